@@ -1,0 +1,90 @@
+"""The one way a function becomes a compiled kernel.
+
+Importing this module loads no compiler. A kernel is compiled when it is first called, and the machine
+code is kept in numba's on-disk cache, so that only the first run on a machine pays for it.
+
+Kernels call each other by their module names. numba has to see its own dispatcher objects there, so the
+first call of a kernel replaces, in that module, each name the kernel refers to.
+
+Options, the same for every kernel: cached; the GIL released; numpy's error model, because Python's (an
+exception on a division by zero) keeps the compiler from vectorising. `fused` also lets a multiplication and
+an addition become one instruction. Neither permits reassociation or assumes that there is no NaN: NaN
+means "no answer" here.
+
+numba's cache looks only at the file of the kernel that was called: keep kernels that call each
+other in one module where you can, and after changing a shared one delete `__pycache__`.
+"""
+
+import sys
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_COMPILING = "oddsengine: compiling kernels for this machine, once (about ten seconds) ..."
+
+
+class _Kernel:
+    """A function that turns into a numba dispatcher when it is first called."""
+
+    def __init__(self, function: Callable[..., Any], fastmath: set[str] | bool) -> None:
+        self._function = function
+        self._fastmath = fastmath
+        self._dispatcher: Callable[..., Any] | None = None
+        self.__doc__ = function.__doc__
+        self.__name__ = function.__name__
+        self.__module__ = function.__module__
+        self.__wrapped__ = function
+
+    def __call__(self, *args: Any) -> Any:
+        return self.dispatcher()(*args)
+
+    def dispatcher(self) -> Callable[..., Any]:
+        """The numba dispatcher; made on the first call, with those of the kernels it refers to."""
+        if self._dispatcher is None:
+            numba = _numba()
+            names = self._function.__globals__
+            for name in self._function.__code__.co_names:
+                used = names.get(name)
+                if isinstance(used, _Kernel) and used is not self:
+                    names[name] = used.dispatcher()
+            self._dispatcher = numba.njit(
+                cache=True, nogil=True, error_model="numpy", fastmath=self._fastmath
+            )(self._function)
+        return cast(Callable[..., Any], self._dispatcher)
+
+
+def kernel(function: F) -> F:
+    """Compile `function` on its first call."""
+    return cast(F, _Kernel(function, fastmath=False))
+
+
+def fused(function: F) -> F:
+    """Compile `function` on its first call, multiply-add fused into one rounding."""
+    return cast(F, _Kernel(function, fastmath={"contract"}))
+
+
+_loaded: Any = None
+
+
+def _numba() -> Any:
+    """Import numba once, and let the first compilation of the process say what it is doing."""
+    global _loaded
+    if _loaded is None:
+        import numba
+        from numba.core import event
+
+        class Announce(event.Listener):  # type: ignore[misc]
+            said = False
+
+            def on_start(self, event: Any) -> None:
+                if not Announce.said:
+                    Announce.said = True
+                    print(_COMPILING, file=sys.stderr, flush=True)
+
+            def on_end(self, event: Any) -> None:
+                pass
+
+        event.register("numba:compile", Announce())
+        _loaded = numba
+    return _loaded

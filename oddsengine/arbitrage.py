@@ -1,0 +1,164 @@
+"""Arbitrage: stakes on every outcome of a market that pay the same whatever happens.
+
+**Hold.** With the best price d_i of each outcome, S = sum of 1/d_i. The hold is S - 1: what the market
+keeps. Below 0 it is an arbitrage, and the profit per unit staked is 1/S - 1; a little above 0 is a low hold,
+the cheap way to turn money over.
+
+**Stakes.** The share (1/d_i)/S on outcome i pays 1/S of the total, the same for each.
+
+**Whole stakes.** Books take stakes in steps, and stakes that stand out are looked at. Which stakes, each a
+whole number s_i of steps and their sum at most the total, leave the most in the worst case? The profit is
+the least payout less what was staked ::
+
+    profit = step (min over i of d_i s_i  -  sum of s_i)
+
+and the answer here is exact, not the rounding of the equal-payout stakes. In units of a step, let the least
+payout of the best stakes be t. Lowering each s_i to ceil(t/d_i), the fewest steps that still pay t, keeps
+the payout and can only save money. So only stakes of that form matter, and among those only where t is a
+payout d_i k of some outcome, for between two such payouts the stakes do not change. As every s_i only grows
+with t, the sum of steps does too, and t ends where it passes the total. That leaves fewer values of t than
+steps.
+
+They are walked from the top. Stakes that pay t cost at least t S, so the profit is at most t (1 - S), and
+the walk ends where that is below the best found: after about n S/(1 - S) values, however large the total.
+
+Staking nothing is one of the choices. So the profit is never negative, and a market that is no arbitrage
+gets stakes of 0; so has an arbitrage too thin for the steps.
+
+Reference: N. Vlastakis, G. Dotsis and R. N. Markellos, "How efficient is the European football betting
+market? Evidence from arbitrage and trading strategies", Journal of Forecasting 28 (2009),
+https://doi.org/10.1002/for.1085. The search over breakpoints of ceilings is elementary.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
+_MOST_STEPS = 10_000_000
+_SLACK = 1e-9  # relative; what floats may lose in a payout that is meant to be equal
+_BLOCK = 4096  # values of t looked at together
+
+
+class WholeStakes(NamedTuple):
+    """Stakes in whole steps, and the profit they leave in the worst case, both in units of money."""
+
+    stakes: Floats
+    profit: float
+
+
+def _prices(odds: ArrayLike) -> Floats:
+    """Decimal odds with an axis of outcomes; nan where they are no price."""
+    d = np.asarray(odds, dtype=np.float64)
+    if d.ndim == 0 or d.shape[-1] == 0:
+        raise ValueError(f"odds must have an axis of outcomes with at least one, got shape {d.shape}")
+    return np.where((d > 1.0) & (d < np.inf), d, np.nan)
+
+
+def hold(odds: ArrayLike) -> Floats:
+    """Sum of implied probabilities minus 1.
+
+    Parameters
+    ----------
+    odds : array_like of float
+        Decimal odds; the outcomes of a market are along the last axis.
+
+    Returns
+    -------
+    ndarray of float
+        Fractions, negative for an arbitrage; ``nan`` where a price is missing or not above 1.
+
+    Examples
+    --------
+    >>> hold([[2.10, 2.05], [1.91, 1.91]]).round(4).tolist()
+    [-0.036, 0.0471]
+    """
+    return np.asarray((1.0 / _prices(odds)).sum(axis=-1) - 1.0)
+
+
+def arbitrage_stakes(odds: ArrayLike, total: ArrayLike) -> Floats:
+    """Stakes that pay the same whichever outcome happens.
+
+    Parameters
+    ----------
+    odds : array_like of float
+        Decimal odds; the outcomes of a market are along the last axis.
+    total : array_like of float
+        Money to be staked on a market: one number, or one for each market.
+
+    Returns
+    -------
+    ndarray of float
+        Money on each outcome; ``nan`` for a market where a price is missing or not above 1.
+
+    Examples
+    --------
+    >>> arbitrage_stakes([2.10, 2.05], 100.0).round(2).tolist()
+    [49.4, 50.6]
+    """
+    implied = 1.0 / _prices(odds)
+    shares = implied / implied.sum(axis=-1, keepdims=True)
+    return np.asarray(np.asarray(total, dtype=np.float64)[..., None] * shares)
+
+
+def round_stakes(odds: ArrayLike, total: float, step: float) -> WholeStakes:
+    """Stakes of whole steps with the largest profit in the worst case.
+
+    Parameters
+    ----------
+    odds : array_like of float
+        Decimal odds of the outcomes of one market.
+    total : float
+        Money that the stakes may not exceed in sum.
+    step : float
+        The unit of a stake, in the same money; the total is at most ten million of them.
+
+    Returns
+    -------
+    WholeStakes
+        Stakes and the profit they leave in the worst case; both 0 where nothing is the best choice.
+
+    Examples
+    --------
+    >>> round_stakes([2.10, 2.05], total=100.0, step=5.0)
+    WholeStakes(stakes=array([50., 50.]), profit=2.5)
+    >>> round_stakes([1.91, 1.91], total=100.0, step=5.0)
+    WholeStakes(stakes=array([0., 0.]), profit=0.0)
+    """
+    d = _prices(odds)
+    if d.ndim != 1 or np.isnan(d).any():
+        raise ValueError(f"odds must be a list of finite numbers above 1, got {np.asarray(odds).tolist()}")
+    if not (step > 0.0 and np.isfinite(step)):
+        raise ValueError(f"step must be a finite number above 0, got {step}")
+    if not (total >= 0.0 and total / step <= _MOST_STEPS):
+        raise ValueError(f"total must be from 0 to {_MOST_STEPS} steps of {step}, got {total}")
+    most = int(np.floor(total / step * (1.0 + _SLACK)))
+    margin = 1.0 - float((1.0 / d).sum())
+    best = np.zeros(len(d))
+    profit = 0.0
+    top = _highest(d, most)
+    while top > 0.0 and top * margin > profit:
+        # The block of payouts below top: as many steps back on each outcome as the block holds.
+        low = max(0.0, top - _BLOCK / float((1.0 / d).sum()))
+        payouts = np.concatenate([price * np.arange(np.floor(low / price), top / price + 1.0) for price in d])
+        steps = _steps(payouts[(payouts > 0.0) & (payouts <= top * (1.0 + _SLACK))], d)
+        steps = steps[steps.sum(axis=-1) <= most]
+        left = (steps * d).min(axis=-1) - steps.sum(axis=-1)
+        if left.size and left.max() > profit:
+            profit = float(left.max())
+            best = steps[left.argmax()]
+        top = low
+    return WholeStakes(best * step, profit * step)
+
+
+def _steps(payouts: Floats, odds: Floats) -> Floats:
+    """Fewest steps on each outcome that pay each of `payouts`: (payouts, outcomes)."""
+    exact = payouts[:, None] / odds
+    return np.ceil(exact * (1.0 - _SLACK))
+
+
+def _highest(odds: Floats, most: int) -> float:
+    """Largest payout that `most` steps can promise, or a little above it."""
+    return most / float((1.0 / odds).sum())

@@ -1,0 +1,113 @@
+"""Values as they come, read as the dtypes of a table: numbers, flags, texts and times.
+
+Each cast gives null where a value cannot be read. Null, empty text and NaN are null too, and no fault.
+"""
+
+from collections.abc import Callable
+
+import polars as pl
+
+TIME = pl.Datetime("us", "UTC")
+
+
+def _number(column: pl.Series) -> pl.Series:
+    if column.dtype == pl.String:
+        text = column.str.strip_chars().str.strip_prefix("+")
+        even = text.str.to_lowercase().is_in(["even", "evens", "ev"])
+        if column.name == "odds_american" and even.any():
+            text = text.to_frame().select(pl.when(even).then(pl.lit("100")).otherwise(text)).to_series()
+        column = text.cast(pl.Float64, strict=False)
+    return column.cast(pl.Float64).fill_nan(None)
+
+
+def _flag(column: pl.Series) -> pl.Series:
+    if column.dtype == pl.String:
+        text = column.str.strip_chars().str.to_lowercase()
+        return text.replace_strict(
+            {"true": True, "1": True, "false": False, "0": False}, default=None, return_dtype=pl.Boolean
+        )
+    return column.cast(pl.Float64).replace_strict(
+        {1.0: True, 0.0: False}, default=None, return_dtype=pl.Boolean
+    )
+
+
+def _text(column: pl.Series) -> pl.Series:
+    return column.cast(pl.String)
+
+
+_ISO = (
+    r"^(\d{4}-\d\d-\d\d)(?:[Tt ](\d\d:\d\d)(?::(\d\d(?:[.,]\d+)?))?)?"
+    r"(?: ?(?:[Zz]|UTC|([+-])(\d\d):?(\d\d)?))?$"
+)
+# Unix times by size: all of them fall between 1973 and 5138.
+_UNIX = ((1e8, 1e11, 1e6), (1e11, 1e14, 1e3), (1e14, 1e17, 1.0), (1e17, 1e20, 1e-3))
+
+
+def _unix(name: str) -> pl.Expr:
+    """Microseconds of a Unix time in whatever unit."""
+    value = pl.col(name)
+    read = pl.lit(None, dtype=pl.Float64)
+    for low, high, factor in _UNIX:
+        read = pl.when((value >= low) & (value < high)).then(value * factor).otherwise(read)
+    return read.round().cast(pl.Int64).cast(TIME)
+
+
+def _iso(column: pl.Series) -> pl.Series:
+    """Read ISO 8601 in its usual forms."""
+    part = column.rename("t").to_frame().select(pl.col("t").str.extract_groups(_ISO)).unnest("t")
+    names = ("day", "minute", "second", "sign", "hours", "minutes")
+    part = part.rename(dict(zip(part.columns, names, strict=True)))
+    written = pl.format(
+        "{}T{}:{}",
+        "day",
+        pl.col("minute").fill_null("00:00"),
+        pl.col("second").fill_null("00").str.replace(",", ".", literal=True),
+    )
+    ahead = pl.duration(
+        hours=pl.col("hours").cast(pl.Int64).fill_null(0),
+        minutes=pl.col("minutes").cast(pl.Int64).fill_null(0),
+    )
+    local = written.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f", time_unit="us", strict=False)
+    offset = pl.when(pl.col("sign") == "-").then(-ahead).otherwise(ahead)
+    return part.select((local - offset).dt.replace_time_zone("UTC")).to_series()
+
+
+def _time(column: pl.Series) -> pl.Series:
+    if column.dtype == pl.String:
+        text = column.str.strip_chars()
+        distinct = text.unique().drop_nulls()
+        number = distinct.cast(pl.Float64, strict=False).rename("n").to_frame().select(_unix("n")).to_series()
+        read = pl.select(pl.coalesce(number, _iso(distinct))).to_series()
+        return text.replace_strict(distinct, read, default=None, return_dtype=TIME)
+    if column.dtype == pl.Date:
+        column = column.cast(pl.Datetime("us"))
+    if isinstance(column.dtype, pl.Datetime):
+        if column.dtype.time_zone is None:
+            return column.dt.replace_time_zone("UTC").cast(TIME)
+        return column.dt.convert_time_zone("UTC").cast(TIME)
+    return column.cast(pl.Float64).rename("n").to_frame().select(_unix("n")).to_series()
+
+
+CASTS: dict[type[pl.DataType], tuple[Callable[[pl.Series], pl.Series], str]] = {
+    pl.String: (_text, "not text"),
+    pl.Float64: (_number, "not a number"),
+    pl.Boolean: (_flag, "not true or false"),
+    pl.Datetime: (_time, "not a time"),
+}
+
+
+def readable(given: pl.DataType, wanted: pl.DataType) -> bool:
+    """Whether values of one dtype can be read as another at all."""
+    if given in (pl.String, pl.Categorical, pl.Enum, pl.Null):
+        return True
+    if wanted == pl.String:
+        return given.is_numeric() or given == pl.Boolean
+    if isinstance(wanted, pl.Datetime):
+        return given.is_numeric() or given == pl.Date or isinstance(given, pl.Datetime)
+    return given.is_numeric() or given == pl.Boolean
+
+
+def is_empty(column: pl.Series) -> pl.Series:
+    """Mark the values that stand for none: null, empty text, NaN."""
+    written = column.cast(pl.String).str.strip_chars().str.to_lowercase()
+    return written.fill_null("").is_in(["", "nan", "null", "none"])

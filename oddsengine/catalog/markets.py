@@ -1,0 +1,307 @@
+"""Market types: from the name a source uses to the period, the family and how its outcomes read."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from types import MappingProxyType
+from typing import Any
+
+from oddsengine.catalog import files
+from oddsengine.catalog.names import normalise
+from oddsengine.catalog.sports import Shape, sport
+
+FULL_GAME = "full_game"
+_REGULATION = "regulation"
+# Who a prop name may speak of; `batter_hits` is `player_hits` unless it has an entry of its own.
+_ROLES = ("player_", "batter_", "hitter_", "pitcher_", "goalie_", "goalkeeper_", "kicker_", "quarterback_")
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Markets that settle alike. `outcomes` are in catalog order: over-like first, under-like last."""
+
+    id: str
+    outcome_set: str
+    outcomes: tuple[str, ...]
+    has_line: bool = False
+    subject: str = "none"
+    is_prop: bool = False
+    cuts: str = ""
+    shape: str = ""
+    variance_ratio: float | None = None
+    with_draw: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MarketType:
+    """What one market name means.
+
+    `base` is the type without its period. `fraction` is the period's share of the game, nan where scores do
+    not scale. `fixed_line` is the line of a type that has none of its own (draw no bet: 0). `renames` maps
+    words of the source to outcomes of the family (an anytime scorer's yes: over); `default_outcome` is the
+    outcome of a selection that names only the subject. `reason` says why a type is not usable.
+    """
+
+    name: str
+    base: str
+    period: str = FULL_GAME
+    fraction: float = 1.0
+    family: str = ""
+    outcome_set: str = ""
+    outcomes: tuple[str, ...] = ()
+    has_line: bool = False
+    fixed_line: float | None = None
+    subject: str = "none"
+    is_prop: bool = False
+    stat_category: str = ""
+    team_side: str = ""
+    renames: tuple[tuple[str, str], ...] = ()
+    default_outcome: str = ""
+    usable: bool = True
+    reason: str = ""
+
+
+@cache
+def _source() -> dict[str, Any]:
+    return files.toml("markets.toml")
+
+
+@cache
+def _stats() -> Mapping[str, str]:
+    """Stat or alias to stat."""
+    table: dict[str, str] = {}
+    for row in files.rows("player_stats.csv"):
+        table |= dict.fromkeys((row["stat"], *files.words(row["aliases"])), row["stat"])
+    return table
+
+
+@cache
+def families() -> Mapping[str, Family]:
+    """Id to family, the player props included (`player_points` ...)."""
+    sets = _source()["outcomes"]
+    table = {}
+    for id_, entry in _source()["families"].items():
+        table[id_] = Family(
+            id_,
+            entry["outcomes"],
+            tuple(sets[entry["outcomes"]]),
+            has_line=entry.get("line", False),
+            subject=entry.get("subject", "none"),
+            cuts=entry.get("cuts", ""),
+            shape=entry.get("shape", ""),
+            variance_ratio=entry.get("variance_ratio"),
+            with_draw=entry.get("with_draw", ""),
+        )
+    for row in files.rows("player_stats.csv"):
+        line = row["outcomes"] == "over_under"
+        table[f"player_{row['stat']}"] = Family(
+            f"player_{row['stat']}",
+            row["outcomes"],
+            tuple(sets[row["outcomes"]]),
+            has_line=line,
+            subject="player",
+            is_prop=True,
+            cuts="total" if line else "",
+            variance_ratio=float(row["variance_ratio"]) if row["variance_ratio"] else None,
+        )
+    return MappingProxyType(table)
+
+
+def _of_family(family: Family, base: str) -> MarketType:
+    return MarketType(
+        name=base,
+        base=base,
+        family=family.id,
+        outcome_set=family.outcome_set,
+        outcomes=family.outcomes,
+        has_line=family.has_line,
+        subject=family.subject,
+        is_prop=family.is_prop,
+        stat_category=family.id.removeprefix("player_") if family.is_prop else "",
+    )
+
+
+def _unusable(base: str, reason: str) -> MarketType:
+    return MarketType(name=base, base=base, usable=False, reason=reason)
+
+
+def _named(row: Mapping[str, str]) -> MarketType:
+    """One line of market_types.csv."""
+    if row["family"].startswith("!"):
+        return _unusable(row["name"], _source()["unusable"][row["family"][1:]])
+    kind = _of_family(families()[row["family"]], row["name"])
+    return replace(
+        kind,
+        period=row["period"] or FULL_GAME,
+        team_side=row["team_side"],
+        has_line=kind.has_line and not row["line"],
+        fixed_line=float(row["line"]) if row["line"] else None,
+        renames=tuple((word, row[word]) for word in ("yes", "no") if row[word]),
+        default_outcome=row["default"],
+    )
+
+
+@cache
+def _types() -> Mapping[str, MarketType]:
+    """Every name that is known without taking it apart."""
+    table = {}
+    for stat, canonical in _stats().items():
+        table[f"player_{stat}"] = _of_family(families()[f"player_{canonical}"], f"player_{canonical}")
+        if stat.startswith(_ROLES):
+            table[stat] = table[f"player_{stat}"]
+    for row in files.rows("market_types.csv"):
+        table |= dict.fromkeys((row["name"], *files.words(row["aliases"])), _named(row))
+    return table
+
+
+def market_type_names() -> tuple[str, ...]:
+    """Every name, aliases included, that `market_type` knows without a period."""
+    return tuple(_types())
+
+
+@cache
+def _period_words() -> Mapping[str, str]:
+    return {word: id_ for id_, words in _source()["periods"].items() for word in words}
+
+
+@cache
+def _ignored() -> frozenset[str]:
+    return frozenset(_source()["modifiers"]["ignored"])
+
+
+def _ends(parts: list[str], longest: int) -> list[tuple[str, list[str]]]:
+    """Each leading or trailing run of words with what it leaves, the longest first."""
+    found = []
+    for size in range(min(longest, len(parts) - 1), 0, -1):
+        found.append(("_".join(parts[:size]), parts[size:]))
+        found.append(("_".join(parts[-size:]), parts[:-size]))
+    return found
+
+
+def _known(parts: list[str]) -> MarketType | None:
+    base = "_".join(parts)
+    kind = _types().get(base)
+    if kind is None and base.startswith(_ROLES):
+        kind = _types().get(f"player_{base.split('_', 1)[1]}")
+    return kind
+
+
+def _resolve(parts: list[str]) -> tuple[MarketType | None, str]:
+    """Take periods and words without meaning off a name until the rest is known."""
+    kind, period = _known(parts), FULL_GAME
+    while kind is None:
+        for run, rest in _ends(parts, longest=3):
+            if period == FULL_GAME and run in _period_words():
+                period, parts = _period_words()[run], rest
+                break
+            if run in _ignored():
+                parts = rest
+                break
+        else:
+            return None, period
+        kind = _known(parts)
+    return kind, period if kind.period == FULL_GAME else kind.period
+
+
+def _settled(kind: MarketType, period: str, sport_id: str) -> MarketType:
+    """Put the period in, and fold what is the same bet in this sport."""
+    known = sport(sport_id)
+    if period == _REGULATION and kind.family in {"moneyline", "moneyline_3way"}:
+        kind = replace(_types()["moneyline_regulation"], base=kind.base)
+        period = FULL_GAME
+    if kind.family == "moneyline_regulation" and sport_id and not known.tie_after_overtime:
+        kind = replace(_types()["moneyline_3way"], base=kind.base)
+    if period == _REGULATION and known.regulation_only:
+        period = FULL_GAME
+    return replace(kind, period=period, fraction=_source()["fractions"].get(period, float("nan")))
+
+
+@lru_cache(maxsize=16384)
+def market_type(name: str, sport_id: str = "", stat_category: str = "") -> MarketType:
+    """Say what a market name means.
+
+    Parameters
+    ----------
+    name
+        The source's name, in any case and with any separators.
+    sport_id
+        Sport or alias of one. It decides whether regulation time is a bet of its own.
+    stat_category
+        What a plain `player_prop` counts.
+
+    Returns
+    -------
+    MarketType
+        With an empty family and `usable` False, and the reason, if nothing may be computed from it.
+
+    Examples
+    --------
+    >>> kind = market_type("1st Half Point Spread", "basketball")
+    >>> kind.period, kind.family, kind.outcomes
+    ('1st_half', 'spread', ('home', 'away'))
+    >>> market_type("player_prop", "basketball", "pts").family
+    'player_points'
+    """
+    parts = normalise(name).split()
+    if not parts:
+        return _unusable(name, "the market has no name")
+    if any(word in parts for word in _source()["modifiers"]["lay"]):
+        return replace(_types()["lay"], name=name)
+    kind, period = _resolve(parts)
+    if kind is not None and kind.base == "wager" and stat_category:
+        stat = "_".join(normalise(stat_category).split())
+        kind = _types().get(stat if stat.startswith(_ROLES) else f"player_{stat}")
+        if kind is None:
+            return _unusable(name, f"the stat {stat_category} is not in the catalog")
+    if kind is None:
+        return _unusable(name, "the market type is not in the catalog")
+    if not kind.usable:
+        return replace(kind, name=name, period=period)
+    return replace(_settled(kind, period, sport_id), name=name)
+
+
+@lru_cache(maxsize=1024)
+def period(text: str) -> str:
+    """Read a period's name (`1H`, `First Half`); empty if it is none.
+
+    Examples
+    --------
+    >>> period("First Half"), period("whenever")
+    ('1st_half', '')
+    """
+    return _period_words().get("_".join(normalise(text).split()), "")
+
+
+@cache
+def outcomes(set_id: str) -> tuple[str, ...]:
+    """Give the outcomes of a set, `home_away` for instance, over-like first."""
+    return tuple(_source()["outcomes"][set_id])
+
+
+@cache
+def words() -> Mapping[str, str]:
+    """Normalised word of a selection text to the outcome it names."""
+    return MappingProxyType(
+        {word: outcome for outcome, names in _source()["words"].items() for word in names}
+    )
+
+
+@cache
+def categories() -> Mapping[str, tuple[str, ...]]:
+    """Category of a filter to the market types it stands for; `player_*` means every player prop."""
+    return MappingProxyType({id_: tuple(types) for id_, types in _source()["categories"].items()})
+
+
+@cache
+def shape(family_id: str, sport_id: str, league: str = "") -> Shape | None:
+    """Give the shape of what a family's line cuts, for the full game; None where nothing is known."""
+    family = families().get(family_id)
+    if family is None or not family.cuts:
+        return None
+    if family.variance_ratio is None:
+        found: Shape | None = getattr(sport(sport_id).scores_in(league), family.shape, None)
+        return found
+    if family.cuts == "margin":
+        return Shape("skellam", variance_ratio=family.variance_ratio)
+    name = "negative_binomial" if family.variance_ratio > 1.0 else "poisson"
+    return Shape(name, variance_ratio=family.variance_ratio)

@@ -1,0 +1,76 @@
+"""Names of teams, players and selections in the one form in which they compare.
+
+The form: compatibility characters decomposed (NFKD), marks dropped, lower case, letters that do not
+decompose written out (ß ss, ø o, æ ae ...), `&` read as the word and, apostrophes and full stops dropped
+(St. John's: st johns), everything else that is neither letter nor number a space, spaces single. A full stop
+between digits is a space, so that 2.5 does not become 25.
+
+`normalise` does one string and `normalised` a polars expression, in the same steps and with equal results for
+every character that Python's Unicode tables know.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import polars as pl
+
+# Before decomposition, which would make these a space and a mark, or leave them letters.
+_APOSTROPHES = "'\u2019\u2018\u02bc\u02bb\u00b4`\u2032\u00b7"
+# After lower case: letters without a decomposition, the final sigma, and the ampersand.
+_LETTERS = {
+    "ß": "ss", "ø": "o", "đ": "d", "ł": "l", "æ": "ae", "œ": "oe", "ı": "i", "þ": "th", "ð": "d", "ħ": "h",
+    "ŧ": "t", "ŋ": "n", "ĸ": "k", "ə": "e", "ς": "σ", "&": " and ", "＆": " and ", "\u02bc": "",
+}  # fmt: skip
+_BETWEEN_DIGITS = "([0-9])[.]([0-9])"
+
+_DROP = str.maketrans("", "", _APOSTROPHES)
+_WRITE_OUT = str.maketrans(_LETTERS)
+_POINT = re.compile(_BETWEEN_DIGITS)
+_OTHER = re.compile(r"[\W_]+")
+
+
+@lru_cache(maxsize=65536)
+def normalise(text: str) -> str:
+    """Bring a name into the form in which names compare.
+
+    Examples
+    --------
+    >>> normalise("  Atlético-MADRID (Women) ")
+    'atletico madrid women'
+    >>> normalise("St. John's"), normalise("Bodø/Glimt"), normalise("Over 2.5")
+    ('st johns', 'bodo glimt', 'over 2 5')
+    """
+    if text.isascii():
+        plain = text.translate(_DROP).lower()
+    else:
+        parts = unicodedata.normalize("NFKD", text.translate(_DROP))
+        plain = "".join([c for c in parts if unicodedata.category(c)[0] != "M"]).lower()
+    plain = _POINT.sub(r"\1 \2", plain.translate(_WRITE_OUT)).replace(".", "")
+    return _OTHER.sub(" ", plain).strip(" ")
+
+
+def normalised(names: pl.Expr) -> pl.Expr:
+    """Bring a column of names into the form in which names compare; null stays null.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> pl.select(normalised(pl.lit("Bayern München II"))).item()
+    'bayern munchen ii'
+    """
+    return (
+        names.str.replace_all(f"[{_APOSTROPHES}]", "")
+        .str.normalize("NFKD")
+        .str.replace_all(r"\p{M}+", "")
+        .str.to_lowercase()
+        .str.replace_many(list(_LETTERS), list(_LETTERS.values()))
+        .str.replace_all(_BETWEEN_DIGITS, "$1 $2")
+        .str.replace_all(".", "", literal=True)
+        .str.replace_all(r"[^\p{L}\p{N}]+", " ")
+        .str.strip_chars(" ")
+    )

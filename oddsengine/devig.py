@@ -1,0 +1,600 @@
+"""Margin removal: the fair probabilities behind one book's prices for all outcomes of a market.
+
+The question: a book quotes decimal odds d_i for the n outcomes of a market, of which exactly one happens.
+The implied probabilities q_i = 1 / d_i sum to the book sum B, usually above 1; B - 1 is the margin. Which
+p_i, summing to 1, did the book start from? Every method is a guess at how the margin was spread.
+
+====================  ==================================================  ===================================
+method                fair probability                                    one unknown, from sum p_i = 1
+====================  ==================================================  ===================================
+multiplicative        p_i = q_i / B                                       none
+additive              p_i = q_i - (B - 1) / n                             none
+power                 p_i = q_i ** k                                      k > 0
+shin                  p_i = (sqrt(z^2 + 4 (1 - z) a_i) - z) / (2 (1 - z))  z < 1, the share of insiders
+odds_ratio            p_i = 1 / (1 + c (d_i - 1))                         c > 0, the odds ratio
+logarithmic           logit p_i = logit q_i - s                           s = log c
+worst_case            min of the above, outcome by outcome                none; the sum is at most 1
+====================  ==================================================  ===================================
+
+with a_i = q_i^2 / B and logit p = log(p / (1 - p)). In each solved method every p_i is strictly monotone in
+the unknown, so the sum is too, and the solution is unique where it exists. It exists for every B, below 1 as
+well: then k < 1, z < 0, c < 1. Prices that sum to exactly 1 come back unchanged from every method.
+
+Names that coincide: `logarithmic` and `odds_ratio` are one method, (1 - p) / p = c (1 - q) / q written with
+and without the logarithm; both names are in use (some authors call the power method logarithmic instead:
+here that is `power`). For two outcomes `shin` equals `additive`, and `odds_ratio` has the closed form
+p_1 = 1 / (1 + sqrt((d_1 - 1) / (d_2 - 1))).
+
+When it fails, the whole market is `nan`, and no other market is touched:
+
+- a price is not finite or not above 1;
+- a market of one outcome: a certain outcome is no market, and only one answer sums to 1 whatever the price;
+- `additive` leaves (0, 1), as it does for long shots at a wide margin, and `worst_case` with it;
+- an answer is not a double strictly between 0 and 1, or the solver did not converge.
+
+How the unknown is found: many markets side by side, one lane each. Power takes L = log q and the moments
+s_m = sum q^k L^m; a Householder step of order 4 on log s_0 from k = 1, where q^k = q needs no exponential,
+lands close; after one exponential per outcome a second step is applied as a series in x = (change of k) L,
+and repeated only where |x| is not small. Shin takes Halley steps from z = (B - 1) / (n - 1), and the odds
+ratio the same steps as power on sum p_i. A lane that is not close after a few rounds is bisected.
+
+References
+----------
+- S. Clarke, S. Kovalchik, M. Ingram, "Adjusting bookmaker's odds to allow for overround", American Journal
+  of Sports Science 5(6), 2017, https://doi.org/10.11648/j.ajss.20170506.12 (additive, multiplicative, power,
+  Shin; Shin equals additive for two)
+- H. S. Shin, "Prices of state contingent claims with insider traders, and the favourite-longshot bias", The
+  Economic Journal 102, 1992, https://doi.org/10.2307/2234526; B. Jullien, B. Salanie, "Measuring the
+  incidence of insider trading: a comment on Shin", The Economic Journal 104, 1994,
+  https://doi.org/10.2307/2235458 (the formula for p_i)
+- E. Strumbelj, "On determining probability forecasts from betting odds", International Journal of Forecasting
+  30(4), 2014, https://doi.org/10.1016/j.ijforecast.2014.02.008
+- K. Cheung, "Fixed-odds betting and traditional odds", 2015, as given by J. Buchdahl, "Using the wisdom of
+  the crowd to find value in a football match betting market",
+  https://www.football-data.co.uk/wisdom_of_crowd_bets (odds ratio; power under the name logarithmic)
+- A. S. Householder, "The numerical treatment of a single nonlinear equation", McGraw-Hill, 1970
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from oddsengine._jit import fused
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+_LANES = 128  # markets solved side by side
+_ROUNDS = 4  # refinements of a block before its open lanes are bisected
+_CLOSE = 3e-4  # relative change of a probability below which the last step is a short series
+_CLOSE_Z = 3e-5  # the same for Shin, whose last step is Halley's
+_BISECTIONS = 100  # enough to halve any bracket of doubles, in the logarithm, to one unit in the last place
+_TOLERANCE = 1e-12  # a bisected market whose sum is farther than this from 1 did not converge
+_LEAST = 1e-300  # probabilities below have left what the exponential can hold
+_GREATEST = 1.7976931348623157e308  # largest finite price
+
+_POWER, _SHIN, _ODDS_RATIO = 0, 1, 2
+
+# log(m) = s (2 + z (G1 + z (G2 + ...))) for m in [sqrt(1/2), sqrt(2)), s = (m - 1) / (m + 1), z = s^2
+_G1, _G2, _G3, _G4 = 0.6666666666666735, 0.3999999999940942, 0.2857142874366239, 0.22222198432149792
+_G5, _G6, _G7 = 0.1818357216161805, 0.15313837699209373, 0.14798198605116586
+# exp(r) = 1 + r + r^2 (E0 + r (E1 + ...)) for |r| <= log(2) / 2, interpolated at Chebyshev nodes
+_E0, _E1, _E2, _E3 = 0.5, 0.166666666666483, 0.041666666666651364, 0.008333333353719415
+_E4, _E5, _E6 = 0.001388888890587324, 0.00019841208752496622, 2.4801536405577107e-05
+_E7, _E8 = 2.762510449699371e-06, 2.7613797387760627e-07
+_LN2, _LN2_HIGH, _LN2_LOW = 0.6931471805599453, 0.6931471803691238, 1.9082149292705877e-10
+_LOG2E = 1.4426950408889634
+_ROUND = 6755399441055744.0  # 1.5 * 2^52: adding it leaves a rounded integer in the low bits
+_SQRT_HALF = 0x3FE6A09E667F3BCD  # bits of sqrt(1/2)
+_BIAS = 1023  # of a double's exponent
+_LOWEST = -708.0  # smallest exponent whose exponential is a normal double
+
+
+@fused
+def _read(odds: Floats, n: int, starts: Ints, first: int, m: int, cell: Floats) -> None:
+    """Prices of markets first .. first + m into cell[:, 0], one outcome per row."""
+    if starts.size == 0 and n == 2:
+        pairs = odds[2 * first : 2 * (first + m)]
+        for i in range(m):
+            cell[0, 0, i] = pairs[2 * i]
+            cell[1, 0, i] = pairs[2 * i + 1]
+    else:
+        for j in range(n):
+            for i in range(m):
+                start = starts[first + i] if starts.size > 0 else (first + i) * n
+                cell[j, 0, i] = odds[start + j]
+
+
+@fused
+def _write(out: Floats, n: int, starts: Ints, first: int, m: int, cell: Floats) -> None:
+    """cell[:, 0] to the places that `_read` read."""
+    if starts.size == 0 and n == 2:
+        pairs = out[2 * first : 2 * (first + m)]
+        for i in range(m):
+            pairs[2 * i] = cell[0, 0, i]
+            pairs[2 * i + 1] = cell[1, 0, i]
+    else:
+        for j in range(n):
+            for i in range(m):
+                start = starts[first + i] if starts.size > 0 else (first + i) * n
+                out[start + j] = cell[j, 0, i]
+
+
+@fused
+def _at(method: int, x: float, cell: Floats, n: int, i: int) -> float:
+    """Sum of lane i's probabilities, left in cell[:, 0], at the unknown x in (0, inf); falls with x."""
+    total = 0.0
+    for j in range(n):
+        known = cell[j, 1, i]
+        if method == _POWER:
+            p = math.exp(x * known)
+        elif method == _SHIN:
+            z = 1.0 - 1.0 / x
+            r = math.sqrt(z * z + 4.0 * known / x)
+            if z < 0.0:
+                p = 0.5 * x * (r - z)
+            else:
+                p = 2.0 * known / (r + z)
+        else:
+            p = 1.0 / (1.0 + x * known)
+        cell[j, 0, i] = p
+        total += p
+    return total
+
+
+@fused
+def _bisect(method: int, cell: Floats, n: int, i: int) -> None:
+    """Solve lane i by bisection in log x, from cell[:, 1] into cell[:, 0]; `nan` if that fails."""
+    low, high, x, factor, total = 0.0, np.inf, 1.0, 2.0, 0.0
+    for _ in range(_BISECTIONS):
+        total = _at(method, x, cell, n, i)
+        if total > 1.0:
+            low = x
+        else:
+            high = x
+        if high == np.inf:
+            x *= factor
+            factor *= factor
+        elif low == 0.0:
+            x /= factor
+            factor *= factor
+        else:
+            x = math.sqrt(low) * math.sqrt(high)
+    held = abs(total - 1.0) <= _TOLERANCE
+    for j in range(n):
+        held = held and cell[j, 0, i] > 0.0 and cell[j, 0, i] < 1.0
+    if not held:
+        for j in range(n):
+            cell[j, 0, i] = np.nan
+
+
+@fused
+def _step(f: float, s0: float, s1: float, s2: float, s3: float) -> float:
+    """Householder step of order 4 towards log s0 = 0, given f close to log s0 and its moments."""
+    b = s2 * s0 - s1 * s1
+    c = s0 * (s0 * s3 - 3.0 * s1 * s2) + 2.0 * s1 * s1 * s1
+    return -f * s0 * (6.0 * s1 * s1 - 3.0 * f * b) / (6.0 * s1 * (s1 * s1 - f * b) + f * f * c)
+
+
+@fused
+def _power(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
+    """Solve the power method for all markets of n outcomes, at `starts` or, if empty, one after the other."""
+    cell = np.zeros((n, 2, _LANES))  # per outcome: odds, then probability; log of the implied probability
+    bits = cell.view(np.int64)
+    lane = np.zeros((6, _LANES))  # moments s_0 .. s_3, zero between uses; k; its last change
+    markets = starts.size if starts.size > 0 else odds.size // n
+    for first in range(0, markets, _LANES):
+        m = markets - first if markets - first < _LANES else _LANES
+        _read(odds, n, starts, first, m, cell)
+        for j in range(n):
+            for i in range(_LANES):
+                d = cell[j, 0, i]
+                e = (bits[j, 0, i] - _SQRT_HALF) >> 52
+                bits[j, 1, i] = bits[j, 0, i] - (e << 52)
+                f = cell[j, 1, i] - 1.0
+                s = f / (2.0 + f)
+                z = s * s
+                g = _G1 + z * (_G2 + z * (_G3 + z * (_G4 + z * (_G5 + z * (_G6 + z * _G7)))))
+                L = -(e * _LN2 + s * (2.0 + z * g))
+                p = 1.0 / d if d > 1.0 and d <= _GREATEST else np.nan
+                cell[j, 1, i] = L
+                lane[0, i] += p
+                lane[1, i] += p * L
+                lane[2, i] += p * L * L
+                lane[3, i] += p * L * L * L
+        for i in range(_LANES):
+            e = lane[0, i] - 1.0
+            f = e * (1.0 - e * (1 / 2 - e * (1 / 3 - e * (1 / 4 - e * (1 / 5 - e * (1 / 6 - e * (1 / 7)))))))
+            k = 1.0 + _step(f, lane[0, i], lane[1, i], lane[2, i], lane[3, i])
+            k = 0.125 if k < 0.125 else k
+            lane[4, i] = 8.0 if k > 8.0 else k
+            lane[0, i] = lane[1, i] = lane[2, i] = lane[3, i] = 0.0
+        far = 0
+        for _ in range(_ROUNDS):
+            for j in range(n):
+                for i in range(_LANES):
+                    L = cell[j, 1, i]
+                    x = lane[4, i] * L
+                    x = _LOWEST if x < _LOWEST else x
+                    cell[j, 0, i] = x * _LOG2E + _ROUND
+                    t = cell[j, 0, i] - _ROUND
+                    bits[j, 0, i] = (bits[j, 0, i] + _BIAS) << 52
+                    r = (x - t * _LN2_HIGH) - t * _LN2_LOW
+                    h = _E2 + r * (_E3 + r * (_E4 + r * (_E5 + r * (_E6 + r * (_E7 + r * _E8)))))
+                    p = cell[j, 0, i] * (1.0 + r + r * r * (_E0 + r * (_E1 + r * h)))
+                    cell[j, 0, i] = p
+                    lane[0, i] += p
+                    lane[1, i] += p * L
+                    lane[2, i] += p * L * L
+                    lane[3, i] += p * L * L * L
+            for i in range(_LANES):
+                e = lane[0, i] - 1.0
+                f = e * (1.0 - e * (1 / 2 - e * (1 / 3)))
+                x = _step(f, lane[0, i], lane[1, i], lane[2, i], lane[3, i])
+                lane[4, i] += x
+                lane[5, i] = x
+                lane[0, i] = lane[1, i] = lane[2, i] = lane[3, i] = 0.0
+            far = 0
+            for j in range(n):
+                for i in range(_LANES):
+                    x = lane[5, i] * cell[j, 1, i]
+                    p = cell[j, 0, i]
+                    p += p * x * (1.0 + x * (1 / 2 + x * (1 / 6)))
+                    cell[j, 0, i] = p
+                    far += (x > _CLOSE) | (x < -_CLOSE) | (p < _LEAST) | (p >= 1.0)
+            if far == 0:
+                break
+        if far > 0:
+            for i in range(m):
+                for j in range(n):
+                    p = cell[j, 0, i]
+                    if abs(lane[5, i] * cell[j, 1, i]) > _CLOSE or p < _LEAST or p >= 1.0:
+                        _bisect(_POWER, cell, n, i)
+                        break
+        _write(out, n, starts, first, m, cell)
+
+
+@fused
+def _shin(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
+    """Solve Shin for all markets of n > 2 outcomes, at `starts` or, if empty, one after the other."""
+    cell = np.zeros((n, 2, _LANES))  # per outcome: odds, then probability; a
+    lane = np.zeros(
+        (6, _LANES)
+    )  # sum of p, its two derivatives in z, sum of 1 / r, zero between uses; z; its change
+    markets = starts.size if starts.size > 0 else odds.size // n
+    for first in range(0, markets, _LANES):
+        m = markets - first if markets - first < _LANES else _LANES
+        _read(odds, n, starts, first, m, cell)
+        for j in range(n):
+            for i in range(_LANES):
+                d = cell[j, 0, i]
+                q = 1.0 / d if d > 1.0 and d <= _GREATEST else np.nan
+                cell[j, 0, i] = q
+                lane[0, i] += q
+        for i in range(_LANES):
+            lane[4, i] = (lane[0, i] - 1.0) / (n - 1)
+            lane[5, i] = 1.0 / lane[0, i]
+            lane[0, i] = 0.0
+        for j in range(n):
+            for i in range(_LANES):
+                q = cell[j, 0, i]
+                cell[j, 1, i] = q * q * lane[5, i]
+        far = 0
+        for _ in range(_ROUNDS):
+            for j in range(n):
+                for i in range(_LANES):
+                    a = cell[j, 1, i]
+                    z = lane[4, i]
+                    r = math.sqrt(z * z + 4.0 * (1.0 - z) * a)
+                    w = 1.0 / r
+                    above = r - z if z < 0.0 else 2.0 * a
+                    below = 2.0 - 2.0 * z if z < 0.0 else r + z
+                    p = above / below
+                    u = p * (1.0 - p) * w
+                    lane[0, i] += p
+                    lane[1, i] -= u
+                    lane[2, i] += u * w * (1.0 - 2.0 * p + (z - 2.0 * a) * w)
+                    lane[3, i] += w
+            far = 0
+            for i in range(_LANES):
+                f = lane[0, i] - 1.0
+                x = -2.0 * f * lane[1, i] / (2.0 * lane[1, i] * lane[1, i] - f * lane[2, i])
+                z = lane[4, i] + x
+                lane[4, i] = z
+                x *= lane[3, i]
+                lane[5, i] = x
+                lane[0, i] = lane[1, i] = lane[2, i] = lane[3, i] = 0.0
+                far += (x > _CLOSE_Z) | (x < -_CLOSE_Z) | (z >= 1.0)
+            if far == 0:
+                break
+        for j in range(n):
+            for i in range(_LANES):
+                a = cell[j, 1, i]
+                z = lane[4, i]
+                r = math.sqrt(z * z + 4.0 * (1.0 - z) * a)
+                above = r - z if z < 0.0 else 2.0 * a
+                below = 2.0 - 2.0 * z if z < 0.0 else r + z
+                p = above / below
+                cell[j, 0, i] = p
+                far += (p < _LEAST) | (p >= 1.0)
+        if far > 0:
+            for i in range(m):
+                open_ = abs(lane[5, i]) > _CLOSE_Z or lane[4, i] >= 1.0
+                for j in range(n):
+                    open_ = open_ or cell[j, 0, i] < _LEAST or cell[j, 0, i] >= 1.0
+                if open_:
+                    _bisect(_SHIN, cell, n, i)
+        _write(out, n, starts, first, m, cell)
+
+
+@fused
+def _odds_ratio(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
+    """Solve the odds ratio for all markets of n outcomes, at `starts` or, if empty, one after the other."""
+    cell = np.zeros((n, 2, _LANES))  # per outcome: odds, then probability; odds - 1
+    lane = np.zeros(
+        (6, _LANES)
+    )  # sums of p v^0 .. p v^3, v = 1 - p, zero between uses; c; its relative change
+    markets = starts.size if starts.size > 0 else odds.size // n
+    for first in range(0, markets, _LANES):
+        m = markets - first if markets - first < _LANES else _LANES
+        _read(odds, n, starts, first, m, cell)
+        for i in range(_LANES):
+            lane[4, i] = 1.0
+        for j in range(n):
+            for i in range(_LANES):
+                d = cell[j, 0, i]
+                cell[j, 1, i] = d - 1.0 if d > 1.0 and d <= _GREATEST else np.nan
+        far = 0
+        for step in range(_ROUNDS):
+            for j in range(n):
+                for i in range(_LANES):
+                    b = lane[4, i] * cell[j, 1, i]
+                    p = 1.0 / (1.0 + b)
+                    v = b * p
+                    cell[j, 0, i] = p
+                    lane[0, i] += p
+                    lane[1, i] += p * v
+                    lane[2, i] += p * v * v
+                    lane[3, i] += p * v * v * v
+            for i in range(_LANES):
+                e = lane[0, i] - 1.0
+                a = lane[1, i]
+                b = lane[2, i]
+                x = e * (a * a - e * b) / (a * (a * a - 2.0 * e * b) + e * e * lane[3, i])
+                x = -0.875 if x < -0.875 else x
+                x = 7.0 if x > 7.0 else x
+                lane[4, i] += lane[4, i] * x
+                lane[5, i] = x
+                lane[0, i] = lane[1, i] = lane[2, i] = lane[3, i] = 0.0
+            if step > 0:
+                far = 0
+                for j in range(n):
+                    for i in range(_LANES):
+                        p = cell[j, 0, i]
+                        x = lane[5, i] * (1.0 - p)
+                        p *= 1.0 - x * (1.0 - x * (1.0 - x))
+                        cell[j, 0, i] = p
+                        far += (x > _CLOSE) | (x < -_CLOSE) | (p < _LEAST) | (p >= 1.0)
+                if far == 0:
+                    break
+        if far > 0:
+            for i in range(m):
+                for j in range(n):
+                    p = cell[j, 0, i]
+                    if abs(lane[5, i]) > _CLOSE or p < _LEAST or p >= 1.0:
+                        _bisect(_ODDS_RATIO, cell, n, i)
+                        break
+        _write(out, n, starts, first, m, cell)
+
+
+@fused
+def _two(odds: Floats, starts: Ints, method: int, out: Floats) -> None:
+    """Solve two outcomes in closed form: method 0 multiplicative, 1 additive (and Shin), 2 odds ratio."""
+    markets = starts.size if starts.size > 0 else odds.size // 2
+    for i in range(markets):
+        start = starts[i] if starts.size > 0 else 2 * i
+        a = odds[start]
+        b = odds[start + 1]
+        if method == 0:
+            w = 1.0 / (a + b)
+            p, q = b * w, a * w
+        elif method == 1:
+            w = 0.5 * (1.0 / a - 1.0 / b)
+            p, q = 0.5 + w, 0.5 - w
+        else:
+            w = math.sqrt((a - 1.0) / (b - 1.0))
+            p = 1.0 / (1.0 + w)
+            q = w * p
+        valid = (a > 1.0) & (a <= _GREATEST) & (b > 1.0) & (b <= _GREATEST)
+        valid &= (p > 0.0) & (p < 1.0) & (q > 0.0) & (q < 1.0)
+        out[start] = p if valid else np.nan
+        out[start + 1] = q if valid else np.nan
+
+
+@fused
+def _plain(odds: Floats, n: int, starts: Ints, method: int, out: Floats) -> None:
+    """Solve n outcomes in closed form: method 0 multiplicative, 1 additive."""
+    markets = starts.size if starts.size > 0 else odds.size // n
+    for i in range(markets):
+        start = starts[i] if starts.size > 0 else n * i
+        total = 0.0
+        for j in range(start, start + n):
+            d = odds[j]
+            q = 1.0 / d if d > 1.0 and d <= _GREATEST else np.nan
+            out[j] = q
+            total += q
+        scale = 1.0 / total if method == 0 else 1.0
+        shift = (total - 1.0) / n if method == 1 else 0.0
+        valid = True
+        for j in range(start, start + n):
+            p = out[j] * scale - shift
+            out[j] = p
+            valid &= (p > 0.0) & (p < 1.0)
+        if not valid:
+            for j in range(start, start + n):
+                out[j] = np.nan
+
+
+def _fair_multiplicative(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
+    if n == 2:
+        _two(odds, starts, 0, out)
+    else:
+        _plain(odds, n, starts, 0, out)
+
+
+def _fair_additive(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
+    if n == 2:
+        _two(odds, starts, 1, out)
+    else:
+        _plain(odds, n, starts, 1, out)
+
+
+def _fair_shin(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
+    if n == 2:
+        _two(odds, starts, 1, out)
+    else:
+        _shin(odds, n, starts, out)
+
+
+def _fair_odds_ratio(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
+    if n == 2:
+        _two(odds, starts, 2, out)
+    else:
+        _odds_ratio(odds, n, starts, out)
+
+
+def _fair_worst_case(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
+    other = np.empty_like(out)
+    _power(odds, n, starts, out)
+    for solve in (_fair_multiplicative, _fair_additive, _fair_shin, _fair_odds_ratio):
+        solve(odds, n, starts, other)
+        np.minimum(out, other, out=out)
+
+
+_SOLVERS: dict[str, Callable[[Floats, int, Ints, Floats], None]] = {
+    "multiplicative": _fair_multiplicative,
+    "additive": _fair_additive,
+    "power": _power,
+    "shin": _fair_shin,
+    "odds_ratio": _fair_odds_ratio,
+    "logarithmic": _fair_odds_ratio,
+    "worst_case": _fair_worst_case,
+}
+DEVIG_METHODS = tuple(_SOLVERS)
+_TOGETHER: Ints = np.empty(0, dtype=np.int64)  # no starts: markets lie one after the other
+
+
+def _solver(method: str) -> Callable[[Floats, int, Ints, Floats], None]:
+    """Look a method up by its name."""
+    solve = _SOLVERS.get(method)
+    if solve is None:
+        raise ValueError(f"unknown method {method!r}; one of {', '.join(DEVIG_METHODS)}")
+    return solve
+
+
+def _fair(odds: Floats, offsets: Ints, method: str, out: Floats) -> None:
+    """Fair probabilities of ragged markets into `out`, for callers that keep their own columns.
+
+    Market i is `odds[offsets[i]:offsets[i + 1]]`. Nothing is checked or converted: `odds` and `out` are flat,
+    contiguous, writeable float64 of one length, `offsets` is int64 and does not fall. Places of `out` outside
+    all markets are left alone; every other place is written. Markets of one size that lie one after the other
+    are solved where they are; otherwise markets of each size are solved together, gathered by their starts.
+    """
+    solve = _solver(method)
+    if offsets.size < 2:
+        return
+    sizes = np.diff(offsets)
+    n = int(sizes[0])
+    if (sizes == n).all():
+        whole = slice(int(offsets[0]), int(offsets[-1]))
+        _each(solve, odds[whole], n, _TOGETHER, out[whole])
+        return
+    for n in np.flatnonzero(np.bincount(sizes)).tolist():
+        _each(solve, odds, n, offsets[np.flatnonzero(sizes == n)], out)
+
+
+def _each(
+    solve: Callable[[Floats, int, Ints, Floats], None], odds: Floats, n: int, starts: Ints, out: Floats
+) -> None:
+    """Solve markets of one size; a single outcome has no answer."""
+    if n > 1:
+        solve(odds, n, starts, out)
+    elif n == 1:
+        out[starts if starts.size else slice(None)] = np.nan
+
+
+def devig(odds: npt.ArrayLike, method: str = "power") -> Floats:
+    """Fair probabilities of one market, or of many markets with equally many outcomes.
+
+    Parameters
+    ----------
+    odds : array_like
+        Decimal odds of one market, shape (outcomes,), or of many, shape (markets, outcomes).
+    method : str
+        One of `DEVIG_METHODS`.
+
+    Returns
+    -------
+    ndarray
+        Fair probabilities in (0, 1), in the shape of `odds`; a market without an answer is all `nan`.
+
+    Raises
+    ------
+    ValueError
+        For an unknown method, or odds that are neither 1-D nor 2-D.
+
+    Examples
+    --------
+    >>> devig([2.7, 2.3, 4.4]).round(6).tolist()
+    [0.359171, 0.423731, 0.217098]
+    >>> devig([[1.9, 1.9], [1.0, 3.0]], method="shin").tolist()
+    [[0.5, 0.5], [nan, nan]]
+    """
+    solve = _solver(method)
+    prices = np.require(odds, dtype=np.float64, requirements=["C", "A", "W"])
+    if prices.ndim not in (1, 2):
+        raise ValueError(f"odds must be 1-D (one market) or 2-D (markets x outcomes), got {prices.ndim}-D")
+    out = np.empty_like(prices)
+    if out.size:
+        _each(solve, prices.reshape(-1), prices.shape[-1], _TOGETHER, out.reshape(-1))
+    return out
+
+
+def devig_groups(odds: npt.ArrayLike, offsets: npt.ArrayLike, method: str = "power") -> Floats:
+    """Fair probabilities of markets of any sizes, laid end to end in one flat array.
+
+    Parameters
+    ----------
+    odds : array_like
+        Decimal odds, shape (k,).
+    offsets : array_like of int
+        Market i is `odds[offsets[i]:offsets[i + 1]]`: starts at 0, never falls, ends at k.
+    method : str
+        One of `DEVIG_METHODS`.
+
+    Returns
+    -------
+    ndarray
+        Fair probabilities in (0, 1), shape (k,); a market without an answer is all `nan`.
+
+    Raises
+    ------
+    ValueError
+        For an unknown method, odds that are not 1-D, or offsets that do not cover them.
+
+    Examples
+    --------
+    >>> devig_groups([2.0, 2.0, 3.0, 3.0, 3.0], [0, 2, 5], method="multiplicative").round(4).tolist()
+    [0.5, 0.5, 0.3333, 0.3333, 0.3333]
+    """
+    prices = np.require(odds, dtype=np.float64, requirements=["C", "A", "W"])
+    bounds = np.require(offsets, dtype=np.int64, requirements=["C", "A", "W"])
+    if prices.ndim != 1 or bounds.ndim != 1:
+        raise ValueError(f"odds and offsets must be 1-D, got {prices.ndim}-D and {bounds.ndim}-D")
+    if bounds.size == 0 or bounds[0] != 0 or bounds[-1] != prices.size or (bounds[1:] < bounds[:-1]).any():
+        raise ValueError(f"offsets must start at 0, never fall, and end at the number of odds, {prices.size}")
+    out = np.empty_like(prices)
+    _fair(prices, bounds, method, out)
+    return out

@@ -1,0 +1,128 @@
+"""Arbitrages: the best admissible price of every outcome, from two books or more, sums to less than one."""
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from oddsengine import catalog
+from oddsengine.detect import Legs, ages, best_legs, edges, market_segments, scan
+from oddsengine.find import board
+from oddsengine.find.board import Question
+from oddsengine.groups import Floats, Longs
+from oddsengine.results import ARBITRAGE_SCHEMA
+
+
+def found(question: Question, min_profit: float) -> tuple[Longs, Legs]:
+    """Markets and legs whose profit is at least `min_profit` percent, those over the cap among them."""
+    v = question.view
+    most = 1.0 / (1.0 + min_profit / 100.0 - question.epsilon)
+    candidates = np.flatnonzero(scan(v, np.inf, 0.0).total <= most)
+    legs = best_legs(v, market_segments(v, candidates), v.live[candidates], distinct=True)
+    keep = legs.total <= most
+    return candidates[keep], Legs(legs.rows[keep], legs.total[keep])
+
+
+def over_cap(question: Question, legs: Legs) -> Any:
+    """Which of them are larger than any that is shown."""
+    return 1.0 / legs.total - 1.0 > question.max_profit + question.epsilon
+
+
+def rows(question: Question, min_profit: float) -> pl.DataFrame:
+    """Result rows in order of profit, largest first."""
+    v = question.view
+    g = v.groups
+    limits = catalog.thresholds()
+    market, legs = found(question, min_profit)
+    keep = ~over_cap(question, legs)
+    market, legs = market[keep], Legs(legs.rows[keep], legs.total[keep])
+    first = legs.rows[:, 0]
+    base = question.table[g.row[first]]
+    held = legs.rows >= 0
+    seen = np.where(held, g.seen[np.maximum(legs.rows, 0)], np.iinfo(np.int64).max)
+    age = ages(v.now, board.oldest(seen))
+    live = v.live[market] != 0
+    main = v.main[market] != 0
+    profit = 1.0 / legs.total - 1.0
+    old, very = board.stale_flags(age, live)
+    edge = _edge(question, market, legs)
+    low = np.where(main & ~live, limits.arbitrage_low_implied_main, limits.arbitrage_low_implied)
+    tag = board.hex_ids(
+        board.mix_ids("arb", board.market_hash(question, market), *board.leg_hash(question, legs.rows).T)
+    )
+    ids = pl.DataFrame({"event": base["event_id"], "market": base["market_type"], "tag": tag}).select(
+        pl.format("{}:{}:{}", "event", "market", "tag")
+    )
+    columns: dict[str, Any] = {
+        "id": ids.to_series(),
+        "event_id": base["event_id"],
+        "event_name": board.game_names(base),
+        "sport": base["sport"].str.to_lowercase(),
+        "league": base["league"],
+        "market_type": base["market_type"],
+        "line": board.market_lines(question, market),
+        "profit_percent": profit * 100.0,
+        "implied_total": legs.total * 100.0,
+        "start_time": base["event_start_time"],
+        "is_alternate_line": ~main,
+        "possibly_stale": old,
+        "oldest_odds_age_seconds": board.nullable(age),
+        "warnings": board.warned(
+            {
+                "LIVE_GAME": live,
+                "LIVE_HIGH_PROFIT_SUSPICIOUS": live & (profit > limits.arbitrage_live_suspicious),
+                "LOW_IMPLIED_TOTAL": legs.total < low,
+                "POTENTIALLY_STALE_ODDS": old,
+                "VERY_STALE_ODDS": very,
+            }
+        ),
+        "ev_available": edge > 0.0,
+        "ev_percentage": board.nullable(np.where(edge > 0.0, edge * 100.0, np.nan)),
+        "player_name": base["player_name"],
+        "team_side": base["team_side"],
+        "legs": _legs(question, legs),
+        "detected_at": pl.Series([question.moment()] * market.size, dtype=pl.Datetime("us", "UTC")),
+        "home_team": base["home_team"],
+        "away_team": base["away_team"],
+        "book_count": v.books[market],
+        **board.market_facts(question, market),
+    }
+    return board.frame(columns, ARBITRAGE_SCHEMA).sort(["profit_percent", "id"], descending=[True, False])
+
+
+def _edge(question: Question, market: Longs, legs: Legs) -> Floats:
+    """The best leg's edge over the reference, nan where there is no reference."""
+    v = question.view
+    hits = edges(v, market, -1.0)
+    of_row = np.full(v.groups.row.size, -np.inf)
+    of_row[hits.row] = hits.fair * v.net[hits.row] - 1.0
+    best = np.where(legs.rows >= 0, of_row[np.maximum(legs.rows, 0)], -np.inf).max(axis=1, initial=-np.inf)
+    return np.where(np.isfinite(best), best, np.nan)
+
+
+def _legs(question: Question, legs: Legs) -> pl.Series:
+    """The legs of each case as a list of structs."""
+    v = question.view
+    held = legs.rows >= 0
+    row = legs.rows[held]
+    share = 1.0 / v.net[row]
+    case = np.nonzero(held)[0]
+    table = question.table[v.groups.row[row]]
+    flat = pl.DataFrame(
+        {
+            "sportsbook": table["sportsbook"],
+            "selection": table["selection"],
+            "selection_type": board.sides(question, row),
+            "line": table["line"],
+            "odds_american": table["odds_american"],
+            "odds_decimal": table["odds_decimal"],
+            "net_odds": v.net[row],
+            "implied_probability": share,
+            "stake_percent": 100.0 * share / legs.total[case],
+            "timestamp": table["last_seen_at"],
+            "external_event_id": table["external_event_id"],
+            "selection_id": table["selection_id"],
+            "market_id": table["market_id"],
+        }
+    )
+    return board.lists(case, flat.to_struct("legs"), legs.total.size)

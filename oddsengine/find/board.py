@@ -1,0 +1,258 @@
+"""What the four finders share: the prepared board, the caller's question, ids, ages, and the making of frames.
+
+`prepare` does what depends on the prices alone (identity, guards); `ask` looks at it for one caller.
+Figures in percent and American odds appear in this folder and nowhere before.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from oddsengine import catalog
+from oddsengine.detect import Scan, View, edges, scan, view
+from oddsengine.devig import DEVIG_METHODS
+from oddsengine.groups import NO_TIME, Floats, Ints, Longs, Words, mix
+from oddsengine.guards import Guarded, guard
+from oddsengine.markets import Identity, identify, times
+from oddsengine.odds import decimal_to_american
+from oddsengine.reasons import CODES, GUARDS, enabled
+from oddsengine.schema import OddsTable, check_odds
+
+Sharp = str | Sequence[str] | Mapping[str, float] | None
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A table with everything that is known of it before anybody asks."""
+
+    table: OddsTable
+    identity: Identity
+    guarded: Guarded
+    off: frozenset[int]
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """One caller's view of a board, with what the kinds share."""
+
+    prepared: Prepared
+    view: View
+    max_profit: float  # fraction; a larger one is never shown
+
+    @property
+    def table(self) -> OddsTable:
+        return self.prepared.table
+
+    @property
+    def epsilon(self) -> float:
+        """How far every threshold gives way, a fraction."""
+        return catalog.thresholds().epsilon
+
+    def moment(self) -> datetime | None:
+        """The moment that ages are judged at."""
+        now = self.view.now
+        return None if now == NO_TIME else cast(datetime, pl.Series([now]).cast(pl.Datetime("us", "UTC")).item())
+
+
+def microseconds(now: datetime | None) -> int:
+    """A moment as integer microseconds UTC; one without a zone is UTC."""
+    if now is None:
+        return int(NO_TIME)
+    return int(pl.Series([now]).dt.epoch("us").item())
+
+
+def prepare(odds: pl.DataFrame, guards: Iterable[str] | None = None, now: datetime | None = None) -> Prepared:
+    """Check a table, give every price its market and run the guards.
+
+    Parameters
+    ----------
+    odds
+        A frame of prices; see `ODDS_SCHEMA`.
+    guards
+        Names of the guards to run; None means all.
+    now
+        The moment to judge ages at; None is the newest `last_seen_at`.
+    """
+    if now is not None and not isinstance(now, datetime):
+        raise TypeError(f"now must be a datetime or None, got {type(now).__name__} {now!r}")
+    on = enabled(guards)
+    table = check_odds(odds)
+    off = frozenset(CODES[name] for name in GUARDS) - on
+    identity = identify(table, off)
+    moment = microseconds(now)
+    if now is None and table.height:
+        seen = times(table, "last_seen_at")
+        moment = int(seen.max())
+    return Prepared(table, identity, guard(table, identity, off, moment), off)
+
+
+def ask(
+    prepared: Prepared, books: Iterable[str] | None, sharp: Sharp, method: str, commission: Mapping[str, float] | None,
+    max_profit: float | None,
+) -> Question:  # fmt: skip
+    if method not in DEVIG_METHODS:
+        raise ValueError(f"method must be one of {', '.join(DEVIG_METHODS)}, got {method!r}")
+    if isinstance(books, str):
+        raise ValueError(f"books takes a list of book ids, got the text {books!r}")
+    wanted = None if books is None else list(books)
+    looked = view(
+        prepared.identity, prepared.guarded, prepared.off, wanted, sharp, method, dict(commission or {})
+    )
+    return Question(prepared, looked, np.inf if max_profit is None else max_profit / 100.0)
+
+
+def _hash(text: str) -> int:
+    """A 64-bit number that is the same on every machine and day."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+
+
+def _hashes(texts: Iterable[str]) -> Words:
+    return np.array([_hash(text) for text in texts], np.uint64)
+
+
+def market_hash(question: Question, markets: Longs) -> Words:
+    """A stable hash of the keys of some markets."""
+    identity = question.prepared.identity
+    g = identity.groups
+    ladder = g.ladder[markets]
+    events, event_of = np.unique(g.event[ladder], return_inverse=True)
+    names = question.table["event_id"].gather(identity.events[events]).to_list()
+    subjects, subject_of = np.unique(g.subject[ladder], return_inverse=True)
+    texts = [subject(identity, int(s)) for s in subjects]
+    kinds = _hashes(f"{k.period}/{k.family}" for k in identity.kinds)
+    return mix(
+        _hashes(names)[event_of], g.live[ladder], kinds[g.kind[ladder]], _hashes(texts)[subject_of],
+        g.threshold[markets].astype(np.int64),
+    )  # fmt: skip
+
+
+def subject(identity: Identity, subject: int) -> str:
+    """The name of a market's subject; empty where it has none."""
+    if subject < 3:
+        return ("", "home", "away")[subject]
+    return str(identity.names[subject - 3])
+
+
+def leg_hash(question: Question, rows: Ints) -> Words:
+    """A stable hash of the book and side of some rows; rows of -1 hash alike."""
+    identity = question.prepared.identity
+    g = identity.groups
+    books = _hashes(identity.books)
+    held = np.maximum(rows, 0)
+    side = side_of(question, held)
+    out = mix(books[g.book[held]], side)
+    return np.where(rows < 0, np.uint64(0), out)
+
+
+def side_of(question: Question, rows: Ints) -> Longs:
+    """Outcome number of some rows of the groups."""
+    g = question.view.groups
+    return cast(Longs, np.searchsorted(g.rows, rows, side="right") - 1 - g.segments[g.market[rows]])
+
+
+def hex_ids(hashes: Words) -> list[str]:
+    return [f"{h:016x}" for h in hashes.tolist()]
+
+
+def game_names(table: pl.DataFrame) -> pl.Series:
+    """Human-readable names of the rows' games."""
+    return table.select(
+        pl.when(pl.col("home_team").is_not_null() & pl.col("away_team").is_not_null())
+        .then(pl.format("{} @ {}", "away_team", "home_team"))
+        .otherwise("event_id")
+    ).to_series()
+
+
+def warned(flags: dict[str, Bools]) -> pl.Series:
+    """Lists of the names whose flag is set."""
+    parts = [pl.when(pl.col(name)).then(pl.lit(name)) for name in flags]
+    return pl.DataFrame(flags).select(pl.concat_list(parts).list.drop_nulls()).to_series()
+
+
+def oldest(seen: Longs) -> Longs:
+    """Smallest time of each row of legs; NO_TIME if any leg has none."""
+    return cast(Longs, seen.min(axis=1))
+
+
+def stale_flags(age: Floats, live: Bools) -> tuple[Bools, Bools]:
+    """Possibly stale, and very stale, by the age of the oldest leg."""
+    limits = catalog.thresholds()
+    old = age >= np.where(live, limits.stale_flag_live_s, limits.stale_flag_prematch_s)
+    very = age >= np.where(live, limits.stale_very_live_s, limits.stale_very_prematch_s)
+    return old, very
+
+
+def nullable(values: Floats) -> pl.Series:
+    return pl.Series(values).fill_nan(None)
+
+
+def market_facts(question: Question, markets: Longs) -> dict[str, Any]:
+    """Columns that belong to a market."""
+    g, kinds = question.view.groups, question.prepared.identity.kinds
+    kind = g.kind[g.ladder[markets]]
+    prop = np.array([k.prop for k in kinds], bool)
+    stats = pl.Series([k.stat if k.prop else None for k in kinds], dtype=pl.String)
+    periods = pl.Series([k.period for k in kinds], dtype=pl.String)
+    return {
+        "is_live": question.view.live[markets] != 0,
+        "is_player_prop": prop[kind],
+        "stat_category": stats.gather(kind),
+        "market_segment": periods.gather(kind),
+    }
+
+
+def frame(columns: dict[str, Any], schema: Mapping[str, Any]) -> pl.DataFrame:
+    """Columns in the order and types of a schema; those that are not given are null."""
+    made = pl.DataFrame(columns)
+    return made.select(
+        pl.col(name).cast(dtype) if name in columns else pl.lit(None, dtype=dtype).alias(name)
+        for name, dtype in schema.items()
+    )
+
+
+def american(odds: Floats) -> Floats:
+    """American prices of decimal ones."""
+    return decimal_to_american(odds)
+
+
+def mix_ids(kind: str, *parts: Words) -> Words:
+    """The hash of an opportunity's kind and parts."""
+    return mix(np.full(parts[0].size, _hash(kind), np.uint64), *parts)
+
+
+def sides(question: Question, rows: Ints) -> pl.Series:
+    """Outcome names of some rows of the groups."""
+    g, kinds = question.view.groups, question.prepared.identity.kinds
+    names = sorted({o for k in kinds for o in k.outcomes})
+    most = max((len(k.outcomes) for k in kinds), default=1)
+    place = np.zeros((len(kinds), most), np.int64)
+    for at, kind in enumerate(kinds):
+        place[at, : len(kind.outcomes)] = [names.index(o) for o in kind.outcomes]
+    return pl.Series(names, dtype=pl.String).gather(place[g.kind[g.ladder[g.market[rows]]], side_of(question, rows)])
+
+
+def market_lines(question: Question, markets: Longs) -> pl.Series:
+    """Lines of markets as they are published: the total's, or the home handicap; null where there is none."""
+    g, kinds = question.view.groups, question.prepared.identity.kinds
+    kind = g.kind[g.ladder[markets]]
+    sign = np.array([(-1.0 if k.spread else 1.0) if k.has_line else np.nan for k in kinds])
+    return nullable(g.threshold[markets] / 100.0 * sign[kind] + 0.0)
+
+
+def lists(case: Longs, values: pl.Series, cases: int) -> pl.Series:
+    """Values gathered into one list a case; `case` rises and says which list each value belongs to."""
+    grouped = pl.DataFrame({"case": case, "value": values}).group_by("case", maintain_order=True).agg("value")
+    whole = pl.DataFrame({"case": np.arange(cases)}).join(grouped, on="case", how="left", maintain_order="left")
+    return whole["value"].fill_null(pl.Series([[]], dtype=pl.List(values.dtype)).first())
+
+
+def ranges(first: Longs, last: Longs) -> pl.Series:
+    """Lists of the whole numbers from first to last."""
+    return pl.select(pl.int_ranges(pl.Series(first), pl.Series(last) + 1)).to_series()

@@ -1,0 +1,165 @@
+"""+EV rows: one for every book whose price beats the reference's fair probability."""
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from oddsengine import catalog, tails, value
+from oddsengine.detect import Edges, View, ages, best_legs, edges, market_segments, scan
+from oddsengine.find import board
+from oddsengine.find.board import Question
+from oddsengine.groups import Floats, Ints, Longs
+from oddsengine.kelly import kelly
+from oddsengine.reasons import CODES
+from oddsengine.results import EV_SCHEMA
+
+
+def found(question: Question, min_ev: float) -> Edges:
+    """Offers whose edge is at least `min_ev` percent, those over the cap among them."""
+    v = question.view
+    least = min_ev / 100.0 - question.epsilon
+    if least <= -0.5:
+        markets = np.flatnonzero(v.reference != -1)
+    else:
+        markets = np.flatnonzero(scan(v, least, 0.0).hot)
+    return edges(v, markets, least)
+
+
+def over_cap(question: Question, hits: Edges) -> Any:
+    """Which hits are errors in the data by their edge: a mask, all false where the guard is off."""
+    edge = hits.fair * question.view.net[hits.row] - 1.0
+    if CODES["ev_cap"] in question.prepared.off:
+        return np.zeros(edge.size, bool)
+    return edge > catalog.thresholds().ev_cap + question.epsilon
+
+
+def rows(question: Question, min_ev: float, max_ev: float | None) -> pl.DataFrame:
+    """Result rows in order of edge, largest first."""
+    v = question.view
+    g = v.groups
+    hits = found(question, min_ev)
+    edge = hits.fair * v.net[hits.row] - 1.0
+    keep = ~over_cap(question, hits)
+    if max_ev is not None:
+        keep &= edge <= max_ev / 100.0 + question.epsilon
+    hits = Edges(*(column[keep] for column in hits))
+    edge = edge[keep]
+    market = g.market[hits.row].astype(np.int64)
+    live = v.live[market] != 0
+    age = ages(v.now, hits.seen)
+    old, _ = board.stale_flags(age, live)
+    base = question.table[g.row[hits.row]]
+    sister = _sisters(question, hits.row, edge)
+    push = _pushes(v, market)
+    arb = _arbs(question, market)
+    reference = v.reference[market]
+    names = np.array([*question.prepared.identity.books, "", "consensus"], dtype=object)
+    sharp_book = pl.Series(names[np.where(reference == -2, len(names) - 1, reference)], dtype=pl.String)
+    percent = edge * 100.0
+    chance = np.clip(
+        value.confidence(hits.width, hits.gap, np.nan_to_num(age), live, hits.fair, edge), 0.0, 100.0
+    )
+    columns: dict[str, Any] = {
+        "id": board.hex_ids(board.mix_ids("ev", board.market_hash(question, market), board.leg_hash(question, hits.row))),
+        "game_id": base["event_id"],
+        "external_event_id": base["external_event_id"],
+        "selection_id": base["selection_id"],
+        "ev_percentage": percent,
+        "ev_percent": percent,
+        "odds_american": base["odds_american"],
+        "odds_decimal": base["odds_decimal"],
+        "no_vig_odds": board.nullable(board.american(1.0 / hits.fair)),
+        "fair_probability": hits.fair,
+        "market_width": hits.width * 100.0,
+        "devig_method": pl.Series([v.method] * edge.size, dtype=pl.String),
+        "sharp_book": sharp_book,
+        "devig_book": sharp_book,
+        "selection": base["selection"],
+        "selection_type": board.sides(question, hits.row),
+        "market": base["market_type"],
+        "line": base["line"],
+        "sportsbook": base["sportsbook"],
+        "game": board.game_names(base),
+        "sport": base["sport"].str.to_lowercase(),
+        "league": base["league"],
+        "home_team": base["home_team"],
+        "away_team": base["away_team"],
+        "start_time": base["event_start_time"],
+        "confidence_score": chance,
+        "kelly_percent": kelly(hits.fair, v.net[hits.row]),
+        "book_count": v.books[market],
+        "arb_available": arb > 0.0,
+        "arb_profit": board.nullable(np.where(arb > 0.0, arb * 100.0, np.nan)),
+        "player_name": base["player_name"],
+        "team_side": base["team_side"],
+        "possibly_stale": old,
+        "oldest_odds_age_seconds": board.nullable(age),
+        "warnings": board.warned(
+            {
+                "POTENTIALLY_STALE_ODDS": old & ~live,
+                "LIVE_STALE_ODDS": old & live,
+                "SHARED_FEED": sister.list.len().to_numpy() > 0,
+            }
+        ),
+        "detected_at": pl.Series([question.moment()] * edge.size, dtype=pl.Datetime("us", "UTC")),
+        "net_odds": v.net[hits.row],
+        "push_probability": board.nullable(push),
+        "ev_per_stake": percent * (1.0 - np.nan_to_num(push)),
+        "is_alternate_line": v.main[market] == 0,
+        "shared_feed": sister,
+        **board.market_facts(question, market),
+    }
+    return board.frame(columns, EV_SCHEMA).sort(["ev_percentage", "id"], descending=[True, False])
+
+
+def _sisters(question: Question, row: Ints, edge: Floats) -> pl.Series:
+    """For each row, the books of the same feed that have the same edge on the same outcome."""
+    v, books = question.view, question.prepared.identity.books
+    segment = np.searchsorted(v.groups.rows, row, side="right") - 1
+    book = v.groups.book[row]
+    frame = pl.DataFrame(
+        {
+            "segment": segment,
+            "feed": v.feed[book],
+            "edge": edge,
+            "book": pl.Series(books, dtype=pl.String).gather(book),
+        }
+    )
+    lists = frame.group_by("segment", "feed", "edge").agg(pl.col("book").sort().alias("books"))
+    joined = frame.join(lists, on=["segment", "feed", "edge"], how="left", maintain_order="left")
+    return joined.select(
+        pl.when(pl.col("books").list.len() > 1)
+        .then(pl.col("books").list.set_difference(pl.concat_list("book")).list.sort())
+        .otherwise(pl.lit([], dtype=pl.List(pl.String)))
+        .alias("shared")
+    ).to_series()
+
+
+def _arbs(question: Question, market: Longs) -> Floats:
+    """Profit of the best arbitrage of each market, a fraction; 0 where there is none that is shown."""
+    v = question.view
+    markets, at = np.unique(market, return_inverse=True)
+    legs = best_legs(v, market_segments(v, markets), v.live[markets], distinct=True)
+    profit = 1.0 / legs.total - 1.0
+    shown = (profit > question.epsilon) & (profit <= question.max_profit + question.epsilon)
+    return np.where(shown, profit, 0.0)[at]
+
+
+def _pushes(v: View, market: Longs) -> Floats:
+    """Chance that part of a stake comes back on each market's line, times that part; nan where nothing is known."""
+    g = v.groups
+    kinds = np.array([k.has_line and len(k.outcomes) == 2 for k in v.identity.kinds], bool)
+    line = g.threshold[market].astype(np.int64)
+    part = line % 100
+    out = np.where(kinds[g.kind[g.ladder[market]]], np.nan, 0.0)
+    out[part == 50] = 0.0
+    asked = np.flatnonzero(np.isnan(out))
+    if not asked.size:
+        return out
+    whole = line - part + np.where(part == 75, 100, 0)
+    points = np.stack([whole - 50, whole - 50, whole + 50, whole + 50], axis=1)[asked]
+    ladder = g.ladder[market[asked]].astype(np.int64)
+    tail = tails.best(v, ladder, points)
+    out[asked] = (tail[:, 0] - tail[:, 3]) * np.where(part[asked] == 0, 1.0, 0.5)
+    return out

@@ -1,0 +1,215 @@
+"""Groups: the priced rows of a board as sorted flat columns with offsets.
+
+Rows are sorted by event, live flag, period and family, subject, line, outcome and book. Three offset arrays
+cut them: `ladders -> markets -> segments -> rows`. A market has one segment for every outcome of its
+family, also where nobody quotes it. Markets of a ladder stand in order of threshold (hundredths): the line of a
+total, minus the home handicap of a spread, so that outcome 0 (over, home) gets harder along the ladder.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from oddsengine._jit import kernel
+
+Ints = npt.NDArray[np.int32]
+Longs = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+Bytes = npt.NDArray[np.uint8]
+Floats = npt.NDArray[np.float64]
+
+NO_TIME = np.iinfo(np.int64).min
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_ONE = np.uint64(1)
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Sorted columns and offsets; see the module's first lines for the order."""
+
+    row: Ints  # position in the table, per row
+    book: Ints  # rank of the book's id, per row
+    name: Ints  # rank of the market type's own name, per row
+    odds: Floats  # quoted decimal price, per row
+    seen: Longs  # last seen, microseconds, per row
+    market: Ints  # market of the row, per row
+    rows: Longs  # segment -> rows
+    segments: Longs  # market -> segments
+    markets: Longs  # ladder -> markets
+    threshold: Ints  # hundredths, per market
+    event: Ints  # per ladder
+    live: Bytes  # per ladder
+    kind: Ints  # per ladder: place in the identity's kinds
+    subject: Ints  # per ladder: 0 none, 1 home, 2 away, from 3 a player
+    ladder: Ints  # per market
+
+    @property
+    def outcomes(self) -> Longs:
+        """Number of outcomes, per market."""
+        return np.diff(self.segments)
+
+
+@kernel
+def _intern(hashes, skip):  # type: ignore[no-untyped-def]
+    """Codes by first appearance for 64-bit hashes; skipped rows get -1. Returns codes, first rows."""
+    n = hashes.size
+    size = np.int64(4096)
+    keys = np.zeros(size, np.uint64)
+    codes = np.full(size, -1, np.int32)
+    out = np.empty(n, np.int32)
+    first = np.empty(n, np.int32)
+    found = np.int64(0)
+    for i in range(n):
+        if skip[i] != 0:
+            out[i] = -1
+            continue
+        h = hashes[i]
+        at = np.int64((h * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(20)) & (size - 1)
+        while codes[at] >= 0 and keys[at] != h:
+            at = (at + 1) & (size - 1)
+        if codes[at] < 0:
+            keys[at] = h
+            codes[at] = found
+            first[found] = i
+            found += 1
+            out[i] = found - 1
+            if found * 2 > size:
+                size *= 4
+                keys = np.zeros(size, np.uint64)
+                codes = np.full(size, -1, np.int32)
+                for k in range(found):
+                    h = hashes[first[k]]
+                    at = np.int64((h * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(20)) & (size - 1)
+                    while codes[at] >= 0:
+                        at = (at + 1) & (size - 1)
+                    keys[at] = h
+                    codes[at] = k
+        else:
+            out[i] = codes[at]
+    return out, first[:found]
+
+
+def intern(hashes: Words, skip: Bytes | None = None) -> tuple[Ints, Ints]:
+    """Codes 0, 1, 2 ... of equal hashes in order of appearance (-1 where skipped), and where each first stood."""
+    if skip is None:
+        skip = np.zeros(hashes.size, np.uint8)
+    codes, first = _intern(hashes, skip)
+    return codes, first
+
+
+def mix(*columns: npt.NDArray[np.integer] | int) -> Words:
+    """One 64-bit hash a row of several integer columns; stable over runs and machines."""
+    h = np.zeros(1, np.uint64)
+    with np.errstate(over="ignore"):
+        for column in columns:
+            h = (h ^ np.asarray(column).astype(np.uint64)) * _MIX
+            h = h ^ (h >> np.uint64(29))
+            h = h * np.uint64(0xBF58476D1CE4E5B9)
+            h = h ^ (h >> np.uint64(32))
+    return h
+
+
+@kernel
+def _place(code, side, rank, segments, rows_of, book, name, odds, seen, order, market):  # type: ignore[no-untyped-def]
+    """Order rows by segment, then book, name, price (lowest first), time (newest first)."""
+    n = code.size
+    total = rows_of.size - 1
+    for i in range(n):
+        if code[i] >= 0:
+            rows_of[segments[rank[code[i]]] + side[i] + 1] += 1
+    for s in range(total):
+        rows_of[s + 1] += rows_of[s]
+    end = rows_of.copy()
+    for i in range(n):
+        if code[i] < 0:
+            continue
+        m = rank[code[i]]
+        s = segments[m] + side[i]
+        start = rows_of[s]
+        at = end[s]
+        end[s] = at + 1
+        while at > start:
+            j = order[at - 1]
+            if book[j] < book[i]:
+                break
+            if book[j] == book[i]:
+                if name[j] < name[i]:
+                    break
+                if name[j] == name[i]:
+                    if odds[j] < odds[i]:
+                        break
+                    if odds[j] == odds[i] and seen[j] >= seen[i]:
+                        break
+            order[at] = j
+            at -= 1
+        order[at] = i
+        market[end[s] - 1] = m
+
+
+@dataclass(frozen=True, eq=False)
+class Keys:
+    """What identity says of every row of a table, before anything is sorted."""
+
+    code: Ints  # market of the row by first appearance, -1 where set aside
+    first: Ints  # a row of each market
+    side: npt.NDArray[np.int8]
+    threshold: Ints
+    event: Ints
+    live: Bytes
+    kind: Ints
+    subject: Ints
+    book: Ints
+    name: Ints
+
+
+def cut(keys: Keys, outcomes: Longs, odds: Floats, seen: Longs) -> Groups:
+    """Sort the rows that have a market into `Groups`; `outcomes` is the number of outcomes of each kind."""
+    first = keys.first
+    event, live, kind, subject = keys.event[first], keys.live[first], keys.kind[first], keys.subject[first]
+    threshold = keys.threshold[first]
+    ladder_code, ladder_first = intern(mix(event, live, kind, subject))
+    ladder_order = np.lexsort(
+        (
+            subject[ladder_first],
+            (event[ladder_first].astype(np.int64) * 2 + live[ladder_first]) * outcomes.size
+            + kind[ladder_first],
+        )
+    )
+    ladder_rank = np.empty(ladder_order.size, np.int32)
+    ladder_rank[ladder_order] = np.arange(ladder_order.size, dtype=np.int32)
+    at = ladder_first[ladder_order]
+
+    market_ladder = ladder_rank[ladder_code]
+    key = (market_ladder.astype(np.int64) << 32) + (threshold.astype(np.int64) + (1 << 31))
+    market_order = np.argsort(key)
+    rank = np.empty(first.size, np.int32)
+    rank[market_order] = np.arange(first.size, dtype=np.int32)
+    ladder = market_ladder[market_order]
+    markets = np.zeros(at.size + 1, np.int64)
+    np.cumsum(np.bincount(ladder, minlength=at.size), out=markets[1:])
+    segments = np.zeros(first.size + 1, np.int64)
+    np.cumsum(outcomes[kind[market_order]], out=segments[1:])
+
+    used = int(np.count_nonzero(keys.code >= 0))
+    rows = np.zeros(int(segments[-1]) + 1, np.int64)
+    row = np.empty(used, np.int32)
+    market = np.empty(used, np.int32)
+    _place(keys.code, keys.side, rank, segments, rows, keys.book, keys.name, odds, seen, row, market)
+    return Groups(
+        row=row,
+        book=keys.book[row],
+        name=keys.name[row],
+        odds=odds[row],
+        seen=seen[row],
+        market=market,
+        rows=rows,
+        segments=segments,
+        markets=markets,
+        threshold=threshold[market_order],
+        event=event[at],
+        live=live[at],
+        kind=kind[at],
+        subject=subject[at],
+        ladder=ladder,
+    )

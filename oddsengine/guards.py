@@ -1,0 +1,705 @@
+"""Guards: what is kept away from the detectors, and why.
+
+One function a guard, in the order they run. A guard sees the prices that those before it left, judges all of them, and
+only then sets any aside, so the order of rows cannot matter. Guards look at quoted prices of all books, one event at a
+time. q = 1 / odds; the logit of q is -log(odds - 1). Books of one feed count once in a median or a count.
+The thresholds are data: `catalog/guards.toml`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from oddsengine import catalog
+from oddsengine._jit import kernel
+from oddsengine.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs
+from oddsengine.markets import Identity, times
+from oddsengine.reasons import CODES
+from oddsengine.schema import OddsTable
+
+SECOND = 1_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Guarded:
+    """Verdicts on the rows of `Groups`."""
+
+    aside: Bytes  # 0, or the code of the guard that set the row aside
+    measure: Floats  # what that guard measured
+    stingy: Bytes  # 1: too low to be a reference, though honest as an offer
+    now: int  # microseconds, or NO_TIME where no row has a time
+
+
+@dataclass(frozen=True, eq=False)
+class _Board:
+    """What the guards read, and the two columns they write."""
+
+    groups: Groups
+    identity: Identity
+    table: OddsTable
+    now: int
+    logit: Floats
+    segment: Ints  # per row
+    feed: Ints  # per book
+    order: Ints  # rows by ladder, book, market, outcome
+    runs: Longs  # (ladder, book) -> order
+    prop: Bytes  # per ladder
+    aside: Bytes
+    measure: Floats
+    stingy: Bytes
+    limits: catalog.Thresholds
+
+    def set_aside(self, rows: npt.NDArray[Any], guard: str, measure: Any = np.nan) -> None:
+        """Set rows (a mask) aside unless an earlier guard has."""
+        fresh = rows & (self.aside == 0)
+        self.aside[fresh] = CODES[guard]
+        self.measure[fresh] = measure[fresh] if isinstance(measure, np.ndarray) else measure
+
+    def spread(self, mark: Floats, guard: str, whole: bool) -> None:  # noqa: FBT001
+        """Set aside the book's market (or whole ladder) of every marked row; a mark is its measure, nan is none."""
+        _spread(
+            mark, self.order, self.runs, self.groups.market, whole, CODES[guard], self.aside, self.measure
+        )
+
+
+@kernel
+def _runs(ladder_rows, book, books):  # type: ignore[no-untyped-def]
+    """Rows by ladder and book (stable), and where each such run starts."""
+    n = book.size
+    order = np.empty(n, np.int32)
+    starts = np.empty(n + 1, np.int64)
+    count = np.zeros(books + 1, np.int64)
+    found = 0
+    for at in range(ladder_rows.size - 1):
+        a, b = ladder_rows[at], ladder_rows[at + 1]
+        low, high = books, -1
+        for i in range(a, b):
+            k = book[i]
+            count[k] += 1
+            low = min(low, k)
+            high = max(high, k)
+        place = a
+        for k in range(low, high + 1):
+            if count[k] > 0:
+                starts[found] = place
+                found += 1
+                place += count[k]
+                count[k] = place - count[k]
+        for i in range(a, b):
+            k = book[i]
+            order[count[k]] = i
+            count[k] += 1
+        for k in range(low, high + 1):
+            count[k] = 0
+    starts[found] = n
+    return order, starts[: found + 1]
+
+
+@kernel
+def _spread(mark, order, runs, market, whole, code, aside, measure):  # type: ignore[no-untyped-def]
+    """Set aside, with the largest mark, each run (or its market) that holds a marked row."""
+    for r in range(runs.size - 1):
+        i = runs[r]
+        while i < runs[r + 1]:
+            j = i
+            worst = np.nan
+            while j < runs[r + 1] and (whole or market[order[j]] == market[order[i]]):
+                x = mark[order[j]]
+                if not np.isnan(x) and not (abs(x) <= abs(worst)):
+                    worst = x
+                j += 1
+            if not np.isnan(worst):
+                for k in range(i, j):
+                    if aside[order[k]] == 0:
+                        aside[order[k]] = code
+                        measure[order[k]] = worst
+            i = j
+
+
+@kernel
+def _duplicates(order, runs, segment, name, logit, aside, gap, mark):  # type: ignore[no-untyped-def]
+    """Mark prices of one book, outcome and market name: all but the lowest if within the gap, else all."""
+    for r in range(runs.size - 1):
+        i = runs[r]
+        while i < runs[r + 1]:
+            first = order[i]
+            j = i + 1
+            while j < runs[r + 1] and segment[order[j]] == segment[first] and name[order[j]] == name[first]:
+                j += 1
+            if j > i + 1:
+                kept = -1
+                low, high = np.inf, -np.inf
+                count = 0
+                for k in range(i, j):
+                    row = order[k]
+                    if aside[row] == 0:
+                        count += 1
+                        low = min(low, logit[row])
+                        if logit[row] > high:
+                            high = logit[row]
+                            kept = row
+                if count > 1:
+                    for k in range(i, j):
+                        row = order[k]
+                        if aside[row] == 0 and not (high - low <= gap and row == kept):
+                            mark[row] = high - low
+            i = j
+
+
+@kernel
+def _ladders(order, runs, market, side, outcomes, threshold, lined, logit, aside, gap, mark):  # type: ignore[no-untyped-def]
+    """Mark one price of each run whose over-like side gets likelier, or under-like less likely, with the threshold."""
+    for r in range(runs.size - 1):
+        if lined[market[order[runs[r]]]] == 0:
+            continue
+        worst = gap
+        at = -1
+        for over in range(2):
+            best, here = np.inf, np.inf
+            now = np.int32(-2147483648)
+            for i in range(runs[r], runs[r + 1]):
+                row = order[i]
+                if aside[row] != 0:
+                    continue
+                if over == 1 and side[row] != 0:
+                    continue
+                if over == 0 and side[row] != outcomes[market[row]] - 1:
+                    continue
+                x = logit[row] if over == 1 else -logit[row]
+                if threshold[market[row]] != now:
+                    now = threshold[market[row]]
+                    best = min(best, here)
+                    here = np.inf
+                if x - best > worst:
+                    worst = x - best
+                    at = row
+                here = min(here, x)
+        if at >= 0:
+            mark[at] = worst
+
+
+@kernel
+def _feeds(a, b, book, feed, odds, aside, skip, ids, prices):  # type: ignore[no-untyped-def]
+    """One price a feed among rows a..b: its smallest book's lowest surviving one. Returns how many feeds."""
+    count = 0
+    last = -1
+    for i in range(a, b):
+        f = feed[book[i]]
+        if aside[i] != 0 or f == skip:
+            continue
+        at = 0
+        while at < count and ids[at] != f:
+            at += 1
+        if at == count:
+            ids[at] = f
+            prices[at] = odds[i]
+            count += 1
+            last = book[i]
+        elif book[i] == last and ids[count - 1] == f:
+            prices[at] = min(prices[at], odds[i])
+    return count
+
+
+@kernel
+def _conflicts(rows, book, name, feed, odds, logit, aside, gap, others, mark):  # type: ignore[no-untyped-def]
+    """Mark, of one book's two market names for one outcome too far apart, those not nearest the others' median."""
+    ids = np.empty(feed.size + 1, np.int32)
+    prices = np.empty(feed.size + 1, np.float64)
+    for s in range(rows.size - 1):
+        i = rows[s]
+        while i < rows[s + 1]:
+            j = i + 1
+            while j < rows[s + 1] and book[j] == book[i]:
+                j += 1
+            low, high = np.inf, -np.inf
+            names = 0
+            seen = -1
+            for k in range(i, j):
+                if aside[k] == 0:
+                    low = min(low, logit[k])
+                    high = max(high, logit[k])
+                    if name[k] != seen:
+                        seen = name[k]
+                        names += 1
+            if names > 1 and high - low > gap:
+                count = _feeds(rows[s], rows[s + 1], book, feed, odds, aside, feed[book[i]], ids, prices)
+                nearest = np.inf
+                middle = 0.0
+                if count >= others:
+                    for x in range(1, count):
+                        for y in range(x, 0, -1):
+                            if prices[y] < prices[y - 1]:
+                                prices[y], prices[y - 1] = prices[y - 1], prices[y]
+                    m = 0.5 * (1.0 / prices[(count - 1) // 2] + 1.0 / prices[count // 2])
+                    middle = np.log(m / (1.0 - m))
+                    for k in range(i, j):
+                        if aside[k] == 0:
+                            nearest = min(nearest, abs(logit[k] - middle))
+                for k in range(i, j):
+                    if aside[k] == 0 and (count < others or abs(logit[k] - middle) > nearest):
+                        mark[k] = high - low
+            i = j
+
+
+@kernel
+def _sums(order, runs, market, side, outcomes, book, odds, aside, low, high, cheap, dear):  # type: ignore[no-untyped-def]
+    """Mark a row of each complete market of one book whose probabilities sum too low, or too high."""
+    q = np.zeros(64, np.float64)
+    for r in range(runs.size - 1):
+        i = runs[r]
+        while i < runs[r + 1]:
+            m = market[order[i]]
+            n = outcomes[m]
+            for k in range(n):
+                q[k] = 0.0
+            j = i
+            while j < runs[r + 1] and market[order[j]] == m:
+                row = order[j]
+                if aside[row] == 0:
+                    q[side[row]] = max(q[side[row]], 1.0 / odds[row])
+                j += 1
+            total = 0.0
+            complete = n > 0
+            for k in range(n):
+                total += q[k]
+                if q[k] == 0.0:
+                    complete = False
+            if complete:
+                if total < low[book[order[i]]]:
+                    cheap[order[i]] = total
+                elif total > high:
+                    dear[order[i]] = total
+            i = j
+
+
+@kernel
+def _crossed(ladder_rows, market, side, outcomes, threshold, lined, book, feed, odds, aside, points, mark):  # type: ignore[no-untyped-def]
+    """Mark a row of each book that contradicts other feeds across the lines of a ladder, worst first, till none does."""
+    feeds = feed.size
+    for at in range(ladder_rows.size - 1):
+        a, b = ladder_rows[at], ladder_rows[at + 1]
+        if b - a < 2 or lined[market[a]] == 0:
+            continue
+        while True:
+            # A pass over the ladder tells whether any two prices contradict; few ladders have any.
+            found = False
+            for over in range(2):
+                best, here = np.inf, np.inf
+                now = np.int32(-2147483648)
+                for step in range(b - a):
+                    row = a + step if over == 1 else b - 1 - step
+                    if aside[row] != 0 or not np.isnan(mark[row]):
+                        continue
+                    if side[row] != (0 if over == 1 else outcomes[market[row]] - 1):
+                        continue
+                    q = 1.0 / odds[row]
+                    if threshold[market[row]] != now:
+                        now = threshold[market[row]]
+                        best = min(best, here)
+                        here = np.inf
+                    if q - best > points:
+                        found = True
+                    here = min(here, q)
+            if not found:
+                break
+            pairs = np.zeros(feeds, np.int64)
+            against = np.zeros((feeds, feeds), np.uint8)
+            for i in range(a, b):
+                if aside[i] != 0 or not np.isnan(mark[i]):
+                    continue
+                over = side[i] == 0
+                if not over and side[i] != outcomes[market[i]] - 1:
+                    continue
+                for j in range(a, b):
+                    if aside[j] != 0 or not np.isnan(mark[j]) or side[j] != side[i]:
+                        continue
+                    if feed[book[i]] == feed[book[j]]:
+                        continue
+                    if over and threshold[market[i]] <= threshold[market[j]]:
+                        continue
+                    if not over and threshold[market[i]] >= threshold[market[j]]:
+                        continue
+                    if 1.0 / odds[i] - 1.0 / odds[j] > points:
+                        pairs[book[i]] += 1
+                        pairs[book[j]] += 1
+                        against[book[i], feed[book[j]]] = 1
+                        against[book[j], feed[book[i]]] = 1
+            most, most_pairs = 0, np.int64(0)
+            for k in range(feeds):
+                n = 0
+                for f in range(feeds):
+                    n += against[k, f]
+                if n > most or (n == most and pairs[k] > most_pairs):
+                    most, most_pairs = n, pairs[k]
+            if most == 0:
+                break
+            for i in range(a, b):
+                if aside[i] == 0 and np.isnan(mark[i]) and pairs[book[i]] == most_pairs:
+                    n = 0
+                    for f in range(feeds):
+                        n += against[book[i], f]
+                    if n == most:
+                        mark[i] = most
+
+
+@kernel
+def _others(rows, wanted, book, feed, odds, aside, median, count):  # type: ignore[no-untyped-def]
+    """For every surviving row: the median probability of the other feeds of its segment, and how many they are."""
+    ids = np.empty(feed.size + 1, np.int32)
+    prices = np.empty(feed.size + 1, np.float64)
+    without = np.empty(feed.size + 1, np.float64)
+    for s in range(rows.size - 1):
+        a, b = rows[s], rows[s + 1]
+        if b - a < 2 or wanted[s] == 0:
+            continue
+        n = _feeds(a, b, book, feed, odds, aside, -1, ids, prices)
+        if n < 2:
+            continue
+        for x in range(1, n):
+            y = x
+            p, f = prices[x], ids[x]
+            while y > 0 and prices[y - 1] > p:
+                prices[y] = prices[y - 1]
+                ids[y] = ids[y - 1]
+                y -= 1
+            prices[y] = p
+            ids[y] = f
+        low, high = (n - 2) // 2, (n - 1) // 2
+        for k in range(n):
+            i = low + 1 if low >= k else low
+            j = high + 1 if high >= k else high
+            without[k] = 1.0 / prices[i] if i == j else 0.5 * (1.0 / prices[i] + 1.0 / prices[j])
+        for row in range(a, b):
+            if aside[row] == 0:
+                k = 0
+                while ids[k] != feed[book[row]]:
+                    k += 1
+                median[row] = without[k]
+                count[row] = n - 1
+
+
+@kernel
+def _main_lines(markets, segments, rows, book, odds, aside, books, main, offered):  # type: ignore[no-untyped-def]
+    """Mark the main line of each ladder: most books, then best balanced, then lowest."""
+    stamp = np.full(books, -1, np.int64)
+    for at in range(markets.size - 1):
+        chosen = np.int64(-1)
+        most = 0
+        best = np.inf
+        for m in range(markets[at], markets[at + 1]):
+            n = 0
+            first, last = 0.0, 0.0
+            for s in range(segments[m], segments[m + 1]):
+                top = 0.0
+                for i in range(rows[s], rows[s + 1]):
+                    if aside[i] == 0:
+                        top = max(top, odds[i])
+                        if stamp[book[i]] != m:
+                            stamp[book[i]] = m
+                            n += 1
+                if s == segments[m]:
+                    first = top
+                last = top
+            offered[m] = n
+            apart = np.inf
+            if first > 0.0 and last > 0.0:
+                apart = abs(1.0 / first - 1.0 / last)
+            if n > most or (n == most and n > 0 and apart < best):
+                most, best, chosen = n, apart, m
+        if chosen >= 0:
+            main[chosen] = 1
+
+
+def main_lines(groups: Groups, odds: Floats, aside: Bytes, books: int) -> tuple[Bytes, Ints]:
+    """1 for the main line of each ladder among the prices not set aside, and the number of books of each market."""
+    main = np.zeros(groups.threshold.size, np.uint8)
+    offered = np.zeros(groups.threshold.size, np.int32)
+    _main_lines(groups.markets, groups.segments, groups.rows, groups.book, odds, aside, books, main, offered)
+    return main, offered
+
+
+def feeds(books: tuple[str, ...]) -> Ints:
+    """A feed number for every book: that of the first book that publishes the same desk's numbers."""
+    first: dict[str, int] = {}
+    return np.array(
+        [first.setdefault(catalog.book(b).feed or f"={b}", at) for at, b in enumerate(books)], np.int32
+    )
+
+
+def _unmarked(board: _Board) -> Floats:
+    return np.full(board.aside.size, np.nan)
+
+
+def _stale(board: _Board) -> None:
+    if board.now == NO_TIME:
+        return
+    seen = board.groups.seen
+    live = _live_rows(board.groups)
+    untimed = seen == NO_TIME
+    age = np.where(untimed, 0, board.now - seen) / SECOND
+    limits = board.limits
+    old = age > np.where(live, limits.stale_live_s, limits.stale_prematch_s)
+    board.set_aside(old, "stale", age)
+    board.set_aside(untimed & live, "stale", np.inf)
+
+
+def _live_rows(groups: Groups) -> npt.NDArray[np.bool_]:
+    return (groups.live[groups.ladder] != 0)[groups.market]
+
+
+def _started_not_live(board: _Board) -> None:
+    if board.now == NO_TIME:
+        return
+    start = times(board.table, "event_start_time")[board.groups.row]
+    late = (start != NO_TIME) & (start < board.now) & ~_live_rows(board.groups)
+    if late.any():
+        board.set_aside(late, "started_not_live", (board.now - start) / SECOND)
+
+
+def _mid_price_source(board: _Board) -> None:
+    mid = np.array([catalog.book(b).mid_price for b in board.identity.books], bool)
+    if mid.any():
+        board.set_aside(mid[board.groups.book], "mid_price_source")
+
+
+def _duplicate_outcome(board: _Board) -> None:
+    g, mark = board.groups, _unmarked(board)
+    _duplicates(
+        board.order,
+        board.runs,
+        board.segment,
+        g.name,
+        board.logit,
+        board.aside,
+        board.limits.duplicate_gap,
+        mark,
+    )
+    board.set_aside(~np.isnan(mark), "duplicate_outcome", mark)
+
+
+def _side(board: _Board) -> Ints:
+    g = board.groups
+    return (board.segment - g.segments[:-1][g.market]).astype(np.int32)
+
+
+def _lined(board: _Board) -> Bytes:
+    kinds = np.array([k.has_line for k in board.identity.kinds], np.uint8)
+    g = board.groups
+    return kinds[g.kind[g.ladder]] if kinds.size else np.zeros(0, np.uint8)
+
+
+def _ladder(board: _Board) -> None:
+    g, mark = board.groups, _unmarked(board)
+    _ladders(
+        board.order, board.runs, g.market, _side(board), g.outcomes, g.threshold, _lined(board), board.logit,
+        board.aside, board.limits.ladder_gap, mark,
+    )  # fmt: skip
+    board.spread(mark, "ladder", whole=True)
+
+
+def _internal_conflict(board: _Board) -> None:
+    g, mark = board.groups, _unmarked(board)
+    limit = board.limits
+    _conflicts(
+        g.rows, g.book, g.name, board.feed, g.odds, board.logit, board.aside, limit.conflict_gap, limit.conflict_others, mark
+    )
+    board.set_aside(~np.isnan(mark), "internal_conflict", mark)
+
+
+def _book_sum(board: _Board) -> None:
+    g, cheap, dear = board.groups, _unmarked(board), _unmarked(board)
+    limit, epsilon = board.limits, board.limits.epsilon
+    exchange = np.array([catalog.book(b).exchange for b in board.identity.books], bool)
+    low = np.where(exchange, limit.book_sum_low_exchange, limit.book_sum_low) - epsilon
+    _sums(
+        board.order, board.runs, g.market, _side(board), g.outcomes, g.book, g.odds, board.aside, low,
+        limit.book_sum_high + epsilon, cheap, dear,
+    )  # fmt: skip
+    board.spread(cheap, "book_sum", whole=True)
+    board.spread(dear, "book_sum", whole=False)
+
+
+def _one_team_lines(board: _Board) -> None:
+    g = board.groups
+    team_kinds = np.array([k.subject == "team" for k in board.identity.kinds], bool)
+    if not team_kinds.any():
+        return
+    rows = np.flatnonzero(team_kinds[g.kind][g.ladder][g.market] & (board.aside == 0))
+    if not rows.size:
+        return
+    ladder = g.ladder[g.market[rows]]
+    contest = (g.event[ladder].astype(np.int64) * 2 + g.live[ladder]) * team_kinds.size + g.kind[ladder]
+    owner = contest * len(board.identity.books) + g.book[rows]
+    owners, owner_of = np.unique(owner, return_inverse=True)
+    line = owner_of * (1 << 31) + (g.threshold[g.market[rows]].astype(np.int64) + (1 << 30))
+    lines, line_of = np.unique(line, return_inverse=True)
+    teams = np.zeros(lines.size, np.int64)
+    np.bitwise_or.at(teams, line_of, g.subject[ladder])
+    of_owner = lines >> 31
+    count = np.bincount(of_owner, minlength=owners.size)
+    both = np.bincount(of_owner, weights=teams == 3, minlength=owners.size)
+    bad = (count >= board.limits.one_team_lines) & (both == 0)
+    mask = np.zeros(board.aside.size, bool)
+    mask[rows] = bad[owner_of]
+    measure = np.zeros(board.aside.size)
+    measure[rows] = count[owner_of]
+    board.set_aside(mask, "one_team_lines", measure)
+
+
+def _ladder_cross(board: _Board) -> None:
+    g, mark = board.groups, _unmarked(board)
+    _crossed(
+        g.rows[g.segments[g.markets]], g.market, _side(board), g.outcomes, g.threshold, _lined(board), g.book,
+        board.feed, g.odds, board.aside, board.limits.cross_points, mark,
+    )  # fmt: skip
+    board.spread(mark, "ladder_cross", whole=True)
+
+
+def _compare(board: _Board, wanted: Bytes) -> tuple[Floats, Ints]:
+    """Median probability of the other feeds, and their number, for the rows of wanted segments."""
+    g = board.groups
+    median = np.full(board.aside.size, np.nan)
+    count = np.zeros(board.aside.size, np.int32)
+    _others(g.rows, wanted, g.book, board.feed, g.odds, board.aside, median, count)
+    return median, count
+
+
+def _gap(board: _Board, rows: npt.NDArray[np.intp], median: Floats) -> Floats:
+    """Logit of each row's price minus that of the others' median."""
+    m = median[rows]
+    return np.asarray(board.logit[rows] - np.log(m / (1.0 - m)))
+
+
+def _bias(board: _Board) -> None:
+    g, limit = board.groups, board.limits
+    if not board.prop.any():
+        return
+    prop_market = board.prop[g.ladder]
+    wanted = np.repeat(prop_market, np.diff(g.segments))
+    median, count = _compare(board, wanted)
+    rows = np.flatnonzero(count >= 1)
+    gap = _gap(board, rows, median)
+    ladder = g.ladder[g.market[rows]]
+    kinds = len(board.identity.kinds)
+    contest = (g.event[ladder].astype(np.int64) * 2 + g.live[ladder]) * kinds + g.kind[ladder]
+    side = board.segment[rows] - g.segments[:-1][g.market[rows]]
+    key = (contest * 64 + side) * len(board.identity.books) + g.book[rows]
+    suspects = np.unique(key[gap < -limit.bias_gap])
+    if not suspects.size:
+        return
+    inside = np.isin(key, suspects)
+    gap, key, subject, rows = gap[inside], key[inside], g.subject[ladder[inside]], rows[inside]
+    order = np.argsort(key, kind="stable")
+    starts = np.searchsorted(key[order], suspects)
+    mark = _unmarked(board)
+    for at in np.split(order, starts[1:]):
+        middle = float(np.median(gap[at]))
+        if middle < -limit.bias_gap and np.unique(subject[at]).size >= limit.bias_subjects:
+            mark[rows[at]] = middle
+    hit = np.zeros(board.aside.size, bool)
+    hit[rows] = True
+    hit &= ~np.isnan(mark)
+    if not hit.any():
+        return
+    # The book's whole side of these props goes, also where nobody else quotes it.
+    guilty = {int(k): float(m) for k, m in zip(key, mark[rows], strict=True) if not np.isnan(m)}
+    every = np.flatnonzero(wanted[board.segment] != 0)
+    ladder = g.ladder[g.market[every]]
+    contest = (g.event[ladder].astype(np.int64) * 2 + g.live[ladder]) * kinds + g.kind[ladder]
+    side = board.segment[every] - g.segments[:-1][g.market[every]]
+    key = (contest * 64 + side) * len(board.identity.books) + g.book[every]
+    found = np.isin(key, np.array(list(guilty), np.int64))
+    for row, k in zip(every[found], key[found], strict=True):
+        mark[row] = guilty[int(k)]
+    board.set_aside(~np.isnan(mark), "bias", mark)
+
+
+def _outlier(board: _Board) -> None:
+    g, limit = board.groups, board.limits
+    median, count = _compare(board, np.ones(g.rows.size - 1, np.uint8))
+    enough = count >= limit.outlier_others
+    # In odds of the odds, log-free: a gap within the smallest bound cannot be an outlier.
+    ratio = np.where(enough, (g.odds - 1.0) * median / (1.0 - median), 1.0)
+    far = np.exp(min(limit.outlier_main, limit.outlier_other))
+    rows = np.flatnonzero((ratio > far) | (ratio < 1.0 / far))
+    if not rows.size:
+        return
+    gap = _gap(board, rows, median)
+    market = g.market[rows]
+    ladder = g.ladder[market]
+    full = np.array([k.period == "full_game" for k in board.identity.kinds], bool)[g.kind[ladder]]
+    main = main_lines(g, g.odds, board.aside, len(board.identity.books))[0][market] != 0
+    plain = main & full & (board.prop[ladder] == 0) & (g.live[ladder] == 0)
+    m = median[rows]
+    bound = np.where(plain, limit.outlier_main, limit.outlier_other) + limit.outlier_slope / (m * (1.0 - m))
+    generous, low = _unmarked(board), _unmarked(board)
+    generous[rows[gap < -bound]] = gap[gap < -bound]
+    low[rows[gap > bound]] = 1.0
+    board.spread(generous, "outlier", whole=False)
+    ignored = np.zeros(board.aside.size)
+    _spread(low, board.order, board.runs, g.market, False, 1, board.stingy, ignored)
+
+
+def _flap(board: _Board) -> None:
+    if not board.table["flap"].any():
+        return
+    mark = np.where(board.table["flap"].to_numpy()[board.groups.row], 1.0, np.nan)
+    board.spread(mark, "flap", whole=False)
+
+
+# In the order they run; the guards before these look at one row and are part of identity.
+_BOARD_GUARDS: dict[str, Callable[[_Board], None]] = {
+    "stale": _stale,
+    "started_not_live": _started_not_live,
+    "mid_price_source": _mid_price_source,
+    "duplicate_outcome": _duplicate_outcome,
+    "ladder": _ladder,
+    "internal_conflict": _internal_conflict,
+    "book_sum": _book_sum,
+    "one_team_lines": _one_team_lines,
+    "ladder_cross": _ladder_cross,
+    "bias": _bias,
+    "outlier": _outlier,
+    "flap": _flap,
+}
+
+
+def guard(table: OddsTable, identity: Identity, off: frozenset[int], now: int) -> Guarded:
+    """Run every guard that is not off over the rows that have a market.
+
+    Parameters
+    ----------
+    table, identity
+        A checked table and what `markets.identify` made of it.
+    off
+        Codes of guards that do not run.
+    now
+        Microseconds, or `NO_TIME`: no price has an age.
+    """
+    g = identity.groups
+    n = g.row.size
+    order, runs = _runs(g.rows[g.segments[g.markets]], g.book, len(identity.books))
+    prop = np.array([k.prop for k in identity.kinds], np.uint8)
+    board = _Board(
+        groups=g,
+        identity=identity,
+        table=table,
+        now=now,
+        logit=-np.log(g.odds - 1.0),
+        segment=np.repeat(np.arange(g.rows.size - 1, dtype=np.int32), np.diff(g.rows)),
+        feed=feeds(identity.books),
+        order=order,
+        runs=runs,
+        prop=prop[g.kind] if prop.size else np.zeros(0, np.uint8),
+        aside=np.zeros(n, np.uint8),
+        measure=np.full(n, np.nan),
+        stingy=np.zeros(n, np.uint8),
+        limits=catalog.thresholds(),
+    )
+    for name, run in _BOARD_GUARDS.items():
+        if CODES[name] not in off and n:
+            run(board)
+    return Guarded(board.aside, board.measure, board.stingy, now)

@@ -1,0 +1,132 @@
+"""Kelly stakes: the part of the bankroll that makes it grow fastest.
+
+**One bet.** With probability p of winning at decimal odds d, a stake of the fraction f grows the bankroll by
+p log(1 + f (d - 1)) + (1 - p) log(1 - f) on average. The best fraction is ::
+
+    f = (p d - 1) / (d - 1)        0 where that is negative
+
+**Mutually exclusive outcomes of one event**, of which exactly one happens, or none of those listed. With
+stakes f_i the growth is ::
+
+    sum over i of p_i log(1 - F + f_i d_i) + (1 - P) log(1 - F)        F = sum f_i, P = sum p_i
+
+The answer is exact, by Smoczynski and Tomkins. Take the outcomes one by one in falling order of p_i d_i, and
+follow the reserve rate ::
+
+    R = (1 - sum of p_i taken) / (1 - sum of 1/d_i taken)        1 before any is taken
+
+An outcome lowers R exactly when its p_i d_i is above it, so R falls first and rises after. Stop at its
+smallest value: f_i = p_i - R/d_i for the outcomes taken, 0 for the others. An outcome with p_i d_i below 1
+may be taken: it insures the others.
+
+**Sums.** P below 1 leaves the rest to an outcome that is not listed and loses every stake; with it in play
+even prices with sum 1/d < 1 are no sure bet, and the formula holds as it is. P = 1 says the list is
+complete. If then sum 1/d < 1 no stake is ever lost: R = 0, f_i = p_i, and the whole bankroll is staked,
+however small the margin. Whoever doubts the probabilities takes a fraction. P above 1 has no answer; within
+1e-9 it counts as 1.
+
+**A fraction** of the stakes, such as one half, trades growth for smaller swings. It multiplies the full
+stakes, which for exclusive outcomes is the usual practice and not the optimum of another problem.
+
+No answer is ``nan``: a probability outside [0, 1], odds of 1 or less, anything not finite. For exclusive
+outcomes one such entry leaves the whole event without an answer: leave out what cannot be bet, its
+probability then belongs to the rest.
+
+References: J. L. Kelly, "A new interpretation of information rate", Bell System Technical Journal 35 (1956),
+https://doi.org/10.1002/j.1538-7305.1956.tb03809.x. P. Smoczynski and D. Tomkins, "An explicit solution to
+the problem of optimizing the allocations of a bettor's wealth when wagering on horse races", Mathematical
+Scientist 35 (2010).
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
+_ROUNDING = 1e-9  # how far above 1 probabilities may sum and still be complete
+_SURE = 1e-12  # a margin below this is rounding, not a sure bet
+
+
+def _fraction(fraction: ArrayLike) -> Floats:
+    """Check the fraction of full Kelly."""
+    part = np.asarray(fraction, dtype=np.float64)
+    if not np.all((part > 0.0) & (part <= 1.0)):
+        raise ValueError(f"fraction must be above 0 and at most 1, got {part.tolist()}")
+    return part
+
+
+def _known(probs: Floats, odds: Floats) -> NDArray[np.bool_]:
+    """Where both are usable."""
+    return (probs >= 0.0) & (probs <= 1.0) & (odds > 1.0) & (odds < np.inf)
+
+
+def kelly(prob: ArrayLike, odds: ArrayLike, fraction: ArrayLike = 1.0) -> Floats:
+    """Stake of a single bet as a fraction of the bankroll.
+
+    Parameters
+    ----------
+    prob : array_like of float
+        Probability of winning.
+    odds : array_like of float
+        Decimal odds; the three arguments broadcast.
+    fraction : array_like of float
+        Part of the full stake, above 0 and at most 1.
+
+    Returns
+    -------
+    ndarray of float
+        Stakes from 0; ``nan`` where there is no answer.
+
+    Examples
+    --------
+    >>> kelly([0.55, 0.50, 0.45], 2.0).round(4).tolist()
+    [0.1, 0.0, 0.0]
+    >>> kelly(0.55, 2.0, fraction=0.25).round(4)
+    np.float64(0.025)
+    """
+    part = _fraction(fraction)
+    p, d = np.broadcast_arrays(np.asarray(prob, dtype=np.float64), np.asarray(odds, dtype=np.float64))
+    known = _known(p, d)
+    safe = np.where(known, d, 2.0)
+    full = np.maximum(0.0, (np.where(known, p, np.nan) * safe - 1.0) / (safe - 1.0))
+    return np.asarray(part * full)
+
+
+def kelly_exclusive(probs: ArrayLike, odds: ArrayLike, fraction: ArrayLike = 1.0) -> Floats:
+    """Stakes on mutually exclusive outcomes of one event, as fractions of the bankroll.
+
+    Parameters
+    ----------
+    probs : array_like of float
+        Probabilities; the outcomes of an event are along the last axis, and sum to at most 1.
+    odds : array_like of float
+        Decimal odds of the same outcomes.
+    fraction : array_like of float
+        Part of the full stakes, above 0 and at most 1: one number, or one for each event.
+
+    Returns
+    -------
+    ndarray of float
+        Stakes from 0; ``nan`` for all outcomes of an event without an answer.
+
+    Examples
+    --------
+    >>> kelly_exclusive([0.5, 0.3, 0.2], [2.2, 3.6, 3.0]).round(4).tolist()
+    [0.1604, 0.0925, 0.0]
+    >>> kelly_exclusive([0.5, 0.5], [2.1, 2.1]).tolist()
+    [0.5, 0.5]
+    """
+    part = _fraction(fraction)
+    p, d = np.broadcast_arrays(np.asarray(probs, dtype=np.float64), np.asarray(odds, dtype=np.float64))
+    if p.ndim == 0:
+        raise ValueError("probs and odds must have an axis of outcomes, got two scalars")
+    known = np.all(_known(p, d), axis=-1) & (p.sum(axis=-1) <= 1.0 + _ROUNDING)
+    p = np.where(known[..., None], p, 0.0)
+    d = np.where(known[..., None], d, 2.0)
+
+    order = np.argsort(-p * d, axis=-1, kind="stable")
+    unlisted = np.maximum(0.0, 1.0 - np.cumsum(np.take_along_axis(p, order, axis=-1), axis=-1))
+    unpriced = 1.0 - np.cumsum(np.take_along_axis(1.0 / d, order, axis=-1), axis=-1)
+    rate = np.divide(unlisted, unpriced, out=np.full_like(p, np.inf), where=unpriced > _SURE)
+    stakes = np.maximum(0.0, p - rate.min(axis=-1, keepdims=True, initial=1.0) / d)
+    return np.asarray(part[..., None] * np.where(known[..., None], stakes, np.nan))

@@ -1,0 +1,785 @@
+"""Middles: two bets on one number that can both win.
+
+**The question.** X is a whole number: the home team's margin, or a total. One bet is over L1 at odds d1, the
+other under L2 at odds d2, at another book, with L1 < L2. Every X strictly between the lines wins both
+bets. What is the chance of that, and what is the pair worth?
+
+**Stakes and payoffs.** With S = 1/d1 + 1/d2 the shares of the total stake are (1/d1)/S and (1/d2)/S, so that
+either bet alone pays 1/S. Hence, per unit staked in total::
+
+    worst case  1/S - 1     (one bet wins, one loses)
+    best case   2/S - 1     (both win)
+    expected    sum over x of P(X = x) * return(x)
+
+Without pushes the expectation is (1 + P)/S - 1 with P the chance of the window: break even at P = S - 1.
+
+**Settlement.** Lines are integers, in hundredths (2.5 is 250). For an over bet let u = (100 x - L)/50, cut
+to [-1, 1]; an under bet has -u. The return per unit staked is 1 + (d - 1) max(u, 0) - max(-u, 0). That one
+formula is a win (u = 1), a loss (-1), a push on a whole line (0), and on a quarter line the half win (1/2)
+and the half loss (-1/2): a quarter line is two bets of half the stake, on the whole and on the half line
+beside it. So a window such as 2.75 to 3.25, whose only number wins half of each bet, has a best case below
+2/S - 1.
+
+**What must be known of X.** Only its tail G(h) = P(X > h) at half points. A half line needs G at itself. A
+whole line n needs G at n - 1/2 and n + 1/2, whose difference is the chance m of the push; a quarter line
+needs the same two around its whole neighbour. Four points at most. With m and G at the upper point, of the
+stake of an over bet ::
+
+    won   G + a m         a = 1/2 on lines n - 1/4, else 0
+    back  b m             b = 1 on whole lines, 1/2 on quarter lines, 0 on half lines
+
+is won or comes back on average, and the rest is lost. The chance that a price on such a line speaks of, the
+two-way one that ignores pushes, is won / (won + lost).
+
+**Shapes**, for where no ladder of prices gives G. Each has one location to fit, and grows with it in the
+usual stochastic order, so that the fit has one answer:
+
+- ``POISSON``, totals of goals. The location is the mean.
+- ``NEGATIVE_BINOMIAL``, totals of corners, shots, a player's count. The location is the mean, the scale v is
+  variance over mean, at least 1. P(0) = exp(-mean log(v)/(v - 1)) and P(x + 1) = P(x) (mean + x (v - 1)) /
+  (v (x + 1)); v = 1 is Poisson.
+- ``NORMAL``, totals of points. G(h) = 1 - Phi((h - location)/scale); the scale is the standard deviation.
+- ``SKELLAM``, margins of goals and runs: the difference of two Poisson numbers. The location is the
+  difference of the means, the scale their sum, which is the variance. Where the level is given, P(0) is that
+  level, and what was above it is handed to +1 and -1 in proportion to P(X > 0) and P(X < 0): overtime ends
+  by one.
+- ``MARGIN``, margins in football and basketball. P(m) is proportional to weight(abs(m)) phi((m -
+  location)/scale) inside a table of weights (3 and 7 points are common, 1 and 2 are not) and to the plain
+  discrete Normal beyond it. Where the level is given P(0) is that level, and the others share the rest in
+  proportion.
+
+The Skellam scale is the expected total where goals are Poisson; runs in baseball are more spread, about
+twice the total.
+
+**Limits.** A Poisson or negative binomial mean lies in (0, 700), a Skellam difference within plus and minus
+its scale, that of a Normal margin within 30 scales of 0. A probability that no location there can give has no
+answer: ``nan``. So has a line that is not a multiple of a quarter, a price of 1 or less, and a pair of lines
+without a whole number strictly between them. Tails lose relative precision below about 1e-10.
+
+References: J. G. Skellam, "The frequency distribution of the difference between two Poisson variates",
+J. R. Statist. Soc. 109 (1946), https://doi.org/10.2307/2981372. H. Stern, "On the probability of winning a
+football game", The American Statistician 45 (1991), https://doi.org/10.1080/00031305.1991.10475798 (the
+Normal margin). M. J. Maher, "Modelling association football scores", Statistica Neerlandica 36 (1982),
+https://doi.org/10.1111/j.1467-9574.1982.tb00782.x (Poisson goals).
+"""
+
+import math
+from typing import NamedTuple, Self, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from oddsengine._jit import kernel
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Number = TypeVar("Number", np.float64, np.int64)
+
+POISSON = 0
+SKELLAM = 1
+NEGATIVE_BINOMIAL = 2
+NORMAL = 3
+MARGIN = 4
+
+KINDS = {
+    "poisson": POISSON,
+    "skellam": SKELLAM,
+    "negative_binomial": NEGATIVE_BINOMIAL,
+    "normal": NORMAL,
+    "margin": MARGIN,
+}
+
+_TOL = 1e-9  # of the fit, in log-odds of the anchor's probability; one more secant step follows
+_STEPS = 80  # of the fit; from _SECANT on it only bisects
+_SECANT = 16
+_MEAN_MOST = 700.0  # exp(-mean) stays a normal float
+_SCALES_MOST = 30.0  # the farthest location of a Normal margin, in scales
+_ROUNDING = 1e-12  # how far a tail may rise and still count as level
+_NOTHING = 1e-18  # a term of a sum that no longer matters
+_ROOT2 = math.sqrt(2.0)
+_DENSITY = 1.0 / math.sqrt(2.0 * math.pi)
+
+
+@kernel
+def _count(mean: float, ratio: float, k: int) -> tuple[float, float]:
+    """P(X > k) and P(X = k), X negative binomial with variance `ratio` times the mean."""
+    if k < 0:
+        return 1.0, 0.0
+    extra = ratio - 1.0
+    if extra > 0.0:
+        mass = math.exp(-mean * math.log1p(extra) / extra)
+    else:
+        mass = math.exp(-mean)
+    upto = mass
+    for x in range(k):
+        mass *= (mean + x * extra) * (1.0 / (ratio * (x + 1)))
+        upto += mass
+        if mass < _NOTHING and x > mean:
+            mass = 0.0
+            break
+    return max(0.0, 1.0 - upto), mass
+
+
+@kernel
+def _skellam(home: float, away: float, k: int) -> tuple[float, float]:
+    """P(X > k) and P(X = k), X the difference of Poisson numbers with these two means."""
+    there = math.exp(-away)  # P(away number = j)
+    here = 0.0  # P(home number = k + j)
+    upto = 0.0  # P(home number <= k + j)
+    if k >= 0:
+        here = math.exp(-home)
+        upto = here
+        for x in range(k):
+            here *= home * (1.0 / (x + 1))
+            upto += here
+    tail = 0.0
+    mass = 0.0
+    j = 0
+    i = k
+    while there > _NOTHING or j <= away:
+        if i == 0 and k < 0:
+            here = math.exp(-home)
+            upto = here
+        tail += there * (1.0 - upto)
+        mass += there * here
+        j += 1
+        i += 1
+        there *= away * (1.0 / j)
+        if i > 0:
+            here *= home * (1.0 / i)
+            upto += here
+    return tail, mass
+
+
+@kernel
+def _skellam_level(home: float, away: float, level: float, k: int) -> tuple[float, float]:
+    """P(X > k) and P(X = k) after P(X = 0) is set to `level`, the difference handed to +1 and -1."""
+    if k < -1 or k > 1:
+        return _skellam(home, away, k)
+    above, zero = _skellam(home, away, 0 * k)  # a literal 0 would be compiled as a second kernel
+    share = above / (1.0 - zero)
+    if k == 0:
+        return share * (1.0 - level), level
+    tail, mass = _skellam(home, away, k)
+    if k == 1:
+        mass += (zero - level) * share
+    else:
+        tail = level + share * (1.0 - level)
+        mass += (zero - level) * (1.0 - share)
+    if mass < 0.0:
+        return math.nan, math.nan
+    return tail, mass
+
+
+@kernel
+def _upper(x: float) -> float:
+    """P(Z > x), Z standard Normal."""
+    return 0.5 * math.erfc(x / _ROOT2)
+
+
+@kernel
+def _margin(location: float, scale: float, level: float, weights: Floats, k: int) -> tuple[float, float]:
+    """P(X > k) and P(X = k), X a Normal margin times weights[abs(m)] with P(0) set to `level`."""
+    last = weights.size - 1
+    half = 0.5 / (scale * scale)
+    zero = _DENSITY / scale * math.exp(-location * location * half)
+    above = _upper((last + 0.5 - location) / scale)
+    below = _upper((last + 0.5 + location) / scale)
+    total = above + below  # of all numbers but 0
+    tail = above
+    mass = 0.0
+    change = math.exp(-2.0 * half)
+    for side in (1, -1):
+        density = zero
+        ratio = math.exp((2.0 * side * location - 1.0) * half)
+        for m in range(1, last + 1):
+            density *= ratio
+            ratio *= change
+            term = weights[m] * density
+            total += term
+            if side * m > k:
+                tail += term
+            elif side * m == k:
+                mass = term
+    zero *= weights[0]
+    if k > last:
+        tail = _upper((k + 0.5 - location) / scale)
+        mass = _upper((k - 0.5 - location) / scale) - tail
+    elif k < -last:
+        beyond = _upper((location - k - 0.5) / scale)
+        tail += below - beyond
+        mass = beyond - _upper((location - k + 0.5) / scale)
+    if math.isnan(level):
+        level = zero / (total + zero)
+    rest = (1.0 - level) / total
+    if k == 0:
+        return tail * rest, level
+    if k < 0:
+        return tail * rest + level, mass * rest
+    return tail * rest, mass * rest
+
+
+@kernel
+def _tail_mass(
+    shape: int, location: float, scale: float, level: float, weights: Floats, k: int
+) -> tuple[float, float]:
+    """P(X > k) and P(X = k) of any shape."""
+    if shape == MARGIN:
+        return _margin(location, scale, level, weights, k)
+    if shape == NORMAL:
+        tail = _upper((k + 0.5 - location) / scale)
+        return tail, _upper((k - 0.5 - location) / scale) - tail
+    if shape == SKELLAM:
+        home = 0.5 * (scale + location)
+        away = 0.5 * (scale - location)
+        if math.isnan(level):
+            return _skellam(home, away, k)
+        return _skellam_level(home, away, level, k)
+    return _count(location, 1.0 if shape == POISSON else scale, k)
+
+
+@kernel
+def _possible(shape: int, scale: float) -> bool:
+    """Whether the shape exists with this scale; a Poisson total has none."""
+    if shape == POISSON:
+        return True
+    if shape == NEGATIVE_BINOMIAL:
+        return scale >= 1.0
+    return scale > 0.0
+
+
+@kernel
+def _deviate(prob: float) -> float:
+    """Approximate the Normal quantile to 5e-4, Abramowitz and Stegun (1964) 26.2.23."""
+    small = min(prob, 1.0 - prob)
+    t = math.sqrt(-2.0 * math.log(small))
+    z = t - (2.515517 + t * (0.802853 + t * 0.010328)) / (
+        1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308))
+    )
+    return z if prob > 0.5 else -z
+
+
+@kernel
+def _fit_one(shape: int, scale: float, level: float, weights: Floats, line: int, prob: float) -> float:
+    """Solve for the location where the two-way chance of over `line` (hundredths) is `prob`."""
+    part = line % 100
+    if part % 25 != 0 or not 0.0 < prob < 1.0:
+        return math.nan
+    k = line // 100
+    added = 0.0
+    back = 0.5
+    if part == 75:
+        k += 1
+        added = 0.5
+    elif part == 0:
+        back = 1.0
+    elif part == 50:
+        back = 0.0
+
+    z = _deviate(prob)
+    if shape in (POISSON, NEGATIVE_BINOMIAL):
+        low = 0.0
+        high = _MEAN_MOST
+        ratio = 1.0 if shape == POISSON else scale
+        spread = math.sqrt(ratio * max(0.5, line * 0.01))
+        guess = max(0.2, line * 0.01 + 0.2 * ratio + z * spread)
+    elif shape == SKELLAM:
+        low = -scale
+        high = scale
+        spread = math.sqrt(scale)
+        guess = line * 0.01 + z * spread
+    else:
+        centre = 0.0 if shape == MARGIN else line * 0.01
+        low = centre - _SCALES_MOST * scale
+        high = centre + _SCALES_MOST * scale
+        spread = scale
+        guess = line * 0.01 + z * spread
+    if not low < guess < high:
+        guess = 0.5 * (low + high)
+
+    wanted = math.log(prob / (1.0 - prob))
+    slope = _DENSITY * math.exp(-0.5 * z * z) / (prob * (1.0 - prob) * spread)
+    x = guess
+    last_x = 0.0
+    last_miss = 0.0
+    for step in range(_STEPS):
+        tail, mass = _tail_mass(shape, x, scale, level, weights, k)
+        won = tail + added * mass
+        lost = 1.0 - back * mass - won
+        if math.isnan(won):
+            return math.nan
+        if lost <= 0.0:
+            miss = math.inf
+        elif won <= 0.0:
+            miss = -math.inf
+        else:
+            miss = math.log(won / lost) - wanted
+        if step > 0 and abs(last_miss - miss) > 0.0:
+            slope = (miss - last_miss) / (x - last_x)
+        move = x - miss / slope
+        if abs(miss) <= _TOL:
+            return min(max(move, low), high)
+        if miss > 0.0:
+            high = x
+        else:
+            low = x
+        last_x = x
+        last_miss = miss
+        if step >= _SECANT or not low < move < high:
+            move = 0.5 * (low + high)
+        x = move
+    return math.nan
+
+
+@kernel
+def _fit(
+    shape: Integers,
+    scale: Floats,
+    level: Floats,
+    table: Integers,
+    weights: Floats,
+    line: Integers,
+    prob: Floats,
+) -> Floats:
+    """Locations, one a row: all (m,) but weights (tables, numbers); table picks the row of weights."""
+    out = np.empty(shape.size)
+    for i in range(shape.size):
+        out[i] = math.nan
+        if _possible(shape[i], scale[i]):
+            out[i] = _fit_one(shape[i], scale[i], level[i], weights[table[i]], line[i], prob[i])
+    return out
+
+
+@kernel
+def _tail(
+    shape: Integers,
+    location: Floats,
+    scale: Floats,
+    level: Floats,
+    table: Integers,
+    weights: Floats,
+    points: Integers,
+) -> Floats:
+    """P(X > point), points (m, n) being half points in hundredths; the result is (m, n)."""
+    out = np.empty(points.shape)
+    for i in range(points.shape[0]):
+        low = 0.0
+        high = _MEAN_MOST
+        if shape[i] == SKELLAM:
+            low = -scale[i]
+            high = scale[i]
+        elif shape[i] == NORMAL:
+            low = -math.inf
+            high = math.inf
+        elif shape[i] == MARGIN:
+            low = -_SCALES_MOST * scale[i]
+            high = _SCALES_MOST * scale[i]
+        known = _possible(shape[i], scale[i]) and low <= location[i] <= high
+        for j in range(points.shape[1]):
+            out[i, j] = math.nan
+            if j > 0 and points[i, j] == points[i, j - 1]:
+                out[i, j] = out[i, j - 1]
+            elif known and points[i, j] % 100 == 50:
+                out[i, j] = _tail_mass(
+                    shape[i], location[i], scale[i], level[i], weights[table[i]], points[i, j] // 100
+                )[0]
+    return out
+
+
+@kernel
+def _gross(distance: int, odds: float) -> float:
+    """Return per unit of a bet whose number is `distance` hundredths on its good side of the line."""
+    u = min(max(distance / 50.0, -1.0), 1.0)
+    return 1.0 + (odds - 1.0) * u if u > 0.0 else 1.0 + u
+
+
+@kernel
+def _evaluate(
+    over_line: Integers, under_line: Integers, over_odds: Floats, under_odds: Floats, tail: Floats
+) -> Floats:
+    """Rows probability, ev, worst and best, (4, m), of m middles; tail (m, 4) at the points of `window`."""
+    out = np.empty((4, over_line.size))
+    for i in range(over_line.size):
+        for row in range(4):
+            out[row, i] = math.nan
+        low = over_line[i]
+        high = under_line[i]
+        d1 = over_odds[i]
+        d2 = under_odds[i]
+        first = low // 100 + 1
+        last = -(-high // 100) - 1
+        if (
+            first > last
+            or low % 25 != 0
+            or high % 25 != 0
+            or not (1.0 < d1 < math.inf and 1.0 < d2 < math.inf)
+        ):
+            continue
+        s = 1.0 / d1 + 1.0 / d2
+        w1 = 1.0 / (d1 * s)
+        w2 = 1.0 / (d2 * s)
+
+        best = 0.0
+        # Both win in full after the first number, if at all; next to quarter lines a push can be better.
+        for x in (first - 1, first, min(first + 1, last), last, last + 1):
+            best = max(best, w1 * _gross(100 * x - low, d1) + w2 * _gross(high - 100 * x, d2))
+        out[2, i] = 1.0 / s - 1.0
+        out[3, i] = best - 1.0
+
+        part1 = low % 100
+        part2 = high % 100
+        inside = tail[i, 0 if part1 == 75 else 1] - tail[i, 3 if part2 == 25 else 2]
+        push1 = tail[i, 0] - tail[i, 1]
+        push2 = tail[i, 2] - tail[i, 3]
+        if not (inside >= -_ROUNDING and push1 >= -_ROUNDING and push2 >= -_ROUNDING):
+            continue
+        won1 = tail[i, 1] + (0.5 * push1 if part1 == 75 else 0.0)
+        won2 = 1.0 - tail[i, 2] + (0.5 * push2 if part2 == 25 else 0.0)
+        back1 = push1 if part1 == 0 else 0.5 * push1
+        back2 = push2 if part2 == 0 else 0.5 * push2
+        out[0, i] = max(0.0, inside)
+        out[1, i] = w1 * (won1 * d1 + back1) + w2 * (won2 * d2 + back2) - 1.0
+    return out
+
+
+class Window(NamedTuple):
+    """The whole numbers strictly between two lines, and where the tail of X must be known."""
+
+    first: Integers
+    last: Integers
+    size: Integers
+    points: Integers
+
+
+class Middle(NamedTuple):
+    """What a middle is worth, as fractions of the total stake; `prob` is the chance of its window."""
+
+    prob: Floats
+    ev: Floats
+    worst: Floats
+    best: Floats
+
+
+def _whole(values: ArrayLike, name: str) -> Integers:
+    """Integers as they are; a float would lose its fraction in silence."""
+    array = np.asarray(values)
+    if array.size and array.dtype.kind not in "iu":
+        raise ValueError(f"{name} must be integers (lines count hundredths: 2.5 is 250), got {array.dtype}")
+    return array.astype(np.int64)
+
+
+def _spread(values: NDArray[Number], shape: tuple[int, ...]) -> NDArray[Number]:
+    """Broadcast to `shape` in fresh memory; kernels see one layout only."""
+    return np.array(np.broadcast_to(values, shape), order="C")
+
+
+def _around(line: Integers) -> tuple[Integers, Integers]:
+    """Half points below and above the whole number that a line can push on; a half line twice."""
+    part = line % 100
+    whole = line - part + np.where(part == 75, 100, 0)
+    return np.where(part == 50, line, whole - 50), np.where(part == 50, line, whole + 50)
+
+
+def window(over_line: ArrayLike, under_line: ArrayLike) -> Window:
+    """Whole numbers strictly between two lines.
+
+    Parameters
+    ----------
+    over_line, under_line : array_like of int
+        Lines in hundredths, whole, half or quarter; they broadcast.
+
+    Returns
+    -------
+    Window
+        `first` and `last` number inside, how many (`size`, 0 where there is none), and `points`, the half
+        points in hundredths where `evaluate` wants the tail: below and above what the over line can push
+        on, then the same of the under line. A half line is named twice.
+
+    Examples
+    --------
+    >>> window(250, 350)
+    Window(first=array(3), last=array(3), size=array(1), points=array([250, 250, 350, 350]))
+    >>> window([-300, 225], [250, 400]).points.tolist()
+    [[-350, -250, 250, 250], [150, 250, 350, 450]]
+    """
+    low, high = np.broadcast_arrays(_whole(over_line, "over_line"), _whole(under_line, "under_line"))
+    first = np.asarray(low // 100 + 1)
+    last = np.asarray(-(-high // 100) - 1)
+    size = np.asarray(np.maximum(0, last - first + 1))
+    return Window(first, last, size, np.stack([*_around(low), *_around(high)], axis=-1))
+
+
+def settle_over(line: ArrayLike, odds: ArrayLike, number: ArrayLike) -> Floats:
+    """Return per unit staked on over, the stake included.
+
+    Parameters
+    ----------
+    line : array_like of int
+        Line in hundredths; ``nan`` comes back for one that is not a multiple of a quarter.
+    odds : array_like of float
+        Decimal odds.
+    number : array_like of int
+        The result.
+
+    Examples
+    --------
+    >>> settle_over([200, 225, 250, 275], 1.9, 2).tolist()
+    [1.0, 0.5, 0.0, 0.0]
+    >>> settle_over([200, 225, 250, 275], 1.9, 3).tolist()
+    [1.9, 1.9, 1.9, 1.45]
+    """
+    lines = _whole(line, "line")
+    return _settle(lines, 100 * _whole(number, "number") - lines, odds)
+
+
+def settle_under(line: ArrayLike, odds: ArrayLike, number: ArrayLike) -> Floats:
+    """Return per unit staked on under, the stake included; the arguments are those of `settle_over`.
+
+    Examples
+    --------
+    >>> settle_under([200, 225, 250, 275], 1.9, 2).tolist()
+    [1.0, 1.45, 1.9, 1.9]
+    """
+    lines = _whole(line, "line")
+    return _settle(lines, lines - 100 * _whole(number, "number"), odds)
+
+
+def _settle(line: Integers, distance: Integers, odds: ArrayLike) -> Floats:
+    """Return per unit; `distance` is how many hundredths the number is on the good side of the line."""
+    u = np.clip(distance / 50.0, -1.0, 1.0)
+    back = 1.0 + (np.asarray(odds, dtype=np.float64) - 1.0) * np.maximum(u, 0.0) + np.minimum(u, 0.0)
+    return np.where(line % 25 == 0, back, np.nan)
+
+
+class Shapes(NamedTuple):
+    """Distributions of X but for their location, in columns of one shape.
+
+    Attributes
+    ----------
+    kind : ndarray of int
+        Values of `KINDS`.
+    scale : ndarray of float
+        What the module's text says for each kind; a Poisson total has none.
+    level : ndarray of float
+        P(X = 0) of a Skellam or Normal margin; ``nan`` leaves it as it comes.
+    table : ndarray of int
+        The row of `weights` that a Normal margin takes.
+    weights : ndarray of float, (tables, numbers)
+        Weight of each absolute margin 0, 1, 2 ...; margins beyond the last weigh 1.
+    """
+
+    kind: Integers
+    scale: Floats
+    level: Floats
+    table: Integers
+    weights: Floats
+
+    @classmethod
+    def of(
+        cls,
+        kind: ArrayLike,
+        scale: ArrayLike = 1.0,
+        level: ArrayLike = np.nan,
+        table: ArrayLike = 0,
+        weights: ArrayLike = ((1.0,),),
+    ) -> Self:
+        """Gather the columns, checked and broadcast.
+
+        Examples
+        --------
+        >>> Shapes.of(KINDS["skellam"], scale=[5.9, 6.1], level=0.0).level.tolist()
+        [0.0, 0.0]
+        """
+        kinds = _whole(kind, "kind")
+        tables = _whole(table, "table")
+        scales = np.asarray(scale, dtype=np.float64)
+        levels = np.asarray(level, dtype=np.float64)
+        rows = np.array(weights, dtype=np.float64, order="C")
+        if rows.ndim != 2 or rows.size == 0 or not np.all((rows >= 0.0) & (rows < np.inf)):
+            raise ValueError(f"weights must be a filled table of numbers from 0, got shape {rows.shape}")
+        if not np.all((kinds >= POISSON) & (kinds <= MARGIN)):
+            raise ValueError(f"kind must be one of {sorted(KINDS.values())}, got {np.unique(kinds).tolist()}")
+        if not np.all((tables >= 0) & (tables < len(rows))):
+            raise ValueError(f"table must be from 0 to {len(rows) - 1}, got {np.unique(tables).tolist()}")
+        shape = np.broadcast_shapes(kinds.shape, scales.shape, levels.shape, tables.shape)
+        return cls(
+            _spread(kinds, shape),
+            _spread(scales, shape),
+            _spread(levels, shape),
+            _spread(tables, shape),
+            rows,
+        )
+
+
+def fit(shapes: Shapes, line: ArrayLike, prob: ArrayLike) -> Floats:
+    """Location at which a shape agrees with one price.
+
+    Parameters
+    ----------
+    shapes : Shapes
+        The shapes, which broadcast with `line` and `prob`.
+    line : array_like of int
+        The line of the price, in hundredths.
+    prob : array_like of float
+        Fair two-way probability of over at that line, that is, given no push.
+
+    Returns
+    -------
+    ndarray of float
+        Locations; ``nan`` where no location gives that probability.
+
+    Examples
+    --------
+    >>> fit(Shapes.of(KINDS["poisson"]), [250, 275], 0.5).round(4).tolist()
+    [2.6741, 2.9082]
+    """
+    lines = _whole(line, "line")
+    probs = np.asarray(prob, dtype=np.float64)
+    shape = np.broadcast_shapes(shapes.kind.shape, lines.shape, probs.shape)
+    found = _fit(
+        _spread(shapes.kind, shape).ravel(),
+        _spread(shapes.scale, shape).ravel(),
+        _spread(shapes.level, shape).ravel(),
+        _spread(shapes.table, shape).ravel(),
+        shapes.weights,
+        _spread(lines, shape).ravel(),
+        _spread(probs, shape).ravel(),
+    )
+    return found.reshape(shape)
+
+
+def tail(shapes: Shapes, location: ArrayLike, points: ArrayLike) -> Floats:
+    """P(X > h) at half points.
+
+    Parameters
+    ----------
+    shapes : Shapes
+        The shapes, which broadcast with `location`.
+    location : array_like of float
+        Locations, as `fit` gives them.
+    points : array_like of int
+        Half points in hundredths; one axis more than `location`.
+
+    Examples
+    --------
+    >>> tail(Shapes.of(KINDS["poisson"]), 2.5, [-50, 150, 250]).round(4).tolist()
+    [1.0, 0.7127, 0.4562]
+    """
+    at = _whole(points, "points")
+    locations = np.asarray(location, dtype=np.float64)
+    shape = np.broadcast_shapes(shapes.kind.shape, locations.shape, at.shape[:-1])
+    found = _tail(
+        _spread(shapes.kind, shape).ravel(),
+        _spread(locations, shape).ravel(),
+        _spread(shapes.scale, shape).ravel(),
+        _spread(shapes.level, shape).ravel(),
+        _spread(shapes.table, shape).ravel(),
+        shapes.weights,
+        _spread(at, (*shape, at.shape[-1])).reshape(-1, at.shape[-1]),
+    )
+    return found.reshape(*shape, at.shape[-1])
+
+
+def mass(shapes: Shapes, location: ArrayLike, numbers: ArrayLike) -> Floats:
+    """P(X = n) of whole numbers n, one axis more than `location`; the rest as in `tail`.
+
+    Examples
+    --------
+    >>> mass(Shapes.of(KINDS["poisson"]), 2.5, [2, 3]).round(4).tolist()
+    [0.2565, 0.2138]
+    """
+    n = 100 * _whole(numbers, "numbers")
+    return tail(shapes, location, n - 50) - tail(shapes, location, n + 50)
+
+
+def evaluate(
+    over_line: ArrayLike, under_line: ArrayLike, over_odds: ArrayLike, under_odds: ArrayLike, tail: ArrayLike
+) -> Middle:
+    """Worth of middles whose tail is known at the points of `window`.
+
+    Parameters
+    ----------
+    over_line, under_line : array_like of int
+        Lines in hundredths.
+    over_odds, under_odds : array_like of float
+        Decimal odds.
+    tail : array_like of float, (..., 4)
+        P(X > h) at the `points` of `window`.
+
+    Returns
+    -------
+    Middle
+        Fractions of the total stake. `prob` and `ev` are ``nan`` where the tail is unknown or rises; all
+        four where no whole number is inside or a price is not above 1.
+
+    Examples
+    --------
+    >>> lines = [250], [350]
+    >>> chance = tail(Shapes.of(KINDS["poisson"]), [2.9], window(*lines).points)
+    >>> found = evaluate(*lines, 1.95, 1.95, chance)
+    >>> [round(float(figure[0]), 4) for figure in found]
+    [0.2237, 0.1931, -0.025, 0.95]
+    """
+    curve = np.asarray(tail, dtype=np.float64)
+    if curve.shape[-1:] != (4,):
+        raise ValueError(f"tail must end in an axis of 4 points, got shape {curve.shape}")
+    low, high = _whole(over_line, "over_line"), _whole(under_line, "under_line")
+    d1, d2 = np.asarray(over_odds, dtype=np.float64), np.asarray(under_odds, dtype=np.float64)
+    shape = np.broadcast_shapes(low.shape, high.shape, d1.shape, d2.shape, curve.shape[:-1])
+    found = _evaluate(
+        _spread(low, shape).ravel(),
+        _spread(high, shape).ravel(),
+        _spread(d1, shape).ravel(),
+        _spread(d2, shape).ravel(),
+        _spread(curve, (*shape, 4)).reshape(-1, 4),
+    )
+    return Middle(*found.reshape(4, *shape))
+
+
+def key_numbers(over_line: ArrayLike, under_line: ArrayLike, keys: ArrayLike) -> NDArray[np.bool_]:
+    """Which key numbers lie strictly between the lines: one column for each key.
+
+    Parameters
+    ----------
+    over_line, under_line : array_like of int
+        Lines in hundredths.
+    keys : array_like of int
+        Whole numbers, signed: a margin of 3 is key on both sides, so 3 and -3.
+
+    Examples
+    --------
+    >>> key_numbers([-350, 250], [250, 650], [-7, -3, 3, 7]).tolist()
+    [[False, True, False, False], [False, False, True, False]]
+    """
+    n = 100 * _whole(keys, "keys")
+    low, high = (np.expand_dims(_whole(line, "line"), -1) for line in (over_line, under_line))
+    return (low < n) & (n < high)
+
+
+def quality(ev: ArrayLike, prob: ArrayLike, source: ArrayLike, age: ArrayLike) -> Floats:
+    """Score of a middle from 0 to 100.
+
+    45 points for an expected value of 5 % or more, 25 for a chance of 25 % or more, 20 for where that chance
+    comes from, and 10 for prices seen just now. Each falls in proportion; the age goes on to take away
+    points beyond two minutes, and a negative expected value does so at once.
+
+    Parameters
+    ----------
+    ev : array_like of float
+        Expected value as a fraction of the total stake.
+    prob : array_like of float
+        Chance of the window.
+    source : array_like of float
+        Trust in that chance, from 0 to 1.
+    age : array_like of float
+        Seconds since the older price was seen.
+
+    Examples
+    --------
+    >>> quality([0.02, 0.10], [0.15, 0.30], [1.0, 0.4], [12.0, 0.0]).round(2).tolist()
+    [62.0, 88.0]
+    """
+    ev, prob, source, age = (np.asarray(x, dtype=np.float64) for x in (ev, prob, source, age))
+    points = 45.0 * np.minimum(1.0, ev / 0.05) + 25.0 * np.minimum(1.0, prob / 0.25)
+    points = points + 20.0 * source + 10.0 * (1.0 - age / 120.0)
+    return np.asarray(np.clip(points, 0.0, 100.0))

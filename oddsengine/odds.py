@@ -1,0 +1,271 @@
+"""Odds formats: decimal, American, fractional, and the probability a price implies.
+
+The question: what is one price in another notation? Nothing is rounded here, and no margin is removed (see
+`oddsengine.devig`).
+
+Symbols and formulas, with d the decimal odds (payout per unit staked, stake included)::
+
+    American     a = 100 (d - 1)       for d >= 2,     d = 1 + a / 100       for a >= 100
+                 a = -100 / (d - 1)    for 1 < d < 2,  d = 1 + 100 / (-a)    for a <= -100
+    probability  q = 1 / d                             d = 1 / q             for 0 < q < 1
+    fractional   n / m = d - 1                         d = 1 + n / m         for n, m > 0
+
+Even money is d = 2, a = +100, q = 1/2, 1/1; the American price -100 is the same price and reads as d = 2.
+
+When it fails: a value that is not a price has no answer, and no answer is `nan`. These are decimal odds that
+are not finite or not above 1, American odds strictly between -100 and +100, probabilities outside the
+open interval (0, 1), fractions that are not positive, and anything whose answer cannot be held apart from
+1 or from infinity in double precision. Every function is increasing or decreasing where it has an answer.
+
+Every function takes array-likes of any shape (a scalar is the array of rank 0) and answers in that shape.
+
+References: S. Cortis, "Expected values and variances in bookmaker payouts: a theoretical approach towards
+setting limits on odds", Journal of Prediction Markets 9(1), 2015, https://doi.org/10.5750/jpm.v9i1.987
+"""
+
+import re
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Strings = npt.NDArray[np.str_]
+
+_FRACTION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:[/:-]\s*(\d+(?:\.\d+)?)\s*)?", re.ASCII)
+_EVENS = frozenset({"evens", "even", "evs", "ev"})
+
+
+def _answer(valid: npt.NDArray[np.bool_], value: npt.ArrayLike) -> Floats:
+    """`value` where `valid` and finite, `nan` elsewhere; rank 0 becomes a scalar."""
+    return cast(Floats, np.where(valid & np.isfinite(value), value, np.nan)[()])
+
+
+def american_to_decimal(american: npt.ArrayLike) -> Floats:
+    """Decimal odds of American odds.
+
+    Parameters
+    ----------
+    american : array_like
+        American odds: +150 wins 150 on a stake of 100, -200 needs a stake of 200 to win 100.
+
+    Returns
+    -------
+    ndarray
+        Decimal odds; `nan` for American odds strictly between -100 and +100, `nan` or infinite.
+
+    Examples
+    --------
+    >>> american_to_decimal([150, -200, 100, -100, 50]).tolist()
+    [2.5, 1.5, 2.0, 2.0, nan]
+    """
+    a = np.asarray(american, dtype=np.float64)
+    with np.errstate(all="ignore"):
+        odds = 1.0 + np.where(a > 0.0, a / 100.0, -100.0 / a)
+    return _answer((np.abs(a) >= 100.0) & np.isfinite(a) & (odds > 1.0), odds)
+
+
+def decimal_to_american(odds: npt.ArrayLike) -> Floats:
+    """American odds of decimal odds, not rounded; 2.0 is +100.
+
+    Parameters
+    ----------
+    odds : array_like
+        Decimal odds.
+
+    Returns
+    -------
+    ndarray
+        American odds, at most -100 or at least +100; `nan` for odds that are not finite or not above 1.
+
+    Examples
+    --------
+    >>> decimal_to_american([2.5, 1.5, 2.0, 1.0]).tolist()
+    [150.0, -200.0, 100.0, nan]
+    """
+    d = np.asarray(odds, dtype=np.float64)
+    with np.errstate(all="ignore"):
+        american = np.where(d >= 2.0, (d - 1.0) * 100.0, -100.0 / (d - 1.0))
+    return _answer(d > 1.0, american)
+
+
+def decimal_to_probability(odds: npt.ArrayLike) -> Floats:
+    """Implied probability of decimal odds, margin included.
+
+    Parameters
+    ----------
+    odds : array_like
+        Decimal odds.
+
+    Returns
+    -------
+    ndarray
+        1 / odds, in (0, 1); `nan` for odds that are not finite or not above 1.
+
+    Examples
+    --------
+    >>> decimal_to_probability([4.0, 1.25, 1.0]).tolist()
+    [0.25, 0.8, nan]
+    """
+    d = np.asarray(odds, dtype=np.float64)
+    with np.errstate(all="ignore"):
+        probability = 1.0 / d
+    return _answer((d > 1.0) & (d < np.inf), probability)
+
+
+def probability_to_decimal(prob: npt.ArrayLike) -> Floats:
+    """Decimal odds at which a probability breaks even.
+
+    Parameters
+    ----------
+    prob : array_like
+        Probabilities.
+
+    Returns
+    -------
+    ndarray
+        1 / prob; `nan` outside the open interval (0, 1).
+
+    Examples
+    --------
+    >>> probability_to_decimal([0.25, 0.8, 0.0, 1.0]).tolist()
+    [4.0, 1.25, nan, nan]
+    """
+    q = np.asarray(prob, dtype=np.float64)
+    with np.errstate(all="ignore"):
+        odds = 1.0 / q
+    return _answer((q > 0.0) & (q < 1.0) & (odds > 1.0), odds)
+
+
+def fractional_to_decimal(numerator: npt.ArrayLike, denominator: npt.ArrayLike = 1.0) -> Floats:
+    """Decimal odds of fractional odds: 5/2 wins 5 on a stake of 2.
+
+    Parameters
+    ----------
+    numerator, denominator : array_like
+        What is won and what is staked; they broadcast. `parse_fractional` makes both from text.
+
+    Returns
+    -------
+    ndarray
+        1 + numerator / denominator; `nan` where either is not finite or not positive.
+
+    Examples
+    --------
+    >>> fractional_to_decimal([5, 1, 8, 0], [2, 1, 10, 1]).tolist()
+    [3.5, 2.0, 1.8, nan]
+    """
+    n = np.asarray(numerator, dtype=np.float64)
+    m = np.asarray(denominator, dtype=np.float64)
+    with np.errstate(all="ignore"):
+        odds = 1.0 + n / m
+    return _answer((n > 0.0) & (m > 0.0) & (m < np.inf) & (odds > 1.0), odds)
+
+
+def decimal_to_fractional(odds: npt.ArrayLike, max_denominator: int = 100) -> tuple[Floats, Floats]:
+    """Fractional odds closest to decimal odds, in lowest terms.
+
+    A fraction whose denominator is at most `max_denominator` comes back as itself, reduced. Decimal odds
+    below every such fraction become 1 / `max_denominator`, never 0.
+
+    Parameters
+    ----------
+    odds : array_like
+        Decimal odds.
+    max_denominator : int
+        Largest denominator to use, at least 1.
+
+    Returns
+    -------
+    numerator, denominator : ndarray
+        Whole numbers as float64; both `nan` for odds that are not finite or not above 1.
+
+    Examples
+    --------
+    >>> numerator, denominator = decimal_to_fractional([3.5, 2.0, 1.8, 1.0])
+    >>> numerator.tolist(), denominator.tolist()
+    ([5.0, 1.0, 4.0, nan], [2.0, 1.0, 5.0, nan])
+    """
+    if max_denominator < 1:
+        raise ValueError(f"max_denominator must be at least 1, got {max_denominator}")
+    d = np.asarray(odds, dtype=np.float64)
+    valid = (d > 1.0) & (d < np.inf)
+    profit = np.where(valid, d - 1.0, 1.0)
+    numerator, denominator = np.maximum(np.rint(profit), 1.0), np.ones_like(profit)
+    error = np.abs(profit - numerator)
+    for m in range(2, max_denominator + 1):
+        with np.errstate(over="ignore"):
+            n = np.maximum(np.rint(profit * m), 1.0)
+        closer = np.abs(profit - n / m) < error
+        numerator, denominator = np.where(closer, n, numerator), np.where(closer, float(m), denominator)
+        error = np.abs(profit - numerator / denominator)
+    return _answer(valid, numerator), _answer(valid, denominator)
+
+
+def parse_fractional(text: npt.ArrayLike) -> tuple[Floats, Floats]:
+    """Numerator and denominator of fractional odds written as text.
+
+    Reads "5/2", "5-2", "5:2", "5" (to 1) and the words evens, even, evs and ev, in either case.
+
+    Parameters
+    ----------
+    text : array_like of str
+        Fractional odds.
+
+    Returns
+    -------
+    numerator, denominator : ndarray
+        As written, not reduced; both `nan` for text that is no fraction.
+
+    Examples
+    --------
+    >>> numerator, denominator = parse_fractional(["5/2", "evens", "100/30", "SP"])
+    >>> numerator.tolist(), denominator.tolist()
+    ([5.0, 1.0, 100.0, nan], [2.0, 1.0, 30.0, nan])
+    """
+    texts = np.asarray(text, dtype=np.str_)
+    distinct, index = np.unique(texts, return_inverse=True)
+    pairs = np.array([_pair(one) for one in distinct.tolist()], dtype=np.float64).reshape(-1, 2)
+    found = pairs[index.reshape(texts.shape)]
+    return found[..., 0][()], found[..., 1][()]
+
+
+def _pair(text: str) -> tuple[float, float]:
+    """Numerator and denominator of one text, `nan` twice if it is no fraction."""
+    if text.strip().lower() in _EVENS:
+        return 1.0, 1.0
+    match = _FRACTION.fullmatch(text)
+    return (float(match[1]), float(match[2] or 1.0)) if match else (np.nan, np.nan)
+
+
+def format_fractional(numerator: npt.ArrayLike, denominator: npt.ArrayLike = 1.0) -> Strings:
+    """Text of fractional odds, such as "5/2"; the inverse of `parse_fractional`.
+
+    Parameters
+    ----------
+    numerator, denominator : array_like
+        What is won and what is staked; they broadcast.
+
+    Returns
+    -------
+    ndarray of str
+        An empty text where either is not finite or not positive.
+
+    Examples
+    --------
+    >>> format_fractional([5.0, 4.5], [2.0, 1.0]).tolist()
+    ['5/2', '4.5/1']
+    """
+    n, m = np.broadcast_arrays(
+        np.asarray(numerator, dtype=np.float64), np.asarray(denominator, dtype=np.float64)
+    )
+    texts = [
+        f"{_plain(a)}/{_plain(b)}" if 0.0 < a < np.inf and 0.0 < b < np.inf else ""
+        for a, b in zip(n.ravel().tolist(), m.ravel().tolist(), strict=True)
+    ]
+    return np.array(texts, dtype=np.str_).reshape(n.shape)[()]
+
+
+def _plain(number: float) -> str:
+    """Write a number without exponent and without the `.0` of whole numbers."""
+    return np.format_float_positional(number, trim="-")

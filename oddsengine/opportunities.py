@@ -1,0 +1,402 @@
+"""The public finders: a frame of prices in, a frame of opportunities out.
+
+Every finder takes any polars frame of prices (see `ODDS_SCHEMA`) and these words:
+
+- `books`: whose prices may be bet; None is all. Opportunities are computed over exactly these.
+- `sharp`: whose prices say what is fair: a book, books in order of preference, or weights of a consensus
+  (`{"pinnacle": 3, "circa": 1}`). None is the catalog's order. A reference may stand outside `books`.
+- `method`: how the reference's margin is removed; one of `DEVIG_METHODS`.
+- `commission`: rates on winnings that replace the catalog's, book by book.
+- `guards`: which guards run; None is all of `GUARDS`, an empty list none. They look at all books.
+- `now`: the moment at which ages are judged; None is the newest `last_seen_at` of the table.
+
+Thresholds are in percent and give way by 1e-7 percent, so that a hold of exactly 2 % belongs to `max_hold=2`.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from oddsengine import catalog
+from oddsengine.find import arbitrage, board, ev, low_hold, middles
+from oddsengine.find.board import Prepared, Sharp, prepare
+from oddsengine.groups import NO_TIME
+from oddsengine.guards import main_lines
+from oddsengine.reasons import NAMES, SENTENCES
+from oddsengine.results import MARKETS_SCHEMA, REJECTED_SCHEMA
+
+Commission = Mapping[str, float] | None
+
+
+class Opportunities(NamedTuple):
+    """The four kinds over one board, and what was kept away: rows by guard, and results over their cap."""
+
+    ev: pl.DataFrame
+    arbitrage: pl.DataFrame
+    low_hold: pl.DataFrame
+    middles: pl.DataFrame
+    set_aside: dict[str, int]
+
+
+def _number(name: str, value: float | None, least: float = -np.inf) -> None:
+    if value is not None and not (isinstance(value, (int, float)) and least <= value < np.inf):
+        floor = "" if least == -np.inf else f" of at least {least:g}"
+        raise ValueError(f"{name} must be a finite number{floor}, got {value!r}")
+
+
+def find_ev(
+    odds: pl.DataFrame,
+    *,
+    books: Iterable[str] | None = None,
+    sharp: Sharp = None,
+    method: str = "power",
+    min_ev: float = 0.0,
+    max_ev: float | None = None,
+    commission: Commission = None,
+    guards: Iterable[str] | None = None,
+    now: datetime | None = None,
+) -> pl.DataFrame:
+    """Prices that beat the reference's fair probability.
+
+    Parameters
+    ----------
+    odds
+        Prices.
+    min_ev, max_ev
+        Expected value in percent, from and to. Above 30 the guard `ev_cap` takes a price for an error.
+    books, sharp, method, commission, guards, now
+        See the module.
+
+    Returns
+    -------
+    polars.DataFrame
+        `EV_SCHEMA`, best first: one row for each book on each outcome.
+    """
+    _number("min_ev", min_ev)
+    _number("max_ev", max_ev)
+    prepared = prepare(odds, guards, now)
+    return ev.rows(board.ask(prepared, books, sharp, method, commission, _cap()), min_ev, max_ev)
+
+
+def find_arbitrage(
+    odds: pl.DataFrame,
+    *,
+    books: Iterable[str] | None = None,
+    sharp: Sharp = None,
+    method: str = "power",
+    min_profit: float = 0.5,
+    max_profit: float | None = 10.0,
+    commission: Commission = None,
+    guards: Iterable[str] | None = None,
+    now: datetime | None = None,
+) -> pl.DataFrame:
+    """Markets whose best prices, from two books or more, pay more than they cost.
+
+    Parameters
+    ----------
+    odds
+        Prices.
+    min_profit, max_profit
+        Percent, from and to; None takes the cap off.
+    books, sharp, method, commission, guards, now
+        See the module. The reference decides `ev_available` only.
+
+    Returns
+    -------
+    polars.DataFrame
+        `ARBITRAGE_SCHEMA`, largest profit first: the best one of each market.
+    """
+    _number("min_profit", min_profit, -99.0)
+    _number("max_profit", max_profit)
+    prepared = prepare(odds, guards, now)
+    return arbitrage.rows(board.ask(prepared, books, sharp, method, commission, max_profit), min_profit)
+
+
+def find_low_hold(
+    odds: pl.DataFrame,
+    *,
+    books: Iterable[str] | None = None,
+    sharp: Sharp = None,
+    method: str = "power",
+    max_hold: float = 2.0,
+    commission: Commission = None,
+    guards: Iterable[str] | None = None,
+    now: datetime | None = None,
+) -> pl.DataFrame:
+    """Markets whose best prices leave a hold from 0 to `max_hold` percent.
+
+    Parameters
+    ----------
+    odds
+        Prices.
+    max_hold
+        Percent.
+    books, sharp, method, commission, guards, now
+        See the module. The reference decides the sides' fair probabilities only.
+
+    Returns
+    -------
+    polars.DataFrame
+        `LOW_HOLD_SCHEMA`, smallest hold first.
+    """
+    _number("max_hold", max_hold, 0.0)
+    prepared = prepare(odds, guards, now)
+    return low_hold.rows(board.ask(prepared, books, sharp, method, commission, _cap()), max_hold)
+
+
+def find_middles(
+    odds: pl.DataFrame,
+    *,
+    books: Iterable[str] | None = None,
+    sharp: Sharp = None,
+    method: str = "power",
+    min_size: float = 0.0,
+    min_ev: float | None = None,
+    max_profit: float | None = 10.0,
+    commission: Commission = None,
+    guards: Iterable[str] | None = None,
+    now: datetime | None = None,
+) -> pl.DataFrame:
+    """Pairs of lines, at two books, that can both win.
+
+    Parameters
+    ----------
+    odds
+        Prices.
+    min_size
+        Least distance of the two lines.
+    min_ev
+        Least expected value, percent of the total stake; None shows those that lose on average too.
+    max_profit
+        Largest worst case, percent; None takes the cap off.
+    books, sharp, method, commission, guards, now
+        See the module.
+
+    Returns
+    -------
+    polars.DataFrame
+        `MIDDLES_SCHEMA`, best quality first. A worst case below -20 % is left out.
+    """
+    _number("min_size", min_size, 0.0)
+    _number("min_ev", min_ev)
+    prepared = prepare(odds, guards, now)
+    return middles.rows(board.ask(prepared, books, sharp, method, commission, max_profit), min_size, min_ev)
+
+
+def find_all(
+    odds: pl.DataFrame | Prepared,
+    *,
+    books: Iterable[str] | None = None,
+    sharp: Sharp = None,
+    method: str = "power",
+    min_ev: float = 0.0,
+    max_ev: float | None = None,
+    min_profit: float = 0.5,
+    max_hold: float = 2.0,
+    min_size: float = 0.0,
+    min_middle_ev: float | None = 0.0,
+    max_profit: float | None = 10.0,
+    commission: Commission = None,
+    guards: Iterable[str] | None = None,
+    now: datetime | None = None,
+) -> Opportunities:
+    """All four kinds over one reading of the board.
+
+    Parameters
+    ----------
+    odds
+        Prices, or what `prepare` made of them (`guards` and `now` are then its own).
+    min_middle_ev
+        Least expected value of a middle in percent; None shows all.
+    books, sharp, method, min_ev, max_ev, min_profit, max_hold, min_size, max_profit, commission, guards, now
+        As in the four finders.
+
+    Returns
+    -------
+    Opportunities
+        The four frames, and how many rows each guard set aside.
+    """
+    _number("min_ev", min_ev)
+    _number("max_ev", max_ev)
+    _number("min_profit", min_profit, -99.0)
+    _number("max_hold", max_hold, 0.0)
+    _number("min_size", min_size, 0.0)
+    _number("min_middle_ev", min_middle_ev)
+    _number("max_profit", max_profit)
+    prepared = odds if isinstance(odds, Prepared) else prepare(odds, guards, now)
+    question = board.ask(prepared, books, sharp, method, commission, max_profit)
+    counts = set_aside(prepared)
+    capped = int(ev.over_cap(question, ev.found(question, max(min_ev, 0.0))).sum())
+    if capped:
+        counts["ev_cap"] = capped
+    large = int(arbitrage.over_cap(question, arbitrage.found(question, max(min_profit, 0.0))[1]).sum())
+    if large:
+        counts["profit_cap"] = large
+    return Opportunities(
+        ev.rows(question, min_ev, max_ev),
+        arbitrage.rows(question, min_profit),
+        low_hold.rows(question, max_hold),
+        middles.rows(question, min_size, min_middle_ev),
+        counts,
+    )
+
+
+def _cap() -> float:
+    return catalog.thresholds().arbitrage_cap * 100.0
+
+
+def set_aside(prepared: Prepared) -> dict[str, int]:
+    """How many rows of a prepared board each guard, and identity, keeps from the detectors."""
+    codes = np.concatenate((prepared.identity.verdict, prepared.guarded.aside))
+    counts = np.bincount(codes, minlength=len(NAMES))
+    found = {NAMES[at]: int(counts[at]) for at in range(1, len(NAMES)) if counts[at]}
+    for name, n in prepared.table.rejected.group_by("guard").len().sort("guard").iter_rows():
+        found[name] = found.get(name, 0) + n
+    return found
+
+
+def rejected(
+    odds: pl.DataFrame,
+    *,
+    sharp: Sharp = None,
+    method: str = "power",
+    commission: Commission = None,
+    guards: Iterable[str] | None = None,
+    now: datetime | None = None,
+) -> pl.DataFrame:
+    """Every row that is kept from the detectors, with the guard and the reason.
+
+    Rows that are no price at all come with the field and the value that do not read. A price that only `ev_cap`
+    takes for an error is listed too; it still serves the other detectors.
+
+    Parameters
+    ----------
+    odds
+        Prices.
+    sharp, method, commission, guards, now
+        See the module.
+
+    Returns
+    -------
+    polars.DataFrame
+        `REJECTED_SCHEMA`, in the table's order; `row` counts from 1.
+    """
+    prepared = prepare(odds, guards, now)
+    identity, guarded, table = prepared.identity, prepared.guarded, prepared.table
+    capped_of = board.ask(prepared, None, sharp, method, commission, _cap())
+    hits = ev.found(capped_of, 0.0)
+    capped = ev.over_cap(capped_of, hits)
+    g = identity.groups
+    rows = np.flatnonzero(identity.verdict)
+    held = np.flatnonzero(guarded.aside)
+    at = np.concatenate((rows, g.row[held], g.row[hits.row[capped]]))
+    names = [NAMES[c] for c in (*identity.verdict[rows].tolist(), *guarded.aside[held].tolist())]
+    names += ["ev_cap"] * int(capped.sum())
+    edge = hits.fair * capped_of.view.net[hits.row] * 100.0 - 100.0
+    measure = [np.nan] * rows.size + guarded.measure[held].tolist() + edge[capped].tolist()
+    kept = table[at]
+    frame = pl.DataFrame(
+        {
+            "row": kept["row"],
+            "guard": pl.Series(names, dtype=pl.String),
+            "reason": pl.Series(
+                [SENTENCES[name].format(x=x) for name, x in zip(names, measure, strict=True)], dtype=pl.String
+            ),
+            **{
+                name: kept[name]
+                for name in (
+                    "sportsbook", "event_id", "market_type", "selection", "line", "odds_decimal", "is_live", "last_seen_at",
+                )
+            },
+        }
+    )  # fmt: skip
+    bad = table.rejected
+    everything = pl.concat([board.frame(dict(frame.to_dict()), REJECTED_SCHEMA), board.frame(bad.to_dict(), REJECTED_SCHEMA)])
+    return everything.sort("row", "guard")
+
+
+def markets(
+    odds: pl.DataFrame, *, guards: Iterable[str] | None = None, now: datetime | None = None
+) -> pl.DataFrame:
+    """Every canonical market of a table: its key, books, completeness, main line.
+
+    Parameters
+    ----------
+    odds
+        Prices.
+    guards, now
+        See the module.
+
+    Returns
+    -------
+    polars.DataFrame
+        `MARKETS_SCHEMA`, one row a market. `books` have a surviving price in it, `complete_books` one for every outcome;
+        `is_complete` says that every outcome has one somewhere. `line` is the total's, or the home handicap.
+    """
+    prepared = prepare(odds, guards, now)
+    identity, table = prepared.identity, prepared.table
+    g = identity.groups
+    n = g.threshold.size
+    question = board.ask(prepared, None, None, "multiplicative", None, None)
+    main, _ = main_lines(g, g.odds, prepared.guarded.aside, len(identity.books))
+    names = pl.Series(identity.books, dtype=pl.String)
+    rows = pl.DataFrame(
+        {
+            "market": g.market,
+            "outcome": board.side_of(question, np.arange(g.row.size, dtype=np.int32)),
+            "book": names.gather(g.book),
+            "used": prepared.guarded.aside == 0,
+            "type": table["market_type"].gather(g.row),
+        }
+    )
+    used = pl.col("used")
+    by_book = rows.filter(used).group_by("market", "book").agg(pl.col("outcome").n_unique().alias("outcomes"))
+    sizes = pl.DataFrame({"market": np.arange(n, dtype=np.int32), "size": g.outcomes})
+    complete = (
+        by_book.join(sizes, on="market")
+        .filter(pl.col("outcomes") == pl.col("size"))
+        .group_by("market")
+        .agg(pl.col("book").sort().alias("complete_books"))
+    )
+    facts = rows.group_by("market").agg(
+        pl.col("book").filter(used).unique().sort().alias("books"),
+        pl.col("outcome").filter(used).n_unique().alias("quoted"),
+        pl.len().alias("prices"),
+        (~used).sum().alias("set_aside"),
+        pl.col("type").unique().sort().alias("market_types"),
+    )
+    frame = sizes.join(facts, on="market", how="left").join(complete, on="market", how="left").sort("market")
+    ladder = g.ladder
+    kinds = identity.kinds
+    kind = g.kind[ladder].tolist()
+    empty = pl.lit([], dtype=pl.List(pl.String))
+    columns = frame.select(
+        "prices", "set_aside", "market_types", "books",
+        pl.col("books").list.len().alias("book_count"),
+        pl.col("complete_books").fill_null(empty),
+        (pl.col("quoted") == pl.col("size")).alias("is_complete"),
+    ).to_dict()  # fmt: skip
+    whole = board.frame(
+        {
+            "event_id": table["event_id"].gather(identity.events[g.event[ladder]]),
+            "is_live": g.live[ladder] != 0,
+            "period": pl.Series([kinds[k].period for k in kind], dtype=pl.String),
+            "family": pl.Series([kinds[k].family for k in kind], dtype=pl.String),
+            "subject": pl.Series([board.subject(identity, s) for s in g.subject[ladder].tolist()], dtype=pl.String),
+            "line": board.market_lines(question, np.arange(n)),
+            "outcomes": pl.Series([list(kinds[k].outcomes) for k in kind], dtype=pl.List(pl.String)),
+            "is_main_line": main != 0,
+            **columns,
+        },
+        MARKETS_SCHEMA,
+    )
+    return whole.sort("event_id", "is_live", "period", "family", "subject", "line", nulls_last=False)
+
+
+__all__ = [
+    "NO_TIME", "Opportunities", "find_all", "find_arbitrage", "find_ev", "find_low_hold", "find_middles", "markets",
+    "rejected", "set_aside",
+]  # fmt: skip

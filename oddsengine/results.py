@@ -1,0 +1,243 @@
+"""Columns of every result frame: the published field names, and ours after them.
+
+Percent and American prices are what the names say; nothing is rounded (that happens where it is printed or sent).
+"""
+
+import polars as pl
+
+_TIME = pl.Datetime("us", "UTC")
+_TEXTS = pl.List(pl.String)
+
+EV_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
+    "id": pl.String,
+    "game_id": pl.String,
+    "external_event_id": pl.String,
+    "selection_id": pl.String,
+    "ev_percentage": pl.Float64,
+    "odds_american": pl.Float64,
+    "odds_decimal": pl.Float64,
+    "no_vig_odds": pl.Float64,
+    "fair_probability": pl.Float64,
+    "market_width": pl.Float64,
+    "devig_method": pl.String,
+    "sharp_book": pl.String,
+    "selection": pl.String,
+    "market": pl.String,
+    "line": pl.Float64,
+    "sportsbook": pl.String,
+    "game": pl.String,
+    "sport": pl.String,
+    "league": pl.String,
+    "home_team": pl.String,
+    "away_team": pl.String,
+    "start_time": _TIME,
+    "is_live": pl.Boolean,
+    "confidence_score": pl.Float64,
+    "kelly_percent": pl.Float64,
+    "book_count": pl.Int64,
+    "arb_available": pl.Boolean,
+    "arb_profit": pl.Float64,
+    "is_player_prop": pl.Boolean,
+    "player_name": pl.String,
+    "stat_category": pl.String,
+    "possibly_stale": pl.Boolean,
+    "oldest_odds_age_seconds": pl.Float64,
+    "warnings": _TEXTS,
+    "detected_at": _TIME,
+    # Deprecated names of the above, and ours.
+    "ev_percent": pl.Float64,
+    "devig_book": pl.String,
+    "team_side": pl.String,
+    "market_segment": pl.String,
+    "selection_type": pl.String,
+    "net_odds": pl.Float64,
+    "push_probability": pl.Float64,
+    "ev_per_stake": pl.Float64,
+    "is_alternate_line": pl.Boolean,
+    "shared_feed": _TEXTS,
+}
+
+LEG = pl.Struct(
+    {
+        "sportsbook": pl.String,
+        "selection": pl.String,
+        "selection_type": pl.String,
+        "line": pl.Float64,
+        "odds_american": pl.Float64,
+        "odds_decimal": pl.Float64,
+        "net_odds": pl.Float64,
+        "implied_probability": pl.Float64,
+        "stake_percent": pl.Float64,
+        "timestamp": _TIME,
+        "external_event_id": pl.String,
+        "selection_id": pl.String,
+        "market_id": pl.String,
+    }
+)
+
+ARBITRAGE_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
+    "id": pl.String,
+    "event_id": pl.String,
+    "event_name": pl.String,
+    "sport": pl.String,
+    "league": pl.String,
+    "market_type": pl.String,
+    "line": pl.Float64,
+    "profit_percent": pl.Float64,
+    "implied_total": pl.Float64,
+    "is_live": pl.Boolean,
+    "start_time": _TIME,
+    "is_alternate_line": pl.Boolean,
+    "possibly_stale": pl.Boolean,
+    "oldest_odds_age_seconds": pl.Float64,
+    "warnings": _TEXTS,
+    "game_state": pl.Struct(
+        {"period": pl.String, "clock": pl.String, "score_home": pl.Int64, "score_away": pl.Int64}
+    ),
+    "ev_available": pl.Boolean,
+    "ev_percentage": pl.Float64,
+    "is_player_prop": pl.Boolean,
+    "player_name": pl.String,
+    "stat_category": pl.String,
+    "legs": pl.List(LEG),
+    "detected_at": _TIME,
+    "home_team": pl.String,
+    "away_team": pl.String,
+    "team_side": pl.String,
+    "market_segment": pl.String,
+    "book_count": pl.Int64,
+}
+
+_LINKS = pl.List(pl.Struct({"sportsbook": pl.String, "deep_link": pl.String}))
+
+HOLD_SIDE = pl.Struct(
+    {
+        "selection": pl.String,
+        "books": _TEXTS,
+        "line": pl.Float64,
+        "odds": pl.Struct(
+            {
+                "american": pl.Float64,
+                "decimal": pl.Float64,
+                "implied_probability": pl.Float64,
+                "fair_probability": pl.Float64,
+            }
+        ),
+        "deep_links": _LINKS,
+    }
+)
+
+LOW_HOLD_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
+    "id": pl.String,
+    "event_id": pl.String,
+    "event_name": pl.String,
+    "sport": pl.String,
+    "league": pl.String,
+    "market_type": pl.String,
+    "line": pl.Float64,
+    "home_team": pl.String,
+    "away_team": pl.String,
+    "start_time": _TIME,
+    "hold_percentage": pl.Float64,
+    "is_live": pl.Boolean,
+    "all_books": _TEXTS,
+    "side1": HOLD_SIDE,
+    "side2": HOLD_SIDE,
+    "side3": HOLD_SIDE,
+    "detected_at": _TIME,
+    "is_alternate_line": pl.Boolean,
+    "is_player_prop": pl.Boolean,
+    "player_name": pl.String,
+    "stat_category": pl.String,
+    "market_segment": pl.String,
+    "oldest_odds_age_seconds": pl.Float64,
+    "possibly_stale": pl.Boolean,
+    "warnings": _TEXTS,
+}
+
+MIDDLE_SIDE = pl.Struct(
+    {
+        "book": pl.String,
+        "selection": pl.String,
+        "line": pl.Float64,
+        "odds": pl.Struct(
+            {
+                "american": pl.Float64,
+                "decimal": pl.Float64,
+                "probability": pl.Float64,
+                "fair_probability": pl.Float64,
+            }
+        ),
+        "stake_percent": pl.Float64,
+        "odds_age_seconds": pl.Float64,
+        "deep_link": pl.String,
+    }
+)
+
+MIDDLES_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
+    "id": pl.String,
+    "event_id": pl.String,
+    "event_name": pl.String,
+    "sport": pl.String,
+    "league": pl.String,
+    "market_type": pl.String,
+    "side1": MIDDLE_SIDE,
+    "side2": MIDDLE_SIDE,
+    "middle_size": pl.Float64,
+    "middle_numbers": pl.List(pl.Int64),
+    "middle_probability": pl.Float64,
+    "expected_value": pl.Float64,
+    "quality_score": pl.Float64,
+    "detected_at": _TIME,
+    # Beyond the stream's fields.
+    "home_team": pl.String,
+    "away_team": pl.String,
+    "start_time": _TIME,
+    "is_live": pl.Boolean,
+    "worst_case_loss": pl.Float64,
+    "best_case_profit": pl.Float64,
+    "break_even_percent": pl.Float64,
+    "is_guaranteed_profit": pl.Boolean,
+    "key_numbers": pl.List(pl.Int64),
+    "probability_source": pl.String,
+    "odds_age_seconds": pl.Float64,
+    "is_player_prop": pl.Boolean,
+    "player_name": pl.String,
+    "stat_category": pl.String,
+    "market_segment": pl.String,
+    "warnings": _TEXTS,
+}
+
+REJECTED_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
+    "row": pl.UInt32,
+    "guard": pl.String,
+    "reason": pl.String,
+    "field": pl.String,
+    "value": pl.String,
+    "sportsbook": pl.String,
+    "event_id": pl.String,
+    "market_type": pl.String,
+    "selection": pl.String,
+    "line": pl.Float64,
+    "odds_decimal": pl.Float64,
+    "is_live": pl.Boolean,
+    "last_seen_at": _TIME,
+}
+
+MARKETS_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
+    "event_id": pl.String,
+    "is_live": pl.Boolean,
+    "period": pl.String,
+    "family": pl.String,
+    "subject": pl.String,
+    "line": pl.Float64,
+    "outcomes": _TEXTS,
+    "books": _TEXTS,
+    "book_count": pl.Int64,
+    "complete_books": _TEXTS,
+    "is_complete": pl.Boolean,
+    "is_main_line": pl.Boolean,
+    "prices": pl.Int64,
+    "set_aside": pl.Int64,
+    "market_types": _TEXTS,
+}

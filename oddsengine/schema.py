@@ -1,0 +1,300 @@
+"""Column names and dtypes of every table, and the door through which odds come in.
+
+`check_odds` takes any polars frame of prices, casts it to `ODDS_SCHEMA`, fills both forms of the price, and
+puts rows that are no price aside in `OddsTable.rejected`. Code behind it trusts the table.
+
+- Needed: `sportsbook`, `event_id`, `market_type`, `selection`, and `odds_decimal` or `odds_american`. Every
+  other column may be missing or null; `is_live` and `flap` are then false and `is_active` true.
+- Numbers, flags and times may come as text: `+150`, `true` or `1`, ISO 8601 with or without an offset (none:
+  UTC), Unix seconds, milliseconds, microseconds or nanoseconds by their size. NaN in a number is null.
+- `timestamp` stands in for `last_seen_at`. A source's own `odds_probability` (or `probability`) is not read.
+- The decimal price wins over the American; the other forms are derived from it exactly. `price_mismatch`
+  marks rows whose two given prices differ by more than the catalog's share, or whose American price is none.
+- `row` numbers the rows as they came, from 1. A frame with `row` as UInt32 keeps its own numbers.
+- Columns that are not in the schema are kept.
+"""
+
+import polars as pl
+
+from oddsengine.casts import CASTS, TIME, is_empty, readable
+from oddsengine.catalog import thresholds
+
+ODDS_SCHEMA: dict[str, pl.DataType] = {
+    "id": pl.String(),
+    "sportsbook": pl.String(),
+    "event_id": pl.String(),
+    "sport": pl.String(),
+    "league": pl.String(),
+    "home_team": pl.String(),
+    "away_team": pl.String(),
+    "market_type": pl.String(),
+    "selection": pl.String(),
+    "selection_type": pl.String(),
+    "odds_american": pl.Float64(),
+    "odds_decimal": pl.Float64(),
+    "odds_probability": pl.Float64(),
+    "line": pl.Float64(),
+    "event_start_time": TIME,
+    "is_live": pl.Boolean(),
+    "last_seen_at": TIME,
+    "odds_changed_at": TIME,
+    "deep_link": pl.String(),
+    "sportsbook_name": pl.String(),
+    "is_active": pl.Boolean(),
+    "is_main_line": pl.Boolean(),
+    "is_alternate_line": pl.Boolean(),
+    "player_name": pl.String(),
+    "stat_category": pl.String(),
+    "team_side": pl.String(),
+    "market_segment": pl.String(),
+    "external_event_id": pl.String(),
+    "market_id": pl.String(),
+    "selection_id": pl.String(),
+    "max_bet": pl.Float64(),
+    "flap": pl.Boolean(),
+}
+"""Columns of an odds table, in order. `flap` is the live board's memory of a price that jumps to and fro."""
+
+BAD_ROW_SCHEMA: dict[str, pl.DataType] = {
+    "row": pl.UInt32(),
+    "field": pl.String(),
+    "value": pl.String(),
+    "reason": pl.String(),
+    "guard": pl.String(),
+}
+"""Columns of `OddsTable.rejected`: one line a row, naming the first field that is wrong."""
+
+_REQUIRED = ("sportsbook", "event_id", "market_type", "selection")
+_PRICES = ("odds_decimal", "odds_american")
+_STAND_INS = {"timestamp": "last_seen_at", "probability": "odds_probability"}
+_MOST = 1e300  # decimal; the American form of more is infinite
+_DEFAULTS = {"is_live": False, "is_active": True, "flap": False}
+
+
+class OddsError(ValueError):
+    """Something is no odds table; the message is one sentence for a person."""
+
+
+class OddsTable(pl.DataFrame):
+    """A frame in `ODDS_SCHEMA` that has been through `check_odds`; do not change it in place."""
+
+    def __init__(self, frame: pl.DataFrame, rejected: pl.DataFrame) -> None:
+        super().__init__(frame)
+        self._rejected = rejected
+
+    @property
+    def rejected(self) -> pl.DataFrame:
+        """The rows that are no price, in `BAD_ROW_SCHEMA`."""
+        return self._rejected if self.checked else _NONE_REJECTED
+
+    @property
+    def checked(self) -> bool:
+        """Whether this very table was checked; a slice of it was not."""
+        return "_rejected" in self.__dict__
+
+
+_NONE_REJECTED = pl.DataFrame(schema=BAD_ROW_SCHEMA)
+
+
+def check_odds(frame: pl.DataFrame) -> OddsTable:
+    """Cast a frame to an odds table and set aside the rows that are no price.
+
+    Parameters
+    ----------
+    frame
+        One row a price; the module's docstring says what the columns may hold.
+
+    Returns
+    -------
+    OddsTable
+        The good rows in their order, with every column of `ODDS_SCHEMA`, `row` and `price_mismatch`; the
+        others in `.rejected`, each with row number, field, value, reason and guard (`bad_value`,
+        `missing_value`, `bad_price`). A table that has been checked is returned as it is.
+
+    Raises
+    ------
+    OddsError
+        If a needed column is missing or of a kind that cannot be read.
+
+    Examples
+    --------
+    >>> table = check_odds(
+    ...     pl.DataFrame(
+    ...         {
+    ...             "sportsbook": ["a", "b"],
+    ...             "event_id": "e",
+    ...             "market_type": "moneyline",
+    ...             "selection": ["home", "away"],
+    ...             "odds_american": ["+150", "soon"],
+    ...         }
+    ...     )
+    ... )
+    >>> table["odds_decimal"].to_list(), table.rejected["reason"].to_list()
+    ([2.5], ['not a number'])
+    """
+    if not isinstance(frame, pl.DataFrame):
+        raise OddsError(f"An odds table is a polars DataFrame, not a {type(frame).__name__}.")
+    if isinstance(frame, OddsTable) and frame.checked:
+        return frame
+    frame = _with_own_names(frame)
+    if frame.schema.get("row") != pl.UInt32:
+        frame = frame.with_columns(row=pl.int_range(1, pl.len() + 1, dtype=pl.UInt32))
+    faults = _Faults(frame)
+    table = _filled(_cast(frame, faults))
+    faults.add_missing(table)
+    faults.add_prices(table)
+    if faults.found:
+        table = table.filter(~faults.bad)
+    return OddsTable(_priced(table), faults.table())
+
+
+def _with_own_names(frame: pl.DataFrame) -> pl.DataFrame:
+    """Rename stand-ins, and refuse a frame without the columns that a price needs."""
+    came = set(frame.columns)
+    frame = frame.rename({a: b for a, b in _STAND_INS.items() if a in came and b not in came})
+    frame = frame.drop("odds_probability", strict=False)  # rounded by its source; made anew from the price
+    missing = [name for name in _REQUIRED if name not in came]
+    if not came.intersection(_PRICES):
+        missing.append(" or ".join(_PRICES))
+    if missing:
+        here = ", ".join(frame.columns[:40]) or "none"
+        raise OddsError(f"This is no odds table: it has no {', no '.join(missing)} (its columns: {here}).")
+    return frame
+
+
+def _cast(frame: pl.DataFrame, faults: "_Faults") -> pl.DataFrame:
+    """Cast the columns whose dtype differs, noting the values that cannot be read."""
+    read = []
+    for name, wanted in ODDS_SCHEMA.items():
+        if name not in frame.columns or frame.schema[name] == wanted:
+            continue
+        given = frame[name]
+        if not readable(given.dtype, wanted):
+            raise OddsError(f"This is no odds table: column {name} holds {given.dtype}, not {wanted}.")
+        if given.dtype in (pl.Categorical, pl.Enum):
+            given = given.cast(pl.String)
+        cast, reason = CASTS[type(wanted)]
+        made = cast(given).alias(name)
+        lost = made.is_null() & given.is_not_null()
+        if lost.any():
+            faults.add(lost & ~is_empty(given), name, reason, "bad_value")
+        read.append(made)
+    return frame.with_columns(read) if read else frame
+
+
+def _filled(frame: pl.DataFrame) -> pl.DataFrame:
+    """Add the columns that did not come, put the defaults in, and order the columns."""
+    came = set(frame.columns)
+    extra = [name for name in frame.columns if name not in ODDS_SCHEMA and name != "row"]
+    columns = []
+    for name, dtype in ODDS_SCHEMA.items():
+        if name not in came:
+            columns.append(pl.lit(_DEFAULTS.get(name), dtype=dtype).alias(name))
+        elif name in _DEFAULTS and frame[name].null_count():
+            columns.append(pl.col(name).fill_null(_DEFAULTS[name]))
+        elif dtype == pl.Float64 and frame[name].is_nan().any():
+            columns.append(pl.col(name).fill_nan(None))
+        else:
+            columns.append(pl.col(name))
+    return frame.select(*columns, *extra, "row")
+
+
+def _decimal_of(american: pl.Expr) -> pl.Expr:
+    """Decimal odds of American ones; null where there is no such price."""
+    size = american.abs()
+    ratio = pl.when(american > 0).then(size / 100.0).otherwise(100.0 / size)
+    return pl.when((size >= 100.0) & size.is_finite()).then(1.0 + ratio)
+
+
+def _american_of(decimal: pl.Expr) -> pl.Expr:
+    """American odds of decimal ones."""
+    win = decimal - 1.0
+    return pl.when(decimal >= 2.0).then(win * 100.0).otherwise(-100.0 / win)
+
+
+def _priced(table: pl.DataFrame) -> pl.DataFrame:
+    """Fill both forms of the price and the probability; say where the given two differ."""
+    decimal, american = pl.col("odds_decimal"), pl.col("odds_american")
+    given = table["odds_american"].null_count() < table.height
+    far = (_decimal_of(american) / decimal - 1.0).abs() > thresholds().price_mismatch + thresholds().epsilon
+    broken = american.is_not_null() & (american.abs() < 100.0)
+    table = table.with_columns(
+        price_mismatch=(far | broken).fill_null(False) if given else pl.lit(False),  # noqa: FBT003
+        odds_decimal=pl.coalesce(decimal, _decimal_of(american))
+        if table["odds_decimal"].null_count()
+        else decimal,
+    )
+    return table.with_columns(
+        odds_american=pl.coalesce(american, _american_of(decimal))
+        if table["odds_american"].null_count()
+        else american,
+        odds_probability=1.0 / decimal,
+    )
+
+
+class _Faults:
+    """What is wrong with the rows of a frame; the first fault of a row counts."""
+
+    def __init__(self, frame: pl.DataFrame) -> None:
+        self._frame = frame
+        self._parts: list[pl.DataFrame] = []
+        self.bad = pl.repeat(False, frame.height, dtype=pl.Boolean, eager=True)  # noqa: FBT003
+
+    @property
+    def found(self) -> bool:
+        """Whether any row is bad."""
+        return bool(self._parts)
+
+    def add(self, mask: pl.Series, field: str, reason: str, guard: str) -> None:
+        """Note a fault where the mask is true."""
+        mask = mask.fill_null(False) & ~self.bad  # noqa: FBT003
+        if not mask.any():
+            return
+        rows = self._frame.filter(mask)
+        value = rows[field].cast(pl.String, strict=False) if field in rows.columns else None
+        self._parts.append(
+            pl.DataFrame({"row": rows["row"]})
+            .with_columns(
+                field=pl.lit(field),
+                value=pl.lit("") if value is None else value.fill_null(""),
+                reason=pl.lit(reason),
+                guard=pl.lit(guard),
+            )
+            .cast(BAD_ROW_SCHEMA)  # type: ignore[arg-type]
+        )
+        self.bad = self.bad | mask
+
+    def add_missing(self, table: pl.DataFrame) -> None:
+        """Note rows without a name that a price needs, and lines that are no number."""
+        for name in _REQUIRED:
+            column = table[name]
+            if column.null_count():
+                self.add(column.is_null(), name, "nothing given", "missing_value")
+            empty = column.str.len_bytes() == 0
+            if empty.any():
+                self.add(empty, name, "nothing given", "missing_value")
+        if table["line"].is_infinite().any():
+            self.add(table["line"].is_infinite(), "line", "not a finite number", "bad_value")
+
+    def add_prices(self, table: pl.DataFrame) -> None:
+        """Note rows without a finite price above 1."""
+        decimal = table["odds_decimal"]
+        low = (decimal <= 1.0) | (decimal > _MOST)
+        if low.any():
+            self.add(low, "odds_decimal", "not a finite price above 1", "bad_price")
+        if not decimal.null_count():
+            return
+        american = table["odds_american"]
+        none = decimal.is_null() & american.is_null()
+        field = "odds_decimal" if "odds_decimal" in self._frame.columns else "odds_american"
+        self.add(none, field, "no price given", "bad_price")
+        made = table.select(_decimal_of(pl.col("odds_american"))).to_series()
+        near = decimal.is_null() & ((made <= 1.0) | (made > _MOST) | made.is_null())
+        self.add(near, "odds_american", "not a finite price of 100 or more, or -100 or less", "bad_price")
+
+    def table(self) -> pl.DataFrame:
+        """Give the faults by row."""
+        return pl.concat(self._parts).sort("row") if self._parts else _NONE_REJECTED
+
+
+# ---- results: the frames that the detectors return ----

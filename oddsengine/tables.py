@@ -1,0 +1,288 @@
+"""Odds tables from files, and result tables into them: CSV, Parquet, NDJSON by the file's suffix.
+
+A damaged file gives what is whole in it. CSV is read as text throughout, so that one bad number never fails a
+file; a line of the wrong length, one that is not UTF-8 or one that is no JSON object becomes a rejected row.
+Row numbers count data lines from 1, blank ones included. What is no odds table at all is one `OddsError`.
+"""
+
+import csv
+import io
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import polars.selectors as cs
+
+from oddsengine.schema import BAD_ROW_SCHEMA, OddsError, OddsTable, check_odds
+
+_MARK = b"\xef\xbb\xbf"  # byte order mark of UTF-8
+_SHOWN = 200  # characters of a bad line that the report repeats
+
+_Read = tuple[pl.DataFrame, pl.DataFrame]  # rows with their numbers, and the lines that are none
+
+
+def read_odds(path: str | os.PathLike[str]) -> OddsTable:
+    """Read a file of prices.
+
+    Parameters
+    ----------
+    path
+        A file that ends in .csv, .parquet, .ndjson or .jsonl, with the columns that `check_odds` needs.
+
+    Returns
+    -------
+    OddsTable
+        The good rows; the others, unreadable lines included, in `.rejected`.
+
+    Raises
+    ------
+    OddsError
+        If there is no such file, or it is no odds table.
+    """
+    path = Path(path)
+    reader = _READERS.get(path.suffix.lower())
+    if reader is None:
+        raise OddsError(f"Cannot read {path.name}: the suffix must be one of {', '.join(_READERS)}.")
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise OddsError(f"Cannot read {path}: {(error.strerror or str(error)).lower()}.") from error
+    if not data:
+        raise OddsError(f"{path.name} is empty.")
+    try:
+        frame, bad = reader(data)
+        table = check_odds(frame)
+    except OddsError as error:
+        raise OddsError(f"{path.name}: {error}") from error
+    return OddsTable(table, pl.concat([table.rejected, bad]).sort("row")) if bad.height else table
+
+
+def write_table(frame: pl.DataFrame, path: str | os.PathLike[str]) -> None:
+    """Write a table; in CSV, columns of lists and structs become JSON text.
+
+    Parameters
+    ----------
+    frame
+        Any table of this package.
+    path
+        A file that ends in .csv, .parquet, .ndjson or .jsonl.
+
+    Raises
+    ------
+    OddsError
+        If the suffix is none of these or the file cannot be written.
+    """
+    path = Path(path)
+    writer = _WRITERS.get(path.suffix.lower())
+    if writer is None:
+        raise OddsError(f"Cannot write {path.name}: the suffix must be one of {', '.join(_WRITERS)}.")
+    try:
+        writer(frame, path)
+    except OSError as error:
+        raise OddsError(f"Cannot write {path}: {(error.strerror or str(error)).lower()}.") from error
+
+
+def _bad_lines(rows: list[int], lines: list[str], reasons: list[str]) -> pl.DataFrame:
+    """Rows of `rejected` for lines that could not be taken apart."""
+    return pl.DataFrame(
+        {
+            "row": rows,
+            "field": [""] * len(rows),
+            "value": [line[:_SHOWN] for line in lines],
+            "reason": reasons,
+            "guard": ["bad_value"] * len(rows),
+        },
+        schema=BAD_ROW_SCHEMA,
+    )
+
+
+def _numbered(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.with_columns(row=pl.int_range(1, pl.len() + 1, dtype=pl.UInt32))
+
+
+# CSV
+
+
+def _read_csv(data: bytes) -> _Read:
+    if b"\0" in data:
+        raise OddsError("This is not a CSV file in UTF-8 (it holds zero bytes).")
+    data = data.removeprefix(_MARK)
+    try:
+        data[:65536].split(b"\n", 1)[0].decode("utf-8")  # polars does not look at the header's bytes
+        frame = pl.read_csv(data, infer_schema=False).rename(str.strip)
+    except (pl.exceptions.PolarsError, UnicodeDecodeError):
+        return _read_csv_by_line(data)
+    frame = _numbered(frame.select(pl.all().str.strip_chars()))
+    blank = frame.select(pl.all_horizontal(pl.exclude("row").is_null())).to_series()
+    short = _short_lines(data, frame, blank)
+    if not short.height:
+        return frame.filter(~blank) if blank.any() else frame, short
+    return frame.filter(~blank & ~pl.col("row").is_in(short["row"].implode())), short
+
+
+def _short_lines(data: bytes, frame: pl.DataFrame, blank: pl.Series) -> pl.DataFrame:
+    """Find lines with fewer fields than the header: a file cut off may end in a price cut off."""
+    wanted = frame.width - 1
+    suspect = frame[:, wanted - 1].is_null() & ~blank
+    if not suspect.any():
+        return _bad_lines([], [], [])
+    lines = pl.read_csv(
+        data,
+        infer_schema=False,
+        has_header=False,
+        separator="\x1f",
+        quote_char=None,
+        truncate_ragged_lines=True,
+        new_columns=["line"],
+    ).slice(1)
+    if lines.height != frame.height:  # a cell with a line break: lines and rows do not correspond
+        return _bad_lines([], [], [])
+    fields = pl.col("line").str.replace_all('"[^"]*"', "").str.count_matches(",", literal=True) + 1
+    lines = lines.with_columns(row=frame["row"]).filter(suspect).with_columns(fields=fields)
+    lines = lines.filter(pl.col("fields") < wanted)
+    reasons = [_wrong_length(count, wanted) for count in lines["fields"]]
+    return _bad_lines(lines["row"].to_list(), lines["line"].to_list(), reasons)
+
+
+def _wrong_length(fields: int, wanted: int) -> str:
+    return f"the line has {fields} fields, the header {wanted}"
+
+
+def _read_csv_by_line(data: bytes) -> _Read:
+    """Read a damaged file line by line: what is whole is kept, and no open quote swallows what follows."""
+    header, *lines = [line.decode("utf-8", errors="replace") for line in data.splitlines()] or [""]
+    names = [name.strip() for name in _fields(header)]
+    if not names or len(set(names)) < len(names) or _line_fault(header):
+        raise OddsError("This is not a CSV file in UTF-8 with a header of distinct names.")
+    good: list[list[str | None]] = []
+    good_rows: list[int] = []
+    bad: tuple[list[int], list[str], list[str]] = ([], [], [])
+    for row, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        reason = _line_fault(line)
+        fields = [] if reason else _fields(line)
+        if not reason and len(fields) != len(names):
+            reason = _wrong_length(len(fields), len(names))
+        if reason:
+            for part, value in zip(bad, (row, line, reason), strict=True):
+                part.append(value)  # type: ignore[attr-defined]
+        else:
+            good_rows.append(row)
+            good.append([field.strip() or None for field in fields])
+    frame = pl.DataFrame(good, schema=dict.fromkeys(names, pl.String), orient="row")
+    return frame.with_columns(row=pl.Series(good_rows, dtype=pl.UInt32)), _bad_lines(*bad)
+
+
+def _fields(line: str) -> list[str]:
+    """Take a line apart; nothing if it cannot be."""
+    try:
+        return next(csv.reader([line]), [])
+    except csv.Error:
+        return []
+
+
+def _line_fault(line: str) -> str:
+    if "\ufffd" in line:
+        return "not UTF-8"
+    return "a quote is not closed" if line.count('"') % 2 else ""
+
+
+# NDJSON
+
+
+def _read_ndjson(data: bytes) -> _Read:
+    data = data.removeprefix(_MARK)
+    if data.lstrip()[:1] == b"[":
+        raise OddsError("This is a JSON array; NDJSON has one object a line.")
+    lines = data.splitlines()
+    if all(lines) and data.lstrip()[:1] == b"{":
+        try:
+            frame = pl.read_ndjson(io.BytesIO(data), infer_schema_length=None)
+        except pl.exceptions.PolarsError:
+            return _read_ndjson_by_line(lines)
+        if frame.height == len(lines):
+            return _numbered(frame), _bad_lines([], [], [])
+    return _read_ndjson_by_line(lines)
+
+
+def _read_ndjson_by_line(lines: list[bytes]) -> _Read:
+    """Read a damaged or mixed file line by line, every value as text."""
+    good: list[dict[str, str | None]] = []
+    good_rows: list[int] = []
+    bad: tuple[list[int], list[str], list[str]] = ([], [], [])
+    names: dict[str, Any] = {}
+    for row, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            entry = json.loads(line)
+        except (ValueError, RecursionError):
+            entry = None
+        if isinstance(entry, dict):
+            names |= dict.fromkeys(entry, pl.String)
+            good_rows.append(row)
+            good.append({name: _as_text(value) for name, value in entry.items()})
+        else:
+            text = line.decode("utf-8", errors="replace")
+            for part, value in zip(bad, (row, text, "not a JSON object"), strict=True):
+                part.append(value)  # type: ignore[attr-defined]
+    if not good:
+        raise OddsError("This is not NDJSON: no line is a JSON object.")
+    frame = pl.DataFrame(good, schema=names)
+    return frame.with_columns(row=pl.Series(good_rows, dtype=pl.UInt32)), _bad_lines(*bad)
+
+
+def _as_text(value: Any) -> str | None:
+    if value is None:
+        return None
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text.encode("utf-8", errors="replace").decode("utf-8")  # half a surrogate pair is no text
+
+
+# Parquet
+
+
+def _read_parquet(data: bytes) -> _Read:
+    try:
+        frame = pl.read_parquet(io.BytesIO(data))
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        raise OddsError("This is not a Parquet file, or it is damaged.") from error
+    return frame, _bad_lines([], [], [])
+
+
+# Writing
+
+
+def _write_csv(frame: pl.DataFrame, path: Path) -> None:
+    flat = [
+        pl.when(pl.col(name).is_not_null()).then(
+            pl.struct(name)
+            .struct.json_encode()
+            .str.strip_prefix(f"{{{json.dumps(name)}:")
+            .str.strip_suffix("}")
+        )
+        for name, dtype in frame.schema.items()
+        if dtype.is_nested()
+    ]
+    frame = frame.with_columns(flat).with_columns(
+        cs.datetime(time_zone="*").dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+    )
+    frame.write_csv(path, datetime_format="%Y-%m-%dT%H:%M:%S%.6fZ")
+
+
+_READERS: dict[str, Callable[[bytes], _Read]] = {
+    ".csv": _read_csv,
+    ".parquet": _read_parquet,
+    ".ndjson": _read_ndjson,
+    ".jsonl": _read_ndjson,
+}
+_WRITERS: dict[str, Callable[[pl.DataFrame, Path], None]] = {
+    ".csv": _write_csv,
+    ".parquet": lambda frame, path: frame.write_parquet(path),
+    ".ndjson": lambda frame, path: frame.write_ndjson(path),
+    ".jsonl": lambda frame, path: frame.write_ndjson(path),
+}

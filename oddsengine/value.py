@@ -1,0 +1,91 @@
+"""Value: what a price is worth against a fair probability, and how far to trust that.
+
+**Edge.** A unit staked at decimal odds d on an outcome of probability p returns p d - 1 on average. Where a
+push is possible p is the probability given no push, and a stake earns the edge times 1 - P(push).
+
+**Confidence.** 100 W B F L E, five factors from 0 to 1, each for one way the figure goes wrong:
+
+    W = 1 - (width - 0.02) / 0.08, cut to [0.2, 1]     the reference's own margin: wide is vague
+    B = exp(-gap / 0.15)                               other books disagree, in log-odds
+    F = exp(-age / 300), live exp(-age / 15)           the price is old, in seconds
+    L = sqrt(min(1, p / 0.10))                         a long shot: p itself is uncertain
+    E = 1 - (edge - 0.05) / 0.25, cut to [0, 1]        too good to be true
+
+The gap is the distance of the reference's log-odds from those of the median of the other books' fair
+probabilities. With fewer than two other books there is no gap (``nan``), and B is 0.7.
+
+The constants are judgement, set on a few recorded boards. No answer is ``nan``.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
+_ALONE = 0.7  # B where fewer than two other books give a gap
+
+
+def edge(prob: ArrayLike, odds: ArrayLike) -> Floats:
+    """Mean profit per unit staked.
+
+    Parameters
+    ----------
+    prob : array_like of float
+        Fair probability of winning, given no push.
+    odds : array_like of float
+        Decimal odds.
+
+    Returns
+    -------
+    ndarray of float
+        Fractions; ``nan`` for a probability outside [0, 1] or odds of 1 or less.
+
+    Examples
+    --------
+    >>> edge([0.52, 0.48], 2.0).round(4).tolist()
+    [0.04, -0.04]
+    """
+    p, d = np.broadcast_arrays(np.asarray(prob, dtype=np.float64), np.asarray(odds, dtype=np.float64))
+    known = (p >= 0.0) & (p <= 1.0) & (d > 1.0) & (d < np.inf)
+    return np.asarray(np.where(known, p, np.nan) * d - 1.0)
+
+
+def confidence(
+    width: ArrayLike, gap: ArrayLike, age: ArrayLike, live: ArrayLike, prob: ArrayLike, edge: ArrayLike
+) -> Floats:
+    """Trust in an edge, from 0 to 100.
+
+    Parameters
+    ----------
+    width : array_like of float
+        Margin of the reference's market: the sum of its implied probabilities, minus 1.
+    gap : array_like of float
+        Distance from the median of the other books, in log-odds; ``nan`` with fewer than two of them.
+    age : array_like of float
+        Seconds since the price was seen.
+    live : array_like of bool
+        Whether the game is on.
+    prob : array_like of float
+        Fair probability.
+    edge : array_like of float
+        Edge as a fraction.
+
+    Returns
+    -------
+    ndarray of float
+        Scores; ``nan`` where anything but the gap is unknown.
+
+    Examples
+    --------
+    >>> confidence(0.02, 0.0, 0.0, False, 0.5, 0.03).tolist()
+    100.0
+    >>> confidence([0.06, 0.02], np.nan, 0.0, False, [0.5, 0.025], [0.03, 0.175]).round(2).tolist()
+    [35.0, 17.5]
+    """
+    width, gap, age, prob, edge = (np.asarray(x, dtype=np.float64) for x in (width, gap, age, prob, edge))
+    narrow = np.clip(1.0 - (width - 0.02) / 0.08, 0.2, 1.0)
+    shared = np.where(np.isnan(gap), _ALONE, np.exp(-np.abs(gap) / 0.15))
+    fresh = np.exp(-np.maximum(age, 0.0) / np.where(np.asarray(live, dtype=np.bool_), 15.0, 300.0))
+    likely = np.sqrt(np.clip(prob / 0.10, 0.0, 1.0))
+    sober = np.clip(1.0 - (edge - 0.05) / 0.25, 0.0, 1.0)
+    return np.asarray(100.0 * narrow * shared * fresh * likely * sober)

@@ -1,0 +1,203 @@
+"""Hazards: each takes the rows of a board and changes a few, as real boards do.
+
+They are what the guards exist for: stale and suspended prices, two names for one outcome, ladders that run
+the wrong way, labels that are lost, names spelt three ways.
+"""
+
+import math
+import random
+from collections.abc import Callable
+from typing import Any
+
+Row = dict[str, Any]
+
+SECOND = 1_000_000
+NOW = 1_770_000_000 * SECOND
+
+
+def _decimal(row: Row) -> float:
+    """The price of a row that the generator has made."""
+    if row["odds_decimal"] is not None:
+        return float(row["odds_decimal"])
+    american = float(row["odds_american"])
+    return 1.0 + american / 100.0 if american > 0 else 1.0 - 100.0 / american
+
+
+def _reprice(row: Row, logits: float) -> None:
+    """Move a price by so much in logits of its implied probability; negative is generous."""
+    p = 1.0 / _decimal(row)
+    q = 1.0 / (1.0 + (1.0 - p) / p * math.exp(-logits))
+    row["odds_american"], row["odds_decimal"] = None, max(1.01, round(1.0 / q, 3))
+
+
+def _pick(rng: random.Random, rows: list[Row], *markets: str) -> Row | None:
+    found = [row for row in rows if not markets or row["market_type"].endswith(markets)]
+    return rng.choice(found) if found else None
+
+
+def _mates(rows: list[Row], row: Row, *fields: str) -> list[Row]:
+    return [other for other in rows if all(other[field] == row[field] for field in fields)]
+
+
+def _stale(rng: random.Random, rows: list[Row]) -> None:
+    for row in rng.sample(rows, min(len(rows), 3)):
+        row["last_seen_at"] = rng.choice((None, NOW - 601 * SECOND, NOW - 31 * SECOND, NOW + 5 * SECOND))
+
+
+def _started(rng: random.Random, rows: list[Row]) -> None:
+    row = rng.choice(rows)
+    for mate in _mates(rows, row, "event_id", "sportsbook"):
+        mate["event_start_time"], mate["is_live"] = NOW - 60 * SECOND, False
+
+
+def _duplicates(rng: random.Random, rows: list[Row]) -> None:
+    for row in rng.sample(rows, min(len(rows), 3)):
+        copy = dict(row)
+        rows.append(copy)
+        _reprice(copy, rng.choice((0.0, 0.04, -0.06, 0.3)))
+        if row["last_seen_at"] is not None and rng.random() < 0.5:
+            copy["last_seen_at"] = row["last_seen_at"] - SECOND
+
+
+def _second_name(rng: random.Random, rows: list[Row]) -> None:
+    """Two market names of one book for the same outcomes."""
+    for first, second in (("total_points", "total_goals"), ("total_goals", "asian_total_goals"),
+                          ("asian_handicap", "point_spread"), ("puck_line", "point_spread")):  # fmt: skip
+        row = _pick(rng, rows, first)
+        if row is None:
+            continue
+        far = rng.choice((0.0, 0.1, 0.3, -0.4))
+        for mate in _mates(rows, row, "event_id", "sportsbook", "market_type"):
+            copy = {**mate, "market_type": second}
+            rows.append(copy)
+            _reprice(copy, rng.choice((0.0, far)))
+
+
+def _wrong_ladder(rng: random.Random, rows: list[Row]) -> None:
+    row = _pick(
+        rng, rows, "total_points", "total_goals", "point_spread", "asian_handicap", "run_line", "team_total"
+    )
+    if row is not None:
+        _reprice(row, rng.choice((0.7, -0.7)))
+
+
+def _wrong_sum(rng: random.Random, rows: list[Row]) -> None:
+    row = rng.choice(rows)
+    shift = rng.choice((-0.35, -0.2, 0.9))
+    for mate in _mates(rows, row, "event_id", "sportsbook", "market_type"):
+        if mate["line"] is None or row["line"] is None or abs(mate["line"]) == abs(row["line"]):
+            _reprice(mate, shift)
+
+
+def _one_team(rng: random.Random, rows: list[Row]) -> None:
+    row = _pick(rng, rows, "team_total")
+    if row is None:
+        return
+    for mate in _mates(rows, row, "event_id", "sportsbook", "market_type"):
+        side = mate["team_side"] or (mate["selection_type"] or "") + mate["selection"]
+        if "home" in side or mate["home_team"] in side:
+            mate["line"] += 7.0
+            mate["selection"] = mate["selection"].split(" Over")[0].split(" Under")[0] + (
+                f" Over {mate['line']:g}" if "Over" in mate["selection"] else f" Under {mate['line']:g}"
+            )
+
+
+def _shifted_ladder(rng: random.Random, rows: list[Row]) -> None:
+    """A book whose lines belong to another number."""
+    row = _pick(rng, rows, "total_points", "total_goals", "total_runs")
+    if row is not None:
+        step = rng.choice((-2.0, 1.0, 2.0)) * (6.0 if row["sport"] == "basketball" else 1.0)
+        for mate in _mates(rows, row, "event_id", "sportsbook", "market_type"):
+            mate["line"] = max(0.5, mate["line"] + step)
+            mate["selection"] = mate["selection"].split()[0]
+
+
+def _biased(rng: random.Random, rows: list[Row]) -> None:
+    row = _pick(rng, rows, "player_points", "player_rebounds")
+    if row is not None:
+        side = "Over" if "Over" in row["selection"] else "Under"
+        for mate in _mates(rows, row, "event_id", "sportsbook", "market_type"):
+            if side in mate["selection"]:
+                _reprice(mate, -0.3)
+
+
+def _outliers(rng: random.Random, rows: list[Row]) -> None:
+    for row in rng.sample(rows, min(len(rows), 4)):
+        _reprice(row, rng.choice((-0.5, -0.33, 0.5, 0.4)))
+
+
+def _flaps(rng: random.Random, rows: list[Row]) -> None:
+    for row in rng.sample(rows, min(len(rows), 2)):
+        row["flap"] = True
+
+
+def _suspended(rng: random.Random, rows: list[Row]) -> None:
+    for row in rng.sample(rows, min(len(rows), 4)):
+        row["is_active"] = False
+
+
+def _bad_prices(rng: random.Random, rows: list[Row]) -> None:
+    for row in rng.sample(rows, min(len(rows), 3)):
+        if row["selection_type"] == "draw" or row["selection"].lower() in ("draw", "tie", "x"):
+            continue
+        row["odds_american"], row["odds_decimal"] = rng.choice(
+            ((None, 1.0), (None, math.nan), (None, math.inf), (None, None), (150.0, 1.5), (None, 0.5))
+        )
+
+
+def _wrong_sides(rng: random.Random, rows: list[Row]) -> None:
+    turned = {"home": "away", "away": "home", "over": "under", "under": "over"}
+    for row in rng.sample(rows, min(len(rows), 2)):
+        row["selection_type"] = turned.get(row["selection_type"] or "", row["selection_type"])
+    row = _pick(rng, rows, "moneyline") or rows[0]
+    row["selection"] = rng.choice(("Nonsense United", row["selection"]))
+
+
+def _lost_lines(rng: random.Random, rows: list[Row]) -> None:
+    for row in rng.sample(rows, min(len(rows), 2)):
+        row["line"] = rng.choice((None, 2.3333, 1.5))
+
+
+def _turned_teams(rng: random.Random, rows: list[Row]) -> None:
+    """A book that names the teams the other way round."""
+    row = rng.choice(rows)
+    turned = {"home": "away", "away": "home"}
+    for mate in _mates(rows, row, "event_id", "sportsbook"):
+        mate["home_team"], mate["away_team"] = mate["away_team"], mate["home_team"]
+        kind = (mate["selection_type"] or "").split("_")
+        mate["selection_type"] = "_".join(turned.get(part, part) for part in kind) or None
+        mate["team_side"] = turned.get(mate["team_side"] or "")
+
+
+def _spellings(rng: random.Random, rows: list[Row]) -> None:
+    """A book that writes names without accents, in capitals, without points and hyphens."""
+    row = rng.choice(rows)
+    plain = str.maketrans({"é": "e", "ş": "s", "ö": "o", "ć": "c", "č": "c", "-": " ", ".": " "})
+    for mate in _mates(rows, row, "event_id", "sportsbook"):
+        if "+" in mate["selection"] or "-" in mate["selection"]:
+            continue
+        for field in ("home_team", "away_team", "player_name"):
+            mate[field] = mate[field] and str(mate[field]).translate(plain).upper()
+        if not any(c.isdigit() for c in mate["selection"]):
+            mate["selection"] = mate["selection"].translate(plain).lower()
+
+
+HAZARDS: dict[str, Callable[[random.Random, list[Row]], None]] = {
+    "stale": _stale,
+    "started": _started,
+    "duplicates": _duplicates,
+    "second_name": _second_name,
+    "wrong_ladder": _wrong_ladder,
+    "wrong_sum": _wrong_sum,
+    "one_team": _one_team,
+    "shifted_ladder": _shifted_ladder,
+    "biased": _biased,
+    "outliers": _outliers,
+    "flaps": _flaps,
+    "suspended": _suspended,
+    "bad_prices": _bad_prices,
+    "wrong_sides": _wrong_sides,
+    "lost_lines": _lost_lines,
+    "turned_teams": _turned_teams,
+    "spellings": _spellings,
+}

@@ -1,0 +1,241 @@
+"""The engine against its slow twin: the same rows set aside, the same opportunities, the same figures.
+
+Findings are compared by what they consist of (event, lines, books, quoted prices), so a tie between two rows
+of one book does not matter, and then figure by figure.
+"""
+
+import random
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from boards import boards, frame, random_board
+from hazards import NOW, Row
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from naive import (
+    ALL_GUARDS,
+    Leg,
+    Scan,
+    Settings,
+    books_at_best,
+    expected_return,
+    known_tail,
+    probability,
+    scan,
+)
+
+import oddsengine
+
+MOMENT = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=NOW)
+BOOKS = ("pinnacle", "circa", "betonline", "betfair_exchange", "kalshi", "betrivers", "unibet", "draftkings",
+         "fanduel", "betmgm", "caesars", "bet365", "corner_shop", "zebra_bets")  # fmt: skip
+
+Found = dict[Hashable, list[tuple[float, ...]]]
+
+
+@st.composite
+def callers(draw: st.DrawFn) -> Settings:
+    """What a caller may ask: books, references, method, thresholds, commission, guards."""
+    order = st.lists(st.sampled_from(BOOKS), min_size=1, max_size=4, unique=True).map(tuple)
+    weights = st.dictionaries(
+        st.sampled_from(BOOKS), st.sampled_from([0.5, 1.0, 3.0]), min_size=1, max_size=3
+    )
+    some = st.sets(st.sampled_from(BOOKS), min_size=1).map(frozenset)
+    guards = st.sets(st.sampled_from(ALL_GUARDS)).map(frozenset)
+    return Settings(
+        sharp=draw(st.one_of(st.just(("pinnacle", "circa", "betonline")), order, weights)),
+        books=draw(st.one_of(st.none(), some)),
+        method=draw(st.sampled_from(["power", "multiplicative", "additive"])),
+        min_ev=draw(st.sampled_from([0.0, 1.0, -3.0])),
+        max_ev=draw(st.sampled_from([100.0, 8.0])),
+        min_profit=draw(st.sampled_from([0.0, 0.5, 2.0])),
+        max_hold=draw(st.sampled_from([2.0, 0.5, 5.0])),
+        min_size=draw(st.sampled_from([0.0, 1.0, 2.0])),
+        commission=draw(
+            st.dictionaries(st.sampled_from(BOOKS), st.sampled_from([0.0, 0.02, 0.05]), max_size=3)
+        ),
+        guards=draw(st.one_of(st.just(frozenset(ALL_GUARDS)), guards)),
+    )
+
+
+def some_caller(seed: int) -> Settings:
+    """A caller from a seed, for the larger boards."""
+    rng = random.Random(seed)
+    return Settings(
+        sharp=rng.choice([("pinnacle", "circa", "betonline"), ("circa",), {"pinnacle": 3.0, "fanduel": 1.0}]),
+        books=rng.choice([None, frozenset(rng.sample(BOOKS, 8))]),
+        method=rng.choice(["power", "multiplicative"]),
+        max_ev=100.0,
+        commission=rng.choice([{}, {"fanduel": 0.02}]),
+    )
+
+
+def tabulate(pairs: Iterable[tuple[Hashable, tuple[float, ...]]]) -> Found:
+    """Figures by key; several findings with one key in order of their figures."""
+    found: Found = defaultdict(list)
+    for key, figures in pairs:
+        found[key].append(figures)
+    return {key: sorted(rows) for key, rows in found.items()}
+
+
+def alike(engine: Found, twin: Found) -> None:
+    assert set(engine) == set(twin)
+    for key, figures in twin.items():
+        assert len(engine[key]) == len(figures), key
+        for ours, theirs in zip(engine[key], figures, strict=True):
+            assert ours == pytest.approx(theirs, rel=1e-9, abs=1e-9, nan_ok=True), key
+
+
+def ask(find: Callable[..., Any], rows: Sequence[Row], caller: Settings, *names: str) -> list[dict[str, Any]]:
+    """Rows of one public finder."""
+    given = {name: getattr(caller, name) for name in names}
+    found = find(
+        frame(rows), books=None if caller.books is None else sorted(caller.books), sharp=caller.sharp,
+        commission=dict(caller.commission), guards=sorted(caller.guards), now=MOMENT, **given,
+    )  # fmt: skip
+    return list(found.iter_rows(named=True))
+
+
+def offered(leg: Leg) -> tuple[str, float]:
+    return leg.book, round(leg.quote.odds, 9)
+
+
+def size_of(line: float | None) -> float:
+    """A line without its sign, which differs between the sides of a spread."""
+    return abs(line or 0.0)
+
+
+# -- one comparison a question ------------------------------------------------------------------------
+
+
+def check_rejected(rows: Sequence[Row], caller: Settings, twin: Scan) -> None:
+    said = oddsengine.rejected(frame(rows), guards=sorted(caller.guards), now=MOMENT)
+    engine = {row - 1: guard for row, guard in said.select("row", "guard").iter_rows()}
+    assert engine == twin.rejected
+
+
+def check_arbitrage(rows: Sequence[Row], caller: Settings, twin: Scan) -> None:
+    found = ask(oddsengine.find_arbitrage, rows, caller, "min_profit")
+    engine = tabulate(
+        (
+            (row["event_id"], row["is_live"], size_of(row["line"]),
+             tuple((leg["sportsbook"], round(leg["odds_decimal"], 9)) for leg in row["legs"])),
+            (row["profit_percent"], row["implied_total"], float(row["is_alternate_line"]),
+             *(leg["stake_percent"] for leg in row["legs"])),
+        )
+        for row in found
+    )  # fmt: skip
+    slow = tabulate(
+        (
+            (
+                arb.market[0],
+                arb.market[1],
+                abs(arb.market[5] / 100.0),
+                tuple(offered(leg) for leg in arb.legs),
+            ),
+            (arb.profit * 100.0, arb.total * 100.0, float(arb.alternate), *(s * 100.0 for s in arb.shares)),
+        )
+        for arb in twin.arbitrage
+    )
+    alike(engine, slow)
+
+
+def check_low_hold(rows: Sequence[Row], caller: Settings, twin: Scan) -> None:
+    found = ask(oddsengine.find_low_hold, rows, caller, "max_hold")
+    engine = tabulate(
+        (
+            (row["event_id"], row["is_live"], size_of(row["line"]),
+             tuple((tuple(sorted(row[side]["books"])), round(row[side]["odds"]["decimal"], 9))
+                   for side in ("side1", "side2", "side3") if row[side] is not None)),
+            (row["hold_percentage"],),
+        )
+        for row in found
+    )  # fmt: skip
+    slow = []
+    for low in twin.low_hold:
+        books = books_at_best(twin.board, low)
+        sides = zip(books, low.legs, strict=True)
+        key = tuple((tuple(names), round(leg.quote.odds, 9)) for names, leg in sides)
+        slow.append(((*low.market[:2], abs(low.market[5] / 100.0), order(key)), ((low.total - 1.0) * 100.0,)))
+    alike({(*key[:3], order(key[3])): rows for key, rows in engine.items()}, tabulate(slow))  # type: ignore[index,misc]
+
+
+def order(sides: Iterable[Any]) -> tuple[Any, ...]:
+    """Sides without their order: the third of three is the draw on the wire."""
+    return tuple(sorted(sides))
+
+
+def check_ev(rows: Sequence[Row], caller: Settings, twin: Scan) -> None:
+    found = ask(oddsengine.find_ev, rows, caller, "method", "min_ev", "max_ev")
+    engine = tabulate(
+        (
+            (row["game_id"], row["is_live"], size_of(row["line"]), row["sportsbook"], row["sharp_book"],
+             round(row["odds_decimal"], 9)),
+            (row["ev_percentage"], row["fair_probability"], row["market_width"], row["kelly_percent"],
+             float(row["book_count"]), row["confidence_score"]),
+        )
+        for row in found
+    )  # fmt: skip
+    slow = tabulate(
+        (
+            (value.leg.quote.event, value.leg.quote.live, abs(value.leg.quote.line / 100.0), value.leg.book,
+             value.fair.book, round(value.leg.quote.odds, 9)),
+            (value.ev * 100.0, value.prob, value.fair.width, value.kelly, float(value.book_count),
+             value.confidence),
+        )
+        for value in twin.ev
+    )  # fmt: skip
+    alike(engine, slow)
+
+
+def check_middles(rows: Sequence[Row], caller: Settings, twin: Scan) -> None:
+    found = ask(oddsengine.find_middles, rows, caller, "method", "min_size")
+    engine: dict[Hashable, list[dict[str, Any]]] = defaultdict(list)
+    for row in found:
+        sides = (row["side1"], row["side2"])
+        legs = [(side["book"], side["line"], round(side["odds"]["decimal"], 9)) for side in sides]
+        engine[row["event_id"], tuple(sorted(legs))].append(row)
+    slow: dict[Hashable, list[Any]] = defaultdict(list)
+    for middle in twin.middles:
+        sign = -1.0 if middle.under.quote.family.is_spread else 1.0
+        legs = [
+            (middle.over.book, sign * middle.over.quote.threshold / 100.0, round(middle.over.quote.odds, 9)),
+            (middle.under.book, middle.under.quote.threshold / 100.0, round(middle.under.quote.odds, 9)),
+        ]
+        slow[middle.over.quote.event, tuple(sorted(legs))].append(middle)
+    assert set(engine) == set(slow)
+    for key, middles in slow.items():
+        assert len(engine[key]) == len(middles), key
+        if len(middles) > 1:
+            continue
+        (row,), (middle,) = engine[key], middles
+        assert row["middle_numbers"] == [float(n) for n in middle.numbers]
+        assert row["worst_case_loss"] == pytest.approx(middle.worst * 100.0, rel=1e-9, abs=1e-9)
+        tail = known_tail(twin.board, middle)
+        if tail is not None:
+            assert row["middle_probability"] == pytest.approx(probability(middle, tail), rel=1e-9, abs=1e-9)
+            worth = (expected_return(middle, tail.at) - 1.0) * 100.0
+            assert row["expected_value"] == pytest.approx(worth, rel=1e-9, abs=1e-9)
+
+
+CHECKS = (check_rejected, check_arbitrage, check_low_hold, check_ev, check_middles)
+
+# -- the comparisons ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("check", CHECKS)
+@given(data=st.data())
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+def test_small_boards(check: Callable[[Sequence[Row], Settings, Scan], None], data: st.DataObject) -> None:
+    rows, caller = data.draw(boards()), data.draw(callers())
+    check(rows, caller, scan(rows, caller, NOW))
+
+
+@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("seed", range(6))
+def test_large_boards(check: Callable[[Sequence[Row], Settings, Scan], None], seed: int) -> None:
+    rows, caller = random_board(seed, 5), some_caller(seed)
+    check(rows, caller, scan(rows, caller, NOW))
