@@ -94,12 +94,21 @@ _LOWEST = -708.0  # smallest exponent whose exponential is a normal double
 
 @fused
 def _read(odds: Floats, n: int, starts: Ints, first: int, m: int, cell: Floats) -> None:
-    """Prices of markets first .. first + m into cell[:, 0], one outcome per row."""
+    """Prices of markets first .. first + m into cell[:, 0], an outcome per row; spare lanes get no price."""
+    for j in range(n):
+        for i in range(m, _LANES):
+            cell[j, 0, i] = 0.0
     if starts.size == 0 and n == 2:
         pairs = odds[2 * first : 2 * (first + m)]
         for i in range(m):
             cell[0, 0, i] = pairs[2 * i]
             cell[1, 0, i] = pairs[2 * i + 1]
+    elif starts.size == 0 and n == 3:
+        triples = odds[3 * first : 3 * (first + m)]
+        for i in range(m):
+            cell[0, 0, i] = triples[3 * i]
+            cell[1, 0, i] = triples[3 * i + 1]
+            cell[2, 0, i] = triples[3 * i + 2]
     else:
         for j in range(n):
             for i in range(m):
@@ -115,6 +124,12 @@ def _write(out: Floats, n: int, starts: Ints, first: int, m: int, cell: Floats) 
         for i in range(m):
             pairs[2 * i] = cell[0, 0, i]
             pairs[2 * i + 1] = cell[1, 0, i]
+    elif starts.size == 0 and n == 3:
+        triples = out[3 * first : 3 * (first + m)]
+        for i in range(m):
+            triples[3 * i] = cell[0, 0, i]
+            triples[3 * i + 1] = cell[1, 0, i]
+            triples[3 * i + 2] = cell[2, 0, i]
     else:
         for j in range(n):
             for i in range(m):
@@ -123,45 +138,32 @@ def _write(out: Floats, n: int, starts: Ints, first: int, m: int, cell: Floats) 
 
 
 @fused
-def _at(method: int, x: float, cell: Floats, n: int, i: int) -> float:
-    """Sum of lane i's probabilities, left in cell[:, 0], at the unknown x in (0, inf); falls with x."""
-    total = 0.0
-    for j in range(n):
-        known = cell[j, 1, i]
-        if method == _POWER:
-            p = math.exp(x * known)
-        elif method == _SHIN:
-            z = 1.0 - 1.0 / x
-            r = math.sqrt(z * z + 4.0 * known / x)
-            if z < 0.0:
-                p = 0.5 * x * (r - z)
-            else:
-                p = 2.0 * known / (r + z)
-        else:
-            p = 1.0 / (1.0 + x * known)
-        cell[j, 0, i] = p
-        total += p
-    return total
-
-
-@fused
 def _bisect(method: int, cell: Floats, n: int, i: int) -> None:
     """Solve lane i by bisection in log x, from cell[:, 1] into cell[:, 0]; `nan` if that fails."""
     low, high, x, factor, total = 0.0, np.inf, 1.0, 2.0, 0.0
     for _ in range(_BISECTIONS):
-        total = _at(method, x, cell, n, i)
+        total = 0.0  # falls as x rises from 0 to infinity; x is k, 1 / (1 - z) or c
+        for j in range(n):
+            known = cell[j, 1, i]
+            if method == _POWER:
+                p = math.exp(x * known)
+            elif method == _SHIN:
+                z = 1.0 - 1.0 / x
+                r = math.sqrt(z * z + 4.0 * known / x)
+                p = 0.5 * x * (r - z) if z < 0.0 else 2.0 * known / (r + z)
+            else:
+                p = 1.0 / (1.0 + x * known)
+            cell[j, 0, i] = p
+            total += p
         if total > 1.0:
             low = x
         else:
             high = x
-        if high == np.inf:
-            x *= factor
-            factor *= factor
-        elif low == 0.0:
-            x /= factor
-            factor *= factor
-        else:
+        if low > 0.0 and high < np.inf:
             x = math.sqrt(low) * math.sqrt(high)
+        else:
+            x = x * factor if low > 0.0 else x / factor
+            factor *= factor
     held = abs(total - 1.0) <= _TOLERANCE
     for j in range(n):
         held = held and cell[j, 0, i] > 0.0 and cell[j, 0, i] < 1.0
@@ -181,9 +183,11 @@ def _step(f: float, s0: float, s1: float, s2: float, s3: float) -> float:
 @fused
 def _power(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
     """Solve the power method for all markets of n outcomes, at `starts` or, if empty, one after the other."""
-    cell = np.zeros((n, 2, _LANES))  # per outcome: odds, then probability; log of the implied probability
+    cell = np.empty((n, 2, _LANES))  # per outcome: odds, then probability; log of the implied probability
     bits = cell.view(np.int64)
-    lane = np.zeros((6, _LANES))  # moments s_0 .. s_3, zero between uses; k; its last change
+    lane = np.empty((6, _LANES))  # moments s_0 .. s_3, zero between uses; k; its last change
+    for i in range(_LANES):
+        lane[0, i] = lane[1, i] = lane[2, i] = lane[3, i] = 0.0
     markets = starts.size if starts.size > 0 else odds.size // n
     for first in range(0, markets, _LANES):
         m = markets - first if markets - first < _LANES else _LANES
@@ -211,8 +215,7 @@ def _power(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
             k = 0.125 if k < 0.125 else k
             lane[4, i] = 8.0 if k > 8.0 else k
             lane[0, i] = lane[1, i] = lane[2, i] = lane[3, i] = 0.0
-        far = 0
-        for _ in range(_ROUNDS):
+        for step in range(_ROUNDS):
             for j in range(n):
                 for i in range(_LANES):
                     L = cell[j, 1, i]
@@ -233,7 +236,6 @@ def _power(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
                 e = lane[0, i] - 1.0
                 f = e * (1.0 - e * (1 / 2 - e * (1 / 3)))
                 x = _step(f, lane[0, i], lane[1, i], lane[2, i], lane[3, i])
-                lane[4, i] += x
                 lane[5, i] = x
                 lane[0, i] = lane[1, i] = lane[2, i] = lane[3, i] = 0.0
             far = 0
@@ -246,12 +248,14 @@ def _power(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
                     far += (x > _CLOSE) | (x < -_CLOSE) | (p < _LEAST) | (p >= 1.0)
             if far == 0:
                 break
-        if far > 0:
             for i in range(m):
                 for j in range(n):
                     p = cell[j, 0, i]
                     if abs(lane[5, i] * cell[j, 1, i]) > _CLOSE or p < _LEAST or p >= 1.0:
-                        _bisect(_POWER, cell, n, i)
+                        if step < _ROUNDS - 1:
+                            lane[4, i] += lane[5, i]
+                        else:
+                            _bisect(_POWER, cell, n, i)
                         break
         _write(out, n, starts, first, m, cell)
 
@@ -259,10 +263,13 @@ def _power(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
 @fused
 def _shin(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
     """Solve Shin for all markets of n > 2 outcomes, at `starts` or, if empty, one after the other."""
-    cell = np.zeros((n, 2, _LANES))  # per outcome: odds, then probability; a
-    lane = np.zeros(
-        (6, _LANES)
-    )  # sum of p, its two derivatives in z, sum of 1 / r, zero between uses; z; its change
+    cell = np.empty((n, 2, _LANES))  # per outcome: odds, then probability; a
+    lane = np.empty(
+        (7, _LANES)
+    )  # sums of p, of its two derivatives in z, of 1 / r, zero between uses; z; its
+    # last change over the least r; 1 / B
+    for i in range(_LANES):
+        lane[0, i] = lane[1, i] = lane[2, i] = lane[3, i] = 0.0
     markets = starts.size if starts.size > 0 else odds.size // n
     for first in range(0, markets, _LANES):
         m = markets - first if markets - first < _LANES else _LANES
@@ -275,12 +282,13 @@ def _shin(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
                 lane[0, i] += q
         for i in range(_LANES):
             lane[4, i] = (lane[0, i] - 1.0) / (n - 1)
-            lane[5, i] = 1.0 / lane[0, i]
+            lane[5, i] = 1.0
+            lane[6, i] = 1.0 / lane[0, i]
             lane[0, i] = 0.0
         for j in range(n):
             for i in range(_LANES):
                 q = cell[j, 0, i]
-                cell[j, 1, i] = q * q * lane[5, i]
+                cell[j, 1, i] = q * q * lane[6, i]
         far = 0
         for _ in range(_ROUNDS):
             for j in range(n):
@@ -301,12 +309,15 @@ def _shin(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
             for i in range(_LANES):
                 f = lane[0, i] - 1.0
                 x = -2.0 * f * lane[1, i] / (2.0 * lane[1, i] * lane[1, i] - f * lane[2, i])
-                z = lane[4, i] + x
-                lane[4, i] = z
+                z = lane[4, i]
+                y = z + x if z + x < 1.0 else 0.5 * (1.0 + z)
                 x *= lane[3, i]
+                done = (lane[5, i] <= _CLOSE_Z) & (lane[5, i] >= -_CLOSE_Z)  # then nothing may move any more
+                lane[4, i] = z if done else y
+                x = lane[5, i] if done else x
                 lane[5, i] = x
                 lane[0, i] = lane[1, i] = lane[2, i] = lane[3, i] = 0.0
-                far += (x > _CLOSE_Z) | (x < -_CLOSE_Z) | (z >= 1.0)
+                far += (x > _CLOSE_Z) | (x < -_CLOSE_Z)
             if far == 0:
                 break
         for j in range(n):
@@ -321,7 +332,7 @@ def _shin(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
                 far += (p < _LEAST) | (p >= 1.0)
         if far > 0:
             for i in range(m):
-                open_ = abs(lane[5, i]) > _CLOSE_Z or lane[4, i] >= 1.0
+                open_ = abs(lane[5, i]) > _CLOSE_Z
                 for j in range(n):
                     open_ = open_ or cell[j, 0, i] < _LEAST or cell[j, 0, i] >= 1.0
                 if open_:
@@ -332,10 +343,12 @@ def _shin(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
 @fused
 def _odds_ratio(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
     """Solve the odds ratio for all markets of n outcomes, at `starts` or, if empty, one after the other."""
-    cell = np.zeros((n, 2, _LANES))  # per outcome: odds, then probability; odds - 1
-    lane = np.zeros(
+    cell = np.empty((n, 2, _LANES))  # per outcome: odds, then probability; odds - 1
+    lane = np.empty(
         (6, _LANES)
     )  # sums of p v^0 .. p v^3, v = 1 - p, zero between uses; c; its relative change
+    for i in range(_LANES):
+        lane[0, i] = lane[1, i] = lane[2, i] = lane[3, i] = 0.0
     markets = starts.size if starts.size > 0 else odds.size // n
     for first in range(0, markets, _LANES):
         m = markets - first if markets - first < _LANES else _LANES
@@ -365,7 +378,8 @@ def _odds_ratio(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
                 x = e * (a * a - e * b) / (a * (a * a - 2.0 * e * b) + e * e * lane[3, i])
                 x = -0.875 if x < -0.875 else x
                 x = 7.0 if x > 7.0 else x
-                lane[4, i] += lane[4, i] * x
+                c = lane[4, i]
+                lane[4, i] = c + c * x if (x > _CLOSE) | (x < -_CLOSE) else c
                 lane[5, i] = x
                 lane[0, i] = lane[1, i] = lane[2, i] = lane[3, i] = 0.0
             if step > 0:

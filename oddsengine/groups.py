@@ -34,6 +34,7 @@ class Groups:
     odds: Floats  # quoted decimal price, per row
     seen: Longs  # last seen, microseconds, per row
     market: Ints  # market of the row, per row
+    side: Ints  # outcome of the row in its market's order, per row
     rows: Longs  # segment -> rows
     segments: Longs  # market -> segments
     markets: Longs  # ladder -> markets
@@ -111,40 +112,46 @@ def mix(*columns: npt.NDArray[np.integer] | int) -> Words:
 
 
 @kernel
-def _place(code, side, rank, segments, rows_of, book, name, odds, seen, order, market):  # type: ignore[no-untyped-def]
-    """Order rows by segment, then book, name, price (lowest first), time (newest first)."""
+def _place(code, side, rank, segments, rows, book, name, odds, seen, out_row, out_book, out_name, out_odds, out_seen):  # type: ignore[no-untyped-def]  # noqa: E501
+    """Put rows into their segments, there by book, then name, price (lowest first), time (newest first)."""
     n = code.size
-    total = rows_of.size - 1
+    total = rows.size - 1
     for i in range(n):
         if code[i] >= 0:
-            rows_of[segments[rank[code[i]]] + side[i] + 1] += 1
+            rows[segments[rank[code[i]]] + side[i] + 1] += 1
     for s in range(total):
-        rows_of[s + 1] += rows_of[s]
-    end = rows_of.copy()
+        rows[s + 1] += rows[s]
+    end = rows.copy()
     for i in range(n):
-        if code[i] < 0:
-            continue
-        m = rank[code[i]]
-        s = segments[m] + side[i]
-        start = rows_of[s]
-        at = end[s]
-        end[s] = at + 1
-        while at > start:
-            j = order[at - 1]
-            if book[j] < book[i]:
-                break
-            if book[j] == book[i]:
-                if name[j] < name[i]:
+        if code[i] >= 0:
+            s = segments[rank[code[i]]] + side[i]
+            at = end[s]
+            end[s] = at + 1
+            out_row[at] = i
+            out_book[at] = book[i]
+            out_name[at] = name[i]
+            out_odds[at] = odds[i]
+            out_seen[at] = seen[i]
+    for s in range(total):
+        for i in range(rows[s] + 1, rows[s + 1]):
+            r, b, k, d, t = out_row[i], out_book[i], out_name[i], out_odds[i], out_seen[i]
+            at = i
+            while at > rows[s]:
+                j = at - 1
+                if out_book[j] < b:
                     break
-                if name[j] == name[i]:
-                    if odds[j] < odds[i]:
+                if out_book[j] == b:
+                    if out_name[j] < k:
                         break
-                    if odds[j] == odds[i] and seen[j] >= seen[i]:
-                        break
-            order[at] = j
-            at -= 1
-        order[at] = i
-        market[end[s] - 1] = m
+                    if out_name[j] == k:
+                        if out_odds[j] < d:
+                            break
+                        if out_odds[j] == d and out_seen[j] >= t:
+                            break
+                out_row[at], out_book[at], out_name[at] = out_row[j], out_book[j], out_name[j]
+                out_odds[at], out_seen[at] = out_odds[j], out_seen[j]
+                at = j
+            out_row[at], out_book[at], out_name[at], out_odds[at], out_seen[at] = r, b, k, d, t
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,22 +159,20 @@ class Keys:
     """What identity says of every row of a table, before anything is sorted."""
 
     code: Ints  # market of the row by first appearance, -1 where set aside
-    first: Ints  # a row of each market
     side: npt.NDArray[np.int8]
-    threshold: Ints
+    threshold: Ints  # per market of `first`, as the four that follow
     event: Ints
     live: Bytes
     kind: Ints
     subject: Ints
-    book: Ints
-    name: Ints
+    book: Ints  # per row
+    name: Ints  # per row
 
 
 def cut(keys: Keys, outcomes: Longs, odds: Floats, seen: Longs) -> Groups:
     """Sort the rows that have a market into `Groups`; `outcomes` is the number of outcomes of each kind."""
-    first = keys.first
-    event, live, kind, subject = keys.event[first], keys.live[first], keys.kind[first], keys.subject[first]
-    threshold = keys.threshold[first]
+    event, live, kind, subject, threshold = keys.event, keys.live, keys.kind, keys.subject, keys.threshold
+    size = event.size
     ladder_code, ladder_first = intern(mix(event, live, kind, subject))
     ladder_order = np.lexsort(
         (
@@ -183,26 +188,32 @@ def cut(keys: Keys, outcomes: Longs, odds: Floats, seen: Longs) -> Groups:
     market_ladder = ladder_rank[ladder_code]
     key = (market_ladder.astype(np.int64) << 32) + (threshold.astype(np.int64) + (1 << 31))
     market_order = np.argsort(key)
-    rank = np.empty(first.size, np.int32)
-    rank[market_order] = np.arange(first.size, dtype=np.int32)
+    rank = np.empty(size, np.int32)
+    rank[market_order] = np.arange(size, dtype=np.int32)
     ladder = market_ladder[market_order]
     markets = np.zeros(at.size + 1, np.int64)
     np.cumsum(np.bincount(ladder, minlength=at.size), out=markets[1:])
-    segments = np.zeros(first.size + 1, np.int64)
+    segments = np.zeros(size + 1, np.int64)
     np.cumsum(outcomes[kind[market_order]], out=segments[1:])
 
     used = int(np.count_nonzero(keys.code >= 0))
     rows = np.zeros(int(segments[-1]) + 1, np.int64)
-    row = np.empty(used, np.int32)
-    market = np.empty(used, np.int32)
-    _place(keys.code, keys.side, rank, segments, rows, keys.book, keys.name, odds, seen, row, market)
+    row, book, name = (np.empty(used, np.int32) for _ in range(3))
+    price, time = np.empty(used), np.empty(used, np.int64)
+    _place(
+        keys.code, keys.side, rank, segments, rows, keys.book, keys.name, odds, seen, row, book, name, price, time
+    )
+    of_segment = np.repeat(np.arange(size, dtype=np.int32), np.diff(segments))
+    per_segment = np.diff(rows)
+    side = (np.arange(of_segment.size) - segments[of_segment]).astype(np.int32)
     return Groups(
         row=row,
-        book=keys.book[row],
-        name=keys.name[row],
-        odds=odds[row],
-        seen=seen[row],
-        market=market,
+        book=book,
+        name=name,
+        odds=price,
+        seen=time,
+        market=np.repeat(of_segment, per_segment),
+        side=np.repeat(side, per_segment),
         rows=rows,
         segments=segments,
         markets=markets,

@@ -436,14 +436,16 @@ def _unmarked(board: _Board) -> Floats:
 def _stale(board: _Board) -> None:
     if board.now == NO_TIME:
         return
-    seen = board.groups.seen
-    live = _live_rows(board.groups)
-    untimed = seen == NO_TIME
-    age = np.where(untimed, 0, board.now - seen) / SECOND
-    limits = board.limits
-    old = age > np.where(live, limits.stale_live_s, limits.stale_prematch_s)
-    board.set_aside(old, "stale", age)
-    board.set_aside(untimed & live, "stale", np.inf)
+    limits, seen = board.limits, board.groups.seen
+    old = seen < board.now - round(limits.stale_prematch_s * SECOND)
+    old &= seen != NO_TIME
+    if board.groups.live.any():
+        late = seen < board.now - round(limits.stale_live_s * SECOND)
+        old = np.where(_live_rows(board.groups), late, old)
+    rows = np.flatnonzero(old)
+    measure = np.full(old.size, np.nan)
+    measure[rows] = np.where(seen[rows] == NO_TIME, np.inf, (board.now - seen[rows]) / SECOND)
+    board.set_aside(old, "stale", measure)
 
 
 def _live_rows(groups: Groups) -> npt.NDArray[np.bool_]:
@@ -451,12 +453,12 @@ def _live_rows(groups: Groups) -> npt.NDArray[np.bool_]:
 
 
 def _started_not_live(board: _Board) -> None:
-    if board.now == NO_TIME:
+    start = times(board.table, "event_start_time")
+    if board.now == NO_TIME or not ((start < board.now) & (start != NO_TIME)).any():
         return
-    start = times(board.table, "event_start_time")[board.groups.row]
+    start = start[board.groups.row]
     late = (start != NO_TIME) & (start < board.now) & ~_live_rows(board.groups)
-    if late.any():
-        board.set_aside(late, "started_not_live", (board.now - start) / SECOND)
+    board.set_aside(late, "started_not_live", (board.now - start) / SECOND)
 
 
 def _mid_price_source(board: _Board) -> None:
@@ -480,11 +482,6 @@ def _duplicate_outcome(board: _Board) -> None:
     board.set_aside(~np.isnan(mark), "duplicate_outcome", mark)
 
 
-def _side(board: _Board) -> Ints:
-    g = board.groups
-    return (board.segment - g.segments[:-1][g.market]).astype(np.int32)
-
-
 def _lined(board: _Board) -> Bytes:
     kinds = np.array([k.has_line for k in board.identity.kinds], np.uint8)
     g = board.groups
@@ -494,7 +491,7 @@ def _lined(board: _Board) -> Bytes:
 def _ladder(board: _Board) -> None:
     g, mark = board.groups, _unmarked(board)
     _ladders(
-        board.order, board.runs, g.market, _side(board), g.outcomes, g.threshold, _lined(board), board.logit,
+        board.order, board.runs, g.market, board.groups.side, g.outcomes, g.threshold, _lined(board), board.logit,
         board.aside, board.limits.ladder_gap, mark,
     )  # fmt: skip
     board.spread(mark, "ladder", whole=True)
@@ -515,7 +512,7 @@ def _book_sum(board: _Board) -> None:
     exchange = np.array([catalog.book(b).exchange for b in board.identity.books], bool)
     low = np.where(exchange, limit.book_sum_low_exchange, limit.book_sum_low) - epsilon
     _sums(
-        board.order, board.runs, g.market, _side(board), g.outcomes, g.book, g.odds, board.aside, low,
+        board.order, board.runs, g.market, board.groups.side, g.outcomes, g.book, g.odds, board.aside, low,
         limit.book_sum_high + epsilon, cheap, dear,
     )  # fmt: skip
     board.spread(cheap, "book_sum", whole=True)
@@ -552,7 +549,7 @@ def _one_team_lines(board: _Board) -> None:
 def _ladder_cross(board: _Board) -> None:
     g, mark = board.groups, _unmarked(board)
     _crossed(
-        g.rows[g.segments[g.markets]], g.market, _side(board), g.outcomes, g.threshold, _lined(board), g.book,
+        g.rows[g.segments[g.markets]], g.market, board.groups.side, g.outcomes, g.threshold, _lined(board), g.book,
         board.feed, g.odds, board.aside, board.limits.cross_points, mark,
     )  # fmt: skip
     board.spread(mark, "ladder_cross", whole=True)
@@ -581,12 +578,14 @@ def _bias(board: _Board) -> None:
     wanted = np.repeat(prop_market, np.diff(g.segments))
     median, count = _compare(board, wanted)
     rows = np.flatnonzero(count >= 1)
+    m = median[rows]
+    if not ((g.odds[rows] - 1.0) * m > np.exp(limit.bias_gap) * (1.0 - m)).any():
+        return
     gap = _gap(board, rows, median)
     ladder = g.ladder[g.market[rows]]
     kinds = len(board.identity.kinds)
     contest = (g.event[ladder].astype(np.int64) * 2 + g.live[ladder]) * kinds + g.kind[ladder]
-    side = board.segment[rows] - g.segments[:-1][g.market[rows]]
-    key = (contest * 64 + side) * len(board.identity.books) + g.book[rows]
+    key = (contest * 64 + g.side[rows]) * len(board.identity.books) + g.book[rows]
     suspects = np.unique(key[gap < -limit.bias_gap])
     if not suspects.size:
         return
@@ -609,8 +608,7 @@ def _bias(board: _Board) -> None:
     every = np.flatnonzero(wanted[board.segment] != 0)
     ladder = g.ladder[g.market[every]]
     contest = (g.event[ladder].astype(np.int64) * 2 + g.live[ladder]) * kinds + g.kind[ladder]
-    side = board.segment[every] - g.segments[:-1][g.market[every]]
-    key = (contest * 64 + side) * len(board.identity.books) + g.book[every]
+    key = (contest * 64 + g.side[every]) * len(board.identity.books) + g.book[every]
     found = np.isin(key, np.array(list(guilty), np.int64))
     for row, k in zip(every[found], key[found], strict=True):
         mark[row] = guilty[int(k)]

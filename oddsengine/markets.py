@@ -54,7 +54,6 @@ class Identity:
     books: tuple[str, ...]  # sorted; a row's book is its place here
     events: Ints  # a row of the table for each event code
     verdict: Bytes  # per table row: 0, or the code of the identity or row guard that sets it aside
-    flipped: npt.NDArray[np.bool_]  # per table row: its home and away are the event's away and home
     sports: tuple[tuple[catalog.Sport, str], ...]  # per event: sport and league
     names: pl.Series  # sorted distinct names; the name of a subject from 3 on is at subject - 3
 
@@ -343,7 +342,8 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
     kinds = _Kinds()
     terms, event_terms, names = _read_terms(table.select(WORDING)[first], weight, kinds, off)
     book, books = _ranks(table["sportsbook"])
-    name, _ = _ranks(table["market_type"])
+    name_of_term, _ = _ranks(table["market_type"].gather(first))
+    name = name_of_term[term]
     known = tuple(kinds.codes)
     three = np.array(
         [kinds.codes.get(_three_way(k), at) if k.family == "moneyline" else at for at, k in enumerate(known)],
@@ -369,16 +369,16 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
         CODES["no_line"] not in off, CODES["ambiguous_moneyline"], CODES["no_line"],
         verdict, side, kind, threshold, key,
     )  # fmt: skip
-    code, market_first = intern(key, verdict)
+    code, at = intern(key, verdict)
     keys = Keys(
-        code=code, first=market_first, side=side, threshold=threshold, event=terms.event[term], live=live, kind=kind,
-        subject=terms.subject[term], book=book, name=name,
+        code=code, side=side, threshold=threshold[at], event=terms.event[term[at]], live=live[at], kind=kind[at],
+        subject=terms.subject[term[at]], book=book, name=name,
     )  # fmt: skip
     outcomes = np.array([len(k.outcomes) for k in known], np.int64)
     groups = cut(keys, outcomes, table["odds_decimal"].to_numpy(), times(table, "last_seen_at"))
     rows = first[event_terms]
     sports = tuple((catalog.sport(s or ""), t or "") for s, t in table.select("sport", "league")[rows].iter_rows())
-    return Identity(groups, known, books, rows, verdict, terms.flip[term], sports, names)
+    return Identity(groups, known, books, rows, verdict, sports, names)
 
 
 def _row_verdicts(table: OddsTable, off: frozenset[int]) -> Bytes:

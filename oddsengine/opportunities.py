@@ -346,7 +346,7 @@ def markets(
     rows = pl.DataFrame(
         {
             "market": g.market,
-            "outcome": board.side_of(question, np.arange(g.row.size, dtype=np.int32)),
+            "outcome": g.side,
             "book": names.gather(g.book),
             "used": prepared.guarded.aside == 0,
             "type": table["market_type"].gather(g.row),

@@ -66,8 +66,10 @@ BAD_ROW_SCHEMA: dict[str, pl.DataType] = {
 
 _REQUIRED = ("sportsbook", "event_id", "market_type", "selection")
 _PRICES = ("odds_decimal", "odds_american")
+_OWN = ("row", "price_mismatch")  # what the check adds
 _STAND_INS = {"timestamp": "last_seen_at", "probability": "odds_probability"}
 _MOST = 1e300  # decimal; the American form of more is infinite
+_NO_AMERICAN = "not a finite price of 100 or more, or -100 or less"
 _DEFAULTS = {"is_live": False, "is_active": True, "flap": False}
 
 
@@ -157,7 +159,7 @@ def _with_own_names(frame: pl.DataFrame) -> pl.DataFrame:
     if not came.intersection(_PRICES):
         missing.append(" or ".join(_PRICES))
     if missing:
-        here = ", ".join(frame.columns[:40]) or "none"
+        here = ", ".join([name for name in frame.columns if name not in _OWN][:40]) or "none"
         raise OddsError(f"This is no odds table: it has no {', no '.join(missing)} (its columns: {here}).")
     return frame
 
@@ -185,7 +187,7 @@ def _cast(frame: pl.DataFrame, faults: "_Faults") -> pl.DataFrame:
 def _filled(frame: pl.DataFrame) -> pl.DataFrame:
     """Add the columns that did not come, put the defaults in, and order the columns."""
     came = set(frame.columns)
-    extra = [name for name in frame.columns if name not in ODDS_SCHEMA and name != "row"]
+    extra = [name for name in frame.columns if name not in ODDS_SCHEMA and name not in _OWN]
     columns = []
     for name, dtype in ODDS_SCHEMA.items():
         if name not in came:
@@ -282,15 +284,17 @@ class _Faults:
         low = (decimal <= 1.0) | (decimal > _MOST)
         if low.any():
             self.add(low, "odds_decimal", "not a finite price above 1", "bad_price")
+        american = table["odds_american"]
+        if american.is_infinite().any():
+            self.add(american.is_infinite(), "odds_american", _NO_AMERICAN, "bad_price")
         if not decimal.null_count():
             return
-        american = table["odds_american"]
         none = decimal.is_null() & american.is_null()
         field = "odds_decimal" if "odds_decimal" in self._frame.columns else "odds_american"
         self.add(none, field, "no price given", "bad_price")
         made = table.select(_decimal_of(pl.col("odds_american"))).to_series()
         near = decimal.is_null() & ((made <= 1.0) | (made > _MOST) | made.is_null())
-        self.add(near, "odds_american", "not a finite price of 100 or more, or -100 or less", "bad_price")
+        self.add(near, "odds_american", _NO_AMERICAN, "bad_price")
 
     def table(self) -> pl.DataFrame:
         """Give the faults by row."""

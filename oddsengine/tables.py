@@ -49,7 +49,7 @@ def read_odds(path: str | os.PathLike[str]) -> OddsTable:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise OddsError(f"Cannot read {path}: {(error.strerror or str(error)).lower()}.") from error
+        raise OddsError(f"Cannot read {path}: {_why(error)}.") from error
     if not data:
         raise OddsError(f"{path.name} is empty.")
     try:
@@ -82,7 +82,12 @@ def write_table(frame: pl.DataFrame, path: str | os.PathLike[str]) -> None:
     try:
         writer(frame, path)
     except OSError as error:
-        raise OddsError(f"Cannot write {path}: {(error.strerror or str(error)).lower()}.") from error
+        raise OddsError(f"Cannot write {path}: {_why(error)}.") from error
+
+
+def _why(error: OSError) -> str:
+    """Say in a few words what the system did not like; polars adds its own to them."""
+    return (error.strerror or str(error)).split(" (os error", 1)[0].lower()
 
 
 def _bad_lines(rows: list[int], lines: list[str], reasons: list[str]) -> pl.DataFrame:

@@ -27,35 +27,35 @@ class Tails(NamedTuple):
 
 
 @kernel
-def _at(  # type: ignore[no-untyped-def]
-    book, point, trust, ladder, markets, segments, rows, books, own, trusted, threshold, two, three, level
-):  # fmt: skip
-    """P(X > point) by one book, from its half line there, else from its moneyline; nan if it has neither."""
-    other = np.nan
-    half = point == 50 or point == -50
-    for m in range(markets[ladder], markets[ladder + 1]):
-        if threshold[m] == point or (half and threshold[m] == -point):
-            for i in range(rows[segments[m]], rows[segments[m] + 1]):
-                if books[i] == book and not np.isnan(own[i]) and (not trust or trusted[i] != 0):
-                    if threshold[m] == point:
-                        return own[i]
-                    other = own[i]
-    if not half:
-        return np.nan
-    known = not np.isnan(level[ladder])
-    if two[ladder] >= 0 and known:
-        s = segments[two[ladder]]
-        for i in range(rows[s], rows[s + 1]):
+def _by_book(book, segment, trust, rows, books, own, trusted):  # type: ignore[no-untyped-def]
+    """The fair probability of one book in a segment, nan if it has none there."""
+    if segment >= 0:
+        for i in range(rows[segment], rows[segment + 1]):
             if books[i] == book and not np.isnan(own[i]) and (not trust or trusted[i] != 0):
-                win = own[i] * (1.0 - level[ladder])
-                return win if point == 50 else win + level[ladder]
-    if three[ladder] >= 0:
-        s = segments[three[ladder]] + (0 if point == 50 else 2)
-        for i in range(rows[s], rows[s + 1]):
-            if books[i] == book and not np.isnan(own[i]) and (not trust or trusted[i] != 0):
-                return own[i] if point == 50 else 1.0 - own[i]
-    if known:
-        return other - level[ladder] if point == 50 else other + level[ladder]
+                return own[i]
+    return np.nan
+
+
+@kernel
+def _at(book, point, trust, here, across, two, three, level, rows, books, own, trusted):  # type: ignore[no-untyped-def]
+    """P(X > point) by one book, from its half line there, else (at plus and minus one half) from its moneyline.
+
+    `here` and `across` are the over segments of the lines at the point and at its negative, `two` and `three` the home
+    segments of the moneylines; -1 where there is none.
+    """
+    p = _by_book(book, here, trust, rows, books, own, trusted)
+    if not np.isnan(p) or (point != 50 and point != -50):
+        return p
+    if not np.isnan(level):
+        p = _by_book(book, two, trust, rows, books, own, trusted) * (1.0 - level)
+        if np.isnan(p):
+            p = _by_book(book, across, trust, rows, books, own, trusted)
+            return p - level if point == 50 else p + level
+        return p if point == 50 else p + level
+    if three >= 0:
+        if point == 50:
+            return _by_book(book, three, trust, rows, books, own, trusted)
+        return 1.0 - _by_book(book, three + 2, trust, rows, books, own, trusted)
     return np.nan
 
 
@@ -88,18 +88,28 @@ def _read(  # type: ignore[no-untyped-def]
     ids = np.empty(most + 1, np.int32)
     order = np.empty(most + 1, np.int32)
     held = np.empty((most + 1, 4), np.float64)
+    here = np.empty(4, np.int64)
+    across = np.empty(4, np.int64)
     for c in range(ladder.size):
         at = ladder[c]
-        point = points[c, 0]
-        half = point == 50 or point == -50
-        n = 0
+        for j in range(4):
+            here[j] = -1
+            across[j] = -1
         for m in range(markets[at], markets[at + 1]):
-            if threshold[m] == point or (half and threshold[m] == -point):
-                n = _gather(segments[m], rows, books, own, ids, n)
-        if half and two[at] >= 0:
-            n = _gather(segments[two[at]], rows, books, own, ids, n)
-        if half and three[at] >= 0:
-            n = _gather(segments[three[at]], rows, books, own, ids, n)
+            for j in range(4):
+                if threshold[m] == points[c, j]:
+                    here[j] = segments[m]
+                elif threshold[m] == -points[c, j] and (threshold[m] == 50 or threshold[m] == -50):
+                    across[j] = segments[m]
+        s2 = segments[two[at]] if two[at] >= 0 else np.int64(-1)
+        s3 = segments[three[at]] if three[at] >= 0 else np.int64(-1)
+        n = 0
+        if here[0] >= 0:
+            n = _gather(here[0], rows, books, own, ids, n)
+        if points[c, 0] == 50 or points[c, 0] == -50:
+            for s in (across[0], s2, s3):
+                if s >= 0:
+                    n = _gather(s, rows, books, own, ids, n)
         source[c] = 0
         best = np.int32(2147483647)
         found = 0
@@ -118,8 +128,7 @@ def _read(  # type: ignore[no-untyped-def]
                 last = 1.0
                 for j in range(4):
                     p = _at(
-                        b, points[c, j], median == 0, at, markets, segments, rows, books, own, trusted, threshold,
-                        two, three, level,
+                        b, points[c, j], median == 0, here[j], across[j], s2, s3, level[at], rows, books, own, trusted
                     )
                     held[found, j] = p
                     if not (p <= last):

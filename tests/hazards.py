@@ -15,19 +15,20 @@ SECOND = 1_000_000
 NOW = 1_770_000_000 * SECOND
 
 
-def _decimal(row: Row) -> float:
-    """The price of a row that the generator has made."""
-    if row["odds_decimal"] is not None:
-        return float(row["odds_decimal"])
-    american = float(row["odds_american"])
-    return 1.0 + american / 100.0 if american > 0 else 1.0 - 100.0 / american
+def _decimal(row: Row) -> float | None:
+    """The price of a row; None where a hazard has spoilt it."""
+    decimal, american = row["odds_decimal"], row["odds_american"]
+    if decimal is None and american is not None:
+        decimal = 1.0 + american / 100.0 if american > 0 else 1.0 - 100.0 / american
+    return decimal if decimal is not None and 1.0 < decimal < math.inf else None
 
 
 def _reprice(row: Row, logits: float) -> None:
     """Move a price by so much in logits of its implied probability; negative is generous."""
-    p = 1.0 / _decimal(row)
-    q = 1.0 / (1.0 + (1.0 - p) / p * math.exp(-logits))
-    row["odds_american"], row["odds_decimal"] = None, max(1.01, round(1.0 / q, 3))
+    decimal = _decimal(row)
+    if decimal is not None:
+        odds = 1.0 + (decimal - 1.0) * math.exp(-logits)
+        row["odds_american"], row["odds_decimal"] = None, max(1.01, round(odds, 3))
 
 
 def _pick(rng: random.Random, rows: list[Row], *markets: str) -> Row | None:
@@ -95,7 +96,7 @@ def _one_team(rng: random.Random, rows: list[Row]) -> None:
         return
     for mate in _mates(rows, row, "event_id", "sportsbook", "market_type"):
         side = mate["team_side"] or (mate["selection_type"] or "") + mate["selection"]
-        if "home" in side or mate["home_team"] in side:
+        if mate["line"] is not None and ("home" in side or mate["home_team"] in side):
             mate["line"] += 7.0
             mate["selection"] = mate["selection"].split(" Over")[0].split(" Under")[0] + (
                 f" Over {mate['line']:g}" if "Over" in mate["selection"] else f" Under {mate['line']:g}"
@@ -108,7 +109,7 @@ def _shifted_ladder(rng: random.Random, rows: list[Row]) -> None:
     if row is not None:
         step = rng.choice((-2.0, 1.0, 2.0)) * (6.0 if row["sport"] == "basketball" else 1.0)
         for mate in _mates(rows, row, "event_id", "sportsbook", "market_type"):
-            mate["line"] = max(0.5, mate["line"] + step)
+            mate["line"] = None if mate["line"] is None else max(0.5, mate["line"] + step)
             mate["selection"] = mate["selection"].split()[0]
 
 
@@ -138,8 +139,6 @@ def _suspended(rng: random.Random, rows: list[Row]) -> None:
 
 def _bad_prices(rng: random.Random, rows: list[Row]) -> None:
     for row in rng.sample(rows, min(len(rows), 3)):
-        if row["selection_type"] == "draw" or row["selection"].lower() in ("draw", "tie", "x"):
-            continue
         row["odds_american"], row["odds_decimal"] = rng.choice(
             ((None, 1.0), (None, math.nan), (None, math.inf), (None, None), (150.0, 1.5), (None, 0.5))
         )

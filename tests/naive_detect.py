@@ -217,11 +217,17 @@ def find_low_hold(board: View) -> list[Combination]:
 
 
 def books_at_best(board: View, best: Combination) -> list[list[str]]:
-    """Per outcome every book that offers the price of the chosen leg."""
+    """Per outcome every book that offers the price of the chosen leg, in time for all chosen legs."""
     legs = markets(board.offers)[best.market]
     return [
         sorted(
-            {leg.book for leg in legs if leg.quote.side == chosen.quote.side and leg.price == chosen.price}
+            {
+                leg.book
+                for leg in legs
+                if leg.quote.side == chosen.quote.side
+                and leg.price == chosen.price
+                and board.admissible((leg, *best.legs))
+            }
         )
         for chosen in best.legs
     ]

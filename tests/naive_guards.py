@@ -56,10 +56,10 @@ def mid_price_source(quotes: list[Quote], world: World) -> set[int]:
 
 
 def duplicate_outcome(quotes: list[Quote], world: World) -> set[int]:
-    """One book, one outcome, one market name, several prices: the lowest stays if all are close."""
+    """One book, one outcome, one market name, several prices: the lowest, newest of equals, stays if all are close."""
     aside = set()
     for group in grouped(quotes, lambda quote: (quote.book, quote.segment, quote.name)).values():
-        ordered = sorted(group, key=lambda quote: (quote.odds, quote.row))
+        ordered = sorted(group, key=lambda quote: (quote.odds, -(quote.seen or 0), quote.row))
         gap = logit(ordered[0].prob) - logit(ordered[-1].prob)
         aside |= rows(ordered[1:] if gap <= DUPLICATE_GAP else ordered if len(ordered) > 1 else [])
     return aside

@@ -139,6 +139,7 @@ class TestEvaluate:
     @example((275, 425), 1.9, 2.6, {3: 0.5, 4: 0.5})
     @example((275, 525), 1.9, 2.6, {4: 1.0})  # 3 and 5 win one bet and a half, 4 both
     @example((0, 125), 1.25, 2.0, {1: 1.0})  # best is the push on 0
+    @example((-125, 0), 2.0, 1.25, {-1: 1.0})
     @settings(deadline=None)
     def test_enumeration(
         self, lines: tuple[int, int], over_odds: float, under_odds: float, pmf: dict[int, float]
@@ -258,13 +259,14 @@ class TestTail:
         assert moved[1] + moved[3] == pytest.approx(plain[1:4].sum())
 
     def test_one_row_for_each(self) -> None:
-        both = Shapes.of(
-            [KINDS["poisson"], KINDS["margin"]], [1.0, 12.0], 0.0, [0, 1], [[1.0, 1.0], [1.0, 3.0]]
-        )
-        found = tail(both, [2.5, -3.0], [[250, 250], [50, -50]])
+        tables = [[1.0, 1.0, 1.0, 1.0], [1.0, 0.5, 0.5, 3.0]]
+        rows = Shapes.of([KINDS["poisson"], KINDS["margin"]], [1.0, 12.0], 0.0, [0, 1], tables)
+        shape = Shape("margin", -3.0, 12.0, 0.0, tuple(tables[1]))
+        found = tail(rows, [2.5, -3.0], [[250, 250], [-150, -350]])
         assert found[0].tolist() == pytest.approx([0.45619] * 2, abs=1e-5)
-        assert found[1].tolist() == tail(both, [2.5, -3.0], [50, -50])[1].tolist()
-        assert found[1, 0] == found[1, 1]
+        assert found[1].tolist() == pytest.approx([naive_maths.tail(shape.pmf(), x) for x in (-150, -350)])
+        assert fit(rows, 250, found[:, 0])[1] != pytest.approx(-3.0)
+        assert fit(rows, [250, -150], found[:, 0]).tolist() == pytest.approx([2.5, -3.0])
 
     @pytest.mark.parametrize(
         ("shape", "point"),

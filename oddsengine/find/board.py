@@ -146,15 +146,8 @@ def leg_hash(question: Question, rows: Ints) -> Words:
     g = identity.groups
     books = _hashes(identity.books)
     held = np.maximum(rows, 0)
-    side = side_of(question, held)
-    out = mix(books[g.book[held]], side)
+    out = mix(books[g.book[held]], g.side[held])
     return np.where(rows < 0, np.uint64(0), out)
-
-
-def side_of(question: Question, rows: Ints) -> Longs:
-    """Outcome number of some rows of the groups."""
-    g = question.view.groups
-    return cast(Longs, np.searchsorted(g.rows, rows, side="right") - 1 - g.segments[g.market[rows]])
 
 
 def hex_ids(hashes: Words) -> list[str]:
@@ -235,7 +228,7 @@ def sides(question: Question, rows: Ints) -> pl.Series:
     place = np.zeros((len(kinds), most), np.int64)
     for at, kind in enumerate(kinds):
         place[at, : len(kind.outcomes)] = [names.index(o) for o in kind.outcomes]
-    return pl.Series(names, dtype=pl.String).gather(place[g.kind[g.ladder[g.market[rows]]], side_of(question, rows)])
+    return pl.Series(names, dtype=pl.String).gather(place[g.kind[g.ladder[g.market[rows]]], g.side[rows]])
 
 
 def market_lines(question: Question, markets: Longs) -> pl.Series:

@@ -9,7 +9,7 @@ from oddsengine import catalog
 from oddsengine.detect import Legs, ages, best_legs, market_fair, market_segments, scan
 from oddsengine.find import board
 from oddsengine.find.board import Question
-from oddsengine.groups import Bytes, Floats, Ints, Longs
+from oddsengine.groups import Bytes, Floats, Longs
 from oddsengine.results import LOW_HOLD_SCHEMA
 
 
@@ -35,8 +35,8 @@ def rows(question: Question, max_hold: float) -> pl.DataFrame:
     live = v.live[market] != 0
     old, very = board.stale_flags(age, live)
     fair = market_fair(v, market)
-    sides = [_side(question, market, legs, fair, k) for k in range(legs.rows.shape[1])]
-    everyone = pl.DataFrame({f"s{k}": s.struct.field("books") for k, s in enumerate(sides)})
+    sharing = [_sharing(question, legs, k, v.live[market]) for k in range(legs.rows.shape[1])]
+    sides = [_side(question, legs, fair, k, *sharing[k]) for k in range(legs.rows.shape[1])]
     columns: dict[str, Any] = {
         "id": board.hex_ids(
             board.mix_ids("low_hold", board.market_hash(question, market), *board.leg_hash(question, legs.rows).T)
@@ -51,9 +51,7 @@ def rows(question: Question, max_hold: float) -> pl.DataFrame:
         "away_team": base["away_team"],
         "start_time": base["event_start_time"],
         "hold_percentage": np.maximum(legs.total - 1.0, 0.0) * 100.0,
-        "all_books": everyone.select(
-            pl.concat_list(pl.all().fill_null(pl.lit([], dtype=pl.List(pl.String)))).list.unique().list.sort()
-        ).to_series(),
+        "all_books": _everyone(question, sharing, market.size),
         **{f"side{k + 1}": side for k, side in enumerate(sides)},
         "detected_at": pl.Series([question.moment()] * market.size, dtype=pl.Datetime("us", "UTC")),
         "is_alternate_line": v.main[market] == 0,
@@ -66,63 +64,63 @@ def rows(question: Question, max_hold: float) -> pl.DataFrame:
     return board.frame(columns, LOW_HOLD_SCHEMA).sort(["hold_percentage", "id"])
 
 
-def _side(question: Question, market: Longs, legs: Legs, fair: Floats, k: int) -> pl.Series:
+def _everyone(question: Question, sharing: list[tuple[Longs, Longs]], cases: int) -> pl.Series:
+    """The books of all sides of every case, each once, sorted."""
+    books = question.prepared.identity.books
+    case = np.concatenate([c for c, _ in sharing])
+    book = question.view.groups.book[np.concatenate([r for _, r in sharing])]
+    keys = np.unique(case * len(books) + book)
+    names = pl.Series(books, dtype=pl.String).gather(keys % max(len(books), 1))
+    return board.lists(keys // max(len(books), 1), names, cases)
+
+
+def _side(question: Question, legs: Legs, fair: Floats, k: int, case: Longs, sharing: Longs) -> pl.Series:
     """One side of every case: its price and all the books that have it; null beyond a market's outcomes."""
     v = question.view
-    g = v.groups
     here = legs.rows[:, k] >= 0
-    row = legs.rows[here, k]
-    table = question.table[g.row[row]]
-    case, sharing = _sharing(question, market[here], legs.rows[here], row, v.live[market[here]])
-    shared = question.table[g.row[sharing]].select("sportsbook", "deep_link")
-    books = board.lists(case, shared["sportsbook"], row.size)
-    links = board.lists(
-        case[shared["deep_link"].is_not_null().to_numpy()],
-        shared.filter(pl.col("deep_link").is_not_null()).to_struct("links"),
-        row.size,
-    )
-    side = pl.DataFrame(
-        {
-            "selection": table["selection"],
-            "books": books,
-            "line": table["line"],
-            "odds": pl.DataFrame(
-                {
-                    "american": table["odds_american"],
-                    "decimal": table["odds_decimal"],
-                    "implied_probability": 1.0 / v.net[row],
-                    "fair_probability": board.nullable(fair[here, k]),
-                }
-            ).to_struct("odds"),
-            "deep_links": links,
-        }
-    ).to_struct(f"side{k + 1}")
-    if here.all():
-        return side
-    place = np.where(here, np.cumsum(here) - 1, -1)
-    index = pl.Series(place).cast(pl.Int64)
-    return side.gather(pl.select(pl.when(index >= 0).then(index)).to_series().cast(pl.UInt32))
+    row = np.maximum(legs.rows[:, k], 0)
+    table = question.table[v.groups.row[row]].select("selection", "line", "odds_american", "odds_decimal")
+    shared = question.table[v.groups.row[sharing]].select("sportsbook", "deep_link")
+    linked = shared["deep_link"].is_not_null()
+    columns = {
+        "selection": table["selection"],
+        "books": board.lists(case, shared["sportsbook"], row.size),
+        "line": table["line"],
+        "odds": pl.DataFrame(
+            {
+                "american": table["odds_american"],
+                "decimal": table["odds_decimal"],
+                "implied_probability": 1.0 / v.net[row],
+                "fair_probability": board.nullable(fair[:, k]),
+            }
+        ).to_struct("odds"),
+        "deep_links": board.lists(case[linked.to_numpy()], shared.filter(linked).to_struct("links"), row.size),
+    }
+    side = pl.DataFrame(columns).select(pl.struct(pl.all()).alias(f"side{k + 1}"))
+    if not here.all():
+        side = side.select(pl.when(pl.Series(here)).then(pl.all()))
+    return side.to_series()
 
 
-def _sharing(question: Question, market: Longs, legs: Ints, row: Ints, live: Bytes) -> tuple[Longs, Longs]:
-    """Rows that offer a side's price as well, where timing matters together with the other legs: case, row."""
+def _sharing(question: Question, legs: Legs, k: int, live: Bytes) -> tuple[Longs, Longs]:
+    """Rows that offer side k at its best price, where timing matters together with the other legs: case, row."""
     v = question.view
     g = v.groups
+    cases = np.flatnonzero(legs.rows[:, k] >= 0)
+    row = legs.rows[cases, k]
     segment = np.searchsorted(g.rows, row, side="right") - 1
-    start, end = g.rows[segment], g.rows[segment + 1]
-    case = np.repeat(np.arange(row.size), end - start)
-    at = np.arange(case.size) - np.repeat(np.cumsum(end - start) - (end - start), end - start) + start[case]
-    same = (v.offer[at] != 0) & (v.net[at] == v.net[row][case])
+    start, size = g.rows[segment], g.rows[segment + 1] - g.rows[segment]
+    of = np.repeat(np.arange(row.size), size)
+    at = np.arange(of.size) - np.repeat(np.cumsum(size) - size, size) + start[of]
+    same = (v.offer[at] != 0) & (v.net[at] == v.net[row][of])
     if v.timed and live.any():
         limits = catalog.thresholds()
-        gap = round(limits.stale_live_gap_s * 1e6)
-        chosen = legs >= 0
-        times = g.seen[np.maximum(legs, 0)]
-        first = np.where(chosen, times, np.iinfo(np.int64).max).min(axis=1)[case]
-        last = np.where(chosen, times, np.iinfo(np.int64).min).max(axis=1)[case]
+        chosen = legs.rows[cases] >= 0
+        times = g.seen[np.maximum(legs.rows[cases], 0)]
+        first = np.where(chosen, times, np.iinfo(np.int64).max).min(axis=1)[of]
+        last = np.where(chosen, times, np.iinfo(np.int64).min).max(axis=1)[of]
         seen = g.seen[at]
-        near = (np.maximum(seen, last) - np.minimum(seen, first) <= gap) & (
-            seen >= v.now - round(limits.stale_live_leg_s * 1e6)
-        )
-        same &= near | (live[case] == 0)
-    return case[same], at[same]
+        near = np.maximum(seen, last) - np.minimum(seen, first) <= round(limits.stale_live_gap_s * 1e6)
+        fresh = seen >= v.now - round(limits.stale_live_leg_s * 1e6)
+        same &= (near & fresh) | (live[cases][of] == 0)
+    return cases[of[same]], at[same]

@@ -180,9 +180,14 @@ def _key_numbers(question: Question, hit: Found) -> pl.Series:
     """Key numbers inside each window of a margin; none for totals."""
     g, kinds, sports = question.view.groups, question.view.identity.kinds, question.view.identity.sports
     spread = np.array([k.family == "spread" for k in kinds], bool)
+    most = max((len(s.key_numbers) for s, _ in sports), default=0)
+    table = np.full((len(sports), 2 * most), np.iinfo(np.int32).max, np.int64)
+    for at, (sport, _) in enumerate(sports):
+        numbers = sorted(n for key in sport.key_numbers for n in (-key, key))
+        table[at, : len(numbers)] = numbers
     ladder = g.ladder[hit.low]
-    out = []
-    for at, low, high in zip(ladder.tolist(), g.threshold[hit.low].tolist(), g.threshold[hit.high].tolist(), strict=True):
-        keys = sports[g.event[at]][0].key_numbers if spread[g.kind[at]] else ()
-        out.append(sorted(n for key in keys for n in (-key, key) if low < 100 * n < high))
-    return pl.Series(out, dtype=pl.List(pl.Int64))
+    keys = table[g.event[ladder]]
+    low, high = g.threshold[hit.low][:, None], g.threshold[hit.high][:, None]
+    inside = (low < 100 * keys) & (100 * keys < high) & spread[g.kind[ladder]][:, None]
+    case, place = np.nonzero(inside)
+    return board.lists(case, pl.Series(keys[case, place]), ladder.size)

@@ -1,0 +1,57 @@
+# Everything a contributor runs; `make` alone lists it.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+SOURCES := oddsengine tests benchmarks
+
+# Also for the environment in which pip builds the package.
+export PIP_CONSTRAINT := constraints.txt
+export PIP_BUILD_CONSTRAINT := constraints.txt
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup fmt check test coverage bench demo clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.installed ## create the virtual environment and install (quick when nothing changed)
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "oddsengine needs Python 3.11 or newer; set PYTHON to one: make PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev,bench]'
+	@touch $@
+
+fmt: setup ## format the code and apply the safe fixes
+	$(BIN)/ruff check --fix --quiet $(SOURCES) || true
+	$(BIN)/ruff format $(SOURCES)
+
+check: setup ## lint, check the format and the types
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/mypy
+
+test: setup check ## all checks, then the tests
+	$(BIN)/python -m pytest
+
+coverage: setup ## the tests once more, kernels as plain Python, and which lines they reach
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest --cov=oddsengine --cov-report=term-missing:skip-covered
+
+bench: $(VENV)/.bench ## measure speed, ours beside the others'
+	$(BIN)/python -m pytest benchmarks -o python_files='bench_*.py' --benchmark-enable --benchmark-only
+
+demo: setup ## scan the board that comes with the package
+	@$(BIN)/oddsengine scan --sample
+
+clean: ## remove the virtual environment and every cache
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks .coverage build dist *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

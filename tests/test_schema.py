@@ -1,0 +1,407 @@
+"""The door: what may come in, in which forms, and what is put aside with which reason."""
+
+import math
+import pickle
+from datetime import UTC, date, datetime, timedelta, timezone
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oddsengine.casts import TIME
+from oddsengine.schema import BAD_ROW_SCHEMA, ODDS_SCHEMA, OddsError, OddsTable, check_odds
+
+NOON = datetime(2026, 2, 8, 12, 0, tzinfo=UTC)
+
+
+def prices(**columns: Any) -> pl.DataFrame:
+    """Build a frame of the needed columns, each as long as the longest of those given."""
+    height = max((len(v) for v in columns.values() if isinstance(v, (list, pl.Series))), default=1)
+    needed = {"sportsbook": "a", "event_id": "e", "market_type": "moneyline", "selection": "home"}
+    if not {"odds_decimal", "odds_american"} & columns.keys():
+        needed["odds_decimal"] = 2.0  # type: ignore[assignment]
+    return pl.DataFrame(
+        {
+            name: v if isinstance(v, (list, pl.Series)) else [v] * height
+            for name, v in (needed | columns).items()
+        }
+    )
+
+
+def faults(table: OddsTable) -> list[tuple[Any, ...]]:
+    return table.rejected.rows()
+
+
+def test_a_table_has_every_column_in_order() -> None:
+    table = check_odds(prices(colour="red"))
+    assert isinstance(table, OddsTable)
+    assert table.columns == [*ODDS_SCHEMA, "colour", "row", "price_mismatch"]
+    assert dict(table.schema) == ODDS_SCHEMA | {
+        "colour": pl.String(), "row": pl.UInt32(), "price_mismatch": pl.Boolean(),
+    }  # fmt: skip
+    assert table.row(0, named=True) == dict.fromkeys(ODDS_SCHEMA) | {
+        "sportsbook": "a", "event_id": "e", "market_type": "moneyline", "selection": "home",
+        "odds_decimal": 2.0, "odds_american": 100.0, "odds_probability": 0.5,
+        "is_live": False, "is_active": True, "flap": False,
+        "colour": "red", "row": 1, "price_mismatch": False,
+    }  # fmt: skip
+    assert dict(table.rejected.schema) == BAD_ROW_SCHEMA
+    assert table.rejected.height == 0
+
+
+def test_nulls_of_flags_take_the_default() -> None:
+    table = check_odds(prices(is_live=[None, True], is_active=[None, False], flap=[None, True]))
+    assert table.select("is_live", "is_active", "flap").rows() == [(False, True, False), (True, False, True)]
+
+
+def test_a_checked_table_passes_as_it_is() -> None:
+    table = check_odds(prices(odds_decimal=[2.0, 0.5]))
+    assert check_odds(table) is table
+
+
+def test_a_part_of_a_checked_table_keeps_its_row_numbers() -> None:
+    table = check_odds(prices(odds_decimal=[0.5, 2.0, 3.0, 4.0]))
+    for part in (
+        table[1:],
+        table.filter(pl.col("odds_decimal") > 2.0),
+        pickle.loads(pickle.dumps(table))[1:],
+    ):
+        again = check_odds(part)
+        assert again is not part
+        assert again["row"].to_list() == [3, 4]
+        assert again.rejected.height == 0
+        assert again.equals(check_odds(again))
+
+
+def test_a_part_that_was_spoilt_is_checked_again() -> None:
+    table = check_odds(prices(odds_decimal=[2.0, 3.0]))
+    again = check_odds(table.with_columns(odds_decimal=pl.lit(0.9), odds_american=None))
+    assert again.height == 0
+    assert again.rejected["row"].to_list() == [1, 2]
+
+
+@pytest.mark.parametrize("gone", ["sportsbook", "event_id", "market_type", "selection"])
+def test_a_needed_column(gone: str) -> None:
+    with pytest.raises(OddsError, match=rf"^This is no odds table: it has no {gone} \(its columns: .*\)\.$"):
+        check_odds(prices().drop(gone))
+
+
+def test_a_price_is_needed() -> None:
+    with pytest.raises(OddsError, match="it has no odds_decimal or odds_american"):
+        check_odds(prices().drop("odds_decimal"))
+    with pytest.raises(OddsError, match=r"columns: none"):
+        check_odds(pl.DataFrame())
+
+
+@pytest.mark.parametrize("thing", [{}, [], None, pl.LazyFrame(), pl.Series()])
+def test_only_frames(thing: Any) -> None:
+    with pytest.raises(OddsError, match="is a polars DataFrame, not a"):
+        check_odds(thing)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        {"odds_decimal": [[2.0]]},
+        {"selection": [{"name": "home"}]},
+        {"last_seen_at": [True]},
+        {"line": [date(2026, 1, 1)]},
+        {"sportsbook": [b"a"]},
+    ],
+)
+def test_a_column_of_another_kind(column: dict[str, Any]) -> None:
+    with pytest.raises(OddsError, match=rf"column {next(iter(column))} holds "):
+        check_odds(prices(**column))
+
+
+def test_an_empty_table() -> None:
+    for frame in (prices().clear(), pl.DataFrame(schema=ODDS_SCHEMA)):
+        table = check_odds(frame)
+        assert table.height == 0
+        assert table.columns[: len(ODDS_SCHEMA)] == list(ODDS_SCHEMA)
+        assert table.rejected.height == 0
+
+
+# Prices
+
+
+@pytest.mark.parametrize(
+    ("american", "decimal"),
+    [(100, 2.0), (-100, 2.0), (150, 2.5), (-200, 1.5), (-110, 1 + 100 / 110), (400_000, 4001.0)],
+)
+def test_american_becomes_decimal(american: int, decimal: float) -> None:
+    table = check_odds(prices(odds_american=[american]))
+    assert table.select("odds_american", "odds_decimal", "odds_probability").row(0) == (
+        float(american), decimal, 1.0 / decimal,
+    )  # fmt: skip
+
+
+@given(st.floats(1.000001, 1e6))
+def test_the_forms_of_a_price_agree(decimal: float) -> None:
+    table = check_odds(prices(odds_decimal=[decimal]))
+    american = table["odds_american"].item()
+    assert abs(american) >= 100.0 * (1 - 1e-12)
+    again = check_odds(prices(odds_american=[american if abs(american) >= 100.0 else 100.0]))
+    assert math.isclose(again["odds_decimal"].item(), decimal, rel_tol=1e-9)
+    assert table["odds_probability"].item() == 1.0 / decimal
+
+
+def test_the_decimal_price_wins() -> None:
+    table = check_odds(prices(odds_decimal=[2.5, None], odds_american=[150, -200]))
+    assert table["odds_decimal"].to_list() == [2.5, 1.5]
+    assert table["odds_american"].to_list() == [150.0, -200.0]
+
+
+def test_a_given_probability_is_not_read() -> None:
+    for name in ("odds_probability", "probability"):
+        table = check_odds(prices(odds_decimal=[4001.0], **{name: ["0.0002"]}))
+        assert table["odds_probability"].item() == 1 / 4001.0
+        assert "probability" not in table.columns
+
+
+def test_two_prices_that_differ_are_marked_not_rejected() -> None:
+    table = check_odds(
+        prices(
+            odds_decimal=[2.5, 2.5, 2.5, 2.5, 2.5, None],
+            odds_american=[150.0, 153.0, 147.0, -150.0, 50.0, 150.0],
+        )
+    )
+    assert table["price_mismatch"].to_list() == [False, True, True, True, True, False]
+    assert table["odds_decimal"][0] == 2.5
+    assert table.rejected.height == 0
+
+
+def test_one_percent_apart_is_no_mismatch() -> None:
+    table = check_odds(prices(odds_decimal=[2.0, 2.0], odds_american=[102.0, 102.1]))
+    assert table["price_mismatch"].to_list() == [False, True]
+
+
+@pytest.mark.parametrize("price", [1.0, 0.5, 0.0, -2.0, math.inf, -math.inf, 1e301])
+def test_no_decimal_price(price: float) -> None:
+    table = check_odds(prices(odds_decimal=[2.0, price], odds_american=150.0))
+    assert table["row"].to_list() == [1]
+    (fault,) = faults(table)
+    assert float(fault[2]) == price
+    assert fault[:2] + fault[3:] == (2, "odds_decimal", "not a finite price above 1", "bad_price")
+
+
+@pytest.mark.parametrize("price", [0.0, 50.0, -99.9, 99.9, math.inf, -math.inf, -1e20, 1e305])
+def test_no_american_price(price: float) -> None:
+    table = check_odds(prices(odds_american=[price, 110.0]))
+    assert table["row"].to_list() == [2]
+    (fault,) = faults(table)
+    assert fault[0:2] == (1, "odds_american")
+    assert fault[4] == "bad_price"
+
+
+@pytest.mark.parametrize("column", ["odds_decimal", "odds_american"])
+@pytest.mark.parametrize("none", [None, math.nan])
+def test_a_price_that_was_not_given(column: str, none: float | None) -> None:
+    table = check_odds(prices(**{column: pl.Series([none, 150.0], dtype=pl.Float64)}))
+    (fault,) = faults(table)
+    assert fault[0] == 1
+    assert fault[1] == column
+    assert fault[3:] == ("no price given", "bad_price")
+
+
+def test_a_missing_decimal_price_is_made_from_the_american() -> None:
+    table = check_odds(prices(odds_decimal=[math.nan, None, 3.0], odds_american=150.0))
+    assert table["odds_decimal"].to_list() == [2.5, 2.5, 3.0]
+
+
+@pytest.mark.parametrize("form", ["+150", " +150 ", "150", "150.0", " 150"])
+def test_american_text(form: str) -> None:
+    assert check_odds(prices(odds_american=[form]))["odds_decimal"].item() == 2.5
+
+
+def test_even_money_in_words() -> None:
+    assert check_odds(prices(odds_american=["EVEN", "ev", "-200"]))["odds_decimal"].to_list() == [
+        2.0,
+        2.0,
+        1.5,
+    ]
+
+
+# Casts
+
+
+def test_text_is_read_as_what_it_stands_for() -> None:
+    table = check_odds(
+        prices(
+            odds_decimal=["1.95", " 2.05 "],
+            line=["-2.5", "+2.5"],
+            is_live=["true", "0"],
+            is_active=["1", "FALSE"],
+            max_bet=["", "1e3"],
+            event_id=pl.Series([7, 8]),
+            sportsbook=pl.Series(["a", "b"], dtype=pl.Categorical),
+        )
+    )
+    assert table.rejected.height == 0
+    assert table["odds_decimal"].to_list() == [1.95, 2.05]
+    assert table["line"].to_list() == [-2.5, 2.5]
+    assert table["is_live"].to_list() == [True, False]
+    assert table["is_active"].to_list() == [True, False]
+    assert table["max_bet"].to_list() == [None, 1000.0]
+    assert table["event_id"].to_list() == ["7", "8"]
+    assert table["sportsbook"].to_list() == ["a", "b"]
+
+
+@pytest.mark.parametrize("dtype", [pl.Float32, pl.Int64, pl.UInt8, pl.Decimal(10, 2)])
+def test_numbers_of_any_kind(dtype: Any) -> None:
+    table = check_odds(
+        prices(odds_decimal=pl.Series([2, 3]).cast(dtype), is_live=pl.Series([1, 0]).cast(dtype))
+    )
+    assert table["odds_decimal"].to_list() == [2.0, 3.0]
+    assert table["is_live"].to_list() == [True, False]
+
+
+def test_columns_of_nothing_but_null() -> None:
+    empty = pl.Series([None], dtype=pl.Null)
+    table = check_odds(prices(line=empty, is_live=empty, last_seen_at=empty, home_team=empty))
+    assert dict(table.schema).items() >= ODDS_SCHEMA.items()
+    assert table.rejected.height == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("odds_decimal", "1,95", "not a number"),
+        ("line", "two", "not a number"),
+        ("max_bet", "lots", "not a number"),
+        ("is_live", "maybe", "not true or false"),
+        ("is_active", "2", "not true or false"),
+        ("last_seen_at", "yesterday", "not a time"),
+        ("event_start_time", "2026-13-01T00:00:00Z", "not a time"),
+        ("event_start_time", "2026-02-30", "not a time"),
+        ("odds_changed_at", "20260208", "not a time"),
+    ],
+)
+def test_a_value_that_cannot_be_read(name: str, value: str, reason: str) -> None:
+    table = check_odds(prices(**{name: [value, None, ""]} | {"odds_american": 100}))
+    assert table["row"].to_list() == [2, 3]
+    assert faults(table) == [(1, name, value, reason, "bad_value")]
+
+
+def test_a_line_that_is_not_finite() -> None:
+    table = check_odds(prices(line=[math.inf, math.nan, 2.5]))
+    assert table["line"].to_list() == [None, 2.5]
+    assert faults(table) == [(1, "line", "inf", "not a finite number", "bad_value")]
+
+
+@pytest.mark.parametrize("name", ["sportsbook", "event_id", "market_type", "selection"])
+@pytest.mark.parametrize("nothing", [None, ""])
+def test_a_value_that_is_needed(name: str, nothing: str | None) -> None:
+    table = check_odds(prices(**{name: ["x", nothing, "y"]}))
+    assert table["row"].to_list() == [1, 3]
+    assert faults(table) == [(2, name, "", "nothing given", "missing_value")]
+
+
+def test_one_line_a_row_in_order_naming_the_first_fault() -> None:
+    table = check_odds(
+        prices(
+            sportsbook=["a", None, "b", "c", None],
+            odds_decimal=["0.5", "0.5", "2", "x", "2"],
+            last_seen_at=[None, None, None, "x", None],
+        )
+    )
+    assert [(row, field) for row, field, *_ in faults(table)] == [
+        (1, "odds_decimal"), (2, "sportsbook"), (4, "odds_decimal"), (5, "sportsbook"),
+    ]  # fmt: skip
+    assert table["row"].to_list() == [3]
+
+
+# Times
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2026-02-08T12:00:00Z", "2026-02-08T12:00:00.000Z", "2026-02-08T12:00:00.000000+00:00",
+        "2026-02-08T13:30:00+01:30", "2026-02-08T07:00:00-0500", "2026-02-08T07:00:00-05",
+        "2026-02-08 12:00:00", "2026-02-08T12:00", "2026-02-08t12:00:00z", "2026-02-08 12:00:00 UTC",
+        " 2026-02-08T12:00:00Z ",
+        "2026-02-08T12:00:00.000000000Z", "1770552000", "1770552000000", "1770552000.0",
+    ],
+)  # fmt: skip
+def test_forms_of_a_time(text: str) -> None:
+    assert check_odds(prices(last_seen_at=[text]))["last_seen_at"].item() == NOON
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype"),
+    [
+        (1_770_552_000, pl.Int64),
+        (1_770_552_000_000, pl.Int64),
+        (1_770_552_000_000_000, pl.Int64),
+        (1_770_552_000_000_000_000, pl.Int64),
+        (1_770_552_000.0, pl.Float64),
+        (datetime(2026, 2, 8, 12), pl.Datetime("ms")),
+        (NOON, pl.Datetime("ns", "UTC")),
+        (NOON.astimezone(timezone(timedelta(hours=2))), pl.Datetime("us", "Europe/Helsinki")),
+    ],
+)
+def test_kinds_of_time(value: Any, dtype: Any) -> None:
+    table = check_odds(prices(last_seen_at=pl.Series([value]).cast(dtype)))
+    assert table["last_seen_at"].item() == NOON
+    assert table.schema["last_seen_at"] == TIME
+
+
+def test_a_day_is_its_first_moment() -> None:
+    for day in (pl.Series([date(2026, 2, 8)]), ["2026-02-08"]):
+        assert check_odds(prices(event_start_time=day))["event_start_time"].item() == NOON.replace(hour=0)
+
+
+@given(
+    st.datetimes(datetime(1973, 3, 4), datetime(5000, 1, 1)),
+    st.one_of(st.none(), st.integers(-12 * 60, 14 * 60)),
+)
+def test_iso_times_come_back(moment: datetime, minutes: int | None) -> None:
+    zone = UTC if minutes is None else timezone(timedelta(minutes=minutes))
+    moment = moment.replace(tzinfo=zone)
+    text = moment.replace(tzinfo=None).isoformat() if minutes is None else moment.isoformat()
+    assert check_odds(prices(last_seen_at=[text]))["last_seen_at"].item() == moment
+
+
+def test_timestamp_stands_in_for_last_seen_at() -> None:
+    table = check_odds(prices(timestamp=["2026-02-08T12:00:00Z"]))
+    assert table["last_seen_at"].item() == NOON
+    assert "timestamp" not in table.columns
+    both = check_odds(prices(timestamp=["other"], last_seen_at=["2026-02-08T12:00:00Z"]))
+    assert both["last_seen_at"].item() == NOON
+    assert both["timestamp"].item() == "other"
+
+
+# Laws
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["a", "", None]),
+            st.one_of(st.none(), st.floats(), st.floats(1.01, 10.0)),
+            st.one_of(st.none(), st.floats(), st.sampled_from([110.0, -110.0])),
+        ),
+        max_size=12,
+    )
+)
+def test_every_row_is_good_or_rejected_and_text_reads_alike(
+    rows: list[tuple[str | None, float | None, float | None]],
+) -> None:
+    schema = {"sportsbook": pl.String, "odds_decimal": pl.Float64, "odds_american": pl.Float64}
+    frame = pl.DataFrame(rows, schema=schema, orient="row").with_columns(
+        event_id=pl.lit("e"), market_type=pl.lit("m"), selection=pl.lit("s")
+    )
+    table = check_odds(frame)
+    assert sorted([*table["row"], *table.rejected["row"]]) == list(range(1, len(rows) + 1))
+    assert table["row"].is_sorted()
+    for row in table.iter_rows(named=True):
+        assert row["sportsbook"] == "a"
+        assert 1.0 < row["odds_decimal"] < math.inf
+        assert abs(row["odds_american"]) < math.inf
+        assert row["odds_probability"] == 1.0 / row["odds_decimal"]
+    text = check_odds(frame.with_columns(pl.col("odds_decimal", "odds_american").cast(pl.String)))
+    assert text.equals(table)
+    assert text.rejected.drop("value").equals(table.rejected.drop("value"))

@@ -1,0 +1,319 @@
+"""Files: every format reads alike, damage costs only the damaged rows, and what is written reads back."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+
+from oddsengine.schema import OddsError, check_odds
+from oddsengine.tables import read_odds, write_table
+
+HEADER = "sportsbook,event_id,market_type,selection,odds_decimal,line,last_seen_at,is_live"
+OVER = "a,e,total_points,Over,1.95,210.5,2026-02-08T12:00:00Z,false"
+UNDER = "b,e,total_points,Under,2.05,210.5,2026-02-08T12:00:00Z,false"
+
+Save = Callable[..., Path]
+
+
+@pytest.fixture
+def save(tmp_path: Path) -> Save:
+    """Write lines, text or bytes to a file of the given name."""
+
+    def write(name: str, *parts: str | bytes) -> Path:
+        path = tmp_path / name
+        path.write_bytes(b"\n".join(p if isinstance(p, bytes) else p.encode() for p in parts))
+        return path
+
+    return write
+
+
+def faults(path: Path) -> list[tuple[int, str, str]]:
+    return read_odds(path).rejected.select("row", "field", "reason").rows()
+
+
+def board() -> pl.DataFrame:
+    return pl.DataFrame(
+        {
+            "sportsbook": ["a", "b"],
+            "event_id": "e",
+            "market_type": "total_points",
+            "selection": ["Over", "Under"],
+            "home_team": "Atlético, \"Madrid\"",
+            "odds_decimal": [1.95, 2.05],
+            "line": [210.5, None],
+            "last_seen_at": datetime(2026, 2, 8, 12, 0, 0, 123456, tzinfo=UTC),
+            "is_live": [True, False],
+            "colour": ["red", None],
+        }
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".ndjson", ".jsonl", ".CSV", ".Parquet"])
+def test_every_format_reads_back(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"board{suffix}"
+    write_table(board(), path)
+    assert_frame_equal(read_odds(path), check_odds(board()))
+    write_table(read_odds(path), path)
+    again = read_odds(path)
+    assert_frame_equal(again, check_odds(board()))
+    assert again.rejected.height == 0
+
+
+@pytest.mark.parametrize("name", ["odds.xlsx", "odds", "odds.csv.gz", ".csv"])
+def test_the_suffix_decides(tmp_path: Path, name: str) -> None:
+    with pytest.raises(OddsError, match=r"suffix must be one of \.csv, \.parquet, \.ndjson, \.jsonl\.$"):
+        read_odds(tmp_path / name)
+    with pytest.raises(OddsError, match=r"^Cannot write .*suffix must be one of"):
+        write_table(board(), tmp_path / name)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(OddsError, match=r"^Cannot read .*none\.csv: no such file or directory\.$"):
+        read_odds(tmp_path / "none.csv")
+    for suffix in ("csv", "parquet", "ndjson"):
+        with pytest.raises(OddsError, match=r"^Cannot write .*: no such file or directory\.$"):
+            write_table(board(), tmp_path / "none" / f"odds.{suffix}")
+
+
+def test_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "odds.csv").mkdir()
+    with pytest.raises(OddsError, match="is a directory"):
+        read_odds(tmp_path / "odds.csv")
+
+
+JUNK = [
+    (b"", "is empty"),
+    (bytes(range(256)) * 20, "This is no|is no odds table"),
+    (b"\x89PNG\r\n\x1a\n\x00\x00", "This is no|is no odds table"),
+    (b"\xff\xfe" + "a,b\n1,2\n".encode("utf-16-le"), "This is no|is no odds table"),
+    (b"hello\n", "This is no|is no odds table"),
+    (b"\n\n\n", "This is no|is no odds table"),
+    (b"\xef\xbb\xbf", "This is no|is no odds table"),
+    (b"\xff\xff\xff\n1\n", "This is no|is no odds table"),
+    (b'"', "This is no|is no odds table"),
+    (b"PAR1", "This is no|is no odds table"),
+    (b"[1, 2]", "This is|is no odds table"),
+    (b"{}", "This is no|is no odds table"),
+]
+
+
+@pytest.mark.parametrize(("data", "sentence"), JUNK)
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".ndjson"])
+def test_what_is_no_table_is_one_sentence(save: Save, data: bytes, sentence: str, suffix: str) -> None:
+    path = save(f"junk{suffix}", data)
+    with pytest.raises(OddsError, match=rf"^junk{suffix}:? (?:{sentence})") as caught:
+        read_odds(path)
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).endswith(".")
+
+
+def test_a_table_without_odds(save: Save) -> None:
+    with pytest.raises(
+        OddsError, match=r"^a\.csv: This is no odds table: it has no sportsbook, no event_id,"
+    ):
+        read_odds(save("a.csv", "name,age", "x,1"))
+
+
+# CSV
+
+
+def test_a_bad_number_far_down_costs_one_row(save: Save) -> None:
+    bad = OVER.replace("1.95", "soon")
+    path = save("odds.csv", HEADER, *[OVER] * 5000, bad, *[UNDER] * 5000)
+    table = read_odds(path)
+    assert table.height == 10_000
+    assert table.rejected.rows() == [(5001, "odds_decimal", "soon", "not a number", "bad_value")]
+
+
+def test_a_mark_blank_lines_and_spaces(save: Save) -> None:
+    path = save(
+        "odds.csv",
+        b"\xef\xbb\xbf" + HEADER.replace(",", ", ").encode(),
+        OVER,
+        "",
+        UNDER.replace(",", " , "),
+        "",
+    )
+    table = read_odds(path)
+    assert table["row"].to_list() == [1, 3]
+    assert table["selection"].to_list() == ["Over", "Under"]
+    assert table.rejected.height == 0
+
+
+def test_windows_line_ends(save: Save) -> None:
+    path = save("odds.csv", "\r\n".join([HEADER, OVER, UNDER, ""]))
+    assert read_odds(path)["is_live"].to_list() == [False, False]
+
+
+def test_only_a_header(save: Save) -> None:
+    table = read_odds(save("odds.csv", HEADER))
+    assert (table.height, table.rejected.height) == (0, 0)
+
+
+def test_lines_of_the_wrong_length(save: Save) -> None:
+    path = save("odds.csv", HEADER, OVER, OVER + ",9", UNDER[:30], "", UNDER)
+    table = read_odds(path)
+    assert table["row"].to_list() == [1, 5]
+    assert table.rejected.rows() == [
+        (2, "", OVER + ",9", "the line has 9 fields, the header 8", "bad_value"),
+        (3, "", UNDER[:30], "the line has 6 fields, the header 8", "bad_value"),
+    ]
+
+
+def test_a_file_that_was_cut_off_does_not_give_half_a_price(save: Save) -> None:
+    whole = "\n".join([HEADER, OVER, UNDER])
+    for end in range(len(HEADER) + len(OVER) + 3, len(whole) - len(",false")):
+        table = read_odds(save("odds.csv", whole[:end]))
+        assert table["odds_decimal"].to_list() == [1.95], whole[:end]
+        assert table.rejected["row"].to_list() == [2]
+
+
+def test_an_empty_last_field_is_no_short_line(save: Save) -> None:
+    path = save("odds.csv", HEADER, OVER.removesuffix("false"), f'{UNDER.removesuffix("false")}""')
+    assert read_odds(path).height == 2
+    quoted = OVER.replace("Over", '"Over, or so"').removesuffix("false")
+    assert read_odds(save("odds.csv", HEADER, quoted))["selection"].to_list() == ["Over, or so"]
+
+
+def test_a_cell_with_a_line_break_is_one_cell(save: Save) -> None:
+    path = save("odds.csv", HEADER, OVER.replace("Over", '"O\nver"').removesuffix("false"), UNDER)
+    assert read_odds(path)["selection"].to_list() == ["O\nver", "Under"]
+
+
+def test_bytes_that_are_no_text_cost_one_row(save: Save) -> None:
+    path = save("odds.csv", HEADER, OVER, b"\xff" + UNDER.encode(), UNDER.replace("Under", "Ünder"))
+    assert read_odds(path)["selection"].to_list() == ["Over", "Ünder"]
+    assert faults(path) == [(2, "", "not UTF-8")]
+
+
+def test_a_quote_that_is_not_closed_costs_one_row(save: Save) -> None:
+    path = save("odds.csv", HEADER, OVER.replace("Over", '"Over'), UNDER, OVER, UNDER)
+    assert read_odds(path)["row"].to_list() == [2, 3, 4]
+    assert faults(path) == [(1, "", "a quote is not closed")]
+
+
+def test_a_damaged_file_reads_its_whole_rows_as_an_undamaged_one(save: Save) -> None:
+    lines = [
+        OVER,
+        f"{UNDER.removesuffix('false')}",
+        OVER.replace("Over", '"Over, ""x"""'),
+        OVER.replace("1.95", ""),
+    ]
+    clean = read_odds(save("clean.csv", HEADER, *lines))
+    damaged = read_odds(save("damaged.csv", HEADER, *lines, OVER + ",9"))
+    assert_frame_equal(clean, damaged)
+    assert damaged.rejected.height == clean.rejected.height + 1 == 2
+
+
+def test_two_columns_of_one_name(save: Save) -> None:
+    with pytest.raises(OddsError, match="header of distinct names"):
+        read_odds(save("odds.csv", HEADER + ",line ", OVER + ",1"))
+
+
+# NDJSON
+
+
+def line(**fields: Any) -> str:
+    return json.dumps(
+        {
+            "sportsbook": "a",
+            "event_id": "e",
+            "market_type": "moneyline",
+            "selection": "x",
+            "odds_decimal": 2.5,
+        }
+        | fields
+    )
+
+
+def test_ndjson_lines_that_are_no_objects(save: Save) -> None:
+    path = save(
+        "odds.ndjson", line(), "{oops", "[1]", "", "null", line(odds_decimal=0.5), line(line="+1.5"), '{"a'
+    )
+    table = read_odds(path)
+    assert table["row"].to_list() == [1, 7]
+    assert table["line"].to_list() == [None, 1.5]
+    assert faults(path) == [
+        (2, "", "not a JSON object"),
+        (3, "", "not a JSON object"),
+        (5, "", "not a JSON object"),
+        (6, "odds_decimal", "not a finite price above 1"),
+        (8, "", "not a JSON object"),
+    ]
+
+
+def test_ndjson_with_bytes_that_are_no_text(save: Save) -> None:
+    path = save("odds.ndjson", line(), line().encode().replace(b'"x"', b'"\xff"'), line(selection="\ud800"))
+    assert read_odds(path)["selection"].to_list() == ["x", "?"]
+    assert faults(path) == [(2, "", "not a JSON object")]
+
+
+def test_ndjson_mixed_values_and_fields(save: Save) -> None:
+    path = save(
+        "odds.ndjson",
+        line(is_live=True),
+        line(odds_decimal="+2.5", is_live=0),
+        line(tags=[1, 2], is_live=None),
+    )
+    table = read_odds(path)
+    assert table["odds_decimal"].to_list() == [2.5, 2.5, 2.5]
+    assert table["is_live"].to_list() == [True, False, False]
+    assert "tags" in table.columns
+
+
+@given(lines=st.lists(st.sampled_from(["good", "text", "bad", "blank"]), min_size=1, max_size=8))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_ndjson_reads_alike_with_and_without_damage(tmp_path: Path, lines: list[str]) -> None:
+    forms = {"good": line(line=1.5), "text": line(line="1.5", odds_decimal="2.5"), "bad": "{", "blank": " "}
+    path = tmp_path / "odds.ndjson"
+    path.write_text("\n".join(forms[kind] for kind in [*lines, "good"]))
+    table = read_odds(path)
+    good = [row for row, kind in enumerate([*lines, "good"], 1) if kind in {"good", "text"}]
+    assert table.select("row", "line", "odds_decimal").rows() == [(row, 1.5, 2.5) for row in good]
+    assert table.rejected["row"].to_list() == [row for row, kind in enumerate(lines, 1) if kind == "bad"]
+
+
+# Parquet
+
+
+def test_a_parquet_file_that_was_cut_off(save: Save) -> None:
+    path = save("odds.parquet", "")
+    board().write_parquet(path)
+    path.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(OddsError, match=r"^odds\.parquet: This is not a Parquet file, or it is damaged\.$"):
+        read_odds(path)
+
+
+def test_parquet_rejects_rows_by_number(save: Save) -> None:
+    path = save("odds.parquet", "")
+    board().with_columns(odds_decimal=pl.Series([0.5, 2.0])).write_parquet(path)
+    assert faults(path) == [(1, "odds_decimal", "not a finite price above 1")]
+
+
+# Writing
+
+
+def test_csv_flattens_what_is_nested(tmp_path: Path) -> None:
+    legs = [{"book": "a", "odds": 1.5}, {"book": 'b "x"', "odds": None}]
+    frame = pl.DataFrame({"legs": [legs, []], "side": [{"line": 2.5}, None], "warnings": [["A", "B"], None]})
+    write_table(frame, tmp_path / "out.csv")
+    read = pl.read_csv(tmp_path / "out.csv", infer_schema=False)
+    assert json.loads(read["legs"][0]) == legs
+    assert json.loads(read["legs"][1]) == []
+    assert json.loads(read["side"][0]) == {"line": 2.5}
+    assert json.loads(read["warnings"][0]) == ["A", "B"]
+    assert read["side"][1] is None
+    assert read["warnings"][1] is None
+
+
+def test_csv_times_are_iso_in_utc(tmp_path: Path) -> None:
+    moment = pl.Series([datetime(2026, 2, 8, 12, tzinfo=UTC)]).dt.convert_time_zone("America/New_York")
+    write_table(pl.DataFrame({"at": moment}), tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text() == "at\n2026-02-08T12:00:00.000000Z\n"
