@@ -32,7 +32,7 @@ $(VENV)/.bench: $(VENV)/.installed
 	@touch $@
 
 fmt: setup ## format the code and apply the safe fixes
-	$(BIN)/ruff check --fix --quiet $(SOURCES) || true
+	$(BIN)/ruff check --fix --exit-zero --quiet $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
 
 check: setup ## lint, check the format and the types

@@ -1,6 +1,6 @@
 """Values as they come, read as the dtypes of a table: numbers, flags, texts and times.
 
-Each cast gives null where a value cannot be read. Null, empty text and NaN are null too, and no fault.
+Each cast gives null where a value cannot be read; `is_empty` tells those that stand for nothing from the wrong.
 """
 
 from collections.abc import Callable
@@ -12,12 +12,12 @@ TIME = pl.Datetime("us", "UTC")
 
 def _number(column: pl.Series) -> pl.Series:
     if column.dtype == pl.String:
-        text = column.str.strip_chars().str.strip_prefix("+")
+        text = column.str.strip_chars()
         even = text.str.to_lowercase().is_in(["even", "evens", "ev"])
         if column.name == "odds_american" and even.any():
             text = text.to_frame().select(pl.when(even).then(pl.lit("100")).otherwise(text)).to_series()
         column = text.cast(pl.Float64, strict=False)
-    return column.cast(pl.Float64).fill_nan(None)
+    return column.cast(pl.Float64)
 
 
 def _flag(column: pl.Series) -> pl.Series:

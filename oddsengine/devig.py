@@ -185,7 +185,7 @@ def _power(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
     """Solve the power method for all markets of n outcomes, at `starts` or, if empty, one after the other."""
     cell = np.empty((n, 2, _LANES))  # per outcome: odds, then probability; log of the implied probability
     bits = cell.view(np.int64)
-    lane = np.empty((6, _LANES))  # moments s_0 .. s_3, zero between uses; k; its last change
+    lane = np.empty((7, _LANES))  # moments s_0 .. s_3, zero between uses; k; its last change; s_0 - 1
     for i in range(_LANES):
         lane[0, i] = lane[1, i] = lane[2, i] = lane[3, i] = 0.0
     markets = starts.size if starts.size > 0 else odds.size // n
@@ -232,13 +232,18 @@ def _power(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
                     lane[1, i] += p * L
                     lane[2, i] += p * L * L
                     lane[3, i] += p * L * L * L
+            far = 0
             for i in range(_LANES):
                 e = lane[0, i] - 1.0
                 f = e * (1.0 - e * (1 / 2 - e * (1 / 3)))
                 x = _step(f, lane[0, i], lane[1, i], lane[2, i], lane[3, i])
+                k = lane[4, i]
+                x = -0.5 * k if x < -0.5 * k else x
+                x = k if x > k else x
                 lane[5, i] = x
+                lane[6, i] = e
+                far += (e > 2.0 * _CLOSE) | (e < -2.0 * _CLOSE)
                 lane[0, i] = lane[1, i] = lane[2, i] = lane[3, i] = 0.0
-            far = 0
             for j in range(n):
                 for i in range(_LANES):
                     x = lane[5, i] * cell[j, 1, i]
@@ -251,7 +256,8 @@ def _power(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
             for i in range(m):
                 for j in range(n):
                     p = cell[j, 0, i]
-                    if abs(lane[5, i] * cell[j, 1, i]) > _CLOSE or p < _LEAST or p >= 1.0:
+                    x = max(abs(lane[5, i] * cell[j, 1, i]), 0.5 * abs(lane[6, i]))
+                    if x > _CLOSE or p < _LEAST or p >= 1.0:
                         if step < _ROUNDS - 1:
                             lane[4, i] += lane[5, i]
                         else:
@@ -371,6 +377,7 @@ def _odds_ratio(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
                     lane[1, i] += p * v
                     lane[2, i] += p * v * v
                     lane[3, i] += p * v * v * v
+            far = 0
             for i in range(_LANES):
                 e = lane[0, i] - 1.0
                 a = lane[1, i]
@@ -379,18 +386,19 @@ def _odds_ratio(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
                 x = -0.875 if x < -0.875 else x
                 x = 7.0 if x > 7.0 else x
                 c = lane[4, i]
-                lane[4, i] = c + c * x if (x > _CLOSE) | (x < -_CLOSE) else c
+                away = (x > _CLOSE) | (x < -_CLOSE)
+                far += away
+                lane[4, i] = c + c * x if away else c
                 lane[5, i] = x
                 lane[0, i] = lane[1, i] = lane[2, i] = lane[3, i] = 0.0
             if step > 0:
-                far = 0
                 for j in range(n):
                     for i in range(_LANES):
                         p = cell[j, 0, i]
                         x = lane[5, i] * (1.0 - p)
                         p *= 1.0 - x * (1.0 - x * (1.0 - x))
                         cell[j, 0, i] = p
-                        far += (x > _CLOSE) | (x < -_CLOSE) | (p < _LEAST) | (p >= 1.0)
+                        far += (p < _LEAST) | (p >= 1.0)
                 if far == 0:
                     break
         if far > 0:

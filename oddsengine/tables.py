@@ -122,16 +122,16 @@ def _read_csv(data: bytes) -> _Read:
         return _read_csv_by_line(data)
     frame = _numbered(frame.select(pl.all().str.strip_chars()))
     blank = frame.select(pl.all_horizontal(pl.exclude("row").is_null())).to_series()
-    short = _short_lines(data, frame, blank)
+    short = _short_lines(data, frame)
     if not short.height:
         return frame.filter(~blank) if blank.any() else frame, short
     return frame.filter(~blank & ~pl.col("row").is_in(short["row"].implode())), short
 
 
-def _short_lines(data: bytes, frame: pl.DataFrame, blank: pl.Series) -> pl.DataFrame:
+def _short_lines(data: bytes, frame: pl.DataFrame) -> pl.DataFrame:
     """Find lines with fewer fields than the header: a file cut off may end in a price cut off."""
     wanted = frame.width - 1
-    suspect = frame[:, wanted - 1].is_null() & ~blank
+    suspect = frame[:, wanted - 1].is_null()
     if not suspect.any():
         return _bad_lines([], [], [])
     lines = pl.read_csv(

@@ -26,7 +26,7 @@ class Settings:
     books: frozenset[str] | None = None
     method: str = "power"
     min_ev: float = 0.0
-    max_ev: float = math.inf
+    max_ev: float = 100.0
     min_profit: float = 0.0
     max_hold: float = 2.0
     min_size: float = 0.0

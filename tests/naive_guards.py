@@ -56,7 +56,7 @@ def mid_price_source(quotes: list[Quote], world: World) -> set[int]:
 
 
 def duplicate_outcome(quotes: list[Quote], world: World) -> set[int]:
-    """One book, one outcome, one market name, several prices: the lowest, newest of equals, stays if all are close."""
+    """One book, one outcome, one market name, several prices: if all are close the lowest stays."""
     aside = set()
     for group in grouped(quotes, lambda quote: (quote.book, quote.segment, quote.name)).values():
         ordered = sorted(group, key=lambda quote: (quote.odds, -(quote.seen or 0), quote.row))

@@ -5,7 +5,7 @@ import math
 import naive_maths
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from oddsengine.arbitrage import arbitrage_stakes, hold, round_stakes
@@ -52,7 +52,6 @@ class TestStakes:
 
 class TestWholeStakes:
     @given(st.lists(st.floats(1.05, 12.0), min_size=1, max_size=3), st.integers(0, 25))
-    @settings(deadline=None)
     @example([2.1, 2.1], 20)  # equal odds: the ceiling of a payout over its own odds
     @example([2.1, 2.05], 0)
     @example([3.1, 3.1, 3.1], 25)
@@ -71,7 +70,6 @@ class TestWholeStakes:
         st.sampled_from([0.01, 1.0, 5.0]),
         st.data(),
     )
-    @settings(deadline=None)
     def test_large_totals(
         self, count: int, book: float, total: float, step: float, data: st.DataObject
     ) -> None:

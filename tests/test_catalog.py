@@ -221,7 +221,7 @@ def test_every_known_name_resolves_to_itself() -> None:
         ("anytime_touchdown player_touchdowns player_anytime_td", "football", "player_touchdowns"),
         ("pitcher_strikeouts player_strikeouts", "baseball", "player_strikeouts"),
         ("batter_strikeouts", "baseball", "player_batter_strikeouts"),
-        ("batter_hits player_hits player_hits_alternate", "baseball", "player_hits"),
+        ("batter_hits hitter_hits player_hits player_hits_alternate", "baseball", "player_hits"),
         ("player_pra player_points_rebounds_assists", "basketball", "player_points_rebounds_assists"),
     ],
 )  # fmt: skip

@@ -5,7 +5,7 @@ import math
 import naive_maths
 import numpy as np
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from oddsengine.kelly import kelly, kelly_exclusive
@@ -76,7 +76,6 @@ class TestExclusive:
         assert kelly(0.45, 2.2) == 0.0
 
     @given(races())
-    @settings(deadline=None)
     @example(([0.6, 0.4], [2.0, 2.0]))  # fair prices in sum: the last reserve rate is 0 / 0
     @example(([0.5, 0.5], [2.1, 2.1]))  # a sure bet
     @example(([0.9, 0.1], [1.2, 30.0]))
@@ -91,7 +90,6 @@ class TestExclusive:
             assert max(naive_maths.gains(probs, odds, stakes)) <= 1.0 + 1e-7
 
     @given(races())
-    @settings(deadline=None)
     def test_numerical_optimum(self, race: tuple[list[float], list[float]]) -> None:
         probs, odds = race
         best = naive_maths.growth(probs, odds, kelly_exclusive(probs, odds).tolist())

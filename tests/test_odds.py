@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from oddsengine import odds
-from tests.strategies import not_prices, prices
+from strategies import not_prices, prices
 
 Floats = npt.NDArray[np.float64]
 

@@ -211,7 +211,7 @@ def test_a_missing_decimal_price_is_made_from_the_american() -> None:
     assert table["odds_decimal"].to_list() == [2.5, 2.5, 3.0]
 
 
-@pytest.mark.parametrize("form", ["+150", " +150 ", "150", "150.0", " 150"])
+@pytest.mark.parametrize("form", ["+150", " +150 ", "+1.5e2", "150", "150.0", " 150"])
 def test_american_text(form: str) -> None:
     assert check_odds(prices(odds_american=[form]))["odds_decimal"].item() == 2.5
 
@@ -323,7 +323,7 @@ def test_one_line_a_row_in_order_naming_the_first_fault() -> None:
         "2026-02-08T13:30:00+01:30", "2026-02-08T07:00:00-0500", "2026-02-08T07:00:00-05",
         "2026-02-08 12:00:00", "2026-02-08T12:00", "2026-02-08t12:00:00z", "2026-02-08 12:00:00 UTC",
         " 2026-02-08T12:00:00Z ",
-        "2026-02-08T12:00:00.000000000Z", "1770552000", "1770552000000", "1770552000.0",
+        "2026-02-08T12:00:00.000000000Z", "2026-02-08T12:00:00,000Z", "1770552000", "1770552000000", "1770552000.0",
     ],
 )  # fmt: skip
 def test_forms_of_a_time(text: str) -> None:

@@ -175,6 +175,27 @@ def test_a_file_that_was_cut_off_does_not_give_half_a_price(save: Save) -> None:
         assert table.rejected["row"].to_list() == [2]
 
 
+def test_short_lines_are_found_beside_commas_in_quotes_and_blank_lines(save: Save) -> None:
+    quoted = OVER.replace("Over", '"Over, or so"')
+    path = save("odds.csv", HEADER, OVER, "", quoted.removesuffix(",false"), quoted, "", "")
+    assert read_odds(path)["row"].to_list() == [1, 4]
+    assert faults(path) == [(3, "", "the line has 7 fields, the header 8")]
+
+
+def test_a_mark_before_a_damaged_file(save: Save) -> None:
+    path = save("odds.csv", b"\xef\xbb\xbf" + HEADER.encode(), OVER, OVER + ",9")
+    assert read_odds(path)["sportsbook"].to_list() == ["a"]
+    path = save("odds.ndjson", b"\xef\xbb\xbf" + line().encode(), "{")
+    assert read_odds(path)["sportsbook"].to_list() == ["a"]
+
+
+def test_zero_bytes_are_named(save: Save) -> None:
+    with pytest.raises(
+        OddsError, match=r"^odds\.csv: This is not a CSV file in UTF-8 \(it holds zero bytes\)\.$"
+    ):
+        read_odds(save("odds.csv", HEADER.encode("utf-16-le")))
+
+
 def test_an_empty_last_field_is_no_short_line(save: Save) -> None:
     path = save("odds.csv", HEADER, OVER.removesuffix("false"), f'{UNDER.removesuffix("false")}""')
     assert read_odds(path).height == 2

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from boards import boards, frame, random_board
+from boards import COLUMNS, boards, frame, random_board
 from hazards import NOW, Row
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -64,8 +64,11 @@ def callers(draw: st.DrawFn) -> Settings:
 def some_caller(seed: int) -> Settings:
     """A caller from a seed, for the larger boards."""
     rng = random.Random(seed)
+    orders: list[tuple[str, ...] | dict[str, float]] = [
+        ("pinnacle", "circa", "betonline"), ("circa",), {"pinnacle": 3.0, "fanduel": 1.0}
+    ]  # fmt: skip
     return Settings(
-        sharp=rng.choice([("pinnacle", "circa", "betonline"), ("circa",), {"pinnacle": 3.0, "fanduel": 1.0}]),
+        sharp=rng.choice(orders),
         books=rng.choice([None, frozenset(rng.sample(BOOKS, 8))]),
         method=rng.choice(["power", "multiplicative"]),
         max_ev=100.0,
@@ -148,7 +151,7 @@ def check_low_hold(rows: Sequence[Row], caller: Settings, twin: Scan) -> None:
     engine = tabulate(
         (
             (row["event_id"], row["is_live"], size_of(row["line"]),
-             tuple((tuple(sorted(row[side]["books"])), round(row[side]["odds"]["decimal"], 9))
+             order((tuple(sorted(row[side]["books"])), round(row[side]["odds"]["decimal"], 9))
                    for side in ("side1", "side2", "side3") if row[side] is not None)),
             (row["hold_percentage"],),
         )
@@ -160,7 +163,7 @@ def check_low_hold(rows: Sequence[Row], caller: Settings, twin: Scan) -> None:
         sides = zip(books, low.legs, strict=True)
         key = tuple((tuple(names), round(leg.quote.odds, 9)) for names, leg in sides)
         slow.append(((*low.market[:2], abs(low.market[5] / 100.0), order(key)), ((low.total - 1.0) * 100.0,)))
-    alike({(*key[:3], order(key[3])): rows for key, rows in engine.items()}, tabulate(slow))  # type: ignore[index,misc]
+    alike(engine, tabulate(slow))
 
 
 def order(sides: Iterable[Any]) -> tuple[Any, ...]:
@@ -170,19 +173,17 @@ def order(sides: Iterable[Any]) -> tuple[Any, ...]:
 
 def check_ev(rows: Sequence[Row], caller: Settings, twin: Scan) -> None:
     found = ask(oddsengine.find_ev, rows, caller, "method", "min_ev", "max_ev")
-    values = {
-        (
-            value.leg.quote.event, value.leg.quote.live, size_of(rows[value.leg.quote.row]["line"]), value.leg.book,
-            value.fair.book, round(value.leg.quote.odds, 9),
-        ): value
-        for value in twin.ev
-    }  # fmt: skip
-    # The confidence in a price without a time is nobody's business here.
-    timed = {
-        key
-        for key, value in values.items()
-        if all(leg.quote.seen is not None for leg in (value.leg, *value.fair.legs))
-    }
+    slow, timed = [], set()
+    for value in twin.ev:
+        quote, fair = value.leg.quote, value.fair
+        line = size_of(rows[quote.row]["line"])
+        key = (quote.event, quote.live, line, value.leg.book, fair.book, round(quote.odds, 9))
+        # How much to trust a price without a time is left open.
+        if all(leg.quote.seen is not None for leg in (value.leg, *fair.legs)):
+            timed.add(key)
+        confidence = value.confidence if key in timed else 0.0
+        figures = (value.ev * 100.0, value.prob, fair.width, value.kelly, float(value.book_count), confidence)
+        slow.append((key, figures))
     engine = []
     for row in found:
         key = (row["game_id"], row["is_live"], size_of(row["line"]), row["sportsbook"], row["sharp_book"],
@@ -191,16 +192,6 @@ def check_ev(rows: Sequence[Row], caller: Settings, twin: Scan) -> None:
         engine.append(
             (key, (row["ev_percentage"], row["fair_probability"], row["market_width"], row["kelly_percent"],
                    float(row["book_count"]), confidence))
-        )  # fmt: skip
-    slow = []
-    for value in twin.ev:
-        quote = value.leg.quote
-        key = (quote.event, quote.live, size_of(rows[quote.row]["line"]), value.leg.book, value.fair.book,
-               round(quote.odds, 9))  # fmt: skip
-        confidence = value.confidence if key in timed else 0.0
-        slow.append(
-            (key, (value.ev * 100.0, value.prob, value.fair.width, value.kelly, float(value.book_count),
-                   confidence))
         )  # fmt: skip
     alike(tabulate(engine), tabulate(slow))
 
@@ -241,7 +232,7 @@ CHECKS = (check_rejected, check_arbitrage, check_low_hold, check_ev, check_middl
 
 @pytest.mark.parametrize("check", CHECKS)
 @given(data=st.data())
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 def test_small_boards(check: Callable[[Sequence[Row], Settings, Scan], None], data: st.DataObject) -> None:
     rows, caller = data.draw(boards()), data.draw(callers())
     check(rows, caller, scan(rows, caller, NOW))
@@ -252,3 +243,45 @@ def test_small_boards(check: Callable[[Sequence[Row], Settings, Scan], None], da
 def test_large_boards(check: Callable[[Sequence[Row], Settings, Scan], None], seed: int) -> None:
     rows, caller = random_board(seed, 5), some_caller(seed)
     check(rows, caller, scan(rows, caller, NOW))
+
+
+# -- boards on which they once differed ---------------------------------------------------------------
+
+
+def same(rows: Sequence[Row], **fields: Any) -> None:
+    caller = Settings(sharp=("pinnacle",), **fields)
+    twin = scan(rows, caller, NOW)
+    for check in CHECKS:
+        check(rows, caller, twin)
+
+
+def price(book: str, selection: str, odds: float | None, **fields: Any) -> Row:
+    row = dict.fromkeys(COLUMNS) | dict(
+        sportsbook=book, event_id="e", sport="hockey", league="nhl", home_team="Utah Mammoth",
+        away_team="Toronto Maple Leafs", market_type="moneyline", selection=selection, odds_decimal=odds,
+        is_live=False, last_seen_at=NOW, is_active=True, flap=False,
+    )  # fmt: skip
+    return {**row, **fields}
+
+
+def test_a_book_with_two_names_at_one_price_is_named_once() -> None:
+    names = [{"market_type": name, "line": 5.5} for name in ("total_goals", "asian_total_goals")]
+    over = [price("a", "Over", 2.0, **name) for name in names]
+    same([*over, price("b", "Under", 2.0, **names[0])])
+
+
+def test_a_draw_without_a_usable_price_still_makes_three_ways() -> None:
+    three = [price("a", "Utah Mammoth", 2.6), price("a", "Draw", 1.0), price("a", "Toronto Maple Leafs", 2.7)]
+    same([*three, price("b", "Utah Mammoth", 1.9), price("b", "Toronto Maple Leafs", 2.0)])
+
+
+def test_american_and_decimal_forms_of_one_price_tie() -> None:
+    first = [price("b", "Utah Mammoth", None, odds_american=111.0), price("a", "Utah Mammoth", 2.11)]
+    same([*first, *(price(book, "Toronto Maple Leafs", 2.0) for book in "cd")])
+
+
+def test_a_three_way_arbitrage_beside_a_two_way_low_hold() -> None:
+    ways = (("Utah Mammoth", 3.1), ("Draw", 3.1), ("Toronto Maple Leafs", 3.1))
+    three = [price(book, team, odds, sport="soccer") for book in "ab" for team, odds in ways]
+    total = {"market_type": "total_goals", "line": 2.5}
+    same([*three, price("a", "Over", 2.0, **total), price("b", "Under", 1.99, **total)], guards=frozenset())

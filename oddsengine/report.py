@@ -1,0 +1,356 @@
+"""What is printed of each result frame: cells for people, rounded values for JSON and CSV.
+
+Rounding happens here and nowhere before: probabilities to six decimals, American prices to two, all other figures to
+four; a zero never carries a minus. Times are ISO 8601 in UTC with a Z. What is no number is null.
+"""
+
+import csv
+import io
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import polars as pl
+
+from oddsengine.layout import Column
+
+Row = Mapping[str, Any]
+Cells = list[list[str]]  # the rows of one result
+
+_SAYS_SIDE = re.compile(r"\b(over|under|yes|no|odd|even|[ou])\b", re.IGNORECASE)
+_DIGITS = {"american": 2, "odds_american": 2, "no_vig_odds": 2}
+_NOTES = {
+    "POTENTIALLY_STALE_ODDS": "ageing",
+    "LIVE_STALE_ODDS": "ageing",
+    "STALE_ODDS": "ageing",
+    "VERY_STALE_ODDS": "old",
+    "LIVE_GAME": "live",
+    "LIVE_HIGH_PROFIT_SUSPICIOUS": "suspicious",
+    "LOW_IMPLIED_TOTAL": "too good?",
+    "GUARANTEED_PROFIT": "sure",
+    "LARGE_GAP": "wide",
+    "HIGH_PROBABILITY": "likely",
+}
+
+
+# ---- cells ----
+
+
+def _percent(value: float | None, digits: int = 2) -> str:
+    return "" if value is None else f"{value + 0.0:.{digits}f}"
+
+
+def american(value: float | None) -> str:
+    """Write an American price, always with its sign.
+
+    Examples
+    --------
+    >>> american(150.0), american(-114.94), american(100.0)
+    ('+150', '-115', '+100')
+    """
+    return "" if value is None or not math.isfinite(value) else f"{value:+.0f}"
+
+
+def decimal(value: float | None) -> str:
+    """Write a decimal price with two digits, or three where it has them.
+
+    Examples
+    --------
+    >>> decimal(2.5), decimal(1.909), decimal(17.0)
+    ('2.50', '1.909', '17.00')
+    """
+    if value is None or not math.isfinite(value):
+        return ""
+    text = f"{value:.3f}"
+    return text[:-1] if text.endswith("0") else text
+
+
+def age(seconds: float | None) -> str:
+    """Write an age in the unit that suits it.
+
+    Examples
+    --------
+    >>> age(7.4), age(150.0), age(None)
+    ('7s', '2m', '')
+    """
+    if seconds is None:
+        return ""
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= size:
+            return f"{seconds / size:.0f}{unit}" if size == 86400 else f"{seconds // size:.0f}{unit}"
+    return f"{seconds:.0f}s"
+
+
+def number(value: float) -> str:
+    """Write a line without needless digits.
+
+    Examples
+    --------
+    >>> number(2.5), number(-3.0), number(2.25)
+    ('2.5', '-3', '2.25')
+    """
+    return f"{value + 0.0:.10g}"
+
+
+def bet(selection: str, line: float | None, player: str | None = None, team: str | None = None) -> str:
+    """Name an outcome so that it can be asked for: who, which side, which line.
+
+    Examples
+    --------
+    >>> bet("Over", 8.5, player="Nikola Jokić"), bet("Boston Celtics", 3.5), bet("Over 221.5", 221.5)
+    ('Nikola Jokić Over 8.5', 'Boston Celtics +3.5', 'Over 221.5')
+    """
+    text = selection
+    for whose in (team, player):
+        if whose and whose.casefold() not in text.casefold():
+            text = f"{whose} {text}"
+    if line is None:
+        return text
+    shown = number(line)
+    if re.search(rf"(?<![\d.]){re.escape(shown.lstrip('-'))}(?![\d.]*\d)", selection):
+        return text
+    return f"{text} {shown}" if _SAYS_SIDE.search(selection) or line == 0 else f"{text} {line:+.10g}"
+
+
+def _notes(row: Row, *more: str) -> str:
+    words = [_NOTES.get(name, name.lower().replace("_", " ")) for name in row["warnings"] if name != "SHARED_FEED"]
+    if row.get("is_live") and "live" not in words:
+        words.insert(0, "live")
+    if row.get("is_alternate_line"):
+        words.append("alt")
+    return ", ".join([*words, *(word for word in more if word)])
+
+
+def _team(row: Row) -> str | None:
+    """The team of a source's own label, for totals of one team."""
+    return {"home": row.get("home_team"), "away": row.get("away_team")}.get(str(row.get("team_side")).lower())
+
+
+def _market(row: Row, name: str) -> str:
+    period = row.get("market_segment")
+    text = str(row[name])
+    return text if not period or period == "full_game" or period in text else f"{period} {text}"
+
+
+def _ev(row: Row) -> Cells:
+    fair = row["fair_probability"]
+    sisters = row["shared_feed"]
+    return [
+        [
+            _percent(row["ev_percentage"]), row["sportsbook"], row["game"], _market(row, "market"),
+            bet(row["selection"], row["line"], row["player_name"], _team(row)),
+            american(row["odds_american"]), decimal(row["odds_decimal"]),
+            "" if fair is None else decimal(1.0 / fair), row["sharp_book"] or "",
+            _percent(None if row["kelly_percent"] is None else row["kelly_percent"] * 100.0),
+            _percent(row["confidence_score"], 0), age(row["oldest_odds_age_seconds"]),
+            _notes(row, f"same feed: {' '.join(sisters)}" if sisters else ""), row["id"],
+        ]
+    ]  # fmt: skip
+
+
+def _arbitrage(row: Row) -> Cells:
+    first = [_percent(row["profit_percent"]), row["event_name"], _market(row, "market_type")]
+    last = [age(row["oldest_odds_age_seconds"]), _notes(row), row["id"]]
+    return [
+        [
+            *first, bet(leg["selection"], leg["line"], row["player_name"], _team(row)), leg["sportsbook"],
+            american(leg["odds_american"]), decimal(leg["odds_decimal"]), _percent(leg["stake_percent"]), *last,
+        ]
+        for leg in row["legs"]
+    ]  # fmt: skip
+
+
+def _low_hold(row: Row) -> Cells:
+    first = [_percent(row["hold_percentage"]), row["event_name"], _market(row, "market_type")]
+    last = [age(row["oldest_odds_age_seconds"]), _notes(row), row["id"]]
+    sides = [row[name] for name in ("side1", "side2", "side3") if row[name] is not None]
+    return [
+        [
+            *first, bet(side["selection"], side["line"], row["player_name"]), " ".join(side["books"]),
+            american(side["odds"]["american"]), decimal(side["odds"]["decimal"]),
+            _percent(None if side["odds"]["fair_probability"] is None else side["odds"]["fair_probability"] * 100.0),
+            *last,
+        ]
+        for side in sides
+        if side["selection"] is not None
+    ]  # fmt: skip
+
+
+def _middle(row: Row) -> Cells:
+    inside = row["middle_numbers"]
+    window = f"{inside[0]}..{inside[-1]}" if len(inside) > 2 else " ".join(map(str, inside))
+    first = [
+        _percent(row["expected_value"]), _percent(row["middle_probability"] * 100.0, 1),
+        f"{_percent(row['worst_case_loss'], 1)}/{row['best_case_profit']:+.0f}", row["event_name"],
+        _market(row, "market_type"),
+    ]  # fmt: skip
+    last = [window, _percent(row["quality_score"], 0), row["probability_source"], age(row["odds_age_seconds"])]
+    return [
+        [
+            *first, bet(side["selection"], side["line"], row["player_name"]), side["book"],
+            american(side["odds"]["american"]), decimal(side["odds"]["decimal"]), _percent(side["stake_percent"]),
+            *last, _notes(row), row["id"],
+        ]
+        for side in (row["side1"], row["side2"])
+    ]  # fmt: skip
+
+
+def _rejected(row: Row) -> Cells:
+    line = "" if row["line"] is None else number(row["line"])
+    fault = f" ({row['field']}: {row['value']!r})" if row["field"] else ""
+    return [
+        [
+            row["guard"], str(row["row"]), row["sportsbook"] or "", row["event_id"] or "", row["market_type"] or "",
+            row["selection"] or "", line, decimal(row["odds_decimal"]), row["reason"] + fault,
+        ]
+    ]  # fmt: skip
+
+
+def _markets(row: Row) -> Cells:
+    return [
+        [
+            row["event_id"], row["period"], row["family"], row["subject"],
+            "" if row["line"] is None else number(row["line"]), str(row["book_count"]), str(len(row["complete_books"])),
+            "yes" if row["is_complete"] else "no", "main" if row["is_main_line"] else "", "live" if row["is_live"] else "",
+            str(row["prices"]), str(row["set_aside"] or ""), " ".join(row["books"]),
+        ]
+    ]  # fmt: skip
+
+
+def _event(drop: int = 0) -> Column:
+    return Column("Event", least=16, shared=True, drop=drop)
+
+
+@dataclass(frozen=True)
+class Report:
+    """How one frame is shown."""
+
+    name: str  # the key in JSON
+    title: str
+    columns: Sequence[Column]
+    cells: Callable[[Row], Cells]
+
+
+_US, _DEC = Column("US", right=True, drop=3), Column("Dec", right=True)
+_AGE, _NOTE = Column("Age", right=True, shared=True, drop=5), Column("Notes", least=6, shared=True, drop=6)
+_BET, _MARKET = Column("Bet", least=16), Column("Market", least=9, shared=True, drop=2)
+_ID = Column("Id", shared=True, drop=9)
+
+EV = Report(
+    "ev", "+EV: prices that beat the fair price",
+    [
+        Column("EV %", right=True), Column("Book"), _event(), _MARKET, _BET, _US, _DEC, Column("Fair", right=True, drop=1),
+        Column("By", drop=7), Column("Kelly %", right=True, drop=4), Column("Conf", right=True, drop=8), _AGE, _NOTE, _ID,
+    ],
+    _ev,
+)  # fmt: skip
+ARBITRAGE = Report(
+    "arbitrage", "Arbitrage: best prices that pay more than they cost",
+    [
+        Column("Profit %", right=True, shared=True), _event(), _MARKET, _BET, Column("Book"), _US, _DEC,
+        Column("Stake %", right=True, drop=1), _AGE, _NOTE, _ID,
+    ],
+    _arbitrage,
+)  # fmt: skip
+LOW_HOLD = Report(
+    "low_hold", "Low hold: markets that cost little to play",
+    [
+        Column("Hold %", right=True, shared=True), _event(), _MARKET, _BET, Column("Books", least=14), _US, _DEC,
+        Column("Fair %", right=True, drop=4), _AGE, _NOTE, _ID,
+    ],
+    _low_hold,
+)  # fmt: skip
+MIDDLES = Report(
+    "middles", "Middles: two lines that can both win",
+    [
+        Column("EV %", right=True, shared=True), Column("Both %", right=True, shared=True, drop=4),
+        Column("Worst/best", right=True, shared=True, drop=5), _event(), _MARKET, _BET, Column("Book"), _US, _DEC,
+        Column("Stake %", right=True, drop=1), Column("Wins both", shared=True, drop=6),
+        Column("Quality", right=True, shared=True, drop=7), Column("By", shared=True, drop=8), _AGE, _NOTE, _ID,
+    ],
+    _middle,
+)  # fmt: skip
+REJECTED = Report(
+    "rejected", "Rows kept from the detectors",
+    [
+        Column("Guard"), Column("Row", right=True), Column("Book"), Column("Event", least=12),
+        Column("Market", least=9, drop=1), Column("Selection", least=10), Column("Line", right=True, drop=3),
+        Column("Dec", right=True, drop=2), Column("Reason", least=20),
+    ],
+    _rejected,
+)  # fmt: skip
+MARKETS = Report(
+    "markets", "Markets",
+    [
+        Column("Event", least=16), Column("Period", drop=2), Column("Family"), Column("Subject", least=10),
+        Column("Line", right=True), Column("Books", right=True), Column("Complete", right=True, drop=4),
+        Column("All sides", drop=3), Column("Main"), Column("Live", drop=1), Column("Prices", right=True, drop=5),
+        Column("Aside", right=True), Column("Which", least=12, drop=9),
+    ],
+    _markets,
+)  # fmt: skip
+KINDS = {"ev": EV, "arb": ARBITRAGE, "low-hold": LOW_HOLD, "middles": MIDDLES}
+
+
+# ---- values ----
+
+
+def moment(time: datetime) -> str:
+    """Write a time in UTC.
+
+    Examples
+    --------
+    >>> moment(datetime(2026, 2, 8, 19, 30, tzinfo=UTC))
+    '2026-02-08T19:30:00Z'
+    """
+    return time.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _digits(name: str) -> int:
+    return _DIGITS.get(name, 6 if "probability" in name or name == "kelly_percent" else 4)
+
+
+def plain(value: Any, name: str = "") -> Any:
+    """Turn a value of a frame into what JSON holds, rounded by the name of its field.
+
+    Examples
+    --------
+    >>> plain({"ev_percentage": 1.23456789, "line": -0.0, "odds_american": float("nan")})
+    {'ev_percentage': 1.2346, 'line': 0.0, 'odds_american': None}
+    """
+    if isinstance(value, float):
+        return round(value, _digits(name)) + 0.0 if math.isfinite(value) else None
+    if isinstance(value, datetime):
+        return moment(value)
+    if isinstance(value, Mapping):
+        return {key: plain(entry, key) for key, entry in value.items()}
+    if isinstance(value, list):
+        if name == "deep_links":
+            return {link["sportsbook"]: link["deep_link"] for link in value}
+        return [plain(entry, name) for entry in value]
+    return value
+
+
+def records(frame: pl.DataFrame) -> list[dict[str, Any]]:
+    """Give the rows of a result frame as JSON holds them."""
+    return [{name: plain(value, name) for name, value in row.items()} for row in frame.iter_rows(named=True)]
+
+
+def csv_text(rows: Iterable[Mapping[str, Any]], names: Sequence[str]) -> str:
+    """Write records as CSV; lists and objects in a cell are JSON."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(names)
+    for row in rows:
+        writer.writerow([_cell(row[name]) for name in names])
+    return out.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, (list, dict)) else value
