@@ -50,7 +50,9 @@ def board(rows: int, seed: int = 1) -> pl.DataFrame:
     leagues = np.array([s[1] for s in _SPORTS])
     home = pl.Series([f"{leagues[i % 4].title()} Home {i % 600}" for i in range(events)])
     away = pl.Series([f"{leagues[i % 4].title()} Away {i % 587}" for i in range(events)])
-    ids = pl.Series([f"{leagues[i % 4]}_home_{i % 600}_away_{i % 587}_2026-02-{9 + i // 2000:02d}_{i}" for i in range(events)])
+    ids = pl.Series(
+        [f"{leagues[i % 4]}_home_{i % 600}_away_{i % 587}_2026-02-{9 + i // 2000:02d}_{i}" for i in range(events)]
+    )
     types = pl.Series(["moneyline", "point_spread", "total_points", "player_points", "moneyline_2way"])
     teams = pl.select(pl.when(pl.Series(side) == 0).then(home.gather(e)).otherwise(away.gather(e))).to_series()
     over = pl.Series(["Over", "Under"]).gather(side)
@@ -69,14 +71,20 @@ def board(rows: int, seed: int = 1) -> pl.DataFrame:
             "market_type": types.gather(type_code),
             "selection": pl.select(pl.when(pl.Series(kind) <= 1).then(teams).otherwise(over)).to_series(),
             "selection_type": pl.select(
-                pl.when(pl.Series(kind) <= 1).then(pl.Series(["home", "away"]).gather(side)).otherwise(over.str.to_lowercase())
+                pl.when(pl.Series(kind) <= 1)
+                .then(pl.Series(["home", "away"]).gather(side))
+                .otherwise(over.str.to_lowercase())
             ).to_series(),
             "player_name": pl.select(pl.when(pl.Series(kind) == 3).then(player)).to_series(),
             "odds_decimal": odds,
             "line": pl.Series(line).fill_nan(None),
-            "event_start_time": pl.Series([NOW + dt.timedelta(hours=5)]).cast(pl.Datetime("us", "UTC")).gather(np.zeros(odds.size, np.int64)),
+            "event_start_time": pl.Series([NOW + dt.timedelta(hours=5)])
+            .cast(pl.Datetime("us", "UTC"))
+            .gather(np.zeros(odds.size, np.int64)),
             "is_live": np.zeros(odds.size, bool),
-            "last_seen_at": pl.Series(np.datetime64(NOW.replace(tzinfo=None), "us") - rng.integers(0, 50_000_000, odds.size)).dt.replace_time_zone("UTC"),
+            "last_seen_at": pl.Series(
+                np.datetime64(NOW.replace(tzinfo=None), "us") - rng.integers(0, 50_000_000, odds.size)
+            ).dt.replace_time_zone("UTC"),
         }
     )
     # Book after book, as feeds deliver.

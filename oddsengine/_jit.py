@@ -17,6 +17,7 @@ other in one module where you can, and after changing a shared one delete `__pyc
 
 import sys
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeVar, cast
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -27,7 +28,7 @@ _COMPILING = "oddsengine: compiling kernels for this machine, once (about ten se
 class _Kernel:
     """A function that turns into a numba dispatcher when it is first called."""
 
-    def __init__(self, function: Callable[..., Any], fastmath: set[str] | bool) -> None:
+    def __init__(self, function: Callable[..., Any], fastmath: set[str]) -> None:
         self._function = function
         self._fastmath = fastmath
         self._dispatcher: Callable[..., Any] | None = None
@@ -48,15 +49,15 @@ class _Kernel:
                 used = names.get(name)
                 if isinstance(used, _Kernel) and used is not self:
                     names[name] = used.dispatcher()
-            self._dispatcher = numba.njit(
-                cache=True, nogil=True, error_model="numpy", fastmath=self._fastmath
-            )(self._function)
+            self._dispatcher = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=self._fastmath)(
+                self._function
+            )
         return cast(Callable[..., Any], self._dispatcher)
 
 
 def kernel(function: F) -> F:
     """Compile `function` on its first call."""
-    return cast(F, _Kernel(function, fastmath=False))
+    return cast(F, _Kernel(function, fastmath=set()))
 
 
 def fused(function: F) -> F:
@@ -64,27 +65,22 @@ def fused(function: F) -> F:
     return cast(F, _Kernel(function, fastmath={"contract"}))
 
 
-_loaded: Any = None
-
-
+@cache
 def _numba() -> Any:
     """Import numba once, and let the first compilation of the process say what it is doing."""
-    global _loaded
-    if _loaded is None:
-        import numba
-        from numba.core import event
+    import numba  # noqa: PLC0415  the compiler loads when the first kernel is called
+    from numba.core import event  # noqa: PLC0415
 
-        class Announce(event.Listener):  # type: ignore[misc]
-            said = False
+    class Announce(event.Listener):
+        said = False
 
-            def on_start(self, event: Any) -> None:
-                if not Announce.said:
-                    Announce.said = True
-                    print(_COMPILING, file=sys.stderr, flush=True)
+        def on_start(self, event: Any) -> None:
+            if not self.said:
+                self.said = True
+                print(_COMPILING, file=sys.stderr, flush=True)
 
-            def on_end(self, event: Any) -> None:
-                pass
+        def on_end(self, event: Any) -> None:
+            pass
 
-        event.register("numba:compile", Announce())
-        _loaded = numba
-    return _loaded
+    event.register("numba:compile", Announce())  # type: ignore[no-untyped-call]
+    return numba

@@ -1,6 +1,6 @@
 """Values as they come, read as the dtypes of a table: numbers, flags, texts and times.
 
-Each cast gives null where a value cannot be read; `is_empty` tells those that stand for nothing from the wrong.
+Each cast gives null where a value cannot be read; `is_empty` tells which of those stand for nothing.
 """
 
 from collections.abc import Callable
@@ -26,15 +26,14 @@ def _flag(column: pl.Series) -> pl.Series:
         return text.replace_strict(
             {"true": True, "1": True, "false": False, "0": False}, default=None, return_dtype=pl.Boolean
         )
-    return column.cast(pl.Float64).replace_strict(
-        {1.0: True, 0.0: False}, default=None, return_dtype=pl.Boolean
-    )
+    return column.cast(pl.Float64).replace_strict({1.0: True, 0.0: False}, default=None, return_dtype=pl.Boolean)
 
 
 def _text(column: pl.Series) -> pl.Series:
     return column.cast(pl.String)
 
 
+_PLAIN = "%Y-%m-%dT%H:%M:%S%.fZ"
 _ISO = (
     r"^(\d{4}-\d\d-\d\d)(?:[Tt ](\d\d:\d\d)(?::(\d\d(?:[.,]\d+)?))?)?"
     r"(?: ?(?:[Zz]|UTC|([+-])(\d\d):?(\d\d)?))?$"
@@ -75,10 +74,13 @@ def _iso(column: pl.Series) -> pl.Series:
 def _time(column: pl.Series) -> pl.Series:
     if column.dtype == pl.String:
         text = column.str.strip_chars()
-        distinct = text.unique().drop_nulls()
+        plain = text.str.to_datetime(_PLAIN, time_unit="us", strict=False).dt.replace_time_zone("UTC")
+        distinct = text.filter(plain.is_null()).unique().drop_nulls()
+        if distinct.is_empty():
+            return plain
         number = distinct.cast(pl.Float64, strict=False).rename("n").to_frame().select(_unix("n")).to_series()
         read = pl.select(pl.coalesce(number, _iso(distinct))).to_series()
-        return text.replace_strict(distinct, read, default=None, return_dtype=TIME)
+        return plain.fill_null(text.replace_strict(distinct, read, default=None, return_dtype=TIME))
     if column.dtype == pl.Date:
         column = column.cast(pl.Datetime("us"))
     if isinstance(column.dtype, pl.Datetime):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 METHODS = ("multiplicative", "additive", "power", "shin", "odds_ratio", "logarithmic", "worst_case")
 _FORMATS = ("table", "json", "csv", "parquet")
 _KINDS = ("ev", "arb", "low-hold", "middles", "all")
-_SLOW = 1.0  # seconds of silence before a step says what it is doing
+_SLOW = 3.0  # seconds of silence before the detection says what it is doing; reading says so after one
 _ON_TERMINAL = 50  # rows of each table on a terminal, unless --limit says otherwise
 _INTERRUPTED, _BROKEN_PIPE = 130, 141
 
@@ -177,12 +177,16 @@ def _add_guards(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_question(parser: argparse.ArgumentParser) -> None:
-    """Add the words that the finders take."""
-    ask = parser.add_argument_group("what is looked for")
+    """Add whose prices may be bet and what is fair."""
+    ask = parser.add_argument_group("whose prices")
     ask.add_argument("--books", type=_names, metavar="A,B", help="only prices of these books may be bet")
     ask.add_argument("--sharp", type=_sharp, metavar="A,B|A=3,B=1", help="reference books in order, or their weights")
     ask.add_argument("--method", default="power", metavar="NAME", help=f"how margin is removed: {', '.join(METHODS)}")
     ask.add_argument("--commission", type=_rates, metavar="BOOK=RATE", help="share of winnings, 0.02 for 2 %%")
+
+
+def _add_thresholds(parser: argparse.ArgumentParser) -> None:
+    least = parser.add_argument_group("what is worth showing")
     for name, default, text in (
         ("min-ev", 0.0, "least edge of a +EV price"),
         ("max-ev", None, "largest edge of a +EV price"),
@@ -191,9 +195,8 @@ def _add_question(parser: argparse.ArgumentParser) -> None:
         ("min-middle-ev", 0.0, "least expected value of a middle"),
     ):
         shown = "" if default is None else f" (default {default:g})"
-        ask.add_argument(f"--{name}", type=float, default=default, metavar="PCT", help=f"{text}, percent{shown}")
-    ask.add_argument("--min-size", type=float, default=0.0, metavar="PTS", help="least distance of a middle's lines")
-    _add_guards(parser)
+        least.add_argument(f"--{name}", type=float, default=default, metavar="PCT", help=f"{text}, percent{shown}")
+    least.add_argument("--min-size", type=float, default=0.0, metavar="PTS", help="least distance of a middle's lines")
 
 
 def _add_scan(commands: Any) -> None:
@@ -202,6 +205,8 @@ def _add_scan(commands: Any) -> None:
     parser.add_argument("--kind", choices=_KINDS, default="all", help="default: all")
     parser.add_argument("--rejected", action="store_true", help="list what is kept from the detectors, and why")
     _add_question(parser)
+    _add_thresholds(parser)
+    _add_guards(parser)
     _add_output(parser)
     parser.set_defaults(run=_scan)
 
@@ -211,6 +216,7 @@ def _add_explain(commands: Any) -> None:
     parser.add_argument("names", nargs="+", metavar="[FILE] ID", help="prices, and the id that scan shows")
     parser.add_argument("--sample", action="store_true", help="read the board that ships with the package")
     _add_question(parser)
+    _add_guards(parser)
     parser.set_defaults(run=_explain)
 
 
@@ -277,8 +283,8 @@ def _bold() -> bool:
 class _Notice:
     """Say what takes so long, if it does."""
 
-    def __init__(self, text: str) -> None:
-        self._timer = threading.Timer(_SLOW, lambda: print(f"oddsengine: {text} ...", file=sys.stderr, flush=True))
+    def __init__(self, text: str, after: float = 1.0) -> None:
+        self._timer = threading.Timer(after, lambda: print(f"oddsengine: {text} ...", file=sys.stderr, flush=True))
         self._timer.daemon = True
 
     def __enter__(self) -> None:
@@ -382,11 +388,12 @@ def _scan(arguments: argparse.Namespace) -> None:
         raise ValueError(f"{form} holds one table: choose one with --kind ev, arb, low-hold or middles")
     began = time.perf_counter()
     table = _read(arguments)
-    with _Notice("looking for opportunities"):
+    with _Notice("looking for opportunities", _SLOW):
         if arguments.rejected:
-            words = ("sharp", "method", "commission")
-            frame = rejected(table, **_question(arguments, table, words))
+            frame = rejected(table, **_question(arguments, table, ("sharp", "method", "commission")))
             counts = dict(sorted(frame["guard"].value_counts().iter_rows()))
+            if form == "table":
+                frame = frame[sorted(range(frame.height), key=frame["guard"].to_list().__getitem__)]
             found: dict[Report, pl.DataFrame] = {REJECTED: frame}
         else:
             everything = find_all(table, **_question(arguments, table, _SCAN_WORDS))
@@ -409,7 +416,7 @@ def _summary(table: "OddsTable", counts: Mapping[str, int], now: Any, seconds: f
     """Say in a few lines what was read, what was set aside, and how long it took."""
     from oddsengine.reasons import NAMES
 
-    door = dict(table.rejected["guard"].value_counts().iter_rows())
+    door = dict(sorted(table.rejected["guard"].value_counts().iter_rows()))
     results = {name: counts[name] for name in ("ev_cap", "profit_cap") if name in counts}
     guards = {n: counts.get(n, 0) - door.get(n, 0) for n in NAMES if n not in results}
     guards = {name: n for name, n in guards.items() if n > 0}
@@ -421,7 +428,7 @@ def _summary(table: "OddsTable", counts: Mapping[str, int], now: Any, seconds: f
         f"{sum(guards.values()):,} set aside" + _listed(guards),
     ]
     if results:
-        lines.append(f"{sum(results.values()):,} results over their cap" + _listed(results))
+        lines.append(f"{sum(results.values()):,} over the cap of what is believed" + _listed(results))
     return lines
 
 
@@ -449,7 +456,8 @@ def _explain(arguments: argparse.Namespace) -> None:
     arguments.file = None if arguments.sample else arguments.names[0]
     table = _read(arguments)
     with _Notice("looking for it"):
-        text = str(explain(table, arguments.names[-1], **_question(arguments, table, _SCAN_WORDS)))
+        question = _question(arguments, table, ("books", "sharp", "method", "commission"))
+        text = str(explain(table, arguments.names[-1], **question))
     _say(text.rstrip("\n") + "\n")
 
 
@@ -603,15 +611,6 @@ def _stakes(arguments: argparse.Namespace) -> None:
 # ---- entry ----
 
 
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("oddsengine")
-    except PackageNotFoundError:
-        return "(not installed)"
-
-
 def _joined(words: Sequence[str]) -> list[str]:
     """Bind a list of prices that begins with a minus to its option, which argparse would take for an option itself."""
     out: list[str] = []
@@ -627,7 +626,9 @@ def _run(words: Sequence[str]) -> int:
     parser = _parser()
     arguments = parser.parse_args(_joined(words))
     if arguments.version:
-        _say(f"oddsengine {_version()}\n")
+        from oddsengine import __version__
+
+        _say(f"oddsengine {__version__}\n")
         return 0
     if arguments.command is None:
         parser.error("name a command: scan, explain, markets, devig, kelly or stakes; --help shows examples")

@@ -89,12 +89,10 @@ class Legs(NamedTuple):
 
 
 @kernel
-def _complete(segments, rows, book, net, used, entry_rows, entry_ends):  # type: ignore[no-untyped-def]
+def _complete(segments, rows, book, net, used, place, pick, entry_rows, entry_ends):
     """The lowest price of every outcome, for each book that has them all: one entry a book and market."""
     at = np.int64(0)
     entries = 0
-    place = np.empty(64, np.int64)
-    pick = np.empty(64, np.int32)
     for m in range(segments.size - 1):
         s0 = segments[m]
         n = segments[m + 1] - s0
@@ -130,7 +128,7 @@ def _complete(segments, rows, book, net, used, entry_rows, entry_ends):  # type:
 
 
 @kernel
-def _choose(segments, rows, book, own, width, trusted, rank, member, weighted, wide, reference, fair):  # type: ignore[no-untyped-def]
+def _choose(segments, rows, book, own, width, trusted, rank, member, weighted, wide, reference, fair):
     """Each market's reference book, and its fair probabilities where that book is trusted alone."""
     for m in range(segments.size - 1):
         s0, s1 = segments[m], segments[m + 1]
@@ -157,7 +155,7 @@ def _choose(segments, rows, book, own, width, trusted, rank, member, weighted, w
 
 
 @kernel
-def _cut(rows, net, offer, slots, price, slot_row):  # type: ignore[no-untyped-def]
+def _cut(rows, net, offer, slots, price, slot_row):
     """Offers segment by segment, padded to a multiple of four slots. Returns the number of slots."""
     at = np.int64(0)
     for s in range(rows.size - 1):
@@ -176,7 +174,7 @@ def _cut(rows, net, offer, slots, price, slot_row):  # type: ignore[no-untyped-d
 
 
 @fused
-def _scan(price, slots, segments, markets, fair, reference, lined, least, bound, best, total, hot, paired):  # type: ignore[no-untyped-def]
+def _scan(price, slots, segments, markets, fair, reference, lined, least, bound, best, total, hot, paired):
     """One pass: best price a segment; sum a market; markets with an edge; markets that close a pair of lines."""
     zero = np.uint64(0)
     for s in range(slots.size - 1):
@@ -251,7 +249,7 @@ def _two_sided(view: View) -> Bytes:
 
 
 @kernel
-def _best_of(from_, to, n, book, net, offer, seen, early, late, distinct, out):  # type: ignore[no-untyped-def]
+def _best_of(from_, to, n, book, net, offer, seen, early, late, distinct, out):
     """Best row of each of n row ranges, seen within [early, late]; not all of one book if distinct. Returns the sum."""
     total = 0.0
     same = True
@@ -298,11 +296,10 @@ def _best_of(from_, to, n, book, net, offer, seen, early, late, distinct, out): 
 
 
 @kernel
-def _legs(starts, ends, count, live, book, net, offer, seen, oldest, gap, distinct, out, totals):  # type: ignore[no-untyped-def]
+def _legs(starts, ends, count, live, book, net, offer, seen, oldest, gap, distinct, out, totals, trial):
     """Best admissible legs of each case: row ranges (cases, n). Live cases take legs seen from `oldest` on, `gap` apart."""
     far = np.int64(1) << np.int64(62)
     most = starts.shape[1]
-    trial = np.empty(most, np.int32)
     for c in range(starts.shape[0]):
         n = count[c]
         for k in range(most):
@@ -346,6 +343,7 @@ def best_legs(view: View, segments: Longs, live: Bytes, *, distinct: bool) -> Le
     _legs(
         starts, ends, held.sum(axis=1), timed, g.book, view.net, view.offer, g.seen,
         view.now - round(limits.stale_live_leg_s * 1e6), round(limits.stale_live_gap_s * 1e6), distinct, rows, totals,
+        np.empty(segments.shape[1], np.int32),
     )  # fmt: skip
     return Legs(rows, totals)
 
@@ -360,16 +358,14 @@ def market_segments(view: View, markets: Longs) -> Longs:
 
 
 @kernel
-def _edges(  # type: ignore[no-untyped-def]
+def _edges(
     chosen, segments, rows, book, feed, net, offer, seen, own, width, trusted, reference, weight, member, counted,
     weighted, live, timed, oldest, gap_us, floor, least,
-    out_row, out_fair, out_width, out_gap, out_seen,
+    out_row, out_fair, out_width, out_gap, out_seen, ids, fairs,
 ):  # fmt: skip
     """Offers with an edge of at least `least` - 1 in chosen markets: row, fair probability, width, gap, oldest time."""
     far = np.int64(1) << np.int64(62)
     found = 0
-    ids = np.empty(feed.size + 1, np.int32)
-    fairs = np.empty(feed.size + 1, np.float64)
     for c in range(chosen.size):
         m = chosen[c]
         ref = reference[m]
@@ -481,12 +477,31 @@ def edges(view: View, markets: Longs, min_edge: float) -> Edges:
         view.trusted, view.reference, view.weight, view.member, view.counted, view.weighted, view.live, view.timed,
         view.now - round(limits.stale_live_leg_s * 1e6), round(limits.stale_live_gap_s * 1e6), limits.reference_floor,
         1.0 + min_edge, row, fair, width, gap, seen,
+        np.empty(view.feed.size + 1, np.int32), np.empty(view.feed.size + 1),
     )  # fmt: skip
     return Edges(row[:n], fair[:n], width[:n], gap[:n], seen[:n])
 
 
 @kernel
-def _fairest(markets, segments, rows, book, net, offer, own, width, trusted, reference, fair, weight, member, weighted, floor, out, best):  # type: ignore[no-untyped-def]  # noqa: E501
+def _fairest(
+    markets,
+    segments,
+    rows,
+    book,
+    net,
+    offer,
+    own,
+    width,
+    trusted,
+    reference,
+    fair,
+    weight,
+    member,
+    weighted,
+    floor,
+    out,
+    best,
+):
     """Fair probability (the reference's, nobody left out) and best offer of each outcome of some markets."""
     for c in range(markets.size):
         m = markets[c]
@@ -523,7 +538,7 @@ def market_fair(view: View, markets: Longs) -> Floats:
         view.fair, view.weight, view.member, view.weighted, catalog.thresholds().reference_floor, fair, best,
     )  # fmt: skip
     held = np.arange(shape[1]) < n[:, None]
-    bare = (np.isnan(fair) & held).any(axis=1) & ~(np.isnan(best) & held).any(axis=1)
+    bare = np.asarray((np.isnan(fair) & held).any(axis=1) & ~(np.isnan(best) & held).any(axis=1))
     if bare.any():
         inside = held & bare[:, None]
         ends = np.concatenate(([0], np.cumsum(n[bare])))
@@ -532,7 +547,7 @@ def market_fair(view: View, markets: Longs) -> Floats:
 
 
 @kernel
-def _pairs(markets, segments, threshold, best, paired, bound, count_only, low_market, high_market):  # type: ignore[no-untyped-def]
+def _pairs(markets, segments, threshold, best, paired, bound, count_only, low_market, high_market):
     """Pairs of markets of one ladder with a whole number strictly between their lines and a small enough sum."""
     found = np.int64(0)
     for at in range(markets.size - 1):
@@ -545,7 +560,7 @@ def _pairs(markets, segments, threshold, best, paired, bound, count_only, low_ma
                     continue
                 if threshold[low] // 100 + 1 > -(-threshold[high] // 100) - 1:
                     continue
-                if not count_only:
+                if count_only == 0:
                     low_market[found] = low
                     high_market[found] = high
                 found += 1
@@ -557,9 +572,9 @@ def pairs(view: View, found: Scan, max_sum: float) -> tuple[Longs, Longs]:
     g = view.groups
     none = np.empty(0, np.int64)
     args = (g.markets, g.segments, g.threshold, found.best, found.paired, max_sum)
-    n = _pairs(*args, True, none, none)
+    n = _pairs(*args, 1, none, none)
     low, high = np.empty(n, np.int64), np.empty(n, np.int64)
-    _pairs(*args, False, low, high)
+    _pairs(*args, 0, low, high)
     return low, high
 
 
@@ -578,7 +593,7 @@ def after_commission(identity: Identity, commission: dict[str, float] | None) ->
     g = identity.groups
     if not rate.any() and not fee.any():
         return g.odds
-    net = 1.0 + (g.odds - 1.0) * (1.0 - rate[g.book])
+    net: Floats = 1.0 + (g.odds - 1.0) * (1.0 - rate[g.book])
     charged = fee > 0
     if charged.any():
         rows = charged[g.book]
@@ -632,7 +647,9 @@ def view(
     used = universe.astype(np.uint8)
     entry_rows = np.empty(g.row.size, np.int32)
     entry_ends = np.zeros(g.row.size // 2 + 2, np.int64)
-    entries = _complete(g.segments, g.rows, g.book, net, used, entry_rows, entry_ends)
+    most = int(g.outcomes.max(initial=2))
+    place, pick = np.empty(most, np.int64), np.empty(most, np.int32)
+    entries = _complete(g.segments, g.rows, g.book, net, used, place, pick, entry_rows, entry_ends)
     entry_ends = entry_ends[: entries + 1]
     entry_rows = entry_rows[: entry_ends[-1]]
     odds = net[entry_rows]

@@ -210,6 +210,7 @@ def _power(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
                 lane[3, i] += p * L * L * L
         for i in range(_LANES):
             e = lane[0, i] - 1.0
+            e = 1.0 if e > 1.0 else e
             f = e * (1.0 - e * (1 / 2 - e * (1 / 3 - e * (1 / 4 - e * (1 / 5 - e * (1 / 6 - e * (1 / 7)))))))
             k = 1.0 + _step(f, lane[0, i], lane[1, i], lane[2, i], lane[3, i])
             k = 0.125 if k < 0.125 else k
@@ -235,6 +236,7 @@ def _power(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
             far = 0
             for i in range(_LANES):
                 e = lane[0, i] - 1.0
+                e = 1.0 if e > 1.0 else e
                 f = e * (1.0 - e * (1 / 2 - e * (1 / 3)))
                 x = _step(f, lane[0, i], lane[1, i], lane[2, i], lane[3, i])
                 k = lane[4, i]
@@ -256,8 +258,8 @@ def _power(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
             for i in range(m):
                 for j in range(n):
                     p = cell[j, 0, i]
-                    x = max(abs(lane[5, i] * cell[j, 1, i]), 0.5 * abs(lane[6, i]))
-                    if x > _CLOSE or p < _LEAST or p >= 1.0:
+                    x = abs(lane[5, i] * cell[j, 1, i])
+                    if x > _CLOSE or abs(lane[6, i]) > 2.0 * _CLOSE or p < _LEAST or p >= 1.0:
                         if step < _ROUNDS - 1:
                             lane[4, i] += lane[5, i]
                         else:
@@ -270,9 +272,7 @@ def _power(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
 def _shin(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
     """Solve Shin for all markets of n > 2 outcomes, at `starts` or, if empty, one after the other."""
     cell = np.empty((n, 2, _LANES))  # per outcome: odds, then probability; a
-    lane = np.empty(
-        (7, _LANES)
-    )  # sums of p, of its two derivatives in z, of 1 / r, zero between uses; z; its
+    lane = np.empty((7, _LANES))  # sums of p, of its two derivatives in z, of 1 / r, zero between uses; z; its
     # last change over the least r; 1 / B
     for i in range(_LANES):
         lane[0, i] = lane[1, i] = lane[2, i] = lane[3, i] = 0.0
@@ -350,9 +350,7 @@ def _shin(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
 def _odds_ratio(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
     """Solve the odds ratio for all markets of n outcomes, at `starts` or, if empty, one after the other."""
     cell = np.empty((n, 2, _LANES))  # per outcome: odds, then probability; odds - 1
-    lane = np.empty(
-        (6, _LANES)
-    )  # sums of p v^0 .. p v^3, v = 1 - p, zero between uses; c; its relative change
+    lane = np.empty((6, _LANES))  # sums of p v^0 .. p v^3, v = 1 - p, zero between uses; c; its relative change
     for i in range(_LANES):
         lane[0, i] = lane[1, i] = lane[2, i] = lane[3, i] = 0.0
     markets = starts.size if starts.size > 0 else odds.size // n
@@ -412,13 +410,11 @@ def _odds_ratio(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
 
 
 @fused
-def _two(odds: Floats, starts: Ints, method: int, out: Floats) -> None:
-    """Solve two outcomes in closed form: method 0 multiplicative, 1 additive (and Shin), 2 odds ratio."""
-    markets = starts.size if starts.size > 0 else odds.size // 2
-    for i in range(markets):
-        start = starts[i] if starts.size > 0 else 2 * i
-        a = odds[start]
-        b = odds[start + 1]
+def _two(odds: Floats, method: int, out: Floats) -> None:
+    """Solve pairs in closed form: method 0 multiplicative, 1 additive (and Shin), 2 odds ratio."""
+    for i in range(odds.size // 2):
+        a = odds[2 * i]
+        b = odds[2 * i + 1]
         if method == 0:
             w = 1.0 / (a + b)
             p, q = b * w, a * w
@@ -431,8 +427,8 @@ def _two(odds: Floats, starts: Ints, method: int, out: Floats) -> None:
             q = w * p
         valid = (a > 1.0) & (a <= _GREATEST) & (b > 1.0) & (b <= _GREATEST)
         valid &= (p > 0.0) & (p < 1.0) & (q > 0.0) & (q < 1.0)
-        out[start] = p if valid else np.nan
-        out[start + 1] = q if valid else np.nan
+        out[2 * i] = p if valid else np.nan
+        out[2 * i + 1] = q if valid else np.nan
 
 
 @fused
@@ -459,30 +455,41 @@ def _plain(odds: Floats, n: int, starts: Ints, method: int, out: Floats) -> None
                 out[j] = np.nan
 
 
+def _fair_two(odds: Floats, starts: Ints, method: int, out: Floats) -> None:
+    """Two outcomes, in place if they lie one after the other, gathered and put back otherwise."""
+    if starts.size == 0:
+        _two(odds, method, out)
+        return
+    places = (starts[:, np.newaxis] + np.arange(2)).reshape(-1)
+    pairs = odds[places]
+    _two(pairs, method, pairs)
+    out[places] = pairs
+
+
 def _fair_multiplicative(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
     if n == 2:
-        _two(odds, starts, 0, out)
+        _fair_two(odds, starts, 0, out)
     else:
         _plain(odds, n, starts, 0, out)
 
 
 def _fair_additive(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
     if n == 2:
-        _two(odds, starts, 1, out)
+        _fair_two(odds, starts, 1, out)
     else:
         _plain(odds, n, starts, 1, out)
 
 
 def _fair_shin(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
     if n == 2:
-        _two(odds, starts, 1, out)
+        _fair_two(odds, starts, 1, out)
     else:
         _shin(odds, n, starts, out)
 
 
 def _fair_odds_ratio(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
     if n == 2:
-        _two(odds, starts, 2, out)
+        _fair_two(odds, starts, 2, out)
     else:
         _odds_ratio(odds, n, starts, out)
 
@@ -537,9 +544,7 @@ def _fair(odds: Floats, offsets: Ints, method: str, out: Floats) -> None:
         _each(solve, odds, n, offsets[np.flatnonzero(sizes == n)], out)
 
 
-def _each(
-    solve: Callable[[Floats, int, Ints, Floats], None], odds: Floats, n: int, starts: Ints, out: Floats
-) -> None:
+def _each(solve: Callable[[Floats, int, Ints, Floats], None], odds: Floats, n: int, starts: Ints, out: Floats) -> None:
     """Solve markets of one size; a single outcome has no answer."""
     if n > 1:
         solve(odds, n, starts, out)

@@ -52,16 +52,14 @@ class Groups:
 
 
 @kernel
-def _intern(hashes, skip):  # type: ignore[no-untyped-def]
-    """Codes by first appearance for 64-bit hashes; skipped rows get -1. Returns codes, first rows."""
-    n = hashes.size
-    size = np.int64(4096)
-    keys = np.zeros(size, np.uint64)
-    codes = np.full(size, -1, np.int32)
-    out = np.empty(n, np.int32)
-    first = np.empty(n, np.int32)
-    found = np.int64(0)
-    for i in range(n):
+def _intern(hashes, skip, keys, codes, out, first):
+    """Codes by first appearance for 64-bit hashes, -1 for skipped rows, through a table of 2^k free slots.
+
+    Returns how many were found, or -1 when the table is half full.
+    """
+    size = codes.size
+    found = 0
+    for i in range(hashes.size):
         if skip[i] != 0:
             out[i] = -1
             continue
@@ -70,33 +68,30 @@ def _intern(hashes, skip):  # type: ignore[no-untyped-def]
         while codes[at] >= 0 and keys[at] != h:
             at = (at + 1) & (size - 1)
         if codes[at] < 0:
+            if found * 2 >= size:
+                return -1
             keys[at] = h
             codes[at] = found
             first[found] = i
             found += 1
-            out[i] = found - 1
-            if found * 2 > size:
-                size *= 4
-                keys = np.zeros(size, np.uint64)
-                codes = np.full(size, -1, np.int32)
-                for k in range(found):
-                    h = hashes[first[k]]
-                    at = np.int64((h * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(20)) & (size - 1)
-                    while codes[at] >= 0:
-                        at = (at + 1) & (size - 1)
-                    keys[at] = h
-                    codes[at] = k
-        else:
-            out[i] = codes[at]
-    return out, first[:found]
+        out[i] = codes[at]
+    return found
 
 
 def intern(hashes: Words, skip: Bytes | None = None) -> tuple[Ints, Ints]:
     """Codes 0, 1, 2 ... of equal hashes in order of appearance (-1 where skipped), and where each first stood."""
+    n = hashes.size
+    hashes = np.require(hashes, requirements=["C", "W"])
     if skip is None:
-        skip = np.zeros(hashes.size, np.uint8)
-    codes, first = _intern(hashes, skip)
-    return codes, first
+        skip = np.zeros(n, np.uint8)
+    out, first = np.empty(n, np.int32), np.empty(n, np.int32)
+    size = 1 << 13
+    while True:
+        # A table that fits the cache is worth a second start now and then.
+        found = int(_intern(hashes, skip, np.empty(size, np.uint64), np.full(size, -1, np.int32), out, first))
+        if found >= 0:
+            return out, first[:found].copy()
+        size *= 16
 
 
 def mix(*columns: npt.NDArray[np.integer] | int) -> Words:
@@ -112,7 +107,7 @@ def mix(*columns: npt.NDArray[np.integer] | int) -> Words:
 
 
 @kernel
-def _place(code, side, rank, segments, rows, book, name, odds, seen, out_row, out_book, out_name, out_odds, out_seen):  # type: ignore[no-untyped-def]  # noqa: E501
+def _place(code, side, rank, segments, rows, book, name, odds, seen, out_row, out_book, out_name, out_odds, out_seen, end):
     """Put rows into their segments, there by book, then name, price (lowest first), time (newest first)."""
     n = code.size
     total = rows.size - 1
@@ -121,7 +116,8 @@ def _place(code, side, rank, segments, rows, book, name, odds, seen, out_row, ou
             rows[segments[rank[code[i]]] + side[i] + 1] += 1
     for s in range(total):
         rows[s + 1] += rows[s]
-    end = rows.copy()
+    for s in range(total):
+        end[s] = rows[s]
     for i in range(n):
         if code[i] >= 0:
             s = segments[rank[code[i]]] + side[i]
@@ -177,8 +173,7 @@ def cut(keys: Keys, outcomes: Longs, odds: Floats, seen: Longs) -> Groups:
     ladder_order = np.lexsort(
         (
             subject[ladder_first],
-            (event[ladder_first].astype(np.int64) * 2 + live[ladder_first]) * outcomes.size
-            + kind[ladder_first],
+            (event[ladder_first].astype(np.int64) * 2 + live[ladder_first]) * outcomes.size + kind[ladder_first],
         )
     )
     ladder_rank = np.empty(ladder_order.size, np.int32)
@@ -200,8 +195,8 @@ def cut(keys: Keys, outcomes: Longs, odds: Floats, seen: Longs) -> Groups:
     rows = np.zeros(int(segments[-1]) + 1, np.int64)
     row, book, name = (np.empty(used, np.int32) for _ in range(3))
     price, time = np.empty(used), np.empty(used, np.int64)
-    _place(
-        keys.code, keys.side, rank, segments, rows, keys.book, keys.name, odds, seen, row, book, name, price, time
+    _place(keys.code, keys.side, rank, segments, rows, keys.book, keys.name, odds, seen, row, book, name, price, time,
+        np.empty_like(rows),
     )
     of_segment = np.repeat(np.arange(size, dtype=np.int32), np.diff(segments))
     per_segment = np.diff(rows)

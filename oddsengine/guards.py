@@ -58,20 +58,14 @@ class _Board:
         self.aside[fresh] = CODES[guard]
         self.measure[fresh] = measure[fresh] if isinstance(measure, np.ndarray) else measure
 
-    def spread(self, mark: Floats, guard: str, whole: bool) -> None:  # noqa: FBT001
+    def spread(self, mark: Floats, guard: str, *, whole: bool) -> None:
         """Set aside the book's market (or whole ladder) of every marked row; a mark is its measure, nan is none."""
-        _spread(
-            mark, self.order, self.runs, self.groups.market, whole, CODES[guard], self.aside, self.measure
-        )
+        _spread(mark, self.order, self.runs, self.groups.market, int(whole), CODES[guard], self.aside, self.measure)
 
 
 @kernel
-def _runs(ladder_rows, book, books):  # type: ignore[no-untyped-def]
+def _runs(ladder_rows, book, books, order, starts, count):
     """Rows by ladder and book (stable), and where each such run starts."""
-    n = book.size
-    order = np.empty(n, np.int32)
-    starts = np.empty(n + 1, np.int64)
-    count = np.zeros(books + 1, np.int64)
     found = 0
     for at in range(ladder_rows.size - 1):
         a, b = ladder_rows[at], ladder_rows[at + 1]
@@ -94,19 +88,19 @@ def _runs(ladder_rows, book, books):  # type: ignore[no-untyped-def]
             count[k] += 1
         for k in range(low, high + 1):
             count[k] = 0
-    starts[found] = n
-    return order, starts[: found + 1]
+    starts[found] = book.size
+    return found
 
 
 @kernel
-def _spread(mark, order, runs, market, whole, code, aside, measure):  # type: ignore[no-untyped-def]
+def _spread(mark, order, runs, market, whole, code, aside, measure):
     """Set aside, with the largest mark, each run (or its market) that holds a marked row."""
     for r in range(runs.size - 1):
         i = runs[r]
         while i < runs[r + 1]:
             j = i
             worst = np.nan
-            while j < runs[r + 1] and (whole or market[order[j]] == market[order[i]]):
+            while j < runs[r + 1] and (whole != 0 or market[order[j]] == market[order[i]]):
                 x = mark[order[j]]
                 if not np.isnan(x) and not (abs(x) <= abs(worst)):
                     worst = x
@@ -120,7 +114,7 @@ def _spread(mark, order, runs, market, whole, code, aside, measure):  # type: ig
 
 
 @kernel
-def _duplicates(order, runs, segment, name, logit, aside, gap, mark):  # type: ignore[no-untyped-def]
+def _duplicates(order, runs, segment, name, logit, aside, gap, mark):
     """Mark prices of one book, outcome and market name: all but the lowest if within the gap, else all."""
     for r in range(runs.size - 1):
         i = runs[r]
@@ -150,7 +144,7 @@ def _duplicates(order, runs, segment, name, logit, aside, gap, mark):  # type: i
 
 
 @kernel
-def _ladders(order, runs, market, side, outcomes, threshold, lined, logit, aside, gap, mark):  # type: ignore[no-untyped-def]
+def _ladders(order, runs, market, side, outcomes, threshold, lined, logit, aside, gap, mark):
     """Mark one price of each run whose over-like side gets likelier, or under-like less likely, with the threshold."""
     for r in range(runs.size - 1):
         if lined[market[order[runs[r]]]] == 0:
@@ -182,7 +176,7 @@ def _ladders(order, runs, market, side, outcomes, threshold, lined, logit, aside
 
 
 @kernel
-def _feeds(a, b, book, feed, odds, aside, skip, ids, prices):  # type: ignore[no-untyped-def]
+def _feeds(a, b, book, feed, odds, aside, skip, ids, prices):
     """One price a feed among rows a..b: its smallest book's lowest surviving one. Returns how many feeds."""
     count = 0
     last = -1
@@ -204,10 +198,8 @@ def _feeds(a, b, book, feed, odds, aside, skip, ids, prices):  # type: ignore[no
 
 
 @kernel
-def _conflicts(rows, book, name, feed, odds, logit, aside, gap, others, mark):  # type: ignore[no-untyped-def]
+def _conflicts(rows, book, name, feed, odds, logit, aside, gap, others, mark, ids, prices):
     """Mark, of one book's two market names for one outcome too far apart, those not nearest the others' median."""
-    ids = np.empty(feed.size + 1, np.int32)
-    prices = np.empty(feed.size + 1, np.float64)
     for s in range(rows.size - 1):
         i = rows[s]
         while i < rows[s + 1]:
@@ -245,9 +237,8 @@ def _conflicts(rows, book, name, feed, odds, logit, aside, gap, others, mark):  
 
 
 @kernel
-def _sums(order, runs, market, side, outcomes, book, odds, aside, low, high, cheap, dear):  # type: ignore[no-untyped-def]
+def _sums(order, runs, market, side, outcomes, book, odds, aside, low, high, cheap, dear, q):
     """Mark a row of each complete market of one book whose probabilities sum too low, or too high."""
-    q = np.zeros(64, np.float64)
     for r in range(runs.size - 1):
         i = runs[r]
         while i < runs[r + 1]:
@@ -276,7 +267,7 @@ def _sums(order, runs, market, side, outcomes, book, odds, aside, low, high, che
 
 
 @kernel
-def _crossed(ladder_rows, market, side, outcomes, threshold, lined, book, feed, odds, aside, points, mark):  # type: ignore[no-untyped-def]
+def _crossed(ladder_rows, market, side, outcomes, threshold, lined, book, feed, odds, aside, points, mark, pairs, against):
     """Mark a row of each book that contradicts other feeds across the lines of a ladder, worst first, till none does."""
     feeds = feed.size
     for at in range(ladder_rows.size - 1):
@@ -305,8 +296,10 @@ def _crossed(ladder_rows, market, side, outcomes, threshold, lined, book, feed, 
                     here = min(here, q)
             if not found:
                 break
-            pairs = np.zeros(feeds, np.int64)
-            against = np.zeros((feeds, feeds), np.uint8)
+            for k in range(feeds):
+                pairs[k] = 0
+                for f in range(feeds):
+                    against[k, f] = 0
             for i in range(a, b):
                 if aside[i] != 0 or not np.isnan(mark[i]):
                     continue
@@ -346,16 +339,13 @@ def _crossed(ladder_rows, market, side, outcomes, threshold, lined, book, feed, 
 
 
 @kernel
-def _others(rows, wanted, book, feed, odds, aside, median, count):  # type: ignore[no-untyped-def]
+def _others(rows, wanted, book, feed, odds, aside, median, count, ids, prices, without):
     """For every surviving row: the median probability of the other feeds of its segment, and how many they are."""
-    ids = np.empty(feed.size + 1, np.int32)
-    prices = np.empty(feed.size + 1, np.float64)
-    without = np.empty(feed.size + 1, np.float64)
     for s in range(rows.size - 1):
         a, b = rows[s], rows[s + 1]
         if b - a < 2 or wanted[s] == 0:
             continue
-        n = _feeds(a, b, book, feed, odds, aside, -1, ids, prices)
+        n = _feeds(a, b, book, feed, odds, aside, np.int32(-1), ids, prices)
         if n < 2:
             continue
         for x in range(1, n):
@@ -382,9 +372,8 @@ def _others(rows, wanted, book, feed, odds, aside, median, count):  # type: igno
 
 
 @kernel
-def _main_lines(markets, segments, rows, book, odds, aside, books, main, offered):  # type: ignore[no-untyped-def]
+def _main_lines(markets, segments, rows, book, odds, aside, stamp, main, offered):
     """Mark the main line of each ladder: most books, then best balanced, then lowest."""
-    stamp = np.full(books, -1, np.int64)
     for at in range(markets.size - 1):
         chosen = np.int64(-1)
         most = 0
@@ -417,16 +406,21 @@ def main_lines(groups: Groups, odds: Floats, aside: Bytes, books: int) -> tuple[
     """1 for the main line of each ladder among the prices not set aside, and the number of books of each market."""
     main = np.zeros(groups.threshold.size, np.uint8)
     offered = np.zeros(groups.threshold.size, np.int32)
-    _main_lines(groups.markets, groups.segments, groups.rows, groups.book, odds, aside, books, main, offered)
+    stamp = np.full(books, -1, np.int64)
+    _main_lines(groups.markets, groups.segments, groups.rows, groups.book, odds, aside, stamp, main, offered)
     return main, offered
 
 
 def feeds(books: tuple[str, ...]) -> Ints:
     """A feed number for every book: that of the first book that publishes the same desk's numbers."""
     first: dict[str, int] = {}
-    return np.array(
-        [first.setdefault(catalog.book(b).feed or f"={b}", at) for at, b in enumerate(books)], np.int32
-    )
+    return np.array([first.setdefault(catalog.book(b).feed or f"={b}", at) for at, b in enumerate(books)], np.int32)
+
+
+def _scratch(board: _Board) -> tuple[Ints, Floats, Floats]:
+    """Room for one price a feed."""
+    n = len(board.identity.books) + 1
+    return np.empty(n, np.int32), np.empty(n), np.empty(n)
 
 
 def _unmarked(board: _Board) -> Floats:
@@ -449,7 +443,7 @@ def _stale(board: _Board) -> None:
 
 
 def _live_rows(groups: Groups) -> npt.NDArray[np.bool_]:
-    return (groups.live[groups.ladder] != 0)[groups.market]
+    return np.asarray((groups.live[groups.ladder] != 0)[groups.market])
 
 
 def _started_not_live(board: _Board) -> None:
@@ -501,7 +495,17 @@ def _internal_conflict(board: _Board) -> None:
     g, mark = board.groups, _unmarked(board)
     limit = board.limits
     _conflicts(
-        g.rows, g.book, g.name, board.feed, g.odds, board.logit, board.aside, limit.conflict_gap, limit.conflict_others, mark
+        g.rows,
+        g.book,
+        g.name,
+        board.feed,
+        g.odds,
+        board.logit,
+        board.aside,
+        limit.conflict_gap,
+        limit.conflict_others,
+        mark,
+        *_scratch(board)[:2],
     )
     board.set_aside(~np.isnan(mark), "internal_conflict", mark)
 
@@ -513,7 +517,7 @@ def _book_sum(board: _Board) -> None:
     low = np.where(exchange, limit.book_sum_low_exchange, limit.book_sum_low) - epsilon
     _sums(
         board.order, board.runs, g.market, board.groups.side, g.outcomes, g.book, g.odds, board.aside, low,
-        limit.book_sum_high + epsilon, cheap, dear,
+        limit.book_sum_high + epsilon, cheap, dear, np.empty(int(g.outcomes.max(initial=2))),
     )  # fmt: skip
     board.spread(cheap, "book_sum", whole=True)
     board.spread(dear, "book_sum", whole=False)
@@ -547,10 +551,11 @@ def _one_team_lines(board: _Board) -> None:
 
 
 def _ladder_cross(board: _Board) -> None:
-    g, mark = board.groups, _unmarked(board)
+    g, mark, books = board.groups, _unmarked(board), len(board.identity.books)
     _crossed(
         g.rows[g.segments[g.markets]], g.market, board.groups.side, g.outcomes, g.threshold, _lined(board), g.book,
         board.feed, g.odds, board.aside, board.limits.cross_points, mark,
+        np.empty(books, np.int64), np.empty((books, books), np.uint8),
     )  # fmt: skip
     board.spread(mark, "ladder_cross", whole=True)
 
@@ -560,7 +565,7 @@ def _compare(board: _Board, wanted: Bytes) -> tuple[Floats, Ints]:
     g = board.groups
     median = np.full(board.aside.size, np.nan)
     count = np.zeros(board.aside.size, np.int32)
-    _others(g.rows, wanted, g.book, board.feed, g.odds, board.aside, median, count)
+    _others(g.rows, wanted, g.book, board.feed, g.odds, board.aside, median, count, *_scratch(board))
     return median, count
 
 
@@ -638,7 +643,7 @@ def _outlier(board: _Board) -> None:
     low[rows[gap > bound]] = 1.0
     board.spread(generous, "outlier", whole=False)
     ignored = np.zeros(board.aside.size)
-    _spread(low, board.order, board.runs, g.market, False, 1, board.stingy, ignored)
+    _spread(low, board.order, board.runs, g.market, 0, 1, board.stingy, ignored)
 
 
 def _flap(board: _Board) -> None:
@@ -679,7 +684,9 @@ def guard(table: OddsTable, identity: Identity, off: frozenset[int], now: int) -
     """
     g = identity.groups
     n = g.row.size
-    order, runs = _runs(g.rows[g.segments[g.markets]], g.book, len(identity.books))
+    books = len(identity.books)
+    order, runs = np.empty(n, np.int32), np.empty(n + 1, np.int64)
+    found = _runs(g.rows[g.segments[g.markets]], g.book, books, order, runs, np.zeros(books + 1, np.int64))
     prop = np.array([k.prop for k in identity.kinds], np.uint8)
     board = _Board(
         groups=g,
@@ -690,7 +697,7 @@ def guard(table: OddsTable, identity: Identity, off: frozenset[int], now: int) -
         segment=np.repeat(np.arange(g.rows.size - 1, dtype=np.int32), np.diff(g.rows)),
         feed=feeds(identity.books),
         order=order,
-        runs=runs,
+        runs=runs[: found + 1],
         prop=prop[g.kind] if prop.size else np.zeros(0, np.uint8),
         aside=np.zeros(n, np.uint8),
         measure=np.full(n, np.nan),

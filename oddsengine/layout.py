@@ -1,14 +1,22 @@
 """Text tables: aligned columns that fit a terminal, or run at full length where nobody counts columns.
 
-A column may be narrowed (its cells end in an ellipsis) and may be left out; which, and in what order, it says itself.
+A column may be narrowed and may be left out; which, and in what order, it says itself. Where names are too long, first
+words go first: "Golden State Warriors @ Denver Nuggets" becomes "Warriors @ Nuggets", and a line is never cut off.
 Cells are made safe to print: what is not printable, an escape sequence from a file for instance, shows as a question mark.
 """
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 _GAP = 2  # spaces between columns
+_LUXURY = 7  # columns with such a `drop` go before anything is narrowed
+_PLACES = {  # first words that only make sense together
+    "Golden State", "Green Bay", "Kansas City", "Las Vegas", "Los Angeles", "New England", "New Jersey", "New Orleans",
+    "New York", "Oklahoma City", "San Antonio", "San Diego", "San Francisco", "San Jose", "St. Louis", "Tampa Bay",
+}  # fmt: skip
+_BET = re.compile(r"(?P<who>.+?)(?P<what>(?: (?:over|under|yes|no))?(?: [+-]?[\d.]+)?)", re.IGNORECASE)
 _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
 
 
@@ -20,6 +28,7 @@ class Column:
     right: bool = False  # numbers line up at their end
     least: int = 0  # it may be narrowed to so many characters; 0: never
     drop: int = 0  # the column with the largest number is left out first; 0: never
+    names: bool = False  # its cells are names, and are shortened from the front
     shared: bool = False  # on a terminal, shown once for several rows of one thing
 
 
@@ -50,6 +59,27 @@ def _cut(text: str, width: int) -> str:
     return text.rstrip() + "…"
 
 
+def _shorten(text: str, width: int) -> str:
+    """Shorten names: of a game, or with a side and a line behind.
+
+    Examples
+    --------
+    >>> _shorten("Golden State Warriors @ Denver Nuggets", 24), _shorten("Nikola Jokić Over 26.5", 16)
+    ('Warriors @ Nuggets', 'Jokić Over 26.5')
+    """
+    found = _BET.fullmatch(text)
+    what = found["what"] if found else ""
+    sides = [side.split(" ") for side in (found["who"] if found else text).split(" @ ")]
+
+    def joined() -> str:
+        return " @ ".join(" ".join(words) for words in sides)
+
+    while width_of(joined() + what) > width and any(len(words) > 1 for words in sides):
+        longest = max((words for words in sides if len(words) > 1), key=lambda words: len(" ".join(words)))
+        del longest[: 2 if len(longest) > 2 and " ".join(longest[:2]) in _PLACES else 1]
+    return _cut(joined(), max(2, width - len(what))) + what
+
+
 def _pad(text: str, width: int, *, right: bool) -> str:
     space = " " * (width - width_of(text))
     return space + text if right else text + space
@@ -63,6 +93,11 @@ def _fitted(columns: Sequence[Column], natural: list[int], width: int) -> dict[i
         least = sum(min(natural[i], columns[i].least or natural[i]) for i in of)
         return least + _GAP * (len(of) - 1)
 
+    while len(shown) > 1 and sum(natural[i] + _GAP for i in shown) - _GAP > width:
+        last = max(shown, key=lambda i: columns[i].drop)
+        if columns[last].drop < _LUXURY:
+            break
+        shown.remove(last)
     while needed(shown) > width:
         last = max(shown, key=lambda i: columns[i].drop)
         if columns[last].drop == 0:
@@ -114,7 +149,11 @@ def table(
     wide = dict(enumerate(natural)) if width is None else _fitted(columns, natural, width)
 
     def line(cells: Sequence[str]) -> str:
-        parts = [_pad(_cut(cells[i], w), w, right=columns[i].right) for i, w in wide.items()]
+        short = {
+            i: _shorten(cells[i], w) if columns[i].names and width_of(cells[i]) > w else cells[i]
+            for i, w in wide.items()
+        }
+        parts = [_pad(_cut(short[i], w), w, right=columns[i].right) for i, w in wide.items()]
         return (" " * _GAP).join(parts).rstrip()
 
     head = line([column.title for column in columns])

@@ -137,22 +137,20 @@ def _read_terms(
     usable = np.array([f.usable for f in found], bool)
     kind_of = np.array([kinds.code(_kind(f)) for f in found], np.int32)
     splits = np.array([f.family == "moneyline" for f in found], bool)
-    for at in np.flatnonzero(splits):
-        kinds.code(_three_way(_kind(found[at])))
+    for which in np.flatnonzero(splits).tolist():
+        kinds.code(_three_way(_kind(found[which])))
     draws = np.array([catalog.sport(row[0]).can_draw(row[4]) for row in types], bool)
-    fixed = np.array(
-        [NO_LINE if f.fixed_line is None else round(f.fixed_line * 100) for f in found], np.int32
-    )
+    fixed = np.array([NO_LINE if f.fixed_line is None else round(f.fixed_line * 100) for f in found], np.int32)
     positional = np.array(["home" in f.outcomes for f in found], bool)
     wants = np.array([f.subject for f in found], dtype=np.str_)
     typed_team = np.array([_place(f.team_side) for f in found], np.int8)
     implied = np.array([_place(f.default_outcome) for f in found], np.int8)
     renamed = np.array([_renamed(f) for f in found], np.int8).reshape(len(found), len(SIDES) + 1)
     place = np.full((len(found), len(SIDES)), -1, np.int8)
-    for k, f in enumerate(found):
-        outcomes = ("home", "draw", "away") if splits[k] else f.outcomes
+    for row, f in enumerate(found):
+        outcomes = ("home", "draw", "away") if splits[row] else f.outcomes
         for at, outcome in enumerate(outcomes):
-            place[k, SIDES.index(outcome)] = at
+            place[row, SIDES.index(outcome)] = at
     place_at = place[type_of]
     every = np.arange(n)
 
@@ -252,25 +250,17 @@ def _subjects(
 
 
 @kernel
-def _key_rows(  # type: ignore[no-untyped-def]
+def _key_rows(
     term, live, line, book, gone,
     t_hash2, t_hash3, t_split, t_side, t_kind, t_kind3, t_lined, t_spread, t_fixed, t_verdict,
     check_line, c_ambiguous, c_no_line,
-    verdict, side, kind, threshold, key,
+    quoted, verdict, side, kind, threshold, key,
 ):  # fmt: skip
     """Verdict, side, kind, threshold and market hash of every row."""
     n = term.size
     golden = np.uint64(0x9E3779B97F4A7C15)
     turn = np.uint64(29)
-    count = np.int64(0)
-    for i in range(n):
-        t = term[i]
-        if t_split[t] != 0 and t_side[t] == 1:
-            count += 1
-    size = np.int64(16)
-    while size < 2 * count:
-        size *= 2
-    quoted = np.zeros(size, np.uint64)
+    size = quoted.size
     for i in range(n):
         t = term[i]
         if t_split[t] != 0 and t_side[t] == 1:
@@ -353,7 +343,7 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
 
     gone = _row_verdicts(table, off)
     live = table["is_live"].to_numpy().astype(np.uint8)
-    line = table["line"].fill_null(float("nan")).to_numpy()
+    line = np.array(table["line"].fill_null(float("nan")))
     lined = np.array([k.has_line for k in known], np.uint8)
     spread = np.array([k.spread for k in known], np.uint8)
     verdict = np.empty(n, np.uint8)
@@ -361,13 +351,15 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
     kind = np.empty(n, np.int32)
     threshold = np.empty(n, np.int32)
     key = np.empty(n, np.uint64)
+    draws = int(weight[(terms.two_way != 0) & (terms.side == 1)].sum())
+    quoted = np.zeros(1 << max(4, (2 * draws).bit_length()), np.uint64)
     _key_rows(
         term, live, line, book, gone,
         mix(terms.event, terms.kind, terms.subject), mix(terms.event, kind3, terms.subject),
         terms.two_way, terms.side, terms.kind, kind3,
         lined[terms.kind], spread[terms.kind], terms.fixed, terms.verdict,
         CODES["no_line"] not in off, CODES["ambiguous_moneyline"], CODES["no_line"],
-        verdict, side, kind, threshold, key,
+        quoted, verdict, side, kind, threshold, key,
     )  # fmt: skip
     code, at = intern(key, verdict)
     keys = Keys(
@@ -375,7 +367,7 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
         subject=terms.subject[term[at]], book=book, name=name,
     )  # fmt: skip
     outcomes = np.array([len(k.outcomes) for k in known], np.int64)
-    groups = cut(keys, outcomes, table["odds_decimal"].to_numpy(), times(table, "last_seen_at"))
+    groups = cut(keys, outcomes, np.array(table["odds_decimal"]), times(table, "last_seen_at"))
     rows = first[event_terms]
     sports = tuple((catalog.sport(s or ""), t or "") for s, t in table.select("sport", "league")[rows].iter_rows())
     return Identity(groups, known, books, rows, verdict, sports, names)
@@ -393,7 +385,7 @@ def _row_verdicts(table: OddsTable, off: frozenset[int]) -> Bytes:
 
 def times(table: pl.DataFrame, column: str) -> Longs:
     """A time column as microseconds; null is the smallest integer."""
-    return cast(Longs, table[column].to_physical().fill_null(NO_TIME).to_numpy())
+    return np.array(table[column].to_physical().fill_null(NO_TIME))
 
 
 __all__ = ["WORDING", "Floats", "Identity", "Kind", "Words", "identify", "times"]

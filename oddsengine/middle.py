@@ -220,9 +220,7 @@ def _margin(location: float, scale: float, level: float, weights: Floats, k: int
 
 
 @kernel
-def _tail_mass(
-    shape: int, location: float, scale: float, level: float, weights: Floats, k: int
-) -> tuple[float, float]:
+def _tail_mass(shape: int, location: float, scale: float, level: float, weights: Floats, k: int) -> tuple[float, float]:
     """P(X > k) and P(X = k) of any shape."""
     if shape == MARGIN:
         return _margin(location, scale, level, weights, k)
@@ -253,9 +251,7 @@ def _deviate(prob: float) -> float:
     """Approximate the Normal quantile to 5e-4, Abramowitz and Stegun (1964) 26.2.23."""
     small = min(prob, 1.0 - prob)
     t = math.sqrt(-2.0 * math.log(small))
-    z = t - (2.515517 + t * (0.802853 + t * 0.010328)) / (
-        1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308))
-    )
+    z = t - (2.515517 + t * (0.802853 + t * 0.010328)) / (1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308)))
     return z if prob > 0.5 else -z
 
 
@@ -394,9 +390,7 @@ def _gross(distance: int, odds: float) -> float:
 
 
 @kernel
-def _evaluate(
-    over_line: Integers, under_line: Integers, over_odds: Floats, under_odds: Floats, tail: Floats
-) -> Floats:
+def _evaluate(over_line: Integers, under_line: Integers, over_odds: Floats, under_odds: Floats, tail: Floats) -> Floats:
     """Rows probability, ev, worst and best, (4, m), of m middles; tail (m, 4) at the points of `window`."""
     out = np.empty((4, over_line.size))
     for i in range(over_line.size):
@@ -408,12 +402,7 @@ def _evaluate(
         d2 = under_odds[i]
         first = low // 100 + 1
         last = -(-high // 100) - 1
-        if (
-            first > last
-            or low % 25 != 0
-            or high % 25 != 0
-            or not (1.0 < d1 < math.inf and 1.0 < d2 < math.inf)
-        ):
+        if first > last or low % 25 != 0 or high % 25 != 0 or not (1.0 < d1 < math.inf and 1.0 < d2 < math.inf):
             continue
         s = 1.0 / d1 + 1.0 / d2
         w1 = 1.0 / (d1 * s)

@@ -256,9 +256,7 @@ def format_fractional(numerator: npt.ArrayLike, denominator: npt.ArrayLike = 1.0
     >>> format_fractional([5.0, 4.5], [2.0, 1.0]).tolist()
     ['5/2', '4.5/1']
     """
-    n, m = np.broadcast_arrays(
-        np.asarray(numerator, dtype=np.float64), np.asarray(denominator, dtype=np.float64)
-    )
+    n, m = np.broadcast_arrays(np.asarray(numerator, dtype=np.float64), np.asarray(denominator, dtype=np.float64))
     texts = [
         f"{_plain(a)}/{_plain(b)}" if 0.0 < a < np.inf and 0.0 < b < np.inf else ""
         for a, b in zip(n.ravel().tolist(), m.ravel().tolist(), strict=True)

@@ -314,13 +314,13 @@ def rejected(
         }
     )  # fmt: skip
     bad = table.rejected
-    everything = pl.concat([board.frame(dict(frame.to_dict()), REJECTED_SCHEMA), board.frame(bad.to_dict(), REJECTED_SCHEMA)])
+    everything = pl.concat(
+        [board.frame(dict(frame.to_dict()), REJECTED_SCHEMA), board.frame(bad.to_dict(), REJECTED_SCHEMA)]
+    )
     return everything.sort("row", "guard")
 
 
-def markets(
-    odds: pl.DataFrame, *, guards: Iterable[str] | None = None, now: datetime | None = None
-) -> pl.DataFrame:
+def markets(odds: pl.DataFrame, *, guards: Iterable[str] | None = None, now: datetime | None = None) -> pl.DataFrame:
     """Every canonical market of a table: its key, books, completeness, main line.
 
     Parameters

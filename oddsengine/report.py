@@ -221,11 +221,11 @@ def _markets(row: Row) -> Cells:
     ]  # fmt: skip
 
 
-def _event(drop: int = 0) -> Column:
-    return Column("Event", least=16, shared=True, drop=drop)
+def _event() -> Column:
+    return Column("Event", least=18, shared=True, names=True)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Report:
     """How one frame is shown."""
 
@@ -237,7 +237,7 @@ class Report:
 
 _US, _DEC = Column("US", right=True, drop=3), Column("Dec", right=True)
 _AGE, _NOTE = Column("Age", right=True, shared=True, drop=5), Column("Notes", least=6, shared=True, drop=6)
-_BET, _MARKET = Column("Bet", least=16), Column("Market", least=9, shared=True, drop=2)
+_BET, _MARKET = Column("Bet", least=18, names=True), Column("Market", least=9, shared=True, drop=2)
 _ID = Column("Id", shared=True, drop=9)
 
 EV = Report(
@@ -269,7 +269,7 @@ MIDDLES = Report(
     [
         Column("EV %", right=True, shared=True), Column("Both %", right=True, shared=True, drop=4),
         Column("Worst/best", right=True, shared=True, drop=5), _event(), _MARKET, _BET, Column("Book"), _US, _DEC,
-        Column("Stake %", right=True, drop=1), Column("Wins both", shared=True, drop=6),
+        Column("Stake %", right=True, drop=2), Column("Wins both", shared=True, drop=3),
         Column("Quality", right=True, shared=True, drop=7), Column("By", shared=True, drop=8), _AGE, _NOTE, _ID,
     ],
     _middle,
@@ -277,9 +277,9 @@ MIDDLES = Report(
 REJECTED = Report(
     "rejected", "Rows kept from the detectors",
     [
-        Column("Guard"), Column("Row", right=True), Column("Book"), Column("Event", least=12),
-        Column("Market", least=9, drop=1), Column("Selection", least=10), Column("Line", right=True, drop=3),
-        Column("Dec", right=True, drop=2), Column("Reason", least=20),
+        Column("Guard"), Column("Row", right=True), Column("Book"), Column("Event", least=14, drop=4),
+        Column("Market", least=9, drop=3), Column("Selection", least=12, names=True), Column("Line", right=True, drop=5),
+        Column("Dec", right=True, drop=6), Column("Reason", least=40),
     ],
     _rejected,
 )  # fmt: skip

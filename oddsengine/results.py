@@ -91,9 +91,7 @@ ARBITRAGE_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "possibly_stale": pl.Boolean,
     "oldest_odds_age_seconds": pl.Float64,
     "warnings": _TEXTS,
-    "game_state": pl.Struct(
-        {"period": pl.String, "clock": pl.String, "score_home": pl.Int64, "score_away": pl.Int64}
-    ),
+    "game_state": pl.Struct({"period": pl.String, "clock": pl.String, "score_home": pl.Int64, "score_away": pl.Int64}),
     "ev_available": pl.Boolean,
     "ev_percentage": pl.Float64,
     "is_player_prop": pl.Boolean,

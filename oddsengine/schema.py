@@ -222,14 +222,10 @@ def _priced(table: pl.DataFrame) -> pl.DataFrame:
     broken = american.is_not_null() & (american.abs() < 100.0)
     table = table.with_columns(
         price_mismatch=(far | broken).fill_null(False) if given else pl.lit(False),  # noqa: FBT003
-        odds_decimal=pl.coalesce(decimal, _decimal_of(american))
-        if table["odds_decimal"].null_count()
-        else decimal,
+        odds_decimal=pl.coalesce(decimal, _decimal_of(american)) if table["odds_decimal"].null_count() else decimal,
     )
     return table.with_columns(
-        odds_american=pl.coalesce(american, _american_of(decimal))
-        if table["odds_american"].null_count()
-        else american,
+        odds_american=pl.coalesce(american, _american_of(decimal)) if table["odds_american"].null_count() else american,
         odds_probability=1.0 / decimal,
     )
 

@@ -265,10 +265,7 @@ def _read_parquet(data: bytes) -> _Read:
 def _write_csv(frame: pl.DataFrame, path: Path) -> None:
     flat = [
         pl.when(pl.col(name).is_not_null()).then(
-            pl.struct(name)
-            .struct.json_encode()
-            .str.strip_prefix(f"{{{json.dumps(name)}:")
-            .str.strip_suffix("}")
+            pl.struct(name).struct.json_encode().str.strip_prefix(f"{{{json.dumps(name)}:").str.strip_suffix("}")
         )
         for name, dtype in frame.schema.items()
         if dtype.is_nested()

@@ -1,8 +1,8 @@
 """Tails: P(X > h) of a margin or total at half points, read from the board.
 
-Three sources, best first: the ladder of one reference book (its own de-vigged half lines), the median of the books' ladders,
-a fitted shape. A ladder that the caller asks for at several points must have them all from one book, so that noise
-between books is not taken for probability. The moneyline is the spread ladder's point at one half; where a game
+Three sources, best first: the ladder of one reference book (its own de-vigged half lines), the median of the books'
+ladders, a fitted shape. A ladder that is asked at several points must have them all from one book, so that noise between
+books is not taken for probability. The moneyline is the spread ladder's point at one half; where a game
 cannot end level it is the point at minus one half too.
 """
 
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from oddsengine import catalog, middle
 from oddsengine._jit import kernel
 from oddsengine.detect import View, market_fair
-from oddsengine.groups import Bytes, Floats, Ints, Longs
+from oddsengine.groups import Bytes, Floats, Longs
 
 NOWHERE, LADDER, MEDIAN, SHAPE = 0, 1, 2, 3
 
@@ -27,7 +27,7 @@ class Tails(NamedTuple):
 
 
 @kernel
-def _by_book(book, segment, trust, rows, books, own, trusted):  # type: ignore[no-untyped-def]
+def _by_book(book, segment, trust, rows, books, own, trusted):
     """The fair probability of one book in a segment, nan if it has none there."""
     if segment >= 0:
         for i in range(rows[segment], rows[segment + 1]):
@@ -37,14 +37,14 @@ def _by_book(book, segment, trust, rows, books, own, trusted):  # type: ignore[n
 
 
 @kernel
-def _at(book, point, trust, here, across, two, three, level, rows, books, own, trusted):  # type: ignore[no-untyped-def]
+def _at(book, point, trust, here, across, two, three, level, rows, books, own, trusted):
     """P(X > point) by one book, from its half line there, else (at plus and minus one half) from its moneyline.
 
     `here` and `across` are the over segments of the lines at the point and at its negative, `two` and `three` the home
     segments of the moneylines; -1 where there is none.
     """
     p = _by_book(book, here, trust, rows, books, own, trusted)
-    if not np.isnan(p) or (point != 50 and point != -50):
+    if not np.isnan(p) or (abs(point) != 50):
         return p
     if not np.isnan(level):
         p = _by_book(book, two, trust, rows, books, own, trusted) * (1.0 - level)
@@ -60,7 +60,7 @@ def _at(book, point, trust, here, across, two, three, level, rows, books, own, t
 
 
 @kernel
-def _gather(s, rows, books, own, ids, n):  # type: ignore[no-untyped-def]
+def _gather(s, rows, books, own, ids, n):
     """Add the books of a segment to the sorted list of n; returns its new length."""
     for i in range(rows[s], rows[s + 1]):
         if np.isnan(own[i]):
@@ -79,17 +79,12 @@ def _gather(s, rows, books, own, ids, n):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _read(  # type: ignore[no-untyped-def]
+def _read(
     ladder, points, markets, segments, rows, books, own, trusted, rank, counted, feed, threshold, two, three, level,
-    tail, source,
+    tail, source, ids, order, held, here, across,
 ):  # fmt: skip
     """Tails of cases (ladder, four points) from the first reference that has them all, else the books' median."""
     most = feed.size
-    ids = np.empty(most + 1, np.int32)
-    order = np.empty(most + 1, np.int32)
-    held = np.empty((most + 1, 4), np.float64)
-    here = np.empty(4, np.int64)
-    across = np.empty(4, np.int64)
     for c in range(ladder.size):
         at = ladder[c]
         for j in range(4):
@@ -103,13 +98,19 @@ def _read(  # type: ignore[no-untyped-def]
                     across[j] = segments[m]
         s2 = segments[two[at]] if two[at] >= 0 else np.int64(-1)
         s3 = segments[three[at]] if three[at] >= 0 else np.int64(-1)
-        n = 0
-        if here[0] >= 0:
-            n = _gather(here[0], rows, books, own, ids, n)
-        if points[c, 0] == 50 or points[c, 0] == -50:
-            for s in (across[0], s2, s3):
-                if s >= 0:
-                    n = _gather(s, rows, books, own, ids, n)
+        n = np.int64(0)
+        for j in range(4):
+            s = here[0]
+            if j > 0:
+                if abs(points[c, 0]) != 50:
+                    break
+                s = across[0]
+                if j == 2:
+                    s = s2
+                elif j == 3:
+                    s = s3
+            if s >= 0:
+                n = _gather(s, rows, books, own, ids, n)
         source[c] = 0
         best = np.int32(2147483647)
         found = 0
@@ -208,9 +209,11 @@ def read(view: View, links: Curves, ladder: Longs, points: Longs) -> Tails:
     g = view.groups
     tail = np.full((ladder.size, 4), np.nan)
     source = np.zeros(ladder.size, np.uint8)
+    most = view.feed.size + 1
     _read(
         ladder, points, g.markets, g.segments, g.rows, g.book, view.own, view.trusted, view.rank, view.counted,
         view.feed, g.threshold, links.two, links.three, links.level, tail, source,
+        np.empty(most, np.int32), np.empty(most, np.int32), np.empty((most, 4)), np.empty(4, np.int64), np.empty(4, np.int64),
     )  # fmt: skip
     return Tails(tail, source)
 
@@ -238,7 +241,13 @@ def fitted(view: View, links: Curves, ladder: Longs, points: Longs, anchors: Flo
     if spread.any():
         at_zero = read(view, links, ladder[spread], np.tile(np.array([-50, -50, 50, 50]), (int(spread.sum()), 1)))
         own = middle.tail(
-            middle.Shapes(*(c[spread] for c in per_case[:4]), per_case.weights),
+            middle.Shapes(
+                per_case.kind[spread],
+                per_case.scale[spread],
+                per_case.level[spread],
+                per_case.table[spread],
+                shapes.weights,
+            ),
             location[of_case][spread],
             np.tile(np.array([-50, 50]), (int(spread.sum()), 1)),
         )

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from statistics import median
 
+from naive_devig import devig
 from naive_guards import ALL_GUARDS
 from naive_quotes import EPSILON, SECOND, Market, Quote, World, logit, main_lines
 
@@ -109,26 +110,6 @@ def view(
         world=world,
         settings=settings,
     )
-
-
-def devig(prices: Sequence[float], method: str) -> list[float] | None:
-    """Fair probabilities of one complete market; None where the method has no answer."""
-    raw = [1.0 / price for price in prices]
-    if method == "multiplicative":
-        return [p / sum(raw) for p in raw]
-    if method == "additive":
-        fair = [p - (sum(raw) - 1.0) / len(raw) for p in raw]
-        return fair if all(0.0 < p < 1.0 for p in fair) else None
-    if method == "power":
-        low, high = 1e-6, 1e3
-        for _ in range(200):
-            k = 0.5 * (low + high)
-            if sum(p**k for p in raw) > 1.0:
-                low = k
-            else:
-                high = k
-        return [p**k for p in raw]
-    raise ValueError(method)
 
 
 def complete(legs: Iterable[Leg]) -> list[list[Leg]] | None:
@@ -270,7 +251,7 @@ class Value:
 
 def _fair(book: str, own: Sequence[Leg], method: str) -> Fair | None:
     probs = devig([leg.price for leg in own], method)
-    if probs is None:
+    if any(math.isnan(p) for p in probs):
         return None
     named = {leg.quote.side: p for leg, p in zip(own, probs, strict=True)}
     return Fair(book, named, width(own), tuple(own))

@@ -93,7 +93,8 @@ def normal(text: str | None) -> str:
 
 
 def american_to_decimal(american: float) -> float:
-    return 1.0 + american / 100.0 if american > 0 else 1.0 - 100.0 / american
+    """One division, so that +164 is the float 2.64 and ties with it."""
+    return (100.0 + american) / 100.0 if american > 0 else (100.0 - american) / -american
 
 
 def price(row: Row) -> tuple[float, str]:

@@ -323,7 +323,8 @@ def test_one_line_a_row_in_order_naming_the_first_fault() -> None:
         "2026-02-08T13:30:00+01:30", "2026-02-08T07:00:00-0500", "2026-02-08T07:00:00-05",
         "2026-02-08 12:00:00", "2026-02-08T12:00", "2026-02-08t12:00:00z", "2026-02-08 12:00:00 UTC",
         " 2026-02-08T12:00:00Z ",
-        "2026-02-08T12:00:00.000000000Z", "2026-02-08T12:00:00,000Z", "1770552000", "1770552000000", "1770552000.0",
+        "2026-02-08T12:00:00.000000000Z", "2026-02-08T12:00:00,000Z",
+        "1770552000", "1770552000000", "1770552000.0",
     ],
 )  # fmt: skip
 def test_forms_of_a_time(text: str) -> None:
@@ -352,6 +353,13 @@ def test_kinds_of_time(value: Any, dtype: Any) -> None:
 def test_a_day_is_its_first_moment() -> None:
     for day in (pl.Series([date(2026, 2, 8)]), ["2026-02-08"]):
         assert check_odds(prices(event_start_time=day))["event_start_time"].item() == NOON.replace(hour=0)
+
+
+def test_forms_may_mix() -> None:
+    forms = ["2026-02-08T12:00:00Z", "1770552000", None, "2026-02-08 12:00", "soon"]
+    table = check_odds(prices(last_seen_at=forms))
+    assert table["last_seen_at"].to_list() == [NOON, NOON, None, NOON]
+    assert faults(table) == [(5, "last_seen_at", "soon", "not a time", "bad_value")]
 
 
 @given(

@@ -17,7 +17,8 @@ def toml(name: str) -> dict[str, Any]:
 def rows(name: str) -> list[dict[str, str]]:
     """Read the lines of a CSV file, each as column to text."""
     with (_FOLDER / name).open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+        header, *lines = csv.reader(file)
+    return [dict(zip(header, line, strict=True)) for line in lines]
 
 
 def words(text: str) -> tuple[str, ...]:

@@ -28,6 +28,17 @@ def over_cap(question: Question, legs: Legs) -> Any:
     return 1.0 / legs.total - 1.0 > question.max_profit + question.epsilon
 
 
+def ids(question: Question, market: Longs, legs: Legs) -> list[str]:
+    """Event, market type and a hash of the market and its legs' books and sides."""
+    base = question.table[question.view.groups.row[legs.rows[:, 0]]]
+    parts = board.market_hash(question, market), *board.leg_hash(question, legs.rows).T
+    tags = board.hex_ids(board.mix_ids("arb", *parts))
+    return [
+        f"{event}:{kind}:{tag}"
+        for event, kind, tag in zip(base["event_id"].to_list(), base["market_type"].to_list(), tags, strict=True)
+    ]
+
+
 def rows(question: Question, min_profit: float) -> pl.DataFrame:
     """Result rows in order of profit, largest first."""
     v = question.view
@@ -47,14 +58,8 @@ def rows(question: Question, min_profit: float) -> pl.DataFrame:
     old, very = board.stale_flags(age, live)
     edge = _edge(question, market, legs)
     low = np.where(main & ~live, limits.arbitrage_low_implied_main, limits.arbitrage_low_implied)
-    tag = board.hex_ids(
-        board.mix_ids("arb", board.market_hash(question, market), *board.leg_hash(question, legs.rows).T)
-    )
-    ids = pl.DataFrame({"event": base["event_id"], "market": base["market_type"], "tag": tag}).select(
-        pl.format("{}:{}:{}", "event", "market", "tag")
-    )
     columns: dict[str, Any] = {
-        "id": ids.to_series(),
+        "id": ids(question, market, legs),
         "event_id": base["event_id"],
         "event_name": board.game_names(base),
         "sport": base["sport"].str.to_lowercase(),

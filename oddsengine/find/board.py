@@ -15,7 +15,7 @@ import numpy.typing as npt
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine.detect import Scan, View, edges, scan, view
+from oddsengine.detect import View, view
 from oddsengine.devig import DEVIG_METHODS
 from oddsengine.groups import NO_TIME, Floats, Ints, Longs, Words, mix
 from oddsengine.guards import Guarded, guard
@@ -48,6 +48,7 @@ class Question:
 
     @property
     def table(self) -> OddsTable:
+        """The prices, as they were checked."""
         return self.prepared.table
 
     @property
@@ -97,14 +98,13 @@ def ask(
     prepared: Prepared, books: Iterable[str] | None, sharp: Sharp, method: str, commission: Mapping[str, float] | None,
     max_profit: float | None,
 ) -> Question:  # fmt: skip
+    """Look at a prepared board for one caller; `max_profit` is in percent, None takes the cap off."""
     if method not in DEVIG_METHODS:
         raise ValueError(f"method must be one of {', '.join(DEVIG_METHODS)}, got {method!r}")
     if isinstance(books, str):
         raise ValueError(f"books takes a list of book ids, got the text {books!r}")
     wanted = None if books is None else list(books)
-    looked = view(
-        prepared.identity, prepared.guarded, prepared.off, wanted, sharp, method, dict(commission or {})
-    )
+    looked = view(prepared.identity, prepared.guarded, prepared.off, wanted, sharp, method, dict(commission or {}))
     return Question(prepared, looked, np.inf if max_profit is None else max_profit / 100.0)
 
 

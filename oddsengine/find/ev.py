@@ -34,6 +34,12 @@ def over_cap(question: Question, hits: Edges) -> Any:
     return edge > catalog.thresholds().ev_cap + question.epsilon
 
 
+def ids(question: Question, hits: Edges) -> list[str]:
+    """An id for each hit: kind, market, book and side; not the price."""
+    market = question.view.groups.market[hits.row].astype(np.int64)
+    return board.hex_ids(board.mix_ids("ev", board.market_hash(question, market), board.leg_hash(question, hits.row)))
+
+
 def rows(question: Question, min_ev: float, max_ev: float | None) -> pl.DataFrame:
     """Result rows in order of edge, largest first."""
     v = question.view
@@ -57,11 +63,9 @@ def rows(question: Question, min_ev: float, max_ev: float | None) -> pl.DataFram
     names = np.array([*question.prepared.identity.books, "", "consensus"], dtype=object)
     sharp_book = pl.Series(names[np.where(reference == -2, len(names) - 1, reference)], dtype=pl.String)
     percent = edge * 100.0
-    chance = np.clip(
-        value.confidence(hits.width, hits.gap, np.nan_to_num(age), live, hits.fair, edge), 0.0, 100.0
-    )
+    chance = np.clip(value.confidence(hits.width, hits.gap, np.nan_to_num(age), live, hits.fair, edge), 0.0, 100.0)
     columns: dict[str, Any] = {
-        "id": board.hex_ids(board.mix_ids("ev", board.market_hash(question, market), board.leg_hash(question, hits.row))),
+        "id": ids(question, hits),
         "game_id": base["event_id"],
         "external_event_id": base["external_event_id"],
         "selection_id": base["selection_id"],

@@ -23,6 +23,12 @@ def found(question: Question, max_hold: float) -> tuple[Longs, Legs]:
     return candidates[keep], Legs(legs.rows[keep], legs.total[keep])
 
 
+def ids(question: Question, market: Longs, legs: Legs) -> list[str]:
+    """An id for each case: kind, market, and the books and sides of its best prices."""
+    parts = board.market_hash(question, market), *board.leg_hash(question, legs.rows).T
+    return board.hex_ids(board.mix_ids("low_hold", *parts))
+
+
 def rows(question: Question, max_hold: float) -> pl.DataFrame:
     """Result rows in order of hold, smallest first."""
     v = question.view
@@ -38,9 +44,7 @@ def rows(question: Question, max_hold: float) -> pl.DataFrame:
     sharing = [_sharing(question, legs, k, v.live[market]) for k in range(legs.rows.shape[1])]
     sides = [_side(question, legs, fair, k, *sharing[k]) for k in range(legs.rows.shape[1])]
     columns: dict[str, Any] = {
-        "id": board.hex_ids(
-            board.mix_ids("low_hold", board.market_hash(question, market), *board.leg_hash(question, legs.rows).T)
-        ),
+        "id": ids(question, market, legs),
         "event_id": base["event_id"],
         "event_name": board.game_names(base),
         "sport": base["sport"].str.to_lowercase(),

@@ -46,7 +46,7 @@ def found(question: Question, min_size: float, min_ev: float | None) -> Found:
     points = middle.window(over_line, under_line).points
     ladder = g.ladder[low].astype(np.int64)
     links = tails.curves(v)
-    tail, source = tails.read(v, links, ladder, points)
+    tail, source = _tails(question, links, low, high, points)
     worth = middle.evaluate(over_line, under_line, over, under, tail)
     if min_ev is not None:
         # A ladder's word stands; only what no ladder knows waits for a shape.
@@ -78,6 +78,28 @@ def found(question: Question, min_size: float, min_ev: float | None) -> Found:
     )
 
 
+def _tails(question: Question, links: tails.Curves, low: Longs, high: Longs, points: Longs) -> tails.Tails:
+    """Tails from ladders; where one reference has both half lines they are its fair probabilities, already known."""
+    v = question.view
+    g = v.groups
+    book = v.reference[low]
+    over, under = v.fair[g.segments[low]], v.fair[g.segments[high]]
+    known = (book >= 0) & (book == v.reference[high]) & (over >= under)
+    known &= (g.threshold[low] % 100 == 50) & (g.threshold[high] % 100 == 50)
+    tail = np.stack([over, over, under, under], axis=1)
+    source = np.full(low.size, tails.LADDER, np.uint8)
+    rest = np.flatnonzero(~known)
+    read = tails.read(v, links, g.ladder[low[rest]].astype(np.int64), points[rest])
+    tail[rest], source[rest] = read.tail, read.source
+    return tails.Tails(tail, source)
+
+
+def ids(question: Question, hit: Found) -> list[str]:
+    """An id for each middle: kind, both markets, books and sides."""
+    parts = board.market_hash(question, hit.low), board.market_hash(question, hit.high)
+    return board.hex_ids(board.mix_ids("middle", *parts, *board.leg_hash(question, hit.legs.rows).T))
+
+
 def rows(question: Question, min_size: float, min_ev: float | None) -> pl.DataFrame:
     """Result rows in order of quality, best first."""
     v = question.view
@@ -98,14 +120,7 @@ def rows(question: Question, min_size: float, min_ev: float | None) -> pl.DataFr
         np.nan_to_num(age),
     )
     columns: dict[str, Any] = {
-        "id": board.hex_ids(
-            board.mix_ids(
-                "middle",
-                board.market_hash(question, hit.low),
-                board.market_hash(question, hit.high),
-                *board.leg_hash(question, hit.legs.rows).T,
-            )
-        ),
+        "id": ids(question, hit),
         "event_id": base["event_id"],
         "event_name": board.game_names(base),
         "sport": base["sport"].str.to_lowercase(),

@@ -1,0 +1,285 @@
+"""Why an opportunity is one: every price of its market, who set the fair probability, what was passed over and why."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from oddsengine.detect import ages, market_fair
+from oddsengine.find import arbitrage, board, ev, low_hold, middles
+from oddsengine.find.board import Question, Sharp, prepare
+from oddsengine.groups import Ints, Longs
+from oddsengine.opportunities import Commission
+from oddsengine.reasons import NAMES, SENTENCES
+from oddsengine.schema import OddsTable
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """What stands behind one opportunity.
+
+    Attributes
+    ----------
+    kind
+        ``ev``, ``arbitrage``, ``low_hold`` or ``middle``.
+    opportunity
+        The result row, as the finder gives it.
+    reference, method
+        The book, or ``consensus``, whose prices say what is fair, and how its margin was removed; the reference is None
+        where nobody's prices served and the best prices themselves were de-vigged.
+    fair
+        One row an outcome of the market (both markets of a middle): its fair probability.
+    prices
+        One row a price of the market: book, selection, line, quoted and net odds, the book's own fair
+        probability, age, and the role it plays: ``leg``, ``reference``, ``offer``, ``other`` (a book that was not asked for) or
+        ``set aside``.
+    rejected
+        Prices that were passed over and the reason: set aside by a guard or by identity, or better than the leg that was
+        taken but not admissible with the others.
+    """
+
+    kind: str
+    opportunity: dict[str, Any]
+    reference: str | None
+    method: str
+    fair: pl.DataFrame
+    prices: pl.DataFrame
+    rejected: pl.DataFrame
+
+    def __str__(self) -> str:
+        """The whole explanation as plain text."""
+        row = self.opportunity
+        event = row.get("event_name") or row.get("game")
+        market = row.get("market_type") or row.get("market")
+        figure = {
+            "ev": lambda: f"EV {row['ev_percentage']:.2f} % on {row['selection']} at {row['sportsbook']}",
+            "arbitrage": lambda: f"profit {row['profit_percent']:.2f} %",
+            "low_hold": lambda: f"hold {row['hold_percentage']:.2f} %",
+            "middle": lambda: f"expected value {row['expected_value']:.2f} %, worst {row['worst_case_loss']:.2f} %",
+        }[self.kind]()
+        who = self.reference or "the best prices themselves"
+        with pl.Config(
+            tbl_rows=-1, tbl_cols=-1, tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True,
+            tbl_width_chars=160, fmt_str_lengths=60, tbl_formatting="ASCII_MARKDOWN", float_precision=4,
+        ):  # fmt: skip
+            return "\n".join(
+                [
+                    f"{self.kind}  {row['id']}",
+                    f"{event}, {market}: {figure}",
+                    "",
+                    f"Fair probability from {who}, margin removed by the method {self.method}:",
+                    str(self.fair),
+                    "",
+                    "Prices of the market:",
+                    str(self.prices),
+                    "",
+                    "Passed over:" if self.rejected.height else "Passed over: nothing.",
+                    *([str(self.rejected)] if self.rejected.height else []),
+                ]
+            )
+
+
+def explain(
+    odds: pl.DataFrame,
+    opportunity_id: str,
+    *,
+    books: Iterable[str] | None = None,
+    sharp: Sharp = None,
+    method: str = "power",
+    max_profit: float | None = 10.0,
+    commission: Commission = None,
+    guards: Iterable[str] | None = None,
+    now: datetime | None = None,
+) -> Explanation:
+    """Lay open what stands behind one opportunity.
+
+    Parameters
+    ----------
+    odds
+        The prices it was found in.
+    opportunity_id
+        Its `id`.
+    books, sharp, method, max_profit, commission, guards, now
+        As they were when it was found; see `oddsengine.opportunities`.
+
+    Raises
+    ------
+    ValueError
+        If no opportunity of any kind has that id, whatever its size.
+    """
+    question = board.ask(prepare(odds, guards, now), books, sharp, method, commission, max_profit)
+    for kind, look in _LOOKS.items():
+        found = look(question, opportunity_id)
+        if found is not None:
+            return _told(question, kind, *found)
+    raise ValueError(
+        f"no opportunity has the id {opportunity_id!r} in these prices, with these books, sharp, method and guards"
+    )
+
+
+_Found = tuple[dict[str, Any], Longs, Ints]
+
+
+def _place(ids: list[str], wanted: str) -> int | None:
+    return ids.index(wanted) if wanted in ids else None
+
+
+def _row(frame: pl.DataFrame, wanted: str) -> dict[str, Any]:
+    return frame.filter(pl.col("id") == wanted).row(0, named=True)
+
+
+def _ev(question: Question, wanted: str) -> _Found | None:
+    hits = ev.found(question, -100.0)
+    at = _place(ev.ids(question, hits), wanted)
+    frame = ev.rows(question, -100.0, None) if at is not None else None
+    if at is None or frame is None or not (frame["id"] == wanted).any():
+        return None
+    row = hits.row[at : at + 1]
+    return _row(frame, wanted), question.view.groups.market[row].astype(np.int64), row
+
+
+def _arbitrage(question: Question, wanted: str) -> _Found | None:
+    market, legs = arbitrage.found(question, 0.0)
+    at = _place(arbitrage.ids(question, market, legs), wanted)
+    frame = arbitrage.rows(question, 0.0) if at is not None else None
+    if at is None or frame is None or not (frame["id"] == wanted).any():
+        return None
+    return _row(frame, wanted), market[at : at + 1], legs.rows[at]
+
+
+def _low_hold(question: Question, wanted: str) -> _Found | None:
+    market, legs = low_hold.found(question, 100.0)
+    at = _place(low_hold.ids(question, market, legs), wanted)
+    if at is None:
+        return None
+    return _row(low_hold.rows(question, 100.0), wanted), market[at : at + 1], legs.rows[at]
+
+
+def _middle(question: Question, wanted: str) -> _Found | None:
+    hit = middles.found(question, 0.0, None)
+    at = _place(middles.ids(question, hit), wanted)
+    if at is None:
+        return None
+    markets = np.array([hit.low[at], hit.high[at]])
+    return _row(middles.rows(question, 0.0, None), wanted), markets, hit.legs.rows[at]
+
+
+_LOOKS = {"ev": _ev, "arbitrage": _arbitrage, "low_hold": _low_hold, "middle": _middle}
+
+
+def _told(question: Question, kind: str, opportunity: dict[str, Any], markets: Longs, legs: Ints) -> Explanation:
+    v, identity = question.view, question.prepared.identity
+    g = v.groups
+    legs = legs[legs >= 0]
+    reference = int(v.reference[markets[0]])
+    name = "consensus" if reference == -2 else identity.books[reference] if reference >= 0 else None
+    fair = market_fair(v, markets)
+    outcomes = [identity.kinds[g.kind[g.ladder[m]]].outcomes for m in markets]
+    lines = board.market_lines(question, markets).to_list()
+    told = pl.DataFrame(
+        [
+            {"line": line, "outcome": outcome, "fair_probability": float(p)}
+            for line, names, probs in zip(lines, outcomes, fair, strict=True)
+            for outcome, p in zip(names, probs, strict=False)
+        ],
+        schema={"line": pl.Float64, "outcome": pl.String, "fair_probability": pl.Float64},
+    )
+    rows = np.concatenate([np.arange(g.rows[g.segments[m]], g.rows[g.segments[m + 1]]) for m in markets])
+    return Explanation(
+        kind,
+        opportunity,
+        name,
+        v.method,
+        told,
+        _prices(question, rows, legs, reference),
+        _passed_over(question, markets, rows, legs),
+    )
+
+
+def _prices(question: Question, rows: Longs, legs: Ints, reference: int) -> pl.DataFrame:
+    """Every price of the market with its role, best first within an outcome."""
+    v, g = question.view, question.view.groups
+    table = question.table[g.row[rows]]
+    aside = question.prepared.guarded.aside[rows] != 0
+    is_reference = (g.book[rows] == reference) if reference >= 0 else (v.member[g.book[rows]] != 0) & (reference == -2)
+    role = np.select(
+        [np.isin(rows, legs), aside, is_reference & (v.trusted[rows] != 0), v.offer[rows] != 0],
+        ["leg", "set aside", "reference", "offer"],
+        "other",
+    )
+    frame = pl.DataFrame(
+        {
+            "sportsbook": table["sportsbook"],
+            "outcome": board.sides(question, rows.astype(np.int32)),
+            "selection": table["selection"],
+            "line": table["line"],
+            "odds_decimal": table["odds_decimal"],
+            "net_odds": v.net[rows],
+            "own_fair": board.nullable(v.own[rows]),
+            "age_seconds": board.nullable(ages(v.now, g.seen[rows])),
+            "role": pl.Series(role, dtype=pl.String),
+        }
+    )
+    return frame.sort("line", "outcome", "net_odds", descending=[False, False, True], nulls_last=True)
+
+
+def _passed_over(question: Question, markets: Longs, rows: Longs, legs: Ints) -> pl.DataFrame:
+    """Prices set aside in the market or beside it, and better ones that could not be taken."""
+    g, prepared = question.view.groups, question.prepared
+    table = question.table
+    aside = prepared.guarded.aside
+    held = rows[aside[rows] != 0]
+    why = [
+        f"{NAMES[code]}: {SENTENCES[NAMES[code]].format(x=x)}"
+        for code, x in zip(aside[held].tolist(), prepared.guarded.measure[held].tolist(), strict=True)
+    ]
+    better, reasons = _better(question, rows, legs)
+    stray = _stray(prepared.identity.verdict, table, g.row[rows])
+    at = np.concatenate((g.row[held], g.row[better], stray))
+    codes = prepared.identity.verdict[stray].tolist()
+    why = [*why, *reasons, *(f"{NAMES[code]}: {SENTENCES[NAMES[code]]}" for code in codes)]
+    kept = table[at]
+    return pl.DataFrame(
+        {
+            "sportsbook": kept["sportsbook"],
+            "market_type": kept["market_type"],
+            "selection": kept["selection"],
+            "line": kept["line"],
+            "odds_decimal": kept["odds_decimal"],
+            "why": pl.Series(why, dtype=pl.String),
+        }
+    ).sort("selection", "odds_decimal", "sportsbook", descending=[False, True, False])
+
+
+def _stray(verdict: Any, table: OddsTable, near: Ints) -> Longs:
+    """Rows of the same event and market type that identity gave no market."""
+    kinds = table[near].select("event_id", "market_type").unique()
+    same = (
+        table.select("event_id", "market_type")
+        .with_row_index("at")
+        .join(kinds, on=["event_id", "market_type"], how="semi")
+    )
+    at = same["at"].to_numpy().astype(np.int64)
+    return np.sort(at[verdict[at] != 0])
+
+
+def _better(question: Question, rows: Longs, legs: Ints) -> tuple[Longs, list[str]]:
+    """Surviving prices better than the leg of their outcome, and why they are not it."""
+    v, g = question.view, question.view.groups
+    of_outcome = {(int(g.market[leg]), int(g.side[leg])): int(leg) for leg in legs}
+    found, why = [], []
+    for row in rows.tolist():
+        leg = of_outcome.get((int(g.market[row]), int(g.side[row])))
+        if leg is None or v.net[row] <= v.net[leg] or question.prepared.guarded.aside[row]:
+            continue
+        found.append(row)
+        if not v.offer[row]:
+            why.append("not among the books asked for")
+        elif g.book[row] in {g.book[other] for other in legs if other != leg}:
+            why.append("its book already holds another leg")
+        else:
+            why.append("live legs must be fresh and close in time")
+    return np.array(found, np.int64), why
