@@ -1,4 +1,8 @@
-"""Large generated boards for the benchmarks: realistic names, books and prices, no hazards but plain noise."""
+"""Large generated boards for the benchmarks: realistic names, books and prices, no hazards but plain noise.
+
+200 prices an event, 15 markets of two sides (a moneyline, five spreads, five totals, two lines of each of two props),
+on average 7 of 20 books each; four sports; book after book, as feeds deliver.
+"""
 
 import datetime as dt
 
@@ -19,10 +23,9 @@ _SPORTS = (
 
 
 def board(rows: int, seed: int = 1) -> pl.DataFrame:
-    """A pre-match board of about `rows` prices: 200 an event, two-sided markets, about 8 books each."""
+    """Make a pre-match board of about `rows` prices."""
     rng = np.random.default_rng(seed)
     events = max(1, rows // 200)
-    # Per event: moneyline, five spreads, five totals, two lines for each of two props = 13 markets.
     market = np.tile(np.arange(15), events)
     event = np.repeat(np.arange(events), 15)
     quotes = rng.random((market.size, len(BOOKS))) < 0.34
@@ -87,5 +90,4 @@ def board(rows: int, seed: int = 1) -> pl.DataFrame:
             ).dt.replace_time_zone("UTC"),
         }
     )
-    # Book after book, as feeds deliver.
     return frame.sort("sportsbook", maintain_order=True)

@@ -75,6 +75,8 @@ class View:
     books: Ints  # per market: how many books offer it
     reference: Ints  # per market: the book, -1 none, -2 a consensus
     fair: Floats  # per segment: the reference's probability, nan if none or a consensus
+    reference_odds: Floats  # prices of the single references, market after market
+    reference_ends: Longs  # where each such market begins among them, and the end
     live: Bytes  # per market
     price: Floats  # offers in slots of four, 0 where empty
     slots: Longs  # segment -> slots
@@ -128,8 +130,10 @@ def _complete(segments, rows, book, net, used, place, pick, entry_rows, entry_en
 
 
 @kernel
-def _choose(segments, rows, book, own, width, trusted, rank, member, weighted, wide, reference, fair):
+def _choose(segments, rows, book, net, own, width, trusted, rank, member, weighted, wide, reference, fair, odds, ends):
     """Each market's reference book, and its fair probabilities where that book is trusted alone."""
+    at = 0
+    found = 0
     for m in range(segments.size - 1):
         s0, s1 = segments[m], segments[m + 1]
         best = np.int32(2147483647)
@@ -152,6 +156,12 @@ def _choose(segments, rows, book, own, width, trusted, rank, member, weighted, w
                 for i in range(rows[s], rows[s + 1]):
                     if book[i] == chosen and trusted[i] != 0 and not np.isnan(own[i]):
                         fair[s] = own[i]
+                        odds[at] = net[i]
+                at += 1
+        if chosen >= 0:
+            found += 1
+            ends[found] = at
+    return found
 
 
 @kernel
@@ -364,7 +374,6 @@ def _edges(
     out_row, out_fair, out_width, out_gap, out_seen, ids, fairs,
 ):  # fmt: skip
     """Offers with an edge of at least `least` - 1 in chosen markets: row, fair probability, width, gap, oldest time."""
-    far = np.int64(1) << np.int64(62)
     found = 0
     for c in range(chosen.size):
         m = chosen[c]
@@ -380,11 +389,11 @@ def _edges(
                 rival = False  # one row a book: the better price, the first of equals
                 k = r - 1
                 while k >= rows[s] and book[k] == book[r]:
-                    rival = rival or (offer[k] != 0 and net[k] >= net[r])
+                    rival = rival or (offer[k] != 0 and net[k] >= net[r] and not (check and seen[k] < oldest))
                     k -= 1
                 k = r + 1
                 while k < rows[s + 1] and book[k] == book[r]:
-                    rival = rival or (offer[k] != 0 and net[k] > net[r])
+                    rival = rival or (offer[k] != 0 and net[k] > net[r] and not (check and seen[k] < oldest))
                     k += 1
                 if rival or (check and seen[r] < oldest):
                     continue
@@ -414,8 +423,7 @@ def _edges(
                     wide += w * width[i]
                     total += w
                     members += 1
-                    if low != -far - far:
-                        first = min(first, low)
+                    first = min(first, low)
                 if members == 0 or (ref < 0 and not weighted and members < 2):
                     continue
                 p /= total
@@ -663,9 +671,11 @@ def view(
     trusted = (universe & (guarded.stingy == 0)).astype(np.uint8)
     market_reference = np.empty(g.threshold.size, np.int32)
     fair = np.empty(g.rows.size - 1)
-    _choose(
-        g.segments, g.rows, g.book, own, width, trusted, rank, member.astype(np.uint8), reference.weights is not None,
-        limits.reference_wide + limits.epsilon, market_reference, fair,
+    reference_odds, ends = np.empty(g.rows.size - 1), np.zeros(g.threshold.size + 1, np.int64)
+    singles = _choose(
+        g.segments, g.rows, g.book, net, own, width, trusted, rank, member.astype(np.uint8),
+        reference.weights is not None, limits.reference_wide + limits.epsilon, market_reference, fair, reference_odds,
+        ends,
     )  # fmt: skip
     offered = offer.astype(np.uint8)
     capacity = g.row.size + 3 * (g.rows.size - 1) + 4
@@ -694,6 +704,8 @@ def view(
         books=books_offered,
         reference=market_reference,
         fair=fair,
+        reference_odds=reference_odds[: ends[singles]],
+        reference_ends=ends[: singles + 1],
         live=g.live[g.ladder],
         price=price[:size],
         slots=slots,

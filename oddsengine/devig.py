@@ -434,25 +434,34 @@ def _two(odds: Floats, method: int, out: Floats) -> None:
 @fused
 def _plain(odds: Floats, n: int, starts: Ints, method: int, out: Floats) -> None:
     """Solve n outcomes in closed form: method 0 multiplicative, 1 additive."""
+    cell = np.empty((n, 1, _LANES))  # per outcome: odds, then probability
+    lane = np.empty((3, _LANES))  # sum of q, then what is taken off; factor; `nan` where there is no answer
     markets = starts.size if starts.size > 0 else odds.size // n
-    for i in range(markets):
-        start = starts[i] if starts.size > 0 else n * i
-        total = 0.0
-        for j in range(start, start + n):
-            d = odds[j]
-            q = 1.0 / d if d > 1.0 and d <= _GREATEST else np.nan
-            out[j] = q
-            total += q
-        scale = 1.0 / total if method == 0 else 1.0
-        shift = (total - 1.0) / n if method == 1 else 0.0
-        valid = True
-        for j in range(start, start + n):
-            p = out[j] * scale - shift
-            out[j] = p
-            valid &= (p > 0.0) & (p < 1.0)
-        if not valid:
-            for j in range(start, start + n):
-                out[j] = np.nan
+    for first in range(0, markets, _LANES):
+        m = markets - first if markets - first < _LANES else _LANES
+        _read(odds, n, starts, first, m, cell)
+        for i in range(_LANES):
+            lane[0, i] = 0.0
+        for j in range(n):
+            for i in range(_LANES):
+                d = cell[j, 0, i]
+                q = 1.0 / d if d > 1.0 and d <= _GREATEST else np.nan
+                cell[j, 0, i] = q
+                lane[0, i] += q
+        for i in range(_LANES):
+            total = lane[0, i]
+            lane[0, i] = (total - 1.0) / n if method == 1 else 0.0
+            lane[1, i] = 1.0 if method == 1 else 1.0 / total
+            lane[2, i] = 0.0
+        for j in range(n):
+            for i in range(_LANES):
+                p = cell[j, 0, i] * lane[1, i] - lane[0, i]
+                cell[j, 0, i] = p
+                lane[2, i] = lane[2, i] if (p > 0.0) & (p < 1.0) else np.nan
+        for j in range(n):
+            for i in range(_LANES):
+                cell[j, 0, i] += lane[2, i]
+        _write(out, n, starts, first, m, cell)
 
 
 def _fair_two(odds: Floats, starts: Ints, method: int, out: Floats) -> None:
@@ -496,10 +505,12 @@ def _fair_odds_ratio(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
 
 def _fair_worst_case(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
     other = np.empty_like(out)
+    # Only the markets at hand: the rest of `other` is never written.
+    at = (starts[:, None] + np.arange(n)).ravel() if starts.size else slice(None)
     _power(odds, n, starts, out)
     for solve in (_fair_multiplicative, _fair_additive, _fair_shin, _fair_odds_ratio):
         solve(odds, n, starts, other)
-        np.minimum(out, other, out=out)
+        out[at] = np.minimum(out[at], other[at])
 
 
 _SOLVERS: dict[str, Callable[[Floats, int, Ints, Floats], None]] = {

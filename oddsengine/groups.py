@@ -107,7 +107,9 @@ def mix(*columns: npt.NDArray[np.integer] | int) -> Words:
 
 
 @kernel
-def _place(code, side, rank, segments, rows, book, name, odds, seen, out_row, out_book, out_name, out_odds, out_seen, end):
+def _place(
+    code, side, rank, segments, rows, book, name, odds, seen, out_row, out_book, out_name, out_odds, out_seen, end
+):
     """Put rows into their segments, there by book, then name, price (lowest first), time (newest first)."""
     n = code.size
     total = rows.size - 1
@@ -195,7 +197,21 @@ def cut(keys: Keys, outcomes: Longs, odds: Floats, seen: Longs) -> Groups:
     rows = np.zeros(int(segments[-1]) + 1, np.int64)
     row, book, name = (np.empty(used, np.int32) for _ in range(3))
     price, time = np.empty(used), np.empty(used, np.int64)
-    _place(keys.code, keys.side, rank, segments, rows, keys.book, keys.name, odds, seen, row, book, name, price, time,
+    _place(
+        keys.code,
+        keys.side,
+        rank,
+        segments,
+        rows,
+        keys.book,
+        keys.name,
+        odds,
+        seen,
+        row,
+        book,
+        name,
+        price,
+        time,
         np.empty_like(rows),
     )
     of_segment = np.repeat(np.arange(size, dtype=np.int32), np.diff(segments))

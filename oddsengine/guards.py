@@ -267,7 +267,9 @@ def _sums(order, runs, market, side, outcomes, book, odds, aside, low, high, che
 
 
 @kernel
-def _crossed(ladder_rows, market, side, outcomes, threshold, lined, book, feed, odds, aside, points, mark, pairs, against):
+def _crossed(
+    ladder_rows, market, side, outcomes, threshold, lined, book, feed, odds, aside, points, mark, pairs, against
+):
     """Mark a row of each book that contradicts other feeds across the lines of a ladder, worst first, till none does."""
     feeds = feed.size
     for at in range(ladder_rows.size - 1):

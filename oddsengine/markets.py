@@ -325,14 +325,19 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
     off
         Codes of guards that are switched off.
     """
-    n = table.height
-    present = [c for c in WORDING if table[c].null_count() < n]
-    term, first = _distinct(table.select(present))
+    priced = table.height
+    rows: pl.DataFrame = table
+    if table.unpriced.height:
+        # What has no price still says what its book quotes: a draw makes a moneyline three-way.
+        rows = pl.concat([table, table.unpriced.select(table.columns)], how="vertical_relaxed")
+    n = rows.height
+    present = [c for c in WORDING if rows[c].null_count() < n]
+    term, first = _distinct(rows.select(present))
     weight = np.bincount(term, minlength=first.size)
     kinds = _Kinds()
-    terms, event_terms, names = _read_terms(table.select(WORDING)[first], weight, kinds, off)
-    book, books = _ranks(table["sportsbook"])
-    name_of_term, _ = _ranks(table["market_type"].gather(first))
+    terms, event_terms, names = _read_terms(rows.select(WORDING)[first], weight, kinds, off)
+    book, books = _ranks(rows["sportsbook"])
+    name_of_term, _ = _ranks(rows["market_type"].gather(first))
     name = name_of_term[term]
     known = tuple(kinds.codes)
     three = np.array(
@@ -341,9 +346,10 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
     )
     kind3 = three[terms.kind] if n else terms.kind
 
-    gone = _row_verdicts(table, off)
-    live = table["is_live"].to_numpy().astype(np.uint8)
-    line = np.array(table["line"].fill_null(float("nan")))
+    gone = _row_verdicts(rows, off)
+    gone[priced:] = CODES["bad_price"]
+    live = rows["is_live"].to_numpy().astype(np.uint8)
+    line = np.array(rows["line"].fill_null(float("nan")))
     lined = np.array([k.has_line for k in known], np.uint8)
     spread = np.array([k.spread for k in known], np.uint8)
     verdict = np.empty(n, np.uint8)
@@ -367,13 +373,13 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
         subject=terms.subject[term[at]], book=book, name=name,
     )  # fmt: skip
     outcomes = np.array([len(k.outcomes) for k in known], np.int64)
-    groups = cut(keys, outcomes, np.array(table["odds_decimal"]), times(table, "last_seen_at"))
-    rows = first[event_terms]
-    sports = tuple((catalog.sport(s or ""), t or "") for s, t in table.select("sport", "league")[rows].iter_rows())
-    return Identity(groups, known, books, rows, verdict, sports, names)
+    groups = cut(keys, outcomes, np.array(rows["odds_decimal"]), times(rows, "last_seen_at"))
+    event_rows = first[event_terms]
+    sports = tuple((catalog.sport(s or ""), t or "") for s, t in rows.select("sport", "league")[event_rows].iter_rows())
+    return Identity(groups, known, books, event_rows, verdict[:priced], sports, names)
 
 
-def _row_verdicts(table: OddsTable, off: frozenset[int]) -> Bytes:
+def _row_verdicts(table: pl.DataFrame, off: frozenset[int]) -> Bytes:
     """Verdicts that need nothing but the row."""
     gone = np.zeros(table.height, np.uint8)
     if CODES["price_mismatch"] not in off and table["price_mismatch"].any():

@@ -61,7 +61,8 @@ def american_to_decimal(american: npt.ArrayLike) -> Floats:
     """
     a = np.asarray(american, dtype=np.float64)
     with np.errstate(all="ignore"):
-        odds = 1.0 + np.where(a > 0.0, a / 100.0, -100.0 / a)
+        # One rounding, so that +111 is the float that 2.11 is.
+        odds = (100.0 + np.abs(a)) / np.where(a > 0.0, 100.0, -a)
     return _answer((np.abs(a) >= 100.0) & np.isfinite(a) & (odds > 1.0), odds)
 
 

@@ -18,6 +18,7 @@ import polars as pl
 
 from oddsengine.casts import CASTS, TIME, is_empty, readable
 from oddsengine.catalog import thresholds
+from oddsengine.odds import american_to_decimal
 
 ODDS_SCHEMA: dict[str, pl.DataType] = {
     "id": pl.String(),
@@ -80,14 +81,20 @@ class OddsError(ValueError):
 class OddsTable(pl.DataFrame):
     """A frame in `ODDS_SCHEMA` that has been through `check_odds`; do not change it in place."""
 
-    def __init__(self, frame: pl.DataFrame, rejected: pl.DataFrame) -> None:
+    def __init__(self, frame: pl.DataFrame, rejected: pl.DataFrame, unpriced: pl.DataFrame | None = None) -> None:
         super().__init__(frame)
         self._rejected = rejected
+        self._unpriced = frame.clear() if unpriced is None else unpriced
 
     @property
     def rejected(self) -> pl.DataFrame:
         """The rows that are no price, in `BAD_ROW_SCHEMA`."""
         return self._rejected if self.checked else _NONE_REJECTED
+
+    @property
+    def unpriced(self) -> pl.DataFrame:
+        """The rows that are well but for their price: never an offer, yet they say what the book quotes."""
+        return self._unpriced if self.checked else self.clear()
 
     @property
     def checked(self) -> bool:
@@ -145,9 +152,9 @@ def check_odds(frame: pl.DataFrame) -> OddsTable:
     table = _filled(_cast(frame, faults))
     faults.add_missing(table)
     faults.add_prices(table)
-    if faults.found:
-        table = table.filter(~faults.bad)
-    return OddsTable(_priced(table), faults.table())
+    if not faults.found:
+        return OddsTable(_priced(table), _NONE_REJECTED)
+    return OddsTable(_priced(table.filter(~faults.bad)), faults.table(), _priced(table.filter(faults.unpriced)))
 
 
 def _with_own_names(frame: pl.DataFrame) -> pl.DataFrame:
@@ -201,11 +208,9 @@ def _filled(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.select(*columns, *extra, "row")
 
 
-def _decimal_of(american: pl.Expr) -> pl.Expr:
+def _decimal_of(american: pl.Series) -> pl.Series:
     """Decimal odds of American ones; null where there is no such price."""
-    size = american.abs()
-    ratio = pl.when(american > 0).then(size / 100.0).otherwise(100.0 / size)
-    return pl.when((size >= 100.0) & size.is_finite()).then(1.0 + ratio)
+    return pl.Series(american_to_decimal(american.fill_null(float("nan")).to_numpy())).fill_nan(None)
 
 
 def _american_of(decimal: pl.Expr) -> pl.Expr:
@@ -218,11 +223,12 @@ def _priced(table: pl.DataFrame) -> pl.DataFrame:
     """Fill both forms of the price and the probability; say where the given two differ."""
     decimal, american = pl.col("odds_decimal"), pl.col("odds_american")
     given = table["odds_american"].null_count() < table.height
-    far = (_decimal_of(american) / decimal - 1.0).abs() > thresholds().price_mismatch + thresholds().epsilon
+    made = _decimal_of(table["odds_american"]) if given else pl.lit(None, pl.Float64)
+    far = (made / decimal - 1.0).abs() > thresholds().price_mismatch + thresholds().epsilon
     broken = american.is_not_null() & (american.abs() < 100.0)
     table = table.with_columns(
         price_mismatch=(far | broken).fill_null(False) if given else pl.lit(False),  # noqa: FBT003
-        odds_decimal=pl.coalesce(decimal, _decimal_of(american)) if table["odds_decimal"].null_count() else decimal,
+        odds_decimal=pl.coalesce(decimal, made) if table["odds_decimal"].null_count() else decimal,
     )
     return table.with_columns(
         odds_american=pl.coalesce(american, _american_of(decimal)) if table["odds_american"].null_count() else american,
@@ -237,6 +243,7 @@ class _Faults:
         self._frame = frame
         self._parts: list[pl.DataFrame] = []
         self.bad = pl.repeat(False, frame.height, dtype=pl.Boolean, eager=True)  # noqa: FBT003
+        self.unpriced = self.bad  # bad by their price alone
 
     @property
     def found(self) -> bool:
@@ -261,6 +268,8 @@ class _Faults:
             .cast(BAD_ROW_SCHEMA)  # type: ignore[arg-type]
         )
         self.bad = self.bad | mask
+        if guard == "bad_price":
+            self.unpriced = self.unpriced | mask
 
     def add_missing(self, table: pl.DataFrame) -> None:
         """Note rows without a name that a price needs, and lines that are no number."""
@@ -288,7 +297,7 @@ class _Faults:
         none = decimal.is_null() & american.is_null()
         field = "odds_decimal" if "odds_decimal" in self._frame.columns else "odds_american"
         self.add(none, field, "no price given", "bad_price")
-        made = table.select(_decimal_of(pl.col("odds_american"))).to_series()
+        made = _decimal_of(american)
         near = decimal.is_null() & ((made <= 1.0) | (made > _MOST) | made.is_null())
         self.add(near, "odds_american", _NO_AMERICAN, "bad_price")
 

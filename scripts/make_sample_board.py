@@ -29,8 +29,9 @@ NOW = datetime(2026, 10, 24, 15, 0, 0, tzinfo=UTC)
 OUT = Path(__file__).parent.parent / "oddsengine" / "data" / "sample_board.csv"
 COLUMNS = (
     "sportsbook", "event_id", "sport", "league", "home_team", "away_team", "event_start_time", "is_live", "market_type",
-    "selection", "selection_type", "line", "odds_american", "odds_decimal", "last_seen_at", "odds_changed_at", "is_active",
-    "flap", "player_name", "team_side", "external_event_id", "selection_id", "deep_link", "planted", "true_probability",
+    "selection", "selection_type", "line", "odds_american", "odds_decimal", "last_seen_at", "odds_changed_at",
+    "is_active", "flap", "player_name", "team_side", "external_event_id", "selection_id", "deep_link", "planted",
+    "true_probability",
 )  # fmt: skip
 Row = dict[str, Any]
 Pmf = dict[int, float]
@@ -284,7 +285,7 @@ KEYS = {
 NO_LEVEL = {0: 0.0}
 
 
-def half_goals(home: float, away: float, *, level: bool, ratio: float = 1.0) -> dict[str, Pmf]:
+def half_goals(home: float, away: float, *, level: bool, ratio: float = 1.0) -> dict[str, Any]:
     """Distributions of a game of goals or runs."""
     h, a = counts(home, ratio), counts(away, ratio)
     margin, total = scores(h, a, level=level)
@@ -297,7 +298,8 @@ def events() -> list[Event]:
     points = "player_points"
     return [
         Event(
-            "nba_celtics_lakers_2026-10-24", "basketball", "nba", "Los Angeles Lakers", "Boston Celtics", NOW + 11 * hour,
+            "nba_celtics_lakers_2026-10-24", "basketball", "nba", "Los Angeles Lakers", "Boston Celtics",
+            NOW + 11 * hour,
             normal(2.6, 12.3, NO_LEVEL), normal(226.2, 18.3), normal(114.4, 12.0), normal(111.8, 12.0),
             spread_lines=(-2.5, -1.5, -3.5, -4.5, 1.5), total_lines=(226.5, 224.5, 225.5, 227.5, 228.5),
             team_lines=((113.5, 112.5), (112.5, 111.5)),
@@ -307,7 +309,10 @@ def events() -> list[Event]:
                 ("Derrick White", points, 16.5, 16.6, 2.6), ("Payton Pritchard", points, 15.5, 15.4, 2.6),
                 ("Luka Dončić", "player_rebounds", 7.5, 7.9, 1.7), ("Jaylen Brown", "player_rebounds", 5.5, 5.9, 1.7),
             ),
-            parts=(("1st_half_total_points", 114.6, 12.9, (114.5, 113.5, 115.5)), ("1st_quarter_total_points", 57.2, 9.2, (57.5,))),
+            parts=(
+                ("1st_half_total_points", 114.6, 12.9, (114.5, 113.5, 115.5)),
+                ("1st_quarter_total_points", 57.2, 9.2, (57.5,)),
+            ),
             written={"bet365": ("LA Lakers", "Boston Celtics"), "bovada": ("Boston Celtics", "Los Angeles Lakers")},
         ),
         Event(
@@ -326,15 +331,19 @@ def events() -> list[Event]:
             ),
         ),
         Event(
-            "nfl_cowboys_eagles_2026-10-25", "football", "nfl", "Philadelphia Eagles", "Dallas Cowboys", NOW + 26 * hour,
-            normal(6.4, 13.0, KEYS), normal(46.2, 13.4), spread_lines=(-6.5, -7.0, -7.5), total_lines=(46.5, 45.5, 47.5),
+            "nfl_cowboys_eagles_2026-10-25", "football", "nfl", "Philadelphia Eagles", "Dallas Cowboys",
+            NOW + 26 * hour, normal(6.4, 13.0, KEYS), normal(46.2, 13.4),
+            spread_lines=(-6.5, -7.0, -7.5), total_lines=(46.5, 45.5, 47.5),
         ),
         Event(
             "nhl_maple_leafs_canadiens_2026-10-24", "hockey", "nhl", "Montréal Canadiens", "Toronto Maple Leafs",
             NOW + 8 * hour, **half_goals(3.15, 3.05, level=False), spread="puck_line", totals="total_goals",
             spread_lines=(1.5, -1.5), total_lines=(6.5, 6.0, 5.5), team_lines=((2.5, 3.5), (2.5, 3.5)),
-            props=(("Nick Suzuki", "player_shots_on_goal", 2.5, 2.6, 1.1), ("Auston Matthews", "player_shots_on_goal", 3.5, 3.9, 1.1)),
-            written={b: ("Montreal Canadiens", "Toronto Maple Leafs") for b in (*PLAIN, "circa")},
+            props=(
+                ("Nick Suzuki", "player_shots_on_goal", 2.5, 2.6, 1.1),
+                ("Auston Matthews", "player_shots_on_goal", 3.5, 3.9, 1.1),
+            ),
+            written=dict.fromkeys((*PLAIN, "circa"), ("Montreal Canadiens", "Toronto Maple Leafs")),
         ),
         Event(
             "nhl_rangers_bruins_2026-10-24", "hockey", "nhl", "Boston Bruins", "New York Rangers", NOW + 8.5 * hour,
@@ -342,7 +351,8 @@ def events() -> list[Event]:
             spread_lines=(-1.5, 1.5), total_lines=(5.5, 6.0, 6.5),
         ),
         Event(
-            "mlb_yankees_dodgers_2026-10-24", "baseball", "mlb", "Los Angeles Dodgers", "New York Yankees", NOW + 9 * hour,
+            "mlb_yankees_dodgers_2026-10-24", "baseball", "mlb", "Los Angeles Dodgers", "New York Yankees",
+            NOW + 9 * hour,
             **half_goals(4.7, 4.15, level=False, ratio=2.1), spread="run_line", totals="total_runs",
             spread_lines=(-1.5, 1.5), total_lines=(8.5, 8.0, 9.0, 7.5), team_lines=((4.5, 3.5), (3.5, 4.5)),
             props=(("Yoshinobu Yamamoto", "player_strikeouts", 6.5, 6.6, 1.0),),
@@ -350,7 +360,8 @@ def events() -> list[Event]:
         Event(
             "epl_chelsea_arsenal_2026-10-24", "soccer", "epl", "Arsenal", "Chelsea", NOW + 1.5 * hour,
             **half_goals(1.62, 1.08, level=True), draws=True, spread="asian_handicap", totals="total_goals",
-            spread_lines=(-0.5, -0.25, -0.75, -1.0, -1.5), total_lines=(2.5, 2.25, 2.75, 3.5), team_lines=((1.5,), (0.5, 1.5)),
+            spread_lines=(-0.5, -0.25, -0.75, -1.0, -1.5), total_lines=(2.5, 2.25, 2.75, 3.5),
+            team_lines=((1.5,), (0.5, 1.5)),
             written={"circa": ("Chelsea", "Arsenal")},
         ),
         Event(
@@ -359,9 +370,10 @@ def events() -> list[Event]:
             spread_lines=(-0.25, -0.5), total_lines=(1.5, 1.25, 2.5),
         ),
         Event(
-            "atp_lehecka_auger-aliassime_2026-10-25", "tennis", "atp", "Félix Auger-Aliassime", "Jiří Lehečka", NOW + 22 * hour,
+            "atp_lehecka_auger-aliassime_2026-10-25", "tennis", "atp", "Félix Auger-Aliassime", "Jiří Lehečka",
+            NOW + 22 * hour,
             {1: 0.545, -1: 0.455}, {2: 0.585, 3: 0.415}, totals="total_sets", total_lines=(2.5,),
-            written={b: ("Felix Auger-Aliassime", "Jiri Lehecka") for b in (*PLAIN, "caesars")},
+            written=dict.fromkeys((*PLAIN, "caesars"), ("Felix Auger-Aliassime", "Jiri Lehecka")),
         ),
     ]  # fmt: skip
 
@@ -447,6 +459,7 @@ def quote(rng: random.Random, event: Event, market: Market, book: Book, opinions
     changed = seen - timedelta(seconds=rng.randrange(5, 40) if event.live else rng.randrange(60, 7200))
     home, away = event.written.get(book.id, (event.home, event.away))
     turned = home == event.away or away == event.home
+    player = (folded(market.player) if book.id in PLAIN else market.player) or None
     rows = []
     for at, (selection, kind, line, p) in enumerate(market.sides):
         text, kind_ = selection, kind
@@ -470,9 +483,9 @@ def quote(rng: random.Random, event: Event, market: Market, book: Book, opinions
             {
                 "sportsbook": book.id, "event_id": event.id, "sport": event.sport, "league": event.league,
                 "home_team": home, "away_team": away, "event_start_time": event.start, "is_live": event.live,
-                "market_type": market.type, "selection": text, "selection_type": kind_ if book.types else None, "line": line,
-                "odds_american": us, "odds_decimal": dec, "last_seen_at": seen, "odds_changed_at": changed,
-                "is_active": True, "flap": None, "player_name": (folded(market.player) if book.id in PLAIN else market.player) or None, "team_side": None,
+                "market_type": market.type, "selection": text, "selection_type": kind_ if book.types else None,
+                "line": line, "odds_american": us, "odds_decimal": dec, "last_seen_at": seen,
+                "odds_changed_at": changed, "is_active": True, "flap": None, "player_name": player, "team_side": None,
                 "external_event_id": code if book.link else None,
                 "selection_id": f"{code}-{market.key.replace(' ', '_')}-{at}" if book.id == "draftkings" else None,
                 "deep_link": book.link.format(code) if book.link else None,
@@ -497,7 +510,7 @@ class Board:
             row
             for row in self.rows
             if row["event_id"].startswith(event) and row["market_type"] == market and row["sportsbook"] == book
-            and (line is None or row["line"] is not None and abs(row["line"]) == abs(line))
+            and (line is None or abs(row["line"] or 0.0) == abs(line))
             and word.casefold() in f"{row['selection']} {row['selection_type']}".casefold()
         ]  # fmt: skip
 
@@ -553,8 +566,8 @@ def _lost_team_labels(board: Board) -> None:
     for line, odds in ((112.5, (1.80, 1.95)), (110.5, (1.66, 2.18)), (108.5, (1.52, 2.50)), (106.5, (1.42, 2.80))):
         for word, d in zip(("over", "under"), odds, strict=True):
             row = board.add(
-                like, "one_team_lines", market_type="team_total", line=line, selection=f"Los Angeles Lakers {word.title()}",
-                selection_type=f"home_{word}",
+                like, "one_team_lines", market_type="team_total", line=line,
+                selection=f"Los Angeles Lakers {word.title()}", selection_type=f"home_{word}",
             )  # fmt: skip
             reprice(row, d)
 
@@ -656,11 +669,11 @@ def _look_alikes(board: Board) -> None:
             like, "ambiguous_moneyline", **none, sportsbook="caesars", market_type="moneyline", selection=text
         )
         reprice(row, d)
-    for book, kinds, prices in (
+    for book, kinds, pair in (
         ("fanduel", ("home", "away"), (1.80, 1.99)), ("pinnacle", ("yes", "no"), (1.84, 2.02)),
         ("draftkings", ("yes", "no"), (1.79, 2.00)), ("betmgm", ("home", "away"), (1.77, 1.97)),
     ):  # fmt: skip
-        for text, kind, d in zip(("Yes", "No"), kinds, prices, strict=True):
+        for text, kind, d in zip(("Yes", "No"), kinds, pair, strict=True):
             row = board.add(
                 like, "yes_no", **{**none, "selection_type": kind}, sportsbook=book, market_type="both_teams_to_score",
                 selection=text,

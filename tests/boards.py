@@ -168,9 +168,7 @@ class _Event:
                     "line": line,
                     "event_start_time": self.start,
                     "is_live": self.live,
-                    "last_seen_at": seen
-                    if seen is None or rng.random() < 0.8
-                    else seen - rng.randrange(3) * SECOND,
+                    "last_seen_at": seen if seen is None or rng.random() < 0.8 else seen - rng.randrange(3) * SECOND,
                     "odds_changed_at": None,
                     "is_active": True,
                     "player_name": None,
@@ -257,9 +255,7 @@ def _others(event: _Event, book: str) -> None:
     if not event.sport.draws:
         return
     home = over_prob(0.0, event.mean, event.sport.spread_sd)
-    event.offer(
-        book, "draw_no_bet", [(event.home, "home", None), (event.away, "away", None)], [home, 1.0 - home]
-    )
+    event.offer(book, "draw_no_bet", [(event.home, "home", None), (event.away, "away", None)], [home, 1.0 - home])
     kinds = event.rng.choice((("yes", "no"), ("home", "away")))
     event.offer(book, "both_teams_to_score", [("Yes", kinds[0], None), ("No", kinds[1], None)], [0.54, 0.46])
 
@@ -308,11 +304,7 @@ def build(
 ) -> list[Row]:
     """A board from a seed. The hazards strike one event each, in the order given."""
     rng = random.Random(seed)
-    books = (
-        ["pinnacle", *rng.sample(BOOKS[1:], n_books - 1)]
-        if rng.random() < 0.8
-        else rng.sample(BOOKS, n_books)
-    )
+    books = ["pinnacle", *rng.sample(BOOKS[1:], n_books - 1)] if rng.random() < 0.8 else rng.sample(BOOKS, n_books)
     events = [_event(rng, at, books, markets) for at in range(n_events)]
     for hazard in hazards:
         rows = rng.choice(events).rows
@@ -348,6 +340,6 @@ def frame(rows: Sequence[Row]) -> pl.DataFrame:
     schema = {name: pl.Int64 if isinstance(kind, pl.Datetime) else kind for name, kind in COLUMNS.items()}
     table = pl.DataFrame(data, schema=schema)
     times = [name for name, kind in COLUMNS.items() if isinstance(kind, pl.Datetime)]
-    return table.with_columns(
-        pl.from_epoch(name, time_unit="us").dt.replace_time_zone("UTC") for name in times
-    ).select(list(COLUMNS))
+    return table.with_columns(pl.from_epoch(name, time_unit="us").dt.replace_time_zone("UTC") for name in times).select(
+        list(COLUMNS)
+    )

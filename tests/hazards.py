@@ -75,9 +75,7 @@ def _second_name(rng: random.Random, rows: list[Row]) -> None:
 
 
 def _wrong_ladder(rng: random.Random, rows: list[Row]) -> None:
-    row = _pick(
-        rng, rows, "total_points", "total_goals", "point_spread", "asian_handicap", "run_line", "team_total"
-    )
+    row = _pick(rng, rows, "total_points", "total_goals", "point_spread", "asian_handicap", "run_line", "team_total")
     if row is not None:
         _reprice(row, rng.choice((0.7, -0.7)))
 

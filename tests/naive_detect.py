@@ -89,13 +89,8 @@ def after_commission(odds: float, book: str, world: World, commission: Mapping[s
     return 1.0 + (odds - 1.0) * (1.0 - known.commission)
 
 
-def view(
-    survivors: Iterable[Quote], stingy: set[tuple[str, Market]], world: World, settings: Settings
-) -> View:
-    legs = [
-        Leg(quote, after_commission(quote.odds, quote.book, world, settings.commission))
-        for quote in survivors
-    ]
+def view(survivors: Iterable[Quote], stingy: set[tuple[str, Market]], world: World, settings: Settings) -> View:
+    legs = [Leg(quote, after_commission(quote.odds, quote.book, world, settings.commission)) for quote in survivors]
     everyone = frozenset(leg.book for leg in legs)
     offered = everyone if settings.books is None else settings.books
     professional = {name for name, book in world.books.items() if book.sharp or book.exchange}
@@ -175,9 +170,7 @@ def best_combinations(board: View, least_books: int) -> Iterator[Combination]:
             if len({leg.book for leg in chosen}) >= least_books and board.admissible(chosen)
         ]
         if found:
-            best = min(
-                found, key=lambda chosen: (sum(leg.cost for leg in chosen), [leg.book for leg in chosen])
-            )
+            best = min(found, key=lambda chosen: (sum(leg.cost for leg in chosen), [leg.book for leg in chosen]))
             family = best[0].quote.family
             alternate = family.has_line and main[best[0].quote.ladder] != best[0].quote.line
             yield Combination(key, best, alternate)
@@ -265,9 +258,7 @@ def fair_of(board: View, legs: Iterable[Leg], book: str) -> Fair | None:
 
 def trusted(board: View, legs: Iterable[Leg]) -> list[Leg]:
     """Legs of one market whose books may be references there."""
-    return [
-        leg for leg in legs if leg.book in board.members and (leg.book, leg.quote.market) not in board.stingy
-    ]
+    return [leg for leg in legs if leg.book in board.members and (leg.book, leg.quote.market) not in board.stingy]
 
 
 def consensus(board: View, legs: list[Leg], judged: Leg, weights: Mapping[str, float] | None) -> Fair | None:

@@ -44,11 +44,7 @@ def stale(quotes: list[Quote], world: World) -> set[int]:
 
 
 def started_not_live(quotes: list[Quote], world: World) -> set[int]:
-    return {
-        quote.row
-        for quote in quotes
-        if not quote.live and quote.start is not None and quote.start < world.now
-    }
+    return {quote.row for quote in quotes if not quote.live and quote.start is not None and quote.start < world.now}
 
 
 def mid_price_source(quotes: list[Quote], world: World) -> set[int]:
@@ -124,9 +120,7 @@ def one_team_lines(quotes: list[Quote], world: World) -> set[int]:
     """Three or more lines of team totals and none for both teams: the team label is not to be trusted."""
     aside = set()
     totals = [quote for quote in quotes if quote.family.is_team_total]
-    keys = grouped(
-        totals, lambda quote: (quote.event, quote.live, quote.period, quote.family.name, quote.book)
-    )
+    keys = grouped(totals, lambda quote: (quote.event, quote.live, quote.period, quote.family.name, quote.book))
     for group in keys.values():
         home = {quote.line for quote in group if quote.subject == "home"}
         away = {quote.line for quote in group if quote.subject == "away"}
@@ -141,13 +135,7 @@ def ladder_cross(quotes: list[Quote], world: World) -> set[int]:
     for group in grouped(quotes, lambda quote: quote.ladder).values():
         left = list(group)
         while True:
-            pairs = [
-                pair
-                for a in left
-                for b in left
-                if _crosses(a, b, world)
-                for pair in ((a.book, b), (b.book, a))
-            ]
+            pairs = [pair for a in left for b in left if _crosses(a, b, world) for pair in ((a.book, b), (b.book, a))]
             if not pairs:
                 break
             counts = {

@@ -224,9 +224,7 @@ def identify(rows: Sequence[Row], guards: Iterable[str]) -> tuple[list[Quote], d
     prices: dict[int, float] = {}
     for at, row in enumerate(rows):
         decimal, why = price(row)
-        if any(
-            row.get(name) in (None, "") for name in ("sportsbook", "event_id", "market_type", "selection")
-        ):
+        if any(row.get(name) in (None, "") for name in ("sportsbook", "event_id", "market_type", "selection")):
             reasons[at] = "missing_value"
         elif why == "bad_price":
             reasons[at] = why
@@ -241,9 +239,7 @@ def identify(rows: Sequence[Row], guards: Iterable[str]) -> tuple[list[Quote], d
     teams = event_teams(rows[at] for at in prices)
     terms = {at: read_terms(rows[at], teams) for at in worded}
     with_draw = {
-        _moneyline(rows[at], said)
-        for at, said in terms.items()
-        if said.family is TWO_WAY and said.side == "draw"
+        _moneyline(rows[at], said) for at, said in terms.items() if said.family is TWO_WAY and said.side == "draw"
     }
     quotes = []
     for at, decimal in prices.items():

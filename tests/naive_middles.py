@@ -44,8 +44,7 @@ def find_middles(board: View) -> list[Middle]:
                 lines = (key, over.quote.threshold, under.quote.threshold)
                 pairs.setdefault(lines, []).append(middle)
     best = [
-        min(group, key=lambda middle: (middle.total, middle.over.book, middle.under.book))
-        for group in pairs.values()
+        min(group, key=lambda middle: (middle.total, middle.over.book, middle.under.book)) for group in pairs.values()
     ]
     return [
         middle
@@ -149,9 +148,7 @@ def _same_game(quote: Quote, other: Quote) -> bool:
     return same and (quote.ladder == other.ladder or moneyline)
 
 
-def _points_of(
-    board: View, legs: list[Leg], quote: Quote, book: str, points: list[int]
-) -> dict[int, float] | None:
+def _points_of(board: View, legs: list[Leg], quote: Quote, book: str, points: list[int]) -> dict[int, float] | None:
     """What one book says of all the points, if it does and they fall."""
     fair = {
         (market[0].quote.family.name, market[0].quote.threshold): own.probs

@@ -41,9 +41,7 @@ Found = dict[Hashable, list[tuple[float, ...]]]
 def callers(draw: st.DrawFn) -> Settings:
     """What a caller may ask: books, references, method, thresholds, commission, guards."""
     order = st.lists(st.sampled_from(BOOKS), min_size=1, max_size=4, unique=True).map(tuple)
-    weights = st.dictionaries(
-        st.sampled_from(BOOKS), st.sampled_from([0.5, 1.0, 3.0]), min_size=1, max_size=3
-    )
+    weights = st.dictionaries(st.sampled_from(BOOKS), st.sampled_from([0.5, 1.0, 3.0]), min_size=1, max_size=3)
     some = st.sets(st.sampled_from(BOOKS), min_size=1).map(frozenset)
     guards = st.sets(st.sampled_from(ALL_GUARDS)).map(frozenset)
     return Settings(
@@ -55,9 +53,7 @@ def callers(draw: st.DrawFn) -> Settings:
         min_profit=draw(st.sampled_from([0.0, 0.5, 2.0])),
         max_hold=draw(st.sampled_from([2.0, 0.5, 5.0])),
         min_size=draw(st.sampled_from([0.0, 1.0, 2.0])),
-        commission=draw(
-            st.dictionaries(st.sampled_from(BOOKS), st.sampled_from([0.0, 0.02, 0.05]), max_size=3)
-        ),
+        commission=draw(st.dictionaries(st.sampled_from(BOOKS), st.sampled_from([0.0, 0.02, 0.05]), max_size=3)),
         guards=draw(st.one_of(st.just(frozenset(ALL_GUARDS)), guards)),
     )
 

@@ -118,7 +118,7 @@ def _legs(question: Question, legs: Legs) -> pl.Series:
             "sportsbook": table["sportsbook"],
             "selection": table["selection"],
             "selection_type": board.sides(question, row),
-            "line": table["line"],
+            "line": board.row_lines(question, row),
             "odds_american": table["odds_american"],
             "odds_decimal": table["odds_decimal"],
             "net_odds": v.net[row],

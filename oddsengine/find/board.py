@@ -239,6 +239,23 @@ def market_lines(question: Question, markets: Longs) -> pl.Series:
     return nullable(g.threshold[markets] / 100.0 * sign[kind] + 0.0)
 
 
+def row_lines(question: Question, rows: Ints) -> pl.Series:
+    """Lines of some rows of the groups from their own side; null where the family has none."""
+    g, kinds = question.view.groups, question.prepared.identity.kinds
+    market = g.market[rows]
+    kind = g.kind[g.ladder[market]]
+    spread = np.array([k.spread for k in kinds], bool)[kind]
+    lined = np.array([k.has_line for k in kinds], bool)[kind]
+    line = g.threshold[market] / 100.0 * np.where(spread & (g.side[rows] == 0), -1.0, 1.0) + 0.0
+    return nullable(np.where(lined, line, np.nan))
+
+
+def known_age(view: View, age: Floats) -> Floats:
+    """Ages for a score: an unknown one counts as the oldest that is allowed, unless nothing here has a time."""
+    unknown = 0.0 if view.now == NO_TIME else catalog.thresholds().stale_prematch_s
+    return np.where(np.isnan(age), unknown, age)
+
+
 def lists(case: Longs, values: pl.Series, cases: int) -> pl.Series:
     """Values gathered into one list a case; `case` rises and says which list each value belongs to."""
     grouped = pl.DataFrame({"case": case, "value": values}).group_by("case", maintain_order=True).agg("value")

@@ -63,7 +63,7 @@ def rows(question: Question, min_ev: float, max_ev: float | None) -> pl.DataFram
     names = np.array([*question.prepared.identity.books, "", "consensus"], dtype=object)
     sharp_book = pl.Series(names[np.where(reference == -2, len(names) - 1, reference)], dtype=pl.String)
     percent = edge * 100.0
-    chance = np.clip(value.confidence(hits.width, hits.gap, np.nan_to_num(age), live, hits.fair, edge), 0.0, 100.0)
+    chance = np.clip(value.confidence(hits.width, hits.gap, board.known_age(v, age), live, hits.fair, edge), 0.0, 100.0)
     columns: dict[str, Any] = {
         "id": ids(question, hits),
         "game_id": base["event_id"],
@@ -82,7 +82,7 @@ def rows(question: Question, min_ev: float, max_ev: float | None) -> pl.DataFram
         "selection": base["selection"],
         "selection_type": board.sides(question, hits.row),
         "market": base["market_type"],
-        "line": base["line"],
+        "line": board.row_lines(question, hits.row),
         "sportsbook": base["sportsbook"],
         "game": board.game_names(base),
         "sport": base["sport"].str.to_lowercase(),

@@ -20,7 +20,9 @@ def found(question: Question, max_hold: float) -> tuple[Longs, Legs]:
     candidates = np.flatnonzero(scan(v, np.inf, 0.0).total <= most)
     legs = best_legs(v, market_segments(v, candidates), v.live[candidates], distinct=False)
     keep = (legs.total <= most) & (legs.total >= 1.0 - question.epsilon)
-    return candidates[keep], Legs(legs.rows[keep], legs.total[keep])
+    market = candidates[keep]
+    widest = int(v.groups.outcomes[market].max(initial=2))
+    return market, Legs(legs.rows[keep][:, :widest], legs.total[keep])
 
 
 def ids(question: Question, market: Longs, legs: Legs) -> list[str]:
@@ -83,13 +85,13 @@ def _side(question: Question, legs: Legs, fair: Floats, k: int, case: Longs, sha
     v = question.view
     here = legs.rows[:, k] >= 0
     row = np.maximum(legs.rows[:, k], 0)
-    table = question.table[v.groups.row[row]].select("selection", "line", "odds_american", "odds_decimal")
+    table = question.table[v.groups.row[row]].select("selection", "odds_american", "odds_decimal")
     shared = question.table[v.groups.row[sharing]].select("sportsbook", "deep_link")
     linked = shared["deep_link"].is_not_null()
     columns = {
         "selection": table["selection"],
         "books": board.lists(case, shared["sportsbook"], row.size),
-        "line": table["line"],
+        "line": board.row_lines(question, row.astype(np.int32)),
         "odds": pl.DataFrame(
             {
                 "american": table["odds_american"],
@@ -127,4 +129,8 @@ def _sharing(question: Question, legs: Legs, k: int, live: Bytes) -> tuple[Longs
         near = np.maximum(seen, last) - np.minimum(seen, first) <= round(limits.stale_live_gap_s * 1e6)
         fresh = seen >= v.now - round(limits.stale_live_leg_s * 1e6)
         same &= (near & fresh) | (live[cases][of] == 0)
-    return cases[of[same]], at[same]
+    # A book with the price under two market names counts once.
+    of, at = of[same], at[same]
+    once = np.ones(of.size, bool)
+    once[1:] = (of[1:] != of[:-1]) | (g.book[at[1:]] != g.book[at[:-1]])
+    return cases[of[once]], at[once]

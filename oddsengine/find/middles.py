@@ -175,7 +175,7 @@ def _side(question: Question, hit: Found, market: Longs, k: int) -> pl.Series:
         {
             "book": table["sportsbook"],
             "selection": table["selection"],
-            "line": table["line"],
+            "line": board.row_lines(question, row),
             "odds": pl.DataFrame(
                 {
                     "american": table["odds_american"],

@@ -2,7 +2,8 @@
 
 A column may be narrowed and may be left out; which, and in what order, it says itself. Where names are too long, first
 words go first: "Golden State Warriors @ Denver Nuggets" becomes "Warriors @ Nuggets", and a line is never cut off.
-Cells are made safe to print: what is not printable, an escape sequence from a file for instance, shows as a question mark.
+Cells are made safe to print: what is not printable, an escape sequence from a file for instance, shows as a question
+mark.
 """
 
 import re

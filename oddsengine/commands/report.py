@@ -12,11 +12,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import polars as pl
+from oddsengine.commands.layout import Column
 
-from oddsengine.layout import Column
+if TYPE_CHECKING:
+    import polars as pl
 
 Row = Mapping[str, Any]
 Cells = list[list[str]]  # the rows of one result
@@ -215,8 +216,8 @@ def _markets(row: Row) -> Cells:
         [
             row["event_id"], row["period"], row["family"], row["subject"],
             "" if row["line"] is None else number(row["line"]), str(row["book_count"]), str(len(row["complete_books"])),
-            "yes" if row["is_complete"] else "no", "main" if row["is_main_line"] else "", "live" if row["is_live"] else "",
-            str(row["prices"]), str(row["set_aside"] or ""), " ".join(row["books"]),
+            "yes" if row["is_complete"] else "no", "main" if row["is_main_line"] else "",
+            "live" if row["is_live"] else "", str(row["prices"]), str(row["set_aside"] or ""), " ".join(row["books"]),
         ]
     ]  # fmt: skip
 
@@ -243,8 +244,9 @@ _ID = Column("Id", shared=True, drop=9)
 EV = Report(
     "ev", "+EV: prices that beat the fair price",
     [
-        Column("EV %", right=True), Column("Book"), _event(), _MARKET, _BET, _US, _DEC, Column("Fair", right=True, drop=1),
-        Column("By", drop=7), Column("Kelly %", right=True, drop=4), Column("Conf", right=True, drop=8), _AGE, _NOTE, _ID,
+        Column("EV %", right=True), Column("Book"), _event(), _MARKET, _BET, _US, _DEC,
+        Column("Fair", right=True, drop=1), Column("By", drop=7), Column("Kelly %", right=True, drop=4),
+        Column("Conf", right=True, drop=8), _AGE, _NOTE, _ID,
     ],
     _ev,
 )  # fmt: skip
@@ -278,8 +280,8 @@ REJECTED = Report(
     "rejected", "Rows kept from the detectors",
     [
         Column("Guard"), Column("Row", right=True), Column("Book"), Column("Event", least=14, drop=4),
-        Column("Market", least=9, drop=3), Column("Selection", least=12, names=True), Column("Line", right=True, drop=5),
-        Column("Dec", right=True, drop=6), Column("Reason", least=40),
+        Column("Market", least=9, drop=3), Column("Selection", least=12, names=True),
+        Column("Line", right=True, drop=5), Column("Dec", right=True, drop=6), Column("Reason", least=40),
     ],
     _rejected,
 )  # fmt: skip
@@ -335,7 +337,7 @@ def plain(value: Any, name: str = "") -> Any:
     return value
 
 
-def records(frame: pl.DataFrame) -> list[dict[str, Any]]:
+def records(frame: "pl.DataFrame") -> list[dict[str, Any]]:
     """Give the rows of a result frame as JSON holds them."""
     return [{name: plain(value, name) for name, value in row.items()} for row in frame.iter_rows(named=True)]
 

@@ -1,0 +1,83 @@
+"""A whole table: the detection pass and the way from a frame to results, beside table expressions.
+
+    pytest benchmarks/bench_board.py -o python_files='bench_*.py' --benchmark-enable --benchmark-only
+
+The idioms ask the same four questions without identity or guards (`idioms.py`). Rows of one group share a board, so that
+the ratios of one run compare. `odds.max()` is the least that any pass over the prices can cost.
+"""
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from boards import board as make_board
+from idioms import coded, four_kinds, keyed
+
+import oddsengine as oe
+from oddsengine.detect import scan
+from oddsengine.devig import devig_groups
+from oddsengine.find import board as boards
+from oddsengine.find.board import Question, prepare
+
+SIZES = (10_000, 100_000, 1_000_000)
+STRING_KEY = ["event_id", "market_type", "player_name"]
+
+
+@pytest.fixture(scope="module", params=SIZES, ids=lambda n: f"{n:,}")
+def frame(request: pytest.FixtureRequest) -> pl.DataFrame:
+    return make_board(request.param)
+
+
+@pytest.fixture(scope="module")
+def question(frame: pl.DataFrame) -> Question:
+    return boards.ask(prepare(frame), None, None, "power", None, 10.0)
+
+
+def detection(question: Question) -> None:
+    """The pass over all offers, and the fair probabilities it compares with, from the references' prices."""
+    view = question.view
+    devig_groups(view.reference_odds, view.reference_ends, view.method)
+    scan(view, 0.0, 1.0)
+
+
+@pytest.mark.benchmark(group="detection pass")
+def test_least(benchmark: Any, frame: pl.DataFrame) -> None:
+    odds = np.array(frame["odds_decimal"])
+    benchmark(odds.max)
+
+
+@pytest.mark.benchmark(group="detection pass")
+def test_pass(benchmark: Any, question: Question) -> None:
+    detection(question)
+    benchmark(detection, question)
+
+
+@pytest.mark.benchmark(group="detection pass")
+def test_idiom_integer_keys(benchmark: Any, frame: pl.DataFrame) -> None:
+    rows = coded(frame)
+    sharp = rows["book"][int(np.flatnonzero(np.array(frame["sportsbook"] == "pinnacle"))[0])]
+    benchmark(lambda: pl.collect_all(four_kinds(rows.lazy(), ["ladder"], "book", sharp)))
+
+
+@pytest.mark.benchmark(group="frame to results")
+def test_results(benchmark: Any, frame: pl.DataFrame) -> None:
+    oe.find_all(frame)
+    benchmark(lambda: oe.find_all(frame))
+
+
+@pytest.mark.benchmark(group="frame to results")
+def test_results_shuffled(benchmark: Any, frame: pl.DataFrame) -> None:
+    rows = frame.sample(fraction=1.0, shuffle=True, seed=1)
+    benchmark(lambda: oe.find_all(rows))
+
+
+@pytest.mark.benchmark(group="frame to results")
+def test_idiom_string_keys(benchmark: Any, frame: pl.DataFrame) -> None:
+    benchmark(lambda: pl.collect_all(four_kinds(keyed(frame).lazy(), STRING_KEY, "sportsbook", "pinnacle")))
+
+
+@pytest.mark.benchmark(group="frame to results")
+def test_idiom_string_keys_shuffled(benchmark: Any, frame: pl.DataFrame) -> None:
+    rows = frame.sample(fraction=1.0, shuffle=True, seed=1)
+    benchmark(lambda: pl.collect_all(four_kinds(keyed(rows).lazy(), STRING_KEY, "sportsbook", "pinnacle")))

@@ -1,0 +1,195 @@
+"""The commands over a table of prices: `scan`, `markets`, `explain`."""
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from oddsengine.commands.layout import table as text_table
+from oddsengine.commands.output import Notice, bold, say, terminal, wrapped, write
+from oddsengine.commands.report import KINDS, MARKETS, REJECTED, Report, csv_text, moment, records
+from oddsengine.explain import explain
+from oddsengine.opportunities import find_all, markets, rejected
+from oddsengine.reasons import GUARDS, NAMES
+from oddsengine.sample import SAMPLE_BOARD
+from oddsengine.schema import OddsTable
+from oddsengine.tables import read_odds, write_table
+
+_SLOW_READING, _SLOW = 1.0, 3.0  # seconds of silence before a step says what it is doing
+_ON_TERMINAL = 50  # rows of each table on a terminal, unless --limit says otherwise
+
+
+def _read(arguments: argparse.Namespace) -> OddsTable:
+    path = arguments.file
+    if bool(path) == arguments.sample:
+        given = f"both {path} and --sample" if path else "neither"
+        raise ValueError(f"give either a FILE of prices or --sample, got {given}")
+    if arguments.sample:
+        path = str(SAMPLE_BOARD)
+    size = os.path.getsize(path) / 1e6 if os.path.isfile(path) else 0.0
+    with Notice(f"reading {path} ({size:,.0f} MB)", _SLOW_READING):
+        return read_odds(path)
+
+
+def _guards(arguments: argparse.Namespace) -> list[str] | None:
+    """Which guards run; None is all of them."""
+    unknown = sorted(set(arguments.without or []) - set(GUARDS))
+    if unknown:
+        raise ValueError(f"--without takes guards; {', '.join(unknown)} is not one of {', '.join(GUARDS)}")
+    if arguments.without:
+        return [name for name in GUARDS if name not in arguments.without]
+    if arguments.guards in (None, ["all"]):
+        return None
+    return [] if arguments.guards == ["none"] else list(arguments.guards)
+
+
+def _question(arguments: argparse.Namespace, table: OddsTable, words: Sequence[str]) -> dict[str, Any]:
+    """Gather the keyword arguments of a finder, having checked that the books exist."""
+    known = set(table["sportsbook"].unique().to_list())
+    for word, given in (("--books", arguments.books), ("--commission", arguments.commission)):
+        strange = sorted(set(given or ()) - known)
+        if strange:
+            raise ValueError(f"{word}: no prices of {', '.join(strange)}; the books are {', '.join(sorted(known))}")
+    if arguments.sharp and not known.intersection(arguments.sharp):
+        raise ValueError(
+            f"--sharp: no prices of {', '.join(arguments.sharp)}; the books are {', '.join(sorted(known))}"
+        )
+    asked = {name: getattr(arguments, name) for name in words}
+    return {**asked, "guards": _guards(arguments), "now": arguments.now}
+
+
+_SCAN_WORDS = (
+    "books", "sharp", "method", "commission", "min_ev", "max_ev", "min_profit", "max_hold", "min_size", "min_middle_ev",
+)  # fmt: skip
+
+
+def scan_command(arguments: argparse.Namespace) -> None:
+    """Find opportunities, or list what is kept from the detectors."""
+    form = _format(arguments)
+    if form in ("csv", "parquet") and arguments.kind == "all" and not arguments.rejected:
+        raise ValueError(f"{form} holds one table: choose one with --kind ev, arb, low-hold or middles")
+    began = time.perf_counter()
+    table = _read(arguments)
+    with Notice("looking for opportunities", _SLOW):
+        if arguments.rejected:
+            frame = rejected(table, **_question(arguments, table, ("sharp", "method", "commission")))
+            counts = dict(sorted(frame["guard"].value_counts().iter_rows()))
+            if form == "table":
+                frame = frame[sorted(range(frame.height), key=frame["guard"].to_list().__getitem__)]
+            found: dict[Report, pl.DataFrame] = {REJECTED: frame}
+        else:
+            everything = find_all(table, **_question(arguments, table, _SCAN_WORDS))
+            counts = everything.set_aside
+            kinds = [k for k in KINDS if arguments.kind in (k, "all")]
+            found = {KINDS[k]: getattr(everything, KINDS[k].name) for k in kinds}
+    newest = table["last_seen_at"].max() if table.height else None
+    now = arguments.now or newest
+    facts = {
+        "now": moment(now) if isinstance(now, datetime) else None,
+        "rows_read": table.height + table.rejected.height,
+        "rows_rejected_at_the_door": table.rejected.height,
+        "set_aside": counts,
+    }
+    lines = _summary(table, counts, facts["now"], time.perf_counter() - began)
+    _show(found, facts, lines, arguments, form)
+
+
+def _summary(table: OddsTable, counts: Mapping[str, int], now: Any, seconds: float) -> list[str]:
+    """Say in a few lines what was read, what was set aside, and how long it took."""
+    door = dict(sorted(table.rejected["guard"].value_counts().iter_rows()))
+    results = {name: counts[name] for name in ("ev_cap", "profit_cap") if name in counts}
+    guards = {n: counts.get(n, 0) - door.get(n, 0) for n in NAMES if n not in results}
+    guards = {name: n for name, n in guards.items() if n > 0}
+    books, events = (table[name].n_unique() for name in ("sportsbook", "event_id"))
+    lines = [
+        f"{table.height + table.rejected.height:,} rows read: {books} books, {events} events, "
+        f"as of {now or 'an unknown time'}; {seconds:.2f} s",
+        f"{table.rejected.height:,} rejected at the door" + _listed(door),
+        f"{sum(guards.values()):,} set aside" + _listed(guards),
+    ]
+    if results:
+        lines.append(f"{sum(results.values()):,} over the cap of what is believed" + _listed(results))
+    return lines
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ": " + ", ".join(f"{name} {n:,}" for name, n in counts.items()) if counts else ""
+
+
+def markets_command(arguments: argparse.Namespace) -> None:
+    """List the markets of a table."""
+    form = _format(arguments)
+    table = _read(arguments)
+    with Notice("looking at the markets", _SLOW):
+        frame = markets(table, guards=_guards(arguments), now=arguments.now)
+    _show({MARKETS: frame}, {}, [f"{frame.height:,} markets of {table.height:,} prices"], arguments, form)
+
+
+def explain_command(arguments: argparse.Namespace) -> None:
+    """Show what stands behind one opportunity."""
+    if len(arguments.names) != 2 - arguments.sample:
+        wanted = "one ID with --sample" if arguments.sample else "a FILE and an ID"
+        raise ValueError(f"explain takes {wanted}, got {' '.join(arguments.names)}")
+    arguments.file = None if arguments.sample else arguments.names[0]
+    table = _read(arguments)
+    with Notice("looking for it", _SLOW):
+        question = _question(arguments, table, ("books", "sharp", "method", "commission"))
+        text = str(explain(table, arguments.names[-1], **question))
+    say(text.rstrip("\n") + "\n")
+
+
+def _format(arguments: argparse.Namespace) -> str:
+    """The form of the output: as asked, or as the file to write is called."""
+    suffix = Path(arguments.output or "").suffix.lower()
+    form = str(arguments.format or {".json": "json", ".csv": "csv", ".parquet": "parquet"}.get(suffix, "table"))
+    if form == "parquet" and suffix != ".parquet":
+        raise ValueError(f"parquet needs --output with a name that ends in .parquet, got {arguments.output or 'none'}")
+    return form
+
+
+def _show(
+    found: Mapping[Report, pl.DataFrame],
+    facts: Mapping[str, Any],
+    summary: Sequence[str],
+    arguments: argparse.Namespace,
+    form: str,
+) -> None:
+    """Print frames in the form that was asked for; the summary stays out of data."""
+    limit = arguments.limit
+    if limit is None and form == "table" and terminal() and not arguments.output:
+        limit = _ON_TERMINAL
+    cut = {report: frame.head(limit) if limit else frame for report, frame in found.items()}
+    if form == "parquet":
+        write_table(next(iter(cut.values())), arguments.output)
+    elif form == "json":
+        document = {**facts, **{report.name: records(frame) for report, frame in cut.items()}}
+        write(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n", arguments.output)
+    elif form == "csv":
+        frame = next(iter(cut.values()))
+        write(csv_text(records(frame), frame.columns), arguments.output)
+    else:
+        parts = [_table(report, frame, found[report].height, bool(arguments.output)) for report, frame in cut.items()]
+        write("\n\n".join([*parts, wrapped(summary)]) + "\n", arguments.output)
+        return
+    print(wrapped(summary), file=sys.stderr)
+
+
+def _table(report: Report, frame: pl.DataFrame, height: int, to_file: bool) -> str:  # noqa: FBT001
+
+    title = f"{report.title} ({height:,})"
+    if not frame.height:
+        return title + "\nnone"
+    groups = [report.cells(row) for row in frame.iter_rows(named=True)]
+    lines = text_table(report.columns, groups, None if to_file else terminal(), bold=bold() and not to_file)
+    more = height - frame.height
+    return "\n".join([title, *lines, *([f"... and {more:,} more; --limit 0 shows all"] if more else [])])
+
+
+COMMANDS = {"scan": scan_command, "markets": markets_command, "explain": explain_command}

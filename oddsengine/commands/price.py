@@ -1,0 +1,157 @@
+"""The commands over a few prices: `devig`, `kelly`, `stakes`."""
+
+import argparse
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from oddsengine.arbitrage import arbitrage_stakes, hold, round_stakes
+from oddsengine.commands.layout import Column, table
+from oddsengine.commands.output import bold, say, terminal
+from oddsengine.commands.report import american, csv_text, decimal, plain
+from oddsengine.devig import DEVIG_METHODS, devig
+from oddsengine.kelly import kelly, kelly_exclusive
+from oddsengine.odds import american_to_decimal, decimal_to_american, fractional_to_decimal, parse_fractional
+
+
+def _price(text: str) -> float:
+    """Decimal odds of a price in any of the three notations; the notation is told by its form."""
+    text = text.strip()
+    if re.fullmatch(r"[1-9]\d{2,}", text):
+        raise ValueError(f"{text} may be decimal or American: write {text}.0 or +{text}")
+    try:
+        if text[:1] in ("+", "-"):
+            odds = float(american_to_decimal(float(text)))
+        elif "/" in text or text.isalpha():
+            odds = float(fractional_to_decimal(*parse_fractional(text)))
+        else:
+            odds = float(text)
+    except ValueError:
+        odds = 0.0
+    if not 1.0 < odds < float("inf"):
+        raise ValueError(f"{text!r} is no price: decimal above 1 (1.87), American (+150, -110) or fractional (5/2)")
+    return odds
+
+
+def _prices(text: str) -> list[float]:
+    return [_price(part) for part in text.split(",")]
+
+
+def _probability(text: str) -> float:
+    try:
+        found = float(text.strip().removesuffix("%")) / (100.0 if text.strip().endswith("%") else 1.0)
+    except ValueError:
+        found = -1.0
+    if not 0.0 <= found <= 1.0:
+        raise ValueError(f"{text!r} is no probability: from 0 to 1, or 0% to 100%")
+    return found
+
+
+def _probabilities(text: str) -> list[float]:
+    return [_probability(part) for part in text.split(",")]
+
+
+def _small(rows: list[dict[str, Any]], form: str, note: str, facts: Mapping[str, Any]) -> None:
+    """Print the few rows of a calculation: texts in a table, numbers in JSON and CSV."""
+    names = list(rows[0])
+    if form == "json":
+        document = {**facts, "outcomes": [plain(row) for row in rows]}
+        say(json.dumps(plain(document), indent=2, ensure_ascii=False) + "\n")
+    elif form == "csv":
+        say(csv_text([plain(row) for row in rows], names))
+    else:
+        cells = [[_figure(name, row[name]) for name in names] for row in rows]
+        titles = [Column(name.replace("_", " "), right=True) for name in names]
+        lines = table(titles, [[row] for row in cells], terminal(), bold=bold())
+        say("\n".join([*lines, "", note]) + "\n")
+
+
+def _figure(name: str, value: float | None) -> str:
+    if value is None or math.isnan(value):
+        return "-"
+    if name.endswith("american"):
+        return american(value)
+    if name.endswith(("odds", "price")):
+        return decimal(value)
+    if name in ("stake", "pays"):
+        return f"{value + 0.0:.2f}"
+    return f"{value * 100.0 + 0.0:.2f} %"
+
+
+def devig_command(arguments: argparse.Namespace) -> None:
+    """Fair probabilities of one market."""
+    odds = [_price(text) for text in arguments.odds]
+    if len(odds) < 2:
+        raise ValueError("a market has two outcomes or more, got one price")
+    total = sum(1.0 / price for price in odds)
+    methods = DEVIG_METHODS if arguments.all_methods else (arguments.method,)
+    fair = {method: devig(odds, method).tolist() for method in methods}
+    rows: list[dict[str, Any]] = []
+    for at, price in enumerate(odds):
+        row: dict[str, Any] = {"odds": price, "american": float(decimal_to_american(price)), "implied": 1.0 / price}
+        if arguments.all_methods:
+            row |= {method: chances[at] for method, chances in fair.items()}
+        else:
+            p = fair[arguments.method][at]
+            row |= {"fair_probability": p, "fair_odds": 1.0 / p, "fair_american": float(decimal_to_american(1.0 / p))}
+        rows.append(row)
+    note = f"{' '.join(methods) if len(methods) == 1 else 'all methods'}: the prices imply {total * 100.0:.2f} %"
+    note += f", a margin of {(total - 1.0) * 100.0 + 0.0:.2f} %"
+    empty = [method for method, chances in fair.items() if math.isnan(chances[0])]
+    if empty:
+        note += f"; no answer for these prices: {', '.join(empty)}"
+    facts = {"methods": list(methods), "implied_total": total * 100.0}
+    _small(rows, arguments.format, note, facts)
+
+
+def kelly_command(arguments: argparse.Namespace) -> None:
+    """Stakes as parts of a bankroll."""
+    bank, odds = arguments.bankroll, _prices(arguments.odds)
+    if bank is not None and not 0.0 < bank < float("inf"):
+        raise ValueError(f"--bankroll must be a finite number above 0, got {bank:g}")
+    probs = _probabilities(arguments.probs) if arguments.probs else [_probability(arguments.prob)]
+    if len(probs) != len(odds):
+        raise ValueError(f"every probability needs one price, got {len(probs)} and {len(odds)}")
+    if sum(probs) > 1.0 + 1e-9:
+        raise ValueError(f"probabilities of outcomes that exclude each other sum to at most 1, got {sum(probs):g}")
+    if arguments.probs:
+        stakes = kelly_exclusive(probs, odds, arguments.fraction).tolist()
+    else:
+        stakes = [float(kelly(probs[0], odds[0], arguments.fraction))]
+    rows = []
+    for p, price, share in zip(probs, odds, stakes, strict=True):
+        row = {"probability": p, "odds": price, "edge": p * price - 1.0, "share": share}
+        rows.append(row if bank is None else {**row, "stake": share * bank})
+    note = f"stake {sum(stakes) * 100.0:.2f} % of the bankroll"
+    note += "" if bank is None else f", {sum(stakes) * bank:.2f} of {bank:.2f}"
+    note += "" if arguments.fraction == 1.0 else f", at {arguments.fraction:g} of full Kelly"
+    _small(rows, arguments.format, note, {"fraction": arguments.fraction, "bankroll": bank})
+
+
+def stakes_command(arguments: argparse.Namespace) -> None:
+    """Stakes that pay the same whatever happens."""
+    odds, total, step = [_price(text) for text in arguments.odds], arguments.total, arguments.step
+    if len(odds) < 2:
+        raise ValueError("a market has two outcomes or more, got one price")
+    if not 0.0 < total < float("inf"):
+        raise ValueError(f"--total must be a finite number above 0, got {total:g}")
+    stakes = (arbitrage_stakes(odds, total) if step is None else round_stakes(odds, total, step).stakes).tolist()
+    staked = sum(stakes)
+    least = min(price * stake for price, stake in zip(odds, stakes, strict=True)) - staked
+    rows = [
+        {"odds": price, "implied": 1.0 / price, "stake": stake, "pays": price * stake}
+        for price, stake in zip(odds, stakes, strict=True)
+    ]
+    held = float(hold(odds)) * 100.0
+    if staked == 0.0:
+        note = f"staking nothing is best: the hold is {held + 0.0:.2f} %, and no stakes in steps of {step:g} gain"
+    else:
+        word = "wins" if least >= 0 else "loses"
+        note = f"{word} {abs(least):.2f} on {staked:.2f} at worst, {abs(least) / staked * 100.0:.2f} %"
+        note += f"; hold {held + 0.0:.2f} %"
+    _small(rows, arguments.format, note, {"staked": staked, "profit": least, "hold_percentage": held})
+
+
+COMMANDS = {"devig": devig_command, "kelly": kelly_command, "stakes": stakes_command}
