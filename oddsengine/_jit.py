@@ -16,12 +16,14 @@ other in one module where you can, and after changing a shared one delete `__pyc
 """
 
 import sys
+import threading
 from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar, cast
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_lock = threading.RLock()
 _COMPILING = "oddsengine: compiling kernels for this machine, once (about ten seconds) ..."
 
 
@@ -42,17 +44,17 @@ class _Kernel:
 
     def dispatcher(self) -> Callable[..., Any]:
         """The numba dispatcher; made on the first call, with those of the kernels it refers to."""
-        if self._dispatcher is None:
-            numba = _numba()
-            names = self._function.__globals__
-            for name in self._function.__code__.co_names:
-                used = names.get(name)
-                if isinstance(used, _Kernel) and used is not self:
-                    names[name] = used.dispatcher()
-            self._dispatcher = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=self._fastmath)(
-                self._function
-            )
-        return cast(Callable[..., Any], self._dispatcher)
+        with _lock:
+            if self._dispatcher is None:
+                numba = _numba()
+                names = self._function.__globals__
+                for name in self._function.__code__.co_names:
+                    used = names.get(name)
+                    if isinstance(used, _Kernel) and used is not self:
+                        names[name] = used.dispatcher()
+                compiler = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=self._fastmath)
+                self._dispatcher = cast(Callable[..., Any], compiler(self._function))
+            return self._dispatcher
 
 
 def kernel(function: F) -> F:

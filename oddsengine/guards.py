@@ -51,6 +51,7 @@ class _Board:
     measure: Floats
     stingy: Bytes
     limits: catalog.Thresholds
+    marks: tuple[Floats, Floats]  # room for what a guard notes of each row
 
     def set_aside(self, rows: npt.NDArray[Any], guard: str, measure: Any = np.nan) -> None:
         """Set rows (a mask) aside unless an earlier guard has."""
@@ -425,8 +426,10 @@ def _scratch(board: _Board) -> tuple[Ints, Floats, Floats]:
     return np.empty(n, np.int32), np.empty(n), np.empty(n)
 
 
-def _unmarked(board: _Board) -> Floats:
-    return np.full(board.aside.size, np.nan)
+def _unmarked(board: _Board, which: int = 0) -> Floats:
+    """Give one of the two columns of marks, wiped."""
+    board.marks[which].fill(np.nan)
+    return board.marks[which]
 
 
 def _stale(board: _Board) -> None:
@@ -513,7 +516,7 @@ def _internal_conflict(board: _Board) -> None:
 
 
 def _book_sum(board: _Board) -> None:
-    g, cheap, dear = board.groups, _unmarked(board), _unmarked(board)
+    g, cheap, dear = board.groups, _unmarked(board), _unmarked(board, 1)
     limit, epsilon = board.limits, board.limits.epsilon
     exchange = np.array([catalog.book(b).exchange for b in board.identity.books], bool)
     low = np.where(exchange, limit.book_sum_low_exchange, limit.book_sum_low) - epsilon
@@ -640,7 +643,7 @@ def _outlier(board: _Board) -> None:
     plain = main & full & (board.prop[ladder] == 0) & (g.live[ladder] == 0)
     m = median[rows]
     bound = np.where(plain, limit.outlier_main, limit.outlier_other) + limit.outlier_slope / (m * (1.0 - m))
-    generous, low = _unmarked(board), _unmarked(board)
+    generous, low = _unmarked(board), _unmarked(board, 1)
     generous[rows[gap < -bound]] = gap[gap < -bound]
     low[rows[gap > bound]] = 1.0
     board.spread(generous, "outlier", whole=False)
@@ -705,6 +708,7 @@ def guard(table: OddsTable, identity: Identity, off: frozenset[int], now: int) -
         measure=np.full(n, np.nan),
         stingy=np.zeros(n, np.uint8),
         limits=catalog.thresholds(),
+        marks=(np.empty(n), np.empty(n)),
     )
     for name, run in _BOARD_GUARDS.items():
         if CODES[name] not in off and n:

@@ -13,7 +13,8 @@ Every finder takes any polars frame of prices (see `ODDS_SCHEMA`) and these word
 Thresholds are in percent and give way by 1e-7 percent, so that a hold of exactly 2 % belongs to `max_hold=2`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import NamedTuple
 
@@ -28,6 +29,7 @@ from oddsengine.guards import main_lines
 from oddsengine.reasons import NAMES, SENTENCES
 from oddsengine.results import MARKETS_SCHEMA, REJECTED_SCHEMA
 
+_ROWS_FOR_THREADS = 100_000
 Commission = Mapping[str, float] | None
 
 
@@ -235,13 +237,17 @@ def find_all(
     large = int(arbitrage.over_cap(question, arbitrage.found(question, max(min_profit, 0.0))[1]).sum())
     if large:
         counts["profit_cap"] = large
-    return Opportunities(
-        ev.rows(question, min_ev, max_ev),
-        arbitrage.rows(question, min_profit),
-        low_hold.rows(question, max_hold),
-        middles.rows(question, min_size, min_middle_ev),
-        counts,
-    )
+    asks: list[Callable[[], pl.DataFrame]] = [
+        lambda: ev.rows(question, min_ev, max_ev),
+        lambda: arbitrage.rows(question, min_profit),
+        lambda: low_hold.rows(question, max_hold),
+        lambda: middles.rows(question, min_size, min_middle_ev),
+    ]
+    if prepared.table.height < _ROWS_FOR_THREADS:
+        return Opportunities(*(look() for look in asks), counts)
+    # The kinds share nothing that changes, and leave the interpreter to each other most of the time.
+    with ThreadPoolExecutor(2) as pool:
+        return Opportunities(*pool.map(lambda look: look(), asks), counts)
 
 
 def _cap() -> float:

@@ -15,6 +15,7 @@ nothing. The engine reads neither column.
 """
 
 import csv
+import io
 import math
 import random
 import unicodedata
@@ -607,8 +608,10 @@ def _one_book(board: Board) -> None:
         board.add(row, "internal_conflict", market_type="asian_total_goals")
         reprice(board.rows[-1], d)
         board.rows[-1]["true_probability"] = None
+    for row in board.find("mlb_yankees", "run_line", "bovada"):  # one market below 1 takes the ladder with it
+        row["planted"] = "hazard:book_sum"
     for row, d in zip(board.find("mlb_yankees", "run_line", "bovada", 1.5)[:2], (2.75, 1.68), strict=True):
-        board.spoil(row, "book_sum", d)
+        reprice(row, d)
     for row, d in zip(board.find("atp_lehecka", "total_sets", "caesars", 2.5), (1.40, 1.75), strict=True):
         board.spoil(row, "book_sum", d)
 
@@ -723,14 +726,21 @@ def _text(name: str, value: Any) -> Any:
     return "" if value is None else value
 
 
+def text() -> str:
+    """Give the file's content."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows([_text(name, row[name]) for name in COLUMNS] for row in build())
+    return out.getvalue()
+
+
 def main() -> None:
     """Write the board."""
-    rows = build()
-    with OUT.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        writer.writerows([_text(name, row[name]) for name in COLUMNS] for row in rows)
-    print(f"{OUT.name}: {len(rows)} rows, {OUT.stat().st_size // 1000} kB")
+    content = text()
+    OUT.write_text(content, encoding="utf-8")
+    lines = content.count("\n") - 1
+    print(f"{OUT.name}: {lines} rows, {OUT.stat().st_size // 1000} kB")
 
 
 if __name__ == "__main__":

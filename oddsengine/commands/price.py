@@ -10,7 +10,7 @@ from typing import Any
 from oddsengine.arbitrage import arbitrage_stakes, hold, round_stakes
 from oddsengine.commands.layout import Column, table
 from oddsengine.commands.output import bold, say, terminal
-from oddsengine.commands.report import american, csv_text, decimal, plain
+from oddsengine.commands.report import american, csv_text, decimal
 from oddsengine.devig import DEVIG_METHODS, devig
 from oddsengine.kelly import kelly, kelly_exclusive
 from oddsengine.odds import american_to_decimal, decimal_to_american, fractional_to_decimal, parse_fractional
@@ -56,16 +56,24 @@ def _probabilities(text: str) -> list[float]:
 def _small(rows: list[dict[str, Any]], form: str, note: str, facts: Mapping[str, Any]) -> None:
     """Print the few rows of a calculation: texts in a table, numbers in JSON and CSV."""
     names = list(rows[0])
+    figures = [{name: _rounded(value) for name, value in row.items()} for row in rows]
     if form == "json":
-        document = {**facts, "outcomes": [plain(row) for row in rows]}
-        say(json.dumps(plain(document), indent=2, ensure_ascii=False) + "\n")
+        document = {name: _rounded(value) for name, value in facts.items()} | {"outcomes": figures}
+        say(json.dumps(document, indent=2) + "\n")
     elif form == "csv":
-        say(csv_text([plain(row) for row in rows], names))
+        say(csv_text(figures, names))
     else:
         cells = [[_figure(name, row[name]) for name in names] for row in rows]
         titles = [Column(name.replace("_", " "), right=True) for name in names]
         lines = table(titles, [[row] for row in cells], terminal(), bold=bold())
         say("\n".join([*lines, "", note]) + "\n")
+
+
+def _rounded(value: Any) -> Any:
+    """Ten decimals, and null for what is no number."""
+    if isinstance(value, float):
+        return round(value, 10) + 0.0 if math.isfinite(value) else None
+    return value
 
 
 def _figure(name: str, value: float | None) -> str:

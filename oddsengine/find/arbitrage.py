@@ -30,7 +30,7 @@ def over_cap(question: Question, legs: Legs) -> Any:
 
 def ids(question: Question, market: Longs, legs: Legs) -> list[str]:
     """Event, market type and a hash of the market and its legs' books and sides."""
-    base = question.table[question.view.groups.row[legs.rows[:, 0]]]
+    base = question.facts(legs.rows[:, 0])
     parts = board.market_hash(question, market), *board.leg_hash(question, legs.rows).T
     tags = board.hex_ids(board.mix_ids("arb", *parts))
     return [
@@ -48,7 +48,7 @@ def rows(question: Question, min_profit: float) -> pl.DataFrame:
     keep = ~over_cap(question, legs)
     market, legs = market[keep], Legs(legs.rows[keep], legs.total[keep])
     first = legs.rows[:, 0]
-    base = question.table[g.row[first]]
+    base = question.facts(first)
     held = legs.rows >= 0
     seen = np.where(held, g.seen[np.maximum(legs.rows, 0)], np.iinfo(np.int64).max)
     age = ages(v.now, board.oldest(seen))
@@ -86,7 +86,7 @@ def rows(question: Question, min_profit: float) -> pl.DataFrame:
         "player_name": base["player_name"],
         "team_side": base["team_side"],
         "legs": _legs(question, legs),
-        "detected_at": pl.Series([question.moment()] * market.size, dtype=pl.Datetime("us", "UTC")),
+        "detected_at": question.moments(market.size),
         "home_team": base["home_team"],
         "away_team": base["away_team"],
         "book_count": v.books[market],
@@ -112,7 +112,7 @@ def _legs(question: Question, legs: Legs) -> pl.Series:
     row = legs.rows[held]
     share = 1.0 / v.net[row]
     case = np.nonzero(held)[0]
-    table = question.table[v.groups.row[row]]
+    table = question.facts(row)
     flat = pl.DataFrame(
         {
             "sportsbook": table["sportsbook"],

@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, cast
 
 import numpy as np
@@ -24,6 +25,11 @@ from oddsengine.odds import decimal_to_american
 from oddsengine.reasons import CODES, GUARDS, enabled
 from oddsengine.schema import OddsTable, check_odds
 
+_SHOWN = [
+    "sportsbook", "event_id", "sport", "league", "home_team", "away_team", "market_type", "selection", "odds_american",
+    "odds_decimal", "event_start_time", "last_seen_at", "deep_link", "player_name", "team_side", "external_event_id",
+    "market_id", "selection_id",
+]  # fmt: skip
 Sharp = str | Sequence[str] | Mapping[str, float] | None
 Bools = npt.NDArray[np.bool_]
 
@@ -36,6 +42,11 @@ class Prepared:
     identity: Identity
     guarded: Guarded
     off: frozenset[int]
+
+    @property
+    def shown(self) -> pl.DataFrame:
+        """The columns of the table that results show."""
+        return self.table.select(_SHOWN)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +66,14 @@ class Question:
     def epsilon(self) -> float:
         """How far every threshold gives way, a fraction."""
         return catalog.thresholds().epsilon
+
+    def facts(self, rows: Ints | Longs) -> pl.DataFrame:
+        """What the table says of some rows of the groups, in the columns that results show."""
+        return self.prepared.shown[self.view.groups.row[rows]]
+
+    def moments(self, n: int) -> pl.Series:
+        """The moment that ages are judged at, n times."""
+        return pl.repeat(self.moment(), n, dtype=pl.Datetime("us", "UTC"), eager=True)
 
     def moment(self) -> datetime | None:
         """The moment that ages are judged at."""
@@ -108,6 +127,7 @@ def ask(
     return Question(prepared, looked, np.inf if max_profit is None else max_profit / 100.0)
 
 
+@lru_cache(maxsize=1 << 16)
 def _hash(text: str) -> int:
     """A 64-bit number that is the same on every machine and day."""
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
@@ -258,11 +278,17 @@ def known_age(view: View, age: Floats) -> Floats:
 
 def lists(case: Longs, values: pl.Series, cases: int) -> pl.Series:
     """Values gathered into one list a case; `case` rises and says which list each value belongs to."""
-    grouped = pl.DataFrame({"case": case, "value": values}).group_by("case", maintain_order=True).agg("value")
+    flat = pl.DataFrame({"case": pl.Series(case).set_sorted(), "value": values})
+    grouped = flat.group_by("case", maintain_order=True).agg("value")
+    if grouped.height == cases:
+        return grouped["value"]
     whole = pl.DataFrame({"case": np.arange(cases)}).join(grouped, on="case", how="left", maintain_order="left")
     return whole["value"].fill_null(pl.Series([[]], dtype=pl.List(values.dtype)).first())
 
 
 def ranges(first: Longs, last: Longs) -> pl.Series:
     """Lists of the whole numbers from first to last."""
-    return pl.select(pl.int_ranges(pl.Series(first), pl.Series(last) + 1)).to_series()
+    size = last - first + 1
+    case = np.repeat(np.arange(size.size), size)
+    number = np.arange(case.size) - np.repeat(np.cumsum(size) - size, size) + first[case]
+    return lists(case, pl.Series(number), size.size)

@@ -55,7 +55,7 @@ def rows(question: Question, min_ev: float, max_ev: float | None) -> pl.DataFram
     live = v.live[market] != 0
     age = ages(v.now, hits.seen)
     old, _ = board.stale_flags(age, live)
-    base = question.table[g.row[hits.row]]
+    base = question.facts(hits.row)
     sister = _sisters(question, hits.row, edge)
     push = _pushes(v, market)
     arb = _arbs(question, market)
@@ -76,7 +76,7 @@ def rows(question: Question, min_ev: float, max_ev: float | None) -> pl.DataFram
         "no_vig_odds": board.nullable(board.american(1.0 / hits.fair)),
         "fair_probability": hits.fair,
         "market_width": hits.width * 100.0,
-        "devig_method": pl.Series([v.method] * edge.size, dtype=pl.String),
+        "devig_method": pl.repeat(v.method, edge.size, eager=True),
         "sharp_book": sharp_book,
         "devig_book": sharp_book,
         "selection": base["selection"],
@@ -106,7 +106,7 @@ def rows(question: Question, min_ev: float, max_ev: float | None) -> pl.DataFram
                 "SHARED_FEED": sister.list.len().to_numpy() > 0,
             }
         ),
-        "detected_at": pl.Series([question.moment()] * edge.size, dtype=pl.Datetime("us", "UTC")),
+        "detected_at": question.moments(edge.size),
         "net_odds": v.net[hits.row],
         "push_probability": board.nullable(push),
         "ev_per_stake": percent * (1.0 - np.nan_to_num(push)),

@@ -36,7 +36,7 @@ def rows(question: Question, max_hold: float) -> pl.DataFrame:
     v = question.view
     g = v.groups
     market, legs = found(question, max_hold)
-    base = question.table[g.row[legs.rows[:, 0]]]
+    base = question.facts(legs.rows[:, 0])
     held = legs.rows >= 0
     seen = np.where(held, g.seen[np.maximum(legs.rows, 0)], np.iinfo(np.int64).max)
     age = ages(v.now, board.oldest(seen))
@@ -59,7 +59,7 @@ def rows(question: Question, max_hold: float) -> pl.DataFrame:
         "hold_percentage": np.maximum(legs.total - 1.0, 0.0) * 100.0,
         "all_books": _everyone(question, sharing, market.size),
         **{f"side{k + 1}": side for k, side in enumerate(sides)},
-        "detected_at": pl.Series([question.moment()] * market.size, dtype=pl.Datetime("us", "UTC")),
+        "detected_at": question.moments(market.size),
         "is_alternate_line": v.main[market] == 0,
         "player_name": base["player_name"],
         "oldest_odds_age_seconds": board.nullable(age),
@@ -85,8 +85,8 @@ def _side(question: Question, legs: Legs, fair: Floats, k: int, case: Longs, sha
     v = question.view
     here = legs.rows[:, k] >= 0
     row = np.maximum(legs.rows[:, k], 0)
-    table = question.table[v.groups.row[row]].select("selection", "odds_american", "odds_decimal")
-    shared = question.table[v.groups.row[sharing]].select("sportsbook", "deep_link")
+    table = question.facts(row).select("selection", "odds_american", "odds_decimal")
+    shared = question.facts(sharing).select("sportsbook", "deep_link")
     linked = shared["deep_link"].is_not_null()
     columns = {
         "selection": table["selection"],

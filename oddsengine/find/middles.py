@@ -106,7 +106,7 @@ def rows(question: Question, min_size: float, min_ev: float | None) -> pl.DataFr
     g = v.groups
     limits = catalog.thresholds()
     hit = found(question, min_size, min_ev)
-    base = question.table[g.row[hit.legs.rows[:, 0]]]
+    base = question.facts(hit.legs.rows[:, 0])
     age = ages(v.now, g.seen[hit.legs.rows]).max(axis=1, initial=0.0)
     live = v.live[hit.low] != 0
     gap = (g.threshold[hit.high] - g.threshold[hit.low]) / 100.0
@@ -133,7 +133,7 @@ def rows(question: Question, min_size: float, min_ev: float | None) -> pl.DataFr
         "middle_probability": hit.worth.prob,
         "expected_value": hit.worth.ev * 100.0,
         "quality_score": score,
-        "detected_at": pl.Series([question.moment()] * gap.size, dtype=pl.Datetime("us", "UTC")),
+        "detected_at": question.moments(gap.size),
         "home_team": base["home_team"],
         "away_team": base["away_team"],
         "start_time": base["event_start_time"],
@@ -164,7 +164,7 @@ def _side(question: Question, hit: Found, market: Longs, k: int) -> pl.Series:
     """One leg of every middle."""
     v = question.view
     row: Ints = hit.legs.rows[:, k]
-    table = question.table[v.groups.row[row]]
+    table = question.facts(row)
     fair: Floats = market_fair(v, market)[:, k]
     share = 1.0 / v.net[row]
     alone = np.isnan(fair)
