@@ -34,6 +34,7 @@ from oddsengine.reasons import GUARDS
 from oddsengine.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
 from oddsengine.schema import ODDS_SCHEMA, OddsError, OddsTable, check_odds
 from oddsengine.tables import read_odds, write_table
+from oddsengine.warm import compile_kernels
 
 __version__ = "0.1.0"
 
@@ -53,6 +54,7 @@ __all__ = [
     "american_to_decimal",
     "arbitrage_stakes",
     "check_odds",
+    "compile_kernels",
     "decimal_to_american",
     "decimal_to_fractional",
     "decimal_to_probability",

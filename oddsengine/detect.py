@@ -352,7 +352,7 @@ def best_legs(view: View, segments: Longs, live: Bytes, *, distinct: bool) -> Le
     timed = live if view.timed else np.zeros_like(live)
     _legs(
         starts, ends, held.sum(axis=1), timed, g.book, view.net, view.offer, g.seen,
-        view.now - round(limits.stale_live_leg_s * 1e6), round(limits.stale_live_gap_s * 1e6), distinct, rows, totals,
+        since(view, limits.stale_live_leg_s), round(limits.stale_live_gap_s * 1e6), distinct, rows, totals,
         np.empty(segments.shape[1], np.int32),
     )  # fmt: skip
     return Legs(rows, totals)
@@ -483,7 +483,7 @@ def edges(view: View, markets: Longs, min_edge: float) -> Edges:
     n = _edges(
         markets, g.segments, g.rows, g.book, view.feed, view.net, view.offer, g.seen, view.own, view.width,
         view.trusted, view.reference, view.weight, view.member, view.counted, view.weighted, view.live, view.timed,
-        view.now - round(limits.stale_live_leg_s * 1e6), round(limits.stale_live_gap_s * 1e6), limits.reference_floor,
+        since(view, limits.stale_live_leg_s), round(limits.stale_live_gap_s * 1e6), limits.reference_floor,
         1.0 + min_edge, row, fair, width, gap, seen,
         np.empty(view.feed.size + 1, np.int32), np.empty(view.feed.size + 1),
     )  # fmt: skip
@@ -711,6 +711,11 @@ def view(
         slots=slots,
         slot_row=slot_row[:size],
     )
+
+
+def since(view: View, seconds: float) -> int:
+    """Give the moment some seconds before now, microseconds; the earliest there is where there is no now."""
+    return int(NO_TIME) if view.now == NO_TIME else view.now - round(seconds * 1e6)
 
 
 def ages(now: int, seen: npt.NDArray[np.int64]) -> Floats:

@@ -11,8 +11,8 @@ from typing import Any
 
 import polars as pl
 import pytest
-from boards import BOOKS, COLUMNS, MARKETS, boards, build, frame
-from hazards import HAZARDS, Row
+from boards import BOOKS, COLUMNS, MARKETS, build, frame
+from hazards import HAZARDS, NOW, SECOND, Row
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rows import LA_LIGA, MOMENT, NHL, Rows, ask, legs, moneyline, prop, row, spread, table, total
@@ -30,15 +30,17 @@ KINDS = ("ev", "arbitrage", "low_hold", "middles")
 few = settings(max_examples=20, deadline=None)
 
 
-@st.composite
-def plain_boards(draw: st.DrawFn) -> Rows:
-    """Boards whose rows agree who plays at home."""
-    return build(
-        seed=draw(st.integers(0, 2**32 - 1)),
-        n_events=draw(st.integers(1, 2)),
-        n_books=draw(st.integers(3, 7)),
-        markets=draw(st.lists(st.sampled_from(MARKETS), min_size=1, max_size=3, unique=True)),
-        hazards=draw(st.lists(st.sampled_from(STRAIGHT), max_size=4)),
+Plan = tuple[int, int, int, list[str], list[str]]
+
+
+def plans(hazards: Sequence[str] = tuple(HAZARDS)) -> st.SearchStrategy[Plan]:
+    """What `build` makes a board of: seed, events, books, markets, hazards; short enough to be printed."""
+    return st.tuples(
+        st.integers(0, 2**32 - 1),
+        st.integers(1, 3),
+        st.integers(2, 7),
+        st.lists(st.sampled_from(MARKETS), min_size=1, max_size=4, unique=True),
+        st.lists(st.sampled_from(hazards), max_size=4),
     )
 
 
@@ -58,8 +60,9 @@ def alike(first: dict[str, pl.DataFrame], second: dict[str, pl.DataFrame]) -> No
 
 
 @few
-@given(rows=boards(), seed=st.integers(0, 1000), guarded=st.booleans())
-def test_the_order_of_rows_changes_nothing(rows: Rows, seed: int, guarded: bool) -> None:
+@given(plan=plans(), seed=st.integers(0, 1000), guarded=st.booleans())
+def test_the_order_of_rows_changes_nothing(plan: Plan, seed: int, guarded: bool) -> None:
+    rows = build(*plan)
     mixed = list(rows)
     random.Random(seed).shuffle(mixed)
     words = {} if guarded else OPEN
@@ -69,8 +72,9 @@ def test_the_order_of_rows_changes_nothing(rows: Rows, seed: int, guarded: bool)
 
 
 @few
-@given(rows=boards(), guarded=st.booleans())
-def test_a_table_split_by_event_and_rejoined(rows: Rows, guarded: bool) -> None:
+@given(plan=plans(), guarded=st.booleans())
+def test_a_table_split_by_event_and_rejoined(plan: Plan, guarded: bool) -> None:
+    rows = build(*plan)
     words = {} if guarded else OPEN
     parts = [
         everything(frame([r for r in rows if r["event_id"] == event]), **words)
@@ -86,9 +90,10 @@ def behind() -> set[str]:
 
 
 @few
-@given(rows=plain_boards(), data=st.data())
-def test_a_view_is_a_table_of_its_books_alone(rows: Rows, data: st.DataObject) -> None:
+@given(plan=plans(STRAIGHT), data=st.data())
+def test_a_view_is_a_table_of_its_books_alone(plan: Plan, data: st.DataObject) -> None:
     """With the guards off, and a reference that is one of the books."""
+    rows = build(*plan)
     books = data.draw(st.sets(st.sampled_from(BOOKS), min_size=2, max_size=6).filter(lambda s: len(s) < len(BOOKS)))
     sharp = {data.draw(st.sampled_from(sorted(books))): 1.0}
     alone = frame([r for r in rows if r["sportsbook"] in books])
@@ -99,9 +104,10 @@ def test_a_view_is_a_table_of_its_books_alone(rows: Rows, data: st.DataObject) -
 
 
 @few
-@given(rows=plain_boards(), data=st.data())
-def test_a_view_with_its_reference_outside(rows: Rows, data: st.DataObject) -> None:
+@given(plan=plans(STRAIGHT), data=st.data())
+def test_a_view_with_its_reference_outside(plan: Plan, data: st.DataObject) -> None:
     """The reference's prices are not offered, only what follows from them is used."""
+    rows = build(*plan)
     books = data.draw(st.sets(st.sampled_from(sorted(set(BOOKS) - behind())), min_size=1, max_size=5))
     held = frame([r for r in rows if r["sportsbook"] in books | behind()])
     found = everything(frame(rows), books=sorted(books), **OPEN)
@@ -114,8 +120,9 @@ def test_a_view_with_its_reference_outside(rows: Rows, data: st.DataObject) -> N
 
 
 @few
-@given(rows=boards(), data=st.data())
-def test_one_book_has_no_arbitrage(rows: Rows, data: st.DataObject) -> None:
+@given(plan=plans(), data=st.data())
+def test_one_book_has_no_arbitrage(plan: Plan, data: st.DataObject) -> None:
+    rows = build(*plan)
     book = data.draw(st.sampled_from(sorted({r["sportsbook"] for r in rows})))
     words = dict(guards=[], max_profit=None, now=MOMENT)
     alone = frame([r for r in rows if r["sportsbook"] == book])
@@ -133,8 +140,9 @@ def best_sums(odds: pl.DataFrame) -> dict[int, float]:
 
 
 @few
-@given(rows=plain_boards(), data=st.data())
-def test_another_book_never_lowers_the_best_arbitrage(rows: Rows, data: st.DataObject) -> None:
+@given(plan=plans(STRAIGHT), data=st.data())
+def test_another_book_never_lowers_the_best_arbitrage(plan: Plan, data: st.DataObject) -> None:
+    rows = build(*plan)
     book = data.draw(st.sampled_from(sorted({r["sportsbook"] for r in rows})))
     fewer, more = best_sums(frame([r for r in rows if r["sportsbook"] != book])), best_sums(frame(rows))
     for market, total_ in fewer.items():
@@ -142,8 +150,9 @@ def test_another_book_never_lowers_the_best_arbitrage(rows: Rows, data: st.DataO
 
 
 @few
-@given(rows=boards(), method=st.sampled_from(sorted(oddsengine.DEVIG_METHODS)))
-def test_fair_probabilities_of_a_market_sum_to_one(rows: Rows, method: str) -> None:
+@given(plan=plans(), method=st.sampled_from(sorted(oddsengine.DEVIG_METHODS)))
+def test_fair_probabilities_of_a_market_sum_to_one(plan: Plan, method: str) -> None:
+    rows = build(*plan)
     found = find_low_hold(frame(rows), guards=[], max_hold=30.0, method=method, now=MOMENT)
     for low in found.iter_rows(named=True):
         fair = [low[side]["odds"]["fair_probability"] for side in ("side1", "side2", "side3") if low[side]]
@@ -154,8 +163,9 @@ def test_fair_probabilities_of_a_market_sum_to_one(rows: Rows, method: str) -> N
 
 
 @few
-@given(rows=boards(), commission=st.dictionaries(st.sampled_from(BOOKS), st.sampled_from([0.0, 0.02, 0.1]), max_size=4))
-def test_stakes_equalise_the_payout(rows: Rows, commission: dict[str, float]) -> None:
+@given(plan=plans(), commission=st.dictionaries(st.sampled_from(BOOKS), st.sampled_from([0.0, 0.02, 0.1]), max_size=4))
+def test_stakes_equalise_the_payout(plan: Plan, commission: dict[str, float]) -> None:
+    rows = build(*plan)
     found = find_arbitrage(frame(rows), guards=[], max_profit=None, min_profit=-20.0, commission=commission, now=MOMENT)
     for arb in found.iter_rows(named=True):
         payouts = [leg["stake_percent"] * leg["net_odds"] for leg in arb["legs"]]
@@ -167,9 +177,10 @@ def test_stakes_equalise_the_payout(rows: Rows, commission: dict[str, float]) ->
 
 
 @few
-@given(rows=boards())
-def test_every_result_says_what_it_is(rows: Rows) -> None:
+@given(plan=plans())
+def test_every_result_says_what_it_is(plan: Plan) -> None:
     """EV rows by formula, middles within their limits, references never their own opportunity."""
+    rows = build(*plan)
     found = everything(frame(rows), **OPEN)
     for e in found["ev"].iter_rows(named=True):
         p, d = e["fair_probability"], e["net_odds"]
@@ -253,7 +264,7 @@ def test_edges_are_within_their_thresholds() -> None:
 
 def test_ties_go_to_the_smallest_tuple_of_books() -> None:
     odds = table(*(total(b, 220.5, 2.1, 1.75) for b in "cab"), *(total(b, 220.5, 1.75, 2.1) for b in "fed"))
-    assert legs(ask(find_arbitrage, odds)[0]) == [("a", 2.1), ("d", 2.1)]
+    assert legs(ask(find_arbitrage, odds, guards=[])[0]) == [("a", 2.1), ("d", 2.1)]
 
 
 def test_ties_where_one_book_is_best_at_all() -> None:
@@ -269,7 +280,7 @@ def test_ties_where_one_book_is_best_at_all() -> None:
 
 def test_fields_of_an_edge() -> None:
     """Pinnacle at 1.95 / 1.95 is fair at one half: 2.10 is worth 5 %, Kelly 1/22."""
-    start = dict(event_start_time=(MOMENT + timedelta(hours=1)).timestamp() * 1e6)
+    start = dict(event_start_time=NOW + 3600 * SECOND)
     odds = table(
         total("pinnacle", 220.5, 1.95, 1.95, age=90, **start),
         total("a", 220.5, 2.1, 1.8, age=30, external_event_id="x", **start), total("b", 220.5, 2.0, 1.9, **start),
@@ -428,38 +439,39 @@ def test_an_alternate_line_is_not_the_line_most_books_quote() -> None:
 # -- middles ---------------------------------------------------------------------------------------
 
 
+def between(odds: pl.DataFrame, **words: Any) -> list[dict[str, Any]]:
+    """The middles of a's over, or home, and b's under, or away."""
+    found = ask(find_middles, odds, guards=[], **words)
+    return [m for m in found if (m["side1"]["book"], m["side2"]["book"]) == ("a", "b")]
+
+
 def test_a_middle_needs_a_whole_number_between_and_two_books() -> None:
     for low, high, numbers in ((220.5, 221.5, [221]), (220.0, 222.0, [221]), (220.25, 221.0, []), (220.0, 221.0, []), (220.5, 224.0, [221, 222, 223])):
         odds = table(total("a", low, 2.0, None), total("b", high, None, 2.0), total("pinnacle", 220.5, 1.95, 1.95))
-        found = [m for m in ask(find_middles, odds, guards=[]) if (m["side1"]["book"], m["side2"]["book"]) == ("a", "b")]
-        assert [m["middle_numbers"] for m in found] == ([numbers] if numbers else [])
+        assert [m["middle_numbers"] for m in between(odds)] == ([numbers] if numbers else [])
     assert not ask(find_middles, table(total("a", 220.5, 2.0, None), total("a", 223.5, None, 2.0)), guards=[])
     assert not ask(find_middles, table(total("a", 223.5, 2.0, None), total("b", 220.5, None, 2.0)), guards=[])
 
 
 def test_middles_of_spreads_and_their_figures() -> None:
     """Celtics -2.5 and Lakers +7.5: a Celtics win by 3 to 7 wins both."""
-    odds = table(spread("a", -2.5, 1.95, None), spread("b", -7.5, None, 1.9))
-    (m,) = ask(find_middles, odds)
+    odds = table(spread("a", -2.5, 1.95, None), spread("b", -7.5, None, 1.9), spread("c", -4.5, 1.9, 1.9))
+    m = between(odds)[0]
     assert (m["side1"]["line"], m["side2"]["line"], m["middle_size"]) == (-2.5, 7.5, 5.0)
     assert m["middle_numbers"] == [3, 4, 5, 6, 7]
     both = 1.0 / 1.95 + 1.0 / 1.9
     assert m["side1"]["stake_percent"] == pytest.approx(100.0 / 1.95 / both)
     assert m["expected_value"] == pytest.approx(((1.0 + m["middle_probability"]) / both - 1.0) * 100.0)
-    assert not ask(find_middles, odds, min_size=5.5)
-    assert ask(find_middles, odds, min_size=5.0)
+    assert not between(odds, min_size=5.01)
+    assert between(odds, min_size=5.0)
 
 
 @pytest.mark.parametrize(("odds", "shown"), [(2.2, True), (2.21, False), (1.6, True), (1.59, False)])
 def test_worst_cases_of_middles(odds: float, shown: bool) -> None:
     """From -20 % to +10 % of the stake."""
-    found = ask(find_middles, table(total("a", 220.5, odds, None), total("b", 223.5, None, odds)), guards=[])
-    assert bool(found) == shown
-    assert ask(find_middles, arb_lines(2.4), guards=[], max_profit=None)
-
-
-def arb_lines(odds: float) -> pl.DataFrame:
-    return table(total("a", 220.5, odds, None), total("b", 223.5, None, odds))
+    lines = table(total("a", 220.5, odds, None), total("b", 223.5, None, odds), total("c", 222.5, 1.9, 1.9))
+    assert bool(between(lines)) == shown
+    assert between(lines, max_profit=None) or odds < 1.6
 
 
 @pytest.mark.parametrize(
@@ -469,19 +481,20 @@ def test_a_game_that_cannot_end_level(sport: str, league: str, level: float) -> 
     """Home -0.5 .. +0.5 holds nothing but 0; a window of -1..1 is the moneyline's gap to the lines beside it."""
     game: dict[str, Any] = dict(event_id="g", sport=sport, league=league, home_team="H", away_team="A")
     around_zero = [spread("a", 0.5, 2.0, None, **game), spread("b", -0.5, None, 2.0, **game)]
-    ladder = [moneyline("pinnacle", 1.95, 1.95, **game), spread("pinnacle", 0.5, 1.95, 1.95, **game), spread("pinnacle", -0.5, 1.95, 1.95, **game)]
-    found = [m for m in ask(find_middles, table(*around_zero, *ladder), guards=[]) if m["side1"]["book"] == "a" and m["side2"]["book"] == "b"]
-    (m,) = found
+    (m,) = between(table(*around_zero, moneyline("pinnacle", 1.95, 1.95, **game)))
     assert m["middle_numbers"] == [0]
     assert m["middle_probability"] == pytest.approx(level, abs=1e-9)
     wide = [spread("a", 1.5, 1.95, None, **game), spread("b", -1.5, None, 1.95, **game), spread("pinnacle", 1.5, 1.7, 2.25, **game)]
-    assert not ask(find_middles, table(*wide), guards=[])  # no shape across 0 without the moneyline
+    assert not between(table(*wide))  # no shape across 0 without the moneyline
+    (m,) = between(table(*wide, moneyline("pinnacle", 1.95, 1.95, **game), total("pinnacle", 8.5, 1.95, 1.95, **game)))
+    assert m["probability_source"] == "shape"
+    assert m["middle_numbers"] == [-1, 0, 1]
 
 
 def known(*extra: Rows, low: float = 220.5, high: float = 223.5, **fields: Any) -> dict[str, Any]:
     """The middle of a's over and b's under."""
     odds = table(total("a", low, 1.95, None, **fields), total("b", high, None, 1.95, **fields), *extra)
-    return next(m for m in ask(find_middles, odds, guards=[]) if (m["side1"]["book"], m["side2"]["book"]) == ("a", "b"))
+    return between(odds)[0]
 
 
 def test_the_ladder_before_the_median_before_the_shape() -> None:
@@ -510,8 +523,9 @@ def test_quality_of_a_middle() -> None:
 
 def test_key_numbers_of_margins() -> None:
     def keys(low: float, high: float, fields: dict[str, Any]) -> list[list[int]]:
-        odds = table(spread("a", low, 1.95, None, **fields), spread("b", high, None, 1.95, **fields), moneyline("c", 1.6, 2.3, **fields))
-        return [m["key_numbers"] for m in ask(find_middles, odds, guards=[])]
+        sides = [spread("a", low, 1.95, None, **fields), spread("b", high, None, 1.95, **fields)]
+        main = [spread("c", -4.5, 1.9, 1.9, **fields), total("c", 6.5, 1.9, 1.9, **fields)]
+        return [m["key_numbers"] for m in between(table(*sides, *main))]
 
     nfl: dict[str, Any] = dict(event_id="n", sport="football", league="nfl", home_team="Chiefs", away_team="Bills")
     assert keys(-2.5, -7.5, nfl) == [[3, 7]]
@@ -519,7 +533,8 @@ def test_key_numbers_of_margins() -> None:
     assert keys(10.5, 6.5, nfl) == [[-10, -7]]
     assert keys(-2.5, -7.5, {}) == [[]]
     assert keys(-0.5, -1.5, {**NHL}) == [[1]]
-    assert all(m["key_numbers"] == [] for m in ask(find_middles, arb_lines(2.0)))  # totals have none
+    totals = between(table(total("a", 2.5, 1.95, None, **nfl), total("b", 7.5, None, 1.95, **nfl), total("c", 4.5, 1.9, 1.9, **nfl)))
+    assert [m["key_numbers"] for m in totals] == [[]]
 
 
 # -- ids -------------------------------------------------------------------------------------------
@@ -611,7 +626,7 @@ def test_texts_for_numbers_are_read_and_wrong_types_named() -> None:
     texts = odds.with_columns(pl.col("odds_decimal", "line").cast(pl.String))
     assert find_arbitrage(texts, now=MOMENT).equals(find_arbitrage(odds, now=MOMENT))
     with pytest.raises(oddsengine.OddsError, match="odds_decimal"):
-        find_arbitrage(odds.with_columns(odds_decimal=pl.lit(True)))
+        find_arbitrage(odds.with_columns(odds_decimal=pl.concat_list("odds_decimal")))
     with pytest.raises(oddsengine.OddsError, match="no odds table"):
         find_arbitrage(pl.DataFrame({"x": [1]}))
     with pytest.raises(oddsengine.OddsError):

@@ -166,8 +166,7 @@ def test_odd_looking_neighbours_meet_the_others(table: OddsTable) -> None:
 
 
 def naive_arbitrages(table: OddsTable) -> pl.DataFrame:
-    """Group by event, market name and size of the line, take the best price of each side, compare: what everybody
-    writes first."""
+    """Group by event, market and size of the line, compare the best prices: what everybody writes first."""
     text = pl.col("selection").str.to_lowercase()
     side = (
         pl.when(text.str.contains("over|yes")).then(pl.lit("first"))
@@ -190,8 +189,8 @@ def naive_arbitrages(table: OddsTable) -> pl.DataFrame:
 def test_plain_grouping_finds_phantoms(table: OddsTable, found: Opportunities) -> None:
     naive = naive_arbitrages(table)
     honest = naive.filter(pl.col("planted").list.eval(pl.element() == "arb").list.all())
-    assert naive.height >= 30
-    assert honest.height <= found.arbitrage.height == 4
+    assert (naive.height, honest.height) == (36, 3)  # the README says so
+    assert found.arbitrage.height == 4
 
 
 def test_without_guards_the_board_lies(table: OddsTable) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine.detect import Legs, ages, best_legs, market_fair, market_segments, scan
+from oddsengine.detect import Legs, ages, best_legs, market_fair, market_segments, scan, since
 from oddsengine.find import board
 from oddsengine.find.board import Question
 from oddsengine.groups import Bytes, Floats, Longs
@@ -127,7 +127,7 @@ def _sharing(question: Question, legs: Legs, k: int, live: Bytes) -> tuple[Longs
         last = np.where(chosen, times, np.iinfo(np.int64).min).max(axis=1)[of]
         seen = g.seen[at]
         near = np.maximum(seen, last) - np.minimum(seen, first) <= round(limits.stale_live_gap_s * 1e6)
-        fresh = seen >= v.now - round(limits.stale_live_leg_s * 1e6)
+        fresh = seen >= since(v, limits.stale_live_leg_s)
         same &= (near & fresh) | (live[cases][of] == 0)
     # A book with the price under two market names counts once.
     of, at = of[same], at[same]

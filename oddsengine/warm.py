@@ -1,0 +1,71 @@
+"""Compile every kernel now, so that no compiling falls into a request or a measurement.
+
+The machine code stays in numba's cache on disk. Compiling is plain Python for the most part and uses one core, so that a second
+process does the maths modules' kernels while this one does the board's.
+"""
+
+import subprocess
+import sys
+
+import numpy as np
+import polars as pl
+
+from oddsengine import middle
+from oddsengine.devig import DEVIG_METHODS, devig, devig_groups
+from oddsengine.opportunities import find_all
+
+_SECONDS = 300  # most that the second process may take
+
+
+def compile_kernels() -> None:
+    """Compile all kernels, or load them if this machine has compiled them before."""
+    code = "from oddsengine.warm import maths; maths()"
+    try:
+        other = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    except OSError:  # no interpreter to start: an embedded one
+        board()
+        maths()
+        return
+    board()
+    try:
+        done = other.wait(_SECONDS) == 0
+    except subprocess.TimeoutExpired:
+        other.kill()
+        done = False
+    if not done:
+        maths()
+
+
+def maths() -> None:
+    """Run every kernel of the maths modules once."""
+    prices = np.array([[1.9, 2.1], [1.5, 3.0]])
+    devig(prices, "power")
+    devig_groups(np.array([1.9, 2.1, 2.0, 3.0, 9.0]), np.array([0, 2, 5]), "power")
+    shapes = middle.Shapes.of([0, 1, 2, 3, 4], 3.0)
+    location = middle.fit(shapes, 250, 0.5)
+    points = middle.window([250] * 5, [450] * 5).points
+    middle.evaluate(250, 450, 1.9, 1.9, middle.tail(shapes, location, points))
+    for method in DEVIG_METHODS:
+        devig(prices, method)
+        devig(np.array([2.0, 3.0, 9.0]), method)
+        devig_groups(np.array([1.9, 2.1, 2.0, 3.0, 9.0]), np.array([0, 2, 5]), method)
+
+
+def board() -> None:
+    """Run every kernel between a frame and its results once."""
+    quotes = [("pinnacle", 1.95, 1.95), ("a", 2.1, 1.8), ("b", 1.9, 1.9)]
+    rows = [
+        {
+            "sportsbook": book,
+            "event_id": "event",
+            "sport": "basketball",
+            "market_type": "total_points",
+            "selection": side,
+            "odds_decimal": odds,
+            "line": line,
+        }
+        for book, over, under in quotes
+        for side, odds in (("Over", over), ("Under", under))
+        for line in (200.5, 202.5)
+    ]
+    find_all(pl.DataFrame(rows))

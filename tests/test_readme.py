@@ -1,0 +1,64 @@
+"""The README tells the truth: its Python runs, its commands print what it shows, its list of modules is the tree."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+import oddsengine
+from oddsengine.cli import main
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+WIDTH = 100  # of the terminal that the examples show
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+
+
+def without_time(text: str) -> str:
+    return re.sub(r"\d+\.\d\d s$", "0.00 s", text, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("block", blocks("python"))
+def test_python_runs(block: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert len(block.splitlines()) <= 15
+    exec(compile(block, "README.md", "exec"), {})
+    assert "WholeStakes" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("block", blocks("console"))
+def test_commands_print_what_is_shown(
+    block: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("board", "price", "output"):
+        monkeypatch.setattr(f"oddsengine.commands.{module}.terminal", lambda: WIDTH)
+    command, shown = block.split("\n", 1)
+    assert command.startswith("$ oddsengine ")
+    assert main(shlex.split(command)[2:]) == 0
+    assert without_time(capsys.readouterr().out) == without_time(shown)
+
+
+def test_every_module_is_listed() -> None:
+    folders = {"catalog", "find", "data"}
+    for path in (ROOT / "oddsengine").rglob("*.py"):
+        parts = path.relative_to(ROOT / "oddsengine").parts
+        if parts[0] in folders or path.name == "__init__.py":
+            continue
+        assert f"`{path.name}`" in README, path
+    for name in re.findall(r"`(\w+\.py)`", README):
+        assert list((ROOT / "oddsengine").rglob(name)), name
+
+
+def test_every_public_function_exists() -> None:
+    table = README.split("## The public API")[1].split("\n\n")[1]
+    for row in table.splitlines()[2:]:
+        for name in re.findall(r"`(\w+)", row.split("|")[1]):
+            assert hasattr(oddsengine, name), name
+
+
+def test_documents_exist() -> None:
+    for name in re.findall(r"`((?:docs|benchmarks)/\w+\.md|[A-Z]+\.md)`", README):
+        assert (ROOT / name).exists(), name
