@@ -1,23 +1,23 @@
 """The command line: `oddsengine scan`, `explain`, `markets`, `devig`, `kelly`, `stakes`.
 
 Exit status 0, or 2 with one sentence on standard error for input that cannot be used. Tables fit the terminal; into
-a pipe they are plain text, uncut. The commands are in `oddsengine.commands` and are loaded when they run, so that help
-comes at once.
+a pipe they are plain text, uncut. This module reads the words; the commands are in `oddsengine.commands`.
 """
 
 import argparse
-import importlib
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, NoReturn
 
 import oddsengine
+from oddsengine.commands import board, price
+from oddsengine.devig import DEVIG_METHODS
 
-METHODS = ("multiplicative", "additive", "power", "shin", "odds_ratio", "logarithmic", "worst_case")
 _FORMATS = ("table", "json", "csv", "parquet")
+_COMMANDS = board.COMMANDS | price.COMMANDS
 _KINDS = ("ev", "arb", "low-hold", "middles", "all")
 _INTERRUPTED, _BROKEN_PIPE = 130, 141
 
@@ -131,7 +131,9 @@ def _add_question(parser: argparse.ArgumentParser) -> None:
     ask = parser.add_argument_group("whose prices")
     ask.add_argument("--books", type=_names, metavar="A,B", help="only prices of these books may be bet")
     ask.add_argument("--sharp", type=_sharp, metavar="A,B|A=3,B=1", help="reference books in order, or their weights")
-    ask.add_argument("--method", default="power", metavar="NAME", help=f"how margin is removed: {', '.join(METHODS)}")
+    ask.add_argument(
+        "--method", default="power", metavar="NAME", help=f"how margin is removed: {', '.join(DEVIG_METHODS)}"
+    )
     ask.add_argument("--commission", type=_rates, metavar="BOOK=RATE", help="share of winnings, 0.02 for 2 %%")
 
 
@@ -158,7 +160,6 @@ def _add_scan(commands: Any) -> None:
     _add_thresholds(parser)
     _add_guards(parser)
     _add_output(parser)
-    parser.set_defaults(module="board")
 
 
 def _add_explain(commands: Any) -> None:
@@ -167,7 +168,6 @@ def _add_explain(commands: Any) -> None:
     parser.add_argument("--sample", action="store_true", help="read the board that ships with the package")
     _add_question(parser)
     _add_guards(parser)
-    parser.set_defaults(module="board")
 
 
 def _add_markets(commands: Any) -> None:
@@ -175,17 +175,15 @@ def _add_markets(commands: Any) -> None:
     _add_source(parser)
     _add_guards(parser)
     _add_output(parser)
-    parser.set_defaults(module="board")
 
 
 def _add_devig(commands: Any) -> None:
     parser = commands.add_parser("devig", help="fair probabilities of one market", epilog=_PRICES)
     parser.add_argument("odds", nargs="+", metavar="PRICE", help="one price for each outcome")
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--method", default="power", metavar="NAME", help=f"{', '.join(METHODS)} (default power)")
+    which.add_argument("--method", default="power", metavar="NAME", help=f"{', '.join(DEVIG_METHODS)} (default power)")
     which.add_argument("--all-methods", action="store_true", help="all of them side by side")
     parser.add_argument("--format", choices=_FORMATS[:3], default="table")
-    parser.set_defaults(module="price")
 
 
 def _add_kelly(commands: Any) -> None:
@@ -197,7 +195,6 @@ def _add_kelly(commands: Any) -> None:
     parser.add_argument("--fraction", type=float, default=1.0, help="part of the full stake, above 0 (default 1)")
     parser.add_argument("--bankroll", type=float, help="show money too")
     parser.add_argument("--format", choices=_FORMATS[:3], default="table")
-    parser.set_defaults(module="price")
 
 
 def _add_stakes(commands: Any) -> None:
@@ -206,7 +203,6 @@ def _add_stakes(commands: Any) -> None:
     parser.add_argument("--total", type=float, default=100.0, help="money to stake in all (default 100)")
     parser.add_argument("--step", type=float, help="stakes in whole steps, the best worst case for at most the total")
     parser.add_argument("--format", choices=_FORMATS[:3], default="table")
-    parser.set_defaults(module="price")
 
 
 # ---- entry ----
@@ -232,9 +228,7 @@ def _run(words: Sequence[str]) -> int:
     if arguments.command is None:
         parser.error("name a command: scan, explain, markets, devig, kelly or stakes; --help shows examples")
     try:
-        module = importlib.import_module(f"oddsengine.commands.{arguments.module}")
-        run: Callable[[argparse.Namespace], None] = module.COMMANDS[arguments.command]
-        run(arguments)
+        _COMMANDS[arguments.command](arguments)
         sys.stdout.flush()
     except BrokenPipeError:
         raise

@@ -301,7 +301,7 @@ def _shin(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
                 for i in range(_LANES):
                     a = cell[j, 1, i]
                     z = lane[4, i]
-                    r = math.sqrt(z * z + 4.0 * (1.0 - z) * a)
+                    r = np.sqrt(z * z + 4.0 * (1.0 - z) * a)
                     w = 1.0 / r
                     above = r - z if z < 0.0 else 2.0 * a
                     below = 2.0 - 2.0 * z if z < 0.0 else r + z
@@ -320,7 +320,6 @@ def _shin(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
                 x *= lane[3, i]
                 done = (lane[5, i] <= _CLOSE_Z) & (lane[5, i] >= -_CLOSE_Z)  # then nothing may move any more
                 lane[4, i] = z if done else y
-                x = lane[5, i] if done else x
                 lane[5, i] = x
                 lane[0, i] = lane[1, i] = lane[2, i] = lane[3, i] = 0.0
                 far += (x > _CLOSE_Z) | (x < -_CLOSE_Z)
@@ -330,7 +329,7 @@ def _shin(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
             for i in range(_LANES):
                 a = cell[j, 1, i]
                 z = lane[4, i]
-                r = math.sqrt(z * z + 4.0 * (1.0 - z) * a)
+                r = np.sqrt(z * z + 4.0 * (1.0 - z) * a)
                 above = r - z if z < 0.0 else 2.0 * a
                 below = 2.0 - 2.0 * z if z < 0.0 else r + z
                 p = above / below
@@ -422,7 +421,7 @@ def _two(odds: Floats, method: int, out: Floats) -> None:
             w = 0.5 * (1.0 / a - 1.0 / b)
             p, q = 0.5 + w, 0.5 - w
         else:
-            w = math.sqrt((a - 1.0) / (b - 1.0))
+            w = np.sqrt((a - 1.0) / (b - 1.0))
             p = 1.0 / (1.0 + w)
             q = w * p
         valid = (a > 1.0) & (a <= _GREATEST) & (b > 1.0) & (b <= _GREATEST)

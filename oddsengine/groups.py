@@ -108,9 +108,10 @@ def mix(*columns: npt.NDArray[np.integer] | int) -> Words:
 
 @kernel
 def _place(
-    code, side, rank, segments, rows, book, name, odds, seen, out_row, out_book, out_name, out_odds, out_seen, end
-):
-    """Put rows into their segments, there by book, then name, price (lowest first), time (newest first)."""
+    code, side, rank, segments, rows, book, name, odds, seen, term, tie,
+    out_row, out_book, out_name, out_odds, out_seen, end,
+):  # fmt: skip
+    """Put rows into their segments, there by book, then name, price (lowest first), time (newest first), wording."""
     n = code.size
     total = rows.size - 1
     for i in range(n):
@@ -144,8 +145,11 @@ def _place(
                     if out_name[j] == k:
                         if out_odds[j] < d:
                             break
-                        if out_odds[j] == d and out_seen[j] >= t:
-                            break
+                        if out_odds[j] == d:
+                            if out_seen[j] > t:
+                                break
+                            if out_seen[j] == t and tie[term[out_row[j]]] <= tie[term[r]]:
+                                break
                 out_row[at], out_book[at], out_name[at] = out_row[j], out_book[j], out_name[j]
                 out_odds[at], out_seen[at] = out_odds[j], out_seen[j]
                 at = j
@@ -165,6 +169,8 @@ class Keys:
     subject: Ints
     book: Ints  # per row
     name: Ints  # per row
+    wording: Ints  # per row
+    tie: Words  # per wording: a hash, which orders rows that are equal in all else
 
 
 def cut(keys: Keys, outcomes: Longs, odds: Floats, seen: Longs) -> Groups:
@@ -198,22 +204,9 @@ def cut(keys: Keys, outcomes: Longs, odds: Floats, seen: Longs) -> Groups:
     row, book, name = (np.empty(used, np.int32) for _ in range(3))
     price, time = np.empty(used), np.empty(used, np.int64)
     _place(
-        keys.code,
-        keys.side,
-        rank,
-        segments,
-        rows,
-        keys.book,
-        keys.name,
-        odds,
-        seen,
-        row,
-        book,
-        name,
-        price,
-        time,
-        np.empty_like(rows),
-    )
+        keys.code, keys.side, rank, segments, rows, keys.book, keys.name, odds, seen, keys.wording, keys.tie,
+        row, book, name, price, time, np.empty_like(rows),
+    )  # fmt: skip
     of_segment = np.repeat(np.arange(size, dtype=np.int32), np.diff(segments))
     per_segment = np.diff(rows)
     side = (np.arange(of_segment.size) - segments[of_segment]).astype(np.int32)

@@ -370,7 +370,8 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
     code, at = intern(key, verdict)
     keys = Keys(
         code=code, side=side, threshold=threshold[at], event=terms.event[term[at]], live=live[at], kind=kind[at],
-        subject=terms.subject[term[at]], book=book, name=name,
+        subject=terms.subject[term[at]], book=book, name=name, wording=term,
+        tie=np.array(rows.select(WORDING)[first].hash_rows()),
     )  # fmt: skip
     outcomes = np.array([len(k.outcomes) for k in known], np.int64)
     groups = cut(keys, outcomes, np.array(rows["odds_decimal"]), times(rows, "last_seen_at"))

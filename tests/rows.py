@@ -39,9 +39,7 @@ def row(
     return empty | NBA | own | fields
 
 
-def both(
-    book: str, market: str, sides: Iterable[tuple[str, float | None, float | None]], **fields: Any
-) -> Rows:
+def both(book: str, market: str, sides: Iterable[tuple[str, float | None, float | None]], **fields: Any) -> Rows:
     """The sides of one market: selection, price, line."""
     return [row(book, market, text, odds, line, **fields) for text, odds, line in sides if odds is not None]
 

@@ -28,7 +28,7 @@ from oddsengine import (
     rejected,
     write_table,
 )
-from oddsengine.cli import METHODS, main
+from oddsengine.cli import main
 from oddsengine.commands import output
 from oddsengine.commands.layout import Column, table, width_of
 from oddsengine.commands.report import bet, moment, plain
@@ -88,10 +88,6 @@ def test_devig_says_where_there_is_no_answer(run: Run) -> None:
     assert "no answer for these prices: additive, worst_case" in out
     _, out, _ = run("devig", "1.01", "1.01", "100.5", "--method", "additive", "--format", "json")
     assert json.loads(out)["outcomes"][0]["fair_probability"] is None
-
-
-def test_methods_in_help_are_the_library_s() -> None:
-    assert METHODS == DEVIG_METHODS
 
 
 def test_kelly_of_one_bet(run: Run) -> None:

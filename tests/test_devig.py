@@ -1,3 +1,4 @@
+import importlib
 import math
 
 import naive_devig
@@ -95,6 +96,8 @@ def test_twin_on_books(method: str, data: st.DataObject) -> None:
 @example(odds=[1.01, 1.01, 1.01, 1000.0])
 @example(odds=[500.0, 600.0, 700.0])
 @example(odds=[math.nextafter(1.0, 2.0)] * 3)
+@example(odds=[1e6, 1e9, 1e12])
+@example(odds=[1.0 + 1e-9, 1.0 + 1e-9, 1e6])
 def test_twin_on_anything(method: str, odds: Market) -> None:
     assume(not near_the_edge(odds))
     assert_twin(odds, devig(odds, method), method)
@@ -170,9 +173,7 @@ def test_two_outcomes_coincide(odds: Market) -> None:
 @given(markets())
 def test_logarithmic_is_odds_ratio(odds: Market) -> None:
     np.testing.assert_array_equal(devig(odds, "logarithmic"), devig(odds, "odds_ratio"))
-    np.testing.assert_allclose(
-        naive_devig.logarithmic(odds), naive_devig.odds_ratio(odds), rtol=0, atol=EXACT
-    )
+    np.testing.assert_allclose(naive_devig.logarithmic(odds), naive_devig.odds_ratio(odds), rtol=0, atol=EXACT)
 
 
 @EVERY
@@ -230,9 +231,7 @@ def test_not_a_market(method: str, odds: Market) -> None:
 def test_one_outcome_is_no_market(method: str) -> None:
     assert np.isnan(devig([1.5], method)).all()
     assert np.isnan(devig([[1.5], [3.0]], method)).all()
-    np.testing.assert_array_equal(
-        np.isnan(devig_groups([2.0, 1.9, 5.0], [0, 2, 3], method)), [False, False, True]
-    )
+    np.testing.assert_array_equal(np.isnan(devig_groups([2.0, 1.9, 5.0], [0, 2, 3], method)), [False, False, True])
 
 
 @pytest.mark.parametrize(
@@ -301,6 +300,20 @@ def test_any_layout_in_memory() -> None:
         np.testing.assert_array_equal(devig(other), expected)
     np.testing.assert_array_equal(frozen, MATCHES)
     assert devig(np.array([2, 3, 4])).dtype == np.float64
+
+
+def test_one_machine_code_per_kernel() -> None:
+    """A second signature would compile at run time, inside someone's request."""
+    module = importlib.import_module("oddsengine.devig")
+    frozen = np.array(MATCHES)
+    frozen.flags.writeable = False
+    devig(MATCHES)
+    devig(frozen)
+    devig(np.asfortranarray(frozen))
+    devig(np.array([[2, 3, 4]]))
+    devig_groups(frozen.ravel(), [0, 3, 9])
+    devig_groups(frozen.ravel(), np.array([0, 3, 6, 9], dtype=np.int32))
+    assert len(getattr(module._power, "signatures", ["interpreted"])) == 1
 
 
 def test_unknown_method() -> None:

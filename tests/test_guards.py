@@ -13,8 +13,8 @@ from rows import (
     LA_LIGA,
     MOMENT,
     Rows,
-    ask,
     aside,
+    ask,
     legs,
     moneyline,
     prop,
@@ -63,7 +63,9 @@ def leaves_alone(odds: pl.DataFrame, find: Find = find_arbitrage) -> None:
 
 @pytest.mark.parametrize("odds", [1.0, 0.5, 0.0, -2.0, math.nan, math.inf, None])
 def test_what_is_no_price_never_enters(odds: float | None) -> None:
-    board = table(total("a", 220.5, 2.1, 1.8), total("b", 220.5, 1.8, 2.1), row("c", "total_points", "Over", odds, 220.5))
+    board = table(
+        total("a", 220.5, 2.1, 1.8), total("b", 220.5, 1.8, 2.1), row("c", "total_points", "Over", odds, 220.5)
+    )
     assert aside(board) == {4: "bad_price"}
     assert "price" in reason(board, 4)
     assert legs(ask(find_arbitrage, board)[0]) == [("a", 2.1), ("b", 2.1)]
@@ -82,7 +84,8 @@ def test_two_forms_of_a_price_that_differ() -> None:
 
 
 @pytest.mark.parametrize(
-    ("american", "mismatch"), [(150.0, False), (152.5, False), (152.6, True), (147.5, False), (147.4, True), (50.0, True)]
+    ("american", "mismatch"),
+    [(150.0, False), (152.5, False), (152.6, True), (147.5, False), (147.4, True), (50.0, True)],
 )
 def test_forms_of_a_price_may_differ_by_one_percent(american: float, mismatch: bool) -> None:
     board = table(row("a", "total_points", "Over", 2.5, 220.5, odds_american=american))
@@ -114,7 +117,9 @@ def test_a_line_on_a_market_that_has_none() -> None:
     leaves_alone(table(row("a", "moneyline", HOME, 2.2, 0.0), moneyline("b", 1.75, 1.95)))
 
 
-@pytest.mark.parametrize(("line", "kept"), [(220.5, True), (220.25, True), (220.01, True), (220.125, False), (None, False)])
+@pytest.mark.parametrize(
+    ("line", "kept"), [(220.5, True), (220.25, True), (220.01, True), (220.125, False), (None, False)]
+)
 def test_lines_are_whole_hundredths(line: float | None, kept: bool) -> None:
     board = table(row("a", "total_points", "Over", 2.0, line))
     assert aside(board) == ({} if kept else {0: "no_line"})
@@ -133,7 +138,14 @@ def test_a_price_not_seen_for_long() -> None:
 
 @pytest.mark.parametrize(
     ("live", "age", "stale"),
-    [(False, 600, False), (False, 600.001, True), (True, 30, False), (True, 30.001, True), (False, -5, False), (True, -5, False)],
+    [
+        (False, 600, False),
+        (False, 600.001, True),
+        (True, 30, False),
+        (True, 30.001, True),
+        (False, -5, False),
+        (True, -5, False),
+    ],
 )
 def test_ages_at_the_limit(live: bool, age: float, stale: bool) -> None:
     board = table(total("a", 220.5, 1.9, 1.9, age=age, is_live=live), total("b", 220.5, 1.9, 1.9, is_live=live))
@@ -188,7 +200,7 @@ def test_pre_match_legs_may_be_far_apart() -> None:
 
 
 def test_pre_match_after_the_start() -> None:
-    late = dict(event_start_time=NOW - 60 * SECOND)
+    late: dict[str, Any] = dict(event_start_time=NOW - 60 * SECOND)
     board = table(total("a", 220.5, 2.2, None, **late), total("b", 220.5, 1.8, 1.95))
     keeps_away("started_not_live", board, [0])
     assert reason(board, 0) == "marked pre-match 60 s after the event's start"
@@ -252,7 +264,11 @@ def test_how_far_a_ladder_may_run_the_wrong_way(side: str, far: bool, gap: float
     """Also between lines that are not next to each other, and seen from one side only."""
     easy, hard = odds_at(0.0), odds_at(gap)
     over_like = side in ("over", "home")
-    prices = [(1.0, easy), (2.0, odds_at(0.10)), (3.0, hard)] if over_like else [(1.0, hard), (2.0, odds_at(0.10)), (3.0, easy)]
+    prices = (
+        [(1.0, easy), (2.0, odds_at(0.10)), (3.0, hard)]
+        if over_like
+        else [(1.0, hard), (2.0, odds_at(0.10)), (3.0, easy)]
+    )
     if not far:
         prices = [prices[0], prices[2]]
     rows = []
@@ -308,7 +324,8 @@ def test_a_book_that_can_be_beaten_alone() -> None:
 @pytest.mark.parametrize(
     ("book", "sum_", "wrong"),
     [
-        ("a", 1.0, False), ("a", 0.9999, True), ("novig", 0.996, False), ("novig", 0.995, False), ("novig", 0.9949, True),
+        ("a", 1.0, False), ("a", 0.9999, True),
+        ("novig", 0.996, False), ("novig", 0.995, False), ("novig", 0.9949, True),
         ("a", 1.25, False), ("a", 1.2501, True), ("novig", 1.2501, True),
     ],
 )  # fmt: skip
@@ -325,14 +342,20 @@ def test_an_incomplete_market_has_no_sum() -> None:
 def test_a_dear_market_takes_no_other_with_it() -> None:
     """1.25 concerns that market only; prices of three ways are summed over three."""
     board = table(
-        moneyline("a", 2.0, 3.0, 2.38, **LA_LIGA), moneyline("b", 2.6, 2.9, 3.2, **LA_LIGA), total("a", 2.5, 1.9, 1.9, **LA_LIGA)
+        moneyline("a", 2.0, 3.0, 2.38, **LA_LIGA),
+        moneyline("b", 2.6, 2.9, 3.2, **LA_LIGA),
+        total("a", 2.5, 1.9, 1.9, **LA_LIGA),
     )
     assert aside(board) == dict.fromkeys(range(3), "book_sum")
 
 
 def test_team_totals_whose_team_is_not_to_be_trusted() -> None:
     """Three lines, and none quoted for both teams: the label says nothing."""
-    lines = [team_total("a", "home", 108.5, 2.3, 1.62), team_total("a", "home", 110.5, 2.5, 1.52), team_total("a", "away", 104.5, 1.9, 1.9)]
+    lines = [
+        team_total("a", "home", 108.5, 2.3, 1.62),
+        team_total("a", "home", 110.5, 2.5, 1.52),
+        team_total("a", "away", 104.5, 1.9, 1.9),
+    ]
     board = table(*lines, team_total("b", "home", 108.5, 1.75, 1.95))
     keeps_away("one_team_lines", board, range(6))
     assert "3 team-total lines" in reason(board, 0)
@@ -363,13 +386,18 @@ def test_books_that_contradict_across_lines() -> None:
 @pytest.mark.parametrize("side", ["over", "home"])
 def test_how_far_two_books_may_contradict(side: str, points: float, crossed: bool) -> None:
     hard, easy = 1.0 / (0.45 + points), 1.0 / 0.45
-    write = (lambda b, x, o: total(b, x, o, None)) if side == "over" else (lambda b, x, o: spread(b, -x, o, None))
+
+    def write(book: str, line: float, odds: float) -> Rows:
+        return total(book, line, odds, None) if side == "over" else spread(book, -line, odds, None)
+
     rows = [write("a", 6.5, hard), write("b", 3.5, easy), write("c", 3.5, easy)]
     assert aside(table(*rows)) == ({0: "ladder_cross"} if crossed else {})
 
 
 def test_of_two_books_that_contradict_both_go() -> None:
-    assert aside(table(total("a", 222.5, 1.65, 2.2), total("b", 220.5, 2.2, 1.7))) == dict.fromkeys(range(4), "ladder_cross")
+    assert aside(table(total("a", 222.5, 1.65, 2.2), total("b", 220.5, 2.2, 1.7))) == dict.fromkeys(
+        range(4), "ladder_cross"
+    )
 
 
 def test_the_worst_book_goes_first_and_the_rest_is_judged_again() -> None:
@@ -428,7 +456,10 @@ def around(over: float, make: Callable[..., Rows] = total, books: Iterable[str] 
 def test_a_price_too_generous_to_be_true() -> None:
     board = around(2.36)
     keeps_away("outlier", board, (0, 1))
-    assert reason(board, 1) == f"too generous by a logit gap of {-math.log(1.36):.2f} against the median of the other books"
+    assert (
+        reason(board, 1)
+        == f"too generous by a logit gap of {-math.log(1.36):.2f} against the median of the other books"
+    )
 
 
 def half(book: str, line: float, over: float, under: float, **fields: Any) -> Rows:
@@ -496,7 +527,12 @@ def test_a_stingy_price_stays_but_is_no_reference() -> None:
 def test_a_price_that_jumps_to_and_fro() -> None:
     board = table(total("a", 220.5, 2.2, 1.75, flap=True), total("b", 220.5, 1.8, 1.95))
     keeps_away("flap", board, (0, 1))
-    one = table(total("a", 220.5, 2.2, None, flap=True), total("a", 220.5, None, 1.7), total("a", 221.5, 2.25, 1.65), total("b", 220.5, 1.8, 1.95))
+    one = table(
+        total("a", 220.5, 2.2, None, flap=True),
+        total("a", 220.5, None, 1.7),
+        total("a", 221.5, 2.25, 1.65),
+        total("b", 220.5, 1.8, 1.95),
+    )
     assert aside(one) == {0: "flap", 1: "flap"}  # that market, not the ladder
     assert "come back" in reason(one, 1)
 
@@ -542,7 +578,9 @@ def test_each_guard_sees_what_those_before_it_left() -> None:
 
 
 def test_counts_of_all_guards() -> None:
-    board = table(total("a", 220.5, 2.36, 1.7), *(total(b, 220.5, 2.0, 1.85) for b in "bcd"), total("e", 220.5, 1.9, 1.9, age=700))
+    board = table(
+        total("a", 220.5, 2.36, 1.7), *(total(b, 220.5, 2.0, 1.85) for b in "bcd"), total("e", 220.5, 1.9, 1.9, age=700)
+    )
     assert find_all(board, now=MOMENT).set_aside == {"outlier": 2, "stale": 2}
     assert not find_all(board, now=MOMENT, guards=[]).set_aside
 

@@ -9,8 +9,8 @@ from rows import (
     LA_LIGA,
     NHL,
     Rows,
-    ask,
     aside,
+    ask,
     legs,
     market_of,
     moneyline,
@@ -70,9 +70,16 @@ def test_home_minus_and_away_minus_are_two_markets() -> None:
 
 @pytest.mark.parametrize("line", [2.25, 2.75, 0.25, -0.25, 2.0, 2.5])
 def test_quarter_whole_and_half_lines_are_lines_of_their_own(line: float) -> None:
-    near = [total(book, x, 2.1, 2.1, **LA_LIGA) for book, x in zip("abcd", (line, line, line + 0.25, line - 0.25), strict=True)]
+    near = [
+        total(book, x, 2.1, 2.1, **LA_LIGA)
+        for book, x in zip("abcd", (line, line, line + 0.25, line - 0.25), strict=True)
+    ]
     markets = market_of(table(*near), guards=[])
-    assert [(m["line"], m["books"]) for m in markets] == [(line - 0.25, ["d"]), (line, ["a", "b"]), (line + 0.25, ["c"])]
+    assert [(m["line"], m["books"]) for m in markets] == [
+        (line - 0.25, ["d"]),
+        (line, ["a", "b"]),
+        (line + 0.25, ["c"]),
+    ]
 
 
 def test_a_line_is_never_a_float_in_a_key() -> None:
@@ -108,7 +115,10 @@ def test_three_ways_with_a_missing_draw_are_no_two_ways() -> None:
     suspended = row("b", "moneyline", "Draw", 4.0, **NHL, is_active=False)
     board = table(moneyline("a", 1.9, 1.95, **NHL), moneyline("b", 2.5, 2.6, **NHL), suspended)
     assert not ask(find_arbitrage, board, guards=[])
-    assert {(m["family"], m["is_complete"]) for m in market_of(board)} == {("moneyline", True), ("moneyline_3way", False)}
+    assert {(m["family"], m["is_complete"]) for m in market_of(board)} == {
+        ("moneyline", True),
+        ("moneyline_3way", False),
+    }
 
 
 def test_three_ways_without_any_draw_make_nothing() -> None:
@@ -158,7 +168,9 @@ def test_a_lay_price_is_no_offer() -> None:
 # -- families --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["asian_handicap", "run_line", "puck_line", "spread", "handicap", "alternate_point_spread"])
+@pytest.mark.parametrize(
+    "name", ["asian_handicap", "run_line", "puck_line", "spread", "handicap", "alternate_point_spread"]
+)
 def test_spreads_by_other_names(name: str) -> None:
     assert meet(spread("a", -1.5, 2.0, None), spread("b", -1.5, None, 1.95, name))["family"] == "spread"
 
@@ -174,7 +186,9 @@ def test_draw_no_bet_is_the_spread_at_zero() -> None:
     assert (market["family"], market["line"]) == ("spread", 0.0)
 
 
-@pytest.mark.parametrize(("text", "kind"), [("Lionel Messi", "yes"), ("Lionel Messi", None), ("Yes", "yes"), ("Lionel Messi Yes", None)])
+@pytest.mark.parametrize(
+    ("text", "kind"), [("Lionel Messi", "yes"), ("Lionel Messi", None), ("Yes", "yes"), ("Lionel Messi Yes", None)]
+)
 def test_an_anytime_scorer_is_over_half_a_goal(text: str, kind: str | None) -> None:
     named = None if text.startswith("Lionel") else "Lionel Messi"
     scorer = row("a", "anytime_goal_scorer", text, 2.1, player_name=named, selection_type=kind, **LA_LIGA)
@@ -278,7 +292,8 @@ def test_a_team_on_a_game_total_is_no_game_total() -> None:
 def test_a_contract_that_says_yes_typed_home_on_a_moneyline() -> None:
     """Yes to what? Not the home side's win merely because of its type."""
     board = table(
-        row("kalshi", "moneyline", "Yes", 2.4, selection_type="home"), row("kalshi", "moneyline", "No", 2.4, selection_type="away"),
+        row("kalshi", "moneyline", "Yes", 2.4, selection_type="home"),
+        row("kalshi", "moneyline", "No", 2.4, selection_type="away"),
         moneyline("b", 1.9, 1.9),
     )  # fmt: skip
     assert aside(board) == {0: "unknown_outcome", 1: "unknown_outcome"}
@@ -294,7 +309,8 @@ def test_yes_typed_home_in_a_yes_no_market_is_a_yes() -> None:
 @pytest.mark.parametrize(
     ("fields", "text", "outcome"),
     [
-        (COLLEGE, "Iowa Hawkeyes", "home"), (COLLEGE, "Ohio State Buckeyes", "away"), (COLLEGE, "IOWA HAWKEYES", "home"),
+        (COLLEGE, "Iowa Hawkeyes", "home"), (COLLEGE, "Ohio State Buckeyes", "away"),
+        (COLLEGE, "IOWA HAWKEYES", "home"),
         (LA_LIGA, "Torino", "away"), (LA_LIGA, "Torino FC", "away"), (LA_LIGA, "Atletico Madrid", "home"),
         (LA_LIGA, "ATLÉTICO DE MADRID", "home"), (SCHALKE, "Schalke 04", "home"), (SCHALKE, "FC Schalke 04", "home"),
         (SCHALKE, "Schalke", "home"), (SCHALKE, "Mainz 05", "away"), (ST_JOHNS, "St. John's", "home"),
@@ -311,7 +327,9 @@ def test_names_of_teams(fields: dict[str, Any], text: str, outcome: str) -> None
     assert [leg["selection_type"] for leg in arb["legs"] if leg["sportsbook"] == "a"] == [outcome]
 
 
-@pytest.mark.parametrize("text", ["76ers", "Philadelphia 76ers", "PHI 76ers", "Sixers", "76ers -2.5", "Philadelphia 76ers (-2.5)"])
+@pytest.mark.parametrize(
+    "text", ["76ers", "Philadelphia 76ers", "PHI 76ers", "Sixers", "76ers -2.5", "Philadelphia 76ers (-2.5)"]
+)
 def test_a_name_that_is_a_number(text: str) -> None:
     sixers: dict[str, Any] = dict(home_team="Philadelphia 76ers", away_team="Boston Celtics")
     meet(row("a", "point_spread", text, 2.0, -2.5, **sixers), row("b", "point_spread", "Celtics", 1.95, 2.5, **sixers))
@@ -355,7 +373,9 @@ def test_a_prop_without_a_player_is_no_market() -> None:
 
 
 def test_a_type_decides_where_the_text_is_silent() -> None:
-    meet(row("a", "moneyline", "1", 2.0, selection_type="home"), row("b", "moneyline", "2", 1.95, selection_type="away"))
+    meet(
+        row("a", "moneyline", "1", 2.0, selection_type="home"), row("b", "moneyline", "2", 1.95, selection_type="away")
+    )
 
 
 # -- home and away ---------------------------------------------------------------------------------
@@ -370,7 +390,9 @@ def test_a_book_that_turns_home_and_away() -> None:
     one = table(moneyline("a", 3.0, 1.5, **turned), moneyline("b", 1.5, 3.0), moneyline("c", 1.5, 3.0))
     assert len(market_of(one)) == 1
     assert not ask(find_arbitrage, one, guards=[])
-    typed = [row("a", "moneyline", "?", odds, selection_type=kind, **turned) for odds, kind in ((3.0, "home"), (1.5, "away"))]
+    typed = [
+        row("a", "moneyline", "?", odds, selection_type=kind, **turned) for odds, kind in ((3.0, "home"), (1.5, "away"))
+    ]
     assert not ask(find_arbitrage, table(typed, moneyline("b", 1.5, 3.0), moneyline("c", 1.5, 3.0)), guards=[])
 
 
@@ -384,11 +406,15 @@ def test_a_turned_team_total() -> None:
 
 
 def test_a_push_makes_the_edge_of_a_stake_smaller() -> None:
-    """EV is conditional on no push; a whole line pushes where the ladder jumps over it, a quarter line half as often."""
+    """EV is conditional on no push; a whole line pushes where the ladder jumps, a quarter line half as often."""
     ladder = [total("pinnacle", 219.5, 1.87, 2.02), total("pinnacle", 220.5, 1.95, 1.95)]
     board = table(*ladder, total("pinnacle", 220.0, 1.91, 1.98), total("a", 220.0, 2.1, 1.75))
     value = next(e for e in ask(find_ev, board) if e["sportsbook"] == "a")
-    over = {e["line"]: e["fair_probability"] for e in ask(find_ev, table(*ladder, *(total("z", x, 1.9, 1.9) for x in (219.5, 220.5))), min_ev=-90.0) if e["selection"] == "Over"}
+    over = {
+        e["line"]: e["fair_probability"]
+        for e in ask(find_ev, table(*ladder, *(total("z", x, 1.9, 1.9) for x in (219.5, 220.5))), min_ev=-90.0)
+        if e["selection"] == "Over"
+    }
     push = over[219.5] - over[220.5]
     assert value["push_probability"] == pytest.approx(push)
     assert value["ev_per_stake"] == pytest.approx(value["ev_percentage"] * (1.0 - push))
@@ -414,18 +440,25 @@ def test_quarter_lines_and_pushes_in_middles() -> None:
 def test_books_nobody_knows_work() -> None:
     board = table(total("my_corner_shop", 220.5, 2.1, 1.8), total("yours", 220.5, 1.8, 2.1))
     assert legs(ask(find_arbitrage, board)[0]) == [("my_corner_shop", 2.1), ("yours", 2.1)]
-    (value, *_) = ask(find_ev, table(total("yours", 220.5, 1.95, 1.95), total("my_corner_shop", 220.5, 2.1, 1.8)), sharp="yours")
+    (value, *_) = ask(
+        find_ev, table(total("yours", 220.5, 1.95, 1.95), total("my_corner_shop", 220.5, 2.1, 1.8)), sharp="yours"
+    )
     assert (value["sportsbook"], value["sharp_book"]) == ("my_corner_shop", "yours")
 
 
 def test_sports_nobody_knows_work() -> None:
-    fields: dict[str, Any] = dict(event_id="q", sport="quidditch", league="hogwarts", home_team="Gryffindor", away_team="Slytherin")
+    fields: dict[str, Any] = dict(
+        event_id="q", sport="quidditch", league="hogwarts", home_team="Gryffindor", away_team="Slytherin"
+    )
     board = table(moneyline("a", 2.1, 1.8, **fields), moneyline("b", 1.8, 2.1, **fields))
     assert len(ask(find_arbitrage, board)) == 1
     assert len(ask(find_low_hold, table(moneyline("a", 2.0, 1.8, **fields), moneyline("b", 1.8, 2.0, **fields)))) == 1
 
 
 def test_events_without_sport_teams_or_times_work() -> None:
-    bare = dict.fromkeys(("sport", "league", "home_team", "away_team", "last_seen_at"))
-    rows = [row(b, "moneyline", kind, odds, selection_type=kind, **bare) for b, kind, odds in (("a", "home", 2.1), ("b", "away", 2.1))]
+    bare: dict[str, Any] = dict.fromkeys(("sport", "league", "home_team", "away_team", "last_seen_at"))
+    rows = [
+        row(b, "moneyline", kind, odds, selection_type=kind, **bare)
+        for b, kind, odds in (("a", "home", 2.1), ("b", "away", 2.1))
+    ]
     assert legs(ask(find_arbitrage, table(rows))[0]) == [("a", 2.1), ("b", 2.1)]

@@ -12,12 +12,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
 
 from oddsengine.commands.layout import Column
-
-if TYPE_CHECKING:
-    import polars as pl
 
 Row = Mapping[str, Any]
 Cells = list[list[str]]  # the rows of one result
@@ -337,7 +336,7 @@ def plain(value: Any, name: str = "") -> Any:
     return value
 
 
-def records(frame: "pl.DataFrame") -> list[dict[str, Any]]:
+def records(frame: pl.DataFrame) -> list[dict[str, Any]]:
     """Give the rows of a result frame as JSON holds them."""
     return [{name: plain(value, name) for name, value in row.items()} for row in frame.iter_rows(named=True)]
 

@@ -30,6 +30,7 @@ _SHOWN = [
     "odds_decimal", "event_start_time", "last_seen_at", "deep_link", "player_name", "team_side", "external_event_id",
     "market_id", "selection_id",
 ]  # fmt: skip
+_MOST_LEGS = 8  # more outcomes than any family has
 Sharp = str | Sequence[str] | Mapping[str, float] | None
 Bools = npt.NDArray[np.bool_]
 
@@ -161,7 +162,12 @@ def subject(identity: Identity, subject: int) -> str:
 
 
 def leg_hash(question: Question, rows: Ints) -> Words:
-    """A stable hash of the book and side of some rows; rows of -1 hash alike."""
+    """A stable hash of the book and side of some rows; rows of -1 hash alike.
+
+    Legs, a column each, are always as many: what else is on the board must not change an id.
+    """
+    if rows.ndim == 2:
+        rows = np.pad(rows, ((0, 0), (0, max(0, _MOST_LEGS - rows.shape[1]))), constant_values=-1)
     identity = question.prepared.identity
     g = identity.groups
     books = _hashes(identity.books)

@@ -1,0 +1,122 @@
+"""Interning and sorting of rows, against plain Python."""
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oddsengine.groups import Keys, cut, intern, mix
+
+
+def naive_intern(values: list[int], skipped: list[bool]) -> tuple[list[int], list[int]]:
+    seen: dict[int, int] = {}
+    first = []
+    codes = []
+    for at, (value, skip) in enumerate(zip(values, skipped, strict=True)):
+        if skip:
+            codes.append(-1)
+            continue
+        if value not in seen:
+            seen[value] = len(seen)
+            first.append(at)
+        codes.append(seen[value])
+    return codes, first
+
+
+@given(st.lists(st.tuples(st.integers(0, 2**64 - 1) | st.integers(0, 5), st.booleans()), max_size=60))
+def test_intern_equals_a_dictionary(rows: list[tuple[int, bool]]) -> None:
+    values, skipped = [v for v, _ in rows], [s for _, s in rows]
+    codes, first = intern(np.array(values, np.uint64), np.array(skipped, np.uint8))
+    assert (codes.tolist(), first.tolist()) == naive_intern(values, skipped)
+
+
+def test_intern_outgrows_its_table() -> None:
+    values = mix(np.arange(300_000) % 70_001)
+    codes, first = intern(values)
+    assert codes.tolist() == (np.arange(300_000) % 70_001).tolist()
+    assert first.tolist() == list(range(70_001))
+
+
+def test_intern_of_hashes_that_share_all_low_bits() -> None:
+    values = np.arange(500, dtype=np.uint64) << np.uint64(52)
+    assert intern(values)[0].tolist() == list(range(500))
+
+
+def test_mix_is_the_same_on_every_machine() -> None:
+    assert mix(np.array([1, 2]), 3).tolist() == [0x335ACD389306E933, 0xE89599519E51F02B]
+
+
+ROW = st.tuples(
+    st.integers(0, 1),  # event
+    st.integers(0, 1),  # live
+    st.integers(0, 1),  # kind: 0 of two outcomes, 1 of three
+    st.integers(0, 1),  # subject
+    st.sampled_from([-250, 0, 50]),  # threshold
+    st.integers(0, 2),  # outcome
+    st.integers(0, 3),  # book
+    st.integers(0, 1),  # name
+    st.sampled_from([1.5, 2.0, 3.0]),
+    st.integers(0, 3),  # time
+)
+OUTCOMES = (2, 3)
+
+
+@given(st.lists(ROW, min_size=1, max_size=40))
+def test_cut_sorts_and_cuts(rows: list[tuple[int, int, int, int, int, int, int, int, float, int]]) -> None:
+    rows = [r for r in rows if r[5] < OUTCOMES[r[2]]] or [(0, 0, 0, 0, 0, 0, 0, 0, 2.0, 0)]
+    column = [np.array(c) for c in zip(*rows, strict=True)]
+    market_of, first = intern(mix(*(c.astype(np.int64) for c in column[:5])))
+
+    def at(k: int, dtype: type) -> npt.NDArray[np.generic]:
+        return column[k][first].astype(dtype)
+
+    keys = Keys(
+        code=market_of,
+        side=column[5].astype(np.int8),
+        threshold=at(4, np.int32),
+        event=at(0, np.int32),
+        live=at(1, np.uint8),
+        kind=at(2, np.int32),
+        subject=at(3, np.int32),
+        book=column[6].astype(np.int32),
+        name=column[7].astype(np.int32),
+        wording=np.arange(len(rows), dtype=np.int32),
+        tie=np.arange(len(rows), dtype=np.uint64),
+    )
+    g = cut(keys, np.array(OUTCOMES), column[8].astype(float), column[9].astype(np.int64))
+
+    # In order: event, live, kind, subject, threshold, outcome, book, name, price, newest first.
+    def place(r: tuple[int, ...]) -> tuple[float, ...]:
+        return (*r[:9], -r[9])
+
+    got = [rows[i] for i in g.row]
+    assert [place(r) for r in got] == sorted(place(r) for r in rows)
+    assert g.odds.tolist() == [r[8] for r in got]
+    assert g.side.tolist() == [r[5] for r in got]
+
+    # Offsets: every market has all its outcomes, empty ones too, and each row lies in its own.
+    ladders = sorted({r[:4] for r in rows})
+    assert list(zip(g.event.tolist(), g.live.tolist(), g.kind.tolist(), g.subject.tolist(), strict=True)) == ladders
+    markets = sorted({r[:5] for r in rows})
+    assert g.threshold.tolist() == [m[4] for m in markets]
+    assert g.outcomes.tolist() == [OUTCOMES[m[2]] for m in markets]
+    for m, key in enumerate(markets):
+        for k in range(OUTCOMES[key[2]]):
+            s = g.segments[m] + k
+            inside = [got[i] for i in range(g.rows[s], g.rows[s + 1])]
+            assert inside == [r for r in got if r[:5] == key and r[5] == k]
+    assert g.rows[-1] == len(rows)
+
+
+def test_cut_of_nothing() -> None:
+    none = np.empty(0, np.int32)
+    keys = Keys(none, none.astype(np.int8), none, none, none.astype(np.uint8), none, none, none, none, none, np.empty(0, np.uint64))
+    g = cut(keys, np.array([2]), np.empty(0), np.empty(0, np.int64))
+    assert g.row.size == 0
+    assert g.rows.tolist() == [0]
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_mix_lengths(n: int) -> None:
+    assert mix(np.zeros(n, np.int64), 7).size == n

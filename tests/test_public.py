@@ -1,0 +1,34 @@
+"""The names that people import."""
+
+import inspect
+import subprocess
+import sys
+
+import oddsengine
+
+
+def test_all_is_exported() -> None:
+    assert len(set(oddsengine.__all__)) == len(oddsengine.__all__)
+    for name in oddsengine.__all__:
+        assert getattr(oddsengine, name) is not None
+
+
+def test_nothing_public_is_missing_from_all() -> None:
+    public = {
+        name
+        for name, value in vars(oddsengine).items()
+        if not name.startswith("_") and not inspect.ismodule(value)
+    }
+    assert public == {name for name in oddsengine.__all__ if not name.startswith("_")}
+
+
+def test_public_functions_say_what_they_do() -> None:
+    for name in oddsengine.__all__:
+        value = getattr(oddsengine, name)
+        if callable(value):
+            assert value.__doc__, name
+
+
+def test_importing_loads_no_compiler() -> None:
+    code = "import sys, oddsengine; sys.exit(any(m in sys.modules for m in ('numba', 'llvmlite')))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
