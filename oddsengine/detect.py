@@ -11,7 +11,6 @@ of lines. It only ever errs by naming too much. The functions after it look clos
 Prices are after commission; a market with an outcome that nobody offers has the sum infinity.
 """
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,8 +28,7 @@ _FAR = np.int64(1) << np.int64(60)
 _UNRANKED = np.iinfo(np.int32).max
 
 
-@dataclass(frozen=True)
-class Reference:
+class Reference(NamedTuple):
     """Whose prices say what is fair: books in order of preference, or weights of a consensus."""
 
     order: tuple[str, ...]
@@ -51,8 +49,7 @@ class Reference:
         return cls(tuple(sharp), None)
 
 
-@dataclass(frozen=True, eq=False)
-class View:
+class View(NamedTuple):
     """The prices one caller looks at, aligned with the rows and markets of `groups`."""
 
     groups: Groups
@@ -596,18 +593,18 @@ def after_commission(identity: Identity, commission: dict[str, float] | None) ->
         if not (isinstance(rate, (int, float)) and 0.0 <= rate < 1.0):
             raise ValueError(f"commission of {book} must be a rate from 0 to below 1, got {rate!r}")
     books = [catalog.book(b) for b in identity.books]
-    rate = np.array([given.get(b, k.commission) for b, k in zip(identity.books, books, strict=True)], float)
+    rates = np.array([given.get(b, k.commission) for b, k in zip(identity.books, books, strict=True)], float)
     fee = np.array([0.0 if b in given else k.fee for b, k in zip(identity.books, books, strict=True)], float)
     g = identity.groups
-    if not rate.any() and not fee.any():
+    if not rates.any() and not fee.any():
         return g.odds
-    net: Floats = 1.0 + (g.odds - 1.0) * (1.0 - rate[g.book])
     charged = fee > 0
+    net = np.asarray(1.0 + (g.odds - 1.0) * (1.0 - rates[g.book]))
     if charged.any():
         rows = charged[g.book]
         p = 1.0 / net[rows]
         net[rows] = 1.0 / (p + fee[g.book[rows]] * p * (1.0 - p))
-    exact = (rate == 0) & (fee == 0)
+    exact = (rates == 0) & (fee == 0)
     return np.where(exact[g.book], g.odds, net)
 
 
@@ -656,8 +653,8 @@ def view(
     entry_rows = np.empty(g.row.size, np.int32)
     entry_ends = np.zeros(g.row.size // 2 + 2, np.int64)
     most = int(g.outcomes.max(initial=2))
-    place, pick = np.empty(most, np.int64), np.empty(most, np.int32)
-    entries = _complete(g.segments, g.rows, g.book, net, used, place, pick, entry_rows, entry_ends)
+    room = np.empty(most, np.int64), np.empty(most, np.int32)
+    entries = _complete(g.segments, g.rows, g.book, net, used, *room, entry_rows, entry_ends)
     entry_ends = entry_ends[: entries + 1]
     entry_rows = entry_rows[: entry_ends[-1]]
     odds = net[entry_rows]

@@ -6,7 +6,7 @@ family, also where nobody quotes it. Markets of a ladder stand in order of thres
 total, minus the home handicap of a spread, so that outcome 0 (over, home) gets harder along the ladder.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +24,7 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 _ONE = np.uint64(1)
 
 
-@dataclass(frozen=True, eq=False)
-class Groups:
+class Groups(NamedTuple):
     """Sorted columns and offsets; see the module's first lines for the order."""
 
     row: Ints  # position in the table, per row
@@ -52,14 +51,21 @@ class Groups:
 
 
 @kernel
-def _intern(hashes, skip, keys, codes, out, first):
+def _intern(hashes, skip, start, found, keys, codes, out, first):
     """Codes by first appearance for 64-bit hashes, -1 for skipped rows, through a table of 2^k free slots.
 
-    Returns how many were found, or -1 when the table is half full.
+    Begins at row `start` with `found` hashes known. Returns the row it came to (all of them, or the one where the table
+    was half full) and how many hashes are known by then.
     """
     size = codes.size
-    found = 0
-    for i in range(hashes.size):
+    for k in range(found):
+        h = hashes[first[k]]
+        at = np.int64((h * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(20)) & (size - 1)
+        while codes[at] >= 0:
+            at = (at + 1) & (size - 1)
+        keys[at] = h
+        codes[at] = k
+    for i in range(start, hashes.size):
         if skip[i] != 0:
             out[i] = -1
             continue
@@ -69,13 +75,13 @@ def _intern(hashes, skip, keys, codes, out, first):
             at = (at + 1) & (size - 1)
         if codes[at] < 0:
             if found * 2 >= size:
-                return -1
+                return i, found
             keys[at] = h
             codes[at] = found
             first[found] = i
             found += 1
         out[i] = codes[at]
-    return found
+    return hashes.size, found
 
 
 def intern(hashes: Words, skip: Bytes | None = None) -> tuple[Ints, Ints]:
@@ -85,13 +91,14 @@ def intern(hashes: Words, skip: Bytes | None = None) -> tuple[Ints, Ints]:
     if skip is None:
         skip = np.zeros(n, np.uint8)
     out, first = np.empty(n, np.int32), np.empty(n, np.int32)
-    size = 1 << 13
+    row, found, size = 0, 0, 1 << 13
     while True:
-        # A table that fits the cache is worth a second start now and then.
-        found = int(_intern(hashes, skip, np.empty(size, np.uint64), np.full(size, -1, np.int32), out, first))
-        if found >= 0:
+        # The table grows when it must: a small one stays in the processor's cache.
+        keys, codes = np.empty(size, np.uint64), np.full(size, -1, np.int32)
+        row, found = _intern(hashes, skip, row, found, keys, codes, out, first)
+        if row == n:
             return out, first[:found].copy()
-        size *= 16
+        size *= 4
 
 
 def mix(*columns: npt.NDArray[np.integer] | int) -> Words:
@@ -156,8 +163,7 @@ def _place(
             out_row[at], out_book[at], out_name[at], out_odds[at], out_seen[at] = r, b, k, d, t
 
 
-@dataclass(frozen=True, eq=False)
-class Keys:
+class Keys(NamedTuple):
     """What identity says of every row of a table, before anything is sorted."""
 
     code: Ints  # market of the row by first appearance, -1 where set aside

@@ -7,8 +7,7 @@ The thresholds are data: `catalog/guards.toml`.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,8 +22,7 @@ from oddsengine.schema import OddsTable
 SECOND = 1_000_000
 
 
-@dataclass(frozen=True, eq=False)
-class Guarded:
+class Guarded(NamedTuple):
     """Verdicts on the rows of `Groups`."""
 
     aside: Bytes  # 0, or the code of the guard that set the row aside
@@ -33,8 +31,7 @@ class Guarded:
     now: int  # microseconds, or NO_TIME where no row has a time
 
 
-@dataclass(frozen=True, eq=False)
-class _Board:
+class _Board(NamedTuple):
     """What the guards read, and the two columns they write."""
 
     groups: Groups
@@ -568,7 +565,7 @@ def _ladder_cross(board: _Board) -> None:
 def _compare(board: _Board, wanted: Bytes) -> tuple[Floats, Ints]:
     """Median probability of the other feeds, and their number, for the rows of wanted segments."""
     g = board.groups
-    median = np.full(board.aside.size, np.nan)
+    median = np.empty(board.aside.size)
     count = np.zeros(board.aside.size, np.int32)
     _others(g.rows, wanted, g.book, board.feed, g.odds, board.aside, median, count, *_scratch(board))
     return median, count

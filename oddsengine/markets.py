@@ -8,8 +8,7 @@ book in one kernel.
 Two 64-bit hashes that collide would merge two wordings; with a million of them that has a chance of 3e-8.
 """
 
-from dataclasses import dataclass, replace
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -30,8 +29,7 @@ HOME, AWAY, DRAW = (SIDES.index(side) for side in ("home", "away", "draw"))
 NO_LINE = np.iinfo(np.int32).min
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(NamedTuple):
     """One period and family, as the ladders of a board refer to it."""
 
     period: str
@@ -45,8 +43,7 @@ class Kind:
     stat: str
 
 
-@dataclass(frozen=True, eq=False)
-class Identity:
+class Identity(NamedTuple):
     """Everything that the wordings and keys of a table say."""
 
     groups: Groups
@@ -58,8 +55,7 @@ class Identity:
     names: pl.Series  # sorted distinct names; the name of a subject from 3 on is at subject - 3
 
 
-@dataclass(frozen=True, eq=False)
-class _Terms:
+class _Terms(NamedTuple):
     """What each distinct wording means."""
 
     event: Ints
@@ -197,7 +193,7 @@ def _read_terms(
 
 def _three_way(kind: Kind) -> Kind:
     """The kind of a moneyline that quotes the draw."""
-    return replace(kind, family="moneyline_3way", outcomes=("home", "draw", "away"))
+    return kind._replace(family="moneyline_3way", outcomes=("home", "draw", "away"))
 
 
 def _place(side: str) -> int:
@@ -254,14 +250,14 @@ def _key_rows(
     term, live, line, book, gone,
     t_hash2, t_hash3, t_split, t_side, t_kind, t_kind3, t_lined, t_spread, t_fixed, t_verdict,
     check_line, c_ambiguous, c_no_line,
-    quoted, verdict, side, kind, threshold, key,
+    draws, quoted, verdict, side, kind, threshold, key,
 ):  # fmt: skip
     """Verdict, side, kind, threshold and market hash of every row."""
     n = term.size
     golden = np.uint64(0x9E3779B97F4A7C15)
     turn = np.uint64(29)
     size = quoted.size
-    for i in range(n):
+    for i in range(n if draws else 0):
         t = term[i]
         if t_split[t] != 0 and t_side[t] == 1:
             h = (t_hash3[t] ^ np.uint64(live[i]) ^ (np.uint64(book[i] + 1) << np.uint64(1))) * golden
@@ -365,7 +361,7 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
         terms.two_way, terms.side, terms.kind, kind3,
         lined[terms.kind], spread[terms.kind], terms.fixed, terms.verdict,
         CODES["no_line"] not in off, CODES["ambiguous_moneyline"], CODES["no_line"],
-        quoted, verdict, side, kind, threshold, key,
+        draws, quoted, verdict, side, kind, threshold, key,
     )  # fmt: skip
     code, at = intern(key, verdict)
     keys = Keys(

@@ -244,10 +244,12 @@ def find_all(
         lambda: middles.rows(question, min_size, min_middle_ev),
     ]
     if prepared.table.height < _ROWS_FOR_THREADS:
-        return Opportunities(*(look() for look in asks), counts)
+        first, second, third, fourth = (look() for look in asks)
+        return Opportunities(first, second, third, fourth, counts)
     # The kinds share nothing that changes, and leave the interpreter to each other most of the time.
     with ThreadPoolExecutor(2) as pool:
-        return Opportunities(*pool.map(lambda look: look(), asks), counts)
+        first, second, third, fourth = pool.map(lambda look: look(), asks)
+    return Opportunities(first, second, third, fourth, counts)
 
 
 def _cap() -> float:

@@ -84,7 +84,6 @@ def _read(
     tail, source, ids, order, held, here, across,
 ):  # fmt: skip
     """Tails of cases (ladder, four points) from the first reference that has them all, else the books' median."""
-    most = feed.size
     for c in range(ladder.size):
         at = ladder[c]
         for j in range(4):
@@ -127,7 +126,11 @@ def _read(
                 if twin:
                     continue
                 last = 1.0
+                p = 1.0
                 for j in range(4):
+                    if j > 0 and points[c, j] == points[c, j - 1]:
+                        held[found, j] = p
+                        continue
                     p = _at(
                         b, points[c, j], median == 0, here[j], across[j], s2, s3, level[at], rows, books, own, trusted
                     )

@@ -4,8 +4,7 @@ Everything here works on distinct wordings, with table expressions over distinct
 equal integers are equal names after accents, case and punctuation are dropped and the sport's alias table is applied.
 """
 
-from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -23,8 +22,7 @@ _SHORT = r"^([ou]) ?\d"
 _TRAILING = r"(?:^| )(yes|no|odd|even)$"
 
 
-@dataclass(frozen=True, eq=False)
-class Texts:
+class Texts(NamedTuple):
     """What each wording says, as integers; -1 says nothing, name 0 is empty."""
 
     home: Ints

@@ -335,6 +335,12 @@ def test_a_name_that_is_a_number(text: str) -> None:
     meet(row("a", "point_spread", text, 2.0, -2.5, **sixers), row("b", "point_spread", "Celtics", 1.95, 2.5, **sixers))
 
 
+def test_a_team_whose_name_ends_in_yes() -> None:
+    names: dict[str, Any] = dict(sport="esports", home_team="Team Yes", away_team="Game Over")
+    market = meet(row("a", "moneyline", "Team Yes", 2.0, **names), row("b", "moneyline", "game over", 1.9, **names))
+    assert market["outcomes"] == ["home", "away"]
+
+
 def test_two_sources_name_the_teams_differently() -> None:
     short = moneyline("a", 2.2, None, home_team="Celtics", away_team="LA Lakers")
     meet(short, moneyline("b", None, 1.95), row("c", "moneyline", "LAL", 1.9))

@@ -59,10 +59,16 @@ def alike(first: dict[str, pl.DataFrame], second: dict[str, pl.DataFrame]) -> No
 # -- laws of any board -----------------------------------------------------------------------------
 
 
+def told_apart(rows: Rows) -> Rows:
+    """Rows of which no two differ only in how they write one price, seen at one moment: either may be shown."""
+    fields = ("sportsbook", "event_id", "is_live", "market_type", "selection", "selection_type", "line", "last_seen_at")
+    return list({(*(r[name] for name in fields), r["player_name"], r["team_side"]): r for r in rows}.values())
+
+
 @few
 @given(plan=plans(), seed=st.integers(0, 1000), guarded=st.booleans())
 def test_the_order_of_rows_changes_nothing(plan: Plan, seed: int, guarded: bool) -> None:
-    rows = build(*plan)
+    rows = told_apart(build(*plan))
     assume(rows)
     mixed = list(rows)
     random.Random(seed).shuffle(mixed)

@@ -7,9 +7,9 @@ import numpy.typing as npt
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from strategies import not_prices, prices
 
 from oddsengine import odds
-from strategies import not_prices, prices
 
 Floats = npt.NDArray[np.float64]
 
@@ -91,11 +91,13 @@ def test_fractions_survive_the_round_trip(numerator: int, denominator: int) -> N
 
 
 @given(prices(), st.integers(1, 60))
+@example(1.001, 60)
 def test_no_fraction_is_closer(price: float, bound: int) -> None:
     """The standard library's best rational is the twin; below the least fraction the answer is 1 / bound."""
     n, m = odds.decimal_to_fractional(price, bound)
     best = max(Fraction(price - 1.0).limit_denominator(bound), Fraction(1, bound))
     profit = price - 1.0
+    assert n >= 1
     assert m <= bound
     assert abs(float(n) / float(m) - profit) <= abs(float(best) - profit) * (1 + 1e-9) + 1e-15 * price
 

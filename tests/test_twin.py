@@ -170,22 +170,28 @@ def order(sides: Iterable[Any]) -> tuple[Any, ...]:
 
 def check_ev(rows: Sequence[Row], caller: Settings, twin: Scan) -> None:
     found = ask(oddsengine.find_ev, rows, caller, "method", "min_ev", "max_ev")
-    slow, timed = [], set()
-    for value in twin.ev:
-        quote, fair = value.leg.quote, value.fair
-        line = size_of(rows[quote.row]["line"])
-        key = (quote.event, quote.live, line, value.leg.book, fair.book, round(quote.odds, 9))
-        # How much to trust a price without a time is left open.
-        if all(leg.quote.seen is not None for leg in (value.leg, *fair.legs)):
-            timed.add(key)
-        confidence = value.confidence if key in timed else 0.0
+    keys = [
+        (v.leg.quote.event, v.leg.quote.live, size_of(rows[v.leg.quote.row]["line"]), v.leg.book, v.fair.book,
+         round(v.leg.quote.odds, 9))
+        for v in twin.ev
+    ]  # fmt: skip
+    # How much to trust a price without a time is left open.
+    untimed = {
+        key
+        for key, value in zip(keys, twin.ev, strict=True)
+        if any(leg.quote.seen is None for leg in (value.leg, *value.fair.legs))
+    }
+    slow = []
+    for key, value in zip(keys, twin.ev, strict=True):
+        fair = value.fair
+        confidence = 0.0 if key in untimed else value.confidence
         figures = (value.ev * 100.0, value.prob, fair.width, value.kelly, float(value.book_count), confidence)
         slow.append((key, figures))
     engine = []
     for row in found:
         key = (row["game_id"], row["is_live"], size_of(row["line"]), row["sportsbook"], row["sharp_book"],
                round(row["odds_decimal"], 9))  # fmt: skip
-        confidence = row["confidence_score"] if key in timed else 0.0
+        confidence = 0.0 if key in untimed else row["confidence_score"]
         engine.append(
             (key, (row["ev_percentage"], row["fair_probability"], row["market_width"], row["kelly_percent"],
                    float(row["book_count"]), confidence))

@@ -1,15 +1,14 @@
 """Sportsbooks: which are sharp, exchanges, mid prices, sisters, and what they keep of a win."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
+from typing import NamedTuple
 
 from oddsengine.catalog import files
 
 
-@dataclass(frozen=True, slots=True)
-class Book:
+class Book(NamedTuple):
     """One sportsbook; books.toml says what each flag means."""
 
     id: str

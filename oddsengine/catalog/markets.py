@@ -1,10 +1,9 @@
 """Market types: from the name a source uses to the period, the family and how its outcomes read."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from oddsengine.catalog import files
 from oddsengine.catalog.names import normalise
@@ -16,8 +15,7 @@ _REGULATION = "regulation"
 _ROLES = ("player_", "batter_", "hitter_", "pitcher_", "goalie_", "goalkeeper_", "kicker_", "quarterback_")
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
+class Family(NamedTuple):
     """Markets that settle alike. `outcomes` are in catalog order: over-like first, under-like last."""
 
     id: str
@@ -32,8 +30,7 @@ class Family:
     with_draw: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class MarketType:
+class MarketType(NamedTuple):
     """What one market name means.
 
     `base` is the type without its period. `fraction` is the period's share of the game, nan where scores do
@@ -130,8 +127,7 @@ def _named(row: Mapping[str, str]) -> MarketType:
     if row["family"].startswith("!"):
         return _unusable(row["name"], _source()["unusable"][row["family"][1:]])
     kind = _of_family(families()[row["family"]], row["name"])
-    return replace(
-        kind,
+    return kind._replace(
         period=row["period"] or FULL_GAME,
         team_side=row["team_side"],
         has_line=kind.has_line and not row["line"],
@@ -207,13 +203,13 @@ def _settled(kind: MarketType, period: str, sport_id: str) -> MarketType:
     """Put the period in, and fold what is the same bet in this sport."""
     known = sport(sport_id)
     if period == _REGULATION and kind.family in {"moneyline", "moneyline_3way"}:
-        kind = replace(_types()["moneyline_regulation"], base=kind.base)
+        kind = _types()["moneyline_regulation"]._replace(base=kind.base)
         period = FULL_GAME
     if kind.family == "moneyline_regulation" and sport_id and not known.tie_after_overtime:
-        kind = replace(_types()["moneyline_3way"], base=kind.base)
+        kind = _types()["moneyline_3way"]._replace(base=kind.base)
     if period == _REGULATION and known.regulation_only:
         period = FULL_GAME
-    return replace(kind, period=period, fraction=_source()["fractions"].get(period, float("nan")))
+    return kind._replace(period=period, fraction=_source()["fractions"].get(period, float("nan")))
 
 
 @lru_cache(maxsize=16384)
@@ -246,7 +242,7 @@ def market_type(name: str, sport_id: str = "", stat_category: str = "") -> Marke
     if not parts:
         return _unusable(name, "the market has no name")
     if any(word in parts for word in _source()["modifiers"]["lay"]):
-        return replace(_types()["lay"], name=name)
+        return _types()["lay"]._replace(name=name)
     kind, period = _resolve(parts)
     if kind is not None and kind.base == "wager" and stat_category:
         stat = "_".join(normalise(stat_category).split())
@@ -256,8 +252,8 @@ def market_type(name: str, sport_id: str = "", stat_category: str = "") -> Marke
     if kind is None:
         return _unusable(name, "the market type is not in the catalog")
     if not kind.usable:
-        return replace(kind, name=name, period=period)
-    return replace(_settled(kind, period, sport_id), name=name)
+        return kind._replace(name=name, period=period)
+    return _settled(kind, period, sport_id)._replace(name=name)
 
 
 @lru_cache(maxsize=1024)
@@ -281,9 +277,7 @@ def outcomes(set_id: str) -> tuple[str, ...]:
 @cache
 def words() -> Mapping[str, str]:
     """Normalised word of a selection text to the outcome it names."""
-    return MappingProxyType(
-        {word: outcome for outcome, names in _source()["words"].items() for word in names}
-    )
+    return MappingProxyType({word: outcome for outcome, names in _source()["words"].items() for word in names})
 
 
 @cache

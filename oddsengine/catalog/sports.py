@@ -1,16 +1,14 @@
 """Sports: can they end level, and what shape do their scores have."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from oddsengine.catalog import files
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(NamedTuple):
     """How a score spreads around its expectation: `sd` for normal shapes, `variance_ratio` for counts."""
 
     name: str
@@ -18,8 +16,7 @@ class Shape:
     variance_ratio: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Scores:
+class Scores(NamedTuple):
     """The shapes of one sport, or of one league of it; None where nothing is known."""
 
     margin: Shape | None = None
@@ -28,8 +25,7 @@ class Scores:
     key_weights: tuple[float, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Sport:
+class Sport(NamedTuple):
     """One sport; sports.toml says what each field means. `level` None: a game may end level freely."""
 
     id: str
@@ -42,7 +38,7 @@ class Sport:
     level: float | None = None
     key_numbers: tuple[int, ...] = ()
     scores: Scores = Scores()
-    leagues: Mapping[str, Scores] = field(default_factory=dict)
+    leagues: Mapping[str, Scores] = MappingProxyType({})
 
     def can_draw(self, league: str) -> bool:
         """Whether a plain result in this league can be a draw."""

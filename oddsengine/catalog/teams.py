@@ -1,17 +1,16 @@
 """Team names: what books call a team, brought to one name."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
+from typing import NamedTuple
 
 from oddsengine.catalog import files
 from oddsengine.catalog.names import normalise
 from oddsengine.catalog.sports import sport
 
 
-@dataclass(frozen=True, slots=True)
-class Team:
+class Team(NamedTuple):
     """One team as its league names it, and what else it is called."""
 
     sport: str
@@ -24,8 +23,7 @@ class Team:
 def teams() -> tuple[Team, ...]:
     """Every team of the catalog."""
     return tuple(
-        Team(row["sport"], row["league"], row["name"], files.words(row["aliases"]))
-        for row in files.rows("teams.csv")
+        Team(row["sport"], row["league"], row["name"], files.words(row["aliases"])) for row in files.rows("teams.csv")
     )
 
 

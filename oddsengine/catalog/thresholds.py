@@ -1,17 +1,15 @@
 """The thresholds of guards and detectors, one frozen record; guards.toml holds values, units and meanings."""
 
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from oddsengine.catalog import files
 
 
-@dataclass(frozen=True, slots=True)
-class Thresholds:
+class Thresholds(NamedTuple):
     """A field `ladder_gap` is `gap` of the table `[ladder]` in guards.toml, which states its unit.
 
-    `dataclasses.replace(thresholds(), stale_prematch_s=300)` makes another set.
+    `thresholds()._replace(stale_prematch_s=300)` makes another set.
     """
 
     epsilon: float

@@ -6,10 +6,9 @@ Figures in percent and American odds appear in this folder and nowhere before.
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -35,8 +34,7 @@ Sharp = str | Sequence[str] | Mapping[str, float] | None
 Bools = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class Prepared:
+class Prepared(NamedTuple):
     """A table with everything that is known of it before anybody asks."""
 
     table: OddsTable
@@ -50,8 +48,7 @@ class Prepared:
         return self.table.select(_SHOWN)
 
 
-@dataclass(frozen=True, eq=False)
-class Question:
+class Question(NamedTuple):
     """One caller's view of a board, with what the kinds share."""
 
     prepared: Prepared

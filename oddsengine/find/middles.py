@@ -3,10 +3,11 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from oddsengine import catalog, middle, tails
-from oddsengine.detect import Legs, ages, best_legs, market_fair, pairs, scan
+from oddsengine.detect import Legs, Scan, ages, best_legs, market_fair, pairs, scan
 from oddsengine.find import board
 from oddsengine.find.board import Question
 from oddsengine.groups import Bytes, Floats, Ints, Longs
@@ -33,9 +34,13 @@ def found(question: Question, min_size: float, min_ev: float | None) -> Found:
     limits = catalog.thresholds()
     epsilon = question.epsilon
     most = 1.0 / (1.0 + limits.middle_floor - epsilon)
-    low, high = pairs(v, scan(v, np.inf, most), most)
+    swept = scan(v, np.inf, most)
+    low, high = pairs(v, swept, most)
     apart = (g.threshold[high] - g.threshold[low]) >= round(min_size * 100.0)
     low, high = low[apart], high[apart]
+    if min_ev is not None:
+        hopeful = _hopeful(question, swept, low, high, min_ev / 100.0 - epsilon)
+        low, high = low[hopeful], high[hopeful]
     segments = np.stack([g.segments[low], g.segments[high + 1] - 1], axis=1)
     legs = best_legs(v, segments, v.live[low], distinct=True)
     least = 0.0 if np.isinf(question.max_profit) else 1.0 / (1.0 + limits.middle_cap + epsilon)
@@ -78,20 +83,36 @@ def found(question: Question, min_size: float, min_ev: float | None) -> Found:
     )
 
 
+def _hopeful(question: Question, swept: Scan, low: Longs, high: Longs, least: float) -> npt.NDArray[np.bool_]:
+    """Which pairs could be worth `least` at the best prices; all whose window no one reference knows."""
+    v = question.view
+    g = v.groups
+    tail, known = _known(question, low, high)
+    total = 1.0 / swept.best[g.segments[low]] + 1.0 / swept.best[g.segments[high + 1] - 1]
+    return np.asarray(~known | ((1.0 + tail[:, 0] - tail[:, 3]) / total - 1.0 >= least - question.epsilon))
+
+
 def _tails(question: Question, links: tails.Curves, low: Longs, high: Longs, points: Longs) -> tails.Tails:
-    """Tails from ladders; where one reference has both half lines they are its fair probabilities, already known."""
+    """Tails from ladders."""
+    v = question.view
+    g = v.groups
+    tail, known = _known(question, low, high)
+    source = np.full(low.size, tails.LADDER, np.uint8)
+    rest = np.flatnonzero(~known)
+    read = tails.read(v, links, g.ladder[low[rest]].astype(np.int64), points[rest])
+    tail[rest], source[rest] = read.tail, read.source
+    return tails.Tails(tail, source)
+
+
+def _known(question: Question, low: Longs, high: Longs) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    """Tails of the pairs where one reference has both half lines: its fair probabilities there. And which those are."""
     v = question.view
     g = v.groups
     book = v.reference[low]
     over, under = v.fair[g.segments[low]], v.fair[g.segments[high]]
     known = (book >= 0) & (book == v.reference[high]) & (over >= under)
     known &= (g.threshold[low] % 100 == 50) & (g.threshold[high] % 100 == 50)
-    tail = np.stack([over, over, under, under], axis=1)
-    source = np.full(low.size, tails.LADDER, np.uint8)
-    rest = np.flatnonzero(~known)
-    read = tails.read(v, links, g.ladder[low[rest]].astype(np.int64), points[rest])
-    tail[rest], source[rest] = read.tail, read.source
-    return tails.Tails(tail, source)
+    return np.stack([over, over, under, under], axis=1), known
 
 
 def ids(question: Question, hit: Found) -> list[str]:
