@@ -2,8 +2,8 @@
 
     pytest benchmarks/bench_board.py -o python_files='bench_*.py' --benchmark-enable --benchmark-only
 
-The idioms ask the same four questions without identity or guards (`idioms.py`). Rows of one group share a board, so that
-the ratios of one run compare. `odds.max()` is the least that any pass over the prices can cost.
+The idioms ask the same four questions without identity or guards (`idioms.py`). Rows of one group share a board, so
+that the ratios of one run compare. `odds.max()` is the least that any pass over the prices can cost.
 """
 
 from typing import Any

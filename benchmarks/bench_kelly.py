@@ -29,9 +29,7 @@ def main() -> None:
     prob, odds = rng.uniform(0.1, 0.9, SIZES[-1]), rng.uniform(1.1, 9.0, SIZES[-1])
     times = [1e6 * best_of(kelly, prob[:size], odds[:size]) / size for size in SIZES]
     slow = 1e3 * best_of(
-        lambda: [
-            naive_maths.kelly(p, d) for p, d in zip(prob[:1000].tolist(), odds[:1000].tolist(), strict=True)
-        ]
+        lambda: [naive_maths.kelly(p, d) for p, d in zip(prob[:1000].tolist(), odds[:1000].tolist(), strict=True)]
     )
     print(f"{'kelly':22}" + "".join(f"{value:12.4f}" for value in times) + f"{slow:12.4f}")
     for outcomes in (2, 3, 10):
@@ -39,16 +37,8 @@ def main() -> None:
         prices = np.maximum(1.01, rng.uniform(0.8, 1.1, probs.shape) / probs)
         times = [1e6 * best_of(kelly_exclusive, probs[:size], prices[:size]) / size for size in SIZES]
         few = list(zip(probs[:5].tolist(), prices[:5].tolist(), strict=True))
-        slow = (
-            1e6
-            / 5
-            * best_of(lambda rows: [naive_maths.kelly_exclusive(p, d) for p, d in rows], few, repeats=1)
-        )
-        print(
-            f"exclusive, {outcomes:2} outcomes"
-            + "".join(f"{value:12.4f}" for value in times)
-            + f"{slow:12.0f}"
-        )
+        slow = 1e6 / 5 * best_of(lambda rows: [naive_maths.kelly_exclusive(p, d) for p, d in rows], few, repeats=1)
+        print(f"exclusive, {outcomes:2} outcomes" + "".join(f"{value:12.4f}" for value in times) + f"{slow:12.0f}")
 
 
 if __name__ == "__main__":

@@ -9,10 +9,11 @@ import datetime as dt
 import numpy as np
 import polars as pl
 
-NOW = dt.datetime(2026, 2, 8, 18, tzinfo=dt.timezone.utc)
+NOW = dt.datetime(2026, 2, 8, 18, tzinfo=dt.UTC)
 BOOKS = (
     "pinnacle", "circa", "draftkings", "fanduel", "betmgm", "caesars", "bet365", "betrivers", "bovada", "hardrock",
-    "espnbet", "fanatics", "unibet", "betway", "williamhill", "ladbrokes", "bwin", "betfair_exchange", "matchbook", "888sport",
+    "espnbet", "fanatics", "unibet", "betway", "williamhill", "ladbrokes", "bwin", "betfair_exchange",
+    "matchbook", "888sport",
 )  # fmt: skip
 _SPORTS = (
     ("basketball", "nba", 220.5, 12.3, 18.3),

@@ -189,7 +189,8 @@ def _scan(price, slots, segments, markets, fair, reference, lined, least, bound,
         for i in range(np.uint64(slots[s]), np.uint64(slots[s + 1]), np.uint64(4)):
             a = max(price[i], price[i + np.uint64(1)])
             b = max(price[i + np.uint64(2)], price[i + np.uint64(3)])
-            top = max(top, max(a, b))
+            a = max(a, b)
+            top = max(top, a)
         best[s] = top
     for at in range(markets.size - 1):
         over = np.inf
@@ -280,9 +281,9 @@ def _best_of(from_, to, n, book, net, offer, seen, early, late, distinct, out):
     for k in range(n):
         other = -1
         for i in range(from_[k], to[k]):
-            if offer[i] != 0 and early <= seen[i] <= late and book[i] != alone:
-                if other < 0 or net[i] > net[other]:
-                    other = i
+            usable = offer[i] != 0 and early <= seen[i] <= late and book[i] != alone
+            if usable and (other < 0 or net[i] > net[other]):
+                other = i
         if other < 0:
             continue
         t = 0.0
@@ -304,7 +305,7 @@ def _best_of(from_, to, n, book, net, offer, seen, early, late, distinct, out):
 
 @kernel
 def _legs(starts, ends, count, live, book, net, offer, seen, oldest, gap, distinct, out, totals, trial):
-    """Best admissible legs of each case: row ranges (cases, n). Live cases take legs seen from `oldest` on, `gap` apart."""
+    """Best admissible legs of each case, row ranges (cases, n); live ones seen from `oldest` on, within `gap`."""
     far = np.int64(1) << np.int64(62)
     most = starts.shape[1]
     for c in range(starts.shape[0]):

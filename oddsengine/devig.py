@@ -67,6 +67,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 _LANES = 128  # markets solved side by side
+_SLICE = 32 * _LANES  # markets of one pass of worst_case
 _ROUNDS = 4  # refinements of a block before its open lanes are bisected
 _CLOSE = 3e-4  # relative change of a probability below which the last step is a short series
 _CLOSE_Z = 3e-5  # the same for Shin, whose last step is Halley's
@@ -463,13 +464,18 @@ def _plain(odds: Floats, n: int, starts: Ints, method: int, out: Floats) -> None
         _write(out, n, starts, first, m, cell)
 
 
+def _together(odds: Floats, n: int, starts: Ints) -> tuple[Floats, Ints]:
+    """Markets of n outcomes laid end to end, and the places they came from."""
+    places = (starts[:, np.newaxis] + np.arange(n)).reshape(-1)
+    return odds[places], places
+
+
 def _fair_two(odds: Floats, starts: Ints, method: int, out: Floats) -> None:
     """Two outcomes, in place if they lie one after the other, gathered and put back otherwise."""
     if starts.size == 0:
         _two(odds, method, out)
         return
-    places = (starts[:, np.newaxis] + np.arange(2)).reshape(-1)
-    pairs = odds[places]
+    pairs, places = _together(odds, 2, starts)
     _two(pairs, method, pairs)
     out[places] = pairs
 
@@ -503,13 +509,20 @@ def _fair_odds_ratio(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
 
 
 def _fair_worst_case(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
-    other = np.empty_like(out)
-    # Only the markets at hand: the rest of `other` is never written.
-    at = (starts[:, None] + np.arange(n)).ravel() if starts.size else slice(None)
-    _power(odds, n, starts, out)
-    for solve in (_fair_multiplicative, _fair_additive, _fair_shin, _fair_odds_ratio):
-        solve(odds, n, starts, other)
-        out[at] = np.minimum(out[at], other[at])
+    """Take the minimum of the other methods, a slice of markets at a time so that it stays in cache."""
+    if starts.size > 0:
+        markets, places = _together(odds, n, starts)
+        _fair_worst_case(markets, n, _TOGETHER, markets)
+        out[places] = markets
+        return
+    for first in range(0, odds.size, _SLICE * n):
+        part = odds[first : first + _SLICE * n]
+        least, other = np.empty_like(part), np.empty_like(part)
+        _power(part, n, starts, least)
+        for solve in (_fair_multiplicative, _fair_additive, _fair_shin, _fair_odds_ratio):
+            solve(part, n, starts, other)
+            np.minimum(least, other, out=least)
+        out[first : first + _SLICE * n] = least
 
 
 _SOLVERS: dict[str, Callable[[Floats, int, Ints, Floats], None]] = {

@@ -28,17 +28,17 @@ class Explanation:
     opportunity
         The result row, as the finder gives it.
     reference, method
-        The book, or ``consensus``, whose prices say what is fair, and how its margin was removed; the reference is None
-        where nobody's prices served and the best prices themselves were de-vigged.
+        The book, or ``consensus``, whose prices say what is fair, and how its margin was removed; the reference is
+        None where nobody's prices served and the best prices themselves were de-vigged.
     fair
         One row an outcome of the market (both markets of a middle): its fair probability.
     prices
         One row a price of the market: book, selection, line, quoted and net odds, the book's own fair
-        probability, age, and the role it plays: ``leg``, ``reference``, ``offer``, ``other`` (a book that was not asked for) or
-        ``set aside``.
+        probability, age, and the role it plays: ``leg``, ``reference``, ``offer``, ``other`` (a book that was not
+        asked for) or ``set aside``.
     rejected
-        Prices that were passed over and the reason: set aside by a guard or by identity, or better than the leg that was
-        taken but not admissible with the others.
+        Prices that were passed over and the reason: set aside by a guard or by identity, or better than the leg that
+        was taken but not admissible with the others.
     """
 
     kind: str

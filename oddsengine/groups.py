@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from oddsengine._jit import kernel
 
@@ -115,10 +116,10 @@ def mix(*columns: npt.NDArray[np.integer] | int) -> Words:
 
 @kernel
 def _place(
-    code, side, rank, segments, rows, book, name, odds, seen, term, tie,
+    code, side, rank, segments, rows, book, name, odds, seen,
     out_row, out_book, out_name, out_odds, out_seen, end,
 ):  # fmt: skip
-    """Put rows into their segments, there by book, then name, price (lowest first), time (newest first), wording."""
+    """Put rows into their segments, there by book, then name, price (lowest first), time (newest first)."""
     n = code.size
     total = rows.size - 1
     for i in range(n):
@@ -152,11 +153,8 @@ def _place(
                     if out_name[j] == k:
                         if out_odds[j] < d:
                             break
-                        if out_odds[j] == d:
-                            if out_seen[j] > t:
-                                break
-                            if out_seen[j] == t and tie[term[out_row[j]]] <= tie[term[r]]:
-                                break
+                        if out_odds[j] == d and out_seen[j] >= t:
+                            break
                 out_row[at], out_book[at], out_name[at] = out_row[j], out_book[j], out_name[j]
                 out_odds[at], out_seen[at] = out_odds[j], out_seen[j]
                 at = j
@@ -175,8 +173,23 @@ class Keys(NamedTuple):
     subject: Ints
     book: Ints  # per row
     name: Ints  # per row
-    wording: Ints  # per row
-    tie: Words  # per wording: a hash, which orders rows that are equal in all else
+
+
+def settle(groups: Groups, table: pl.DataFrame) -> None:
+    """Order rows that no column of `groups` tells apart by a hash of all they say: the table's order is moot."""
+    g = groups
+    same = np.ones(max(g.row.size - 1, 0), bool)
+    for column in (g.market, g.side, g.book, g.name, g.odds, g.seen):
+        same &= column[1:] == column[:-1]
+    if not same.any():
+        return
+    member = np.zeros(g.row.size, bool)
+    member[1:] |= same
+    member[:-1] |= same
+    at = np.flatnonzero(member)
+    run = np.cumsum(~np.concatenate(([False], same)))[at]
+    tie = table.drop("row")[g.row[at]].hash_rows().to_numpy()
+    g.row[at] = g.row[at][np.lexsort((tie, run))]
 
 
 def cut(keys: Keys, outcomes: Longs, odds: Floats, seen: Longs) -> Groups:
@@ -210,7 +223,7 @@ def cut(keys: Keys, outcomes: Longs, odds: Floats, seen: Longs) -> Groups:
     row, book, name = (np.empty(used, np.int32) for _ in range(3))
     price, time = np.empty(used), np.empty(used, np.int64)
     _place(
-        keys.code, keys.side, rank, segments, rows, keys.book, keys.name, odds, seen, keys.wording, keys.tie,
+        keys.code, keys.side, rank, segments, rows, keys.book, keys.name, odds, seen,
         row, book, name, price, time, np.empty_like(rows),
     )  # fmt: skip
     of_segment = np.repeat(np.arange(size, dtype=np.int32), np.diff(segments))

@@ -265,10 +265,21 @@ def _sums(order, runs, market, side, outcomes, book, odds, aside, low, high, che
 
 
 @kernel
+def _speaks(row, start, market, side, book, feed, aside, mark):
+    """1 if no sister of the row's book stands before it at the same outcome, else 0."""
+    k = row - 1
+    while k >= start and market[k] == market[row] and side[k] == side[row]:
+        if feed[book[k]] == feed[book[row]] and aside[k] == 0 and np.isnan(mark[k]):
+            return 0
+        k -= 1
+    return 1
+
+
+@kernel
 def _crossed(
     ladder_rows, market, side, outcomes, threshold, lined, book, feed, odds, aside, points, mark, pairs, against
 ):
-    """Mark a row of each book that contradicts other feeds across the lines of a ladder, worst first, till none does."""
+    """Mark a row of each book that contradicts other feeds across a ladder's lines, worst first, till none does."""
     feeds = feed.size
     for at in range(ladder_rows.size - 1):
         a, b = ladder_rows[at], ladder_rows[at + 1]
@@ -316,8 +327,8 @@ def _crossed(
                     if not over and threshold[market[i]] >= threshold[market[j]]:
                         continue
                     if 1.0 / odds[i] - 1.0 / odds[j] > points:
-                        pairs[book[i]] += 1
-                        pairs[book[j]] += 1
+                        pairs[book[i]] += _speaks(j, a, market, side, book, feed, aside, mark)
+                        pairs[book[j]] += _speaks(i, a, market, side, book, feed, aside, mark)
                         against[book[i], feed[book[j]]] = 1
                         against[book[j], feed[book[i]]] = 1
             most, most_pairs = 0, np.int64(0)
@@ -627,7 +638,8 @@ def _outlier(board: _Board) -> None:
     median, count = _compare(board, np.ones(g.rows.size - 1, np.uint8))
     enough = count >= limit.outlier_others
     # In odds of the odds, log-free: a gap within the smallest bound cannot be an outlier.
-    ratio = np.where(enough, (g.odds - 1.0) * median / (1.0 - median), 1.0)
+    with np.errstate(all="ignore"):
+        ratio = np.where(enough, (g.odds - 1.0) * median / (1.0 - median), 1.0)
     far = np.exp(min(limit.outlier_main, limit.outlier_other))
     rows = np.flatnonzero((ratio > far) | (ratio < 1.0 / far))
     if not rows.size:

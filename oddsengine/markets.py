@@ -8,7 +8,7 @@ book in one kernel.
 Two 64-bit hashes that collide would merge two wordings; with a million of them that has a chance of 3e-8.
 """
 
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine._jit import kernel
-from oddsengine.groups import NO_TIME, Bytes, Floats, Groups, Ints, Keys, Longs, Words, cut, intern, mix
+from oddsengine.groups import NO_TIME, Bytes, Floats, Groups, Ints, Keys, Longs, Words, cut, intern, mix, settle
 from oddsengine.reasons import CODES
 from oddsengine.schema import OddsTable
 from oddsengine.wording import SIDES, Texts, read_texts, sides_of_type
@@ -49,7 +49,7 @@ class Identity(NamedTuple):
     groups: Groups
     kinds: tuple[Kind, ...]
     books: tuple[str, ...]  # sorted; a row's book is its place here
-    events: Ints  # a row of the table for each event code
+    events: Ints  # per event: a row of the table that names its teams as most do
     verdict: Bytes  # per table row: 0, or the code of the identity or row guard that sets it aside
     sports: tuple[tuple[catalog.Sport, str], ...]  # per event: sport and league
     names: pl.Series  # sorted distinct names; the name of a subject from 3 on is at subject - 3
@@ -121,7 +121,7 @@ def _kind(kind: catalog.MarketType) -> Kind:
 def _read_terms(
     wordings: pl.DataFrame, weight: Longs, kinds: _Kinds, off: frozenset[int]
 ) -> tuple[_Terms, Ints, pl.Series]:
-    """Meaning of each wording, the first wording of each event, and the names met."""
+    """Meaning of each wording, one wording of each event that names its teams straight, and the names met."""
     n = wordings.height
     event, event_first = _distinct(wordings.select("event_id"))
     texts = read_texts(wordings)
@@ -162,7 +162,7 @@ def _read_terms(
     side_code = np.where(spoken >= 0, spoken, typed)
 
     # Home and away as most of the event's rows have them.
-    flip = _flips(event, event_first.size, texts, weight)
+    flip, named = _flips(event, event_first.size, texts, weight)
     turned = flip & ((side_code == HOME) | (side_code == AWAY))
     side_code = np.where(turned, HOME + AWAY - side_code, side_code).astype(np.int64)
     side = place_at[every, side_code]
@@ -188,7 +188,7 @@ def _read_terms(
         verdict=verdict,
         flip=flip,
     )
-    return terms, event_first, texts.names
+    return terms, named, texts.names
 
 
 def _three_way(kind: Kind) -> Kind:
@@ -206,11 +206,10 @@ def _renamed(kind: catalog.MarketType) -> list[int]:
     return [_place(renames.get(side, side)) for side in SIDES] + [-1]
 
 
-def _flips(event: Ints, events: int, texts: Texts, weight: Longs) -> npt.NDArray[np.bool_]:
-    """Wordings whose home and away are turned against those that most rows of the event name."""
-    n = event.size
-    if not n:
-        return np.zeros(0, bool)
+def _flips(event: Ints, events: int, texts: Texts, weight: Longs) -> tuple[npt.NDArray[np.bool_], Ints]:
+    """Wordings whose home and away are turned against what most rows of the event name, and a straight one an event."""
+    if not event.size:
+        return np.zeros(0, bool), np.zeros(0, np.int32)
     pair, first = intern(mix(event, texts.home, texts.away))
     rows = np.bincount(pair, weights=weight, minlength=first.size)
     of_event = event[first]
@@ -220,7 +219,7 @@ def _flips(event: Ints, events: int, texts: Texts, weight: Longs) -> npt.NDArray
     home, away = texts.home[first][lead][event], texts.away[first][lead][event]
     straight = (texts.home == home) | (texts.away == away)
     crossed = ((texts.home == away) & (away > 0)) | ((texts.away == home) & (home > 0))
-    return cast(npt.NDArray[np.bool_], crossed & ~straight)
+    return np.asarray(crossed & ~straight), first[lead]
 
 
 def _subjects(
@@ -366,11 +365,11 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
     code, at = intern(key, verdict)
     keys = Keys(
         code=code, side=side, threshold=threshold[at], event=terms.event[term[at]], live=live[at], kind=kind[at],
-        subject=terms.subject[term[at]], book=book, name=name, wording=term,
-        tie=np.array(rows.select(WORDING)[first].hash_rows()),
+        subject=terms.subject[term[at]], book=book, name=name,
     )  # fmt: skip
     outcomes = np.array([len(k.outcomes) for k in known], np.int64)
     groups = cut(keys, outcomes, np.array(rows["odds_decimal"]), times(rows, "last_seen_at"))
+    settle(groups, rows)
     event_rows = first[event_terms]
     sports = tuple((catalog.sport(s or ""), t or "") for s, t in rows.select("sport", "league")[event_rows].iter_rows())
     return Identity(groups, known, books, event_rows, verdict[:priced], sports, names)

@@ -316,12 +316,14 @@ def rejected(
             **{
                 name: kept[name]
                 for name in (
-                    "sportsbook", "event_id", "market_type", "selection", "line", "odds_decimal", "is_live", "last_seen_at",
+                    "sportsbook", "event_id", "market_type", "selection", "line", "odds_decimal", "is_live",
+                    "last_seen_at",
                 )
             },
         }
     )  # fmt: skip
-    bad = table.rejected
+    known = ["row", "sportsbook", "event_id", "market_type", "selection", "line", "is_live", "last_seen_at"]
+    bad = table.rejected.join(table.unpriced.select(known), on="row", how="left")
     everything = pl.concat(
         [board.frame(dict(frame.to_dict()), REJECTED_SCHEMA), board.frame(bad.to_dict(), REJECTED_SCHEMA)]
     )
@@ -341,8 +343,8 @@ def markets(odds: pl.DataFrame, *, guards: Iterable[str] | None = None, now: dat
     Returns
     -------
     polars.DataFrame
-        `MARKETS_SCHEMA`, one row a market. `books` have a surviving price in it, `complete_books` one for every outcome;
-        `is_complete` says that every outcome has one somewhere. `line` is the total's, or the home handicap.
+        One row a market. `books` have a surviving price in it, `complete_books` one for every outcome; `is_complete`
+        says that every outcome has one somewhere. `line` is the total's, or the home handicap.
     """
     prepared = prepare(odds, guards, now)
     identity, table = prepared.identity, prepared.table

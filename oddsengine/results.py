@@ -147,6 +147,7 @@ LOW_HOLD_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "is_player_prop": pl.Boolean,
     "player_name": pl.String,
     "stat_category": pl.String,
+    "team_side": pl.String,
     "market_segment": pl.String,
     "oldest_odds_age_seconds": pl.Float64,
     "possibly_stale": pl.Boolean,
@@ -202,6 +203,7 @@ MIDDLES_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "is_player_prop": pl.Boolean,
     "player_name": pl.String,
     "stat_category": pl.String,
+    "team_side": pl.String,
     "market_segment": pl.String,
     "warnings": _TEXTS,
 }

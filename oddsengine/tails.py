@@ -1,9 +1,9 @@
 """Tails: P(X > h) of a margin or total at half points, read from the board.
 
 Three sources, best first: the ladder of one reference book (its own de-vigged half lines), the median of the books'
-ladders, a fitted shape. A ladder that is asked at several points must have them all from one book, so that noise between
-books is not taken for probability. The moneyline is the spread ladder's point at one half; where a game
-cannot end level it is the point at minus one half too.
+ladders, a fitted shape. A ladder that is asked at several points must have them all from one book, so that noise
+between books is not taken for probability. The moneyline is the spread ladder's point at one half; where a game cannot
+end level it is the point at minus one half too.
 """
 
 from typing import NamedTuple
@@ -216,7 +216,8 @@ def read(view: View, links: Curves, ladder: Longs, points: Longs) -> Tails:
     _read(
         ladder, points, g.markets, g.segments, g.rows, g.book, view.own, view.trusted, view.rank, view.counted,
         view.feed, g.threshold, links.two, links.three, links.level, tail, source,
-        np.empty(most, np.int32), np.empty(most, np.int32), np.empty((most, 4)), np.empty(4, np.int64), np.empty(4, np.int64),
+        np.empty(most, np.int32), np.empty(most, np.int32), np.empty((most, 4)), np.empty(4, np.int64),
+        np.empty(4, np.int64),
     )  # fmt: skip
     return Tails(tail, source)
 

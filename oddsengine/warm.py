@@ -1,7 +1,7 @@
 """Compile every kernel now, so that no compiling falls into a request or a measurement.
 
-The machine code stays in numba's cache on disk. Compiling is plain Python for the most part and uses one core, so that a second
-process does the maths modules' kernels while this one does the board's.
+The machine code stays in numba's cache on disk. Compiling is plain Python for the most part and uses one core, so a
+second process does the maths modules' kernels while this one does the board's.
 """
 
 import subprocess

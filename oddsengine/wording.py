@@ -49,7 +49,7 @@ def _selections(texts: pl.Series) -> pl.DataFrame:
         tail=pl.col("stripped").str.extract(_TRAILING, 1),
     )
     before = pl.col("stripped").str.extract(r"^(.*?) (?:over|under)(?: |$)", 1)
-    after = pl.col("stripped").str.extract(r"^(?:over|under) (.*)$", 1)
+    after = pl.col("stripped").str.extract(r"^(?:over|under) (?:[0-9]+ )*(.*)$", 1)
     front = pl.col("stripped").str.extract(r"^(.*) (?:yes|no|odd|even)$", 1)
     return frame.select(
         "full",

@@ -135,13 +135,14 @@ def ladder_cross(quotes: list[Quote], world: World) -> set[int]:
     for group in grouped(quotes, lambda quote: quote.ladder).values():
         left = list(group)
         while True:
-            pairs = [pair for a in left for b in left if _crosses(a, b, world) for pair in ((a.book, b), (b.book, a))]
+            crossed = [(a, b) for a in left for b in left if _crosses(a, b, world)]
+            pairs = [pair for a, b in crossed for pair in ((a.book, b), (b.book, a))]
             if not pairs:
                 break
             counts = {
                 book: (
                     len({world.feed(other.book) for judged, other in pairs if judged == book}),
-                    sum(judged == book for judged, _ in pairs),
+                    sum(judged == book and _speaks(other, left, world) for judged, other in pairs),
                 )
                 for book, _ in pairs
             }
@@ -150,6 +151,16 @@ def ladder_cross(quotes: list[Quote], world: World) -> set[int]:
             aside |= rows(quote for quote in left if quote.book in gone)
             left = [quote for quote in left if quote.book not in gone]
     return aside
+
+
+def _speaks(quote: Quote, left: list[Quote], world: World) -> bool:
+    """Whether no sister of the quote's book stands before it at the same outcome."""
+    return not any(
+        other.book < quote.book
+        and world.feed(other.book) == world.feed(quote.book)
+        and (other.threshold, other.side) == (quote.threshold, quote.side)
+        for other in left
+    )
 
 
 def _crosses(a: Quote, b: Quote, world: World) -> bool:

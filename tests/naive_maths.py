@@ -58,9 +58,7 @@ def round_stakes(odds: Sequence[float], most: int) -> float:
     """Largest worst-case profit over every way to stake whole steps, in steps."""
     grid = product(range(most + 1), repeat=len(odds))
     return max(
-        min(d * s for d, s in zip(odds, steps, strict=True)) - sum(steps)
-        for steps in grid
-        if sum(steps) <= most
+        min(d * s for d, s in zip(odds, steps, strict=True)) - sum(steps) for steps in grid if sum(steps) <= most
     )
 
 
@@ -163,10 +161,7 @@ def between(low: float, high: float) -> float:
 def normal(mean: float, sd: float) -> dict[int, float]:
     far = int(10.0 * sd + 2.0)
     middle = round(mean)
-    return {
-        x: between((x - 0.5 - mean) / sd, (x + 0.5 - mean) / sd)
-        for x in range(middle - far, middle + far + 1)
-    }
+    return {x: between((x - 0.5 - mean) / sd, (x + 0.5 - mean) / sd) for x in range(middle - far, middle + far + 1)}
 
 
 def skellam(difference: float, total: float, level: float) -> dict[int, float]:
@@ -196,9 +191,7 @@ def margin(mean: float, sd: float, level: float, weights: Sequence[float]) -> di
     return {m: p / whole for m, p in pmf.items()}
 
 
-def distribution(
-    kind: str, location: float, scale: float, level: float, weights: Sequence[float]
-) -> dict[int, float]:
+def distribution(kind: str, location: float, scale: float, level: float, weights: Sequence[float]) -> dict[int, float]:
     if kind == "poisson":
         return poisson(location)
     if kind == "negative_binomial":

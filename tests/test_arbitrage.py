@@ -70,9 +70,7 @@ class TestWholeStakes:
         st.sampled_from([0.01, 1.0, 5.0]),
         st.data(),
     )
-    def test_large_totals(
-        self, count: int, book: float, total: float, step: float, data: st.DataObject
-    ) -> None:
+    def test_large_totals(self, count: int, book: float, total: float, step: float, data: st.DataObject) -> None:
         weights = data.draw(st.lists(st.floats(0.1, 1.0), min_size=count, max_size=count))
         odds = [sum(weights) / w / book for w in weights]
         total = min(total, 1e7 * step)

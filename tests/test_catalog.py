@@ -1,6 +1,5 @@
 """The catalog: its files keep to a written schema, and its names resolve as the market rules say."""
 
-import dataclasses
 import math
 import unicodedata
 from collections.abc import Mapping
@@ -254,9 +253,7 @@ def test_periods_come_off_either_end(name: str, period: str, family: str) -> Non
     assert (kind.period, kind.family, kind.name) == (period, family, name)
 
 
-@pytest.mark.parametrize(
-    "name", ["1st_half_2nd_half_total", "1st_half", "half", "total_1st_half_1st_quarter"]
-)
+@pytest.mark.parametrize("name", ["1st_half_2nd_half_total", "1st_half", "half", "total_1st_half_1st_quarter"])
 def test_two_periods_or_nothing_else_are_no_market(name: str) -> None:
     assert not catalog.market_type(name).usable
 
@@ -291,9 +288,7 @@ def test_unusable_types_say_why(name: str) -> None:
 
 def test_a_player_prop_is_what_it_counts() -> None:
     named = catalog.market_type("player_prop", "basketball", "Pts + Reb")
-    assert dataclasses.replace(named, name="") == dataclasses.replace(
-        catalog.market_type("player_points_rebounds", "basketball"), name=""
-    )
+    assert named._replace(name="") == catalog.market_type("player_points_rebounds", "basketball")._replace(name="")
     assert catalog.market_type("1st_half_player_prop", "basketball", "points").period == "1st_half"
     assert catalog.market_type("player_prop", "baseball", "batter_walks").family == "player_batter_walks"
     assert "zork" in catalog.market_type("player_prop", "basketball", "zork").reason
@@ -338,9 +333,9 @@ def test_words_name_outcomes() -> None:
 
 def test_thresholds_are_those_of_the_file() -> None:
     source = files.toml("guards.toml")
-    limits = dataclasses.asdict(catalog.thresholds())
-    for field in dataclasses.fields(catalog.Thresholds):
-        assert type(limits[field.name]) is field.type, field.name
+    limits = catalog.thresholds()._asdict()
+    for name, kind in catalog.Thresholds.__annotations__.items():
+        assert type(limits[name]) is kind, name
     flat = {f"{t}_{k}" for t, entry in source.items() if isinstance(entry, dict) for k in entry}
     assert flat | {"epsilon"} == limits.keys()
     assert limits["stale_prematch_s"] == 600.0

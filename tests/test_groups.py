@@ -1,5 +1,7 @@
 """Interning and sorting of rows, against plain Python."""
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -68,7 +70,7 @@ def test_cut_sorts_and_cuts(rows: list[tuple[int, int, int, int, int, int, int, 
     column = [np.array(c) for c in zip(*rows, strict=True)]
     market_of, first = intern(mix(*(c.astype(np.int64) for c in column[:5])))
 
-    def at(k: int, dtype: type) -> npt.NDArray[np.generic]:
+    def at(k: int, dtype: type) -> npt.NDArray[Any]:
         return column[k][first].astype(dtype)
 
     keys = Keys(
@@ -81,13 +83,11 @@ def test_cut_sorts_and_cuts(rows: list[tuple[int, int, int, int, int, int, int, 
         subject=at(3, np.int32),
         book=column[6].astype(np.int32),
         name=column[7].astype(np.int32),
-        wording=np.arange(len(rows), dtype=np.int32),
-        tie=np.arange(len(rows), dtype=np.uint64),
     )
     g = cut(keys, np.array(OUTCOMES), column[8].astype(float), column[9].astype(np.int64))
 
     # In order: event, live, kind, subject, threshold, outcome, book, name, price, newest first.
-    def place(r: tuple[int, ...]) -> tuple[float, ...]:
+    def place(r: tuple[float, ...]) -> tuple[float, ...]:
         return (*r[:9], -r[9])
 
     got = [rows[i] for i in g.row]
@@ -111,7 +111,7 @@ def test_cut_sorts_and_cuts(rows: list[tuple[int, int, int, int, int, int, int, 
 
 def test_cut_of_nothing() -> None:
     none = np.empty(0, np.int32)
-    keys = Keys(none, none.astype(np.int8), none, none, none.astype(np.uint8), none, none, none, none, none, np.empty(0, np.uint64))
+    keys = Keys(none, none.astype(np.int8), none, none, none.astype(np.uint8), none, none, none, none)
     g = cut(keys, np.array([2]), np.empty(0), np.empty(0, np.int64))
     assert g.row.size == 0
     assert g.rows.tolist() == [0]

@@ -110,9 +110,7 @@ class TestExclusive:
 
     @given(races(), st.floats(0.01, 1.0))
     def test_fraction_scales(self, race: tuple[list[float], list[float]], fraction: float) -> None:
-        assert kelly_exclusive(*race, fraction).tolist() == pytest.approx(
-            (fraction * kelly_exclusive(*race)).tolist()
-        )
+        assert kelly_exclusive(*race, fraction).tolist() == pytest.approx((fraction * kelly_exclusive(*race)).tolist())
 
     @pytest.mark.parametrize(
         ("probs", "odds"),

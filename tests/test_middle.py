@@ -223,9 +223,7 @@ class TestTail:
 
     def test_worked_examples(self) -> None:
         # Equal means of 1: P(0) = exp(-2) I0(2) with I0(2) = 2.2795853 (Skellam 1946).
-        assert mass(Shapes.of(KINDS["skellam"], 2.0), 0.0, [0]) == pytest.approx(
-            [math.exp(-2.0) * 2.2795853023]
-        )
+        assert mass(Shapes.of(KINDS["skellam"], 2.0), 0.0, [0]) == pytest.approx([math.exp(-2.0) * 2.2795853023])
         # More than six tails before the third head, which is less than three heads in nine tosses.
         assert tail(Shapes.of(KINDS["negative_binomial"], 2.0), 3.0, [650]) == pytest.approx([46 / 512])
         # A favourite by 7 wins 69 % of football games: Phi(7 / 13.86) (Stern 1991).
@@ -331,9 +329,7 @@ class TestFit:
     def test_normal_in_closed_form(self) -> None:
         assert fit(Shapes.of(KINDS["normal"], 12.0), 4450, 0.5) == pytest.approx(44.5, abs=1e-9)
         # P(Z < 1.2815516) = 0.9
-        assert fit(Shapes.of(KINDS["normal"], 12.0), 4450, 0.9) == pytest.approx(
-            44.5 + 12.0 * 1.2815515655, abs=1e-7
-        )
+        assert fit(Shapes.of(KINDS["normal"], 12.0), 4450, 0.9) == pytest.approx(44.5 + 12.0 * 1.2815515655, abs=1e-7)
 
     @given(st.sampled_from(sorted(KINDS)), st.integers(1, 12), st.floats(0.02, 0.9), st.floats(0.001, 0.02))
     def test_more_likely_is_further(self, kind: str, quarters: int, prob: float, more: float) -> None:
@@ -384,9 +380,7 @@ class TestKeysAndQuality:
 
     @given(st.floats(-0.5, 0.5), st.floats(0.0, 1.0), st.floats(0.0, 1.0), st.floats(0.0, 900.0))
     def test_quality_twin(self, ev: float, prob: float, source: float, age: float) -> None:
-        assert quality(ev, prob, source, age) == pytest.approx(
-            naive_maths.quality(ev, prob, source, age), abs=1e-9
-        )
+        assert quality(ev, prob, source, age) == pytest.approx(naive_maths.quality(ev, prob, source, age), abs=1e-9)
 
     def test_quality_bounds(self) -> None:
         assert quality([0.05, 0.9, -0.2], [0.25, 0.9, 0.0], 1.0, 0.0).tolist() == [100.0, 100.0, 0.0]

@@ -15,9 +15,7 @@ def test_all_is_exported() -> None:
 
 def test_nothing_public_is_missing_from_all() -> None:
     public = {
-        name
-        for name, value in vars(oddsengine).items()
-        if not name.startswith("_") and not inspect.ismodule(value)
+        name for name, value in vars(oddsengine).items() if not name.startswith("_") and not inspect.ismodule(value)
     }
     assert public == {name for name in oddsengine.__all__ if not name.startswith("_")}
 

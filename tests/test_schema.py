@@ -23,10 +23,7 @@ def prices(**columns: Any) -> pl.DataFrame:
     if not {"odds_decimal", "odds_american"} & columns.keys():
         needed["odds_decimal"] = 2.0  # type: ignore[assignment]
     return pl.DataFrame(
-        {
-            name: v if isinstance(v, (list, pl.Series)) else [v] * height
-            for name, v in (needed | columns).items()
-        }
+        {name: v if isinstance(v, (list, pl.Series)) else [v] * height for name, v in (needed | columns).items()}
     )
 
 
@@ -251,9 +248,7 @@ def test_text_is_read_as_what_it_stands_for() -> None:
 
 @pytest.mark.parametrize("dtype", [pl.Float32, pl.Int64, pl.UInt8, pl.Decimal(10, 2)])
 def test_numbers_of_any_kind(dtype: Any) -> None:
-    table = check_odds(
-        prices(odds_decimal=pl.Series([2, 3]).cast(dtype), is_live=pl.Series([1, 0]).cast(dtype))
-    )
+    table = check_odds(prices(odds_decimal=pl.Series([2, 3]).cast(dtype), is_live=pl.Series([1, 0]).cast(dtype)))
     assert table["odds_decimal"].to_list() == [2.0, 3.0]
     assert table["is_live"].to_list() == [True, False]
 

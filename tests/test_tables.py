@@ -115,9 +115,7 @@ def test_what_is_no_table_is_one_sentence(save: Save, data: bytes, sentence: str
 
 
 def test_a_table_without_odds(save: Save) -> None:
-    with pytest.raises(
-        OddsError, match=r"^a\.csv: This is no odds table: it has no sportsbook, no event_id,"
-    ):
+    with pytest.raises(OddsError, match=r"^a\.csv: This is no odds table: it has no sportsbook, no event_id,"):
         read_odds(save("a.csv", "name,age", "x,1"))
 
 
@@ -190,9 +188,7 @@ def test_a_mark_before_a_damaged_file(save: Save) -> None:
 
 
 def test_zero_bytes_are_named(save: Save) -> None:
-    with pytest.raises(
-        OddsError, match=r"^odds\.csv: This is not a CSV file in UTF-8 \(it holds zero bytes\)\.$"
-    ):
+    with pytest.raises(OddsError, match=r"^odds\.csv: This is not a CSV file in UTF-8 \(it holds zero bytes\)\.$"):
         read_odds(save("odds.csv", HEADER.encode("utf-16-le")))
 
 
@@ -255,9 +251,7 @@ def line(**fields: Any) -> str:
 
 
 def test_ndjson_lines_that_are_no_objects(save: Save) -> None:
-    path = save(
-        "odds.ndjson", line(), "{oops", "[1]", "", "null", line(odds_decimal=0.5), line(line="+1.5"), '{"a'
-    )
+    path = save("odds.ndjson", line(), "{oops", "[1]", "", "null", line(odds_decimal=0.5), line(line="+1.5"), '{"a')
     table = read_odds(path)
     assert table["row"].to_list() == [1, 7]
     assert table["line"].to_list() == [None, 1.5]

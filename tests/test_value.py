@@ -23,9 +23,7 @@ def test_fair_odds_have_no_edge(prob: float) -> None:
     assert edge(prob, 1.0 / prob) == pytest.approx(0.0, abs=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("prob", "odds"), [(math.nan, 2.0), (1.2, 2.0), (0.5, 1.0), (0.5, math.inf), (0.5, math.nan)]
-)
+@pytest.mark.parametrize(("prob", "odds"), [(math.nan, 2.0), (1.2, 2.0), (0.5, 1.0), (0.5, math.inf), (0.5, math.nan)])
 def test_edge_without_answer(prob: float, odds: float) -> None:
     assert np.isnan(edge([prob, 0.5], [odds, 2.0])).tolist() == [True, False]
 
@@ -53,9 +51,7 @@ def test_confidence_factors() -> None:
     PROBS,
     st.floats(-0.1, 0.5),
 )
-def test_confidence_twin(
-    width: float, gap: float | None, age: float, live: bool, prob: float, edge: float
-) -> None:
+def test_confidence_twin(width: float, gap: float | None, age: float, live: bool, prob: float, edge: float) -> None:
     ours = confidence(width, math.nan if gap is None else gap, age, live, prob, edge)
     assert ours == pytest.approx(naive_maths.confidence(width, gap, age, live, prob, edge), abs=1e-9)
     assert 0.0 <= ours <= 100.0

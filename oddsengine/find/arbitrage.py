@@ -61,7 +61,6 @@ def rows(question: Question, min_profit: float) -> pl.DataFrame:
     columns: dict[str, Any] = {
         "id": ids(question, market, legs),
         "event_id": base["event_id"],
-        "event_name": board.game_names(base),
         "sport": base["sport"].str.to_lowercase(),
         "league": base["league"],
         "market_type": base["market_type"],
@@ -84,11 +83,8 @@ def rows(question: Question, min_profit: float) -> pl.DataFrame:
         "ev_available": edge > 0.0,
         "ev_percentage": board.nullable(np.where(edge > 0.0, edge * 100.0, np.nan)),
         "player_name": base["player_name"],
-        "team_side": base["team_side"],
         "legs": _legs(question, legs),
         "detected_at": question.moments(market.size),
-        "home_team": base["home_team"],
-        "away_team": base["away_team"],
         "book_count": v.books[market],
         **board.market_facts(question, market),
     }

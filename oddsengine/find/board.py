@@ -26,7 +26,7 @@ from oddsengine.schema import OddsTable, check_odds
 
 _SHOWN = [
     "sportsbook", "event_id", "sport", "league", "home_team", "away_team", "market_type", "selection", "odds_american",
-    "odds_decimal", "event_start_time", "last_seen_at", "deep_link", "player_name", "team_side", "external_event_id",
+    "odds_decimal", "event_start_time", "last_seen_at", "deep_link", "player_name", "external_event_id",
     "market_id", "selection_id",
 ]  # fmt: skip
 _MOST_LEGS = 8  # more outcomes than any family has
@@ -174,6 +174,7 @@ def leg_hash(question: Question, rows: Ints) -> Words:
 
 
 def hex_ids(hashes: Words) -> list[str]:
+    """Hashes as 16 hexadecimal digits."""
     return [f"{h:016x}" for h in hashes.tolist()]
 
 
@@ -206,21 +207,32 @@ def stale_flags(age: Floats, live: Bools) -> tuple[Bools, Bools]:
 
 
 def nullable(values: Floats) -> pl.Series:
+    """Give a column in which nan is null."""
     return pl.Series(values).fill_nan(None)
 
 
 def market_facts(question: Question, markets: Longs) -> dict[str, Any]:
-    """Columns that belong to a market."""
-    g, kinds = question.view.groups, question.prepared.identity.kinds
-    kind = g.kind[g.ladder[markets]]
+    """Columns that belong to a market and its event, not to one of its prices."""
+    identity = question.prepared.identity
+    g, kinds = question.view.groups, identity.kinds
+    ladder = g.ladder[markets]
+    kind = g.kind[ladder]
     prop = np.array([k.prop for k in kinds], bool)
     stats = pl.Series([k.stat if k.prop else None for k in kinds], dtype=pl.String)
     periods = pl.Series([k.period for k in kinds], dtype=pl.String)
+    # A book may name the teams the other way round: the event's own names fit the line and the sides.
+    event = question.table.select("event_id", "home_team", "away_team")[identity.events[g.event[ladder]]]
+    team_total = np.array([k.subject == "team" for k in kinds], bool)[kind]
+    side = np.where(team_total, g.subject[ladder], 0)
     return {
         "is_live": question.view.live[markets] != 0,
         "is_player_prop": prop[kind],
         "stat_category": stats.gather(kind),
         "market_segment": periods.gather(kind),
+        "home_team": event["home_team"],
+        "away_team": event["away_team"],
+        "event_name": game_names(event),
+        "team_side": pl.Series(["", "home", "away"]).gather(side).replace("", None),
     }
 
 

@@ -64,7 +64,9 @@ def rows(question: Question, min_ev: float, max_ev: float | None) -> pl.DataFram
     sharp_book = pl.Series(names[np.where(reference == -2, len(names) - 1, reference)], dtype=pl.String)
     percent = edge * 100.0
     chance = np.clip(value.confidence(hits.width, hits.gap, board.known_age(v, age), live, hits.fair, edge), 0.0, 100.0)
+    facts = board.market_facts(question, market)
     columns: dict[str, Any] = {
+        "game": facts["event_name"],
         "id": ids(question, hits),
         "game_id": base["event_id"],
         "external_event_id": base["external_event_id"],
@@ -84,11 +86,8 @@ def rows(question: Question, min_ev: float, max_ev: float | None) -> pl.DataFram
         "market": base["market_type"],
         "line": board.row_lines(question, hits.row),
         "sportsbook": base["sportsbook"],
-        "game": board.game_names(base),
         "sport": base["sport"].str.to_lowercase(),
         "league": base["league"],
-        "home_team": base["home_team"],
-        "away_team": base["away_team"],
         "start_time": base["event_start_time"],
         "confidence_score": chance,
         "kelly_percent": kelly(hits.fair, v.net[hits.row]),
@@ -96,7 +95,6 @@ def rows(question: Question, min_ev: float, max_ev: float | None) -> pl.DataFram
         "arb_available": arb > 0.0,
         "arb_profit": board.nullable(np.where(arb > 0.0, arb * 100.0, np.nan)),
         "player_name": base["player_name"],
-        "team_side": base["team_side"],
         "possibly_stale": old,
         "oldest_odds_age_seconds": board.nullable(age),
         "warnings": board.warned(
@@ -112,7 +110,7 @@ def rows(question: Question, min_ev: float, max_ev: float | None) -> pl.DataFram
         "ev_per_stake": percent * (1.0 - np.nan_to_num(push)),
         "is_alternate_line": v.main[market] == 0,
         "shared_feed": sister,
-        **board.market_facts(question, market),
+        **facts,
     }
     return board.frame(columns, EV_SCHEMA).sort(["ev_percentage", "id"], descending=[True, False])
 

@@ -48,13 +48,10 @@ def rows(question: Question, max_hold: float) -> pl.DataFrame:
     columns: dict[str, Any] = {
         "id": ids(question, market, legs),
         "event_id": base["event_id"],
-        "event_name": board.game_names(base),
         "sport": base["sport"].str.to_lowercase(),
         "league": base["league"],
         "market_type": base["market_type"],
         "line": board.market_lines(question, market),
-        "home_team": base["home_team"],
-        "away_team": base["away_team"],
         "start_time": base["event_start_time"],
         "hold_percentage": np.maximum(legs.total - 1.0, 0.0) * 100.0,
         "all_books": _everyone(question, sharing, market.size),

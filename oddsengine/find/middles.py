@@ -143,7 +143,6 @@ def rows(question: Question, min_size: float, min_ev: float | None) -> pl.DataFr
     columns: dict[str, Any] = {
         "id": ids(question, hit),
         "event_id": base["event_id"],
-        "event_name": board.game_names(base),
         "sport": base["sport"].str.to_lowercase(),
         "league": base["league"],
         "market_type": base["market_type"],
@@ -155,8 +154,6 @@ def rows(question: Question, min_size: float, min_ev: float | None) -> pl.DataFr
         "expected_value": hit.worth.ev * 100.0,
         "quality_score": score,
         "detected_at": question.moments(gap.size),
-        "home_team": base["home_team"],
-        "away_team": base["away_team"],
         "start_time": base["event_start_time"],
         "worst_case_loss": hit.worth.worst * 100.0,
         "best_case_profit": hit.worth.best * 100.0,
