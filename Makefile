@@ -25,6 +25,7 @@ $(VENV)/bin/python:
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m compileall -q oddsengine
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.installed

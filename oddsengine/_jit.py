@@ -52,7 +52,9 @@ class _Kernel:
                     used = names.get(name)
                     if isinstance(used, _Kernel) and used is not self:
                         names[name] = used.dispatcher()
-                compiler = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=self._fastmath)
+                compiler = numba.njit(
+                    cache=True, nogil=True, error_model="numpy", fastmath=self._fastmath, no_cfunc_wrapper=True
+                )
                 self._dispatcher = cast(Callable[..., Any], compiler(self._function))
             return self._dispatcher
 

@@ -134,7 +134,7 @@ def _row(frame: pl.DataFrame, wanted: str) -> dict[str, Any]:
 def _ev(question: Question, wanted: str) -> _Found | None:
     hits = ev.found(question, -100.0)
     at = _place(ev.ids(question, hits), wanted)
-    frame = ev.rows(question, -100.0, None) if at is not None else None
+    frame = ev.rows(question, hits, None) if at is not None else None
     if at is None or frame is None or not (frame["id"] == wanted).any():
         return None
     row = hits.row[at : at + 1]
@@ -144,7 +144,7 @@ def _ev(question: Question, wanted: str) -> _Found | None:
 def _arbitrage(question: Question, wanted: str) -> _Found | None:
     market, legs = arbitrage.found(question, 0.0)
     at = _place(arbitrage.ids(question, market, legs), wanted)
-    frame = arbitrage.rows(question, 0.0) if at is not None else None
+    frame = arbitrage.rows(question, market, legs) if at is not None else None
     if at is None or frame is None or not (frame["id"] == wanted).any():
         return None
     return _row(frame, wanted), market[at : at + 1], legs.rows[at]

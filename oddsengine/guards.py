@@ -48,7 +48,8 @@ class _Board(NamedTuple):
     measure: Floats
     stingy: Bytes
     limits: catalog.Thresholds
-    marks: tuple[Floats, Floats]  # room for what a guard notes of each row
+    marks: tuple[Floats, Floats]  # what a guard notes of a row, nan else; whoever reads them wipes them
+    compared: list[tuple[Floats, Ints, Ints]]  # the last comparison with the other feeds, while it holds
 
     def set_aside(self, rows: npt.NDArray[Any], guard: str, measure: Any = np.nan) -> None:
         """Set rows (a mask) aside unless an earlier guard has."""
@@ -92,7 +93,7 @@ def _runs(ladder_rows, book, books, order, starts, count):
 
 @kernel
 def _spread(mark, order, runs, market, whole, code, aside, measure):
-    """Set aside, with the largest mark, each run (or its market) that holds a marked row."""
+    """Set aside, with the largest mark, each run (or its market) that holds a marked row; wipes the marks."""
     for r in range(runs.size - 1):
         i = runs[r]
         while i < runs[r + 1]:
@@ -100,6 +101,7 @@ def _spread(mark, order, runs, market, whole, code, aside, measure):
             worst = np.nan
             while j < runs[r + 1] and (whole != 0 or market[order[j]] == market[order[i]]):
                 x = mark[order[j]]
+                mark[order[j]] = np.nan
                 if not np.isnan(x) and not (abs(x) <= abs(worst)):
                     worst = x
                 j += 1
@@ -143,7 +145,11 @@ def _duplicates(order, runs, segment, name, logit, aside, gap, mark):
 
 @kernel
 def _ladders(order, runs, market, side, outcomes, threshold, lined, logit, aside, gap, mark):
-    """Mark one price of each run whose over-like side gets likelier, or under-like less likely, with the threshold."""
+    """Mark one price of each run whose over-like side gets likelier, or under-like less likely, with the threshold.
+
+    Returns how many are marked.
+    """
+    found = 0
     for r in range(runs.size - 1):
         if lined[market[order[runs[r]]]] == 0:
             continue
@@ -171,6 +177,8 @@ def _ladders(order, runs, market, side, outcomes, threshold, lined, logit, aside
                 here = min(here, x)
         if at >= 0:
             mark[at] = worst
+            found += 1
+    return found
 
 
 @kernel
@@ -236,7 +244,11 @@ def _conflicts(rows, book, name, feed, odds, logit, aside, gap, others, mark, id
 
 @kernel
 def _sums(order, runs, market, side, outcomes, book, odds, aside, low, high, cheap, dear, q):
-    """Mark a row of each complete market of one book whose probabilities sum too low, or too high."""
+    """Mark a row of each complete market of one book whose probabilities sum too low, or too high.
+
+    Returns how many are marked.
+    """
+    found = 0
     for r in range(runs.size - 1):
         i = runs[r]
         while i < runs[r + 1]:
@@ -259,9 +271,12 @@ def _sums(order, runs, market, side, outcomes, book, odds, aside, low, high, che
             if complete:
                 if total < low[book[order[i]]]:
                     cheap[order[i]] = total
+                    found += 1
                 elif total > high:
                     dear[order[i]] = total
+                    found += 1
             i = j
+    return found
 
 
 @kernel
@@ -279,7 +294,11 @@ def _speaks(row, start, market, side, book, feed, aside, mark):
 def _crossed(
     ladder_rows, market, side, outcomes, threshold, lined, book, feed, odds, aside, points, mark, pairs, against
 ):
-    """Mark a row of each book that contradicts other feeds across a ladder's lines, worst first, till none does."""
+    """Mark a row of each book that contradicts other feeds across a ladder's lines, worst first, till none does.
+
+    Returns how many are marked.
+    """
+    marked = 0
     feeds = feed.size
     for at in range(ladder_rows.size - 1):
         a, b = ladder_rows[at], ladder_rows[at + 1]
@@ -347,14 +366,20 @@ def _crossed(
                         n += against[book[i], f]
                     if n == most:
                         mark[i] = most
+                        marked += 1
+    return marked
 
 
 @kernel
-def _others(rows, wanted, book, feed, odds, aside, median, count, ids, prices, without):
-    """For every surviving row: the median probability of the other feeds of its segment, and how many they are."""
+def _others(rows, book, feed, odds, aside, far, median, count, suspects, ids, prices, without):
+    """For every surviving row: the median probability of the other feeds of its segment, and how many they are.
+
+    Suspects are the rows whose odds of q differ from the median's by the factor `far` or more. Returns their number.
+    """
+    found = 0
     for s in range(rows.size - 1):
         a, b = rows[s], rows[s + 1]
-        if b - a < 2 or wanted[s] == 0:
+        if b - a < 2:
             continue
         n = _feeds(a, b, book, feed, odds, aside, np.int32(-1), ids, prices)
         if n < 2:
@@ -378,8 +403,14 @@ def _others(rows, wanted, book, feed, odds, aside, median, count, ids, prices, w
                 k = 0
                 while ids[k] != feed[book[row]]:
                     k += 1
-                median[row] = without[k]
+                m = without[k]
+                median[row] = m
                 count[row] = n - 1
+                ratio = (odds[row] - 1.0) * m / (1.0 - m)
+                if ratio >= far or ratio * far <= 1.0:
+                    suspects[found] = row
+                    found += 1
+    return found
 
 
 @kernel
@@ -434,10 +465,13 @@ def _scratch(board: _Board) -> tuple[Ints, Floats, Floats]:
     return np.empty(n, np.int32), np.empty(n), np.empty(n)
 
 
-def _unmarked(board: _Board, which: int = 0) -> Floats:
-    """Give one of the two columns of marks, wiped."""
-    board.marks[which].fill(np.nan)
-    return board.marks[which]
+def _marked(board: _Board, guard: str) -> None:
+    """Set aside the rows that are marked themselves, and wipe the marks."""
+    mark = board.marks[0]
+    rows = np.flatnonzero(mark == mark)  # noqa: PLR0124  nan is no mark
+    board.aside[rows] = CODES[guard]
+    board.measure[rows] = mark[rows]
+    mark[rows] = np.nan
 
 
 def _stale(board: _Board) -> None:
@@ -475,7 +509,7 @@ def _mid_price_source(board: _Board) -> None:
 
 
 def _duplicate_outcome(board: _Board) -> None:
-    g, mark = board.groups, _unmarked(board)
+    g, mark = board.groups, board.marks[0]
     _duplicates(
         board.order,
         board.runs,
@@ -486,7 +520,7 @@ def _duplicate_outcome(board: _Board) -> None:
         board.limits.duplicate_gap,
         mark,
     )
-    board.set_aside(~np.isnan(mark), "duplicate_outcome", mark)
+    _marked(board, "duplicate_outcome")
 
 
 def _lined(board: _Board) -> Bytes:
@@ -496,16 +530,17 @@ def _lined(board: _Board) -> Bytes:
 
 
 def _ladder(board: _Board) -> None:
-    g, mark = board.groups, _unmarked(board)
-    _ladders(
+    g, mark = board.groups, board.marks[0]
+    found = _ladders(
         board.order, board.runs, g.market, board.groups.side, g.outcomes, g.threshold, _lined(board), board.logit,
         board.aside, board.limits.ladder_gap, mark,
     )  # fmt: skip
-    board.spread(mark, "ladder", whole=True)
+    if found:
+        board.spread(mark, "ladder", whole=True)
 
 
 def _internal_conflict(board: _Board) -> None:
-    g, mark = board.groups, _unmarked(board)
+    g, mark = board.groups, board.marks[0]
     limit = board.limits
     _conflicts(
         g.rows,
@@ -520,20 +555,21 @@ def _internal_conflict(board: _Board) -> None:
         mark,
         *_scratch(board)[:2],
     )
-    board.set_aside(~np.isnan(mark), "internal_conflict", mark)
+    _marked(board, "internal_conflict")
 
 
 def _book_sum(board: _Board) -> None:
-    g, cheap, dear = board.groups, _unmarked(board), _unmarked(board, 1)
+    g, (cheap, dear) = board.groups, board.marks
     limit, epsilon = board.limits, board.limits.epsilon
     exchange = np.array([catalog.book(b).exchange for b in board.identity.books], bool)
     low = np.where(exchange, limit.book_sum_low_exchange, limit.book_sum_low) - epsilon
-    _sums(
+    found = _sums(
         board.order, board.runs, g.market, board.groups.side, g.outcomes, g.book, g.odds, board.aside, low,
         limit.book_sum_high + epsilon, cheap, dear, np.empty(int(g.outcomes.max(initial=2))),
     )  # fmt: skip
-    board.spread(cheap, "book_sum", whole=True)
-    board.spread(dear, "book_sum", whole=False)
+    if found:
+        board.spread(cheap, "book_sum", whole=True)
+        board.spread(dear, "book_sum", whole=False)
 
 
 def _one_team_lines(board: _Board) -> None:
@@ -564,25 +600,29 @@ def _one_team_lines(board: _Board) -> None:
 
 
 def _ladder_cross(board: _Board) -> None:
-    g, mark, books = board.groups, _unmarked(board), len(board.identity.books)
-    _crossed(
+    g, mark, books = board.groups, board.marks[0], len(board.identity.books)
+    found = _crossed(
         g.rows[g.segments[g.markets]], g.market, board.groups.side, g.outcomes, g.threshold, _lined(board), g.book,
         board.feed, g.odds, board.aside, board.limits.cross_points, mark,
         np.empty(books, np.int64), np.empty((books, books), np.uint8),
     )  # fmt: skip
-    board.spread(mark, "ladder_cross", whole=True)
+    if found:
+        board.spread(mark, "ladder_cross", whole=True)
 
 
-def _compare(board: _Board, wanted: Bytes) -> tuple[Floats, Ints]:
-    """Median probability of the other feeds, and their number, for the rows of wanted segments."""
-    g = board.groups
-    median = np.empty(board.aside.size)
-    count = np.zeros(board.aside.size, np.int32)
-    _others(g.rows, wanted, g.book, board.feed, g.odds, board.aside, median, count, *_scratch(board))
-    return median, count
+def _compare(board: _Board) -> tuple[Floats, Ints, Ints]:
+    """Median probability of each row's other feeds, their number, and the rows that differ enough to be looked at."""
+    if not board.compared:
+        g, limit = board.groups, board.limits
+        n = board.aside.size
+        median, count, suspects = np.empty(n), np.zeros(n, np.int32), np.empty(n, np.int32)
+        far = float(np.exp(min(limit.bias_gap, limit.outlier_main, limit.outlier_other) - limit.epsilon))
+        found = _others(g.rows, g.book, board.feed, g.odds, board.aside, far, median, count, suspects, *_scratch(board))
+        board.compared.append((median, count, suspects[:found]))
+    return board.compared[0]
 
 
-def _gap(board: _Board, rows: npt.NDArray[np.intp], median: Floats) -> Floats:
+def _gap(board: _Board, rows: npt.NDArray[np.integer], median: Floats) -> Floats:
     """Logit of each row's price minus that of the others' median."""
     m = median[rows]
     return np.asarray(board.logit[rows] - np.log(m / (1.0 - m)))
@@ -592,56 +632,40 @@ def _bias(board: _Board) -> None:
     g, limit = board.groups, board.limits
     if not board.prop.any():
         return
-    prop_market = board.prop[g.ladder]
-    wanted = np.repeat(prop_market, np.diff(g.segments))
-    median, count = _compare(board, wanted)
-    rows = np.flatnonzero(count >= 1)
-    m = median[rows]
-    if not ((g.odds[rows] - 1.0) * m > np.exp(limit.bias_gap) * (1.0 - m)).any():
+    median, count, suspects = _compare(board)
+    suspects = suspects[board.prop[g.ladder[g.market[suspects]]] != 0]
+    low = suspects[_gap(board, suspects, median) < -limit.bias_gap]
+    if not low.size:
         return
-    gap = _gap(board, rows, median)
-    ladder = g.ladder[g.market[rows]]
-    kinds = len(board.identity.kinds)
-    contest = (g.event[ladder].astype(np.int64) * 2 + g.live[ladder]) * kinds + g.kind[ladder]
-    key = (contest * 64 + g.side[rows]) * len(board.identity.books) + g.book[rows]
-    suspects = np.unique(key[gap < -limit.bias_gap])
-    if not suspects.size:
-        return
-    inside = np.isin(key, suspects)
-    gap, key, subject, rows = gap[inside], key[inside], g.subject[ladder[inside]], rows[inside]
+    # Each book's side of one prop of one event; the rows of those where any price is low.
+    every = np.flatnonzero(board.prop[g.ladder][g.market] != 0)
+    key = _prop_side(board, every)
+    inside = np.isin(key, _prop_side(board, low))
+    every, key = every[inside], key[inside]
     order = np.argsort(key, kind="stable")
-    starts = np.searchsorted(key[order], suspects)
-    mark = _unmarked(board)
-    for at in np.split(order, starts[1:]):
-        middle = float(np.median(gap[at]))
-        if middle < -limit.bias_gap and np.unique(subject[at]).size >= limit.bias_subjects:
-            mark[rows[at]] = middle
-    hit = np.zeros(board.aside.size, bool)
-    hit[rows] = True
-    hit &= ~np.isnan(mark)
-    if not hit.any():
-        return
-    # The book's whole side of these props goes, also where nobody else quotes it.
-    guilty = {int(k): float(m) for k, m in zip(key, mark[rows], strict=True) if not np.isnan(m)}
-    every = np.flatnonzero(wanted[board.segment] != 0)
-    ladder = g.ladder[g.market[every]]
-    contest = (g.event[ladder].astype(np.int64) * 2 + g.live[ladder]) * kinds + g.kind[ladder]
-    key = (contest * 64 + g.side[every]) * len(board.identity.books) + g.book[every]
-    found = np.isin(key, np.array(list(guilty), np.int64))
-    for row, k in zip(every[found], key[found], strict=True):
-        mark[row] = guilty[int(k)]
+    mark = np.full(board.aside.size, np.nan)
+    for rows in np.split(every[order], np.flatnonzero(np.diff(key[order])) + 1):
+        compared = rows[(count[rows] >= 1) & (board.aside[rows] == 0)]
+        subjects = np.unique(g.subject[g.ladder[g.market[compared]]]).size
+        middle = float(np.median(_gap(board, compared, median)))
+        if subjects >= limit.bias_subjects and middle < -limit.bias_gap:
+            mark[rows] = middle  # also where nobody else quotes it
     board.set_aside(~np.isnan(mark), "bias", mark)
+    board.compared.clear()
+
+
+def _prop_side(board: _Board, rows: npt.NDArray[np.integer]) -> Longs:
+    """One number for each row's event, live flag, period and family, side and book."""
+    g = board.groups
+    ladder = g.ladder[g.market[rows]]
+    contest = (g.event[ladder].astype(np.int64) * 2 + g.live[ladder]) * len(board.identity.kinds) + g.kind[ladder]
+    return np.asarray((contest * 64 + g.side[rows]) * len(board.identity.books) + g.book[rows])
 
 
 def _outlier(board: _Board) -> None:
     g, limit = board.groups, board.limits
-    median, count = _compare(board, np.ones(g.rows.size - 1, np.uint8))
-    enough = count >= limit.outlier_others
-    # In odds of the odds, log-free: a gap within the smallest bound cannot be an outlier.
-    with np.errstate(all="ignore"):
-        ratio = np.where(enough, (g.odds - 1.0) * median / (1.0 - median), 1.0)
-    far = np.exp(min(limit.outlier_main, limit.outlier_other))
-    rows = np.flatnonzero((ratio > far) | (ratio < 1.0 / far))
+    median, count, suspects = _compare(board)
+    rows = suspects[count[suspects] >= limit.outlier_others]
     if not rows.size:
         return
     gap = _gap(board, rows, median)
@@ -652,7 +676,7 @@ def _outlier(board: _Board) -> None:
     plain = main & full & (board.prop[ladder] == 0) & (g.live[ladder] == 0)
     m = median[rows]
     bound = np.where(plain, limit.outlier_main, limit.outlier_other) + limit.outlier_slope / (m * (1.0 - m))
-    generous, low = _unmarked(board), _unmarked(board, 1)
+    generous, low = board.marks
     generous[rows[gap < -bound]] = gap[gap < -bound]
     low[rows[gap > bound]] = 1.0
     board.spread(generous, "outlier", whole=False)
@@ -717,7 +741,8 @@ def guard(table: OddsTable, identity: Identity, off: frozenset[int], now: int) -
         measure=np.full(n, np.nan),
         stingy=np.zeros(n, np.uint8),
         limits=catalog.thresholds(),
-        marks=(np.empty(n), np.empty(n)),
+        marks=(np.full(n, np.nan), np.full(n, np.nan)),
+        compared=[],
     )
     for name, run in _BOARD_GUARDS.items():
         if CODES[name] not in off and n:

@@ -80,7 +80,8 @@ def find_ev(
     _number("min_ev", min_ev)
     _number("max_ev", max_ev)
     prepared = prepare(odds, guards, now)
-    return ev.rows(board.ask(prepared, books, sharp, method, commission, _cap()), min_ev, max_ev)
+    question = board.ask(prepared, books, sharp, method, commission, _cap())
+    return ev.rows(question, ev.found(question, min_ev), max_ev)
 
 
 def find_arbitrage(
@@ -114,7 +115,8 @@ def find_arbitrage(
     _number("min_profit", min_profit, -99.0)
     _number("max_profit", max_profit)
     prepared = prepare(odds, guards, now)
-    return arbitrage.rows(board.ask(prepared, books, sharp, method, commission, max_profit), min_profit)
+    question = board.ask(prepared, books, sharp, method, commission, max_profit)
+    return arbitrage.rows(question, *arbitrage.found(question, min_profit))
 
 
 def find_low_hold(
@@ -231,15 +233,14 @@ def find_all(
     prepared = odds if isinstance(odds, Prepared) else prepare(odds, guards, now)
     question = board.ask(prepared, books, sharp, method, commission, max_profit)
     counts = set_aside(prepared)
-    capped = int(ev.over_cap(question, ev.found(question, max(min_ev, 0.0))).sum())
-    if capped:
-        counts["ev_cap"] = capped
-    large = int(arbitrage.over_cap(question, arbitrage.found(question, max(min_profit, 0.0))[1]).sum())
-    if large:
-        counts["profit_cap"] = large
+    hits = ev.found(question, min_ev)
+    market, legs = arbitrage.found(question, min_profit)
+    for name, cut in (("ev_cap", ev.over_cap(question, hits)), ("profit_cap", arbitrage.over_cap(question, legs))):
+        if cut.any():
+            counts[name] = int(cut.sum())
     asks: list[Callable[[], pl.DataFrame]] = [
-        lambda: ev.rows(question, min_ev, max_ev),
-        lambda: arbitrage.rows(question, min_profit),
+        lambda: ev.rows(question, hits, max_ev),
+        lambda: arbitrage.rows(question, market, legs),
         lambda: low_hold.rows(question, max_hold),
         lambda: middles.rows(question, min_size, min_middle_ev),
     ]

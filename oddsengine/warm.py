@@ -4,6 +4,7 @@ The machine code stays in numba's cache on disk. Compiling is plain Python for t
 second process does the maths modules' kernels while this one does the board's.
 """
 
+import gc
 import subprocess
 import sys
 
@@ -19,7 +20,17 @@ _SECONDS = 300  # most that the second process may take
 
 def compile_kernels() -> None:
     """Compile all kernels, or load them if this machine has compiled them before."""
-    code = "from oddsengine.warm import maths; maths()"
+    collects = gc.isenabled()
+    gc.disable()  # compiling makes many objects and little garbage
+    try:
+        _in_two_processes()
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _in_two_processes() -> None:
+    code = "import gc; gc.disable(); from oddsengine.warm import maths; maths()"
     try:
         other = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     except OSError:  # no interpreter to start: an embedded one

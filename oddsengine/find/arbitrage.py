@@ -39,12 +39,11 @@ def ids(question: Question, market: Longs, legs: Legs) -> list[str]:
     ]
 
 
-def rows(question: Question, min_profit: float) -> pl.DataFrame:
-    """Result rows in order of profit, largest first."""
+def rows(question: Question, market: Longs, legs: Legs) -> pl.DataFrame:
+    """Result rows of what was found, in order of profit, largest first."""
     v = question.view
     g = v.groups
     limits = catalog.thresholds()
-    market, legs = found(question, min_profit)
     keep = ~over_cap(question, legs)
     market, legs = market[keep], Legs(legs.rows[keep], legs.total[keep])
     first = legs.rows[:, 0]

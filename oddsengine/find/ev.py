@@ -40,11 +40,10 @@ def ids(question: Question, hits: Edges) -> list[str]:
     return board.hex_ids(board.mix_ids("ev", board.market_hash(question, market), board.leg_hash(question, hits.row)))
 
 
-def rows(question: Question, min_ev: float, max_ev: float | None) -> pl.DataFrame:
-    """Result rows in order of edge, largest first."""
+def rows(question: Question, hits: Edges, max_ev: float | None) -> pl.DataFrame:
+    """Result rows of what was found, in order of edge, largest first."""
     v = question.view
     g = v.groups
-    hits = found(question, min_ev)
     edge = hits.fair * v.net[hits.row] - 1.0
     keep = ~over_cap(question, hits)
     if max_ev is not None:
