@@ -51,6 +51,7 @@ class Identity(NamedTuple):
     books: tuple[str, ...]  # sorted; a row's book is its place here
     events: Ints  # per event: a row of the table that names its teams as most do
     verdict: Bytes  # per table row: 0, or the code of the identity or row guard that sets it aside
+    turned: npt.NDArray[np.bool_]  # per table row: its home and away are the event's away and home
     sports: tuple[tuple[catalog.Sport, str], ...]  # per event: sport and league
     names: pl.Series  # sorted distinct names; the name of a subject from 3 on is at subject - 3
 
@@ -372,7 +373,7 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
     settle(groups, rows)
     event_rows = first[event_terms]
     sports = tuple((catalog.sport(s or ""), t or "") for s, t in rows.select("sport", "league")[event_rows].iter_rows())
-    return Identity(groups, known, books, event_rows, verdict[:priced], sports, names)
+    return Identity(groups, known, books, event_rows, verdict[:priced], terms.flip[term], sports, names)
 
 
 def _row_verdicts(table: pl.DataFrame, off: frozenset[int]) -> Bytes:

@@ -775,8 +775,8 @@ MIDDLES: dict[str, Any] = dict(
 OUR_MIDDLES: dict[str, Any] = dict(
     home_team=_T, away_team=_T, start_time=_TIME, is_live=_B, worst_case_loss=_F, best_case_profit=_F,
     break_even_percent=_F, is_guaranteed_profit=_B, key_numbers=pl.List(_I), probability_source=_T,
-    odds_age_seconds=_F, is_player_prop=_B, player_name=_T, stat_category=_T, market_segment=_T,
-    warnings=_TEXTS,
+    odds_age_seconds=_F, is_player_prop=_B, player_name=_T, stat_category=_T, team_side=_T,
+    market_segment=_T, warnings=_TEXTS,
 )  # fmt: skip
 HOLD_SIDE = ("selection", "books", "line", "odds", "deep_links")
 LOW_HOLD: dict[str, Any] = dict(

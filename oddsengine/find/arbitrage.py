@@ -85,7 +85,7 @@ def rows(question: Question, market: Longs, legs: Legs) -> pl.DataFrame:
         "legs": _legs(question, legs),
         "detected_at": question.moments(market.size),
         "book_count": v.books[market],
-        **board.market_facts(question, market),
+        **board.market_facts(question, first),
     }
     return board.frame(columns, ARBITRAGE_SCHEMA).sort(["profit_percent", "id"], descending=[True, False])
 

@@ -211,17 +211,25 @@ def nullable(values: Floats) -> pl.Series:
     return pl.Series(values).fill_nan(None)
 
 
-def market_facts(question: Question, markets: Longs) -> dict[str, Any]:
-    """Columns that belong to a market and its event, not to one of its prices."""
+def market_facts(question: Question, rows: Ints) -> dict[str, Any]:
+    """Columns that belong to the market and event of some rows of the groups, not to the price."""
     identity = question.prepared.identity
     g, kinds = question.view.groups, identity.kinds
+    markets = g.market[rows]
     ladder = g.ladder[markets]
     kind = g.kind[ladder]
     prop = np.array([k.prop for k in kinds], bool)
     stats = pl.Series([k.stat if k.prop else None for k in kinds], dtype=pl.String)
     periods = pl.Series([k.period for k in kinds], dtype=pl.String)
-    # A book may name the teams the other way round: the event's own names fit the line and the sides.
-    event = question.table.select("event_id", "home_team", "away_team")[identity.events[g.event[ladder]]]
+    event = question.facts(rows).select("event_id", "home_team", "away_team")
+    turned = identity.turned[g.row[rows]]
+    if turned.any():
+        # This book names the teams the other way round; the line and the sides are the event's.
+        home, away = pl.col("home_team"), pl.col("away_team")
+        swap = pl.Series("turned", turned)
+        event = event.with_columns(
+            home_team=pl.when(swap).then(away).otherwise(home), away_team=pl.when(swap).then(home).otherwise(away)
+        )
     team_total = np.array([k.subject == "team" for k in kinds], bool)[kind]
     side = np.where(team_total, g.subject[ladder], 0)
     return {

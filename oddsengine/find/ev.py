@@ -63,7 +63,7 @@ def rows(question: Question, hits: Edges, max_ev: float | None) -> pl.DataFrame:
     sharp_book = pl.Series(names[np.where(reference == -2, len(names) - 1, reference)], dtype=pl.String)
     percent = edge * 100.0
     chance = np.clip(value.confidence(hits.width, hits.gap, board.known_age(v, age), live, hits.fair, edge), 0.0, 100.0)
-    facts = board.market_facts(question, market)
+    facts = board.market_facts(question, hits.row)
     columns: dict[str, Any] = {
         "game": facts["event_name"],
         "id": ids(question, hits),

@@ -62,7 +62,7 @@ def rows(question: Question, max_hold: float) -> pl.DataFrame:
         "oldest_odds_age_seconds": board.nullable(age),
         "possibly_stale": old,
         "warnings": board.warned({"LIVE_GAME": live, "POTENTIALLY_STALE_ODDS": old, "VERY_STALE_ODDS": very}),
-        **board.market_facts(question, market),
+        **board.market_facts(question, legs.rows[:, 0]),
     }
     return board.frame(columns, LOW_HOLD_SCHEMA).sort(["hold_percentage", "id"])
 

@@ -172,7 +172,7 @@ def rows(question: Question, min_size: float, min_ev: float | None) -> pl.DataFr
                 "GUARANTEED_PROFIT": hit.legs.total < 1.0,
             }
         ),
-        **board.market_facts(question, hit.low),
+        **board.market_facts(question, hit.legs.rows[:, 0]),
     }
     order = ["quality_score", "expected_value", "id"]
     return board.frame(columns, MIDDLES_SCHEMA).sort(order, descending=[True, True, False])
