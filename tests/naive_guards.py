@@ -262,13 +262,15 @@ ALL_GUARDS = (*ROW_GUARDS, *GUARDS, "ev_cap")
 def judge(quotes: Iterable[Quote], world: World, enabled: Iterable[str]) -> Verdict:
     """Run the enabled guards in their published order."""
     wanted = set(enabled)
-    verdict = Verdict(survivors=list(quotes))
+    everyone = list(quotes)
+    verdict = Verdict(survivors=list(everyone))
     for name, guard in GUARDS.items():
         if name not in wanted:
             continue
         if name == "outlier":
             verdict.stingy = too_stingy(verdict.survivors, world)
-        gone = guard(verdict.survivors, world)
+        # The memory of a flap belongs to the book's market, whichever of its prices came with it.
+        gone = guard(everyone if name == "flap" else verdict.survivors, world) - set(verdict.aside)
         verdict.aside |= dict.fromkeys(gone, name)
         verdict.survivors = [quote for quote in verdict.survivors if quote.row not in gone]
     return verdict
