@@ -38,7 +38,8 @@ class _Board(NamedTuple):
     identity: Identity
     table: OddsTable
     now: int
-    logit: Floats
+    prob: Floats  # 1 / odds, per row
+    logit: Floats  # of it
     segment: Ints  # per row
     feed: Ints  # per book
     order: Ints  # rows by ladder, book, market, outcome
@@ -243,7 +244,7 @@ def _conflicts(rows, book, name, feed, odds, logit, aside, gap, others, mark, id
 
 
 @kernel
-def _sums(order, runs, market, side, outcomes, book, odds, aside, low, high, cheap, dear, q):
+def _sums(order, runs, market, side, outcomes, book, prob, aside, low, high, cheap, dear, q):
     """Mark a row of each complete market of one book whose probabilities sum too low, or too high.
 
     Returns how many are marked.
@@ -260,7 +261,7 @@ def _sums(order, runs, market, side, outcomes, book, odds, aside, low, high, che
             while j < runs[r + 1] and market[order[j]] == m:
                 row = order[j]
                 if aside[row] == 0:
-                    q[side[row]] = max(q[side[row]], 1.0 / odds[row])
+                    q[side[row]] = max(q[side[row]], prob[row])
                 j += 1
             total = 0.0
             complete = n > 0
@@ -292,7 +293,7 @@ def _speaks(row, start, market, side, book, feed, aside, mark):
 
 @kernel
 def _crossed(
-    ladder_rows, market, side, outcomes, threshold, lined, book, feed, odds, aside, points, mark, pairs, against
+    ladder_rows, market, side, outcomes, threshold, lined, book, feed, prob, aside, points, mark, pairs, against
 ):
     """Mark a row of each book that contradicts other feeds across a ladder's lines, worst first, till none does.
 
@@ -316,7 +317,7 @@ def _crossed(
                         continue
                     if side[row] != (0 if over == 1 else outcomes[market[row]] - 1):
                         continue
-                    q = 1.0 / odds[row]
+                    q = prob[row]
                     if threshold[market[row]] != now:
                         now = threshold[market[row]]
                         best = min(best, here)
@@ -345,7 +346,7 @@ def _crossed(
                         continue
                     if not over and threshold[market[i]] >= threshold[market[j]]:
                         continue
-                    if 1.0 / odds[i] - 1.0 / odds[j] > points:
+                    if prob[i] - prob[j] > points:
                         pairs[book[i]] += _speaks(j, a, market, side, book, feed, aside, mark)
                         pairs[book[j]] += _speaks(i, a, market, side, book, feed, aside, mark)
                         against[book[i], feed[book[j]]] = 1
@@ -564,7 +565,7 @@ def _book_sum(board: _Board) -> None:
     exchange = np.array([catalog.book(b).exchange for b in board.identity.books], bool)
     low = np.where(exchange, limit.book_sum_low_exchange, limit.book_sum_low) - epsilon
     found = _sums(
-        board.order, board.runs, g.market, board.groups.side, g.outcomes, g.book, g.odds, board.aside, low,
+        board.order, board.runs, g.market, board.groups.side, g.outcomes, g.book, board.prob, board.aside, low,
         limit.book_sum_high + epsilon, cheap, dear, np.empty(int(g.outcomes.max(initial=2))),
     )  # fmt: skip
     if found:
@@ -603,7 +604,7 @@ def _ladder_cross(board: _Board) -> None:
     g, mark, books = board.groups, board.marks[0], len(board.identity.books)
     found = _crossed(
         g.rows[g.segments[g.markets]], g.market, board.groups.side, g.outcomes, g.threshold, _lined(board), g.book,
-        board.feed, g.odds, board.aside, board.limits.cross_points, mark,
+        board.feed, board.prob, board.aside, board.limits.cross_points, mark,
         np.empty(books, np.int64), np.empty((books, books), np.uint8),
     )  # fmt: skip
     if found:
@@ -731,6 +732,7 @@ def guard(table: OddsTable, identity: Identity, off: frozenset[int], now: int) -
         identity=identity,
         table=table,
         now=now,
+        prob=1.0 / g.odds,
         logit=-np.log(g.odds - 1.0),
         segment=np.repeat(np.arange(g.rows.size - 1, dtype=np.int32), np.diff(g.rows)),
         feed=feeds(identity.books),
