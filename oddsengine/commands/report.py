@@ -170,7 +170,7 @@ def _low_hold(row: Row) -> Cells:
     sides = [row[name] for name in ("side1", "side2", "side3") if row[name] is not None]
     return [
         [
-            *first, bet(side["selection"], side["line"], row["player_name"]), " ".join(side["books"]),
+            *first, bet(side["selection"], side["line"], row["player_name"], _team(row)), " ".join(side["books"]),
             american(side["odds"]["american"]), decimal(side["odds"]["decimal"]),
             _percent(None if side["odds"]["fair_probability"] is None else side["odds"]["fair_probability"] * 100.0),
             *last,
@@ -191,7 +191,7 @@ def _middle(row: Row) -> Cells:
     last = [window, _percent(row["quality_score"], 0), row["probability_source"], age(row["odds_age_seconds"])]
     return [
         [
-            *first, bet(side["selection"], side["line"], row["player_name"]), side["book"],
+            *first, bet(side["selection"], side["line"], row["player_name"], _team(row)), side["book"],
             american(side["odds"]["american"]), decimal(side["odds"]["decimal"]), _percent(side["stake_percent"]),
             *last, _notes(row), row["id"],
         ]

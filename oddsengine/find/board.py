@@ -41,11 +41,7 @@ class Prepared(NamedTuple):
     identity: Identity
     guarded: Guarded
     off: frozenset[int]
-
-    @property
-    def shown(self) -> pl.DataFrame:
-        """The columns of the table that results show."""
-        return self.table.select(_SHOWN)
+    shown: pl.DataFrame  # the columns of the table that results show
 
 
 class Question(NamedTuple):
@@ -108,7 +104,7 @@ def prepare(odds: pl.DataFrame, guards: Iterable[str] | None = None, now: dateti
     if now is None and table.height:
         seen = times(table, "last_seen_at")
         moment = int(seen.max())
-    return Prepared(table, identity, guard(table, identity, off, moment), off)
+    return Prepared(table, identity, guard(table, identity, off, moment), off, table.select(_SHOWN))
 
 
 def ask(
@@ -175,7 +171,8 @@ def leg_hash(question: Question, rows: Ints) -> Words:
 
 def hex_ids(hashes: Words) -> list[str]:
     """Hashes as 16 hexadecimal digits."""
-    return [f"{h:016x}" for h in hashes.tolist()]
+    digits = hashes.astype(">u8").tobytes().hex()
+    return [digits[at : at + 16] for at in range(0, len(digits), 16)]
 
 
 def game_names(table: pl.DataFrame) -> pl.Series:
