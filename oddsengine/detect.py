@@ -593,9 +593,10 @@ def after_commission(identity: Identity, commission: dict[str, float] | None) ->
     for book, rate in given.items():
         if not (isinstance(rate, (int, float)) and 0.0 <= rate < 1.0):
             raise ValueError(f"commission of {book} must be a rate from 0 to below 1, got {rate!r}")
+    given = {catalog.book(book).id: rate for book, rate in given.items()}
     books = [catalog.book(b) for b in identity.books]
-    rates = np.array([given.get(b, k.commission) for b, k in zip(identity.books, books, strict=True)], float)
-    fee = np.array([0.0 if b in given else k.fee for b, k in zip(identity.books, books, strict=True)], float)
+    rates = np.array([given.get(b.id, b.commission) for b in books], float)
+    fee = np.array([0.0 if b.id in given else b.fee for b in books], float)
     g = identity.groups
     if not rates.any() and not fee.any():
         return g.odds
@@ -633,15 +634,17 @@ def view(
     """
     g, names, limits = identity.groups, identity.books, catalog.thresholds()
     reference = Reference.of(sharp)
-    wanted = np.array([books is None or b in books for b in names], bool)
+    # However a book is spelled here or there: its id in the catalog decides.
+    ids = [catalog.book(b).id for b in names]
+    chosen = None if books is None else {catalog.book(b).id for b in books}
+    wanted = np.array([chosen is None or b in chosen for b in ids], bool)
     rank = np.full(len(names), _UNRANKED, np.int32)
     weight = np.ones(len(names))
     member = np.array([catalog.book(b).sharp or catalog.book(b).exchange for b in names], bool)
     if reference.weights is not None:
         member[:] = False
     for place, book in enumerate(reference.order):
-        if book in names:
-            at = names.index(book)
+        for at in np.flatnonzero([b == catalog.book(book).id for b in ids]):
             rank[at] = place
             member[at] = True
             weight[at] = reference.weights[place] if reference.weights is not None else 1.0

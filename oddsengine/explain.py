@@ -17,7 +17,7 @@ from oddsengine.reasons import NAMES, SENTENCES
 from oddsengine.schema import OddsTable
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
     """What stands behind one opportunity.
 
@@ -49,6 +49,10 @@ class Explanation:
     prices: pl.DataFrame
     rejected: pl.DataFrame
 
+    def __repr__(self) -> str:
+        """The same text: a notebook shows it."""
+        return str(self)
+
     def __str__(self) -> str:
         """The whole explanation as plain text."""
         row = self.opportunity
@@ -63,7 +67,7 @@ class Explanation:
         who = self.reference or "the best prices themselves"
         with pl.Config(
             tbl_rows=-1, tbl_cols=-1, tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True,
-            tbl_width_chars=160, fmt_str_lengths=60, tbl_formatting="ASCII_MARKDOWN", float_precision=4,
+            tbl_width_chars=250, fmt_str_lengths=200, tbl_formatting="ASCII_MARKDOWN", float_precision=4,
         ):  # fmt: skip
             return "\n".join(
                 [

@@ -457,7 +457,8 @@ def main_lines(groups: Groups, odds: Floats, aside: Bytes, books: int) -> tuple[
 def feeds(books: tuple[str, ...]) -> Ints:
     """A feed number for every book: that of the first book that publishes the same desk's numbers."""
     first: dict[str, int] = {}
-    return np.array([first.setdefault(catalog.book(b).feed or f"={b}", at) for at, b in enumerate(books)], np.int32)
+    known = [catalog.book(b) for b in books]
+    return np.array([first.setdefault(b.feed or f"={b.id}", at) for at, b in enumerate(known)], np.int32)
 
 
 def _scratch(board: _Board) -> tuple[Ints, Floats, Floats]:

@@ -117,9 +117,10 @@ def kelly_exclusive(probs: ArrayLike, odds: ArrayLike, fraction: ArrayLike = 1.0
     [0.5, 0.5]
     """
     part = _fraction(fraction)
-    p, d = np.broadcast_arrays(np.asarray(probs, dtype=np.float64), np.asarray(odds, dtype=np.float64))
-    if p.ndim == 0:
-        raise ValueError("probs and odds must have an axis of outcomes, got two scalars")
+    p, d = np.asarray(probs, dtype=np.float64), np.asarray(odds, dtype=np.float64)
+    if p.ndim == 0 or d.ndim == 0 or p.shape[-1] != d.shape[-1]:
+        raise ValueError(f"probs and odds must have one number an outcome each, got shapes {p.shape} and {d.shape}")
+    p, d = np.broadcast_arrays(p, d)
     known = np.all(_known(p, d), axis=-1) & (p.sum(axis=-1) <= 1.0 + _ROUNDING)
     p = np.where(known[..., None], p, 0.0)
     d = np.where(known[..., None], d, 2.0)

@@ -1,11 +1,14 @@
 """Sportsbooks: which are sharp, exchanges, mid prices, sisters, and what they keep of a win."""
 
+import re
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
 from oddsengine.catalog import files
+
+_MARKS = re.compile(r"[\W_]+")
 
 
 class Book(NamedTuple):
@@ -32,18 +35,25 @@ def books() -> Mapping[str, Book]:
     return MappingProxyType(table)
 
 
+def _plain(text: str) -> str:
+    """A name as ids are written: small letters, and one underscore where there were none but marks."""
+    return _MARKS.sub("_", text.casefold()).strip("_")
+
+
 @cache
 def _by_alias() -> Mapping[str, Book]:
-    table = {alias: book for book in books().values() for alias in book.aliases}
+    table = {_plain(word): book for book in books().values() for word in (*book.aliases, book.name)}
     return table | dict(books())
 
 
+@lru_cache(maxsize=4096)
 def book(id_: str) -> Book:
-    """Look a book up by its id or an alias; an unknown one has no flag set.
+    """Look a book up by its id, name or an alias, however spaced and capitalised; an unknown one has no flag set.
 
     Examples
     --------
-    >>> book("pinnacle").sharp, book("betfair_ex_eu").id, book("corner_shop").sharp
-    (True, 'betfair_exchange', False)
+    >>> book("pinnacle").sharp, book("betfair_ex_eu").id, book("Circa Sports").id, book("Corner Shop")[:3]
+    (True, 'betfair_exchange', 'circa', ('corner_shop', 'Corner Shop', False))
     """
-    return _by_alias().get(id_) or Book(id_, id_)
+    plain = _plain(id_)
+    return _by_alias().get(plain) or Book(plain, id_)

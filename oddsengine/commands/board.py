@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 
+from oddsengine import catalog
 from oddsengine.commands.layout import table as text_table
 from oddsengine.commands.output import Notice, bold, say, terminal, wrapped, write
 from oddsengine.commands.report import KINDS, MARKETS, REJECTED, Report, csv_text, moment, records
@@ -35,7 +36,14 @@ def _read(arguments: argparse.Namespace) -> OddsTable:
         path = str(SAMPLE_BOARD)
     size = os.path.getsize(path) / 1e6 if os.path.isfile(path) else 0.0
     with Notice(f"reading {path} ({size:,.0f} MB)", _SLOW_READING):
-        return read_odds(path)
+        table = read_odds(path)
+    if table.rejected.height and not table.height:
+        row, field, value, reason, _ = table.rejected.row(0)
+        raise ValueError(
+            f"{path}: none of its {table.rejected.height:,} rows is a price; the first, row {row}: "
+            f"{field} {value!r}, {reason}"
+        )
+    return table
 
 
 def _guards(arguments: argparse.Namespace) -> list[str] | None:
@@ -43,6 +51,9 @@ def _guards(arguments: argparse.Namespace) -> list[str] | None:
     unknown = sorted(set(arguments.without or []) - set(GUARDS))
     if unknown:
         raise ValueError(f"--without takes guards; {', '.join(unknown)} is not one of {', '.join(GUARDS)}")
+    fixed = sorted({"bad_price", "unknown_outcome"} & set(arguments.without or []))
+    if fixed:
+        raise ValueError(f"--without {', '.join(fixed)}: such a row has no price, or no place, that could be used")
     if arguments.without:
         return [name for name in GUARDS if name not in arguments.without]
     if arguments.guards in (None, ["all"]):
@@ -53,11 +64,12 @@ def _guards(arguments: argparse.Namespace) -> list[str] | None:
 def _question(arguments: argparse.Namespace, table: OddsTable, words: Sequence[str]) -> dict[str, Any]:
     """Gather the keyword arguments of a finder, having checked that the books exist."""
     known = set(table["sportsbook"].unique().to_list())
+    ids = {catalog.book(book).id for book in known}
     for word, given in (("--books", arguments.books), ("--commission", arguments.commission)):
-        strange = sorted(set(given or ()) - known)
+        strange = sorted(book for book in set(given or ()) if catalog.book(book).id not in ids)
         if strange:
             raise ValueError(f"{word}: no prices of {', '.join(strange)}; the books are {', '.join(sorted(known))}")
-    if arguments.sharp and not known.intersection(arguments.sharp):
+    if arguments.sharp and not ids.intersection(catalog.book(book).id for book in arguments.sharp):
         raise ValueError(
             f"--sharp: no prices of {', '.join(arguments.sharp)}; the books are {', '.join(sorted(known))}"
         )
@@ -98,6 +110,8 @@ def scan_command(arguments: argparse.Namespace) -> None:
         "set_aside": counts,
     }
     lines = _summary(table, counts, facts["now"], time.perf_counter() - began)
+    if not arguments.sharp and not any(catalog.book(b).sharp for b in table["sportsbook"].unique()):
+        lines.append("no reference: none of these books is known to be sharp; --sharp names one, and +EV needs one")
     _show(found, facts, lines, arguments, form)
 
 
@@ -148,7 +162,12 @@ def explain_command(arguments: argparse.Namespace) -> None:
 def _format(arguments: argparse.Namespace) -> str:
     """The form of the output: as asked, or as the file to write is called."""
     suffix = Path(arguments.output or "").suffix.lower()
-    form = str(arguments.format or {".json": "json", ".csv": "csv", ".parquet": "parquet"}.get(suffix, "table"))
+    forms = {"": "table", ".txt": "table", ".json": "json", ".csv": "csv", ".parquet": "parquet"}
+    if not arguments.format and suffix not in forms:
+        raise ValueError(
+            f"--output {arguments.output}: no such form; use {', '.join(list(forms)[1:])}, or say --format"
+        )
+    form = str(arguments.format or forms[suffix])
     if form == "parquet" and suffix != ".parquet":
         raise ValueError(f"parquet needs --output with a name that ends in .parquet, got {arguments.output or 'none'}")
     return form
