@@ -11,6 +11,8 @@ of lines. It only ever errs by naming too much. The functions after it look clos
 Prices are after commission; a market with an outcome that nobody offers has the sum infinity.
 """
 
+from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,12 +43,15 @@ class Reference(NamedTuple):
             return cls(tuple(b.id for b in catalog.books().values() if b.sharp), None)
         if isinstance(sharp, str):
             return cls((sharp,), None)
-        if isinstance(sharp, dict):
-            bad = {b: w for b, w in sharp.items() if not (isinstance(w, (int, float)) and 0 < w < float("inf"))}
-            if bad:
-                raise ValueError(f"sharp weights must be finite numbers above 0, got {bad}")
-            return cls(tuple(sharp), tuple(float(w) for w in sharp.values()))
-        return cls(tuple(sharp), None)
+        books = tuple(sharp) if isinstance(sharp, Sequence | Mapping) else ()
+        if not isinstance(sharp, Sequence | Mapping) or not all(isinstance(book, str) for book in books):
+            raise TypeError(f"sharp takes a book, books in order of preference or {{book: weight}}, got {sharp!r}")
+        if not isinstance(sharp, Mapping):
+            return cls(books, None)
+        bad = {b: w for b, w in sharp.items() if not (isinstance(w, Real) and 0.0 < float(w) < np.inf)}
+        if bad:
+            raise ValueError(f"sharp weights must be finite numbers above 0, got {bad}")
+        return cls(books, tuple(float(w) for w in sharp.values()))
 
 
 class View(NamedTuple):
@@ -368,7 +373,7 @@ def market_segments(view: View, markets: Longs) -> Longs:
 @kernel
 def _edges(
     chosen, segments, rows, book, feed, net, offer, seen, own, width, trusted, reference, weight, member, counted,
-    weighted, live, timed, oldest, gap_us, floor, least,
+    weighted, live, timed, oldest, gap_us, floor, too_wide, least,
     out_row, out_fair, out_width, out_gap, out_seen, ids, fairs,
 ):  # fmt: skip
     """Offers with an edge of at least `least` - 1 in chosen markets: row, fair probability, width, gap, oldest time."""
@@ -384,16 +389,7 @@ def _edges(
             for r in range(rows[s], rows[s + 1]):
                 if offer[r] == 0 or book[r] == ref:
                     continue
-                rival = False  # one row a book: the better price, the first of equals
-                k = r - 1
-                while k >= rows[s] and book[k] == book[r]:
-                    rival = rival or (offer[k] != 0 and net[k] >= net[r] and not (check and seen[k] < oldest))
-                    k -= 1
-                k = r + 1
-                while k < rows[s + 1] and book[k] == book[r]:
-                    rival = rival or (offer[k] != 0 and net[k] > net[r] and not (check and seen[k] < oldest))
-                    k += 1
-                if rival or (check and seen[r] < oldest):
+                if check and seen[r] < oldest:
                     continue
                 p, total, wide, members = 0.0, 0.0, 0.0, 0
                 first = seen[r]
@@ -422,7 +418,9 @@ def _edges(
                     total += w
                     members += 1
                     first = min(first, low)
-                if members == 0 or (ref < 0 and not weighted and members < 2):
+                # A wide reference is not trusted alone, neither in the catalog's consensus nor in the caller's.
+                alone = ref < 0 and members < 2 and (not weighted or wide > too_wide * total)
+                if members == 0 or alone:
                     continue
                 p /= total
                 if not (p * net[r] >= least):
@@ -452,6 +450,11 @@ def _edges(
                 if n >= 2:
                     q = 0.5 * (fairs[(n - 1) // 2] + fairs[n // 2])
                     gap = abs(np.log(p / (1.0 - p)) - np.log(q / (1.0 - q)))
+                # One row a book: the better of its admissible prices, which stand side by side.
+                if found > 0 and out_row[found - 1] >= rows[s] and book[out_row[found - 1]] == book[r]:
+                    if net[out_row[found - 1]] >= net[r]:
+                        continue
+                    found -= 1
                 out_row[found] = r
                 out_fair[found] = p
                 out_width[found] = wide / total
@@ -482,7 +485,7 @@ def edges(view: View, markets: Longs, min_edge: float) -> Edges:
         markets, g.segments, g.rows, g.book, view.feed, view.net, view.offer, g.seen, view.own, view.width,
         view.trusted, view.reference, view.weight, view.member, view.counted, view.weighted, view.live, view.timed,
         since(view, limits.stale_live_leg_s), round(limits.stale_live_gap_s * 1e6), limits.reference_floor,
-        1.0 + min_edge, row, fair, width, gap, seen,
+        limits.reference_wide + limits.epsilon, 1.0 + min_edge, row, fair, width, gap, seen,
         np.empty(view.feed.size + 1, np.int32), np.empty(view.feed.size + 1),
     )  # fmt: skip
     return Edges(row[:n], fair[:n], width[:n], gap[:n], seen[:n])
@@ -591,7 +594,7 @@ def after_commission(identity: Identity, commission: dict[str, float] | None) ->
     """
     given = dict(commission or {})
     for book, rate in given.items():
-        if not (isinstance(rate, (int, float)) and 0.0 <= rate < 1.0):
+        if not (isinstance(rate, Real) and 0.0 <= rate < 1.0):
             raise ValueError(f"commission of {book} must be a rate from 0 to below 1, got {rate!r}")
     given = {catalog.book(book).id: rate for book, rate in given.items()}
     books = [catalog.book(b) for b in identity.books]

@@ -86,6 +86,18 @@ def _ranks(column: pl.Series) -> tuple[Ints, tuple[str, ...]]:
     return rank[codes], tuple(values[i] for i in order)
 
 
+def _books(column: pl.Series) -> tuple[Ints, tuple[str, ...]]:
+    """Ranks of a column's books, and their names: two spellings of one book are one, under the first of them."""
+    rank, names = _ranks(column)
+    first: dict[str, str] = {}
+    for name in names:
+        first.setdefault(catalog.book(name).id, name)
+    books = tuple(sorted(first.values()))
+    place = {name: at for at, name in enumerate(books)}
+    same = np.array([place[first[catalog.book(name).id]] for name in names], np.int32)
+    return (same[rank] if names else rank), books
+
+
 class _Kinds:
     """The kinds met so far; a kind's code is its place."""
 
@@ -259,8 +271,11 @@ def _key_rows(
     size = quoted.size
     for i in range(n if draws else 0):
         t = term[i]
-        if t_split[t] != 0 and t_side[t] == 1:
+        if t_split[t] != 0 and (t_side[t] == 1 or t_side[t] < 0):
+            # An outcome that does not read may be the draw: its book's moneyline is then not known to be two-way.
+            odd = np.uint64(0) if t_side[t] == 1 else np.uint64(0x5851F42D4C957F2D)
             h = (t_hash3[t] ^ np.uint64(live[i]) ^ (np.uint64(book[i] + 1) << np.uint64(1))) * golden
+            h = h ^ odd
             h = (h ^ (h >> turn)) | np.uint64(1)
             at = np.int64(h >> np.uint64(20)) & (size - 1)
             while quoted[at] != 0 and quoted[at] != h:
@@ -283,7 +298,15 @@ def _key_rows(
                 hashed = t_hash3[t]
             else:
                 where = where // 2
-                if t_split[t] == 2 and why == 0:
+                h = (
+                    np.uint64(0x5851F42D4C957F2D)
+                    ^ (t_hash3[t] ^ np.uint64(live[i]) ^ (np.uint64(book[i] + 1) << np.uint64(1))) * golden
+                )
+                h = (h ^ (h >> turn)) | np.uint64(1)
+                at = np.int64(h >> np.uint64(20)) & (size - 1)
+                while quoted[at] != 0 and quoted[at] != h:
+                    at = (at + 1) & (size - 1)
+                if (t_split[t] == 2 or quoted[at] == h) and why == 0:
                     why = c_ambiguous
         at_line = 0
         if t_fixed[t] != -2147483648:
@@ -332,7 +355,7 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
     weight = np.bincount(term, minlength=first.size)
     kinds = _Kinds()
     terms, event_terms, names = _read_terms(rows.select(WORDING)[first], weight, kinds, off)
-    book, books = _ranks(rows["sportsbook"])
+    book, books = _books(rows["sportsbook"])
     name_of_term, _ = _ranks(rows["market_type"].gather(first))
     name = name_of_term[term]
     known = tuple(kinds.codes)
@@ -353,7 +376,7 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
     kind = np.empty(n, np.int32)
     threshold = np.empty(n, np.int32)
     key = np.empty(n, np.uint64)
-    draws = int(weight[(terms.two_way != 0) & (terms.side == 1)].sum())
+    draws = int(weight[(terms.two_way != 0) & ((terms.side == 1) | (terms.side < 0))].sum())
     quoted = np.zeros(1 << max(4, (2 * draws).bit_length()), np.uint64)
     _key_rows(
         term, live, line, book, gone,

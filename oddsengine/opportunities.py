@@ -16,6 +16,7 @@ Thresholds are in percent and give way by 1e-7 percent, so that a hold of exactl
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -44,7 +45,7 @@ class Opportunities(NamedTuple):
 
 
 def _number(name: str, value: float | None, least: float = -np.inf) -> None:
-    if value is not None and not (isinstance(value, (int, float)) and least <= value < np.inf):
+    if value is not None and not (isinstance(value, Real) and least <= value < np.inf):
         floor = "" if least == -np.inf else f" of at least {least:g}"
         raise ValueError(f"{name} must be a finite number{floor}, got {value!r}")
 

@@ -93,7 +93,7 @@ class OddsTable(pl.DataFrame):
 
     @property
     def unpriced(self) -> pl.DataFrame:
-        """The rows that are well but for their price: never an offer, yet they say what the book quotes."""
+        """Bad rows whose names are all there: never an offer, yet they say what the book quotes."""
         return self._unpriced if self.checked else self.clear()
 
     @property
@@ -146,7 +146,7 @@ def check_odds(frame: pl.DataFrame) -> OddsTable:
     if isinstance(frame, OddsTable) and frame.checked:
         return frame
     frame = _with_own_names(frame)
-    if frame.schema.get("row") != pl.UInt32:
+    if frame.schema.get("row") != pl.UInt32 or frame["row"].null_count() or frame["row"].is_duplicated().any():
         frame = frame.with_columns(row=pl.int_range(1, pl.len() + 1, dtype=pl.UInt32))
     faults = _Faults(frame)
     table = _filled(_cast(frame, faults))
@@ -154,7 +154,9 @@ def check_odds(frame: pl.DataFrame) -> OddsTable:
     faults.add_prices(table)
     if not faults.found:
         return OddsTable(_priced(table), _NONE_REJECTED)
-    return OddsTable(_priced(table.filter(~faults.bad)), faults.table(), _priced(table.filter(faults.unpriced)))
+    return OddsTable(
+        _priced(table.filter(~faults.bad)), faults.table(), _priced(table.filter(faults.unpriced).drop_nulls(_REQUIRED))
+    )
 
 
 def _with_own_names(frame: pl.DataFrame) -> pl.DataFrame:
@@ -243,7 +245,7 @@ class _Faults:
         self._frame = frame
         self._parts: list[pl.DataFrame] = []
         self.bad = pl.repeat(False, frame.height, dtype=pl.Boolean, eager=True)  # noqa: FBT003
-        self.unpriced = self.bad  # bad by their price alone
+        self.unpriced = self.bad  # bad, though no name that a price needs is missing
 
     @property
     def found(self) -> bool:
@@ -268,7 +270,7 @@ class _Faults:
             .cast(BAD_ROW_SCHEMA)  # type: ignore[arg-type]
         )
         self.bad = self.bad | mask
-        if guard == "bad_price":
+        if guard != "missing_value":
             self.unpriced = self.unpriced | mask
 
     def add_missing(self, table: pl.DataFrame) -> None:

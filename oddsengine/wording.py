@@ -16,9 +16,11 @@ from oddsengine.groups import Ints, intern
 SIDES = ("home", "draw", "away", "none", "over", "under", "yes", "no", "odd", "even")
 _HOME, _DRAW, _AWAY = 0, 1, 2
 
-_TRAILING_NUMBER = r"[\s(\[]*(?:[+-]?\d+(?:[.,]\d+)?[\s/,]*)+[)\]]?\s*$"
+_LAST_NUMBER = r"[\s(\[]+[+-]?\d+(?:[.,]\d+)?[)\]]?\s*$"
+_TRAILING_NUMBER = r"(?:[\s(\[]+(?:[+-]?\d+(?:[.,]\d+)?[\s/,]*)+[)\]]?)+\s*$"
 _OVER_UNDER = r"(?:^| )(over|under)(?: |$)"
 _SHORT = r"^([ou]) ?\d"
+_FORMS = ("full", "shorter", "stripped", "rest")
 _TRAILING = r"(?:^| )(yes|no|odd|even)$"
 
 
@@ -40,6 +42,7 @@ def _selections(texts: pl.Series) -> pl.DataFrame:
     words = dict(catalog.words())
     frame = pl.DataFrame({"text": texts}).select(
         full=catalog.normalised(pl.col("text")),
+        shorter=catalog.normalised(pl.col("text").str.replace(_LAST_NUMBER, "")),
         stripped=catalog.normalised(pl.col("text").str.replace(_TRAILING_NUMBER, "")),
     )
     frame = frame.with_columns(
@@ -53,6 +56,7 @@ def _selections(texts: pl.Series) -> pl.DataFrame:
     front = pl.col("stripped").str.extract(r"^(.*) (?:yes|no|odd|even)$", 1)
     return frame.select(
         "full",
+        "shorter",
         "stripped",
         word=pl.coalesce("phrase", "over", "short", "tail"),
         rest=pl.when(pl.col("phrase").is_null() & pl.col("over").is_not_null())
@@ -113,7 +117,8 @@ def read_texts(wordings: pl.DataFrame) -> Texts:
         codes, values = _spread_out(wordings, column)
         normal[column] = codes, pl.DataFrame({"text": values}).select(catalog.normalised(pl.col("text"))).to_series()
     names = _Names(
-        [read["full"], read["stripped"], read["rest"], *(values for _, values in normal.values())], sport_ids
+        [read["full"], read["shorter"], read["stripped"], read["rest"], *(values for _, values in normal.values())],
+        sport_ids,
     )
 
     def named(column: str) -> Ints:
@@ -126,13 +131,15 @@ def read_texts(wordings: pl.DataFrame) -> Texts:
         return names._by_sport[sport_of, place[chosen_of]] if chosen_of.size else place
 
     home, away = named("home_team"), named("away_team")
-    full, stripped, rest = spoken("full"), spoken("stripped"), spoken("rest")
+    full, shorter, stripped, rest = (spoken(form) for form in _FORMS)
     word = _side_codes(read["word"])[chosen_of]
     apart = home != away
-    is_home = ((full == home) | (stripped == home) | (rest == home)) & (home > 0) & apart
-    is_away = ((full == away) | (stripped == away) | (rest == away)) & (away > 0) & apart
+    is_home = ((full == home) | (shorter == home) | (stripped == home) | (rest == home)) & (home > 0) & apart
+    is_away = ((full == away) | (shorter == away) | (stripped == away) | (rest == away)) & (away > 0) & apart
     team = np.where(is_home & ~is_away, _HOME, np.where(is_away & ~is_home, _AWAY, -1)).astype(np.int8)
-    whole = ((full == home) | (full == away)) & (full > 0) & apart
+    whole = (
+        ((full == home) | (full == away) | (shorter == home) | (shorter == away)) & (full > 0) & (shorter > 0) & apart
+    )
     word = np.where(whole, -1, word).astype(np.int8)  # a team whose name ends in such a word
 
     codes, values = normal["player_name"]

@@ -1,14 +1,12 @@
 """Sportsbooks: which are sharp, exchanges, mid prices, sisters, and what they keep of a win."""
 
-import re
 from collections.abc import Mapping
 from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
 from oddsengine.catalog import files
-
-_MARKS = re.compile(r"[\W_]+")
+from oddsengine.catalog.names import plain
 
 
 class Book(NamedTuple):
@@ -35,14 +33,9 @@ def books() -> Mapping[str, Book]:
     return MappingProxyType(table)
 
 
-def _plain(text: str) -> str:
-    """A name as ids are written: small letters, and one underscore where there were none but marks."""
-    return _MARKS.sub("_", text.casefold()).strip("_")
-
-
 @cache
 def _by_alias() -> Mapping[str, Book]:
-    table = {_plain(word): book for book in books().values() for word in (*book.aliases, book.name)}
+    table = {plain(word): book for book in books().values() for word in (*book.aliases, book.name)}
     return table | dict(books())
 
 
@@ -55,5 +48,5 @@ def book(id_: str) -> Book:
     >>> book("pinnacle").sharp, book("betfair_ex_eu").id, book("Circa Sports").id, book("Corner Shop")[:3]
     (True, 'betfair_exchange', 'circa', ('corner_shop', 'Corner Shop', False))
     """
-    plain = _plain(id_)
-    return _by_alias().get(plain) or Book(plain, id_)
+    name = plain(id_)
+    return _by_alias().get(name) or Book(name, id_)

@@ -34,6 +34,17 @@ _POINT = re.compile(_BETWEEN_DIGITS)
 _OTHER = re.compile(r"[\W_]+")
 
 
+def plain(text: str) -> str:
+    """Write a name as ids are written: small letters, and one underscore where there were marks.
+
+    Examples
+    --------
+    >>> plain("Circa Sports"), plain(" IPL")
+    ('circa_sports', 'ipl')
+    """
+    return _OTHER.sub("_", text.casefold()).strip("_")
+
+
 @lru_cache(maxsize=65536)
 def normalise(text: str) -> str:
     """Bring a name into the form in which names compare.

@@ -1,11 +1,12 @@
 """Sports: can they end level, and what shape do their scores have."""
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from oddsengine.catalog import files
+from oddsengine.catalog.names import plain
 
 
 class Shape(NamedTuple):
@@ -42,11 +43,11 @@ class Sport(NamedTuple):
 
     def can_draw(self, league: str) -> bool:
         """Whether a plain result in this league can be a draw."""
-        return self.draws and league not in self.two_way_leagues
+        return self.draws and plain(league) not in self.two_way_leagues
 
     def scores_in(self, league: str) -> Scores:
         """Give the shapes in a league: its own, or those of the sport."""
-        return self.leagues.get(league, self.scores)
+        return self.leagues.get(plain(league), self.scores)
 
 
 _SHAPES = ("margin", "total", "team_total")
@@ -92,12 +93,17 @@ def _by_alias() -> Mapping[str, Sport]:
     return table | dict(sports())
 
 
+@lru_cache(maxsize=4096)
 def sport(id_: str) -> Sport:
-    """Look a sport up by its id or an alias; an unknown one has draws off and no shapes.
+    """Look a sport up by its id or an alias, however written; an unknown one has draws off and no shapes.
 
     Examples
     --------
-    >>> sport("ice_hockey").id, sport("soccer").draws, sport("quidditch").draws
+    >>> sport("Ice Hockey").id, sport("soccer_epl").draws, sport("quidditch").draws
     ('hockey', True, False)
     """
-    return _by_alias().get(id_) or Sport(id_, id_)
+    name = plain(id_)
+    parts = name.split("_")
+    # `soccer_epl` and the like: what stands before the league.
+    words = ("_".join(parts[:n]) for n in range(len(parts), 0, -1))
+    return next((found for word in words if (found := _by_alias().get(word))), None) or Sport(name, id_)

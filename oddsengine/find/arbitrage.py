@@ -29,14 +29,14 @@ def over_cap(question: Question, legs: Legs) -> Any:
 
 
 def ids(question: Question, market: Longs, legs: Legs) -> list[str]:
-    """Event, market type and a hash of the market and its legs' books and sides."""
+    """Event, market and a hash of the market's key and its legs' books and sides; never the names or prices."""
+    view = question.view
+    kinds = [view.identity.kinds[kind] for kind in view.groups.kind[view.groups.ladder[market]].tolist()]
+    names = [k.family if k.period == catalog.FULL_GAME else f"{k.period}_{k.family}" for k in kinds]
     base = question.facts(legs.rows[:, 0])
     parts = board.market_hash(question, market), *board.leg_hash(question, legs.rows).T
     tags = board.hex_ids(board.mix_ids("arb", *parts))
-    return [
-        f"{event}:{kind}:{tag}"
-        for event, kind, tag in zip(base["event_id"].to_list(), base["market_type"].to_list(), tags, strict=True)
-    ]
+    return [f"{event}:{name}:{tag}" for event, name, tag in zip(base["event_id"].to_list(), names, tags, strict=True)]
 
 
 def rows(question: Question, market: Longs, legs: Legs) -> pl.DataFrame:

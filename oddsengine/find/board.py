@@ -114,8 +114,8 @@ def ask(
     """Look at a prepared board for one caller; `max_profit` is in percent, None takes the cap off."""
     if method not in DEVIG_METHODS:
         raise ValueError(f"method must be one of {', '.join(DEVIG_METHODS)}, got {method!r}")
-    if isinstance(books, str):
-        raise ValueError(f"books takes a list of book ids, got the text {books!r}")
+    if isinstance(books, str) or not isinstance(books, Iterable | None):
+        raise ValueError(f"books takes a list of book ids, got {books!r}")
     wanted = None if books is None else list(books)
     looked = view(prepared.identity, prepared.guarded, prepared.off, wanted, sharp, method, dict(commission or {}))
     return Question(prepared, looked, np.inf if max_profit is None else max_profit / 100.0)

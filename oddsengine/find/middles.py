@@ -43,7 +43,7 @@ def found(question: Question, min_size: float, min_ev: float | None) -> Found:
         low, high = low[hopeful], high[hopeful]
     segments = np.stack([g.segments[low], g.segments[high + 1] - 1], axis=1)
     legs = best_legs(v, segments, v.live[low], distinct=True)
-    least = 0.0 if np.isinf(question.max_profit) else 1.0 / (1.0 + limits.middle_cap + epsilon)
+    least = 1.0 / (1.0 + question.max_profit + epsilon)
     keep = (legs.total <= most) & (legs.total >= least)
     low, high, legs = low[keep], high[keep], Legs(legs.rows[keep], legs.total[keep])
     over_line, under_line = g.threshold[low].astype(np.int64), g.threshold[high].astype(np.int64)
