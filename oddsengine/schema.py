@@ -142,7 +142,7 @@ def check_odds(frame: pl.DataFrame) -> OddsTable:
     ([2.5], ['not a number'])
     """
     if not isinstance(frame, pl.DataFrame):
-        raise OddsError(f"An odds table is a polars DataFrame, not {type(frame).__name__}.")
+        raise OddsError(f"An odds table is a polars DataFrame, not a {type(frame).__name__}.")
     if isinstance(frame, OddsTable) and frame.checked:
         return frame
     frame = _with_own_names(frame)

@@ -241,6 +241,11 @@ def identify(rows: Sequence[Row], guards: Iterable[str]) -> tuple[list[Quote], d
     with_draw = {
         _moneyline(rows[at], said) for at, said in terms.items() if said.family is TWO_WAY and said.side == "draw"
     }
+    unread = {
+        _moneyline(rows[at], said)
+        for at, said in terms.items()
+        if said.family is TWO_WAY and said.side not in THREE_WAY.outcomes
+    }
     quotes = []
     for at, decimal in prices.items():
         row, said = rows[at], terms[at]
@@ -250,7 +255,7 @@ def identify(rows: Sequence[Row], guards: Iterable[str]) -> tuple[list[Quote], d
         family, line = said.family, 0
         if not why and family is TWO_WAY:
             family = THREE_WAY if _moneyline(row, said) in with_draw else TWO_WAY
-            if family is TWO_WAY and row["sport"] in DRAW_SPORTS:
+            if family is TWO_WAY and (row["sport"] in DRAW_SPORTS or _moneyline(row, said) in unread):
                 why = "ambiguous_moneyline"
         if not why:
             known = read_line(row, replace(said, family=family))

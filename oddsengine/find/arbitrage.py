@@ -29,14 +29,20 @@ def over_cap(question: Question, legs: Legs) -> Any:
 
 
 def ids(question: Question, market: Longs, legs: Legs) -> list[str]:
-    """Event, market and a hash of the market's key and its legs' books and sides; never the names or prices."""
-    view = question.view
-    kinds = [view.identity.kinds[kind] for kind in view.groups.kind[view.groups.ladder[market]].tolist()]
-    names = [k.family if k.period == catalog.FULL_GAME else f"{k.period}_{k.family}" for k in kinds]
+    """Event, market and a hash of the market's key and its legs' books and sides; prices have no part in it."""
     base = question.facts(legs.rows[:, 0])
     parts = board.market_hash(question, market), *board.leg_hash(question, legs.rows).T
     tags = board.hex_ids(board.mix_ids("arb", *parts))
+    names = _names(question, market).to_list()
     return [f"{event}:{name}:{tag}" for event, name, tag in zip(base["event_id"].to_list(), names, tags, strict=True)]
+
+
+def _names(question: Question, market: Longs) -> pl.Series:
+    """One market type of each market, the same whichever of its prices are best."""
+    g = question.view.groups
+    spans = [(int(g.rows[g.segments[m]]), int(g.rows[g.segments[m + 1]])) for m in market.tolist()]
+    first = np.array([a + int(g.name[a:b].argmin()) for a, b in spans], np.int64)
+    return question.facts(first)["market_type"]
 
 
 def rows(question: Question, market: Longs, legs: Legs) -> pl.DataFrame:
@@ -62,7 +68,7 @@ def rows(question: Question, market: Longs, legs: Legs) -> pl.DataFrame:
         "event_id": base["event_id"],
         "sport": base["sport"].str.to_lowercase(),
         "league": base["league"],
-        "market_type": base["market_type"],
+        "market_type": _names(question, market),
         "line": board.market_lines(question, market),
         "profit_percent": profit * 100.0,
         "implied_total": legs.total * 100.0,
