@@ -270,8 +270,9 @@ def consensus(board: View, legs: list[Leg], judged: Leg, weights: Mapping[str, f
             continue
         weight = 1.0 / max(fair.width, LEAST_WIDTH) if weights is None else weights[book]
         members.append((weight, fair))
-    if len(members) < (2 if weights is None else 1):
-        return None
+    wide = [fair.width > WIDE + 100.0 * EPSILON for _, fair in members]
+    if not members or (len(members) == 1 and (weights is None or wide[0])):
+        return None  # a wide reference is not trusted alone
     total = sum(weight for weight, _ in members)
     probs = {
         side: sum(weight * fair.probs[side] for weight, fair in members) / total
@@ -298,17 +299,18 @@ def reference(board: View, legs: list[Leg], judged: Leg) -> Fair | None:
 
 
 def find_ev(board: View) -> list[Value]:
-    """Every (book, outcome) against its reference; of two names of a book the better price."""
+    """Every (book, outcome) against its reference; of two names of a book the better admissible price."""
     found = []
     offers = markets(board.offers)
     for key, legs in markets(board.universe).items():
         offered = offers.get(key, [])
         books = len({leg.book for leg in offered})
         for segment in by(offered, lambda leg: (leg.book, leg.quote.side)):
-            leg = max(segment, key=lambda leg: leg.price)
-            fair = reference(board, legs, leg)
-            if fair is not None:
-                found.append(Value(leg, fair, books, _confidence(board, legs, leg, fair)))
+            for leg in sorted(segment, key=lambda leg: -leg.price):
+                fair = reference(board, legs, leg)
+                if fair is not None:
+                    found.append(Value(leg, fair, books, _confidence(board, legs, leg, fair)))
+                    break
     settings = board.settings
     most = min(settings.max_ev / 100.0, EV_CAP if "ev_cap" in settings.guards else math.inf) + EPSILON
     return [value for value in found if settings.min_ev / 100.0 - EPSILON <= value.ev <= most]

@@ -1,0 +1,119 @@
+"""Defects that a reader found, each kept as the smallest board that showed it."""
+
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from rows import HOME, MOMENT, moneyline, row, table, total
+
+import oddsengine as oe
+
+NHL: dict[str, Any] = dict(sport="hockey", league="nhl", home_team="Utah Mammoth", away_team="Boston Bruins")
+SOCCER: dict[str, Any] = dict(event_id="x", league="b", home_team="FC Schalke 04", away_team="Hannover 96")
+
+
+def arbs(board: pl.DataFrame, **words: Any) -> pl.DataFrame:
+    return oe.find_arbitrage(board, now=MOMENT, **words)
+
+
+@pytest.mark.parametrize("sport", ["soccer", "Soccer", " SOCCER", "association football", "soccer_epl"])
+def test_a_sport_is_found_however_it_is_written(sport: str) -> None:
+    words: dict[str, Any] = dict(SOCCER, sport=sport)
+    board = table(
+        row("betmgm", "moneyline", "FC Schalke 04", 2.2, **words),
+        row("betmgm", "moneyline", "Hannover 96", 1.8, **words),
+        row("caesars", "moneyline", "FC Schalke 04", 1.8, **words),
+        row("caesars", "moneyline", "Hannover 96", 2.2, **words),
+    )
+    assert arbs(board).height == 0
+    assert set(oe.rejected(board, now=MOMENT)["guard"]) == {"ambiguous_moneyline"}
+
+
+@pytest.mark.parametrize("spelling", ["DraftKings", "dk", "draftkings "])
+def test_two_spellings_of_a_book_are_one_book(spelling: str) -> None:
+    assert arbs(table(moneyline("draftkings", 2.1, 1.8), moneyline(spelling, 1.8, 2.1))).height == 0
+
+
+def test_caller_may_spell_a_book_as_they_like() -> None:
+    board = table(moneyline("Pinnacle", 1.95, 1.95), moneyline("FanDuel", 2.1, 1.8))
+    assert oe.find_ev(board, books=["fanduel"], sharp="PINNACLE", now=MOMENT)["sportsbook"].to_list() == ["FanDuel"]
+
+
+@pytest.mark.parametrize(
+    "draw", [dict(selection="Unentschieden"), dict(selection="Draw", is_live="maybe"), dict(selection="Draw", odds=0.5)]
+)
+def test_a_draw_that_does_not_read_makes_no_two_way_moneyline(draw: dict[str, Any]) -> None:
+    home, away = NHL["home_team"], NHL["away_team"]
+    words: dict[str, Any] = {**NHL, **draw}
+    rows = [
+        row("betmgm", "moneyline", home, 2.5, **NHL),
+        row("betmgm", "moneyline", words.pop("selection"), words.pop("odds", 4.2), **words),
+        row("caesars", "moneyline", away, 1.8, **NHL),
+        row("caesars", "moneyline", home, 2.0, **NHL),
+    ]
+    frame = pl.DataFrame([r | {"is_live": str(r["is_live"]).lower()} for r in rows], infer_schema_length=None)
+    assert arbs(frame).height == 0
+
+
+def test_a_number_in_a_name_is_not_its_line() -> None:
+    words: dict[str, Any] = dict(SOCCER, sport="soccer")
+    board = table(
+        row("a1", "asian_handicap", "FC Schalke 04 -0.5", 2.1, -0.5, selection_type="away", **words),
+        row("b1", "asian_handicap", "Hannover 96 +0.5", 2.1, 0.5, selection_type="home", **words),
+    )
+    assert arbs(board).height == 0
+    assert set(oe.rejected(board, now=MOMENT)["guard"]) == {"side_conflict"}
+
+
+def test_the_cap_of_a_middle_is_the_callers() -> None:
+    board = table(total("betmgm", 220.5, 2.1, 1.75), total("caesars", 222.5, 1.75, 2.05))
+    shown = {most: oe.find_middles(board, max_profit=most, guards=[], now=MOMENT).height for most in (3.0, 10.0, None)}
+    assert shown == {3.0: 0, 10.0: 1, None: 1}
+
+
+def test_a_better_price_that_may_not_be_a_leg_hides_no_other() -> None:
+    live: dict[str, Any] = dict(is_live=True)
+    rows = [
+        *moneyline("pinnacle", 2.0, 1.9, **live),
+        row("caesars", "moneyline", HOME, 2.14, age=0, **live),
+        row("caesars", "h2h", HOME, 2.16, age=9, **live),
+    ]
+    assert oe.find_ev(table(rows), now=MOMENT)["odds_decimal"].to_list() == [2.14]
+
+
+def test_prices_have_no_part_in_an_arbitrage_id() -> None:
+    def found(first: float, second: float) -> list[str]:
+        two = [row("a1", "moneyline", HOME, first), row("a1", "h2h", HOME, second)]
+        return arbs(table(two, moneyline("b1", 1.7, 2.1)))["id"].to_list()
+
+    assert found(2.10, 2.11) == found(2.11, 2.10)
+
+
+def test_what_sharp_may_be() -> None:
+    board = table(moneyline("pinnacle", 1.95, 1.95), moneyline("circa", 1.9, 2.0), moneyline("c", 2.2, 1.7))
+    weights = {"pinnacle": 1, "circa": 1}
+    one, two = (oe.find_ev(board, sharp=w, now=MOMENT) for w in (weights, MappingProxyType(weights)))
+    assert one.equals(two)
+    assert set(one["sharp_book"]) == {"consensus"}
+    for wrong in ({"pinnacle", "circa"}, 5, [5]):
+        with pytest.raises(TypeError, match="sharp takes a book"):
+            oe.find_ev(board, sharp=wrong)  # type: ignore[arg-type]
+
+
+def test_a_wide_reference_is_not_trusted_alone_with_weights_either() -> None:
+    board = table(moneyline("circa", 1.7, 1.7), moneyline("c", 2.15, 1.7))
+    assert oe.find_ev(board, sharp={"pinnacle": 3, "circa": 1}, now=MOMENT).height == 0
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    board = table(moneyline("pinnacle", 1.95, 1.95), moneyline("c", 2.1, 1.8))
+    words: dict[str, Any] = dict(min_ev=np.float32(1), commission={"c": np.float32(0.02)})
+    found = oe.find_ev(board, now=MOMENT, **words)
+    assert found.height == 1
+
+
+def test_row_numbers_that_repeat_are_made_anew() -> None:
+    frame = table(moneyline("a", 0.5, 0.5), moneyline("b", 1.9, 1.9)).with_columns(row=pl.lit(1, pl.UInt32))
+    assert oe.rejected(frame)["row"].to_list() == [1, 2]
