@@ -5,7 +5,10 @@ The default draws the same examples every time, so that a change is judged by wh
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+import oddsengine
 
 for name, examples in {"dev": 50, "ci": 500, "nightly": 20_000}.items():
     settings.register_profile(
@@ -16,3 +19,9 @@ for name, examples in {"dev": 50, "ci": 500, "nightly": 20_000}.items():
         suppress_health_check=[HealthCheck.too_slow],
     )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled() -> None:
+    """Compile before anything is judged, so that no test waits for it in its middle."""
+    oddsengine.compile_kernels()

@@ -127,7 +127,8 @@ def test_stakes_are_honest_about_a_loss(run: Run) -> None:
 
 def test_scan_shows_every_kind_and_what_was_set_aside(run: Run) -> None:
     status, out, err = run("scan", "--sample")
-    assert (status, err) == (0, "")
+    said = [line for line in err.splitlines() if not line.endswith(" ...")]  # a slow machine says what it is at
+    assert (status, said) == (0, [])
     for title in ("+EV: ", "Arbitrage: ", "Low hold: ", "Middles: "):
         assert title in out
     assert re.search(r"1,955 rows read: 12 books, 10 events, as of 2026-10-24T15:00:00Z; \d+\.\d\d s", out)
