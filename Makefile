@@ -26,6 +26,7 @@ $(VENV)/bin/python:
 $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
 	$(BIN)/python -m compileall -q oddsengine
+	$(BIN)/python -c 'import oddsengine; oddsengine.compile_kernels()'
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.installed
