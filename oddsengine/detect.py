@@ -26,7 +26,6 @@ from oddsengine.guards import Guarded, feeds, main_lines
 from oddsengine.markets import Identity
 from oddsengine.reasons import CODES
 
-_FAR = np.int64(1) << np.int64(60)
 _UNRANKED = np.iinfo(np.int32).max
 
 
@@ -82,7 +81,6 @@ class View(NamedTuple):
     live: Bytes  # per market
     price: Floats  # offers in slots of four, 0 where empty
     slots: Longs  # segment -> slots
-    slot_row: Ints  # row of a slot, -1 where empty
 
 
 class Legs(NamedTuple):
@@ -167,7 +165,7 @@ def _choose(segments, rows, book, net, own, width, trusted, rank, member, weight
 
 
 @kernel
-def _cut(rows, net, offer, slots, price, slot_row):
+def _cut(rows, net, offer, slots, price):
     """Offers segment by segment, padded to a multiple of four slots. Returns the number of slots."""
     at = np.int64(0)
     for s in range(rows.size - 1):
@@ -175,11 +173,9 @@ def _cut(rows, net, offer, slots, price, slot_row):
         for i in range(rows[s], rows[s + 1]):
             if offer[i] != 0:
                 price[at] = net[i]
-                slot_row[at] = i
                 at += 1
         while at & 3:
             price[at] = 0.0
-            slot_row[at] = -1
             at += 1
     slots[rows.size - 1] = at
     return at
@@ -683,9 +679,9 @@ def view(
     )  # fmt: skip
     offered = offer.astype(np.uint8)
     capacity = g.row.size + 3 * (g.rows.size - 1) + 4
-    price, slot_row = np.empty(capacity), np.empty(capacity, np.int32)
+    price = np.empty(capacity)
     slots = np.empty(g.rows.size, np.int64)
-    size = _cut(g.rows, net, offered, slots, price, slot_row)
+    size = _cut(g.rows, net, offered, slots, price)
     main, books_offered = main_lines(g, net, 1 - offered, len(names))
     return View(
         groups=g,
@@ -713,7 +709,6 @@ def view(
         live=g.live[g.ladder],
         price=price[:size],
         slots=slots,
-        slot_row=slot_row[:size],
     )
 
 

@@ -16,7 +16,7 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine._jit import kernel
-from oddsengine.groups import NO_TIME, Bytes, Floats, Groups, Ints, Keys, Longs, Words, cut, intern, mix, settle
+from oddsengine.groups import NO_TIME, Bytes, Groups, Ints, Keys, Longs, cut, intern, mix, settle
 from oddsengine.reasons import CODES
 from oddsengine.schema import OddsTable
 from oddsengine.wording import SIDES, Texts, read_texts, sides_of_type
@@ -412,6 +412,3 @@ def _row_verdicts(table: pl.DataFrame, off: frozenset[int]) -> Bytes:
 def times(table: pl.DataFrame, column: str) -> Longs:
     """A time column as microseconds; null is the smallest integer."""
     return np.array(table[column].to_physical().fill_null(NO_TIME))
-
-
-__all__ = ["WORDING", "Floats", "Identity", "Kind", "Words", "identify", "times"]

@@ -25,7 +25,6 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.find import arbitrage, board, ev, low_hold, middles
 from oddsengine.find.board import Prepared, Sharp, prepare
-from oddsengine.groups import NO_TIME
 from oddsengine.guards import main_lines
 from oddsengine.reasons import NAMES, SENTENCES
 from oddsengine.results import MARKETS_SCHEMA, REJECTED_SCHEMA
@@ -406,9 +405,3 @@ def markets(odds: pl.DataFrame, *, guards: Iterable[str] | None = None, now: dat
         MARKETS_SCHEMA,
     )
     return whole.sort("event_id", "is_live", "period", "family", "subject", "line", nulls_last=False)
-
-
-__all__ = [
-    "NO_TIME", "Opportunities", "find_all", "find_arbitrage", "find_ev", "find_low_hold", "find_middles", "markets",
-    "rejected", "set_aside",
-]  # fmt: skip

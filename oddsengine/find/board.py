@@ -20,7 +20,6 @@ from oddsengine.devig import DEVIG_METHODS
 from oddsengine.groups import NO_TIME, Floats, Ints, Longs, Words, mix
 from oddsengine.guards import Guarded, guard
 from oddsengine.markets import Identity, identify, times
-from oddsengine.odds import decimal_to_american
 from oddsengine.reasons import CODES, GUARDS, enabled
 from oddsengine.schema import OddsTable, check_odds
 
@@ -248,11 +247,6 @@ def frame(columns: dict[str, Any], schema: Mapping[str, Any]) -> pl.DataFrame:
         pl.col(name).cast(dtype) if name in columns else pl.lit(None, dtype=dtype).alias(name)
         for name, dtype in schema.items()
     )
-
-
-def american(odds: Floats) -> Floats:
-    """American prices of decimal ones."""
-    return decimal_to_american(odds)
 
 
 def mix_ids(kind: str, *parts: Words) -> Words:

@@ -11,6 +11,7 @@ from oddsengine.find import board
 from oddsengine.find.board import Question
 from oddsengine.groups import Floats, Ints, Longs
 from oddsengine.kelly import kelly
+from oddsengine.odds import decimal_to_american
 from oddsengine.reasons import CODES
 from oddsengine.results import EV_SCHEMA
 
@@ -74,7 +75,7 @@ def rows(question: Question, hits: Edges, max_ev: float | None) -> pl.DataFrame:
         "ev_percent": percent,
         "odds_american": base["odds_american"],
         "odds_decimal": base["odds_decimal"],
-        "no_vig_odds": board.nullable(board.american(1.0 / hits.fair)),
+        "no_vig_odds": board.nullable(decimal_to_american(1.0 / hits.fair)),
         "fair_probability": hits.fair,
         "market_width": hits.width * 100.0,
         "devig_method": pl.repeat(v.method, edge.size, eager=True),
