@@ -1,7 +1,7 @@
 """Sports odds in, trustworthy opportunities out.
 
 Reading order: odds, devig, kelly, arbitrage, value, middle (the maths); catalog, schema, tables (what a table is and
-what is known of the world); wording, markets, groups (identity); reasons, guards; detect, tails (detection); find,
+what is known of the world); wording, traits, markets, groups (identity); reasons, guards; detect, tails (detection); find,
 results, opportunities, explain (what comes out); cli.
 """
 

@@ -22,7 +22,7 @@ from oddsengine import catalog
 from oddsengine._jit import fused, kernel
 from oddsengine.devig import devig_groups
 from oddsengine.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs
-from oddsengine.guards import Guarded, feeds, main_lines
+from oddsengine.guards import Guarded, main_lines
 from oddsengine.markets import Identity
 from oddsengine.reasons import CODES
 
@@ -699,7 +699,7 @@ def view(
         member=member.astype(np.uint8),
         weighted=reference.weights is not None,
         counted=(wanted | (rank < _UNRANKED)).astype(np.uint8),
-        feed=feeds(names),
+        feed=identity.traits.feed,
         main=main,
         books=books_offered,
         reference=market_reference,

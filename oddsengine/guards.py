@@ -454,13 +454,6 @@ def main_lines(groups: Groups, odds: Floats, aside: Bytes, books: int) -> tuple[
     return main, offered
 
 
-def feeds(books: tuple[str, ...]) -> Ints:
-    """A feed number for every book: that of the first book that publishes the same desk's numbers."""
-    first: dict[str, int] = {}
-    known = [catalog.book(b) for b in books]
-    return np.array([first.setdefault(b.feed or f"={b.id}", at) for at, b in enumerate(known)], np.int32)
-
-
 def _scratch(board: _Board) -> tuple[Ints, Floats, Floats]:
     """Room for one price a feed."""
     n = len(board.identity.books) + 1
@@ -736,7 +729,7 @@ def guard(table: OddsTable, identity: Identity, off: frozenset[int], now: int) -
         prob=1.0 / g.odds,
         logit=-np.log(g.odds - 1.0),
         segment=np.repeat(np.arange(g.rows.size - 1, dtype=np.int32), np.diff(g.rows)),
-        feed=feeds(identity.books),
+        feed=identity.traits.feed,
         order=order,
         runs=runs[: found + 1],
         prop=prop[g.kind] if prop.size else np.zeros(0, np.uint8),

@@ -19,6 +19,7 @@ from oddsengine._jit import kernel
 from oddsengine.groups import NO_TIME, Bytes, Groups, Ints, Keys, Longs, cut, intern, mix, settle
 from oddsengine.reasons import CODES
 from oddsengine.schema import OddsTable
+from oddsengine.traits import Kind, Traits, traits
 from oddsengine.wording import SIDES, Texts, read_texts, sides_of_type
 
 WORDING = (
@@ -27,20 +28,6 @@ WORDING = (
 )  # fmt: skip
 HOME, AWAY, DRAW = (SIDES.index(side) for side in ("home", "away", "draw"))
 NO_LINE = np.iinfo(np.int32).min
-
-
-class Kind(NamedTuple):
-    """One period and family, as the ladders of a board refer to it."""
-
-    period: str
-    family: str
-    outcomes: tuple[str, ...]
-    has_line: bool
-    spread: bool
-    prop: bool
-    subject: str
-    fraction: float  # of the game; 0 where scores do not scale
-    stat: str
 
 
 class Identity(NamedTuple):
@@ -54,6 +41,7 @@ class Identity(NamedTuple):
     turned: npt.NDArray[np.bool_]  # per table row: its home and away are the event's away and home
     sports: tuple[tuple[catalog.Sport, str], ...]  # per event: sport and league
     names: pl.Series  # sorted distinct names; the name of a subject from 3 on is at subject - 3
+    traits: Traits  # of the kinds and books
 
 
 class _Terms(NamedTuple):
@@ -365,12 +353,11 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
     )
     kind3 = three[terms.kind] if n else terms.kind
 
+    facts = traits(known, books)
     gone = _row_verdicts(rows, off)
     gone[priced:] = CODES["bad_price"]
     live = rows["is_live"].to_numpy().astype(np.uint8)
     line = np.array(rows["line"].fill_null(float("nan")))
-    lined = np.array([k.has_line for k in known], np.uint8)
-    spread = np.array([k.spread for k in known], np.uint8)
     verdict = np.empty(n, np.uint8)
     side = np.empty(n, np.int8)
     kind = np.empty(n, np.int32)
@@ -382,7 +369,7 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
         term, live, line, book, gone,
         mix(terms.event, terms.kind, terms.subject), mix(terms.event, kind3, terms.subject),
         terms.two_way, terms.side, terms.kind, kind3,
-        lined[terms.kind], spread[terms.kind], terms.fixed, terms.verdict,
+        facts.lined[terms.kind], facts.spread[terms.kind], terms.fixed, terms.verdict,
         CODES["no_line"] not in off, CODES["ambiguous_moneyline"], CODES["no_line"],
         draws, quoted, verdict, side, kind, threshold, key,
     )  # fmt: skip
@@ -391,12 +378,11 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
         code=code, side=side, threshold=threshold[at], event=terms.event[term[at]], live=live[at], kind=kind[at],
         subject=terms.subject[term[at]], book=book, name=name,
     )  # fmt: skip
-    outcomes = np.array([len(k.outcomes) for k in known], np.int64)
-    groups = cut(keys, outcomes, np.array(rows["odds_decimal"]), times(rows, "last_seen_at"))
+    groups = cut(keys, facts.outcomes, np.array(rows["odds_decimal"]), times(rows, "last_seen_at"))
     settle(groups, rows)
     event_rows = first[event_terms]
     sports = tuple((catalog.sport(s or ""), t or "") for s, t in rows.select("sport", "league")[event_rows].iter_rows())
-    return Identity(groups, known, books, event_rows, verdict[:priced], terms.flip[term], sports, names)
+    return Identity(groups, known, books, event_rows, verdict[:priced], terms.flip[term], sports, names, facts)
 
 
 def _row_verdicts(table: pl.DataFrame, off: frozenset[int]) -> Bytes:

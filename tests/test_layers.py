@@ -16,7 +16,7 @@ LAYERS: list[set[str]] = [
     {"casts", "results"},
     {"schema"},
     {"tables", "groups"},
-    {"wording"},
+    {"wording", "traits"},
     {"markets"},
     {"guards"},
     {"detect"},

@@ -1,0 +1,80 @@
+"""What is known of the kinds of market and of the books of a board, as arrays that kernels read.
+
+A kind is one period and family; its code is a place in the columns here. So is a book's.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from oddsengine import catalog
+from oddsengine.groups import Bytes, Floats, Ints, Longs
+
+
+class Kind(NamedTuple):
+    """One period and family, as the ladders of a board refer to it."""
+
+    period: str
+    family: str
+    outcomes: tuple[str, ...]
+    has_line: bool
+    spread: bool
+    prop: bool
+    subject: str
+    fraction: float  # of the game; 0 where scores do not scale
+    stat: str
+
+
+class Traits(NamedTuple):
+    """Columns by kind, then by book."""
+
+    outcomes: Longs  # per kind
+    lined: Bytes  # has lines
+    two_sided: Bytes  # has lines and two outcomes
+    spread: Bytes  # lines are handicaps
+    margin: Bytes  # the game's own margin: family `spread`
+    prop: Bytes
+    team: Bytes  # belongs to one team
+    full: Bytes  # of the full game
+    feed: Ints  # per book: the first book that publishes the same desk's numbers
+    low: Floats  # least sum of its own market's probabilities
+    mid: Bytes  # publishes mid prices
+    commission: Floats  # on winnings
+    fee: Floats  # F of F p (1 - p) a contract
+    consensus: Bytes  # sharp or an exchange: belongs to the catalog's consensus
+
+
+def feeds(books: Sequence[str]) -> Ints:
+    """A feed number for every book: that of the first book that publishes the same desk's numbers."""
+    first: dict[str, int] = {}
+    known = [catalog.book(b) for b in books]
+    return np.array([first.setdefault(b.feed or f"={b.id}", at) for at, b in enumerate(known)], np.int32)
+
+
+def traits(kinds: Sequence[Kind], books: Sequence[str]) -> Traits:
+    """Look up the kinds and books of a board."""
+    limits = catalog.thresholds()
+    known = [catalog.book(b) for b in books]
+
+    def flags(values: list[bool]) -> npt.NDArray[np.uint8]:
+        return np.array(values, np.uint8)
+
+    low = [limits.book_sum_low_exchange if b.exchange else limits.book_sum_low for b in known]
+    return Traits(
+        outcomes=np.array([len(k.outcomes) for k in kinds], np.int64),
+        lined=flags([k.has_line for k in kinds]),
+        two_sided=flags([k.has_line and len(k.outcomes) == 2 for k in kinds]),
+        spread=flags([k.spread for k in kinds]),
+        margin=flags([k.family == "spread" for k in kinds]),
+        prop=flags([k.prop for k in kinds]),
+        team=flags([k.subject == "team" for k in kinds]),
+        full=flags([k.period == catalog.FULL_GAME for k in kinds]),
+        feed=feeds(books),
+        low=np.array(low, np.float64) - limits.epsilon,
+        mid=flags([b.mid_price for b in known]),
+        commission=np.array([b.commission for b in known], np.float64),
+        fee=np.array([b.fee for b in known], np.float64),
+        consensus=flags([b.sharp or b.exchange for b in known]),
+    )
