@@ -42,6 +42,9 @@ class Thresholds(NamedTuple):
     flap_window_s: float
     flap_looks: int
     flap_agree: int
+    event_unseen_s: float
+    event_leave_s: float
+    event_unseen_leave_s: float
     ev_cap: float
     arbitrage_min_profit: float
     arbitrage_cap: float

@@ -1,0 +1,311 @@
+"""Names: what the texts of quotes become on the board: terms, books, kinds, events, as codes with columns.
+
+A *term* is one wording with its line: what is offered, whoever offers it. It is read once, when first quoted. Codes are
+given in order of appearance and columns only grow, so that whoever holds a column may go on reading it; `Names.renewed`
+makes a smaller set when most terms are no longer used.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from oddsengine import catalog
+from oddsengine.groups import Ints, Words
+from oddsengine.terms import Reader, Term, lead, turned
+from oddsengine.traits import Kind, Traits, traits
+
+Wording = tuple[Any, ...]  # the texts of `markets.WORDING`, then the line (None where there is none)
+_LINES = ("moneyline", "spread", "total")  # families whose ladders are read together
+SOLE = -1  # unit kind of terms that belong to no market
+UNREAD = 15  # side of a term whose outcome does not read
+
+
+class Column:
+    """A numpy column that grows at its end; what was handed out stays as it was."""
+
+    def __init__(self, dtype: npt.DTypeLike, width: int = 1) -> None:
+        self._data: npt.NDArray[Any] = np.zeros(256 if width == 1 else (256, width), dtype)
+        self.size = 0
+
+    def append(self, value: Any) -> None:
+        """Add one value (or row of values)."""
+        if self.size == self._data.shape[0]:
+            grown = np.zeros((self.size + max(256, self.size // 2), *self._data.shape[1:]), self._data.dtype)
+            grown[: self.size] = self._data
+            self._data = grown
+        self._data[self.size] = value
+        self.size += 1
+
+    @property
+    def values(self) -> npt.NDArray[Any]:
+        """The column as it is now, writable in place by its owner."""
+        return self._data[: self.size]
+
+
+class Event(NamedTuple):
+    """One event: its teams as its rows name them, and its place in time."""
+
+    id: str
+    pairs: dict[tuple[str, str], int]  # teams as named -> code in `Names.pair_rows`
+
+
+def stable(text: str) -> int:
+    """A 64-bit number that is the same on every machine and day."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+
+
+class Names:
+    """Codes and columns of terms, books, kinds, events, pairs of teams and units."""
+
+    def __init__(self) -> None:
+        self._reader = Reader()
+        # Terms
+        self.terms: dict[Wording, int] = {}
+        self.wordings: list[Wording] = []
+        self.event = Column(np.int32)
+        self.place = Column(np.int64, 4)  # where its rows stand in a board: see `_packed`
+        self._read: list[Term] = []
+        self.turned = Column(np.uint8)
+        self.pair = Column(np.int32)
+        self.id = Column(np.uint64)  # of event, market, subject, side and line
+        self.stem = Column(np.uint64)  # the same without the line
+        self.units = Column(np.int32, 2)  # pre-match, live
+        # Books, market names, subjects, kinds
+        self.books: list[str] = []
+        self.book_hash: Words = np.empty(0, np.uint64)
+        self._book_codes: dict[str, int] = {}
+        self.book_rank: Ints = np.empty(0, np.int32)
+        self.market_names: list[str] = []
+        self._market_codes: dict[str, int] = {}
+        self.name_rank: Ints = np.empty(0, np.int32)
+        self.subjects: list[str] = ["", "home", "away"]
+        self._subject_codes: dict[str, int] = {"": 0, "\x00home": 1, "\x00away": 2}
+        self.kinds: list[Kind] = []
+        self._kind_codes: dict[Kind, int] = {}
+        # Events, pairs, units
+        self.events: list[Event] = []
+        self.event_codes: dict[str, int] = {}
+        self.event_units: list[list[int]] = []
+        self.event_terms: list[list[int]] = []
+        self.sports: list[tuple[catalog.Sport, str]] = []
+        self.pair_rows = Column(np.int32)  # rows on the board that name the teams so
+        self.pair_event = Column(np.int32)
+        self.event_lead = Column(np.int32)  # pair
+        self.event_many = Column(np.uint8)  # more than one pair
+        self.unit_codes: dict[tuple[int, int, int], int] = {}
+        self.unit_event = Column(np.int32)
+        self.unit_live = Column(np.uint8)
+        self.unit_kind = Column(np.int32)  # what the unit holds: a code of `_groups`, or SOLE
+        self._groups: dict[Any, int] = {}
+        self._traits: Traits | None = None
+
+    # ---- books and market names ----
+
+    def book(self, name: str) -> int:
+        """Code of a book however it is spelled; made when new."""
+        code = self._book_codes.get(name)
+        if code is None:
+            known = catalog.book(name).id
+            code = self._book_codes.get("\x00" + known)
+            if code is None:
+                code = len(self.books)
+                if code >= 1 << 16:
+                    raise OverflowError("a board takes 65,536 books")
+                self.books.append(name)
+                self._book_codes["\x00" + known] = code
+                self.book_rank = _ranks(self.books)
+                self.book_hash = hashes(self.books)
+                self._traits = None
+            self._book_codes[name] = code
+        return code
+
+    def known_book(self, name: str) -> int | None:
+        """Code of a book, None if the board never met it."""
+        return self._book_codes.get(name, self._book_codes.get("\x00" + catalog.book(name).id))
+
+    def sorted_books(self) -> tuple[str, ...]:
+        """The books by rank."""
+        return tuple(sorted(self.books))
+
+    @property
+    def traits(self) -> Traits:
+        """Of the kinds, and of the books by rank."""
+        if self._traits is None:
+            self._traits = traits(self.kinds, self.sorted_books())
+        return self._traits
+
+    def _market_name(self, name: str) -> int:
+        code = self._market_codes.get(name)
+        if code is None:
+            code = self._market_codes[name] = len(self.market_names)
+            self.market_names.append(name)
+            self.name_rank = _ranks(self.market_names)
+        return code
+
+    def _kind(self, kind: Kind) -> int:
+        code = self._kind_codes.get(kind)
+        if code is None:
+            code = self._kind_codes[kind] = len(self.kinds)
+            self.kinds.append(kind)
+            self._traits = None
+        return code
+
+    def _subject(self, name: str, kind: Kind) -> int:
+        if kind.subject != "player":
+            return self._subject_codes["\x00" + name if name else ""]
+        if not name:
+            return 0
+        code = self._subject_codes.get(name)
+        if code is None:
+            code = self._subject_codes[name] = len(self.subjects)
+            self.subjects.append(name)
+        return code
+
+    # ---- terms ----
+
+    def term(self, wording: Wording) -> int:
+        """Code of a wording and line; read when new."""
+        code = self.terms.get(wording)
+        return self._add(wording) if code is None else code
+
+    def _add(self, wording: Wording) -> int:
+        *texts, line = wording
+        term = self._reader.read(tuple(texts), line)
+        event = self._event(wording)
+        pair = self._pair(event, term, wording)
+        kind = self._kind(term.kind)
+        sides = term.with_draw.outcomes
+        side = sides[term.side] if 0 <= term.side < len(sides) else f"?{wording[7]}"
+        market = "|".join(wording[at] or "" for at in (5, 10, 6))
+        stem = f"{wording[0]}|{market}|{term.subject}|{side}"
+        text = f"{stem}|{'' if line is None else float(line) + 0.0:.15g}" if term.kind.has_line else stem
+        if term.verdict and term.side < 0:
+            text = f"{stem}|{wording[9]}|{line}"
+        group = self._group(term, kind)
+        code = len(self.wordings)
+        self.wordings.append(wording)
+        self.event.append(event)
+        self.pair.append(pair)
+        flip = self._turned(term, event)
+        self.turned.append(flip)
+        self._read.append(term)
+        self.place.append(self._packed(term, wording, flip))
+        self.id.append(np.uint64(stable(text)))
+        self.stem.append(np.uint64(stable(stem)))
+        self.units.append((self._unit(event, 0, group), self._unit(event, 1, group)))
+        self.event_terms[event].append(code)
+        self.terms[wording] = code
+        return code
+
+    def _packed(self, term: Term, wording: Wording, flip: int) -> tuple[int, int, int, int]:
+        """Sort keys and verdict of a term's rows: kind and subject; line and side; the first with a draw; the rest.
+
+        Kind above 2^44, subject above 2^20; line + 2^30 above 2^4, side (15: does not read); market name above 2^16,
+        ways above 2^8, verdict.
+        """
+        subject = self._subject(term.subject_turned if flip else term.subject, term.kind) << 20
+        line = (term.threshold_turned if flip else term.threshold) + (1 << 30)
+        side = term.side_turned if flip else term.side
+        name = self._market_name(wording[5] or "")
+        return (
+            self._kind(term.kind) << 44 | subject,
+            line << 4 | (side if side >= 0 else UNREAD),
+            self._kind(term.with_draw) << 44 | subject,
+            name << 16 | term.two_way << 8 | term.verdict,
+        )
+
+    def _group(self, term: Term, kind: int) -> int:
+        """What a term is judged and searched together with, within its event."""
+        if term.kind.family in _LINES:
+            return self._groups.setdefault(term.kind.period, len(self._groups))
+        if term.verdict and not term.two_way:
+            return SOLE
+        return self._groups.setdefault(kind, len(self._groups))
+
+    def _unit(self, event: int, live: int, group: int) -> int:
+        key = (event, live, group)
+        code = self.unit_codes.get(key)
+        if code is None:
+            code = self.unit_codes[key] = self.unit_event.size
+            self.unit_event.append(event)
+            self.unit_live.append(live)
+            self.unit_kind.append(group)
+            self.event_units[event].append(code)
+        return code
+
+    # ---- events and how their teams stand ----
+
+    def _event(self, wording: Wording) -> int:
+        name = wording[0]
+        code = self.event_codes.get(name)
+        if code is None:
+            code = self.event_codes[name] = len(self.events)
+            self.events.append(Event(name, {}))
+            self.event_units.append([])
+            self.event_terms.append([])
+            self.sports.append((catalog.sport(wording[1] or ""), wording[2] or ""))
+            self.event_lead.append(-1)
+            self.event_many.append(0)
+        return code
+
+    def _pair(self, event: int, term: Term, wording: Wording) -> int:
+        pairs = self.events[event].pairs
+        key = term.teams
+        code = pairs.get(key)
+        if code is None:
+            code = pairs[key] = self.pair_rows.size
+            self.pair_rows.append(0)
+            self.pair_event.append(event)
+            if len(pairs) > 1:
+                self.event_many.values[event] = 1
+            else:
+                self.event_lead.values[event] = code
+        return code
+
+    def _turned(self, term: Term, event: int) -> int:
+        at = self.event_lead.values[event]
+        first = next(pair for pair, code in self.events[event].pairs.items() if code == at)
+        return int(turned(term.teams, first))
+
+    def settle(self, events: Sequence[int]) -> list[int]:
+        """Look again who is home in some events, by the rows on the board now; those where it changed."""
+        changed = []
+        for event in events:
+            pairs = self.events[event].pairs
+            rows = {pair: int(self.pair_rows.values[code]) for pair, code in pairs.items()}
+            quoted = {pair: n for pair, n in rows.items() if n > 0}
+            if not quoted:
+                continue
+            first = lead(quoted)
+            if pairs[first] == self.event_lead.values[event]:
+                continue
+            self.event_lead.values[event] = pairs[first]
+            names = {code: pair for pair, code in pairs.items()}
+            moved = False
+            for term in self.event_terms[event]:
+                flip = int(turned(names[int(self.pair.values[term])], first))
+                moved |= bool(flip != self.turned.values[term])
+                if flip != self.turned.values[term]:
+                    self.turned.values[term] = flip
+                    self.place.values[term] = self._packed(self._read[term], self.wordings[term], flip)
+                if names[int(self.pair.values[term])] == first:
+                    wording = self.wordings[term]
+                    self.sports[event] = (catalog.sport(wording[1] or ""), wording[2] or "")
+            if moved:
+                changed.append(event)
+        return changed
+
+
+def _ranks(names: list[str]) -> Ints:
+    order = sorted(range(len(names)), key=names.__getitem__)
+    rank = np.empty(len(names), np.int32)
+    rank[order] = np.arange(len(names), dtype=np.int32)
+    return rank
+
+
+def hashes(texts: Sequence[str]) -> Words:
+    """Stable hashes of some texts."""
+    return np.array([stable(text) for text in texts], np.uint64)

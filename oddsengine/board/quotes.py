@@ -1,0 +1,332 @@
+"""The door of the live board: quotes as they come, in columns.
+
+Quotes may be a frame (anything `check_odds` takes), mappings with the fields of `ODDS_SCHEMA`, or the JSON text of a list of
+them. Plain rows take a short way; rows that need any reading (numbers as text, flags as 0 and 1) go through `check_odds`
+like a table. Either way the same rows come out, and the same rows are refused for the same reasons.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import polars as pl
+
+from oddsengine import catalog
+from oddsengine._jit import kernel
+from oddsengine.board.names import Wording
+from oddsengine.board.rows import LIVE, MISMATCH, NO_PRICE, SUSPENDED
+from oddsengine.casts import CASTS, TIME
+from oddsengine.groups import NO_TIME, Bytes, Floats, Longs
+from oddsengine.markets import WORDING, times
+from oddsengine.schema import BAD_ROW_SCHEMA, OddsError, check_odds
+
+LINKS = (
+    "id", "deep_link", "sportsbook_name", "external_event_id", "market_id", "selection_id", "max_bet",
+    "is_main_line", "is_alternate_line",
+)  # fmt: skip
+"""Columns that belong to one price alone and that nothing is computed from."""
+SEPARATOR = "\x1f"
+_MOST_TIMES = 1 << 16
+_FIRST_FACT = len(WORDING) + 1
+
+
+class Quotes(NamedTuple):
+    """Checked quotes, column by column, in the order they came."""
+
+    wordings: list[Wording]
+    books: list[str]
+    odds: Floats
+    american: Floats  # as given, nan where it was not
+    seen: Longs
+    changed: Longs
+    start: Longs
+    flags: Bytes  # of `rows`
+    links: list[str | None]
+    rejected: pl.DataFrame  # `BAD_ROW_SCHEMA`
+
+
+class _Plain(msgspec.Struct):
+    """A row that needs no reading; the wording first, in its own order, then its line."""
+
+    event_id: str | None = None
+    sport: str | None = None
+    league: str | None = None
+    home_team: str | None = None
+    away_team: str | None = None
+    market_type: str | None = None
+    market_segment: str | None = None
+    selection: str | None = None
+    selection_type: str | None = None
+    player_name: str | None = None
+    stat_category: str | None = None
+    team_side: str | None = None
+    line: float | None = None
+    sportsbook: str | None = None
+    odds_decimal: float | None = None
+    odds_american: float | None = None
+    event_start_time: Any = None
+    last_seen_at: Any = None
+    timestamp: Any = None
+    odds_changed_at: Any = None
+    is_live: bool | None = None
+    is_active: bool | None = None
+    id: str | None = None
+    deep_link: str | None = None
+    sportsbook_name: str | None = None
+    external_event_id: str | None = None
+    market_id: str | None = None
+    selection_id: str | None = None
+    max_bet: float | None = None
+    is_main_line: bool | None = None
+    is_alternate_line: bool | None = None
+
+
+_decoder = msgspec.json.Decoder(list[_Plain])
+_astuple = msgspec.structs.astuple
+
+
+class Door:
+    """Reads quotes; remembers how times are written."""
+
+    def __init__(self) -> None:
+        self._times: dict[Any, int] = {None: int(NO_TIME)}
+
+    def read(self, quotes: pl.DataFrame | Iterable[Mapping[str, Any]] | bytes | str) -> Quotes:
+        """Check quotes and put them in columns.
+
+        Raises
+        ------
+        OddsError
+            If they are no quotes at all: a text that is no JSON list of rows, a frame without the columns of a price.
+        """
+        if isinstance(quotes, pl.DataFrame):
+            return self._table(quotes)
+        if isinstance(quotes, bytes | str):
+            try:
+                read = self._plain(_decoder.decode(quotes))
+            except msgspec.ValidationError:
+                read = None
+            except msgspec.DecodeError as error:
+                raise OddsError(f"Quotes are a JSON list of rows; this does not read: {error}.") from None
+            if read is not None:
+                return read
+            rows = msgspec.json.decode(quotes)
+        else:
+            rows = quotes if isinstance(quotes, Sequence) else list(quotes)
+            try:
+                read = self._plain(msgspec.convert(rows, list[_Plain]))
+            except msgspec.ValidationError:
+                read = None
+            if read is not None:
+                return read
+        if not isinstance(rows, list | tuple) or not all(isinstance(row, Mapping) for row in rows):
+            raise OddsError(f"Quotes are a list of rows, each a mapping of fields; got {_shape(rows)}.")
+        return self._table(_frame(rows))
+
+    def _plain(self, rows: list[_Plain]) -> Quotes | None:
+        """Columns of plain rows; None where a row is to be refused, for the table's way to say which and why."""
+        whole = [_astuple(row) for row in rows]
+        wordings = [row[:_FIRST_FACT] for row in whole]
+        if not whole:
+            return _empty()
+        columns = list(zip(*(row[_FIRST_FACT:] for row in whole), strict=True))
+        book, decimal, american, start, seen, stamp, changed, live, active, *links = columns
+        n = len(whole)
+        odds, given = np.array(decimal, np.float64), np.array(american, np.float64)
+        line = [wording[-1] for wording in wordings]
+        flags, bad = np.zeros(n, np.uint8), np.zeros(n, np.uint8)
+        flags |= np.array(live, np.bool_) * np.uint8(LIVE)
+        suspended = np.fromiter((flag is False for flag in active), np.bool_, n)
+        flags |= suspended * np.uint8(SUSPENDED)
+        limits = catalog.thresholds()
+        _prices(odds, given, flags, bad, limits.price_mismatch + limits.epsilon)
+        nameless = not (all(book) and all(w[0] and w[5] and w[7] for w in wordings))
+        if nameless or bad.any() or any(x is not None and abs(x) == np.inf for x in line):
+            return None
+        try:
+            moments = [self._moments(column) for column in (start, seen, stamp, changed)]
+        except (ValueError, TypeError):
+            return None
+        times_seen = np.where(moments[1] == NO_TIME, moments[2], moments[1])
+        return Quotes(
+            wordings, list(book), odds, given, times_seen, moments[3], moments[0], flags, _linked(links, n),
+            pl.DataFrame(schema=BAD_ROW_SCHEMA),
+        )  # fmt: skip
+
+    def _moments(self, values: Sequence[Any]) -> Longs:
+        """Times as microseconds; whatever form they have."""
+        known = self._times
+        if len(known) > _MOST_TIMES:
+            known.clear()
+            known[None] = int(NO_TIME)
+        try:
+            return np.array([known[value] for value in values], np.int64)
+        except KeyError:
+            for value in set(values):
+                if value not in known:
+                    known[value] = _micros(value)
+        return np.array([known[value] for value in values], np.int64)
+
+    def _table(self, frame: pl.DataFrame) -> Quotes:
+        """Quotes through `check_odds`; suspended ones may have no price."""
+        bare, frame = _without_price(frame)
+        table = check_odds(frame)
+        keep = table.select(pl.exclude("row", "price_mismatch"))
+        texts = [keep[name].to_list() for name in WORDING]
+        given = "odds_american" in frame.columns
+        american = _given_american(frame, table) if given else np.full(table.height, np.nan)
+        flags = table["is_live"].to_numpy().astype(np.uint8) * np.uint8(LIVE)
+        flags |= (~table["is_active"]).to_numpy().astype(np.uint8) * np.uint8(SUSPENDED)
+        flags |= table["price_mismatch"].to_numpy().astype(np.uint8) * np.uint8(MISMATCH)
+        odds = np.array(table["odds_decimal"])
+        if bare is not None:
+            missing = table["row"].is_in(bare.implode()).to_numpy()
+            odds[missing] = np.nan
+            american[missing] = np.nan
+            flags[missing] |= np.uint8(NO_PRICE)
+        links = [table[name].to_list() for name in LINKS]
+        return Quotes(
+            list(zip(*texts, table["line"].to_list(), strict=True)), table["sportsbook"].to_list(), odds, american,
+            times(table, "last_seen_at"), times(table, "odds_changed_at"), times(table, "event_start_time"), flags,
+            _linked(links, table.height), table.rejected,
+        )  # fmt: skip
+
+
+@kernel
+def _prices(odds, american, flags, bad, mismatch):
+    """Fill the decimal price from the American, as `check_odds` does; mark rows without a price and mismatches."""
+    for i in range(odds.size):
+        d, a = odds[i], american[i]
+        if np.isnan(d) and np.isnan(a):
+            if flags[i] & 2:
+                flags[i] |= np.uint8(16)
+            else:
+                bad[i] = 1
+            continue
+        made = np.nan
+        if not np.isnan(a):
+            if np.isinf(a):
+                bad[i] = 1
+                continue
+            if abs(a) < 100.0:
+                flags[i] |= np.uint8(4)
+            if a > 0.0:
+                made = 1.0 + a / 100.0
+            elif a < 0.0:
+                made = 1.0 + 100.0 / -a
+        if np.isnan(d):
+            if abs(a) < 100.0:
+                bad[i] = 1
+                continue
+            d = made
+            odds[i] = d
+        elif abs(made / d - 1.0) > mismatch:
+            flags[i] |= np.uint8(4)
+        if not (d > 1.0 and d <= 1e300):
+            bad[i] = 1
+
+
+def _empty() -> Quotes:
+    none, moments = np.empty(0), np.empty(0, np.int64)
+    return Quotes([], [], none, none, moments, moments, moments, np.empty(0, np.uint8), [], _NONE_REJECTED)
+
+
+_NONE_REJECTED = pl.DataFrame(schema=BAD_ROW_SCHEMA)
+
+
+def _shape(rows: Any) -> str:
+    if not isinstance(rows, list | tuple):
+        return type(rows).__name__
+    odd = next(row for row in rows if not isinstance(row, Mapping))
+    return f"a list that holds {type(odd).__name__} {odd!r:.80}"
+
+
+def _frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    """Rows as a frame of whatever they hold; a field of several kinds is read as text."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    columns = {}
+    if "last_seen_at" in names and "timestamp" in names:
+        rows = [row if row.get("last_seen_at") else {**row, "last_seen_at": row.get("timestamp")} for row in rows]
+    for name in names:
+        values = [row.get(name) for row in rows]
+        kinds = {type(value) for value in values if value is not None}
+        if kinds <= {int, float}:
+            values = [None if value is None else float(value) for value in values]
+        elif len(kinds) > 1 or not kinds <= {str, bool, datetime}:
+            values = [None if value is None else _text(value) for value in values]
+        columns[name] = pl.Series(name, values, dtype=pl.Null if not kinds else None)
+    return pl.DataFrame(columns)
+
+
+def _text(value: Any) -> str:
+    return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+def _without_price(frame: pl.DataFrame) -> tuple[pl.Series | None, pl.DataFrame]:
+    """Numbers of the suspended rows that have no price, and the frame with a stand-in there."""
+    prices = [name for name in ("odds_decimal", "odds_american") if name in frame.columns]
+    if "is_active" not in frame.columns or not prices:
+        return None, frame
+    frame = frame.with_columns(row=pl.int_range(1, pl.len() + 1, dtype=pl.UInt32))
+    flag = frame["is_active"]
+    active = CASTS[pl.Boolean][0](flag) if flag.dtype != pl.Boolean else flag
+    bare = (active == False).fill_null(False)  # noqa: E712, FBT003  null is not false
+    for name in prices:
+        column = frame[name]
+        empty = column.is_null()
+        if column.dtype.is_float():
+            empty |= column.is_nan().fill_null(False)  # noqa: FBT003
+        bare &= empty
+    if not bare.any():
+        return None, frame
+    kind = frame.schema[prices[0]]
+    stand_in = pl.lit("2") if kind == pl.String else pl.lit(2.0)
+    target = pl.when(bare).then(stand_in).otherwise(pl.col(prices[0]))
+    return frame["row"].filter(bare), frame.with_columns(target.alias(prices[0]))
+
+
+def _given_american(frame: pl.DataFrame, table: pl.DataFrame) -> Floats:
+    """American prices as they were given, of the rows that were not refused."""
+    given = CASTS[pl.Float64][0](frame["odds_american"]) if frame["odds_american"].dtype != pl.Float64 else None
+    column = frame["odds_american"] if given is None else given
+    american = np.array(column.cast(pl.Float64).fill_null(float("nan")))
+    if table.height == frame.height:
+        return american
+    rows = frame["row"] if "row" in frame.columns else pl.int_range(1, frame.height + 1, dtype=pl.UInt32, eager=True)
+    return american[rows.is_in(table["row"].implode()).to_numpy()]
+
+
+def _linked(columns: Sequence[Sequence[Any]], n: int) -> list[str | None]:
+    """What belongs to one price alone, as one text a row; None where there is nothing."""
+    if not any(any(value is not None for value in column) for column in columns):
+        return [None] * n
+    return [
+        None if row == (None,) * len(LINKS) else SEPARATOR.join(["" if x is None else str(x) for x in row])
+        for row in zip(*columns, strict=True)
+    ]
+
+
+def _micros(value: Any) -> int:
+    """A time of any form that a table may hold, as microseconds."""
+    if isinstance(value, datetime):
+        moment = value if value.tzinfo else value.replace(tzinfo=UTC)
+        whole = int((moment.replace(microsecond=0) - _EPOCH).total_seconds())
+        return whole * 1_000_000 + moment.microsecond
+    if isinstance(value, str):
+        try:
+            return _micros(datetime.fromisoformat(value)) if len(value) > 10 and value[4] == "-" else _cast(value)
+        except ValueError:
+            return _cast(value)
+    return _cast(value)
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _cast(value: Any) -> int:
+    read = CASTS[type(TIME)][0](pl.Series("time", [value]))
+    if read.null_count():
+        raise ValueError(value)
+    return int(read.to_physical().item())

@@ -1,0 +1,359 @@
+"""Rows: the prices on the board, one slot each, in flat columns.
+
+A slot keeps its number while its price is on the board and for as long as its removal is remembered; then another
+price may have it. A price is found by its *key*, the code of its wording and line times 2^16 plus its book, through a
+table of slots with open addressing. `apply` takes quotes in order and says what became of each; nothing else
+writes a price. Each row remembers its last looks (`_look`), from which the flag `flap` follows.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from oddsengine._jit import kernel
+from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words
+
+FREE, ON, GONE = 0, 1, 2
+LIVE, SUSPENDED, MISMATCH, FLAP = 1, 2, 4, 8
+FLAGS_OF_QUOTE = LIVE | SUSPENDED | MISMATCH
+NO_PRICE = 16  # of a quote only: suspended, and no price given
+BOOK_BITS = 16
+LEVELS = 8  # price levels that a row remembers
+
+# What became of a quote; several may come together. STATUS: suspended, reopened, start moved, flap set or cleared.
+SEEN, PRICE, LIVENESS, STATUS, NEW, LATE, UNKNOWN = 1, 2, 4, 8, 16, 32, 64
+MOVED = PRICE | LIVENESS | STATUS | NEW
+
+Marks = npt.NDArray[np.uint8]
+
+
+class Rows:
+    """The columns, and the tables that find a row by key and by id. Only `Board` changes them."""
+
+    COLUMNS: tuple[tuple[str, Any, int], ...] = (
+        ("key", np.int64, 1),
+        ("id", np.uint64, 1),
+        ("odds", np.float64, 1),
+        ("american", np.float64, 1),  # as given; nan where it follows from `odds`
+        ("seen", np.int64, 1),
+        ("changed", np.int64, 1),
+        ("start", np.int64, 1),
+        ("moved", np.int64, 1),  # when the board last changed it, or lost it
+        ("state", np.uint8, 1),
+        ("flags", np.uint8, 1),
+        ("unit", np.int32, 1),
+        ("member", np.uint8, 1),  # of that unit's list
+        ("aside", np.uint8, 1),  # verdict of the guards at the last judgement
+        ("stingy", np.uint8, 1),
+        ("level", np.uint16, LEVELS),  # probability in 65535ths of the last levels, newest last
+        ("level_time", np.uint16, LEVELS),  # second of its last look, modulo 2^16
+        ("level_look", np.uint8, LEVELS),  # number of that look, modulo 2^8
+        ("looks", np.uint8, 1),
+        ("same", np.uint8, 1),  # looks in a row that agreed, up to 255
+        ("depth", np.uint8, 1),
+    )
+
+    key: Longs
+    id: Words
+    odds: Floats
+    american: Floats
+    seen: Longs
+    changed: Longs
+    start: Longs
+    moved: Longs
+    state: Bytes
+    flags: Bytes
+    unit: Ints
+    member: Bytes
+    aside: Bytes
+    stingy: Bytes
+    level: npt.NDArray[np.uint16]
+    level_time: npt.NDArray[np.uint16]
+    level_look: Bytes
+    looks: Bytes
+    same: Bytes
+    depth: Bytes
+
+    def __init__(self, room: int = 1024) -> None:
+        for name, dtype, width in self.COLUMNS:
+            setattr(self, name, np.zeros(room if width == 1 else (room, width), dtype))
+        self.links: list[str | None] = []
+        self.top = 0  # slots ever used
+        self.spare = np.empty(0, np.int32)  # freed slots
+        self.spares = 0
+        self.by_key = np.full(2048, -1, np.int32)
+        self.by_id = np.full(2048, -1, np.int32)
+        self.entries = 0  # places of `by_key` that are not free, freed rows' among them
+
+    def room_for(self, more: int) -> None:
+        """Make sure that `more` rows can be added without growing."""
+        need = self.top + more
+        if need > self.key.size:
+            size = max(need, self.key.size + self.key.size // 4)
+            for name, dtype, width in self.COLUMNS:
+                old = getattr(self, name)
+                new = np.empty(size if width == 1 else (size, width), dtype)
+                new[: old.shape[0]] = old
+                new[old.shape[0] :] = 0
+                setattr(self, name, new)
+        if (self.entries + more) * 2 > self.by_key.size:
+            self.index(more)
+
+    def index(self, more: int = 0) -> None:
+        """Build both tables anew from the columns."""
+        taken = np.flatnonzero(self.state[: self.top] != FREE).astype(np.int32)
+        size = 2048
+        while size < 3 * (taken.size + more):
+            size *= 2
+        self.by_key = np.full(size, -1, np.int32)
+        self.by_id = np.full(size, -1, np.int32)
+        _fill(taken, self.key, self.by_key)
+        _fill(taken, self.id.view(np.int64), self.by_id)
+        self.entries = taken.size
+
+    def find(self, keys: Longs) -> Ints:
+        """Slots of some keys, -1 where there is none."""
+        out = np.empty(keys.size, np.int32)
+        _find(keys, self.key, self.state, self.by_key, out)
+        return out
+
+    def find_ids(self, ids: Words) -> Ints:
+        """Slots of some ids, -1 where there is none."""
+        out = np.empty(ids.size, np.int32)
+        _find(ids.view(np.int64), self.id.view(np.int64), self.state, self.by_id, out)
+        return out
+
+    def release(self, slots: Ints) -> None:
+        """Free slots whose removal is no longer remembered."""
+        if not slots.size:
+            return
+        self.state[slots] = FREE
+        for slot in slots.tolist() if self.links else ():
+            if slot < len(self.links):
+                self.links[slot] = None
+        kept = self.spare[: self.spares]
+        self.spare = np.concatenate((kept, slots.astype(np.int32)))
+        self.spares = self.spare.size
+        # Freed rows stay in both tables as places that match nothing, until those are built anew.
+
+    @property
+    def bytes_per_slot(self) -> int:
+        """Size of one row's columns."""
+        return sum(np.dtype(dtype).itemsize * width for _, dtype, width in self.COLUMNS)
+
+
+class Quoted(NamedTuple):
+    """A batch of quotes in codes, ready for `apply`; what a tape records of it."""
+
+    key: Longs
+    odds: Floats
+    american: Floats
+    seen: Longs
+    changed: Longs  # the source's own time, or NO_TIME
+    start: Longs
+    flags: Bytes
+
+
+@kernel
+def _place(key, size):
+    """Where the search for a key begins in a table of 2^k places."""
+    h = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
+    return np.int64(h >> np.uint64(24)) & (size - 1)
+
+
+@kernel
+def _fill(slots, key, table):
+    """Enter slots in an empty table."""
+    for i in range(slots.size):
+        at = _place(key[slots[i]], table.size)
+        while table[at] >= 0:
+            at = (at + 1) & (table.size - 1)
+        table[at] = slots[i]
+
+
+@kernel
+def _seek(wanted, key, state, table):
+    """Slot of a key, -1 if there is none. Places of freed rows, and of rows with another key by now, are passed over."""
+    at = _place(wanted, table.size)
+    while table[at] != -1:
+        slot = table[at]
+        if key[slot] == wanted and state[slot] != 0:
+            return slot
+        at = (at + 1) & (table.size - 1)
+    return np.int32(-1)
+
+
+@kernel
+def _find(wanted, key, state, table, out):
+    """Slots of keys, -1 where there is none."""
+    for i in range(wanted.size):
+        out[i] = _seek(wanted[i], key, state, table)
+
+
+@kernel
+def _enter(slot, wanted, table):
+    """Enter one slot."""
+    at = _place(wanted, table.size)
+    while table[at] != -1:
+        at = (at + 1) & (table.size - 1)
+    table[at] = slot
+
+
+@kernel
+def _look(
+    slot, now, before, q, level, level_time, level_look, looks, same, depth, flags, away, back, window, most, agree
+):
+    """Note a look at a price of probability q, `before` being the time of the look before; set or clear its flap."""
+    mark = np.uint16(np.int64(np.rint(q * 65535.0)))
+    second = np.uint16((now // 1_000_000) & 65535)
+    if now - before > window * 1_000_000:
+        depth[slot] = 0
+    looks[slot] = np.uint8((np.int64(looks[slot]) + 1) & 255)
+    look = looks[slot]
+    n = np.int64(depth[slot])
+    if n == 0:
+        same[slot] = 1
+    else:
+        last = level[slot, n - 1]
+        if abs(np.float64(mark) - np.float64(last)) <= back * 65535.0:
+            same[slot] = np.uint8(min(np.int64(same[slot]) + 1, 255))
+            if same[slot] >= agree:
+                flags[slot] = flags[slot] & np.uint8(247)
+        else:
+            same[slot] = 1
+        if mark == last:
+            level_time[slot, n - 1] = second
+            level_look[slot, n - 1] = look
+            return
+        low, high = np.float64(last), np.float64(last)
+        for k in range(n - 2, -1, -1):
+            x = np.float64(level[slot, k])
+            age = (np.int64(second) - np.int64(level_time[slot, k])) & 65535
+            past = (np.int64(look) - np.int64(level_look[slot, k])) & 255
+            if age > window or past > most:
+                break
+            left = max(high - x, x - low) > away * 65535.0
+            if left and abs(np.float64(mark) - x) <= back * 65535.0:
+                flags[slot] = flags[slot] | np.uint8(8)
+                break
+            low = min(low, x)
+            high = max(high, x)
+    if n == level.shape[1]:
+        for k in range(n - 1):
+            level[slot, k] = level[slot, k + 1]
+            level_time[slot, k] = level_time[slot, k + 1]
+            level_look[slot, k] = level_look[slot, k + 1]
+        n -= 1
+    level[slot, n] = mark
+    level_time[slot, n] = second
+    level_look[slot, n] = look
+    depth[slot] = np.uint8(n + 1)
+
+
+@kernel
+def _identify(slot, wanted, ids, state, table):
+    """Give a row its id, or the next free one where another row has it. Enters it in the table of ids."""
+    h = wanted
+    while True:
+        at = _place(np.int64(h), table.size)
+        taken = False
+        while table[at] != -1:
+            other = table[at]
+            if other != slot and ids[other] == h and state[other] != 0:
+                taken = True
+                break
+            at = (at + 1) & (table.size - 1)
+        if not taken:
+            break
+        h = (h ^ np.uint64(0x9E3779B97F4A7C15)) * np.uint64(0xBF58476D1CE4E5B9)
+        h = h ^ (h >> np.uint64(29))
+    ids[slot] = h
+    _enter(slot, np.int64(h), table)
+
+
+@kernel
+def _apply(
+    q_key, q_odds, q_american, q_seen, q_changed, q_start, q_flags, q_id, now,
+    key, ids, odds, american, seen, changed, start, moved, state, flags, level, level_time, level_look, looks, same,
+    depth, by_key, by_id, spare, spares, top, away, back, window, most, agree, out_slot, out_what,
+):  # fmt: skip
+    """Apply quotes in order; what became of each. Returns slots ever used, spare slots left, rows new to the tables."""
+    entered = 0
+    for i in range(q_key.size):
+        out_slot[i] = -1
+        time = min(q_seen[i], now)
+        if q_seen[i] == -9223372036854775808:
+            time = now
+        given = q_flags[i] & np.uint8(7)
+        bare = (q_flags[i] & np.uint8(16)) != 0
+        slot = _seek(q_key[i], key, state, by_key)
+        fresh = slot < 0
+        if fresh:
+            if bare:
+                out_what[i] = 64
+                continue
+            if spares > 0:
+                spares -= 1
+                slot = spare[spares]
+            else:
+                slot = np.int32(top)
+                top += 1
+            key[slot] = q_key[i]
+            state[slot] = 1
+            _enter(slot, q_key[i], by_key)
+            _identify(slot, q_id[i], ids, state, by_id)
+            entered += 1
+            looks[slot] = 0
+            same[slot] = 0
+            depth[slot] = 0
+            flags[slot] = 0
+            odds[slot] = 0.0
+            seen[slot] = time
+            start[slot] = -9223372036854775808
+        elif time < seen[slot] or (state[slot] == 2 and time < moved[slot]):
+            out_what[i] = 32
+            continue
+        elif state[slot] == 2:
+            if bare:
+                out_what[i] = 64
+                continue
+            fresh = True
+            state[slot] = 1
+        out_slot[i] = slot
+        before = seen[slot]
+        price = odds[slot] if bare else q_odds[i]
+        what = np.uint8(1)
+        if fresh:
+            what |= np.uint8(16)
+        if price != odds[slot]:
+            what |= np.uint8(2)
+        if ((given ^ flags[slot]) & np.uint8(1)) != 0:
+            what |= np.uint8(4)
+            depth[slot] = 0  # another market: its memory begins anew
+            flags[slot] = flags[slot] & np.uint8(247)
+        if ((given ^ flags[slot]) & np.uint8(6)) != 0:
+            what |= np.uint8(8)
+        if (what & np.uint8(22)) != 0:
+            changed[slot] = time if q_changed[i] == -9223372036854775808 else min(q_changed[i], now)
+        looked = time > before or price != odds[slot] or looks[slot] == 0
+        flags[slot] = (flags[slot] & np.uint8(248)) | given
+        if not bare:
+            odds[slot] = q_odds[i]
+            american[slot] = q_american[i]
+        if q_start[i] != -9223372036854775808 and q_start[i] != start[slot]:
+            start[slot] = q_start[i]
+            what |= np.uint8(8)
+        seen[slot] = time
+        if looked and (given & np.uint8(2)) == 0:
+            flap = flags[slot] & np.uint8(8)
+            _look(
+                slot, time, before, 1.0 / price, level, level_time, level_look, looks, same, depth, flags, away, back,
+                window, most, agree,
+            )
+            if (flags[slot] & np.uint8(8)) != flap:
+                what |= np.uint8(8)
+        if (what & np.uint8(30)) != 0:
+            moved[slot] = now
+        out_what[i] = what
+    return top, spares, entered

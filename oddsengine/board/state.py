@@ -1,0 +1,419 @@
+"""The board: the latest price of every book, wording and line, and what each batch did to it.
+
+`Board` owns the columns and is the only one that writes them. It knows prices, events and time, and nothing of callers:
+who may see what, and what is worth showing, is decided over what `gather` makes of its units.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from oddsengine import catalog
+from oddsengine._jit import kernel
+from oddsengine.board.names import Names, Wording
+from oddsengine.board.quotes import LINKS, SEPARATOR
+from oddsengine.board.rows import (
+    BOOK_BITS,
+    FLAP,
+    GONE,
+    LIVE,
+    LIVENESS,
+    MOVED,
+    NEW,
+    ON,
+    SEEN,
+    SUSPENDED,
+    Quoted,
+    Rows,
+    _apply,
+)
+from oddsengine.board.units import Gathered, Units, gather
+from oddsengine.groups import NO_TIME, Bytes, Ints, Longs, Words, mix
+from oddsengine.markets import WORDING
+from oddsengine.reasons import CODES
+from oddsengine.schema import ODDS_SCHEMA
+
+SECOND = 1_000_000
+REMEMBERED_S = 600  # removals
+STATUSES = ("upcoming", "live", "ended", "postponed", "cancelled")
+UPCOMING, IN_PLAY, ENDED, POSTPONED, CANCELLED = range(5)
+_MANY = 4096  # quotes in a batch that is applied in order of units
+_EVERY = 10 * SECOND  # how often events are looked at
+_STALE = CODES["stale"]
+_TIMES = ("last_seen_at", "odds_changed_at", "event_start_time")
+
+
+class Batch(NamedTuple):
+    """One batch in codes: all that a step does to a board. The same batches in order make the same board."""
+
+    now: int
+    wordings: list[Wording]  # new with this batch, in order of their codes
+    books: list[str]  # new with this batch
+    quoted: Quoted
+    links: list[str | None]
+    removed: Words  # ids
+    complete: list[tuple[str, str | None]]  # book, event
+    events: list[tuple[str, str, int]]  # event, status, start or NO_TIME
+    rejected: dict[str, int]
+
+
+class Applied(NamedTuple):
+    """What a batch did, by slot."""
+
+    slots: Ints  # per quote, -1 where nothing changed
+    what: Bytes  # per quote, see `rows`
+    gone: Ints  # slots that left
+    late: int
+    unknown: int  # suspended quotes without a price of rows that are not there
+    aged: bool  # time passed a whole second
+
+
+class Past(NamedTuple):
+    """Columns of the rows that a step may touch, as they were before."""
+
+    slots: Ints
+    columns: dict[str, Any]
+    top: int
+
+
+@kernel
+def _age(
+    before, moment, seen, start, state, flags, moved, unit, prematch, live, leg, leave, remembered, dirty, left, freed
+):
+    """Mark units in which time alone changed something; list rows to leave, and rows to forget. Returns both counts."""
+    n_left, n_freed = 0, 0
+    for i in range(seen.size):
+        if state[i] == 1:
+            t = seen[i]
+            if t < moment - leave:
+                left[n_left] = i
+                n_left += 1
+            if flags[i] & 1:
+                if (before - live <= t < moment - live) or (before - leg <= t < moment - leg):
+                    dirty[unit[i]] = 1
+            elif (before - prematch <= t < moment - prematch) or (before <= start[i] < moment):
+                dirty[unit[i]] = 1
+        elif state[i] == 2 and moved[i] < moment - remembered:
+            freed[n_freed] = i
+            n_freed += 1
+    return n_left, n_freed
+
+
+@kernel
+def _watch(key, seen, start, state, flags, t_event, last, last_live, begins):
+    """Of every event: when any of its prices was last seen, and any live one; and the start it was last given."""
+    for i in range(seen.size):
+        if state[i] != 1:
+            continue
+        e = t_event[key[i] >> 16]
+        if seen[i] > last[e]:
+            last[e] = seen[i]
+            if start[i] != -9223372036854775808:
+                begins[e] = start[i]
+        if flags[i] & 1 and seen[i] > last_live[e]:
+            last_live[e] = seen[i]
+
+
+@kernel
+def _unlisted(slots, key, state, seen, book, listed, time, out):
+    """Rows of a book among `slots` that are on the board, not listed, and not seen after a time. Returns how many."""
+    n = 0
+    for i in range(slots.size):
+        s = slots[i]
+        if state[s] == 1 and (key[s] & 65535) == book and listed[s] == 0 and seen[s] <= time:
+            out[n] = s
+            n += 1
+    return n
+
+
+class Board:
+    """Prices, names, units, events; one writer."""
+
+    def __init__(self) -> None:
+        self.names = Names()
+        self.rows = Rows()
+        self.units = Units()
+        self.now = int(NO_TIME)
+        self.moment = int(NO_TIME)  # `now` in whole seconds: ages are judged at it
+        self._watched = int(NO_TIME)
+        self.status = np.zeros(0, np.uint8)  # per event
+        self.begins = np.zeros(0, np.int64)
+        self._said: dict[int, tuple[int, int]] = {}  # event -> status a source gave, and when
+        self.rejected: dict[str, int] = {}
+
+    # ---- what a batch does ----
+
+    def apply(self, batch: Batch) -> Applied:
+        """Do what a batch says. Names come first, then quotes, removals, snapshots, events, time."""
+        names, rows = self.names, self.rows
+        for book in batch.books:
+            names.book(book)
+        for wording in batch.wordings:
+            names.term(wording)
+        self.units.count(names.unit_event.size)
+        quoted = batch.quoted
+        slots, what = self._quotes(quoted, batch.now)
+        for at, link in enumerate(batch.links):
+            if link is not None and slots[at] >= 0:
+                self._link(int(slots[at]), link)
+        self._enrol(slots, what)
+        gone = self._removals(batch, slots)
+        self._drop(gone, batch.now)
+        self._notices(batch)
+        aged = self._time(batch.now)
+        left = self._left if aged else gone[:0]
+        touched = slots[(what & MOVED) != 0]
+        again = slots[what == SEEN]
+        again = again[((rows.flags[again] & LIVE) != 0) | (rows.aside[again] == _STALE)]
+        for some in (touched, again, gone):
+            self.units.dirty[rows.unit[some]] = 1
+        self._teams(slots[(what & NEW) != 0], np.concatenate((gone, left)))
+        for name, n in batch.rejected.items():
+            self.rejected[name] = self.rejected.get(name, 0) + n
+        late, unknown = int((what == 32).sum()), int((what == 64).sum())
+        return Applied(slots, what, np.concatenate((gone, left)), late, unknown, aged)
+
+    def _quotes(self, quoted: Quoted, now: int) -> tuple[Ints, Bytes]:
+        rows, limits = self.rows, catalog.thresholds()
+        n = quoted.key.size
+        slots, what = np.empty(n, np.int32), np.zeros(n, np.uint8)
+        if not n:
+            return slots, what
+        rows.room_for(n)
+        order = None
+        if n >= _MANY:
+            # Rows of one unit get slots that stand together; quotes of one row keep their order.
+            order = np.argsort(self.names.units.values[quoted.key >> BOOK_BITS, 0], kind="stable")
+            quoted = Quoted(*(column[order] for column in quoted))
+        term, book = quoted.key >> BOOK_BITS, quoted.key & ((1 << BOOK_BITS) - 1)
+        ids = mix(self.names.id.values[term], self.names.book_hash[book])
+        rows.top, rows.spares, entered = _apply(
+            quoted.key, quoted.odds, quoted.american, quoted.seen, quoted.changed, quoted.start, quoted.flags, ids, now,
+            rows.key, rows.id, rows.odds, rows.american, rows.seen, rows.changed, rows.start, rows.moved, rows.state,
+            rows.flags, rows.level, rows.level_time, rows.level_look, rows.looks, rows.same, rows.depth, rows.by_key,
+            rows.by_id, rows.spare, rows.spares, rows.top, limits.flap_away, limits.flap_back,
+            int(limits.flap_window_s), limits.flap_looks, limits.flap_agree, slots, what,
+        )  # fmt: skip
+        rows.entries += entered
+        if order is not None:
+            place = np.empty_like(order)
+            place[order] = np.arange(n)
+            slots, what = slots[place], what[place]
+        return slots, what
+
+    def _link(self, slot: int, link: str) -> None:
+        links = self.rows.links
+        if slot >= len(links):
+            links.extend([None] * (slot + 1 - len(links)))
+        links[slot] = link
+
+    def _enrol(self, slots: Ints, what: Bytes) -> None:
+        """Put rows that are new, or whose liveness moved, into their units."""
+        rows, names = self.rows, self.names
+        moved = np.unique(slots[(what & (NEW | LIVENESS)) != 0])
+        if not moved.size:
+            return
+        unit = names.units.values[rows.key[moved] >> BOOK_BITS, rows.flags[moved] & LIVE]
+        member = rows.member[moved] != 0
+        other = member & (rows.unit[moved] != unit)
+        if other.any():
+            self.units.dirty[rows.unit[moved[other]]] = 1
+            self.units.leave(moved[other], rows.unit)
+        enter = ~member | other
+        rows.unit[moved[enter]] = unit[enter]
+        rows.member[moved[enter]] = 1
+        self.units.enrol(moved[enter], rows.unit)
+
+    def _removals(self, batch: Batch, slots: Ints) -> Ints:
+        """Rows that leave: those named, and those that a snapshot does not list."""
+        rows, names = self.rows, self.names
+        out: list[Ints] = []
+        if batch.removed.size:
+            named = rows.find_ids(batch.removed)
+            named = named[named >= 0]
+            out.append(named[rows.state[named] == ON])
+        if batch.complete:
+            listed = np.zeros(rows.top, np.uint8)
+            listed[slots[slots >= 0]] = 1
+            everything = np.arange(rows.top, dtype=np.int32)
+            found = np.empty(rows.top, np.int32)
+            for book, event in batch.complete:
+                code = names.known_book(book)
+                if code is None:
+                    continue
+                among = everything
+                if event is not None:
+                    if event not in names.event_codes:
+                        continue
+                    units = np.array(names.event_units[names.event_codes[event]], np.int64)
+                    among = self.units.rows(units)
+                n = _unlisted(among, rows.key, rows.state, rows.seen, code, listed, batch.now, found)
+                out.append(found[:n].copy())
+        return np.unique(np.concatenate(out)).astype(np.int32) if out else np.empty(0, np.int32)
+
+    def _drop(self, gone: Ints, now: int) -> None:
+        self.rows.state[gone] = GONE
+        self.rows.moved[gone] = now
+
+    def _teams(self, new: Ints, gone: Ints) -> None:
+        """Count who names which teams, and turn events whose majority changed."""
+        names, rows = self.names, self.rows
+        came = names.pair.values[rows.key[new] >> BOOK_BITS]
+        went = names.pair.values[rows.key[gone] >> BOOK_BITS]
+        counts = names.pair_rows.values
+        np.add.at(counts, came, 1)
+        np.add.at(counts, went, -1)
+        events = names.pair_event.values[np.concatenate((came, went))]
+        events = events[names.event_many.values[events] != 0]
+        for event in names.settle(np.unique(events).tolist()) if events.size else ():
+            self.units.dirty[names.event_units[event]] = 1
+
+    def _notices(self, batch: Batch) -> None:
+        for event, status, start in batch.events:
+            code = self.names.event_codes.get(event)
+            if code is None:
+                continue
+            self._room_for_events()
+            self._said[code] = STATUSES.index(status), batch.now
+            if start != NO_TIME:
+                self.begins[code] = start
+
+    # ---- what time does ----
+
+    def _time(self, now: int) -> bool:
+        """Let time pass; True when it passed a whole second."""
+        moment = now - now % SECOND
+        self.now = now
+        if moment <= self.moment:
+            return False
+        rows, limits = self.rows, catalog.thresholds()
+        before = self.moment if self.moment != NO_TIME else moment
+        left, freed = np.empty(rows.top, np.int32), np.empty(rows.top, np.int32)
+        n_left, n_freed = _age(
+            before, moment, rows.seen[: rows.top], rows.start, rows.state, rows.flags, rows.moved, rows.unit,
+            round(limits.stale_prematch_s * SECOND), round(limits.stale_live_s * SECOND),
+            round(limits.stale_live_leg_s * SECOND), round(limits.event_unseen_leave_s * SECOND),
+            REMEMBERED_S * SECOND, self.units.dirty, left, freed,
+        )  # fmt: skip
+        self.moment = moment
+        self._left = left[:n_left].copy()
+        if moment // _EVERY != self._watched // _EVERY:
+            self._watched = moment
+            self._left = np.unique(np.concatenate((self._left, self._watch())))
+        self._drop(self._left, now)
+        self.units.dirty[rows.unit[self._left]] = 1
+        self._forget(freed[:n_freed].copy())
+        return True
+
+    def _room_for_events(self) -> None:
+        more = len(self.names.events) - self.status.size
+        if more > 0:
+            self.status = np.concatenate((self.status, np.zeros(more, np.uint8)))
+            self.begins = np.concatenate((self.begins, np.full(more, NO_TIME)))
+
+    def _watch(self) -> Ints:
+        """Give every event its status; the rows of those that ended a while ago."""
+        self._room_for_events()
+        names, rows, limits = self.names, self.rows, catalog.thresholds()
+        n = len(names.events)
+        last, last_live = np.full(n, NO_TIME), np.full(n, NO_TIME)
+        _watch(
+            rows.key[: rows.top], rows.seen[: rows.top], rows.start, rows.state, rows.flags, names.event.values, last,
+            last_live, self.begins,
+        )  # fmt: skip
+        unseen = self.moment - round(limits.event_unseen_s * SECOND)
+        started = (self.begins != NO_TIME) & (self.begins < self.moment)
+        status = np.where(last_live >= unseen, IN_PLAY, np.where(started & (last < unseen), ENDED, UPCOMING))
+        over = np.where(status == ENDED, last + round(limits.event_unseen_s * SECOND), NO_TIME)
+        for event, (said, when) in self._said.items():
+            if said in (UPCOMING, IN_PLAY):
+                if status[event] != ENDED:
+                    status[event] = said
+                continue
+            if said == POSTPONED and last_live[event] > when:
+                continue
+            status[event] = said
+            if said != POSTPONED:
+                over[event] = when
+        self.status = status.astype(np.uint8)
+        leave = (over != NO_TIME) & (over < self.moment - round(limits.event_leave_s * SECOND)) & (last != NO_TIME)
+        if not leave.any():
+            return np.empty(0, np.int32)
+        on = np.flatnonzero(rows.state[: rows.top] == ON).astype(np.int32)
+        return on[leave[names.event.values[rows.key[on] >> BOOK_BITS]]]
+
+    def _forget(self, slots: Ints) -> None:
+        """Free the slots of rows that left long ago."""
+        if slots.size:
+            self.units.leave(slots, self.rows.unit)
+            self.rows.member[slots] = 0
+            self.rows.release(slots)
+
+    # ---- reading ----
+
+    def gather(self, units: Longs) -> Gathered:
+        """Some units as a board of their own."""
+        return gather(self.rows, self.names, self.units, units)
+
+    def facts(self, slots: Ints) -> pl.DataFrame:
+        """Everything the board says of some rows, in `ODDS_SCHEMA` without the flags' defaults."""
+        rows, names = self.rows, self.names
+        key = rows.key[slots]
+        texts, of = _distinct(key >> BOOK_BITS)
+        wordings = [names.wordings[t] for t in texts]
+        columns: dict[str, Any] = {
+            name: pl.Series(name, [w[at] for w in wordings], dtype=ODDS_SCHEMA[name]).gather(of)
+            for at, name in enumerate((*WORDING, "line"))
+        }
+        columns["sportsbook"] = pl.Series(names.books, dtype=pl.String).gather(key & ((1 << BOOK_BITS) - 1))
+        columns["odds_decimal"] = rows.odds[slots]
+        columns["odds_american"] = pl.Series(rows.american[slots]).fill_nan(None)
+        flags = rows.flags[slots]
+        columns["is_live"] = (flags & LIVE) != 0
+        columns["is_active"] = (flags & SUSPENDED) == 0
+        columns["flap"] = (flags & FLAP) != 0
+        for name, column in zip(_TIMES, (rows.seen, rows.changed, rows.start), strict=True):
+            moments = pl.Series(column[slots])
+            columns[name] = moments.set(moments == int(NO_TIME), None).cast(pl.Datetime("us", "UTC"))
+        columns.update(_links([rows.links[s] if s < len(rows.links) else None for s in slots.tolist()]))
+        decimal, american = pl.col("odds_decimal"), pl.col("odds_american")
+        win = decimal - 1.0
+        made = pl.when(decimal >= 2.0).then(win * 100.0).otherwise(-100.0 / win)
+        return (
+            pl.DataFrame(columns)
+            .with_columns(odds_american=pl.coalesce(american, made), odds_probability=1.0 / decimal)
+            .select(pl.col(name).cast(dtype) for name, dtype in ODDS_SCHEMA.items())
+        )
+
+    def on(self) -> Ints:
+        """Slots of all rows on the board."""
+        return np.flatnonzero(self.rows.state[: self.rows.top] == ON).astype(np.int32)
+
+
+def _distinct(codes: Longs) -> tuple[list[int], Longs]:
+    values, of = np.unique(codes, return_inverse=True)
+    return values.tolist(), of
+
+
+def _links(links: Sequence[str | None]) -> dict[str, pl.Series]:
+    """The columns of the rows' own texts."""
+    whole = pl.Series("links", links, dtype=pl.String)
+    if whole.null_count() == whole.len():
+        return {name: pl.repeat(None, whole.len(), dtype=ODDS_SCHEMA[name], eager=True) for name in LINKS}
+    parts = whole.str.split(SEPARATOR).to_frame().select(
+        pl.col("links").list.get(at, null_on_oob=True).replace("", None).alias(name) for at, name in enumerate(LINKS)
+    )
+    flags = {"True": True, "False": False}
+    return {
+        name: parts[name].replace_strict(flags, default=None, return_dtype=pl.Boolean)
+        if ODDS_SCHEMA[name] == pl.Boolean
+        else parts[name].cast(ODDS_SCHEMA[name])
+        for name in LINKS
+    }
+
+
+def keys(terms: Iterable[int], books: Iterable[int]) -> Longs:
+    """Keys of rows by the codes of their term and book."""
+    return (np.array(list(terms), np.int64) << BOOK_BITS) | np.array(list(books), np.int64)

@@ -1,0 +1,305 @@
+"""Units: what is judged and searched together, and the small board that is gathered of some of them.
+
+A unit holds the rows of one event and live flag that guards or detectors ever look at together: the moneyline, spreads
+and totals of one period, or one other kind of market. `gather` sorts the rows of some units into `Groups`, in the same
+order as a table's: what holds for a table's groups holds for these. A unit's rows keep that order for the next time.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from oddsengine._jit import kernel
+from oddsengine.board.names import Names
+from oddsengine.board.rows import Rows
+from oddsengine.groups import Bytes, Groups, Ints, Longs
+from oddsengine.reasons import CODES
+
+
+class Units:
+    """Which rows belong to which unit: a list of slots each, in one pool."""
+
+    def __init__(self) -> None:
+        self.start = np.zeros(256, np.int64)
+        self.size = np.zeros(256, np.int32)
+        self.room = np.zeros(256, np.int32)
+        self.pool = np.empty(4096, np.int32)
+        self.end = 0  # of what is used of the pool
+        self.dirty = np.zeros(256, np.uint8)
+
+    def count(self, units: int) -> None:
+        """Make room for so many units."""
+        if units > self.start.size:
+            more = max(units, 2 * self.start.size) - self.start.size
+            for name in ("start", "size", "room", "dirty"):
+                old = getattr(self, name)
+                setattr(self, name, np.concatenate((old, np.zeros(more, old.dtype))))
+
+    def enrol(self, slots: Ints, unit: Ints) -> None:
+        """Move rows to units; `unit` is the column of all rows, -1 for a row that was in none."""
+        self._make_room(4 * slots.size + 16)
+        for part in np.array_split(slots, 1 + slots.size // 65_536):
+            self._make_room(2 * int(self.room.sum()) // 8 + 16 * part.size)
+            self.end = _enrol(part, unit, self.start, self.size, self.room, self.pool, self.end)
+
+    def leave(self, slots: Ints, unit: Ints) -> None:
+        """Take rows out of their units."""
+        _leave(slots, unit, self.start, self.size, self.pool)
+
+    def rows(self, units: Longs) -> Ints:
+        """Slots of all rows of some units."""
+        size = self.size[units]
+        at = np.repeat(self.start[units] - (np.cumsum(size) - size), size) + np.arange(int(size.sum()))
+        return self.pool[at]
+
+    def _make_room(self, more: int) -> None:
+        if self.end + more <= self.pool.size:
+            return
+        used = int(self.room.sum())
+        pool = np.empty(max(4096, used + used // 4 + 2 * more), np.int32)
+        self.end = _pack(self.start, self.size, self.room, self.pool, pool)
+        self.pool = pool
+
+
+class Gathered(NamedTuple):
+    """Some units as a board of their own; `groups.row` is the slot."""
+
+    groups: Groups
+    units: Longs
+    ladder_unit: Ints  # place in `units`, per ladder
+    start: Longs  # of the event, per row
+    flap: Bytes
+    out: Ints  # slots of rows that identity sets aside
+    why: Bytes  # and its code
+
+
+@kernel
+def _pack(start, size, room, pool, out):
+    """Copy all units to a new pool, each with half as much room again as it uses. Returns the end."""
+    end = np.int64(0)
+    for u in range(start.size):
+        if room[u] == 0:
+            continue
+        for k in range(size[u]):
+            out[end + k] = pool[start[u] + k]
+        start[u] = end
+        room[u] = min(room[u], size[u] + size[u] // 2 + 2)
+        end += room[u]
+    return end
+
+
+@kernel
+def _enrol(slots, unit, start, size, room, pool, end):
+    """Append each slot to its unit's list, moving the list to the tail where it is full. Returns the pool's end."""
+    for i in range(slots.size):
+        u = unit[slots[i]]
+        if size[u] == room[u]:
+            wider = np.int32(max(4, 2 * room[u]))
+            for k in range(size[u]):
+                pool[end + k] = pool[start[u] + k]
+            start[u] = end
+            room[u] = wider
+            end += wider
+        pool[start[u] + size[u]] = slots[i]
+        size[u] += 1
+    return end
+
+
+@kernel
+def _leave(slots, unit, start, size, pool):
+    """Take each slot out of its unit's list; the order of the rest stays."""
+    for i in range(slots.size):
+        u = unit[slots[i]]
+        a, n = start[u], size[u]
+        k = 0
+        while k < n and pool[a + k] != slots[i]:
+            k += 1
+        if k == n:
+            continue
+        for j in range(k, n - 1):
+            pool[a + j] = pool[a + j + 1]
+        size[u] = n - 1
+
+
+@kernel
+def _gather(
+    units, u_start, u_size, pool, unit_event, unit_live, key, odds, seen, start, state, flags,
+    place,
+    book_rank, name_rank, outcomes, c_mismatch, c_suspended, c_ambiguous, c_no_line,
+    high, low, held, drawn, touched,
+    row, book, name, price, time, market, side, begin, flap, rows, segments, markets, threshold, event, live, kind,
+    subject, ladder, ladder_unit, out, why,
+):  # fmt: skip
+    """Sort the rows of units into flat columns with offsets. Returns rows, segments, markets, ladders, rows left out."""
+    n_rows, n_segments, n_markets, n_ladders, n_out = 0, 0, 0, 0, 0
+    rows[0] = 0
+    segments[0] = 0
+    markets[0] = 0
+    for at in range(units.size):
+        u = units[at]
+        a, n = u_start[u], u_size[u]
+        # Whose moneyline quotes the draw (1), or something unreadable that may be it (2).
+        marks = 0
+        for k in range(n):
+            slot = pool[a + k]
+            t = key[slot] >> 16
+            if state[slot] == 1 and (place[t, 3] & 65_280) != 0:
+                where = place[t, 1] & 15
+                if where == 1 or where == 15:
+                    b = key[slot] & 65535
+                    if drawn[b] == 0:
+                        touched[marks] = b
+                        marks += 1
+                    drawn[b] |= np.uint8(1) if where == 1 else np.uint8(2)
+        count = 0
+        kept = n_out
+        for k in range(n):
+            slot = pool[a + k]
+            if state[slot] != 1:
+                out[n_out] = slot
+                why[n_out] = 0
+                n_out += 1
+                continue
+            t = key[slot] >> 16
+            verdict = place[t, 3] & 255
+            ways = (place[t, 3] >> 8) & 255
+            h = place[t, 0]
+            lo = place[t, 1]
+            b = key[slot] & 65535
+            if ways != 0:
+                if drawn[b] & 1:
+                    h = place[t, 2]
+                else:
+                    lo = (lo & -16) | ((lo & 15) >> 1)
+                    if (ways == 2 or drawn[b] != 0) and (verdict == 0 or verdict == c_no_line):
+                        verdict = c_ambiguous
+            if flags[slot] & 4:
+                verdict = c_mismatch
+            if flags[slot] & 2:
+                verdict = c_suspended
+            if verdict != 0:
+                out[n_out] = slot
+                why[n_out] = verdict
+                n_out += 1
+                continue
+            second = (np.int64(book_rank[b]) << 32) | np.int64(name_rank[place[t, 3] >> 16])
+            j = count
+            while j > 0:
+                i = held[j - 1]
+                less = False
+                if h != high[j - 1, 0]:
+                    less = h < high[j - 1, 0]
+                elif lo != high[j - 1, 1]:
+                    less = lo < high[j - 1, 1]
+                elif second != low[j - 1]:
+                    less = second < low[j - 1]
+                elif odds[slot] != odds[i]:
+                    less = odds[slot] < odds[i]
+                elif seen[slot] != seen[i]:
+                    less = seen[slot] > seen[i]
+                else:
+                    less = key[slot] < key[i]
+                if not less:
+                    break
+                held[j] = i
+                high[j, 0] = high[j - 1, 0]
+                high[j, 1] = high[j - 1, 1]
+                low[j] = low[j - 1]
+                j -= 1
+            held[j] = slot
+            high[j, 0] = h
+            high[j, 1] = lo
+            low[j] = second
+            count += 1
+        for k in range(marks):
+            drawn[touched[k]] = 0
+        # The unit remembers this order; what is left out stands at its end.
+        for k in range(count):
+            pool[a + k] = held[k]
+        for k in range(n - count):
+            pool[a + count + k] = out[kept + k]
+        last_ladder = np.int64(-1)
+        last_market = np.int64(-1)
+        segment = np.int64(0)
+        for k in range(count):
+            slot = held[k]
+            h, lo = high[k, 0], high[k, 1]
+            if k == 0 or h != last_ladder:
+                last_ladder = h
+                last_market = -1
+                event[n_ladders] = unit_event[u]
+                live[n_ladders] = unit_live[u]
+                kind[n_ladders] = np.int32(h >> 44)
+                subject[n_ladders] = np.int32((h >> 20) & 16_777_215)
+                ladder_unit[n_ladders] = at
+                n_ladders += 1
+                markets[n_ladders] = n_markets
+            if (lo >> 4) != last_market:
+                last_market = lo >> 4
+                threshold[n_markets] = np.int32(last_market - 1_073_741_824)
+                ladder[n_markets] = n_ladders - 1
+                segment = n_segments
+                for _ in range(outcomes[kind[n_ladders - 1]]):
+                    n_segments += 1
+                    rows[n_segments] = 0
+                n_markets += 1
+                segments[n_markets] = n_segments
+                markets[n_ladders] = n_markets
+            where = np.int32(lo & 15)
+            rows[segment + where + 1] += 1
+            row[n_rows] = slot
+            book[n_rows] = np.int32(low[k] >> 32)
+            name[n_rows] = np.int32(low[k] & 4_294_967_295)
+            price[n_rows] = odds[slot]
+            time[n_rows] = seen[slot]
+            market[n_rows] = n_markets - 1
+            side[n_rows] = where
+            begin[n_rows] = start[slot]
+            flap[n_rows] = (flags[slot] >> 3) & 1
+            n_rows += 1
+    for s in range(n_segments):
+        rows[s + 1] += rows[s]
+    return n_rows, n_segments, n_markets, n_ladders, n_out
+
+
+def gather(rows: Rows, names: Names, held: Units, units: Longs) -> Gathered:
+    """Make a board of some units."""
+    n = int(held.size[units].sum())
+    most = int(held.size[units].max(initial=0)) + 1
+    facts = names.traits
+    width = int(facts.outcomes.max(initial=2))
+    ints = np.empty((8, n + 1), np.int32)
+    per_market = np.empty((7, n + 1), np.int32)
+    price, time, begin = np.empty(n + 1), np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)
+    flap, why, live = np.empty(n + 1, np.uint8), np.empty(n + 1, np.uint8), np.empty(n + 1, np.uint8)
+    offsets, segments, markets = np.empty(n * width + 2, np.int64), np.empty(n + 2, np.int64), np.empty(n + 2, np.int64)
+    row, book, name, market, side, out = ints[:6]
+    threshold, event, kind, subject, ladder, ladder_unit = per_market[:6]
+    books = len(names.books)
+    n_rows, n_segments, n_markets, n_ladders, n_out = _gather(
+        units, held.start, held.size, held.pool, names.unit_event.values, names.unit_live.values, rows.key, rows.odds,
+        rows.seen, rows.start, rows.state, rows.flags, names.place.values, names.book_rank, names.name_rank, facts.outcomes, CODES["price_mismatch"],
+        CODES["suspended"], CODES["ambiguous_moneyline"], CODES["no_line"], np.empty((most, 2), np.int64), np.empty(most, np.int64),
+        np.empty(most, np.int32), np.zeros(books + 1, np.uint8), np.empty(books + 1, np.int64),
+        row, book, name, price, time, market, side, begin, flap, offsets, segments, markets, threshold, event, live,
+        kind, subject, ladder, ladder_unit, out, why,
+    )  # fmt: skip
+    groups = Groups(
+        row=row[:n_rows],
+        book=book[:n_rows],
+        name=name[:n_rows],
+        odds=price[:n_rows],
+        seen=time[:n_rows],
+        market=market[:n_rows],
+        side=side[:n_rows],
+        rows=offsets[: n_segments + 1],
+        segments=segments[: n_markets + 1],
+        markets=markets[: n_ladders + 1],
+        threshold=threshold[:n_markets],
+        event=event[:n_ladders],
+        live=live[:n_ladders],
+        kind=kind[:n_ladders],
+        subject=subject[:n_ladders],
+        ladder=ladder[:n_markets],
+    )
+    return Gathered(groups, units, ladder_unit[:n_ladders], begin[:n_rows], flap[:n_rows], out[:n_out], why[:n_out])
