@@ -1,1 +1,526 @@
-"""The engine: batches of quotes in, updates out; the same batches give the same updates, bytes and all."""
+"""The engine: batches of prices in, updates out.
+
+`Engine.step` is the only thing that changes anything. It puts a batch on the board, judges what the batch touched,
+searches it for every view that is awake, and says what is different. Time is an argument: the same batches give the same
+updates, to the byte. Ages are judged at whole seconds (`Engine.moment`): a step that begins a new one also looks at
+everything that time alone has changed.
+
+Reading is for any thread: a reader waits for the step that is being made, at most, and gets one update's state, whole.
+"""
+
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from oddsengine.board.facts import Facts, moments_of
+from oddsengine.board.names import Wording
+from oddsengine.board.quotes import Door, Quotes
+from oddsengine.board.rows import BOOK_BITS, MOVED, NEW, ON, SEEN, UNKNOWN, Quoted
+from oddsengine.board.state import REMEMBERED_S, SECOND, STATUSES, Applied, Batch, Board
+from oddsengine.detect import Lens, lens
+from oddsengine.find.board import Sharp
+from oddsengine.groups import NO_TIME, Ints, Longs, Words, mix
+from oddsengine.guards import Guarded, judge
+from oddsengine.open import Difference, Hits, OpenSet
+from oddsengine.reasons import CODES, GUARDS, NAMES, enabled
+from oddsengine.schema import BAD_ROW_SCHEMA
+from oddsengine.update import Change, Update
+from oddsengine.view import View, Wanted
+
+IDLE_S = 300  # a view that nobody reads for so long is put to sleep
+_ID = re.compile("[0-9a-f]{16}")
+Frame = pl.DataFrame | Iterable[Mapping[str, Any]] | bytes | str
+
+
+class Searched(NamedTuple):
+    """What a search over some units makes of one view's open set; nothing is changed yet."""
+
+    view: View
+    units: Longs
+    hits: Hits
+    difference: Difference
+    ends: Longs
+
+
+class Engine:
+    """A live board, its guards and its views.
+
+    Parameters
+    ----------
+    guards
+        Names of the guards that run; None means all.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> engine = Engine()
+    >>> update = engine.step(
+    ...     [
+    ...         {"sportsbook": "a", "event_id": "e", "sport": "tennis", "home_team": "X", "away_team": "Y",
+    ...          "market_type": "moneyline", "selection": side, "odds_decimal": odds}
+    ...         for side, odds in (("X", 1.9), ("Y", 1.95))
+    ...     ],
+    ...     now=datetime(2026, 2, 8, tzinfo=UTC),
+    ... )
+    >>> update.number, update.changed["new"].to_list()
+    (1, [True, True])
+    """
+
+    def __init__(self, *, guards: Iterable[str] | None = None) -> None:
+        self._off = frozenset(CODES[name] for name in GUARDS) - enabled(guards)
+        self._door = Door()
+        self._board = Board()
+        self._views: dict[Wanted, View] = {}
+        self._lock = threading.RLock()
+        self._number = 0
+        self._recorders: list[Callable[[Batch], None]] = []
+        self._followers: list[Any] = []
+
+    # ---- writing ----
+
+    def step(
+        self,
+        quotes: Frame = (),
+        now: datetime | None = None,
+        *,
+        removed: Iterable[str] = (),
+        complete: Iterable[str | tuple[str, str | None]] = (),
+        events: Iterable[Mapping[str, Any]] = (),
+    ) -> Update:
+        """Apply one batch at a moment; all of it, or if anything fails nothing.
+
+        Parameters
+        ----------
+        quotes
+            Prices: a frame, mappings, or the JSON text of a list; see `ODDS_SCHEMA`. In order: the last one of a price
+            counts. A quote older than what is known of its price changes nothing. Without `last_seen_at` it is
+            seen now. With `is_active` false the price is suspended, and may be left out. A row that does not read is
+            refused and listed in the update; the others count.
+        now
+            The moment; it may not go back. None is the newest `last_seen_at` of the quotes, if that is later.
+        removed
+            Ids of rows that left (`Update.changed`, `Engine.table`).
+        complete
+            Books, or (book, event) pairs, of which the quotes are everything: what they do not list left.
+        events
+            What a source says of events: `event_id`, `status` (one of upcoming, live, ended, postponed, cancelled) and,
+            optionally, `event_start_time`.
+
+        Raises
+        ------
+        OddsError
+            If the quotes are none at all.
+        ValueError
+            If `now` goes back or is missing, an id, a book, an event or a status is none.
+        """
+        with self._lock:
+            read = self._door.read(quotes)
+            return self.feed(self._batch(read, now, removed, complete, events), read.rejected)
+
+    def feed(self, batch: Batch, rejected: pl.DataFrame | None = None) -> Update:
+        """Apply a batch that is already in this engine's codes, as a tape holds it."""
+        with self._lock:
+            board = self._board
+            applied = board.apply(batch)
+            try:
+                searched = self._search()
+                for record in self._recorders:
+                    record(batch)
+            except BaseException:
+                board.take_back()
+                raise
+            self._number += 1
+            update = self._update(batch, applied, searched, rejected)
+            for found in searched:
+                found.view.open.commit(found.units, found.hits, found.difference, found.ends, batch.now)
+            for follower in self._followers:
+                follower.queue(batch)
+            return update
+
+    def _batch(
+        self, read: Quotes, now: datetime | None, removed: Iterable[str],
+        complete: Iterable[str | tuple[str, str | None]], events: Iterable[Mapping[str, Any]],
+    ) -> Batch:  # fmt: skip
+        """Put what came into codes. Names that are new are learnt; nothing else changes."""
+        names = self._board.names
+        moment = self._moment(now, read)
+        ids = _ids(removed)
+        whole = [_snapshot(given) for given in complete]
+        notices = [_notice(given) for given in events]
+        known = len(names.books)
+        books = [names.book(book) for book in read.books]
+        terms = list(map(names.terms.get, read.wordings))
+        learnt = len(names.wordings)
+        if None in terms:
+            for at, term in enumerate(terms):
+                if term is None:
+                    terms[at] = names.term(_interned(read.wordings[at]))
+        key = (np.array(terms, np.int64) << BOOK_BITS) | np.array(books, np.int64)
+        quoted = Quoted(key, read.odds, read.american, read.seen, read.changed, read.start, read.flags)
+        counts = dict(read.rejected.group_by("guard").len().iter_rows()) if read.rejected.height else {}
+        return Batch(
+            moment, names.wordings[learnt:], names.books[known:], quoted, read.links, ids, whole, notices, counts
+        )
+
+    def _moment(self, now: datetime | None, read: Quotes) -> int:
+        last = self._board.now
+        if now is None:
+            newest = int(read.seen.max()) if read.seen.size else int(NO_TIME)
+            moment = max(last, newest)
+            if moment == NO_TIME:
+                raise ValueError("step needs now: neither the quotes nor an earlier step say what time it is")
+            return moment
+        if not isinstance(now, datetime):
+            raise ValueError(f"now must be a datetime, got {type(now).__name__} {now!r}")
+        moment = micros(now)
+        if moment < last:
+            raise ValueError(f"now went back: {now.isoformat()} is before {_text(last)}, the last step's")
+        return moment
+
+    # ---- what a step looks at ----
+
+    def _search(self) -> list[Searched]:
+        """Judge what is dirty and search it for every view that is awake."""
+        board = self._board
+        self._doze()
+        awake = [view for view in self._views.values() if view.awake]
+        if not awake:
+            return []
+        units = np.flatnonzero(board.units.dirty[: board.names.unit_event.size])
+        if not units.size:
+            return []
+        found = self._look(units, awake, fresh=True)
+        board.units.dirty[units] = 0
+        return found
+
+    def _look(self, units: Longs, views: Sequence[View], *, fresh: bool) -> list[Searched]:
+        """Search some units for some views; `fresh` judges them first."""
+        board = self._board
+        some = board.gather(units)
+        g, rows, names = some.groups, board.rows, board.names
+        if fresh:
+            guarded = judge(g, names.traits, some.start, some.flap, self._off, board.moment)
+            rows.aside[g.row], rows.stingy[g.row] = guarded.aside, guarded.stingy
+            rows.aside[some.out] = some.why
+        else:
+            nothing = np.full(g.row.size, np.nan)
+            guarded = Guarded(rows.aside[g.row], nothing, rows.stingy[g.row], board.moment)
+        lenses: dict[Any, Lens] = {}
+        out = []
+        for view in views:
+            asked = view.asked(names)
+            shared = view.wanted.lens
+            if shared not in lenses:
+                lenses[shared] = lens(g, names.traits, guarded, asked, self._off)
+            hits = view.search(some, lenses[shared], asked, names, self._off)
+            difference, ends = view.open.compare(units, hits)
+            out.append(Searched(view, units, hits, difference, ends))
+        return out
+
+    def _doze(self) -> None:
+        """Put views to sleep that nobody reads."""
+        for view in self._views.values():
+            if view.awake and not view.kept and self._board.now - view.read_at > IDLE_S * SECOND:
+                view.sleep()
+
+    # ---- what a step says ----
+
+    def _update(
+        self, batch: Batch, applied: Applied, searched: list[Searched], rejected: pl.DataFrame | None
+    ) -> Update:
+        board = self._board
+        rows = board.rows
+        moved = (applied.what & MOVED) != 0
+        slots = np.unique(applied.slots[moved])
+        on = rows.state[slots] == ON
+        slots = slots[on]
+        what = np.zeros(slots.size, np.uint8)
+        np.bitwise_or.at(what, np.searchsorted(slots, applied.slots[moved][np.isin(applied.slots[moved], slots)]),
+                         applied.what[moved][np.isin(applied.slots[moved], slots)])
+        changes: dict[View, Change] = {}
+        legs = [slots]
+        for found in searched:
+            fresh = found.difference.status != 0
+            hits = found.hits.take(fresh)
+            view_open, old = found.view.open, found.difference.old[fresh]
+            born = np.where(old < 0, batch.now, view_open.born[np.maximum(old, 0)])
+            expired = found.difference.expired
+            changes[found.view] = Change(
+                hits, found.difference.status[fresh], born, view_open.id[expired], view_open.kind[expired]
+            )
+            legs.append(hits.legs[hits.legs >= 0])
+        every = np.unique(np.concatenate(legs)).astype(np.int32)
+        facts = board.facts(every)
+        gone = board.facts(np.unique(applied.gone))
+        return Update(
+            number=self._number,
+            now=batch.now,
+            moment=board.moment,
+            facts=facts,
+            rows=facts.places(slots),
+            what=what,
+            relined=self._relined(slots, what, gone),
+            gone=gone,
+            views=changes,
+            rejected=self._refused(batch, applied, rejected),
+            late=applied.late,
+            seen=int((applied.what == SEEN).sum()),
+        )
+
+    def _relined(self, slots: Ints, what: Any, gone: Facts) -> dict[int, int]:
+        """New rows that are rows gone, with another line: place of the first -> place of the second."""
+        if not gone.slot.size or not (what & NEW).any():
+            return {}
+        stem, key = self._board.names.stem.values, self._board.rows.key
+        book = (1 << BOOK_BITS) - 1
+        lost = {(int(s), b): at for at, (s, b) in enumerate(zip(stem[gone.key >> BOOK_BITS], gone.key & book, strict=True))}
+        new = np.flatnonzero(what & NEW)
+        named = zip(new.tolist(), stem[key[slots[new]] >> BOOK_BITS].tolist(), (key[slots[new]] & book).tolist(), strict=True)
+        return {at: lost[s, b] for at, s, b in named if (s, b) in lost}
+
+    def _refused(self, batch: Batch, applied: Applied, rejected: pl.DataFrame | None) -> pl.DataFrame:
+        refused = pl.DataFrame(schema=BAD_ROW_SCHEMA) if rejected is None else rejected
+        if not applied.unknown:
+            return refused
+        rows = np.flatnonzero(applied.what == UNKNOWN) + 1
+        self._board.rejected["bad_price"] = self._board.rejected.get("bad_price", 0) + rows.size
+        more = pl.DataFrame({"row": rows}).with_columns(
+            field=pl.lit("odds_decimal"), value=pl.lit(""), reason=pl.lit("no price given"), guard=pl.lit("bad_price")
+        )
+        return pl.concat([refused, more.cast(BAD_ROW_SCHEMA)])  # type: ignore[arg-type]
+
+    # ---- reading ----
+
+    @property
+    def number(self) -> int:
+        """How many steps were made."""
+        return self._number
+
+    @property
+    def now(self) -> datetime | None:
+        """The moment of the last step."""
+        return _datetime(self._board.now)
+
+    @property
+    def moment(self) -> datetime | None:
+        """The whole second that ages are judged at."""
+        return _datetime(self._board.moment)
+
+    def table(self) -> pl.DataFrame:
+        """Every price on the board as an odds table, with our own `row_id`."""
+        with self._lock:
+            facts = self._board.facts(self._board.on())
+        return facts.frame().with_columns(row_id=pl.Series(_hex(facts.id), dtype=pl.String))
+
+    def removed(self) -> pl.DataFrame:
+        """Rows that left within the last ten minutes: id, book, event, when."""
+        with self._lock:
+            rows = self._board.rows
+            gone = np.flatnonzero(rows.state[: rows.top] == 2).astype(np.int32)
+            facts = self._board.facts(gone)
+        frame = facts.frame().select("sportsbook", "event_id")
+        return frame.with_columns(id=pl.Series(_hex(facts.id), dtype=pl.String), removed_at=moments_of(facts.moved))
+
+    def view(
+        self,
+        books: Iterable[str] | None = None,
+        sharp: Sharp = None,
+        method: str = "power",
+        *,
+        commission: Mapping[str, float] | None = None,
+        min_ev: float = 0.0,
+        min_profit: float = 0.5,
+        max_hold: float = 2.0,
+        min_size: float = 0.0,
+        min_middle_ev: float | None = 0.0,
+        max_profit: float | None = 10.0,
+        keep: bool = False,
+    ) -> View:
+        """Opportunities over exactly some books, kept up to date from now on.
+
+        Asking for the same again gives the same view. A view that nobody reads for five minutes sleeps and costs nothing;
+        reading wakes it, at the cost of one search of the board.
+
+        Parameters
+        ----------
+        books, sharp, method, commission, min_ev, min_profit, max_hold, min_size, min_middle_ev, max_profit
+            As for `find_all`.
+        keep
+            Never sleep.
+        """
+        wanted = Wanted.of(
+            books, sharp, method, commission, min_ev=min_ev, min_profit=min_profit, max_hold=max_hold,
+            min_size=min_size, min_middle_ev=min_middle_ev, max_profit=max_profit,
+        )  # fmt: skip
+        with self._lock:
+            view = self._views.get(wanted)
+            if view is None:
+                view = self._views[wanted] = View(self, wanted)
+            view.kept |= keep
+            view.read_at = self._board.now
+            self._wake(view)
+            return view
+
+    def close(self, view: View) -> None:
+        """Give a view up; it no longer takes part in steps."""
+        with self._lock:
+            view.sleep()
+            self._views.pop(view.wanted, None)
+
+    @property
+    def off(self) -> frozenset[int]:
+        """Codes of the guards that are off."""
+        return self._off
+
+    @contextmanager
+    def reading(self, view: View) -> Iterator[Board]:
+        """Hold the board still while a view reads it; the view is awake."""
+        with self._lock:
+            view.read_at = self._board.now
+            self._views.setdefault(view.wanted, view)
+            self._wake(view)
+            yield self._board
+
+    def _wake(self, view: View) -> None:
+        """Search the whole board for a view that was not kept up to date."""
+        if view.awake:
+            return
+        self._settle()
+        board = self._board
+        units = np.flatnonzero(board.units.size[: board.names.unit_event.size])
+        view.open = OpenSet()
+        if units.size:
+            (found,) = self._look(units, [view], fresh=False)
+            view.open.commit(units, found.hits, found.difference, found.ends, board.now)
+        view.awake = True
+
+    def _settle(self) -> None:
+        """Judge and search whatever was left while no view was awake."""
+        board = self._board
+        units = np.flatnonzero(board.units.dirty[: board.names.unit_event.size])
+        if units.size:
+            awake = [view for view in self._views.values() if view.awake]
+            for found in self._look(units, awake, fresh=True):
+                found.view.open.commit(units, found.hits, found.difference, found.ends, board.now)
+            board.units.dirty[units] = 0
+
+    def set_aside(self) -> dict[str, int]:
+        """How many rows of the board each guard, and identity, keeps away now; and rows refused so far."""
+        with self._lock:
+            self._settle()
+            on = self._board.on()
+            counts = np.bincount(self._board.rows.aside[on], minlength=len(NAMES))
+            found = {NAMES[at]: int(counts[at]) for at in range(1, len(NAMES)) if counts[at]}
+            for name, n in sorted(self._board.rejected.items()):
+                found[name] = found.get(name, 0) + n
+            return found
+
+    def events(self) -> pl.DataFrame:
+        """Every event with a price on the board: status, start, prices, books."""
+        with self._lock:
+            board = self._board
+            on = board.on()
+            key = board.rows.key[on]
+            event, live = board.names.event.values[key >> BOOK_BITS], (board.rows.flags[on] & 1) != 0
+            ids = [e.id for e in board.names.events]
+            status, begins = board.statuses()
+        frame = pl.DataFrame({"event": event, "book": key & ((1 << BOOK_BITS) - 1), "live": live})
+        facts = frame.group_by("event").agg(
+            prices=pl.len(), book_count=pl.col("book").n_unique(), live_prices=pl.col("live").sum()
+        )
+        at = facts["event"]
+        return facts.select(
+            pl.Series("event_id", ids, dtype=pl.String).gather(at),
+            pl.Series("status", STATUSES, dtype=pl.String).gather(status[at.to_numpy()]),
+            moments_of(begins[at.to_numpy()]).alias("event_start_time"),
+            "prices", "book_count", "live_prices",
+        ).sort("event_id")  # fmt: skip
+
+    def state_hash(self) -> str:
+        """16 hexadecimal digits of everything that is on the board and open in its views; equal states, equal digits."""
+        with self._lock:
+            rows = self._board.rows
+            held = np.flatnonzero(rows.state[: rows.top] != 0)
+            parts = mix(
+                rows.id[held], rows.odds[held].view(np.int64), rows.seen[held], rows.changed[held], rows.start[held],
+                rows.state[held], rows.flags[held], rows.moved[held], rows.looks[held], rows.depth[held],
+            )  # fmt: skip
+            total = int(parts.sum(dtype=np.uint64))
+            for wanted in sorted(self._views, key=repr):
+                view = self._views[wanted]
+                if view.awake:
+                    at = view.open.places()
+                    figures = view.open.figures[at].view(np.int64)
+                    shown = mix(view.open.id[at], view.open.kind[at], *figures.T, view.open.born[at])
+                    total = (total * 31 + int(shown.sum(dtype=np.uint64))) & ((1 << 64) - 1)
+            return f"{(total * 31 + self._number) & ((1 << 64) - 1):016x}"
+
+
+def micros(moment: datetime) -> int:
+    """A moment as integer microseconds UTC; one without a zone is UTC."""
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    delta = moment - _EPOCH
+    return (delta.days * 86_400 + delta.seconds) * SECOND + delta.microseconds
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _datetime(micro: int) -> datetime | None:
+    return None if micro == NO_TIME else datetime.fromtimestamp(micro // SECOND, UTC).replace(microsecond=micro % SECOND)
+
+
+def _text(micro: int) -> str:
+    moment = _datetime(micro)
+    return "the beginning" if moment is None else moment.isoformat()
+
+
+def _hex(ids: Words) -> list[str]:
+    digits = ids.astype(">u8").tobytes().hex()
+    return [digits[at : at + 16] for at in range(0, len(digits), 16)]
+
+
+def _interned(wording: Wording) -> Wording:
+    """A wording whose texts exist once, however many wordings have them."""
+    return tuple(sys.intern(part) if type(part) is str else part for part in wording)
+
+
+def _ids(removed: Iterable[str]) -> Words:
+    if isinstance(removed, str):
+        raise ValueError(f"removed takes a list of row ids, got the text {removed!r}")
+    ids = list(removed)
+    for given in ids:
+        if not (isinstance(given, str) and _ID.fullmatch(given)):
+            raise ValueError(f"removed takes row ids of 16 hexadecimal digits, got {given!r}")
+    return np.array([int(given, 16) for given in ids], np.uint64)
+
+
+def _snapshot(given: Any) -> tuple[str, str | None]:
+    if isinstance(given, str):
+        return given, None
+    if isinstance(given, Sequence) and len(given) == 2 and isinstance(given[0], str):
+        return given[0], None if given[1] is None else str(given[1])
+    raise ValueError(f"complete takes books or (book, event) pairs, got {given!r}")
+
+
+def _notice(given: Mapping[str, Any]) -> tuple[str, str, int]:
+    event, status, start = given.get("event_id"), given.get("status"), given.get("event_start_time")
+    if not isinstance(event, str) or not event:
+        raise ValueError(f"an event has an event_id, got {dict(given)!r}")
+    if status not in STATUSES:
+        raise ValueError(f"status of {event} must be one of {', '.join(STATUSES)}, got {status!r}")
+    if isinstance(start, str):
+        start = datetime.fromisoformat(start)
+    if not isinstance(start, datetime | None):
+        raise ValueError(f"event_start_time of {event} must be a datetime, got {start!r}")
+    return event, str(status), int(NO_TIME) if start is None else micros(start)
+
+
+__all__ = ["IDLE_S", "REMEMBERED_S", "Engine", "micros"]

@@ -5,7 +5,6 @@ given in order of appearance and columns only grow, so that whoever holds a colu
 makes a smaller set when most terms are no longer used.
 """
 
-import hashlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -13,7 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from oddsengine import catalog
-from oddsengine.groups import Ints, Words
+from oddsengine.find.keys import Hashes, ladders, word, words
+from oddsengine.groups import Groups, Ints, Words
+from oddsengine.tails import Forms, forms
 from oddsengine.terms import Reader, Term, lead, turned
 from oddsengine.traits import Kind, Traits, traits
 
@@ -52,11 +53,6 @@ class Event(NamedTuple):
     pairs: dict[tuple[str, str], int]  # teams as named -> code in `Names.pair_rows`
 
 
-def stable(text: str) -> int:
-    """A 64-bit number that is the same on every machine and day."""
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
-
-
 class Names:
     """Codes and columns of terms, books, kinds, events, pairs of teams and units."""
 
@@ -82,6 +78,13 @@ class Names:
         self._market_codes: dict[str, int] = {}
         self.name_rank: Ints = np.empty(0, np.int32)
         self.subjects: list[str] = ["", "home", "away"]
+        self._subject_hash = Column(np.uint64)
+        self._kind_hash = Column(np.uint64)
+        self._event_hash = Column(np.uint64)
+        for subject in self.subjects:
+            self._subject_hash.append(word(subject))
+        self._forms: Forms | None = None
+        self._formed = (-1, -1)
         self._subject_codes: dict[str, int] = {"": 0, "\x00home": 1, "\x00away": 2}
         self.kinds: list[Kind] = []
         self._kind_codes: dict[Kind, int] = {}
@@ -117,7 +120,7 @@ class Names:
                 self.books.append(name)
                 self._book_codes["\x00" + known] = code
                 self.book_rank = _ranks(self.books)
-                self.book_hash = hashes(self.books)
+                self.book_hash = words(self.books)
                 self._traits = None
             self._book_codes[name] = code
         return code
@@ -137,6 +140,25 @@ class Names:
             self._traits = traits(self.kinds, self.sorted_books())
         return self._traits
 
+    @property
+    def forms(self) -> Forms:
+        """Shapes of the kinds in the sports of the events."""
+        now = len(self.kinds), len(self.events)
+        if self._forms is None or self._formed != now:
+            self._forms, self._formed = forms(self.kinds, self.sports), now
+        return self._forms
+
+    def hashes(self, groups: Groups) -> Hashes:
+        """What the ids of opportunities are made of, for some gathered units."""
+        g = groups
+        ladder = ladders(
+            self._event_hash.values[g.event], g.live, self._kind_hash.values[g.kind],
+            self._subject_hash.values[g.subject],
+        )  # fmt: skip
+        books = np.empty_like(self.book_hash)
+        books[self.book_rank] = self.book_hash
+        return Hashes(ladder, books)
+
     def _market_name(self, name: str) -> int:
         code = self._market_codes.get(name)
         if code is None:
@@ -150,6 +172,7 @@ class Names:
         if code is None:
             code = self._kind_codes[kind] = len(self.kinds)
             self.kinds.append(kind)
+            self._kind_hash.append(word(f"{kind.period}/{kind.family}"))
             self._traits = None
         return code
 
@@ -162,6 +185,7 @@ class Names:
         if code is None:
             code = self._subject_codes[name] = len(self.subjects)
             self.subjects.append(name)
+            self._subject_hash.append(word(name))
         return code
 
     # ---- terms ----
@@ -193,8 +217,8 @@ class Names:
         self.turned.append(flip)
         self._read.append(term)
         self.place.append(self._packed(term, wording, flip))
-        self.id.append(np.uint64(stable(text)))
-        self.stem.append(np.uint64(stable(stem)))
+        self.id.append(np.uint64(_stable(text)))
+        self.stem.append(np.uint64(_stable(stem)))
         self.units.append((self._unit(event, 0, group), self._unit(event, 1, group)))
         self.event_terms[event].append(code)
         self.terms[wording] = code
@@ -244,6 +268,7 @@ class Names:
         if code is None:
             code = self.event_codes[name] = len(self.events)
             self.events.append(Event(name, {}))
+            self._event_hash.append(word(name))
             self.event_units.append([])
             self.event_terms.append([])
             self.sports.append((catalog.sport(wording[1] or ""), wording[2] or ""))
@@ -299,13 +324,14 @@ class Names:
         return changed
 
 
+def _stable(text: str) -> int:
+    """As `keys.word`, without remembering the text."""
+    return int(word.__wrapped__(text))
+
+
 def _ranks(names: list[str]) -> Ints:
     order = sorted(range(len(names)), key=names.__getitem__)
     rank = np.empty(len(names), np.int32)
     rank[order] = np.arange(len(names), dtype=np.int32)
     return rank
 
-
-def hashes(texts: Sequence[str]) -> Words:
-    """Stable hashes of some texts."""
-    return np.array([stable(text) for text in texts], np.uint64)

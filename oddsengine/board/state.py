@@ -4,19 +4,18 @@
 who may see what, and what is worth showing, is decided over what `gather` makes of its units.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
-import polars as pl
 
 from oddsengine import catalog
 from oddsengine._jit import kernel
+from oddsengine.board.facts import Facts
 from oddsengine.board.names import Names, Wording
-from oddsengine.board.quotes import LINKS, SEPARATOR
 from oddsengine.board.rows import (
     BOOK_BITS,
-    FLAP,
+    FREE,
     GONE,
     LIVE,
     LIVENESS,
@@ -24,16 +23,13 @@ from oddsengine.board.rows import (
     NEW,
     ON,
     SEEN,
-    SUSPENDED,
     Quoted,
     Rows,
     _apply,
 )
 from oddsengine.board.units import Gathered, Units, gather
 from oddsengine.groups import NO_TIME, Bytes, Ints, Longs, Words, mix
-from oddsengine.markets import WORDING
 from oddsengine.reasons import CODES
-from oddsengine.schema import ODDS_SCHEMA
 
 SECOND = 1_000_000
 REMEMBERED_S = 600  # removals
@@ -42,7 +38,6 @@ UPCOMING, IN_PLAY, ENDED, POSTPONED, CANCELLED = range(5)
 _MANY = 4096  # quotes in a batch that is applied in order of units
 _EVERY = 10 * SECOND  # how often events are looked at
 _STALE = CODES["stale"]
-_TIMES = ("last_seen_at", "odds_changed_at", "event_start_time")
 
 
 class Batch(NamedTuple):
@@ -71,11 +66,15 @@ class Applied(NamedTuple):
 
 
 class Past(NamedTuple):
-    """Columns of the rows that a step may touch, as they were before."""
+    """What a batch is about to change, as it was; enough to take the batch back."""
 
-    slots: Ints
-    columns: dict[str, Any]
+    slots: Ints  # rows that its quotes name
+    columns: list[Any]  # of those rows
     top: int
+    spare: Ints
+    lost: list[tuple[Ints, Bytes, Longs]]  # rows that left or were forgotten: slot, state, moved
+    links: dict[int, str | None]
+    facts: dict[str, Any]
 
 
 @kernel
@@ -142,11 +141,66 @@ class Board:
         self.begins = np.zeros(0, np.int64)
         self._said: dict[int, tuple[int, int]] = {}  # event -> status a source gave, and when
         self.rejected: dict[str, int] = {}
+        self._left = np.empty(0, np.int32)
+        self._past = Past(self._left, [], 0, self._left, [], {}, {})
 
     # ---- what a batch does ----
 
     def apply(self, batch: Batch) -> Applied:
-        """Do what a batch says. Names come first, then quotes, removals, snapshots, events, time."""
+        """Do what a batch says. Names come first, then quotes, removals, snapshots, events, time.
+
+        If anything fails, the board is as it was.
+        """
+        self._past = self._remember(batch)
+        try:
+            return self._apply(batch)
+        except BaseException:
+            self.take_back()
+            raise
+
+    def _remember(self, batch: Batch) -> Past:
+        rows = self.rows
+        slots = rows.find(batch.quoted.key)
+        slots = slots[slots >= 0]
+        columns = [getattr(rows, name)[slots] for name, _, _ in Rows.COLUMNS]
+        facts = {name: getattr(self, name) for name in ("now", "moment", "_watched", "status")}
+        facts |= {"begins": self.begins.copy(), "_said": dict(self._said), "rejected": dict(self.rejected)}
+        return Past(slots, columns, rows.top, rows.spare[: rows.spares].copy(), [], {}, facts)
+
+    def take_back(self) -> None:
+        """Make the board what it was before the last batch; slow, and for the failure of whoever looks at it."""
+        past, rows = self._past, self.rows
+        for slots, state, moved in reversed(past.lost):
+            rows.state[slots], rows.moved[slots] = state, moved
+        for slot, link in past.links.items():
+            rows.links[slot] = link
+        rows.state[past.top : rows.top] = FREE
+        rows.state[past.spare] = FREE
+        for (name, _, _), column in zip(Rows.COLUMNS, past.columns, strict=True):
+            getattr(rows, name)[past.slots] = column
+        rows.top, rows.spare, rows.spares = past.top, past.spare, past.spare.size
+        for name, value in past.facts.items():
+            setattr(self, name, value)
+        self.rebuild()
+
+    def rebuild(self) -> None:
+        """Make anew all that follows from the columns: tables, units, counts. Everything is to be looked at again."""
+        rows, names = self.rows, self.names
+        rows.index()
+        held = np.flatnonzero(rows.state[: rows.top] != FREE).astype(np.int32)
+        rows.member[:] = 0
+        rows.member[held] = 1
+        rows.unit[held] = names.units.values[rows.key[held] >> BOOK_BITS, rows.flags[held] & LIVE]
+        self.units = Units()
+        self.units.count(names.unit_event.size)
+        self.units.enrol(held, rows.unit)
+        self.units.dirty[:] = 1
+        on = self.on()
+        counts = np.bincount(names.pair.values[rows.key[on] >> BOOK_BITS], minlength=names.pair_rows.size)
+        names.pair_rows.values[:] = counts
+        names.settle(np.flatnonzero(names.event_many.values).tolist())
+
+    def _apply(self, batch: Batch) -> Applied:
         names, rows = self.names, self.rows
         for book in batch.books:
             names.book(book)
@@ -207,6 +261,7 @@ class Board:
         links = self.rows.links
         if slot >= len(links):
             links.extend([None] * (slot + 1 - len(links)))
+        self._past.links.setdefault(slot, links[slot])
         links[slot] = link
 
     def _enrol(self, slots: Ints, what: Bytes) -> None:
@@ -254,8 +309,10 @@ class Board:
         return np.unique(np.concatenate(out)).astype(np.int32) if out else np.empty(0, np.int32)
 
     def _drop(self, gone: Ints, now: int) -> None:
-        self.rows.state[gone] = GONE
-        self.rows.moved[gone] = now
+        rows = self.rows
+        self._past.lost.append((gone, rows.state[gone], rows.moved[gone]))
+        rows.state[gone] = GONE
+        rows.moved[gone] = now
 
     def _teams(self, new: Ints, gone: Ints) -> None:
         """Count who names which teams, and turn events whose majority changed."""
@@ -347,9 +404,12 @@ class Board:
     def _forget(self, slots: Ints) -> None:
         """Free the slots of rows that left long ago."""
         if slots.size:
+            rows, links = self.rows, self.rows.links
+            self._past.lost.append((slots, rows.state[slots], rows.moved[slots]))
+            self._past.links.update({s: links[s] for s in slots.tolist() if s < len(links)})
             self.units.leave(slots, self.rows.unit)
-            self.rows.member[slots] = 0
-            self.rows.release(slots)
+            rows.member[slots] = 0
+            rows.release(slots)
 
     # ---- reading ----
 
@@ -357,61 +417,18 @@ class Board:
         """Some units as a board of their own."""
         return gather(self.rows, self.names, self.units, units)
 
-    def facts(self, slots: Ints) -> pl.DataFrame:
-        """Everything the board says of some rows, in `ODDS_SCHEMA` without the flags' defaults."""
-        rows, names = self.rows, self.names
-        key = rows.key[slots]
-        texts, of = _distinct(key >> BOOK_BITS)
-        wordings = [names.wordings[t] for t in texts]
-        columns: dict[str, Any] = {
-            name: pl.Series(name, [w[at] for w in wordings], dtype=ODDS_SCHEMA[name]).gather(of)
-            for at, name in enumerate((*WORDING, "line"))
-        }
-        columns["sportsbook"] = pl.Series(names.books, dtype=pl.String).gather(key & ((1 << BOOK_BITS) - 1))
-        columns["odds_decimal"] = rows.odds[slots]
-        columns["odds_american"] = pl.Series(rows.american[slots]).fill_nan(None)
-        flags = rows.flags[slots]
-        columns["is_live"] = (flags & LIVE) != 0
-        columns["is_active"] = (flags & SUSPENDED) == 0
-        columns["flap"] = (flags & FLAP) != 0
-        for name, column in zip(_TIMES, (rows.seen, rows.changed, rows.start), strict=True):
-            moments = pl.Series(column[slots])
-            columns[name] = moments.set(moments == int(NO_TIME), None).cast(pl.Datetime("us", "UTC"))
-        columns.update(_links([rows.links[s] if s < len(rows.links) else None for s in slots.tolist()]))
-        decimal, american = pl.col("odds_decimal"), pl.col("odds_american")
-        win = decimal - 1.0
-        made = pl.when(decimal >= 2.0).then(win * 100.0).otherwise(-100.0 / win)
-        return (
-            pl.DataFrame(columns)
-            .with_columns(odds_american=pl.coalesce(american, made), odds_probability=1.0 / decimal)
-            .select(pl.col(name).cast(dtype) for name, dtype in ODDS_SCHEMA.items())
-        )
+    def facts(self, slots: Ints) -> Facts:
+        """What the board says of some distinct rows now."""
+        return Facts.of(self.rows, self.names, slots)
+
+    def statuses(self) -> tuple[Bytes, Longs]:
+        """Status and start of every event, by code."""
+        self._room_for_events()
+        return self.status, self.begins
 
     def on(self) -> Ints:
         """Slots of all rows on the board."""
         return np.flatnonzero(self.rows.state[: self.rows.top] == ON).astype(np.int32)
-
-
-def _distinct(codes: Longs) -> tuple[list[int], Longs]:
-    values, of = np.unique(codes, return_inverse=True)
-    return values.tolist(), of
-
-
-def _links(links: Sequence[str | None]) -> dict[str, pl.Series]:
-    """The columns of the rows' own texts."""
-    whole = pl.Series("links", links, dtype=pl.String)
-    if whole.null_count() == whole.len():
-        return {name: pl.repeat(None, whole.len(), dtype=ODDS_SCHEMA[name], eager=True) for name in LINKS}
-    parts = whole.str.split(SEPARATOR).to_frame().select(
-        pl.col("links").list.get(at, null_on_oob=True).replace("", None).alias(name) for at, name in enumerate(LINKS)
-    )
-    flags = {"True": True, "False": False}
-    return {
-        name: parts[name].replace_strict(flags, default=None, return_dtype=pl.Boolean)
-        if ODDS_SCHEMA[name] == pl.Boolean
-        else parts[name].cast(ODDS_SCHEMA[name])
-        for name in LINKS
-    }
 
 
 def keys(terms: Iterable[int], books: Iterable[int]) -> Longs:

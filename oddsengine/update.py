@@ -1,0 +1,210 @@
+"""Updates: what one step did, for whoever passes it on. Immutable; frames and JSON are made when asked for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+import polars as pl
+
+from oddsengine.board.facts import Facts, moments_of
+from oddsengine.board.rows import BOOK_BITS, LIVE, LIVENESS, NEW, PRICE, STATUS, SUSPENDED
+from oddsengine.groups import NO_TIME, Bytes, Longs, Words
+from oddsengine.open import ARBITRAGE, EV, KINDS, LOW_HOLD, SAME, Hits
+from oddsengine.open import NEW as BORN
+
+if TYPE_CHECKING:
+    from oddsengine.view import View
+
+_MOVES = (("price", PRICE), ("live", LIVENESS), ("status", STATUS))
+_encoder = msgspec.json.Encoder()
+
+
+def hexadecimal(ids: Words) -> list[str]:
+    """Ids as 16 hexadecimal digits."""
+    digits = ids.astype(">u8").tobytes().hex()
+    return [digits[at : at + 16] for at in range(0, len(digits), 16)]
+
+
+def iso(micros: int) -> str | None:
+    """A moment as the wire writes it."""
+    return None if micros == NO_TIME else f"{np.datetime64(micros, 'us')}Z"
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """What one step did to one view: opportunities new or changed, and those that are no more."""
+
+    hits: Hits  # new or changed
+    status: Bytes  # of each: `open.NEW` or `open.CHANGED`
+    born: Longs  # when each was first found
+    expired: Words
+    expired_kind: Bytes
+
+    def ids(self, kind: str, *, new: bool) -> list[str]:
+        """Ids of one kind that are new, or that changed."""
+        which = (self.hits.kind == KINDS.index(kind)) & ((self.status == BORN) == new)
+        return hexadecimal(self.hits.id[which])
+
+    def gone(self, kind: str) -> list[str]:
+        """Ids of one kind that are no more."""
+        return hexadecimal(self.expired[self.expired_kind == KINDS.index(kind)])
+
+
+@dataclass(frozen=True, eq=False)
+class Update:
+    """What one step did.
+
+    `number` counts the steps of an engine; `moment` is the whole second that ages were judged at.
+    """
+
+    number: int
+    now: int
+    moment: int
+    facts: Facts  # of the rows below and of the legs of opportunities
+    rows: Longs  # places in `facts` of the rows that are on the board and not what they were
+    what: Bytes  # of each; see `board.rows`
+    relined: Mapping[int, int]  # place in `rows` of a new row -> place in `gone` of the one whose line moved to it
+    gone: Facts
+    views: Mapping["View", Change]
+    rejected: pl.DataFrame  # `BAD_ROW_SCHEMA`, and rows that a suspended quote without a price named in vain
+    late: int
+    seen: int  # rows that were only seen again
+
+    @cached_property
+    def changed(self) -> pl.DataFrame:
+        """Rows that are new or moved: id, what moved, and what they are now."""
+        facts = self.facts.take(self.rows)
+        moved = {name: (self.what & bit) != 0 for name, bit in _MOVES}
+        new = (self.what & NEW) != 0
+        line = np.zeros(new.size, bool)
+        line[list(self.relined)] = True
+        return facts.frame().select(
+            pl.Series("id", hexadecimal(facts.id), dtype=pl.String),
+            pl.Series("new", new),
+            pl.Series("price_moved", moved["price"] & ~new),
+            pl.Series("line_moved", line),
+            pl.Series("liveness_moved", moved["live"] & ~new),
+            pl.Series("status_moved", moved["status"] & ~new),
+            pl.exclude("id"),
+        )
+
+    @cached_property
+    def removed(self) -> pl.DataFrame:
+        """Rows that left the board: id, book, event and when."""
+        frame = self.gone.frame().select("sportsbook", "event_id", "market_type", "selection", "line")
+        return frame.with_columns(
+            pl.Series("id", hexadecimal(self.gone.id), dtype=pl.String), moments_of(self.gone.moved).alias("removed_at")
+        ).select("id", "sportsbook", "event_id", "market_type", "selection", "line", "removed_at")
+
+    def json(self, view: "View | None" = None) -> bytes:
+        """The update as JSON: rows as they changed, removals, and what one view gained and lost."""
+        return _encoder.encode(self.plain(view))
+
+    def plain(self, view: "View | None" = None) -> dict[str, Any]:
+        """The update as plain lists and mappings: full rows where new, else what can move."""
+        facts = self.facts
+        new = (self.what & NEW) != 0
+        out: dict[str, Any] = {
+            "number": self.number,
+            "now": iso(self.now),
+            "new": _full(facts.take(self.rows[new])),
+            "changed": _deltas(facts.take(self.rows[~new])),
+            "removed": hexadecimal(self.gone.id),
+        }
+        if view is not None and view in self.views:
+            change = self.views[view]
+            out["detected"] = _opportunities(change, facts)
+            out["expired"] = hexadecimal(change.expired)
+        return out
+
+
+def _deltas(facts: Facts) -> list[dict[str, Any]]:
+    """Rows by id with all of theirs that can move."""
+    fields = zip(
+        hexadecimal(facts.id), facts.prices.tolist(), facts.odds.tolist(), (1.0 / facts.odds).tolist(), facts.texts,
+        ((facts.flags & LIVE) != 0).tolist(), ((facts.flags & SUSPENDED) == 0).tolist(), _isos(facts.changed),
+        strict=True,
+    )  # fmt: skip
+    return [
+        {
+            "id": row, "odds_american": american, "odds_decimal": decimal, "odds_probability": probability,
+            "line": wording[-1], "is_live": live, "is_active": active, "odds_changed_at": changed,
+        }
+        for row, american, decimal, probability, wording, live, active, changed in fields
+    ]  # fmt: skip
+
+
+def _full(facts: Facts) -> list[dict[str, Any]]:
+    """Rows by id with everything that is known of them."""
+    if not facts.key.size:
+        return []
+    names = (
+        "event_id", "sport", "league", "home_team", "away_team", "market_type", "market_segment", "selection",
+        "selection_type", "player_name", "stat_category", "team_side",
+    )  # fmt: skip
+    deltas = _deltas(facts)
+    seen, start = _isos(facts.seen), _isos(facts.start)
+    for at, (wording, book) in enumerate(zip(facts.texts, facts.sportsbooks, strict=True)):
+        delta = deltas[at]
+        delta["sportsbook"] = book
+        delta.update(zip(names, wording, strict=False))
+        delta["last_seen_at"], delta["event_start_time"] = seen[at], start[at]
+    return deltas
+
+
+def _isos(micros: Longs) -> list[str | None]:
+    texts = np.datetime_as_string(micros.view("M8[us]"))
+    return [None if m == NO_TIME else f"{t}Z" for t, m in zip(texts.tolist(), micros.tolist(), strict=True)]
+
+
+def _opportunities(change: Change, facts: Facts) -> list[dict[str, Any]]:
+    """Opportunities by id with their figures and legs."""
+    hits = change.hits
+    held = hits.legs >= 0
+    at = facts.places(np.maximum(hits.legs, 0).ravel())
+    at = np.minimum(at, max(facts.slot.size - 1, 0))
+    rows = hexadecimal(facts.id)
+    books, texts, odds = facts.sportsbooks, facts.texts, facts.odds.tolist()
+    legs = at.reshape(hits.legs.shape).tolist()
+    out = []
+    fields = zip(
+        hexadecimal(hits.id), hits.kind.tolist(), hits.figures.tolist(), legs, held.sum(axis=1).tolist(),
+        change.born.tolist(), strict=True,
+    )  # fmt: skip
+    born: dict[int, str | None] = {}
+    for ident, kind, figures, places, n, first in fields:
+        if first not in born:
+            born[first] = iso(first)
+        wording = texts[places[0]]
+        out.append(
+            {
+                "id": ident, "kind": KINDS[kind], "event_id": wording[0], "market_type": wording[5],
+                "player_name": wording[9], **_figures(kind, figures),
+                "legs": [
+                    {
+                        "id": rows[p], "sportsbook": books[p], "selection": texts[p][7], "line": texts[p][-1],
+                        "odds_decimal": odds[p],
+                    }
+                    for p in places[:n]
+                ],
+                "detected_at": born[first],
+            }
+        )  # fmt: skip
+    return out
+
+
+def _figures(kind: int, figures: list[float]) -> dict[str, float]:
+    """The figures of an opportunity by their names; see `find.live`."""
+    if kind == EV:
+        return {"ev_percentage": figures[0] * 100.0, "fair_probability": figures[1], "market_width": figures[2] * 100.0}
+    if kind == ARBITRAGE:
+        return {"profit_percent": 100.0 / figures[0] - 100.0, "implied_total": figures[0] * 100.0}
+    if kind == LOW_HOLD:
+        return {"hold_percentage": max(figures[0] - 1.0, 0.0) * 100.0}
+    return {"expected_value": figures[0] * 100.0, "middle_probability": figures[1]}
+
+
+__all__ = ["BOOK_BITS", "SAME", "Change", "Update", "hexadecimal", "iso"]

@@ -1,0 +1,256 @@
+"""Views: what one set of books, references and thresholds makes of the live board.
+
+The engine keeps a view's open set up to date while the view is awake. A view answers from it, whole, as of one update; the
+full frames of `find_all` are made by the finders themselves over the units that hold something open.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from numbers import Real
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from oddsengine import catalog
+from oddsengine.board.facts import Facts, moments_of
+from oddsengine.board.names import Names
+from oddsengine.board.units import Gathered
+from oddsengine.detect import Asked, Lens, Reference, asked, lens, look, scan
+from oddsengine.devig import DEVIG_METHODS
+from oddsengine.find import arbitrage, ev, keys, low_hold, middles
+from oddsengine.find.board import Prepared, Question, Sharp
+from oddsengine.find.search import Cases, Search
+from oddsengine.groups import Ints, Longs, Words
+from oddsengine.guards import Guarded
+from oddsengine.markets import Identity
+from oddsengine.open import ARBITRAGE, EV, KINDS, LEGS, LOW_HOLD, MIDDLE, Hits, OpenSet
+from oddsengine.opportunities import Opportunities
+from oddsengine.reasons import CODES
+
+if TYPE_CHECKING:
+    from oddsengine.engine import Engine
+
+
+class Wanted(NamedTuple):
+    """What a view is of; two views that want the same are one. Thresholds are in percent."""
+
+    books: tuple[str, ...] | None
+    sharp: Any
+    method: str
+    commission: tuple[tuple[str, float], ...]
+    min_ev: float
+    min_profit: float
+    max_hold: float
+    min_size: float
+    min_middle_ev: float | None
+    max_profit: float | None
+
+    @classmethod
+    def of(
+        cls, books: Iterable[str] | None, sharp: Sharp, method: str, commission: Mapping[str, float] | None,
+        **limits: float | None,
+    ) -> "Wanted":  # fmt: skip
+        """Read the parameters of `Engine.view`."""
+        if method not in DEVIG_METHODS:
+            raise ValueError(f"method must be one of {', '.join(DEVIG_METHODS)}, got {method!r}")
+        if isinstance(books, str) or not isinstance(books, Iterable | None):
+            raise ValueError(f"books takes a list of book ids, got {books!r}")
+        Reference.of(sharp)
+        for name, value in limits.items():
+            optional = name in ("min_middle_ev", "max_profit")
+            if not (value is None and optional) and not (isinstance(value, Real) and abs(float(value)) < np.inf):
+                raise ValueError(f"{name} must be a finite number, got {value!r}")
+        if isinstance(sharp, Mapping):
+            sharp = tuple(sharp.items())
+        elif sharp is not None and not isinstance(sharp, str):
+            sharp = tuple(sharp)
+        chosen = None if books is None else tuple(sorted({catalog.book(book).id for book in books}))
+        rates = tuple(sorted((commission or {}).items()))
+        for book, rate in rates:
+            if not (isinstance(rate, Real) and 0.0 <= rate < 1.0):
+                raise ValueError(f"commission of {book} must be a rate from 0 to below 1, got {rate!r}")
+        return cls(chosen, sharp, method, rates, **limits)  # type: ignore[arg-type]
+
+    @property
+    def lens(self) -> tuple[Any, ...]:
+        """What it shares with other views: all but the books and thresholds."""
+        return self.sharp, self.method, self.commission
+
+    @property
+    def reference(self) -> Sharp:
+        """`sharp` as it was given."""
+        weighted = isinstance(self.sharp, tuple) and self.sharp and isinstance(self.sharp[0], tuple)
+        return dict(self.sharp) if weighted else self.sharp
+
+
+@dataclass(frozen=True, eq=False)
+class Shown(Question):
+    """A question whose prices are on the live board."""
+
+    known: Facts
+    slots: Ints  # per row of the groups
+
+    def facts(self, rows: Ints | Longs) -> pl.DataFrame:
+        """What the board said of some rows of the groups."""
+        return self.known.take(self.known.places(self.slots[rows])).frame()
+
+
+class View:
+    """One view; made by `Engine.view`."""
+
+    def __init__(self, engine: "Engine", wanted: Wanted) -> None:
+        self._engine = engine
+        self.wanted = wanted
+        self.open = OpenSet()
+        self.awake = False
+        self.kept = False
+        self.read_at = 0
+        self._asked: Asked | None = None
+        self._books = -1
+
+    def __repr__(self) -> str:
+        books = "all books" if self.wanted.books is None else ", ".join(self.wanted.books)
+        return f"<View over {books}; {'awake' if self.awake else 'asleep'}>"
+
+    # ---- for the engine ----
+
+    def sleep(self) -> None:
+        """Forget the open set and take no part in steps."""
+        self.awake = False
+        self.open = OpenSet()
+
+    def asked(self, names: Names) -> Asked:
+        """What is asked, resolved against the books that are known by now."""
+        if self._asked is None or self._books != len(names.books):
+            w = self.wanted
+            books = names.sorted_books()
+            self._asked = asked(books, names.traits, w.books, w.reference, w.method, dict(w.commission))
+            self._books = len(names.books)
+        return self._asked
+
+    def search(self, some: Gathered, lens: Lens, asked: Asked, names: Names, off: frozenset[int]) -> Hits:
+        """Find what this view holds open in some units."""
+        w = self.wanted
+        search = Search(**_common(some, lens, asked, names, off, w))
+        view = search.view
+        edges = ev.found(search, w.min_ev)
+        arbs, holds = arbitrage.found(search, w.min_profit), low_hold.found(search, w.max_hold)
+        pairs = middles.found(search, w.min_size, w.min_middle_ev)
+        g = some.groups
+        parts = []
+        if edges.row.size:
+            cut = ~ev.over_cap(search, edges)
+            row = edges.row[cut]
+            figures = np.stack([edges.edge[cut], edges.fair[cut], edges.width[cut], view.net[row]], axis=1)
+            parts.append((EV, edges.id[cut], g.market[row], row[:, None], figures))
+        for kind, cases in ((ARBITRAGE, arbs), (LOW_HOLD, holds)):
+            if kind == ARBITRAGE and cases.market.size:
+                cases = cases.only(np.flatnonzero(~arbitrage.over_cap(search, cases.legs)))
+            if cases.market.size:
+                parts.append((kind, cases.legs.id, cases.market, cases.legs.rows, _priced(view.net, cases)))
+        if pairs.low.size:
+            over, under = view.net[pairs.legs.rows[:, 0]], view.net[pairs.legs.rows[:, 1]]
+            figures = np.stack([pairs.worth.ev, pairs.worth.prob, over, under], axis=1)
+            parts.append((MIDDLE, pairs.legs.id, pairs.low, pairs.legs.rows, figures))
+        return _hits(some, parts)
+
+    # ---- reading ----
+
+    def opportunities(self) -> Opportunities:
+        """Everything that is open, in the frames of `find_all`; `detected_at` is when each was first found."""
+        engine, w = self._engine, self.wanted
+        with engine.reading(self) as board:
+            at = self.open.places()
+            born = dict(zip(keys.hexadecimal(self.open.id[at]), self.open.born[at].tolist(), strict=True))
+            units = np.unique(self.open.unit[at]).astype(np.int64)
+            some = board.gather(units)
+            rows, names = board.rows, board.names
+            slots = some.groups.row
+            some = some._replace(groups=some.groups._replace(row=np.arange(slots.size, dtype=np.int32)))
+            known = board.facts(slots)
+            guarded = Guarded(
+                rows.aside[slots], np.full(slots.size, np.nan), rows.stingy[slots], board.moment
+            )
+            mine, off = self.asked(names), engine.off
+            turned = names.turned.values[known.key >> 16] != 0
+            turned = turned[known.places(slots)]
+            identity = Identity(
+                some.groups, tuple(names.kinds),
+                names.sorted_books(), np.empty(0, np.int32), np.empty(0, np.uint8), turned, tuple(names.sports),
+                pl.Series(names.subjects[3:], dtype=pl.String), names.traits,
+            )  # fmt: skip
+            counts = engine.set_aside()
+            common = _common(some, lens(some.groups, names.traits, guarded, mine, off), mine, names, off, w)
+        prepared = Prepared(None, identity, guarded, off, None)  # type: ignore[arg-type]
+        question = Shown(**common, prepared=prepared, known=known, slots=slots)
+        frames = (
+            ev.rows(question, ev.found(question, w.min_ev), None),
+            arbitrage.rows(question, arbitrage.found(question, w.min_profit)),
+            low_hold.rows(question, low_hold.found(question, w.max_hold)),
+            middles.rows(question, middles.found(question, w.min_size, w.min_middle_ev)),
+        )
+        return Opportunities(*(_since(frame, born) for frame in frames), counts)
+
+    def ids(self) -> dict[str, list[str]]:
+        """Ids of everything that is open, by kind, as `Update` has them."""
+        with self._engine.reading(self):
+            at = self.open.places()
+            kind, ident = self.open.kind[at].copy(), self.open.id[at].copy()
+        return {name: sorted(keys.hexadecimal(ident[kind == code])) for code, name in enumerate(KINDS)}
+
+    def close(self) -> None:
+        """Give the view up."""
+        self._engine.close(self)
+
+
+def _common(
+    some: Gathered, lens: Lens, asked: Asked, names: Names, off: frozenset[int], wanted: Wanted
+) -> dict[str, Any]:
+    """What a search is made of."""
+    view = look(lens, asked)
+    return {
+        "view": view,
+        "swept": scan(view),
+        "hashes": names.hashes(some.groups),
+        "forms": names.forms,
+        "cap": CODES["ev_cap"] not in off,
+        "max_profit": np.inf if wanted.max_profit is None else wanted.max_profit / 100.0,
+    }
+
+
+def _priced(net: Any, cases: Cases) -> Any:
+    """Figures of markets: the sum of 1/odds, and the price of each leg."""
+    rows = cases.legs.rows[:, :LEGS]
+    prices = np.where(rows >= 0, net[np.maximum(rows, 0)], np.nan)
+    figures = np.full((rows.shape[0], 1 + LEGS), np.nan)
+    figures[:, 0] = cases.legs.total
+    figures[:, 1 : 1 + rows.shape[1]] = prices
+    return figures
+
+
+def _hits(some: Gathered, parts: list[tuple[int, Words, Any, Any, Any]]) -> Hits:
+    """The kinds together, in order of unit."""
+    if not parts:
+        return Hits.none()
+    g = some.groups
+    sizes = [part[1].size for part in parts]
+    n = sum(sizes)
+    kind = np.repeat(np.array([part[0] for part in parts], np.uint8), sizes)
+    unit = some.units[some.ladder_unit[g.ladder[np.concatenate([part[2] for part in parts])]]]
+    legs = np.full((n, LEGS), -1, np.int32)
+    figures = np.concatenate([part[4] for part in parts])
+    start = 0
+    for part in parts:
+        rows = part[3][:, :LEGS]
+        legs[start : start + rows.shape[0], : rows.shape[1]] = np.where(rows >= 0, g.row[np.maximum(rows, 0)], -1)
+        start += rows.shape[0]
+    order = np.argsort(unit, kind="stable")
+    ident = np.concatenate([part[1] for part in parts])
+    return Hits(ident[order], kind[order], unit[order].astype(np.int32), legs[order], figures[order])
+
+
+def _since(frame: pl.DataFrame, born: dict[str, int]) -> pl.DataFrame:
+    """Put the time of first detection in."""
+    times = [born[ident[-16:]] for ident in frame["id"].to_list()]
+    return frame.with_columns(detected_at=moments_of(np.array(times, np.int64)))
