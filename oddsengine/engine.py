@@ -8,13 +8,15 @@ everything that time alone has changed.
 Reading is for any thread: a reader waits for the step that is being made, at most, and gets one update's state, whole.
 """
 
+import copy
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import polars as pl
@@ -49,6 +51,16 @@ class Searched(NamedTuple):
     ends: Longs
 
 
+class Recorder(Protocol):
+    """What an engine tells whoever records it."""
+
+    def batch(self, batch: Batch) -> None:
+        """A batch was applied; if this fails the engine takes it back."""
+
+    def note(self, kind: str, wanted: Wanted) -> None:
+        """A view is awake (`wake`) or no longer (`sleep`) from the next batch on."""
+
+
 class Engine:
     """A live board, its guards and its views.
 
@@ -80,8 +92,9 @@ class Engine:
         self._views: dict[Wanted, View] = {}
         self._lock = threading.RLock()
         self._number = 0
-        self._recorders: list[Callable[[Batch], None]] = []
-        self._followers: list[Any] = []
+        self._recorders: list[Recorder] = []
+        self._delayed: dict[float, Delayed] = {}
+        self._published = 0, 0  # terms and books that batches have told of
 
     # ---- writing ----
 
@@ -131,8 +144,8 @@ class Engine:
             applied = board.apply(batch)
             try:
                 searched = self._search()
-                for record in self._recorders:
-                    record(batch)
+                for recorder in self._recorders:
+                    recorder.batch(batch)
             except BaseException:
                 board.take_back()
                 raise
@@ -140,9 +153,30 @@ class Engine:
             update = self._update(batch, applied, searched, rejected)
             for found in searched:
                 found.view.open.commit(found.units, found.hits, found.difference, found.ends, batch.now)
-            for follower in self._followers:
-                follower.queue(batch)
+            if board.tidy():
+                for view in self._views.values():
+                    view.open.rehome(board.rows.unit)
+            self._published = len(board.names.wordings), len(board.names.books)
+            for delayed in self._delayed.values():
+                delayed.follow(batch)
             return update
+
+    def record(self, recorder: Recorder) -> None:
+        """Tell a recorder of every batch from now on, and of the views that are awake."""
+        with self._lock:
+            for view in self._views.values():
+                if view.awake:
+                    recorder.note("wake", view.wanted)
+            self._recorders.append(recorder)
+
+    def stop_recording(self, recorder: Recorder) -> None:
+        """Tell it no more."""
+        with self._lock:
+            self._recorders.remove(recorder)
+
+    def _note(self, kind: str, view: View) -> None:
+        for recorder in self._recorders:
+            recorder.note(kind, view.wanted)
 
     def _batch(
         self, read: Quotes, now: datetime | None, removed: Iterable[str],
@@ -154,10 +188,8 @@ class Engine:
         ids = _ids(removed)
         whole = [_snapshot(given) for given in complete]
         notices = [_notice(given) for given in events]
-        known = len(names.books)
         books = [names.book(book) for book in read.books]
         terms = list(map(names.terms.get, read.wordings))
-        learnt = len(names.wordings)
         if None in terms:
             for at, term in enumerate(terms):
                 if term is None:
@@ -165,6 +197,7 @@ class Engine:
         key = (np.array(terms, np.int64) << BOOK_BITS) | np.array(books, np.int64)
         quoted = Quoted(key, read.odds, read.american, read.seen, read.changed, read.start, read.flags)
         counts = dict(read.rejected.group_by("guard").len().iter_rows()) if read.rejected.height else {}
+        learnt, known = self._published
         return Batch(
             moment, names.wordings[learnt:], names.books[known:], quoted, read.links, ids, whole, notices, counts
         )
@@ -229,6 +262,7 @@ class Engine:
         for view in self._views.values():
             if view.awake and not view.kept and self._board.now - view.read_at > IDLE_S * SECOND:
                 view.sleep()
+                self._note("sleep", view)
 
     # ---- what a step says ----
 
@@ -371,6 +405,8 @@ class Engine:
     def close(self, view: View) -> None:
         """Give a view up; it no longer takes part in steps."""
         with self._lock:
+            if view.awake:
+                self._note("sleep", view)
             view.sleep()
             self._views.pop(view.wanted, None)
 
@@ -400,6 +436,21 @@ class Engine:
             (found,) = self._look(units, [view], fresh=False)
             view.open.commit(units, found.hits, found.difference, found.ends, board.now)
         view.awake = True
+        self._note("wake", view)
+
+    def delayed(self, seconds: float) -> "Delayed":
+        """This engine as it was some seconds ago: the same updates, that much later, with views of its own.
+
+        It sees nothing until the first update is so old; what is asked for later than the first step begins with what is on
+        the board now, that many seconds from now. It has the numbers a second time, not the names, and does again
+        what each batch did; without views of its own, no searching.
+        """
+        if not (isinstance(seconds, int | float) and 0 < seconds <= REMEMBERED_S):
+            raise ValueError(f"delayed takes seconds above 0 and up to {REMEMBERED_S}, got {seconds!r}")
+        with self._lock:
+            if seconds not in self._delayed:
+                self._delayed[seconds] = Delayed(self, seconds)
+            return self._delayed[seconds]
 
     def _settle(self) -> None:
         """Judge and search whatever was left while no view was awake."""
@@ -461,6 +512,35 @@ class Engine:
                     shown = mix(view.open.id[at], view.open.kind[at], *figures.T, view.open.born[at])
                     total = (total * 31 + int(shown.sum(dtype=np.uint64))) & ((1 << 64) - 1)
             return f"{(total * 31 + self._number) & ((1 << 64) - 1):016x}"
+
+
+class Delayed(Engine):
+    """An engine as it was some seconds ago; made by `Engine.delayed`. It cannot be written to."""
+
+    def __init__(self, leader: Engine, seconds: float) -> None:
+        super().__init__()
+        self._off = leader._off
+        self.seconds = seconds
+        self._waiting: deque[tuple[int, Batch | Board]] = deque()
+        if leader._number:
+            self._waiting.append((leader._board.now, copy.deepcopy(leader._board)))
+            self._skipped = leader._number
+
+    def step(self, *_: Any, **__: Any) -> Update:
+        """Refuse: what was cannot be changed."""
+        raise TypeError("a delayed engine follows another one and takes no steps of its own")
+
+    def follow(self, batch: Batch) -> None:
+        """Hear of a batch that was applied, and do what is old enough by now."""
+        with self._lock:
+            self._waiting.append((batch.now, batch))
+            old = batch.now - round(self.seconds * SECOND)
+            while self._waiting and self._waiting[0][0] <= old:
+                _, what = self._waiting.popleft()
+                if isinstance(what, Board):
+                    self._board, self._number = what, self._skipped
+                else:
+                    self.feed(what)
 
 
 def micros(moment: datetime) -> int:

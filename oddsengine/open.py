@@ -186,6 +186,15 @@ class OpenSet:
             self.top, now,
         )  # fmt: skip
 
+    def rehome(self, unit: Ints) -> None:
+        """Units have new numbers; `unit` has them by slot of the board. An opportunity is where its first leg is."""
+        at = self.places()
+        self.unit[at] = unit[self.legs[at, 0]]
+        self.head = np.full(max(256, int(self.unit[at].max(initial=0)) + 1), -1, np.int32)
+        for place in at.tolist():
+            self.following[place] = self.head[self.unit[place]]
+            self.head[self.unit[place]] = place
+
     def places(self) -> Longs:
         """Places of everything that is open."""
         return np.flatnonzero(self.unit[: self.top] >= 0)

@@ -195,9 +195,20 @@ class Names:
         code = self.terms.get(wording)
         return self._add(wording) if code is None else code
 
-    def _add(self, wording: Wording) -> int:
+    def renewed(self, used: npt.NDArray[np.integer]) -> "Names":
+        """The same books, and of the terms only those used (codes, rising), in their order: their codes are 0, 1, 2 ..."""
+        fresh = Names()
+        fresh._reader = self._reader
+        for book in self.books:
+            fresh.book(book)
+        for code in used.tolist():
+            fresh._add(self.wordings[code], self._read[code])
+        return fresh
+
+    def _add(self, wording: Wording, term: Term | None = None) -> int:
         *texts, line = wording
-        term = self._reader.read(tuple(texts), line)
+        if term is None:
+            term = self._reader.read(tuple(texts), line)
         event = self._event(wording)
         pair = self._pair(event, term, wording)
         kind = self._kind(term.kind)

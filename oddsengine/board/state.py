@@ -35,6 +35,7 @@ SECOND = 1_000_000
 REMEMBERED_S = 600  # removals
 STATUSES = ("upcoming", "live", "ended", "postponed", "cancelled")
 UPCOMING, IN_PLAY, ENDED, POSTPONED, CANCELLED = range(5)
+_FEW = 65_536  # terms that are kept whether used or not
 _MANY = 4096  # quotes in a batch that is applied in order of units
 _EVERY = 10 * SECOND  # how often events are looked at
 _STALE = CODES["stale"]
@@ -141,6 +142,7 @@ class Board:
         self.begins = np.zeros(0, np.int64)
         self._said: dict[int, tuple[int, int]] = {}  # event -> status a source gave, and when
         self.rejected: dict[str, int] = {}
+        self._tidy_at = _FEW
         self._left = np.empty(0, np.int32)
         self._past = Past(self._left, [], 0, self._left, [], {}, {})
 
@@ -410,6 +412,30 @@ class Board:
             self.units.leave(slots, self.rows.unit)
             rows.member[slots] = 0
             rows.release(slots)
+
+    def tidy(self) -> bool:
+        """Drop the names that no row has any more, once they are most of all; True if the codes have changed."""
+        names, rows = self.names, self.rows
+        if len(names.wordings) < self._tidy_at:
+            return False
+        held = np.flatnonzero(rows.state[: rows.top] != FREE)
+        used, of = np.unique(rows.key[held] >> BOOK_BITS, return_inverse=True)
+        self._tidy_at = max(_FEW, 2 * used.size)
+        if len(names.wordings) < self._tidy_at:
+            return False
+        dirty = self.units.dirty[rows.unit[held]]
+        fresh = names.renewed(used)
+        event = {names.event_codes[e.id]: code for code, e in enumerate(fresh.events)}
+        old = np.array(list(event), np.int64)
+        self._room_for_events()
+        self.status, self.begins = self.status[old], self.begins[old]
+        self._said = {event[code]: said for code, said in self._said.items() if code in event}
+        rows.key[held] = of << BOOK_BITS | rows.key[held] & ((1 << BOOK_BITS) - 1)
+        self.names = fresh
+        self.rebuild()
+        self.units.dirty[:] = 0
+        self.units.dirty[rows.unit[held[dirty != 0]]] = 1
+        return True
 
     # ---- reading ----
 
