@@ -38,7 +38,7 @@ def detection(question: Question) -> None:
     """The pass over all offers, and the fair probabilities it compares with, from the references' prices."""
     view = question.view
     devig_groups(view.reference_odds, view.reference_ends, view.method)
-    scan(view, 0.0, 1.0)
+    scan(view)
 
 
 @pytest.mark.benchmark(group="detection pass")

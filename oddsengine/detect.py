@@ -1,17 +1,23 @@
 """Detection: which surviving prices, of the books asked for, make an opportunity.
 
-`view` fixes what a caller looks at: the books offered, the references, the price after commission. `scan` is the fast
-pass over all of it: best price per outcome, their sum per market, the best edge against the reference, the best pair
-of lines. It only ever errs by naming too much. The functions after it look closely at what it named:
+What a caller looks at is fixed in three steps, each of which serves many of the next. `asked` resolves the caller's
+words against the books of a board: columns by book, no prices. `lens` gives every price after commission, each book's
+own fair probabilities and each market's reference; the books that may be bet have no part in it. `look` adds these:
+the offers, the main lines and book counts among them. Everything here is local to an event.
 
-- `best_legs`: the best admissible prices, one an outcome (arbitrage, low hold, middles)
+`scan` is the fast pass over all offers: best price per outcome, their sum per market, the best edge against the
+reference, the best pair of lines. It only ever errs by naming too much. The functions after it look closely at what it
+named:
+
+- `best_legs`, `pair_legs`: the best admissible prices, one an outcome (arbitrage, low hold), one a line (middles)
 - `edges`: each book's edge over the fair probability (+EV)
 - `pairs`: pairs of lines (middles)
 
 Prices are after commission; a market with an outcome that nobody offers has the sum infinity.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -25,6 +31,7 @@ from oddsengine.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs
 from oddsengine.guards import Guarded, main_lines
 from oddsengine.markets import Identity
 from oddsengine.reasons import CODES
+from oddsengine.traits import Traits
 
 _UNRANKED = np.iinfo(np.int32).max
 
@@ -53,45 +60,82 @@ class Reference(NamedTuple):
         return cls(books, tuple(float(w) for w in sharp.values()))
 
 
-class View(NamedTuple):
-    """The prices one caller looks at, aligned with the rows and markets of `groups`."""
+class Asked(NamedTuple):
+    """What one caller asks, resolved against the books of a board: columns by book."""
+
+    method: str
+    wanted: Bytes  # prices are offers
+    rank: Ints  # place among the references, else the largest integer
+    weight: Floats  # in a consensus of the caller's
+    member: Bytes  # belongs to the consensus
+    weighted: bool  # the caller gave weights: always a consensus
+    counted: Bytes  # speaks in medians, being offered or a reference by the caller's word
+    rate: Floats  # commission on winnings
+    fee: Floats  # F of F p (1 - p) a contract
+    charged: bool  # some book has one of the two
+
+
+@dataclass(frozen=True, eq=False)
+class Lens:
+    """The prices of a board as one choice of references, method and commission shows them; per row unless said."""
 
     groups: Groups
-    identity: Identity
+    traits: Traits
     now: int
     method: str
     timed: bool  # live legs must be fresh and close in time
-    offer: Bytes  # per row: may be a leg
-    net: Floats  # per row: price after commission
-    own: Floats  # per row: fair probability from the row's own book's market, nan if incomplete
-    width: Floats  # per row: that market's overround, a fraction
-    trusted: Bytes  # per row: may be a reference
-    rank: Ints  # per book: place among the references, else the largest integer
-    weight: Floats  # per book: in a consensus; nan says 1 / width
-    member: Bytes  # per book: belongs to the consensus
-    weighted: bool  # the caller gave weights: always a consensus
-    counted: Bytes  # per book: speaks in medians, being offered or a reference by the caller's word
-    feed: Ints  # per book
-    main: Bytes  # per market
-    books: Ints  # per market: how many books offer it
+    rank: Ints  # per book, as in `Asked`; so are the two that follow
+    weight: Floats
+    member: Bytes
+    weighted: bool
+    widest: int  # most outcomes of any market
+    aside: Bytes  # 0, or the code of the guard that set the row aside
+    net: Floats  # price after commission
+    own: Floats  # fair probability from the row's own book's market, nan if incomplete
+    width: Floats  # that market's overround, a fraction
+    trusted: Bytes  # may be a reference
     reference: Ints  # per market: the book, -1 none, -2 a consensus
     fair: Floats  # per segment: the reference's probability, nan if none or a consensus
     reference_odds: Floats  # prices of the single references, market after market
     reference_ends: Longs  # where each such market begins among them, and the end
     live: Bytes  # per market
+
+
+@dataclass(frozen=True, eq=False)
+class View(Lens):
+    """What one caller looks at: a lens, and the offers of the books asked for."""
+
+    counted: Bytes  # per book, as in `Asked`
+    offer: Bytes  # per row: may be a leg
     price: Floats  # offers in slots of four, 0 where empty
     slots: Longs  # segment -> slots
+    main: Bytes  # per market
+    books: Ints  # per market: how many books offer it
 
 
 class Legs(NamedTuple):
-    """The chosen rows of some markets: (n, outcomes), -1 beyond a market's outcomes, and sum of 1/odds."""
+    """The chosen rows of some cases: (n, outcomes), -1 beyond a case's outcomes, and the sum of their 1/odds."""
 
     rows: Ints
     total: Floats
 
 
 @kernel
-def _complete(segments, rows, book, net, used, place, pick, entry_rows, entry_ends):
+def _charge(odds, book, rate, fee, net):
+    """Prices after a commission on winnings, or a fee F p (1 - p) a contract."""
+    for i in range(odds.size):
+        c, f = rate[book[i]], fee[book[i]]
+        x = odds[i]
+        if c != 0.0 or f != 0.0:
+            x = 1.0 + (x - 1.0) * (1.0 - c)
+            if f > 0.0:
+                p = 1.0 / x
+                x = 1.0 / (p + f * p * (1.0 - p))
+        net[i] = x
+
+
+@kernel
+def _complete(segments, rows, book, net, aside, place, pick, entry_rows, entry_odds, entry_ends):
     """The lowest price of every outcome, for each book that has them all: one entry a book and market."""
     at = np.int64(0)
     entries = 0
@@ -113,7 +157,7 @@ def _complete(segments, rows, book, net, used, place, pick, entry_rows, entry_en
                 while j < end and book[j] < b:
                     j += 1
                 while j < end and book[j] == b:
-                    if used[j] != 0 and (pick[k] < 0 or net[j] < net[pick[k]]):
+                    if aside[j] == 0 and (pick[k] < 0 or net[j] < net[pick[k]]):
                         pick[k] = j
                     j += 1
                 place[k] = j
@@ -122,6 +166,7 @@ def _complete(segments, rows, book, net, used, place, pick, entry_rows, entry_en
             if whole:
                 for k in range(n):
                     entry_rows[at] = pick[k]
+                    entry_odds[at] = net[pick[k]]
                     at += 1
                 entries += 1
                 entry_ends[entries] = at
@@ -130,22 +175,44 @@ def _complete(segments, rows, book, net, used, place, pick, entry_rows, entry_en
 
 
 @kernel
-def _choose(segments, rows, book, net, own, width, trusted, rank, member, weighted, wide, reference, fair, odds, ends):
-    """Each market's reference book, and its fair probabilities where that book is trusted alone."""
+def _refer(
+    segments, rows, book, net, entry_rows, entry_prob, rank, member, weighted, wide, trusted,
+    own, width, reference, fair, odds, ends,
+):  # fmt: skip
+    """Each row's own fair probability and width; each market's reference, and its fair probabilities if trusted alone.
+
+    Entries are those of `_complete`: those of a market lie together.
+    """
     at = 0
     found = 0
+    entry = 0
     for m in range(segments.size - 1):
         s0, s1 = segments[m], segments[m + 1]
+        first, end = rows[s0], rows[s1]
+        for i in range(first, end):
+            own[i] = np.nan
+            width[i] = np.nan
+        while entry < entry_rows.size and entry_rows[entry] < end:
+            n = s1 - s0
+            total = 0.0
+            for k in range(n):
+                total += 1.0 / net[entry_rows[entry + n - 1 - k]]
+            for k in range(entry, entry + n):
+                own[entry_rows[k]] = entry_prob[k]
+                width[entry_rows[k]] = total - 1.0
+            entry += n
         best = np.int32(2147483647)
         chosen = np.int32(-1)
         wider = False
-        for i in range(rows[s0], rows[s0 + 1]):
-            if trusted[i] != 0 and not np.isnan(own[i]):
-                if weighted and member[book[i]] != 0:
+        for i in range(first, end):
+            b = book[i]
+            better = member[b] != 0 if weighted else rank[b] < best
+            if better and trusted[i] != 0 and not np.isnan(own[i]):
+                if weighted:
                     chosen = -2
-                elif not weighted and rank[book[i]] < best:
-                    best = rank[book[i]]
-                    chosen = book[i]
+                else:
+                    best = rank[b]
+                    chosen = b
                     wider = width[i] > wide
         if wider:
             chosen = -2
@@ -165,13 +232,15 @@ def _choose(segments, rows, book, net, own, width, trusted, rank, member, weight
 
 
 @kernel
-def _cut(rows, net, offer, slots, price):
-    """Offers segment by segment, padded to a multiple of four slots. Returns the number of slots."""
+def _offers(rows, book, net, aside, wanted, offer, slots, price):
+    """Offers, and their prices segment by segment padded to a multiple of four slots. Returns the number of slots."""
     at = np.int64(0)
     for s in range(rows.size - 1):
         slots[s] = at
         for i in range(rows[s], rows[s + 1]):
-            if offer[i] != 0:
+            offer[i] = 0
+            if aside[i] == 0 and wanted[book[i]] != 0:
+                offer[i] = 1
                 price[at] = net[i]
                 at += 1
         while at & 3:
@@ -181,9 +250,147 @@ def _cut(rows, net, offer, slots, price):
     return at
 
 
+def asked(
+    names: Sequence[str], traits: Traits, books: Iterable[str] | None, sharp: Any, method: str,
+    commission: Mapping[str, float] | None,
+) -> Asked:  # fmt: skip
+    """Resolve what a caller asks.
+
+    Parameters
+    ----------
+    names, traits
+        The books of a board, and what is known of them.
+    books
+        Books whose prices are offers; None means all.
+    sharp, method, commission
+        As in the public detectors; `commission` replaces the catalog's rates, book by book.
+    """
+    reference = Reference.of(sharp)
+    # However a book is spelled here or there: its id in the catalog decides.
+    ids = [catalog.book(b).id for b in names]
+    chosen = None if books is None else {catalog.book(b).id for b in books}
+    wanted = np.array([chosen is None or b in chosen for b in ids], np.uint8)
+    rank = np.full(len(ids), _UNRANKED, np.int32)
+    weight = np.ones(len(ids))
+    member = traits.consensus.copy()
+    if reference.weights is not None:
+        member[:] = 0
+    for place, book in enumerate(reference.order):
+        for at in np.flatnonzero([b == catalog.book(book).id for b in ids]):
+            rank[at] = place
+            member[at] = 1
+            weight[at] = reference.weights[place] if reference.weights is not None else 1.0
+    rate, fee = traits.commission.copy(), traits.fee.copy()
+    for book, given in (commission or {}).items():
+        if not (isinstance(given, Real) and 0.0 <= given < 1.0):
+            raise ValueError(f"commission of {book} must be a rate from 0 to below 1, got {given!r}")
+        for at in np.flatnonzero([b == catalog.book(book).id for b in ids]):
+            rate[at], fee[at] = given, 0.0
+    return Asked(
+        method=method,
+        wanted=wanted,
+        rank=rank,
+        weight=weight,
+        member=member,
+        weighted=reference.weights is not None,
+        counted=wanted | (rank < _UNRANKED),
+        rate=rate,
+        fee=fee,
+        charged=bool(rate.any() or fee.any()),
+    )
+
+
+def lens(groups: Groups, traits: Traits, guarded: Guarded, asked: Asked, off: frozenset[int]) -> Lens:
+    """Show the surviving prices as the references, method and commission that were asked for do.
+
+    Parameters
+    ----------
+    groups, traits, guarded
+        A board, or a part of it that has every market of the events it has; and the verdicts on its rows.
+    asked
+        Its books have no part in this: all that is asked for with the same other words shares the lens.
+    off
+        Codes of the guards that are off.
+    """
+    g, limits = groups, catalog.thresholds()
+    n, markets, segments = g.row.size, g.threshold.size, g.rows.size - 1
+    net = g.odds
+    if asked.charged:
+        net = np.empty(n)
+        _charge(g.odds, g.book, asked.rate, asked.fee, net)
+    widest = int(traits.outcomes.max(initial=2))
+    entry_rows, entry_odds = np.empty(n, np.int32), np.empty(n)
+    entry_ends = np.zeros(n // 2 + 2, np.int64)
+    entries = _complete(
+        g.segments, g.rows, g.book, net, guarded.aside, np.empty(widest, np.int64), np.empty(widest, np.int32),
+        entry_rows, entry_odds, entry_ends,
+    )  # fmt: skip
+    entry_ends = entry_ends[: entries + 1]
+    used = entry_ends[-1]
+    own, width = np.empty(n), np.empty(n)
+    trusted = ((guarded.aside | guarded.stingy) == 0).view(np.uint8)
+    reference, fair = np.empty(markets, np.int32), np.empty(segments)
+    odds, ends = np.empty(segments), np.zeros(markets + 1, np.int64)
+    singles = _refer(
+        g.segments, g.rows, g.book, net, entry_rows[:used], devig_groups(entry_odds[:used], entry_ends, asked.method),
+        asked.rank, asked.member, asked.weighted, limits.reference_wide + limits.epsilon, trusted,
+        own, width, reference, fair, odds, ends,
+    )  # fmt: skip
+    return Lens(
+        groups=g,
+        traits=traits,
+        now=guarded.now,
+        method=asked.method,
+        timed=CODES["stale"] not in off and guarded.now != NO_TIME,
+        rank=asked.rank,
+        weight=asked.weight,
+        member=asked.member,
+        weighted=asked.weighted,
+        widest=widest,
+        aside=guarded.aside,
+        net=net,
+        own=own,
+        width=width,
+        trusted=trusted,
+        reference=reference,
+        fair=fair,
+        reference_odds=odds[: ends[singles]],
+        reference_ends=ends[: singles + 1],
+        live=g.live[g.ladder],
+    )
+
+
+def look(lens: Lens, asked: Asked) -> View:
+    """Take the books asked for as the offers of a lens that was made with the same other words."""
+    g, books = lens.groups, asked.wanted.size
+    offer, slots = np.empty(g.row.size, np.uint8), np.empty(g.rows.size, np.int64)
+    price = np.empty(g.row.size + 3 * (g.rows.size - 1) + 4)
+    used = _offers(g.rows, g.book, lens.net, lens.aside, asked.wanted, offer, slots, price)
+    main, offered = main_lines(g, lens.net, 1 - offer, books)
+    return View(
+        **vars(lens), counted=asked.counted, offer=offer, price=price[:used], slots=slots, main=main, books=offered
+    )
+
+
+def view(
+    identity: Identity,
+    guarded: Guarded,
+    off: frozenset[int],
+    books: Iterable[str] | None,
+    sharp: Any,
+    method: str,
+    commission: Mapping[str, float] | None,
+) -> View:
+    """Fix what a caller looks at, in one go: `asked`, `lens` and `look`."""
+    words = asked(identity.books, identity.traits, books, sharp, method, commission)
+    return look(lens(identity.groups, identity.traits, guarded, words, off), words)
+
+
 @fused
-def _scan(price, slots, segments, markets, fair, reference, lined, least, bound, best, total, hot, paired):
-    """One pass: best price a segment; sum a market; markets with an edge; markets that close a pair of lines."""
+def _scan(
+    price, slots, segments, markets, fair, reference, kind, two_sided, bound, best, total, edge, paired
+):  # fmt: skip
+    """One pass: best price a segment; sum and best edge a market; markets that close a pair of lines."""
     zero = np.uint64(0)
     for s in range(slots.size - 1):
         top = 0.0
@@ -195,15 +402,17 @@ def _scan(price, slots, segments, markets, fair, reference, lined, least, bound,
         best[s] = top
     for at in range(markets.size - 1):
         over = np.inf
-        line = lined[at] != 0
+        line = two_sided[kind[at]] != 0
         for m in range(markets[at], markets[at + 1]):
             s0, s1 = segments[m], segments[m + 1]
-            edge = reference[m] == -2
+            most = np.inf if reference[m] == -2 else 0.0
             if s1 - s0 == 2:
                 x, y = best[s0], best[s0 + 1]
                 ix, iy = 1.0 / x, 1.0 / y
                 total[m] = ix + iy
-                edge = edge or x * fair[s0] >= least or y * fair[s0 + 1] >= least
+                a, b = x * fair[s0], y * fair[s0 + 1]
+                most = a if a > most else most
+                most = b if b > most else most
                 if line:
                     paired[m] = over + iy <= bound
                     over = min(over, ix)
@@ -213,48 +422,35 @@ def _scan(price, slots, segments, markets, fair, reference, lined, least, bound,
                 t = 0.0
                 for s in range(s0, s1):
                     t += 1.0 / best[s]
-                    edge = edge or best[s] * fair[s] >= least
+                    a = best[s] * fair[s]
+                    most = a if a > most else most
                 total[m] = t
                 paired[m] = zero
-            hot[m] = edge
+            edge[m] = most
 
 
 class Scan(NamedTuple):
-    """What the fast pass names."""
+    """What the fast pass knows."""
 
     best: Floats  # per segment; 0 where nothing is offered
-    total: Floats  # per market
-    hot: Bytes  # per market: some price may have the least edge
+    total: Floats  # per market: sum of 1/odds of the best prices
+    edge: Floats  # per market: at least the largest of any price times its fair probability; 0 without a reference
     paired: Bytes  # per market: its under may pair with an over at a lower line
+    bound: float  # largest sum of 1/odds of such a pair
 
 
-def scan(view: View, min_edge: float, max_sum: float) -> Scan:
-    """Pass once over all offers.
-
-    Parameters
-    ----------
-    view
-        The prices looked at.
-    min_edge
-        Fraction; markets whose best edge is below are not hot.
-    max_sum
-        Largest sum of 1/odds of a pair of lines.
-    """
-    g = view.groups
-    best = np.empty(g.rows.size - 1)
-    total = np.empty(g.threshold.size)
-    hot = np.empty(g.threshold.size, np.uint8)
-    paired = np.empty(g.threshold.size, np.uint8)
+def scan(view: View) -> Scan:
+    """Pass once over all offers; what it knows serves all four kinds, whatever the thresholds."""
+    g, limits = view.groups, catalog.thresholds()
+    bound = 1.0 / (1.0 + limits.middle_floor - limits.epsilon)
+    markets = g.threshold.size
+    best, total, edge = np.empty(g.rows.size - 1), np.empty(markets), np.empty(markets)
+    paired = np.empty(markets, np.uint8)
     _scan(
-        view.price, view.slots, g.segments, g.markets, view.fair, view.reference, _two_sided(view), 1.0 + min_edge,
-        max_sum, best, total, hot, paired,
+        view.price, view.slots, g.segments, g.markets, view.fair, view.reference, g.kind, view.traits.two_sided, bound,
+        best, total, edge, paired,
     )  # fmt: skip
-    return Scan(best, total, hot, paired)
-
-
-def _two_sided(view: View) -> Bytes:
-    kinds = np.array([k.has_line and len(k.outcomes) == 2 for k in view.identity.kinds], np.uint8)
-    return kinds[view.groups.kind] if kinds.size else np.zeros(0, np.uint8)
+    return Scan(best, total, edge, paired, bound)
 
 
 @kernel
@@ -305,25 +501,36 @@ def _best_of(from_, to, n, book, net, offer, seen, early, late, distinct, out):
 
 
 @kernel
-def _legs(starts, ends, count, live, book, net, offer, seen, oldest, gap, distinct, out, totals, trial):
-    """Best admissible legs of each case, row ranges (cases, n); live ones seen from `oldest` on, within `gap`."""
+def _legs(
+    low, high, segments, rows, live, book, net, offer, seen, timed, oldest, gap, distinct,
+    out, totals, starts, ends, trial,
+):  # fmt: skip
+    """Best admissible legs of each case; where time counts, live ones seen from `oldest` on, within `gap`.
+
+    A case is a market (low and high the same), or the first outcome of one and the last of the other.
+    """
     far = np.int64(1) << np.int64(62)
-    most = starts.shape[1]
-    for c in range(starts.shape[0]):
-        n = count[c]
-        for k in range(most):
+    for c in range(low.size):
+        m, z = low[c], high[c]
+        n = segments[m + 1] - segments[m] if m == z else np.int64(2)
+        for k in range(n):
+            s = segments[m] + k
+            if k > 0 and m != z:
+                s = segments[z + 1] - 1
+            starts[k], ends[k] = rows[s], rows[s + 1]
+        for k in range(out.shape[1]):
             out[c, k] = -1
-        if live[c] == 0:
-            totals[c] = _best_of(starts[c], ends[c], n, book, net, offer, seen, -far - far, far, distinct, trial)
+        if not timed or live[m] == 0:
+            totals[c] = _best_of(starts, ends, n, book, net, offer, seen, -far - far, far, distinct, trial)
             for k in range(n):
                 out[c, k] = trial[k]
             continue
         totals[c] = np.inf
         for first in range(n):
-            for i in range(starts[c, first], ends[c, first]):
+            for i in range(starts[first], ends[first]):
                 if offer[i] == 0 or seen[i] < oldest:
                     continue
-                t = _best_of(starts[c], ends[c], n, book, net, offer, seen, seen[i], seen[i] + gap, distinct, trial)
+                t = _best_of(starts, ends, n, book, net, offer, seen, seen[i], seen[i] + gap, distinct, trial)
                 better = t < totals[c]
                 if t == totals[c] and t < np.inf:
                     for k in range(n):
@@ -336,39 +543,45 @@ def _legs(starts, ends, count, live, book, net, offer, seen, oldest, gap, distin
                         out[c, k] = trial[k]
 
 
-def best_legs(view: View, segments: Longs, live: Bytes, *, distinct: bool) -> Legs:
-    """Best admissible prices of cases, each a row of segments (-1 beyond its outcomes).
+def best_legs(view: View, markets: Longs, *, distinct: bool) -> Legs:
+    """Best admissible prices of the outcomes of some markets.
 
     Ties go to the smallest tuple of books. `distinct` asks for at least two books.
     """
-    g = view.groups
-    held = segments >= 0
-    starts = np.where(held, g.rows[np.maximum(segments, 0)], 0)
-    ends = np.where(held, g.rows[np.maximum(segments, 0) + 1], 0)
-    rows = np.empty(segments.shape, np.int32)
-    totals = np.empty(segments.shape[0])
-    limits = catalog.thresholds()
-    timed = live if view.timed else np.zeros_like(live)
-    _legs(
-        starts, ends, held.sum(axis=1), timed, g.book, view.net, view.offer, g.seen,
-        since(view, limits.stale_live_leg_s), round(limits.stale_live_gap_s * 1e6), distinct, rows, totals,
-        np.empty(segments.shape[1], np.int32),
-    )  # fmt: skip
+    return _choose(view, markets, markets, view.widest, distinct=distinct)
+
+
+def pair_legs(view: View, low: Longs, high: Longs) -> Legs:
+    """Best admissible prices of pairs of lines, over the low one and under the high one, of two books."""
+    return _choose(view, low, high, 2, distinct=True)
+
+
+def _choose(view: View, low: Longs, high: Longs, most: int, *, distinct: bool) -> Legs:
+    rows, totals = np.empty((low.size, most), np.int32), np.empty(low.size)
+    if low.size:
+        g, limits = view.groups, catalog.thresholds()
+        _legs(
+            low, high, g.segments, g.rows, view.live, g.book, view.net, view.offer, g.seen, view.timed,
+            since(view, limits.stale_live_leg_s), round(limits.stale_live_gap_s * 1e6), distinct, rows, totals,
+            np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int32),
+        )  # fmt: skip
     return Legs(rows, totals)
 
 
-def market_segments(view: View, markets: Longs) -> Longs:
-    """Segments of markets as rows of one array, -1 beyond a market's outcomes."""
-    g = view.groups
-    n = g.outcomes[markets]
-    most = int(n.max(initial=2))
-    place = np.arange(most)
-    return np.where(place < n[:, None], g.segments[markets][:, None] + place, -1)
+@kernel
+def _span(b, first, end, book, trusted, own, seen):
+    """The oldest and newest time of one book's trusted prices in a market's rows."""
+    low, high = np.int64(9223372036854775807), np.int64(-9223372036854775808)
+    for i in range(first, end):
+        if book[i] == b and trusted[i] != 0 and not np.isnan(own[i]):
+            low = min(low, seen[i])
+            high = max(high, seen[i])
+    return low, high
 
 
 @kernel
 def _edges(
-    chosen, segments, rows, book, feed, net, offer, seen, own, width, trusted, reference, weight, member, counted,
+    chosen, segments, rows, book, feed, net, offer, seen, own, width, trusted, reference, fair, weight, member, counted,
     weighted, live, timed, oldest, gap_us, floor, too_wide, least,
     out_row, out_fair, out_width, out_gap, out_seen, ids, fairs,
 ):  # fmt: skip
@@ -385,6 +598,8 @@ def _edges(
             for r in range(rows[s], rows[s + 1]):
                 if offer[r] == 0 or book[r] == ref:
                     continue
+                if ref >= 0 and not (fair[s] * net[r] >= least):
+                    continue
                 if check and seen[r] < oldest:
                     continue
                 p, total, wide, members = 0.0, 0.0, 0.0, 0
@@ -393,19 +608,13 @@ def _edges(
                     b = book[i]
                     if trusted[i] == 0 or np.isnan(own[i]) or b == book[r]:
                         continue
-                    if ref >= 0:
-                        if b != ref:
+                    if b != ref if ref >= 0 else member[b] == 0:
+                        continue
+                    if check:
+                        low, high = _span(b, rows[s0], rows[s1], book, trusted, own, seen)
+                        if low < oldest or max(high, seen[r]) - min(low, seen[r]) > gap_us:
                             continue
-                    elif member[b] == 0:
-                        continue
-                    low, high = seen[i], seen[i]
-                    for z in range(s0, s1):
-                        for j in range(rows[z], rows[z + 1]):
-                            if book[j] == b and trusted[j] != 0 and not np.isnan(own[j]):
-                                low = min(low, seen[j])
-                                high = max(high, seen[j])
-                    if check and (low < oldest or max(high, seen[r]) - min(low, seen[r]) > gap_us):
-                        continue
+                        first = min(first, low)
                     w = 1.0
                     if ref < 0:
                         w = weight[b] if weighted else 1.0 / max(width[i], floor)
@@ -413,7 +622,6 @@ def _edges(
                     wide += w * width[i]
                     total += w
                     members += 1
-                    first = min(first, low)
                 # A wide reference is not trusted alone, neither in the catalog's consensus nor in the caller's.
                 alone = ref < 0 and members < 2 and (not weighted or wide > too_wide * total)
                 if members == 0 or alone:
@@ -421,6 +629,14 @@ def _edges(
                 p /= total
                 if not (p * net[r] >= least):
                     continue
+                if not check:
+                    for i in range(rows[s], rows[s + 1]):
+                        b = book[i]
+                        if trusted[i] == 0 or np.isnan(own[i]) or b == book[r]:
+                            continue
+                        if b == ref if ref >= 0 else member[b] != 0:
+                            low, high = _span(b, rows[s0], rows[s1], book, trusted, own, seen)
+                            first = min(first, low)
                 n = 0
                 for i in range(rows[s], rows[s + 1]):
                     b = book[i]
@@ -477,45 +693,41 @@ def edges(view: View, markets: Longs, min_edge: float) -> Edges:
     size = int((g.rows[g.segments[markets + 1]] - g.rows[g.segments[markets]]).sum())
     row = np.empty(size, np.int32)
     fair, width, gap, seen = np.empty(size), np.empty(size), np.empty(size), np.empty(size, np.int64)
-    n = _edges(
-        markets, g.segments, g.rows, g.book, view.feed, view.net, view.offer, g.seen, view.own, view.width,
-        view.trusted, view.reference, view.weight, view.member, view.counted, view.weighted, view.live, view.timed,
-        since(view, limits.stale_live_leg_s), round(limits.stale_live_gap_s * 1e6), limits.reference_floor,
-        limits.reference_wide + limits.epsilon, 1.0 + min_edge, row, fair, width, gap, seen,
-        np.empty(view.feed.size + 1, np.int32), np.empty(view.feed.size + 1),
-    )  # fmt: skip
+    n = 0
+    if size:
+        books = view.traits.feed.size
+        n = _edges(
+            markets, g.segments, g.rows, g.book, view.traits.feed, view.net, view.offer, g.seen, view.own, view.width,
+            view.trusted, view.reference, view.fair, view.weight, view.member, view.counted, view.weighted, view.live,
+            view.timed, since(view, limits.stale_live_leg_s), round(limits.stale_live_gap_s * 1e6),
+            limits.reference_floor, limits.reference_wide + limits.epsilon, 1.0 + min_edge,
+            row, fair, width, gap, seen, np.empty(books, np.int32), np.empty(books),
+        )  # fmt: skip
     return Edges(row[:n], fair[:n], width[:n], gap[:n], seen[:n])
 
 
 @kernel
 def _fairest(
-    markets,
-    segments,
-    rows,
-    book,
-    net,
-    offer,
-    own,
-    width,
-    trusted,
-    reference,
-    fair,
-    weight,
-    member,
-    weighted,
-    floor,
-    out,
-    best,
-):
-    """Fair probability (the reference's, nobody left out) and best offer of each outcome of some markets."""
+    markets, segments, rows, book, net, offer, own, width, trusted, reference, fair, weight, member, weighted, floor,
+    out, place, odds, ends,
+):  # fmt: skip
+    """Fair probability of each outcome of some markets: the reference's, nobody left out.
+
+    Where one is missing but every outcome is offered, the best offers, and their places in `out`, are handed back in
+    `odds` and `place`, market after market; returns how many such markets there are.
+    """
+    bare = 0
+    at = np.int64(0)
     for c in range(markets.size):
-        m = markets[c]
         for k in range(out.shape[1]):
             out[c, k] = np.nan
-            best[c, k] = np.nan
+        m = markets[c]
+        if m < 0:
+            continue
+        n = segments[m + 1] - segments[m]
+        missing, offered = False, True
+        for k in range(n):
             s = segments[m] + k
-            if s >= segments[m + 1]:
-                continue
             sum_p, sum_w, top = 0.0, 0.0, 0.0
             for i in range(rows[s], rows[s + 1]):
                 if offer[i] != 0:
@@ -528,32 +740,45 @@ def _fairest(
                 out[c, k] = fair[s]
             elif reference[m] == -2 and sum_w > 0.0:
                 out[c, k] = sum_p / sum_w
-            if top > 0.0:
-                best[c, k] = top
+            missing = missing or np.isnan(out[c, k])
+            offered = offered and top > 0.0
+            odds[at + k] = top
+            place[at + k] = c * out.shape[1] + k
+        if missing and offered:
+            at += n
+            bare += 1
+            ends[bare] = at
+    return bare
 
 
 def market_fair(view: View, markets: Longs) -> Floats:
-    """Fair probabilities of some markets, (n, outcomes): the reference's, else those of the best prices."""
-    g = view.groups
-    n = g.outcomes[markets]
-    shape = (markets.size, int(n.max(initial=2)))
-    fair, best = np.empty(shape), np.empty(shape)
-    _fairest(
+    """Fair probabilities of some markets, (n, outcomes): the reference's, else those of the best prices.
+
+    A market -1 has none.
+    """
+    g, n = view.groups, markets.size
+    fair = np.empty((n, view.widest))
+    place, odds, ends = np.empty(fair.size, np.int64), np.empty(fair.size), np.zeros(n + 1, np.int64)
+    bare = _fairest(
         markets, g.segments, g.rows, g.book, view.net, view.offer, view.own, view.width, view.trusted, view.reference,
-        view.fair, view.weight, view.member, view.weighted, catalog.thresholds().reference_floor, fair, best,
+        view.fair, view.weight, view.member, view.weighted, catalog.thresholds().reference_floor,
+        fair, place, odds, ends,
     )  # fmt: skip
-    held = np.arange(shape[1]) < n[:, None]
-    bare = np.asarray((np.isnan(fair) & held).any(axis=1) & ~(np.isnan(best) & held).any(axis=1))
-    if bare.any():
-        inside = held & bare[:, None]
-        ends = np.concatenate(([0], np.cumsum(n[bare])))
-        fair[inside] = devig_groups(best[inside], ends, view.method)
+    if bare:
+        used = ends[bare]
+        fair.reshape(-1)[place[:used]] = devig_groups(odds[:used], ends[: bare + 1], view.method)
     return fair
 
 
 @kernel
-def _pairs(markets, segments, threshold, best, paired, bound, count_only, low_market, high_market):
-    """Pairs of markets of one ladder with a whole number strictly between their lines and a small enough sum."""
+def _pairs(
+    markets, segments, threshold, best, paired, reference, fair, bound, apart, least, low_market, high_market
+):  # fmt: skip
+    """Pairs of markets of one ladder with a whole number strictly between their lines and a small enough sum.
+
+    Where one reference knows both half lines, the best prices must be worth `least` by its word. Returns how many pairs
+    there are, though there be room for fewer.
+    """
     found = np.int64(0)
     for at in range(markets.size - 1):
         for high in range(markets[at], markets[at + 1]):
@@ -561,158 +786,48 @@ def _pairs(markets, segments, threshold, best, paired, bound, count_only, low_ma
                 continue
             under = 1.0 / best[segments[high + 1] - 1]
             for low in range(markets[at], high):
-                if 1.0 / best[segments[low]] + under > bound:
+                total = 1.0 / best[segments[low]] + under
+                if total > bound or threshold[high] - threshold[low] < apart:
                     continue
                 if threshold[low] // 100 + 1 > -(-threshold[high] // 100) - 1:
                     continue
-                if count_only == 0:
+                if reference[low] >= 0 and reference[low] == reference[high]:
+                    p, q = fair[segments[low]], fair[segments[high]]
+                    half = threshold[low] % 100 == 50 and threshold[high] % 100 == 50
+                    if half and p >= q and not ((1.0 + p - q) / total - 1.0 >= least):
+                        continue
+                if found < low_market.size:
                     low_market[found] = low
                     high_market[found] = high
                 found += 1
     return found
 
 
-def pairs(view: View, found: Scan, max_sum: float) -> tuple[Longs, Longs]:
-    """Markets (lower line, higher line) whose over and under may make a middle."""
-    g = view.groups
-    none = np.empty(0, np.int64)
-    args = (g.markets, g.segments, g.threshold, found.best, found.paired, max_sum)
-    n = _pairs(*args, 1, none, none)
-    low, high = np.empty(n, np.int64), np.empty(n, np.int64)
-    _pairs(*args, 0, low, high)
-    return low, high
-
-
-def after_commission(identity: Identity, commission: dict[str, float] | None) -> Floats:
-    """Price of every row after the book's commission on winnings, or its fee F p (1 - p) a contract.
-
-    `commission` replaces the catalog's rates, book by book.
-    """
-    given = dict(commission or {})
-    for book, rate in given.items():
-        if not (isinstance(rate, Real) and 0.0 <= rate < 1.0):
-            raise ValueError(f"commission of {book} must be a rate from 0 to below 1, got {rate!r}")
-    given = {catalog.book(book).id: rate for book, rate in given.items()}
-    books = [catalog.book(b) for b in identity.books]
-    rates = np.array([given.get(b.id, b.commission) for b in books], float)
-    fee = np.array([0.0 if b.id in given else b.fee for b in books], float)
-    g = identity.groups
-    if not rates.any() and not fee.any():
-        return g.odds
-    charged = fee > 0
-    net = np.asarray(1.0 + (g.odds - 1.0) * (1.0 - rates[g.book]))
-    if charged.any():
-        rows = charged[g.book]
-        p = 1.0 / net[rows]
-        net[rows] = 1.0 / (p + fee[g.book[rows]] * p * (1.0 - p))
-    exact = (rates == 0) & (fee == 0)
-    return np.where(exact[g.book], g.odds, net)
-
-
-def view(
-    identity: Identity,
-    guarded: Guarded,
-    off: frozenset[int],
-    books: list[str] | None,
-    sharp: Any,
-    method: str,
-    commission: dict[str, float] | None,
-) -> View:
-    """Fix what a caller looks at.
+def pairs(view: View, swept: Scan, min_size: float, min_ev: float) -> tuple[Longs, Longs]:
+    """Markets (lower line, higher line) whose over and under may make a middle.
 
     Parameters
     ----------
-    identity, guarded
-        The board and its verdicts, which know nothing of the caller.
-    off
-        Codes of the guards that are off.
-    books
-        Books whose prices are offers; None means all.
-    sharp, method, commission
-        As in the public detectors.
+    view, swept
+        The prices looked at.
+    min_size
+        Least distance of the lines.
+    min_ev
+        Fraction: what one reference knows to be worth less at the best prices is left out; `-inf` leaves out nothing.
     """
-    g, names, limits = identity.groups, identity.books, catalog.thresholds()
-    reference = Reference.of(sharp)
-    # However a book is spelled here or there: its id in the catalog decides.
-    ids = [catalog.book(b).id for b in names]
-    chosen = None if books is None else {catalog.book(b).id for b in books}
-    wanted = np.array([chosen is None or b in chosen for b in ids], bool)
-    rank = np.full(len(names), _UNRANKED, np.int32)
-    weight = np.ones(len(names))
-    member = np.array([catalog.book(b).sharp or catalog.book(b).exchange for b in names], bool)
-    if reference.weights is not None:
-        member[:] = False
-    for place, book in enumerate(reference.order):
-        for at in np.flatnonzero([b == catalog.book(book).id for b in ids]):
-            rank[at] = place
-            member[at] = True
-            weight[at] = reference.weights[place] if reference.weights is not None else 1.0
-    survives = guarded.aside == 0
-    offer = survives & wanted[g.book] if g.row.size else survives
-    universe = survives & (wanted | member | (rank < _UNRANKED))[g.book] if g.row.size else survives
-
-    net = after_commission(identity, commission)
-    used = universe.astype(np.uint8)
-    entry_rows = np.empty(g.row.size, np.int32)
-    entry_ends = np.zeros(g.row.size // 2 + 2, np.int64)
-    most = int(g.outcomes.max(initial=2))
-    room = np.empty(most, np.int64), np.empty(most, np.int32)
-    entries = _complete(g.segments, g.rows, g.book, net, used, *room, entry_rows, entry_ends)
-    entry_ends = entry_ends[: entries + 1]
-    entry_rows = entry_rows[: entry_ends[-1]]
-    odds = net[entry_rows]
-    own = np.full(g.row.size, np.nan)
-    width = np.full(g.row.size, np.nan)
-    if entries:
-        own[entry_rows] = devig_groups(odds, entry_ends, method)
-        sums = np.add.reduceat(1.0 / odds, entry_ends[:-1]) - 1.0
-        width[entry_rows] = np.repeat(sums, np.diff(entry_ends))
-
-    trusted = (universe & (guarded.stingy == 0)).astype(np.uint8)
-    market_reference = np.empty(g.threshold.size, np.int32)
-    fair = np.empty(g.rows.size - 1)
-    reference_odds, ends = np.empty(g.rows.size - 1), np.zeros(g.threshold.size + 1, np.int64)
-    singles = _choose(
-        g.segments, g.rows, g.book, net, own, width, trusted, rank, member.astype(np.uint8),
-        reference.weights is not None, limits.reference_wide + limits.epsilon, market_reference, fair, reference_odds,
-        ends,
-    )  # fmt: skip
-    offered = offer.astype(np.uint8)
-    capacity = g.row.size + 3 * (g.rows.size - 1) + 4
-    price = np.empty(capacity)
-    slots = np.empty(g.rows.size, np.int64)
-    size = _cut(g.rows, net, offered, slots, price)
-    main, books_offered = main_lines(g, net, 1 - offered, len(names))
-    return View(
-        groups=g,
-        identity=identity,
-        now=guarded.now,
-        method=method,
-        timed=CODES["stale"] not in off and guarded.now != NO_TIME,
-        offer=offered,
-        net=net,
-        own=own,
-        width=width,
-        trusted=trusted,
-        rank=rank,
-        weight=weight,
-        member=member.astype(np.uint8),
-        weighted=reference.weights is not None,
-        counted=(wanted | (rank < _UNRANKED)).astype(np.uint8),
-        feed=identity.traits.feed,
-        main=main,
-        books=books_offered,
-        reference=market_reference,
-        fair=fair,
-        reference_odds=reference_odds[: ends[singles]],
-        reference_ends=ends[: singles + 1],
-        live=g.live[g.ladder],
-        price=price[:size],
-        slots=slots,
-    )
+    g = view.groups
+    n, room = g.threshold.size, 0
+    while n > room:
+        room = n
+        low, high = np.empty(room, np.int64), np.empty(room, np.int64)
+        n = _pairs(
+            g.markets, g.segments, g.threshold, swept.best, swept.paired, view.reference, view.fair, swept.bound,
+            round(min_size * 100.0), min_ev, low, high,
+        )  # fmt: skip
+    return (low[:n], high[:n]) if room else (np.empty(0, np.int64), np.empty(0, np.int64))
 
 
-def since(view: View, seconds: float) -> int:
+def since(view: Lens, seconds: float) -> int:
     """Give the moment some seconds before now, microseconds; the earliest there is where there is no now."""
     return int(NO_TIME) if view.now == NO_TIME else view.now - round(seconds * 1e6)
 

@@ -271,13 +271,11 @@ class Engine:
     ) -> Update:
         board = self._board
         rows = board.rows
-        moved = (applied.what & MOVED) != 0
-        slots = np.unique(applied.slots[moved])
-        on = rows.state[slots] == ON
-        slots = slots[on]
+        moved = np.flatnonzero((applied.what & MOVED) != 0)
+        moved = moved[rows.state[applied.slots[moved]] == ON]
+        slots, of = np.unique(applied.slots[moved], return_inverse=True)
         what = np.zeros(slots.size, np.uint8)
-        np.bitwise_or.at(what, np.searchsorted(slots, applied.slots[moved][np.isin(applied.slots[moved], slots)]),
-                         applied.what[moved][np.isin(applied.slots[moved], slots)])
+        np.bitwise_or.at(what, of, applied.what[moved])
         changes: dict[View, Change] = {}
         legs = [slots]
         for found in searched:
@@ -314,9 +312,13 @@ class Engine:
             return {}
         stem, key = self._board.names.stem.values, self._board.rows.key
         book = (1 << BOOK_BITS) - 1
-        lost = {(int(s), b): at for at, (s, b) in enumerate(zip(stem[gone.key >> BOOK_BITS], gone.key & book, strict=True))}
+        lost = {
+            (int(s), b): at for at, (s, b) in enumerate(zip(stem[gone.key >> BOOK_BITS], gone.key & book, strict=True))
+        }
         new = np.flatnonzero(what & NEW)
-        named = zip(new.tolist(), stem[key[slots[new]] >> BOOK_BITS].tolist(), (key[slots[new]] & book).tolist(), strict=True)
+        named = zip(
+            new.tolist(), stem[key[slots[new]] >> BOOK_BITS].tolist(), (key[slots[new]] & book).tolist(), strict=True
+        )
         return {at: lost[s, b] for at, s, b in named if (s, b) in lost}
 
     def _refused(self, batch: Batch, applied: Applied, rejected: pl.DataFrame | None) -> pl.DataFrame:
@@ -336,6 +338,22 @@ class Engine:
     def number(self) -> int:
         """How many steps were made."""
         return self._number
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        """The views that are awake."""
+        with self._lock:
+            return tuple(view for view in self._views.values() if view.awake)
+
+    @property
+    def told(self) -> tuple[int, int]:
+        """How many terms and books the steps made so far have told of."""
+        return self._published
+
+    @property
+    def wordings(self) -> Sequence[Wording]:
+        """What each term says, by its code."""
+        return self._board.names.wordings
 
     @property
     def now(self) -> datetime | None:
@@ -554,7 +572,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _datetime(micro: int) -> datetime | None:
-    return None if micro == NO_TIME else datetime.fromtimestamp(micro // SECOND, UTC).replace(microsecond=micro % SECOND)
+    return (
+        None if micro == NO_TIME else datetime.fromtimestamp(micro // SECOND, UTC).replace(microsecond=micro % SECOND)
+    )
 
 
 def _text(micro: int) -> str:

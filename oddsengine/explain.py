@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine.detect import ages, market_fair
-from oddsengine.find import arbitrage, board, ev, low_hold, middles
+from oddsengine.find import arbitrage, board, ev, keys, low_hold, middles
 from oddsengine.find.board import Question, Sharp, prepare
 from oddsengine.groups import Ints, Longs
 from oddsengine.opportunities import Commission
@@ -137,7 +137,7 @@ def _row(frame: pl.DataFrame, wanted: str) -> dict[str, Any]:
 
 def _ev(question: Question, wanted: str) -> _Found | None:
     hits = ev.found(question, -100.0)
-    at = _place(ev.ids(question, hits), wanted)
+    at = _place(keys.hexadecimal(hits.id), wanted)
     frame = ev.rows(question, hits, None) if at is not None else None
     if at is None or frame is None or not (frame["id"] == wanted).any():
         return None
@@ -146,29 +146,31 @@ def _ev(question: Question, wanted: str) -> _Found | None:
 
 
 def _arbitrage(question: Question, wanted: str) -> _Found | None:
-    market, legs = arbitrage.found(question, 0.0)
-    at = _place(arbitrage.ids(question, market, legs), wanted)
-    frame = arbitrage.rows(question, market, legs) if at is not None else None
+    hits = arbitrage.found(question, 0.0)
+    market, legs = hits
+    at = _place(arbitrage.ids(question, hits), wanted)
+    frame = arbitrage.rows(question, hits) if at is not None else None
     if at is None or frame is None or not (frame["id"] == wanted).any():
         return None
     return _row(frame, wanted), market[at : at + 1], legs.rows[at]
 
 
 def _low_hold(question: Question, wanted: str) -> _Found | None:
-    market, legs = low_hold.found(question, 100.0)
-    at = _place(low_hold.ids(question, market, legs), wanted)
+    hits = low_hold.found(question, 100.0)
+    market, legs = hits
+    at = _place(keys.hexadecimal(legs.id), wanted)
     if at is None:
         return None
-    return _row(low_hold.rows(question, 100.0), wanted), market[at : at + 1], legs.rows[at]
+    return _row(low_hold.rows(question, hits), wanted), market[at : at + 1], legs.rows[at]
 
 
 def _middle(question: Question, wanted: str) -> _Found | None:
     hit = middles.found(question, 0.0, None)
-    at = _place(middles.ids(question, hit), wanted)
+    at = _place(keys.hexadecimal(hit.legs.id), wanted)
     if at is None:
         return None
     markets = np.array([hit.low[at], hit.high[at]])
-    return _row(middles.rows(question, 0.0, None), wanted), markets, hit.legs.rows[at]
+    return _row(middles.rows(question, hit), wanted), markets, hit.legs.rows[at]
 
 
 _LOOKS = {"ev": _ev, "arbitrage": _arbitrage, "low_hold": _low_hold, "middle": _middle}
@@ -222,7 +224,7 @@ def _prices(question: Question, rows: Longs, legs: Ints, reference: int) -> pl.D
             "line": table["line"],
             "odds_decimal": table["odds_decimal"],
             "net_odds": v.net[rows],
-            "own_fair": board.nullable(v.own[rows]),
+            "own_fair": board.nullable(np.where((v.counted | v.member)[g.book[rows]] != 0, v.own[rows], np.nan)),
             "age_seconds": board.nullable(ages(v.now, g.seen[rows])),
             "role": pl.Series(role, dtype=pl.String),
         }

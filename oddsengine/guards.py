@@ -1,16 +1,22 @@
 """Guards: what is kept away from the detectors, and why.
 
-One function a guard, in the order they run. A guard sees the prices that those before it left, judges all of them, and
-only then sets any aside, so the order of rows cannot matter. Guards look at quoted prices of all books, one event at a
-time. q = 1 / odds; the logit of q is -log(odds - 1). Books of one feed count once in a median or a count.
-The thresholds are data: `catalog/guards.toml`.
+The guards run in the published order. A guard sees the prices that those before it left, judges all of them, and only
+then sets any aside, so the order of rows cannot matter. Guards look at quoted prices of all books, at the ladders of
+one event, live flag, period and family at a time: a verdict depends on nothing else. q = 1 / odds; the logit of q is
+-log(odds - 1). Books of one feed count once in a median or a count. The thresholds are data: `catalog/guards.toml`.
+
+`_survey` looks once at every price. It sets aside what one price alone can tell, and notes the few places where another
+guard could fire: it compares the lowest and the highest price of whole segments, and setting prices aside only draws
+those together, so that it never overlooks a place. The other guards go to the places noted for them and to no others.
+
+A row is set aside when `aside` holds the code of a guard; `measure` holds what that guard measured, nan before.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+import math
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from oddsengine import catalog
 from oddsengine._jit import kernel
@@ -18,8 +24,13 @@ from oddsengine.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs
 from oddsengine.markets import Identity, times
 from oddsengine.reasons import CODES
 from oddsengine.schema import OddsTable
+from oddsengine.traits import Traits
+from oddsengine.traits import traits as look_up
 
 SECOND = 1_000_000
+# The lists of places that `_survey` writes.
+_LISTS = 9
+_TWICE, _WRONG, _SUMMED, _TEAMS, _CROSSED, _FLAPPING, _SPREAD, _PROPS, _PLAIN = range(_LISTS)
 
 
 class Guarded(NamedTuple):
@@ -31,166 +42,203 @@ class Guarded(NamedTuple):
     now: int  # microseconds, or NO_TIME where no row has a time
 
 
-class _Board(NamedTuple):
-    """What the guards read, and the two columns they write."""
+class _Codes(NamedTuple):
+    """The code of each guard of a board, in the order they run; 0 for one that is off."""
 
-    groups: Groups
-    identity: Identity
-    table: OddsTable
-    now: int
-    prob: Floats  # 1 / odds, per row
-    logit: Floats  # of it
-    segment: Ints  # per row
-    feed: Ints  # per book
-    order: Ints  # rows by ladder, book, market, outcome
-    runs: Longs  # (ladder, book) -> order
-    prop: Bytes  # per ladder
-    aside: Bytes
-    measure: Floats
-    stingy: Bytes
-    limits: catalog.Thresholds
-    marks: tuple[Floats, Floats]  # what a guard notes of a row, nan else; whoever reads them wipes them
-    compared: list[tuple[Floats, Ints, Ints]]  # the last comparison with the other feeds, while it holds
-
-    def set_aside(self, rows: npt.NDArray[Any], guard: str, measure: Any = np.nan) -> None:
-        """Set rows (a mask) aside unless an earlier guard has."""
-        fresh = rows & (self.aside == 0)
-        self.aside[fresh] = CODES[guard]
-        self.measure[fresh] = measure[fresh] if isinstance(measure, np.ndarray) else measure
-
-    def spread(self, mark: Floats, guard: str, *, whole: bool) -> None:
-        """Set aside the book's market (or whole ladder) of every marked row; a mark is its measure, nan is none."""
-        _spread(mark, self.order, self.runs, self.groups.market, int(whole), CODES[guard], self.aside, self.measure)
+    stale: int
+    started_not_live: int
+    mid_price_source: int
+    duplicate_outcome: int
+    ladder: int
+    internal_conflict: int
+    book_sum: int
+    one_team_lines: int
+    ladder_cross: int
+    bias: int
+    outlier: int
+    flap: int
 
 
 @kernel
-def _runs(ladder_rows, book, books, order, starts, count):
-    """Rows by ladder and book (stable), and where each such run starts."""
-    found = 0
-    for at in range(ladder_rows.size - 1):
-        a, b = ladder_rows[at], ladder_rows[at + 1]
-        low, high = books, -1
-        for i in range(a, b):
-            k = book[i]
-            count[k] += 1
-            low = min(low, k)
-            high = max(high, k)
-        place = a
-        for k in range(low, high + 1):
-            if count[k] > 0:
-                starts[found] = place
-                found += 1
-                place += count[k]
-                count[k] = place - count[k]
-        for i in range(a, b):
-            k = book[i]
-            order[count[k]] = i
-            count[k] += 1
-        for k in range(low, high + 1):
-            count[k] = 0
-    starts[found] = book.size
-    return found
+def _survey(
+    markets, segments, rows, event, live, kind, seen, start, book, odds, flap, lined, prop, team, full, mid, low,
+    now, oldest, oldest_live, begun, stale, started, mid_price, rise, high, points, apart, apart_prop,
+    aside, measure, contest, notes,
+):  # fmt: skip
+    """Judge every row by itself, and note the segments, markets and ladders that another guard has to look at.
 
-
-@kernel
-def _spread(mark, order, runs, market, whole, code, aside, measure):
-    """Set aside, with the largest mark, each run (or its market) that holds a marked row; wipes the marks."""
-    for r in range(runs.size - 1):
-        i = runs[r]
-        while i < runs[r + 1]:
-            j = i
-            worst = np.nan
-            while j < runs[r + 1] and (whole != 0 or market[order[j]] == market[order[i]]):
-                x = mark[order[j]]
-                mark[order[j]] = np.nan
-                if not np.isnan(x) and not (abs(x) <= abs(worst)):
-                    worst = x
-                j += 1
-            if not np.isnan(worst):
-                for k in range(i, j):
-                    if aside[order[k]] == 0:
-                        aside[order[k]] = code
-                        measure[order[k]] = worst
-            i = j
-
-
-@kernel
-def _duplicates(order, runs, segment, name, logit, aside, gap, mark):
-    """Mark prices of one book, outcome and market name: all but the lowest if within the gap, else all."""
-    for r in range(runs.size - 1):
-        i = runs[r]
-        while i < runs[r + 1]:
-            first = order[i]
-            j = i + 1
-            while j < runs[r + 1] and segment[order[j]] == segment[first] and name[order[j]] == name[first]:
-                j += 1
-            if j > i + 1:
-                kept = -1
-                low, high = np.inf, -np.inf
-                count = 0
-                for k in range(i, j):
-                    row = order[k]
-                    if aside[row] == 0:
-                        count += 1
-                        low = min(low, logit[row])
-                        if logit[row] > high:
-                            high = logit[row]
-                            kept = row
-                if count > 1:
-                    for k in range(i, j):
-                        row = order[k]
-                        if aside[row] == 0 and not (high - low <= gap and row == kept):
-                            mark[row] = high - low
-            i = j
-
-
-@kernel
-def _ladders(order, runs, market, side, outcomes, threshold, lined, logit, aside, gap, mark):
-    """Mark one price of each run whose over-like side gets likelier, or under-like less likely, with the threshold.
-
-    Returns how many are marked.
+    `contest` becomes, per ladder, the first one of its event, live flag and kind. Returns how many are noted: segments
+    with two prices of one book; ladders that may run the wrong way; markets that may sum to too little or too much;
+    contests of team totals; ladders where books may contradict; markets with a price that flaps; segments with prices
+    far apart; and of the ladders of those the props, and the pre-match ones of a full game that are none.
     """
-    found = 0
-    for r in range(runs.size - 1):
-        if lined[market[order[runs[r]]]] == 0:
-            continue
-        worst = gap
-        at = -1
-        for over in range(2):
-            best, here = np.inf, np.inf
-            now = np.int32(-2147483648)
-            for i in range(runs[r], runs[r + 1]):
-                row = order[i]
-                if aside[row] != 0:
+    twice, wrong, summed, teams, crossed, flapping, spread, props, plain = 0, 0, 0, 0, 0, 0, 0, 0, 0
+    least_sum = 0.0
+    for k in range(low.size):
+        least_sum = max(least_sum, low[k])
+    for at in range(markets.size - 1):
+        is_live, what = live[at] != 0, kind[at]
+        contest[at] = at
+        if at > 0 and event[at] == event[at - 1] and live[at] == live[at - 1] and what == kind[at - 1]:
+            contest[at] = contest[at - 1]
+        elif team[what] != 0:
+            notes[_TEAMS, teams] = at
+            teams += 1
+        limit = oldest_live if is_live else oldest
+        far = apart_prop if prop[what] != 0 else apart
+        over_top, under_low = 0.0, np.inf  # prices of the lines so far: the highest over, the lowest under
+        over_q, under_q = np.inf, 0.0  # the least likely over, the likeliest under
+        runs_wrong, crosses = False, False
+        spread_before = spread
+        for m in range(markets[at], markets[at + 1]):
+            first, last = segments[m], segments[m + 1] - 1
+            floor, ceiling = 0.0, 0.0  # no book's market sums to less, or more
+            complete = first <= last
+            flaps = False
+            for s in range(first, last + 1):
+                bottom, top = np.inf, 0.0
+                before = -1
+                doubled = False
+                for i in range(rows[s], rows[s + 1]):
+                    why = 0
+                    x = np.nan
+                    b, t = book[i], seen[i]
+                    if t < limit and (is_live or t != NO_TIME):
+                        why = stale
+                        x = np.inf if t == NO_TIME else (now - t) / SECOND
+                    elif not is_live and start[i] < begun and start[i] != NO_TIME:
+                        why = started
+                        x = (now - start[i]) / SECOND
+                    elif mid_price != 0 and mid[b] != 0:
+                        why = mid_price
+                    else:
+                        bottom = min(bottom, odds[i])
+                        top = max(top, odds[i])
+                    aside[i] = why
+                    measure[i] = x
+                    doubled |= b == before
+                    before = b
+                    flaps |= flap[i] != 0
+                if doubled:
+                    notes[_TWICE, twice] = s
+                    twice += 1
+                if top == 0.0:
+                    complete = False
                     continue
-                if over == 1 and side[row] != 0:
-                    continue
-                if over == 0 and side[row] != outcomes[market[row]] - 1:
-                    continue
-                x = logit[row] if over == 1 else -logit[row]
-                if threshold[market[row]] != now:
-                    now = threshold[market[row]]
-                    best = min(best, here)
-                    here = np.inf
-                if x - best > worst:
-                    worst = x - best
-                    at = row
-                here = min(here, x)
-        if at >= 0:
-            mark[at] = worst
-            found += 1
-    return found
+                if top - 1.0 >= far * (bottom - 1.0):
+                    notes[_SPREAD, spread] = s
+                    spread += 1
+                q_low, q_high = 1.0 / top, 1.0 / bottom
+                floor += q_low
+                ceiling += q_high
+                if s == first:
+                    runs_wrong |= over_top - 1.0 >= rise * (bottom - 1.0)
+                    crosses |= q_high - over_q > points
+                    over_top = max(over_top, top)
+                    over_q = min(over_q, q_low)
+                if s == last:
+                    runs_wrong |= top - 1.0 >= rise * (under_low - 1.0)
+                    crosses |= under_q - q_low > points
+                    under_low = min(under_low, bottom)
+                    under_q = max(under_q, q_high)
+            if complete and (floor < least_sum or ceiling > high):
+                notes[_SUMMED, summed] = m
+                summed += 1
+            if flaps:
+                notes[_FLAPPING, flapping] = m
+                flapping += 1
+        if lined[what] != 0 and runs_wrong:
+            notes[_WRONG, wrong] = at
+            wrong += 1
+        if lined[what] != 0 and crosses:
+            notes[_CROSSED, crossed] = at
+            crossed += 1
+        if spread > spread_before:
+            if prop[what] != 0:
+                notes[_PROPS, props] = at
+                props += 1
+            elif full[what] != 0 and not is_live:
+                notes[_PLAIN, plain] = at
+                plain += 1
+    return twice, wrong, summed, teams, crossed, flapping, spread, props, plain
 
 
 @kernel
-def _feeds(a, b, book, feed, odds, aside, skip, ids, prices):
-    """One price a feed among rows a..b: its smallest book's lowest surviving one. Returns how many feeds."""
+def _duplicates(doubled, rows, book, name, odds, gap, code, aside, measure):
+    """Of one book's prices of one outcome and market name, all but the lowest go if within the gap, else all."""
+    for s in doubled:
+        i = rows[s]
+        while i < rows[s + 1]:
+            j = i
+            kept = -1
+            lowest, highest = np.inf, 0.0
+            count = 0
+            while j < rows[s + 1] and book[j] == book[i] and name[j] == name[i]:
+                if aside[j] == 0:
+                    count += 1
+                    highest = max(highest, odds[j])
+                    if odds[j] < lowest:
+                        lowest = odds[j]
+                        kept = j
+                j += 1
+            if count > 1:
+                apart = np.log(highest - 1.0) - np.log(lowest - 1.0)
+                for k in range(i, j):
+                    if aside[k] == 0 and not (apart <= gap and k == kept):
+                        aside[k] = code
+                        measure[k] = apart
+            i = j
+
+
+@kernel
+def _ladders(ladders, markets, segments, rows, book, odds, gap, code, aside, measure, over, under, worst):
+    """A book's ladder goes whose over-like side gets likelier, or under-like less likely, with the threshold.
+
+    `over` and `under` hold, per book, the least logit of its overs on the lines so far and the greatest of its unders.
+    """
+    for at in ladders:
+        a, b = rows[segments[markets[at]]], rows[segments[markets[at + 1]]]
+        for i in range(a, b):
+            over[book[i]], under[book[i]], worst[book[i]] = np.inf, -np.inf, gap
+        for m in range(markets[at], markets[at + 1]):
+            first, last = segments[m], segments[m + 1] - 1
+            for s in range(first, last + 1):
+                if first < s < last:
+                    continue
+                i = rows[s]
+                while i < rows[s + 1]:
+                    k = book[i]
+                    bottom, top = np.inf, -np.inf
+                    while i < rows[s + 1] and book[i] == k:
+                        if aside[i] == 0:
+                            x = -np.log(odds[i] - 1.0)
+                            bottom = min(bottom, x)
+                            top = max(top, x)
+                        i += 1
+                    if s == first:
+                        worst[k] = max(worst[k], top - over[k])
+                        over[k] = min(over[k], bottom)
+                    if s == last:
+                        worst[k] = max(worst[k], under[k] - bottom)
+                        under[k] = max(under[k], top)
+        for i in range(a, b):
+            if aside[i] == 0 and worst[book[i]] > gap:
+                aside[i] = code
+                measure[i] = worst[book[i]]
+
+
+@kernel
+def _voices(a, b, book, feed, odds, aside, ids, prices):
+    """One price a feed among rows a..b, lowest first: its smallest book's lowest surviving one.
+
+    Returns how many feeds.
+    """
     count = 0
     last = -1
     for i in range(a, b):
-        f = feed[book[i]]
-        if aside[i] != 0 or f == skip:
+        if aside[i] != 0:
             continue
+        f = feed[book[i]]
         at = 0
         while at < count and ids[at] != f:
             at += 1
@@ -199,225 +247,296 @@ def _feeds(a, b, book, feed, odds, aside, skip, ids, prices):
             prices[at] = odds[i]
             count += 1
             last = book[i]
-        elif book[i] == last and ids[count - 1] == f:
+        elif book[i] == last and at == count - 1:
             prices[at] = min(prices[at], odds[i])
+    for x in range(1, count):
+        p, f = prices[x], ids[x]
+        y = x
+        while y > 0 and prices[y - 1] > p:
+            prices[y], ids[y] = prices[y - 1], ids[y - 1]
+            y -= 1
+        prices[y], ids[y] = p, f
     return count
 
 
 @kernel
-def _conflicts(rows, book, name, feed, odds, logit, aside, gap, others, mark, ids, prices):
-    """Mark, of one book's two market names for one outcome too far apart, those not nearest the others' median."""
-    for s in range(rows.size - 1):
-        i = rows[s]
-        while i < rows[s + 1]:
-            j = i + 1
-            while j < rows[s + 1] and book[j] == book[i]:
-                j += 1
-            low, high = np.inf, -np.inf
+def _rest(f, count, ids, prices):
+    """Median probability of the voices without that of feed f, which is one of two or more."""
+    k = 0
+    while ids[k] != f:
+        k += 1
+    i, j = (count - 2) // 2, (count - 1) // 2
+    i += i >= k
+    j += j >= k
+    return 0.5 * (1.0 / prices[i] + 1.0 / prices[j])
+
+
+@kernel
+def _conflicts(doubled, rows, book, name, feed, odds, gap, others, code, aside, measure, ids, prices):
+    """Of one book's two market names for one outcome too far apart, those not nearest the others' median go."""
+    for s in doubled:
+        a, b = rows[s], rows[s + 1]
+        i = a
+        while i < b:
+            j = i
+            lowest, highest = np.inf, 0.0
             names = 0
             seen = -1
-            for k in range(i, j):
-                if aside[k] == 0:
-                    low = min(low, logit[k])
-                    high = max(high, logit[k])
-                    if name[k] != seen:
-                        seen = name[k]
+            while j < b and book[j] == book[i]:
+                if aside[j] == 0:
+                    lowest = min(lowest, odds[j])
+                    highest = max(highest, odds[j])
+                    if name[j] != seen:
+                        seen = name[j]
                         names += 1
-            if names > 1 and high - low > gap:
-                count = _feeds(rows[s], rows[s + 1], book, feed, odds, aside, feed[book[i]], ids, prices)
-                nearest = np.inf
-                middle = 0.0
+                j += 1
+            apart = np.log(highest - 1.0) - np.log(lowest - 1.0) if names > 1 else 0.0
+            if names > 1 and apart > gap:
+                middle, nearest = 0.0, np.inf
+                count = _voices(a, b, book, feed, odds, aside, ids, prices) - 1
                 if count >= others:
-                    for x in range(1, count):
-                        for y in range(x, 0, -1):
-                            if prices[y] < prices[y - 1]:
-                                prices[y], prices[y - 1] = prices[y - 1], prices[y]
-                    m = 0.5 * (1.0 / prices[(count - 1) // 2] + 1.0 / prices[count // 2])
+                    m = _rest(feed[book[i]], count + 1, ids, prices)
                     middle = np.log(m / (1.0 - m))
                     for k in range(i, j):
                         if aside[k] == 0:
-                            nearest = min(nearest, abs(logit[k] - middle))
+                            nearest = min(nearest, abs(-np.log(odds[k] - 1.0) - middle))
                 for k in range(i, j):
-                    if aside[k] == 0 and (count < others or abs(logit[k] - middle) > nearest):
-                        mark[k] = high - low
+                    if aside[k] == 0 and (count < others or abs(-np.log(odds[k] - 1.0) - middle) > nearest):
+                        measure[k] = apart  # what is measured goes when all books have been judged
             i = j
+        for k in range(a, b):
+            if aside[k] == 0 and not np.isnan(measure[k]):
+                aside[k] = code
 
 
 @kernel
-def _sums(order, runs, market, side, outcomes, book, prob, aside, low, high, cheap, dear, q):
-    """Mark a row of each complete market of one book whose probabilities sum too low, or too high.
+def _sums(chosen, markets, segments, rows, ladder, book, odds, low, high, code, aside, measure, upto, total, cheap):
+    """A book's ladder goes if one of its complete markets sums too low; a market that sums too high goes alone.
 
-    Returns how many are marked.
+    `upto` is, per book, the last segment of a market up to which it has quoted all; `total` their sum.
     """
-    found = 0
-    for r in range(runs.size - 1):
-        i = runs[r]
-        while i < runs[r + 1]:
-            m = market[order[i]]
-            n = outcomes[m]
-            for k in range(n):
-                q[k] = 0.0
-            j = i
-            while j < runs[r + 1] and market[order[j]] == m:
-                row = order[j]
-                if aside[row] == 0:
-                    q[side[row]] = max(q[side[row]], prob[row])
-                j += 1
-            total = 0.0
-            complete = n > 0
-            for k in range(n):
-                total += q[k]
-                if q[k] == 0.0:
-                    complete = False
-            if complete:
-                if total < low[book[order[i]]]:
-                    cheap[order[i]] = total
-                    found += 1
-                elif total > high:
-                    dear[order[i]] = total
-                    found += 1
-            i = j
-    return found
+    for k in range(upto.size):
+        upto[k] = -2
+    c = 0
+    while c < chosen.size:
+        at = ladder[chosen[c]]
+        a, b = rows[segments[markets[at]]], rows[segments[markets[at + 1]]]
+        cheaper = False
+        for i in range(a, b):
+            cheap[book[i]] = 0.0
+        while c < chosen.size and ladder[chosen[c]] == at:
+            first, last = segments[chosen[c]], segments[chosen[c] + 1] - 1
+            c += 1
+            for s in range(first, last + 1):
+                i = rows[s]
+                while i < rows[s + 1]:
+                    k = book[i]
+                    q = 0.0
+                    while i < rows[s + 1] and book[i] == k:
+                        if aside[i] == 0:
+                            q = max(q, 1.0 / odds[i])
+                        i += 1
+                    if q == 0.0:
+                        continue
+                    if s == first:
+                        total[k] = q
+                    elif upto[k] == s - 1:
+                        total[k] += q
+                    else:
+                        continue
+                    upto[k] = s
+                    if s < last:
+                        continue
+                    if total[k] < low[k]:
+                        cheap[k] = max(cheap[k], total[k])
+                        cheaper = True
+                    elif total[k] > high:
+                        for j in range(rows[first], rows[last + 1]):
+                            if book[j] == k and aside[j] == 0:
+                                aside[j] = code
+                                measure[j] = total[k]
+        if cheaper:
+            for i in range(a, b):
+                if cheap[book[i]] > 0.0 and (aside[i] == 0 or aside[i] == code):
+                    aside[i] = code
+                    measure[i] = cheap[book[i]]
 
 
 @kernel
-def _speaks(row, start, market, side, book, feed, aside, mark):
-    """1 if no sister of the row's book stands before it at the same outcome, else 0."""
-    k = row - 1
-    while k >= start and market[k] == market[row] and side[k] == side[row]:
-        if feed[book[k]] == feed[book[row]] and aside[k] == 0 and np.isnan(mark[k]):
+def _one_team(
+    contests, contest, markets, segments, rows, subject, ladder, threshold, book, fewest, code, aside, measure,
+    line, teams, lines, both,
+):  # fmt: skip
+    """A book's team totals go if they have that many lines and none for both teams."""
+    for at in contests:
+        end = at + 1
+        while end < markets.size - 1 and contest[end] == at:
+            end += 1
+        low, high = markets[at], markets[end]
+        if high - low < fewest:
+            continue
+        for k in range(line.size):
+            line[k], lines[k], both[k] = -1, 0, 0
+        for m in range(low, high):
+            first = low
+            while threshold[first] != threshold[m]:
+                first += 1
+            if first < m:
+                continue
+            for other in range(m, high):
+                if threshold[other] != threshold[m]:
+                    continue
+                for i in range(rows[segments[other]], rows[segments[other + 1]]):
+                    if aside[i] != 0:
+                        continue
+                    k = book[i]
+                    if line[k] != m:
+                        line[k] = m
+                        teams[k] = 0
+                        lines[k] += 1
+                    teams[k] |= subject[ladder[other]]
+                    if teams[k] == 3:
+                        both[k] = 1
+        for i in range(rows[segments[low]], rows[segments[high]]):
+            if aside[i] == 0 and lines[book[i]] >= fewest and both[book[i]] == 0:
+                aside[i] = code
+                measure[i] = lines[book[i]]
+
+
+@kernel
+def _speaks(row, start, book, feed, aside):
+    """1 if no sister of the row's book stands before it in its segment, which starts at `start`, else 0."""
+    for k in range(start, row):
+        if feed[book[k]] == feed[book[row]] and aside[k] == 0:
             return 0
-        k -= 1
     return 1
 
 
 @kernel
-def _crossed(
-    ladder_rows, market, side, outcomes, threshold, lined, book, feed, prob, aside, points, mark, pairs, against
-):
-    """Mark a row of each book that contradicts other feeds across a ladder's lines, worst first, till none does.
+def _crossed(ladders, markets, segments, rows, book, feed, odds, points, code, aside, measure, against, pairs, feeds):
+    """The book that contradicts most other feeds across a ladder's lines goes, till no two contradict.
 
-    Returns how many are marked.
+    `against` says, per book and feed, whether they contradict; `feeds` and `pairs` how many feeds, and prices, do.
     """
-    marked = 0
-    feeds = feed.size
-    for at in range(ladder_rows.size - 1):
-        a, b = ladder_rows[at], ladder_rows[at + 1]
-        if b - a < 2 or lined[market[a]] == 0:
-            continue
+    for at in ladders:
+        low, high = markets[at], markets[at + 1]
         while True:
-            # A pass over the ladder tells whether any two prices contradict; few ladders have any.
-            found = False
-            for over in range(2):
-                best, here = np.inf, np.inf
-                now = np.int32(-2147483648)
-                for step in range(b - a):
-                    row = a + step if over == 1 else b - 1 - step
-                    if aside[row] != 0 or not np.isnan(mark[row]):
-                        continue
-                    if side[row] != (0 if over == 1 else outcomes[market[row]] - 1):
-                        continue
-                    q = prob[row]
-                    if threshold[market[row]] != now:
-                        now = threshold[market[row]]
-                        best = min(best, here)
-                        here = np.inf
-                    if q - best > points:
-                        found = True
-                    here = min(here, q)
-            if not found:
-                break
-            for k in range(feeds):
-                pairs[k] = 0
-                for f in range(feeds):
+            for k in range(feed.size):
+                pairs[k], feeds[k] = 0, 0
+                for f in range(feed.size):
                     against[k, f] = 0
-            for i in range(a, b):
-                if aside[i] != 0 or not np.isnan(mark[i]):
-                    continue
-                over = side[i] == 0
-                if not over and side[i] != outcomes[market[i]] - 1:
-                    continue
-                for j in range(a, b):
-                    if aside[j] != 0 or not np.isnan(mark[j]) or side[j] != side[i]:
-                        continue
-                    if feed[book[i]] == feed[book[j]]:
-                        continue
-                    if over and threshold[market[i]] <= threshold[market[j]]:
-                        continue
-                    if not over and threshold[market[i]] >= threshold[market[j]]:
-                        continue
-                    if prob[i] - prob[j] > points:
-                        pairs[book[i]] += _speaks(j, a, market, side, book, feed, aside, mark)
-                        pairs[book[j]] += _speaks(i, a, market, side, book, feed, aside, mark)
-                        against[book[i], feed[book[j]]] = 1
-                        against[book[j], feed[book[i]]] = 1
-            most, most_pairs = 0, np.int64(0)
-            for k in range(feeds):
-                n = 0
-                for f in range(feeds):
-                    n += against[k, f]
-                if n > most or (n == most and pairs[k] > most_pairs):
-                    most, most_pairs = n, pairs[k]
-            if most == 0:
+            for m in range(low + 1, high):
+                for e in range(low, m):
+                    for over in range(2):
+                        if over == 1:
+                            hard, easy = segments[m], segments[e]
+                        else:
+                            hard, easy = segments[e + 1] - 1, segments[m + 1] - 1
+                            if hard == segments[e]:
+                                continue
+                        for i in range(rows[hard], rows[hard + 1]):
+                            if aside[i] != 0:
+                                continue
+                            k, q = book[i], 1.0 / odds[i]
+                            for j in range(rows[easy], rows[easy + 1]):
+                                o = book[j]
+                                if aside[j] == 0 and q - 1.0 / odds[j] > points and feed[k] != feed[o]:
+                                    pairs[k] += _speaks(j, rows[easy], book, feed, aside)
+                                    pairs[o] += _speaks(i, rows[hard], book, feed, aside)
+                                    against[k, feed[o]] = 1
+                                    against[o, feed[k]] = 1
+            worst = 0
+            for k in range(feed.size):
+                for f in range(feed.size):
+                    feeds[k] += against[k, f]
+                if feeds[k] > feeds[worst] or (feeds[k] == feeds[worst] and pairs[k] > pairs[worst]):
+                    worst = k
+            if feeds[worst] == 0:
                 break
-            for i in range(a, b):
-                if aside[i] == 0 and np.isnan(mark[i]) and pairs[book[i]] == most_pairs:
-                    n = 0
-                    for f in range(feeds):
-                        n += against[book[i], f]
-                    if n == most:
-                        mark[i] = most
-                        marked += 1
-    return marked
+            for i in range(rows[segments[low]], rows[segments[high]]):
+                k = book[i]
+                if aside[i] == 0 and feeds[k] == feeds[worst] and pairs[k] == pairs[worst]:
+                    aside[i] = code
+                    measure[i] = feeds[k]
 
 
 @kernel
-def _others(rows, book, feed, odds, aside, far, median, count, suspects, ids, prices, without):
-    """For every surviving row: the median probability of the other feeds of its segment, and how many they are.
+def _biased(
+    ladders, contest, markets, segments, rows, ladder, book, feed, odds, far, gap, fewest, code, aside, measure,
+    ids, prices, middle, gaps, last, subjects, compared, low,
+):  # fmt: skip
+    """A book's prices of one side of a contest's props go: enough subjects, and a median logit gap below -gap.
 
-    Suspects are the rows whose odds of q differ from the median's by the factor `far` or more. Returns their number.
+    Per book: of how many `subjects` and prices (`compared`) there are others, and how many of those prices are `low`.
+    A first pass (judged is -1) counts; then each book with half of its prices low has its median taken, the others have
+    none.
     """
-    found = 0
-    for s in range(rows.size - 1):
-        a, b = rows[s], rows[s + 1]
-        if b - a < 2:
+    end = 0
+    for at in ladders:
+        if at < end:
             continue
-        n = _feeds(a, b, book, feed, odds, aside, np.int32(-1), ids, prices)
-        if n < 2:
+        begin, end = contest[at], at + 1
+        while end < markets.size - 1 and contest[end] == begin:
+            end += 1
+        if end - begin < fewest:
             continue
-        for x in range(1, n):
-            y = x
-            p, f = prices[x], ids[x]
-            while y > 0 and prices[y - 1] > p:
-                prices[y] = prices[y - 1]
-                ids[y] = ids[y - 1]
-                y -= 1
-            prices[y] = p
-            ids[y] = f
-        low, high = (n - 2) // 2, (n - 1) // 2
-        for k in range(n):
-            i = low + 1 if low >= k else low
-            j = high + 1 if high >= k else high
-            without[k] = 1.0 / prices[i] if i == j else 0.5 * (1.0 / prices[i] + 1.0 / prices[j])
-        for row in range(a, b):
-            if aside[row] == 0:
-                k = 0
-                while ids[k] != feed[book[row]]:
-                    k += 1
-                m = without[k]
-                median[row] = m
-                count[row] = n - 1
-                ratio = (odds[row] - 1.0) * m / (1.0 - m)
-                if ratio >= far or ratio * far <= 1.0:
-                    suspects[found] = row
-                    found += 1
-    return found
+        for side in range(segments[markets[at] + 1] - segments[markets[at]]):
+            for k in range(feed.size):
+                last[k], subjects[k], compared[k], low[k], middle[k] = -1, 0, 0, 0, np.nan
+            for judged in range(-1, feed.size):
+                if judged >= 0 and (subjects[judged] < fewest or 2 * low[judged] < compared[judged]):
+                    continue
+                n = 0
+                for m in range(markets[begin], markets[end]):
+                    a, b = rows[segments[m] + side], rows[segments[m] + side + 1]
+                    bottom, top = np.inf, 0.0
+                    f = -1
+                    several = False
+                    for i in range(a, b):
+                        if aside[i] == 0:
+                            bottom = min(bottom, odds[i])
+                            top = max(top, odds[i])
+                            several |= f >= 0 and feed[book[i]] != f
+                            f = feed[book[i]]
+                    if not several:
+                        continue
+                    count = 0
+                    if judged >= 0 or top - 1.0 >= far * (bottom - 1.0):
+                        count = _voices(a, b, book, feed, odds, aside, ids, prices)
+                    for i in range(a, b):
+                        k = book[i]
+                        if aside[i] != 0 or (judged >= 0 and k != judged):
+                            continue
+                        x = 0.0  # or anything above -gap, where all prices are close
+                        if count > 0:
+                            q = _rest(feed[k], count, ids, prices)
+                            x = -np.log(odds[i] - 1.0) - np.log(q / (1.0 - q))
+                        if judged < 0:
+                            compared[k] += 1
+                            low[k] += x < -gap
+                            if last[k] != ladder[m]:
+                                last[k] = ladder[m]
+                                subjects[k] += 1
+                            continue
+                        place = n
+                        n += 1
+                        while place > 0 and gaps[place - 1] > x:
+                            gaps[place] = gaps[place - 1]
+                            place -= 1
+                        gaps[place] = x
+                if judged >= 0:
+                    middle[judged] = 0.5 * (gaps[(n - 1) // 2] + gaps[n // 2])
+            for m in range(markets[begin], markets[end]):
+                for i in range(rows[segments[m] + side], rows[segments[m] + side + 1]):
+                    if aside[i] == 0 and middle[book[i]] < -gap:  # also where nobody else quotes it
+                        aside[i] = code
+                        measure[i] = middle[book[i]]
 
 
 @kernel
-def _main_lines(markets, segments, rows, book, odds, aside, stamp, main, offered):
+def _main_lines(ladders, markets, segments, rows, book, odds, aside, stamp, main, offered):
     """Mark the main line of each ladder: most books, then best balanced, then lowest."""
-    for at in range(markets.size - 1):
+    for at in ladders:
         chosen = np.int64(-1)
         most = 0
         best = np.inf
@@ -445,266 +564,188 @@ def _main_lines(markets, segments, rows, book, odds, aside, stamp, main, offered
             main[chosen] = 1
 
 
+@kernel
+def _outliers(
+    spread, segments, rows, market, book, feed, odds, main, others, bound_main, bound_other, slope, code,
+    aside, measure, stingy, ids, prices,
+):  # fmt: skip
+    """A book's market goes that is too generous beside the other feeds; one that is too stingy is noted."""
+    for s in spread:
+        a, b = rows[s], rows[s + 1]
+        count = _voices(a, b, book, feed, odds, aside, ids, prices) if b - a > others else 0
+        if count <= others:
+            continue
+        m = market[a]
+        base = bound_main if main[m] != 0 else bound_other
+        for i in range(a, b):
+            if aside[i] != 0:
+                continue
+            q = _rest(feed[book[i]], count, ids, prices)
+            gap = -np.log(odds[i] - 1.0) - np.log(q / (1.0 - q))
+            bound = base + slope / (q * (1.0 - q))
+            if gap < -bound:
+                measure[i] = gap  # what is measured goes, with its market, when all have been judged
+            elif gap > bound:
+                for j in range(rows[segments[m]], rows[segments[m + 1]]):
+                    if book[j] == book[i]:
+                        stingy[j] = 1
+    for s in spread:
+        for i in range(rows[s], rows[s + 1]):
+            if aside[i] != 0 or np.isnan(measure[i]):
+                continue
+            m = market[i]
+            a, b = rows[segments[m]], rows[segments[m + 1]]
+            worst = measure[i]
+            for j in range(a, b):
+                if book[j] == book[i] and aside[j] == 0 and measure[j] < worst:
+                    worst = measure[j]
+            for j in range(a, b):
+                if book[j] == book[i] and aside[j] == 0:
+                    aside[j] = code
+                    measure[j] = worst
+
+
+@kernel
+def _flaps(chosen, segments, rows, book, flap, code, aside, measure):
+    """A book's market goes if one of its prices flaps, also one that is set aside."""
+    for m in chosen:
+        a, b = rows[segments[m]], rows[segments[m + 1]]
+        for i in range(a, b):
+            if flap[i] == 0:
+                continue
+            for j in range(a, b):
+                if book[j] == book[i] and aside[j] == 0:
+                    aside[j] = code
+                    measure[j] = 1.0
+
+
 def main_lines(groups: Groups, odds: Floats, aside: Bytes, books: int) -> tuple[Bytes, Ints]:
     """1 for the main line of each ladder among the prices not set aside, and the number of books of each market."""
-    main = np.zeros(groups.threshold.size, np.uint8)
-    offered = np.zeros(groups.threshold.size, np.int32)
+    return _some_main_lines(np.arange(groups.event.size), groups, odds, aside, books)
+
+
+def _some_main_lines(ladders: Longs, g: Groups, odds: Floats, aside: Bytes, books: int) -> tuple[Bytes, Ints]:
+    """The same, of some ladders only."""
+    main, offered = np.zeros(g.threshold.size, np.uint8), np.zeros(g.threshold.size, np.int32)
     stamp = np.full(books, -1, np.int64)
-    _main_lines(groups.markets, groups.segments, groups.rows, groups.book, odds, aside, stamp, main, offered)
+    _main_lines(ladders, g.markets, g.segments, g.rows, g.book, odds, aside, stamp, main, offered)
     return main, offered
 
 
-def _scratch(board: _Board) -> tuple[Ints, Floats, Floats]:
-    """Room for one price a feed."""
-    n = len(board.identity.books) + 1
-    return np.empty(n, np.int32), np.empty(n), np.empty(n)
+@cache
+def _codes(off: frozenset[int]) -> _Codes:
+    return _Codes(*(0 if CODES[name] in off else CODES[name] for name in _Codes._fields))
 
 
-def _marked(board: _Board, guard: str) -> None:
-    """Set aside the rows that are marked themselves, and wipe the marks."""
-    mark = board.marks[0]
-    rows = np.flatnonzero(mark == mark)  # noqa: PLR0124  nan is no mark
-    board.aside[rows] = CODES[guard]
-    board.measure[rows] = mark[rows]
-    mark[rows] = np.nan
+def judge(groups: Groups, traits: Traits, start: Longs, flap: Bytes, off: frozenset[int], now: int) -> Guarded:
+    """Run every guard that is not off over all rows of some groups.
+
+    Ladders of one event, live flag and kind stand or fall together; others may be left out without a verdict changing.
+
+    Parameters
+    ----------
+    groups, traits
+        The rows, and what is known of their kinds and books.
+    start
+        When the row's event starts: microseconds, or `NO_TIME`.
+    flap
+        1 for a price that keeps leaving a value and coming back.
+    off
+        Codes of guards that do not run.
+    now
+        Microseconds, or `NO_TIME`: no price has an age.
+    """
+    return _judge(groups, traits, start, flap, _codes(off), now, everywhere=False)
 
 
-def _stale(board: _Board) -> None:
-    if board.now == NO_TIME:
-        return
-    limits, seen = board.limits, board.groups.seen
-    old = seen < board.now - round(limits.stale_prematch_s * SECOND)
-    old &= seen != NO_TIME
-    if board.groups.live.any():
-        late = seen < board.now - round(limits.stale_live_s * SECOND)
-        old = np.where(_live_rows(board.groups), late, old)
-    rows = np.flatnonzero(old)
-    measure = np.full(old.size, np.nan)
-    measure[rows] = np.where(seen[rows] == NO_TIME, np.inf, (board.now - seen[rows]) / SECOND)
-    board.set_aside(old, "stale", measure)
-
-
-def _live_rows(groups: Groups) -> npt.NDArray[np.bool_]:
-    return np.asarray((groups.live[groups.ladder] != 0)[groups.market])
-
-
-def _started_not_live(board: _Board) -> None:
-    start = times(board.table, "event_start_time")
-    if board.now == NO_TIME or not ((start < board.now) & (start != NO_TIME)).any():
-        return
-    start = start[board.groups.row]
-    late = (start != NO_TIME) & (start < board.now) & ~_live_rows(board.groups)
-    board.set_aside(late, "started_not_live", (board.now - start) / SECOND)
-
-
-def _mid_price_source(board: _Board) -> None:
-    mid = np.array([catalog.book(b).mid_price for b in board.identity.books], bool)
-    if mid.any():
-        board.set_aside(mid[board.groups.book], "mid_price_source")
-
-
-def _duplicate_outcome(board: _Board) -> None:
-    g, mark = board.groups, board.marks[0]
-    _duplicates(
-        board.order,
-        board.runs,
-        board.segment,
-        g.name,
-        board.logit,
-        board.aside,
-        board.limits.duplicate_gap,
-        mark,
-    )
-    _marked(board, "duplicate_outcome")
-
-
-def _lined(board: _Board) -> Bytes:
-    kinds = np.array([k.has_line for k in board.identity.kinds], np.uint8)
-    g = board.groups
-    return kinds[g.kind[g.ladder]] if kinds.size else np.zeros(0, np.uint8)
-
-
-def _ladder(board: _Board) -> None:
-    g, mark = board.groups, board.marks[0]
-    found = _ladders(
-        board.order, board.runs, g.market, board.groups.side, g.outcomes, g.threshold, _lined(board), board.logit,
-        board.aside, board.limits.ladder_gap, mark,
+def _judge(g: Groups, facts: Traits, start: Longs, flap: Bytes, on: _Codes, now: int, *, everywhere: bool) -> Guarded:
+    """Judge; `everywhere` calls each kernel, also those that have no place to go to."""
+    limit = catalog.thresholds()
+    markets, segments, rows, book, odds = g.markets, g.segments, g.rows, g.book, g.odds
+    n, books, feed = odds.size, facts.feed.size, facts.feed
+    aside, measure, stingy = np.empty(n, np.uint8), np.empty(n), np.zeros(n, np.uint8)
+    contest, notes = np.empty(markets.size, np.int64), np.empty((_LISTS, rows.size), np.int64)
+    ages = on.stale and now != NO_TIME
+    # Places are noted a little before the thresholds, whatever the last digits of a logarithm do.
+    slack = -limit.epsilon
+    apart = min(limit.outlier_main, limit.outlier_other) + 4.0 * limit.outlier_slope
+    high = limit.book_sum_high + limit.epsilon
+    twice, wrong, summed, teams, crossed, flapping, spread, props, plain = _survey(
+        markets, segments, rows, g.event, g.live, g.kind, g.seen, start, book, odds, flap,
+        facts.lined, facts.prop, facts.team, facts.full, facts.mid, facts.low,
+        now,
+        now - round(limit.stale_prematch_s * SECOND) if ages else NO_TIME,
+        now - round(limit.stale_live_s * SECOND) if ages else NO_TIME,
+        now if on.started_not_live else NO_TIME,
+        on.stale, on.started_not_live, on.mid_price_source,
+        math.exp(limit.ladder_gap + slack), high, limit.cross_points,
+        math.exp(apart + slack), math.exp(min(apart, limit.bias_gap) + slack),
+        aside, measure, contest, notes,
     )  # fmt: skip
-    if found:
-        board.spread(mark, "ladder", whole=True)
+    ids, prices = np.empty(books, np.int32), np.empty(books)
+    if everywhere or (on.duplicate_outcome and twice):
+        _duplicates(
+            notes[_TWICE, :twice], rows, book, g.name, odds, limit.duplicate_gap, on.duplicate_outcome, aside, measure
+        )
+    if everywhere or (on.ladder and wrong):
+        _ladders(
+            notes[_WRONG, :wrong], markets, segments, rows, book, odds, limit.ladder_gap, on.ladder, aside, measure,
+            *np.empty((3, books)),
+        )  # fmt: skip
+    if everywhere or (on.internal_conflict and twice):
+        _conflicts(
+            notes[_TWICE, :twice], rows, book, g.name, feed, odds, limit.conflict_gap, limit.conflict_others,
+            on.internal_conflict, aside, measure, ids, prices,
+        )  # fmt: skip
+    if everywhere or (on.book_sum and summed):
+        _sums(
+            notes[_SUMMED, :summed], markets, segments, rows, g.ladder, book, odds, facts.low, high, on.book_sum,
+            aside, measure, np.empty(books, np.int64), *np.empty((2, books)),
+        )  # fmt: skip
+    if everywhere or (on.one_team_lines and teams):
+        _one_team(
+            notes[_TEAMS, :teams], contest, markets, segments, rows, g.subject, g.ladder, g.threshold, book,
+            limit.one_team_lines, on.one_team_lines, aside, measure, *np.empty((4, books), np.int64),
+        )  # fmt: skip
+    if everywhere or (on.ladder_cross and crossed):
+        _crossed(
+            notes[_CROSSED, :crossed], markets, segments, rows, book, feed, odds, limit.cross_points, on.ladder_cross,
+            aside, measure, np.empty((books, books), np.uint8), *np.empty((2, books), np.int64),
+        )  # fmt: skip
+    if everywhere or (on.bias and props):
+        _biased(
+            notes[_PROPS, :props], contest, markets, segments, rows, g.ladder, book, feed, odds,
+            math.exp(limit.bias_gap + slack), limit.bias_gap, limit.bias_subjects, on.bias, aside, measure, ids, prices,
+            np.empty(books), np.empty(n), *np.empty((4, books), np.int64),
+        )  # fmt: skip
+    if everywhere or (on.outlier and spread):
+        main, _ = _some_main_lines(notes[_PLAIN, :plain], g, odds, aside, books)
+        _outliers(
+            notes[_SPREAD, :spread], segments, rows, g.market, book, feed, odds, main, limit.outlier_others,
+            limit.outlier_main, limit.outlier_other, limit.outlier_slope, on.outlier, aside, measure, stingy,
+            ids, prices,
+        )  # fmt: skip
+    if everywhere or (on.flap and flapping):
+        _flaps(notes[_FLAPPING, :flapping], segments, rows, book, flap, on.flap, aside, measure)
+    return Guarded(aside, measure, stingy, now)
 
 
-def _internal_conflict(board: _Board) -> None:
-    g, mark = board.groups, board.marks[0]
-    limit = board.limits
-    _conflicts(
-        g.rows,
-        g.book,
-        g.name,
-        board.feed,
-        g.odds,
-        board.logit,
-        board.aside,
-        limit.conflict_gap,
-        limit.conflict_others,
-        mark,
-        *_scratch(board)[:2],
-    )
-    _marked(board, "internal_conflict")
-
-
-def _book_sum(board: _Board) -> None:
-    g, (cheap, dear) = board.groups, board.marks
-    limit, epsilon = board.limits, board.limits.epsilon
-    exchange = np.array([catalog.book(b).exchange for b in board.identity.books], bool)
-    low = np.where(exchange, limit.book_sum_low_exchange, limit.book_sum_low) - epsilon
-    found = _sums(
-        board.order, board.runs, g.market, board.groups.side, g.outcomes, g.book, board.prob, board.aside, low,
-        limit.book_sum_high + epsilon, cheap, dear, np.empty(int(g.outcomes.max(initial=2))),
+def rehearse() -> None:
+    """Call every kernel once, on nothing, so that none is compiled or loaded while prices wait."""
+    ints, longs, flags = np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.uint8)
+    ends = np.zeros(1, np.int64)
+    groups = Groups(
+        row=ints, book=ints, name=ints, odds=np.empty(0), seen=longs, market=ints, side=ints,
+        rows=ends, segments=ends, markets=ends, threshold=ints, event=ints, live=flags, kind=ints, subject=ints,
+        ladder=ints,
     )  # fmt: skip
-    if found:
-        board.spread(cheap, "book_sum", whole=True)
-        board.spread(dear, "book_sum", whole=False)
-
-
-def _one_team_lines(board: _Board) -> None:
-    g = board.groups
-    team_kinds = np.array([k.subject == "team" for k in board.identity.kinds], bool)
-    if not team_kinds.any():
-        return
-    rows = np.flatnonzero(team_kinds[g.kind][g.ladder][g.market] & (board.aside == 0))
-    if not rows.size:
-        return
-    ladder = g.ladder[g.market[rows]]
-    contest = (g.event[ladder].astype(np.int64) * 2 + g.live[ladder]) * team_kinds.size + g.kind[ladder]
-    owner = contest * len(board.identity.books) + g.book[rows]
-    owners, owner_of = np.unique(owner, return_inverse=True)
-    line = owner_of * (1 << 31) + (g.threshold[g.market[rows]].astype(np.int64) + (1 << 30))
-    lines, line_of = np.unique(line, return_inverse=True)
-    teams = np.zeros(lines.size, np.int64)
-    np.bitwise_or.at(teams, line_of, g.subject[ladder])
-    of_owner = lines >> 31
-    count = np.bincount(of_owner, minlength=owners.size)
-    both = np.bincount(of_owner, weights=teams == 3, minlength=owners.size)
-    bad = (count >= board.limits.one_team_lines) & (both == 0)
-    mask = np.zeros(board.aside.size, bool)
-    mask[rows] = bad[owner_of]
-    measure = np.zeros(board.aside.size)
-    measure[rows] = count[owner_of]
-    board.set_aside(mask, "one_team_lines", measure)
-
-
-def _ladder_cross(board: _Board) -> None:
-    g, mark, books = board.groups, board.marks[0], len(board.identity.books)
-    found = _crossed(
-        g.rows[g.segments[g.markets]], g.market, board.groups.side, g.outcomes, g.threshold, _lined(board), g.book,
-        board.feed, board.prob, board.aside, board.limits.cross_points, mark,
-        np.empty(books, np.int64), np.empty((books, books), np.uint8),
-    )  # fmt: skip
-    if found:
-        board.spread(mark, "ladder_cross", whole=True)
-
-
-def _compare(board: _Board) -> tuple[Floats, Ints, Ints]:
-    """Median probability of each row's other feeds, their number, and the rows that differ enough to be looked at."""
-    if not board.compared:
-        g, limit = board.groups, board.limits
-        n = board.aside.size
-        median, count, suspects = np.empty(n), np.zeros(n, np.int32), np.empty(n, np.int32)
-        far = float(np.exp(min(limit.bias_gap, limit.outlier_main, limit.outlier_other) - limit.epsilon))
-        found = _others(g.rows, g.book, board.feed, g.odds, board.aside, far, median, count, suspects, *_scratch(board))
-        board.compared.append((median, count, suspects[:found]))
-    return board.compared[0]
-
-
-def _gap(board: _Board, rows: npt.NDArray[np.integer], median: Floats) -> Floats:
-    """Logit of each row's price minus that of the others' median."""
-    m = median[rows]
-    return np.asarray(board.logit[rows] - np.log(m / (1.0 - m)))
-
-
-def _bias(board: _Board) -> None:
-    g, limit = board.groups, board.limits
-    if not board.prop.any():
-        return
-    median, count, suspects = _compare(board)
-    suspects = suspects[board.prop[g.ladder[g.market[suspects]]] != 0]
-    low = suspects[_gap(board, suspects, median) < -limit.bias_gap]
-    if not low.size:
-        return
-    # Each book's side of one prop of one event; the rows of those where any price is low.
-    every = np.flatnonzero(board.prop[g.ladder][g.market] != 0)
-    key = _prop_side(board, every)
-    inside = np.isin(key, _prop_side(board, low))
-    every, key = every[inside], key[inside]
-    order = np.argsort(key, kind="stable")
-    mark = np.full(board.aside.size, np.nan)
-    for rows in np.split(every[order], np.flatnonzero(np.diff(key[order])) + 1):
-        compared = rows[(count[rows] >= 1) & (board.aside[rows] == 0)]
-        subjects = np.unique(g.subject[g.ladder[g.market[compared]]]).size
-        middle = float(np.median(_gap(board, compared, median)))
-        if subjects >= limit.bias_subjects and middle < -limit.bias_gap:
-            mark[rows] = middle  # also where nobody else quotes it
-    board.set_aside(~np.isnan(mark), "bias", mark)
-    board.compared.clear()
-
-
-def _prop_side(board: _Board, rows: npt.NDArray[np.integer]) -> Longs:
-    """One number for each row's event, live flag, period and family, side and book."""
-    g = board.groups
-    ladder = g.ladder[g.market[rows]]
-    contest = (g.event[ladder].astype(np.int64) * 2 + g.live[ladder]) * len(board.identity.kinds) + g.kind[ladder]
-    return np.asarray((contest * 64 + g.side[rows]) * len(board.identity.books) + g.book[rows])
-
-
-def _outlier(board: _Board) -> None:
-    g, limit = board.groups, board.limits
-    median, count, suspects = _compare(board)
-    rows = suspects[count[suspects] >= limit.outlier_others]
-    if not rows.size:
-        return
-    gap = _gap(board, rows, median)
-    market = g.market[rows]
-    ladder = g.ladder[market]
-    full = np.array([k.period == "full_game" for k in board.identity.kinds], bool)[g.kind[ladder]]
-    main = main_lines(g, g.odds, board.aside, len(board.identity.books))[0][market] != 0
-    plain = main & full & (board.prop[ladder] == 0) & (g.live[ladder] == 0)
-    m = median[rows]
-    bound = np.where(plain, limit.outlier_main, limit.outlier_other) + limit.outlier_slope / (m * (1.0 - m))
-    generous, low = board.marks
-    generous[rows[gap < -bound]] = gap[gap < -bound]
-    low[rows[gap > bound]] = 1.0
-    board.spread(generous, "outlier", whole=False)
-    ignored = np.zeros(board.aside.size)
-    _spread(low, board.order, board.runs, g.market, 0, 1, board.stingy, ignored)
-
-
-def _flap(board: _Board) -> None:
-    if not board.table["flap"].any():
-        return
-    mark = np.where(board.table["flap"].to_numpy()[board.groups.row], 1.0, np.nan)
-    board.spread(mark, "flap", whole=False)
-
-
-# In the order they run; the guards before these look at one row and are part of identity.
-_BOARD_GUARDS: dict[str, Callable[[_Board], None]] = {
-    "stale": _stale,
-    "started_not_live": _started_not_live,
-    "mid_price_source": _mid_price_source,
-    "duplicate_outcome": _duplicate_outcome,
-    "ladder": _ladder,
-    "internal_conflict": _internal_conflict,
-    "book_sum": _book_sum,
-    "one_team_lines": _one_team_lines,
-    "ladder_cross": _ladder_cross,
-    "bias": _bias,
-    "outlier": _outlier,
-    "flap": _flap,
-}
+    nothing = look_up((), ())
+    _judge(groups, nothing, longs, flags, _codes(frozenset()), 0, everywhere=True)
+    main_lines(groups, groups.odds, flags, 0)
 
 
 def guard(table: OddsTable, identity: Identity, off: frozenset[int], now: int) -> Guarded:
-    """Run every guard that is not off over the rows that have a market.
+    """Run every guard that is not off over the rows of a table that have a market.
 
     Parameters
     ----------
@@ -715,32 +756,9 @@ def guard(table: OddsTable, identity: Identity, off: frozenset[int], now: int) -
     now
         Microseconds, or `NO_TIME`: no price has an age.
     """
-    g = identity.groups
-    n = g.row.size
-    books = len(identity.books)
-    order, runs = np.empty(n, np.int32), np.empty(n + 1, np.int64)
-    found = _runs(g.rows[g.segments[g.markets]], g.book, books, order, runs, np.zeros(books + 1, np.int64))
-    prop = np.array([k.prop for k in identity.kinds], np.uint8)
-    board = _Board(
-        groups=g,
-        identity=identity,
-        table=table,
-        now=now,
-        prob=1.0 / g.odds,
-        logit=-np.log(g.odds - 1.0),
-        segment=np.repeat(np.arange(g.rows.size - 1, dtype=np.int32), np.diff(g.rows)),
-        feed=identity.traits.feed,
-        order=order,
-        runs=runs[: found + 1],
-        prop=prop[g.kind] if prop.size else np.zeros(0, np.uint8),
-        aside=np.zeros(n, np.uint8),
-        measure=np.full(n, np.nan),
-        stingy=np.zeros(n, np.uint8),
-        limits=catalog.thresholds(),
-        marks=(np.full(n, np.nan), np.full(n, np.nan)),
-        compared=[],
-    )
-    for name, run in _BOARD_GUARDS.items():
-        if CODES[name] not in off and n:
-            run(board)
-    return Guarded(board.aside, board.measure, board.stingy, now)
+    row = identity.groups.row
+    start = times(table, "event_start_time")[row]
+    flap = np.zeros(row.size, np.uint8)
+    if table["flap"].any():
+        flap = table["flap"].to_numpy()[row].astype(np.uint8)
+    return judge(identity.groups, identity.traits, start, flap, off, now)

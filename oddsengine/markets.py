@@ -96,7 +96,7 @@ class _Kinds:
         return self.codes.setdefault(kind, len(self.codes))
 
 
-def _meaning(sport: str, market_type: str, stat: str, segment: str) -> catalog.MarketType:
+def meaning(sport: str, market_type: str, stat: str, segment: str) -> catalog.MarketType:
     """What a market type says; where it names no period, the source's own segment does."""
     found = catalog.market_type(market_type, sport, stat)
     if found.usable and found.period == catalog.FULL_GAME and segment not in ("", catalog.FULL_GAME):
@@ -104,7 +104,7 @@ def _meaning(sport: str, market_type: str, stat: str, segment: str) -> catalog.M
     return found
 
 
-def _kind(kind: catalog.MarketType) -> Kind:
+def kind_of(kind: catalog.MarketType) -> Kind:
     family = catalog.families().get(kind.family)
     return Kind(
         period=kind.period,
@@ -130,19 +130,19 @@ def _read_terms(
     columns = ["sport", "market_type", "stat_category", "market_segment", "league"]
     type_of, type_first = _distinct(wordings.select(columns))
     types = [tuple(text or "" for text in row) for row in wordings.select(columns)[type_first].iter_rows()]
-    found = [_meaning(*row[:4]) for row in types]
+    found = [meaning(*row[:4]) for row in types]
     usable = np.array([f.usable for f in found], bool)
-    kind_of = np.array([kinds.code(_kind(f)) for f in found], np.int32)
+    kind_at = np.array([kinds.code(kind_of(f)) for f in found], np.int32)
     splits = np.array([f.family == "moneyline" for f in found], bool)
     for which in np.flatnonzero(splits).tolist():
-        kinds.code(_three_way(_kind(found[which])))
+        kinds.code(three_way(kind_of(found[which])))
     draws = np.array([catalog.sport(row[0]).can_draw(row[4]) for row in types], bool)
     fixed = np.array([NO_LINE if f.fixed_line is None else round(f.fixed_line * 100) for f in found], np.int32)
     positional = np.array(["home" in f.outcomes for f in found], bool)
     wants = np.array([f.subject for f in found], dtype=np.str_)
-    typed_team = np.array([_place(f.team_side) for f in found], np.int8)
-    implied = np.array([_place(f.default_outcome) for f in found], np.int8)
-    renamed = np.array([_renamed(f) for f in found], np.int8).reshape(len(found), len(SIDES) + 1)
+    typed_team = np.array([place_of(f.team_side) for f in found], np.int8)
+    implied = np.array([place_of(f.default_outcome) for f in found], np.int8)
+    renamed = np.array([renamed_sides(f) for f in found], np.int8).reshape(len(found), len(SIDES) + 1)
     place = np.full((len(found), len(SIDES)), -1, np.int8)
     for row, f in enumerate(found):
         outcomes = ("home", "draw", "away") if splits[row] else f.outcomes
@@ -181,7 +181,7 @@ def _read_terms(
     two_way = np.where(splits[type_of], np.where(draws[type_of], 2, 1), 0).astype(np.uint8)
     terms = _Terms(
         event=event,
-        kind=kind_of[type_of],
+        kind=kind_at[type_of],
         two_way=two_way,
         side=side.astype(np.int8),
         subject=subject,
@@ -192,19 +192,19 @@ def _read_terms(
     return terms, named, texts.names
 
 
-def _three_way(kind: Kind) -> Kind:
+def three_way(kind: Kind) -> Kind:
     """The kind of a moneyline that quotes the draw."""
     return kind._replace(family="moneyline_3way", outcomes=("home", "draw", "away"))
 
 
-def _place(side: str) -> int:
+def place_of(side: str) -> int:
     return SIDES.index(side) if side else -1
 
 
-def _renamed(kind: catalog.MarketType) -> list[int]:
+def renamed_sides(kind: catalog.MarketType) -> list[int]:
     """For every side, and at the end for none, the side that the market type makes of it."""
     renames = dict(kind.renames)
-    return [_place(renames.get(side, side)) for side in SIDES] + [-1]
+    return [place_of(renames.get(side, side)) for side in SIDES] + [-1]
 
 
 def _flips(event: Ints, events: int, texts: Texts, weight: Longs) -> tuple[npt.NDArray[np.bool_], Ints]:
@@ -348,7 +348,7 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
     name = name_of_term[term]
     known = tuple(kinds.codes)
     three = np.array(
-        [kinds.codes.get(_three_way(k), at) if k.family == "moneyline" else at for at, k in enumerate(known)],
+        [kinds.codes.get(three_way(k), at) if k.family == "moneyline" else at for at, k in enumerate(known)],
         np.int32,
     )
     kind3 = three[terms.kind] if n else terms.kind

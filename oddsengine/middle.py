@@ -181,6 +181,8 @@ def _upper(x: float) -> float:
 def _margin(location: float, scale: float, level: float, weights: Floats, k: int) -> tuple[float, float]:
     """P(X > k) and P(X = k), X a Normal margin times weights[abs(m)] with P(0) set to `level`."""
     last = weights.size - 1
+    while math.isnan(weights[last]):
+        last -= 1
     half = 0.5 / (scale * scale)
     zero = _DENSITY / scale * math.exp(-location * location * half)
     above = _upper((last + 0.5 - location) / scale)
@@ -431,6 +433,20 @@ def _evaluate(over_line: Integers, under_line: Integers, over_odds: Floats, unde
     return out
 
 
+@kernel
+def _points(over_line: Integers, under_line: Integers) -> Integers:
+    """The points of `window`, (m, 4)."""
+    out = np.empty((over_line.size, 4), np.int64)
+    for i in range(over_line.size):
+        for k in range(2):
+            line = over_line[i] if k == 0 else under_line[i]
+            part = line % 100
+            whole = line - part + (100 if part == 75 else 0)
+            out[i, 2 * k] = line if part == 50 else whole - 50
+            out[i, 2 * k + 1] = line if part == 50 else whole + 50
+    return out
+
+
 class Window(NamedTuple):
     """The whole numbers strictly between two lines, and where the tail of X must be known."""
 
@@ -498,6 +514,11 @@ def window(over_line: ArrayLike, under_line: ArrayLike) -> Window:
     return Window(first, last, size, np.stack([*_around(low), *_around(high)], axis=-1))
 
 
+def points(over_line: Integers, under_line: Integers) -> Integers:
+    """The points of `window` alone, for callers that keep their own flat columns; nothing is checked."""
+    return _points(over_line, under_line)
+
+
 def settle_over(line: ArrayLike, odds: ArrayLike, number: ArrayLike) -> Floats:
     """Return per unit staked on over, the stake included.
 
@@ -554,7 +575,8 @@ class Shapes(NamedTuple):
     table : ndarray of int
         The row of `weights` that a Normal margin takes.
     weights : ndarray of float, (tables, numbers)
-        Weight of each absolute margin 0, 1, 2 ...; margins beyond the last weigh 1.
+        Weight of each absolute margin 0, 1, 2 ...; margins beyond the last weigh 1. Where tables of several lengths
+        stand together, ``nan`` fills up the shorter ones.
     """
 
     kind: Integers
@@ -625,16 +647,25 @@ def fit(shapes: Shapes, line: ArrayLike, prob: ArrayLike) -> Floats:
     lines = _whole(line, "line")
     probs = np.asarray(prob, dtype=np.float64)
     shape = np.broadcast_shapes(shapes.kind.shape, lines.shape, probs.shape)
-    found = _fit(
-        _spread(shapes.kind, shape).ravel(),
-        _spread(shapes.scale, shape).ravel(),
-        _spread(shapes.level, shape).ravel(),
-        _spread(shapes.table, shape).ravel(),
-        shapes.weights,
-        _spread(lines, shape).ravel(),
-        _spread(probs, shape).ravel(),
-    )
+    found = fit_columns(_columns(shapes, shape), _spread(lines, shape).ravel(), _spread(probs, shape).ravel())
     return found.reshape(shape)
+
+
+def fit_columns(shapes: Shapes, line: Integers, prob: Floats) -> Floats:
+    """`fit` for callers that keep their own flat columns, each as long as the others; nothing is checked."""
+    return _fit(shapes.kind, shapes.scale, shapes.level, shapes.table, shapes.weights, line, prob)
+
+
+def _columns(shapes: Shapes, shape: tuple[int, ...]) -> Shapes:
+    """Flat columns of shapes broadcast to `shape`."""
+    kind, scale, level, table = shapes.kind, shapes.scale, shapes.level, shapes.table
+    return Shapes(
+        _spread(kind, shape).ravel(),
+        _spread(scale, shape).ravel(),
+        _spread(level, shape).ravel(),
+        _spread(table, shape).ravel(),
+        shapes.weights,
+    )
 
 
 def tail(shapes: Shapes, location: ArrayLike, points: ArrayLike) -> Floats:
@@ -657,16 +688,17 @@ def tail(shapes: Shapes, location: ArrayLike, points: ArrayLike) -> Floats:
     at = _whole(points, "points")
     locations = np.asarray(location, dtype=np.float64)
     shape = np.broadcast_shapes(shapes.kind.shape, locations.shape, at.shape[:-1])
-    found = _tail(
-        _spread(shapes.kind, shape).ravel(),
+    found = tail_columns(
+        _columns(shapes, shape),
         _spread(locations, shape).ravel(),
-        _spread(shapes.scale, shape).ravel(),
-        _spread(shapes.level, shape).ravel(),
-        _spread(shapes.table, shape).ravel(),
-        shapes.weights,
         _spread(at, (*shape, at.shape[-1])).reshape(-1, at.shape[-1]),
     )
     return found.reshape(*shape, at.shape[-1])
+
+
+def tail_columns(shapes: Shapes, location: Floats, points: Integers) -> Floats:
+    """`tail` for callers that keep their own flat columns, and rows of points; nothing is checked."""
+    return _tail(shapes.kind, location, shapes.scale, shapes.level, shapes.table, shapes.weights, points)
 
 
 def mass(shapes: Shapes, location: ArrayLike, numbers: ArrayLike) -> Floats:
@@ -715,14 +747,21 @@ def evaluate(
     low, high = _whole(over_line, "over_line"), _whole(under_line, "under_line")
     d1, d2 = np.asarray(over_odds, dtype=np.float64), np.asarray(under_odds, dtype=np.float64)
     shape = np.broadcast_shapes(low.shape, high.shape, d1.shape, d2.shape, curve.shape[:-1])
-    found = _evaluate(
+    found = evaluate_columns(
         _spread(low, shape).ravel(),
         _spread(high, shape).ravel(),
         _spread(d1, shape).ravel(),
         _spread(d2, shape).ravel(),
         _spread(curve, (*shape, 4)).reshape(-1, 4),
     )
-    return Middle(*found.reshape(4, *shape))
+    return Middle(*(column.reshape(shape) for column in found))
+
+
+def evaluate_columns(
+    over_line: Integers, under_line: Integers, over_odds: Floats, under_odds: Floats, tail: Floats
+) -> Middle:
+    """`evaluate` for callers that keep their own flat columns, and rows of four tails; nothing is checked."""
+    return Middle(*_evaluate(over_line, under_line, over_odds, under_odds, tail))
 
 
 def key_numbers(over_line: ArrayLike, under_line: ArrayLike, keys: ArrayLike) -> NDArray[np.bool_]:

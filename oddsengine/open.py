@@ -59,7 +59,9 @@ class Difference(NamedTuple):
 
 
 @kernel
-def _compare(units, head, following, ids, kinds, legs, figures, ends, h_id, h_kind, h_legs, h_figures, status, old, gone):
+def _compare(
+    units, head, following, ids, kinds, legs, figures, ends, h_id, h_kind, h_legs, h_figures, status, old, gone
+):
     """Match the hits of each unit with what is open there. Returns how many expired."""
     expired = 0
     for at in range(units.size):
@@ -167,7 +169,9 @@ class OpenSet:
         """What it means that a search over some units (rising) found some hits; and where each unit's hits end."""
         most = int(units.max(initial=0)) + 1
         if most > self.head.size:
-            self.head = np.concatenate((self.head, np.full(max(most, 2 * self.head.size) - self.head.size, -1, np.int32)))
+            self.head = np.concatenate(
+                (self.head, np.full(max(most, 2 * self.head.size) - self.head.size, -1, np.int32))
+            )
         ends = np.searchsorted(hits.unit, np.append(units, most + 1)).astype(np.int64)
         status, old = np.empty(hits.size, np.uint8), np.empty(hits.size, np.int32)
         gone = np.empty(self.top, np.int32)

@@ -116,7 +116,7 @@ def find_arbitrage(
     _number("max_profit", max_profit)
     prepared = prepare(odds, guards, now)
     question = board.ask(prepared, books, sharp, method, commission, max_profit)
-    return arbitrage.rows(question, *arbitrage.found(question, min_profit))
+    return arbitrage.rows(question, arbitrage.found(question, min_profit))
 
 
 def find_low_hold(
@@ -148,7 +148,8 @@ def find_low_hold(
     """
     _number("max_hold", max_hold, 0.0)
     prepared = prepare(odds, guards, now)
-    return low_hold.rows(board.ask(prepared, books, sharp, method, commission, _cap()), max_hold)
+    question = board.ask(prepared, books, sharp, method, commission, _cap())
+    return low_hold.rows(question, low_hold.found(question, max_hold))
 
 
 def find_middles(
@@ -187,7 +188,8 @@ def find_middles(
     _number("min_size", min_size, 0.0)
     _number("min_ev", min_ev)
     prepared = prepare(odds, guards, now)
-    return middles.rows(board.ask(prepared, books, sharp, method, commission, max_profit), min_size, min_ev)
+    question = board.ask(prepared, books, sharp, method, commission, max_profit)
+    return middles.rows(question, middles.found(question, min_size, min_ev))
 
 
 def find_all(
@@ -234,15 +236,15 @@ def find_all(
     question = board.ask(prepared, books, sharp, method, commission, max_profit)
     counts = set_aside(prepared)
     hits = ev.found(question, min_ev)
-    market, legs = arbitrage.found(question, min_profit)
-    for name, cut in (("ev_cap", ev.over_cap(question, hits)), ("profit_cap", arbitrage.over_cap(question, legs))):
+    arbs = arbitrage.found(question, min_profit)
+    for name, cut in (("ev_cap", ev.over_cap(question, hits)), ("profit_cap", arbitrage.over_cap(question, arbs.legs))):
         if cut.any():
             counts[name] = int(cut.sum())
     asks: list[Callable[[], pl.DataFrame]] = [
         lambda: ev.rows(question, hits, max_ev),
-        lambda: arbitrage.rows(question, market, legs),
-        lambda: low_hold.rows(question, max_hold),
-        lambda: middles.rows(question, min_size, min_middle_ev),
+        lambda: arbitrage.rows(question, arbs),
+        lambda: low_hold.rows(question, low_hold.found(question, max_hold)),
+        lambda: middles.rows(question, middles.found(question, min_size, min_middle_ev)),
     ]
     if prepared.table.height < _ROWS_FOR_THREADS:
         first, second, third, fourth = (look() for look in asks)

@@ -6,17 +6,22 @@ between books is not taken for probability. The moneyline is the spread ladder's
 end level it is the point at minus one half too.
 """
 
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from oddsengine import catalog, middle
 from oddsengine._jit import kernel
 from oddsengine.detect import View, market_fair
-from oddsengine.groups import Bytes, Floats, Longs
+from oddsengine.groups import Bytes, Floats, Ints, Longs
+from oddsengine.traits import Kind
 
 NOWHERE, LADDER, MEDIAN, SHAPE = 0, 1, 2, 3
+
+_MARGIN, _TWO_WAY, _THREE_WAY, _TOTAL = 1, 2, 3, 4  # as `_link` knows them
+_ROLES = {"spread": _MARGIN, "moneyline": _TWO_WAY, "moneyline_3way": _THREE_WAY, "total": _TOTAL}
 
 
 class Tails(NamedTuple):
@@ -26,144 +31,74 @@ class Tails(NamedTuple):
     source: Bytes
 
 
-@kernel
-def _by_book(book, segment, trust, rows, books, own, trusted):
-    """The fair probability of one book in a segment, nan if it has none there."""
-    if segment >= 0:
-        for i in range(rows[segment], rows[segment + 1]):
-            if books[i] == book and not np.isnan(own[i]) and (not trust or trusted[i] != 0):
-                return own[i]
-    return np.nan
+class Forms(NamedTuple):
+    """What the kinds of market, sports and leagues of a board say of X, before any price is seen."""
+
+    role: Bytes  # per kind: what the tails of the game's margin are read from
+    period: Ints  # per kind
+    full: Bytes  # per kind: of the full game
+    sport: Ints  # per event: the sport and league, a column of the tables below
+    level: Floats  # per sport: P(margin = 0) of the full game, nan where a game may end level freely
+    shape: Longs  # (kinds, sports): as in `middle.KINDS`
+    scale: Floats  # (kinds, sports): nan where there is no shape; of a Skellam margin by the expected total
+    table: Longs  # (kinds, sports): a row of weights
+    weights: Floats  # (tables, numbers): as `middle.Shapes` has them
 
 
-@kernel
-def _at(book, point, trust, here, across, two, three, level, rows, books, own, trusted):
-    """P(X > point) by one book, from its half line there, else (at plus and minus one half) from its moneyline.
-
-    `here` and `across` are the over segments of the lines at the point and at its negative, `two` and `three` the home
-    segments of the moneylines; -1 where there is none.
-    """
-    p = _by_book(book, here, trust, rows, books, own, trusted)
-    if not np.isnan(p) or (abs(point) != 50):
-        return p
-    if not np.isnan(level):
-        p = _by_book(book, two, trust, rows, books, own, trusted) * (1.0 - level)
-        if np.isnan(p):
-            p = _by_book(book, across, trust, rows, books, own, trusted)
-            return p - level if point == 50 else p + level
-        return p if point == 50 else p + level
-    if three >= 0:
-        if point == 50:
-            return _by_book(book, three, trust, rows, books, own, trusted)
-        return 1.0 - _by_book(book, three + 2, trust, rows, books, own, trusted)
-    return np.nan
+_SHAPES = {
+    "poisson": middle.POISSON,
+    "skellam": middle.SKELLAM,
+    "negative_binomial": middle.NEGATIVE_BINOMIAL,
+    "normal": middle.NORMAL,
+    "normal_key": middle.MARGIN,
+}
 
 
-@kernel
-def _gather(s, rows, books, own, ids, n):
-    """Add the books of a segment to the sorted list of n; returns its new length."""
-    for i in range(rows[s], rows[s + 1]):
-        if np.isnan(own[i]):
-            continue
-        b = books[i]
-        k = n
-        while k > 0 and ids[k - 1] > b:
-            k -= 1
-        if k > 0 and ids[k - 1] == b:
-            continue
-        for j in range(n, k, -1):
-            ids[j] = ids[j - 1]
-        ids[k] = b
-        n += 1
-    return n
+@lru_cache(maxsize=1 << 14)
+def _form(family: str, sport: str, league: str, fraction: float) -> tuple[int, float, tuple[float, ...]]:
+    """Shape, scale and weights of what a family's line cuts in a part of a game; the scale is nan without a shape."""
+    found = catalog.shape(family, sport, league)
+    if found is None or not fraction > 0:
+        return middle.NORMAL, np.nan, ()
+    if found.name == "normal_key":
+        return middle.MARGIN, found.sd * np.sqrt(fraction), catalog.sport(sport).scores_in(league).key_weights
+    counts = found.name in ("poisson", "negative_binomial", "skellam")
+    return _SHAPES[found.name], found.variance_ratio if counts else found.sd * np.sqrt(fraction), ()
 
 
-@kernel
-def _read(
-    ladder, points, markets, segments, rows, books, own, trusted, rank, counted, feed, threshold, two, three, level,
-    tail, source, ids, order, held, here, across,
-):  # fmt: skip
-    """Tails of cases (ladder, four points) from the first reference that has them all, else the books' median."""
-    for c in range(ladder.size):
-        at = ladder[c]
-        for j in range(4):
-            here[j] = -1
-            across[j] = -1
-        for m in range(markets[at], markets[at + 1]):
-            for j in range(4):
-                if threshold[m] == points[c, j]:
-                    here[j] = segments[m]
-                elif threshold[m] == -points[c, j] and (threshold[m] == 50 or threshold[m] == -50):
-                    across[j] = segments[m]
-        s2 = segments[two[at]] if two[at] >= 0 else np.int64(-1)
-        s3 = segments[three[at]] if three[at] >= 0 else np.int64(-1)
-        n = np.int64(0)
-        for j in range(4):
-            s = here[0]
-            if j > 0:
-                if abs(points[c, 0]) != 50:
-                    break
-                s = across[0]
-                if j == 2:
-                    s = s2
-                elif j == 3:
-                    s = s3
-            if s >= 0:
-                n = _gather(s, rows, books, own, ids, n)
-        source[c] = 0
-        best = np.int32(2147483647)
-        found = 0
-        for median in range(2):
-            for k in range(n):
-                b = ids[k]
-                if median == 0 and rank[b] >= best:
-                    continue
-                if median == 1 and counted[b] == 0:
-                    continue
-                twin = False
-                for j in range(found):
-                    twin = twin or (median == 1 and feed[order[j]] == feed[b])
-                if twin:
-                    continue
-                last = 1.0
-                p = 1.0
-                for j in range(4):
-                    if j > 0 and points[c, j] == points[c, j - 1]:
-                        held[found, j] = p
-                        continue
-                    p = _at(
-                        b, points[c, j], median == 0, here[j], across[j], s2, s3, level[at], rows, books, own, trusted
-                    )
-                    held[found, j] = p
-                    if not (p <= last):
-                        last = np.nan
-                    else:
-                        last = p
-                if np.isnan(last):
-                    continue
-                if median == 0:
-                    best = rank[b]
-                    source[c] = 1
-                    for j in range(4):
-                        tail[c, j] = held[0, j]
-                else:
-                    spread = held[found, 0] - held[found, 3]
-                    k2 = found
-                    t0, t1, t2, t3 = held[found, 0], held[found, 1], held[found, 2], held[found, 3]
-                    while k2 > 0 and held[k2 - 1, 0] - held[k2 - 1, 3] > spread:
-                        for j in range(4):
-                            held[k2, j] = held[k2 - 1, j]
-                        order[k2] = order[k2 - 1]
-                        k2 -= 1
-                    held[k2, 0], held[k2, 1], held[k2, 2], held[k2, 3] = t0, t1, t2, t3
-                    order[k2] = b
-                    found += 1
-            if source[c] == 1:
-                break
-        if source[c] == 0 and found > 0:
-            source[c] = 2
-            for j in range(4):
-                tail[c, j] = 0.5 * (held[(found - 1) // 2, j] + held[found // 2, j])
+def forms(kinds: Sequence[Kind], sports: Iterable[tuple[catalog.Sport, str]]) -> Forms:
+    """Look up the shapes of a board's kinds in the sports and leagues of its events."""
+    columns: dict[tuple[str, str], int] = {}
+    level: list[float] = []
+    of_event: list[int] = []
+    for sport, league in sports:
+        column = columns.setdefault((sport.id, league), len(columns))
+        if column == len(level):
+            level.append(np.nan if sport.level is None else sport.level)
+        of_event.append(column)
+    size = len(kinds), len(columns)
+    shape, scale, table = np.zeros(size, np.int64), np.zeros(size), np.zeros(size, np.int64)
+    tables: dict[tuple[float, ...], int] = {(): 0}
+    for row, kind in enumerate(kinds):
+        for (sport_id, league), column in columns.items():
+            shape[row, column], scale[row, column], weights = _form(kind.family, sport_id, league, kind.fraction)
+            table[row, column] = tables.setdefault(weights, len(tables))
+    weight = np.full((len(tables), 1 + max(map(len, tables))), np.nan)
+    weight[:, 0] = 1.0
+    for weights, row in tables.items():
+        weight[row, 1 : 1 + len(weights)] = weights
+    periods: dict[str, int] = {}
+    return Forms(
+        role=np.array([_ROLES.get(k.family, 0) for k in kinds], np.uint8),
+        period=np.array([periods.setdefault(k.period, len(periods)) for k in kinds], np.int32),
+        full=np.array([k.period == catalog.FULL_GAME for k in kinds], np.uint8),
+        sport=np.array(of_event, np.int32),
+        level=np.array(level, np.float64),
+        shape=shape,
+        scale=scale,
+        table=table,
+        weights=weight,
+    )
 
 
 class Curves(NamedTuple):
@@ -175,199 +110,296 @@ class Curves(NamedTuple):
     totals: Longs  # the ladder of both sides' total, -1 none
 
 
-def curves(view: View) -> Curves:
-    """Link every spread ladder to the moneylines and the total of its event and period."""
-    g, kinds = view.groups, view.identity.kinds
+@kernel
+def _link(event, live, kind, markets, role, period, full, sport, level, two, three, known, totals):
+    """For each ladder of a game's margin, the moneylines and total of its event and period; ladders by event."""
+    first, n = 0, event.size
+    while first < n:
+        end = first + 1
+        while end < n and event[end] == event[first] and live[end] == live[first]:
+            end += 1
+        for at in range(first, end):
+            two[at] = three[at] = totals[at] = -1
+            known[at] = np.nan
+            if role[kind[at]] != 1:
+                continue
+            if full[kind[at]] != 0:
+                known[at] = level[sport[event[at]]]
+            # Regulation's three ways say nothing of a margin that overtime decides, nor two ways of one that may be 0.
+            settled = not np.isnan(known[at])
+            for other in range(first, end):
+                what = role[kind[other]]
+                if what < 2 or period[kind[other]] != period[kind[at]]:
+                    continue
+                if what == 2 and settled and two[at] < 0:
+                    two[at] = markets[other]
+                elif what == 3 and not settled and three[at] < 0:
+                    three[at] = markets[other]
+                elif what == 4 and totals[at] < 0:
+                    totals[at] = other
+        first = end
+
+
+def curves(view: View, forms: Forms) -> Curves:
+    """Link every ladder of a game's margin to the moneylines and the total of its event and period."""
+    g = view.groups
     n = g.event.size
-    two, three, totals = (np.full(n, -1, np.int64) for _ in range(3))
-    level = np.full(n, np.nan)
-    main_spread = np.array([k.family == "spread" for k in kinds], bool)
-    if not n or not main_spread.any():
-        return Curves(two, three, level, totals)
-    periods = {k.period: at for at, k in enumerate(kinds)}
-    period = np.array([periods[k.period] for k in kinds], np.int64)
-    place = (g.event.astype(np.int64) * 2 + g.live) * len(kinds) + period[g.kind]
-    spreads = np.flatnonzero(main_spread[g.kind])
-    for family, out in (("moneyline", two), ("moneyline_3way", three), ("total", totals)):
-        wanted = np.array([k.family == family for k in kinds], bool)
-        at = np.flatnonzero(wanted[g.kind])
-        if not at.size:
+    links = Curves(np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n), np.empty(n, np.int64))
+    _link(
+        g.event, g.live, g.kind, g.markets, forms.role, forms.period, forms.full, forms.sport, forms.level,
+        links.two, links.three, links.level, links.totals,
+    )  # fmt: skip
+    return links
+
+
+@kernel
+def _fill(held, j, segment, scale, shift, rows, books, own, trusted, ids, n):
+    """Note `scale` p + `shift` at point j for the books of a segment, fair probability p, that have no tail there yet.
+
+    `held` is (2, 4, books): of any price, of trusted ones. The first point names the books, sorted in `ids`; the others
+    note only theirs. Returns how many there are.
+    """
+    if segment < 0:
+        return n
+    for i in range(rows[segment], rows[segment + 1]):
+        if np.isnan(own[i]):
             continue
-        order = at[np.argsort(place[at], kind="stable")]
-        hit = np.minimum(np.searchsorted(place[order], place[spreads]), order.size - 1)
-        same = place[order[hit]] == place[spreads]
-        out[spreads[same]] = order[hit[same]] if family == "total" else g.markets[order[hit[same]]]
-    sports = view.identity.sports
-    full = np.array([k.period == catalog.FULL_GAME for k in kinds], bool)[g.kind[spreads]]
-    levels = np.array([np.nan if s.level is None else s.level for s, _ in sports], float)
-    level[spreads] = np.where(full, levels[g.event[spreads]], np.nan)
-    # Regulation's three ways say nothing of a margin that overtime decides, nor two ways of one that ends level.
-    three[~np.isnan(level)] = -1
-    two[np.isnan(level)] = -1
-    return Curves(two, three, level, totals)
+        b = books[i]
+        if np.isnan(held[0, 0, b]):
+            if j > 0:
+                continue
+            k = n
+            while k > 0 and ids[k - 1] > b:
+                ids[k] = ids[k - 1]
+                k -= 1
+            ids[k] = b
+            n += 1
+        p = own[i] * scale + shift
+        if np.isnan(held[0, j, b]):
+            held[0, j, b] = p
+        if trusted[i] != 0 and np.isnan(held[1, j, b]):
+            held[1, j, b] = p
+    return n
+
+
+@kernel
+def _read(
+    ladder, points, markets, segments, rows, books, own, trusted, rank, counted, feed, threshold, two, three, level,
+    tail, source, held, ids, order, spread, column,
+):  # fmt: skip
+    """Tails of cases (ladder, four points) from the first reference that has them all, else the books' median.
+
+    A book's tail at a point is its half line there; at plus and minus one half of a margin else its moneyline, or its
+    half line on the other side of 0. `held` is nan before and after.
+    """
+    for c in range(ladder.size):
+        at = ladder[c]
+        settled = not np.isnan(level[at])
+        n = np.int64(0)
+        for j in range(4):
+            point = points[c, j]
+            column[j] = j
+            if j > 0 and point == points[c, j - 1]:
+                column[j] = column[j - 1]
+                continue
+            here, across = np.int64(-1), np.int64(-1)
+            for m in range(markets[at], markets[at + 1]):
+                if threshold[m] == point:
+                    here = segments[m]
+                elif threshold[m] == -point:
+                    across = segments[m]
+            n = _fill(held, j, here, 1.0, 0.0, rows, books, own, trusted, ids, n)
+            if abs(point) == 50 and settled:
+                shift = 0.0 if point == 50 else level[at]
+                if two[at] >= 0:
+                    s = segments[two[at]]
+                    n = _fill(held, j, s, 1.0 - level[at], shift, rows, books, own, trusted, ids, n)
+                shift = -level[at] if point == 50 else level[at]
+                n = _fill(held, j, across, 1.0, shift, rows, books, own, trusted, ids, n)
+            elif abs(point) == 50 and three[at] >= 0:
+                s = segments[three[at]]
+                if point == 50:
+                    n = _fill(held, j, s, 1.0, 0.0, rows, books, own, trusted, ids, n)
+                else:
+                    n = _fill(held, j, s + 2, -1.0, 1.0, rows, books, own, trusted, ids, n)
+            if n == 0:
+                break
+        source[c] = 0
+        best = np.int32(2147483647)
+        found = 0
+        for k in range(n):
+            b = ids[k]
+            if rank[b] < best and _falls(held, 1, column, b):
+                best = rank[b]
+                source[c] = 1
+                for j in range(4):
+                    tail[c, j] = held[1, column[j], b]
+        for k in range(n if source[c] == 0 else 0):
+            b = ids[k]
+            twin = counted[b] == 0
+            for x in range(found):
+                twin = twin or feed[order[x]] == feed[b]
+            if twin or not _falls(held, 0, column, b):
+                continue
+            gap = held[0, column[0], b] - held[0, column[3], b]
+            x = found
+            while x > 0 and spread[x - 1] > gap:
+                spread[x] = spread[x - 1]
+                order[x] = order[x - 1]
+                x -= 1
+            spread[x] = gap
+            order[x] = b
+            found += 1
+        if found > 0:
+            source[c] = 2
+            low, high = order[(found - 1) // 2], order[found // 2]
+            for j in range(4):
+                tail[c, j] = 0.5 * (held[0, column[j], low] + held[0, column[j], high])
+        for j in range(4):
+            for k in range(n if column[j] == j else 0):
+                held[0, j, ids[k]] = held[1, j, ids[k]] = np.nan
+
+
+@kernel
+def _falls(held, which, column, b):
+    """Whether a book has all four tails, none above the one before."""
+    last = 1.0
+    for j in range(4):
+        p = held[which, column[j], b]
+        if not (p <= last):
+            return False
+        last = p
+    return True
 
 
 def read(view: View, links: Curves, ladder: Longs, points: Longs) -> Tails:
     """Tails at four half points a case (hundredths, rising), from ladders only; source 0 where no book has them."""
-    g = view.groups
-    tail = np.full((ladder.size, 4), np.nan)
-    source = np.zeros(ladder.size, np.uint8)
-    most = view.feed.size + 1
+    g, books = view.groups, view.traits.feed.size
+    tail, source = np.full((ladder.size, 4), np.nan), np.zeros(ladder.size, np.uint8)
     _read(
         ladder, points, g.markets, g.segments, g.rows, g.book, view.own, view.trusted, view.rank, view.counted,
-        view.feed, g.threshold, links.two, links.three, links.level, tail, source,
-        np.empty(most, np.int32), np.empty(most, np.int32), np.empty((most, 4)), np.empty(4, np.int64),
+        view.traits.feed, g.threshold, links.two, links.three, links.level, tail, source,
+        np.full((2, 4, books), np.nan), np.empty(books, np.int32), np.empty(books, np.int32), np.empty(books),
         np.empty(4, np.int64),
     )  # fmt: skip
     return Tails(tail, source)
 
 
-def fitted(view: View, links: Curves, ladder: Longs, points: Longs, anchors: Floats) -> Floats:
-    """Tails by a shape fitted to each ladder's main line.
+@kernel
+def _bases(
+    ladder, markets, threshold, main, event, kind, totals, known, sport, shapes, scales, tables,
+    market, line, shape, scale, level, table, total_of, of_case,
+):  # fmt: skip
+    """What is fitted for the ladders of some cases, each once where equal ones stand together.
 
-    `anchors` is the fair probability of over at the main line of each case's ladder. Where a game cannot end level,
-    or three ways are quoted, the two sides of 0 are scaled to what the moneyline says of them; a window across 0 in a
-    game that cannot end level has no answer without one.
+    A row a ladder: its main market (-1 none) and that line, its shape but for the location. After them the totals that
+    Skellam margins take their scale from; `total_of` is the row of a ladder's, -1 none. Returns how many there are of
+    ladders, and of rows.
     """
-    g, kinds = view.groups, view.identity.kinds
+    ladders = 0
+    for c in range(ladder.size):
+        if c == 0 or ladder[c] != ladder[c - 1]:
+            total_of[ladders] = ladder[c]
+            ladders += 1
+        of_case[c] = ladders - 1
+    n, rows = 0, ladders
+    while n < rows:
+        at = total_of[n]
+        row = kind[at], sport[event[at]]
+        market[n] = -1
+        line[n] = 0
+        for m in range(markets[at], markets[at + 1]):
+            if main[m] != 0:
+                market[n] = m
+                line[n] = threshold[m]
+        shape[n], scale[n], table[n], level[n] = shapes[row], scales[row], tables[row], known[at]
+        total_of[n] = -1
+        if shape[n] == middle.SKELLAM and n < ladders:
+            if totals[at] >= 0:
+                total_of[n] = rows
+                total_of[rows] = totals[at]
+                rows += 1
+            else:
+                scale[n] = np.nan
+        n += 1
+    return ladders, rows
+
+
+@kernel
+def _scale(points, level, zero, known, own, tail):
+    """Scale a fitted margin's two sides of 0 to what the ladders say of plus and minus one half, `zero` (cases, 4).
+
+    `own` (cases, 2) is what the shape says of them. A window across 0 in a game that cannot end level has no answer
+    without the ladders'.
+    """
+    for c in range(points.shape[0]):
+        across = points[c, 0] < 0 and points[c, 3] > 0
+        for j in range(4):
+            if known[c] == 0:
+                if across and not np.isnan(level[c]):
+                    tail[c, j] = np.nan
+            elif points[c, j] > 0:
+                tail[c, j] = tail[c, j] * zero[c, 3] / own[c, 1]
+            else:
+                tail[c, j] = 1.0 - (1.0 - tail[c, j]) * (1.0 - zero[c, 0]) / (1.0 - own[c, 0])
+
+
+def by_shape(view: View, forms: Forms, links: Curves, ladder: Longs, points: Longs) -> Floats:
+    """Tails by a shape fitted to what the reference, or else the best prices, say of each ladder's main line.
+
+    Where a game cannot end level, or three ways are quoted, the two sides of 0 are scaled to what the moneyline says of
+    them; a window across 0 in a game that cannot end level has no answer without one.
+    """
     if not ladder.size:
         return np.empty((0, 4))
-    unique, of_case = np.unique(ladder, return_inverse=True)
-    anchor = np.empty(unique.size)
-    anchor[of_case] = anchors
-    lines = _main_line(view, unique)
-    location, shapes = _locate(view, links, unique, lines, anchor)
-    per_case = middle.Shapes(
-        shapes.kind[of_case], shapes.scale[of_case], shapes.level[of_case], shapes.table[of_case], shapes.weights
-    )
-    tail = middle.tail(per_case, location[of_case], points)
-    spread = np.array([k.family == "spread" for k in kinds], bool)[g.kind[ladder]]
-    if spread.any():
-        at_zero = read(view, links, ladder[spread], np.tile(np.array([-50, -50, 50, 50]), (int(spread.sum()), 1)))
-        own = middle.tail(
-            middle.Shapes(
-                per_case.kind[spread],
-                per_case.scale[spread],
-                per_case.level[spread],
-                per_case.table[spread],
-                shapes.weights,
-            ),
-            location[of_case][spread],
-            np.tile(np.array([-50, 50]), (int(spread.sum()), 1)),
-        )
-        low, high = at_zero.tail[:, :1], at_zero.tail[:, 3:]
-        known = (at_zero.source > 0)[:, None]
-        here, at = tail[spread], points[spread]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            above = here * high / own[:, 1:]
-            below = 1.0 - (1.0 - here) * (1.0 - low) / (1.0 - own[:, :1])
-        scaled = np.where(at > 0, above, below)
-        settled = ~np.isnan(links.level[ladder[spread]])
-        across = (at[:, 0] < 0) & (at[:, 3] > 0)
-        here = np.where(known, scaled, here)
-        here[(settled & across & ~known[:, 0])] = np.nan
-        tail[spread] = here
-    return np.where(np.isfinite(tail), tail, np.nan)
-
-
-def by_shape(view: View, links: Curves, ladder: Longs, points: Longs) -> Floats:
-    """Tails by a shape fitted to what the reference, or else the best prices, say of each ladder's main line."""
-    market = main_market(view, ladder)
-    anchors = np.full(ladder.size, np.nan)
-    offered = np.flatnonzero(market >= 0)
-    unique, of_case = np.unique(market[offered], return_inverse=True)
-    anchors[offered] = market_fair(view, unique)[of_case, 0]
-    return fitted(view, links, ladder, points, anchors)
-
-
-def best(view: View, ladder: Longs, points: Longs) -> Floats:
-    """Tails from the best source there is, nan where there is none."""
-    links = curves(view)
-    known = read(view, links, ladder, points)
-    rest = np.flatnonzero(known.source == NOWHERE)
-    tail = known.tail
-    if rest.size:
-        tail[rest] = by_shape(view, links, ladder[rest], points[rest])
+    g = view.groups
+    location, shapes, of_case = _locate(view, forms, links, ladder)
+    location, shapes = location[of_case], _take(shapes, of_case)
+    tail = middle.tail_columns(shapes, location, points)
+    margin = np.flatnonzero(forms.role[g.kind[ladder]] == _MARGIN)
+    if margin.size:
+        around = np.empty((margin.size, 4), np.int64)
+        around[:, :2], around[:, 2:] = -50, 50
+        zero = read(view, links, ladder[margin], around)
+        own = middle.tail_columns(_take(shapes, margin), location[margin], around[:, 1:3].copy())
+        scaled = tail[margin]
+        _scale(points[margin], links.level[ladder[margin]], zero.tail, zero.source, own, scaled)
+        tail[margin] = scaled
+    tail[~np.isfinite(tail)] = np.nan
     return tail
 
 
-def _main_line(view: View, ladders: npt.NDArray[np.int64]) -> Longs:
-    """Threshold of the main line of each ladder."""
-    g = view.groups
-    main = np.flatnonzero(view.main)
-    of_ladder = np.zeros(g.event.size, np.int64)
-    of_ladder[g.ladder[main]] = g.threshold[main]
-    return of_ladder[ladders]
+def _take(shapes: middle.Shapes, at: Longs | slice) -> middle.Shapes:
+    return middle.Shapes(shapes.kind[at], shapes.scale[at], shapes.level[at], shapes.table[at], shapes.weights)
 
 
-def main_market(view: View, ladders: npt.NDArray[np.int64]) -> Longs:
-    """The main market of each ladder, -1 where none is offered."""
-    g = view.groups
-    main = np.flatnonzero(view.main)
-    of_ladder = np.full(g.event.size, -1, np.int64)
-    of_ladder[g.ladder[main]] = main
-    return of_ladder[ladders]
+def _locate(view: View, forms: Forms, links: Curves, ladder: Longs) -> tuple[Floats, middle.Shapes, Longs]:
+    """Fit a shape to each ladder's main line, once where equal ones stand together: location, shape, which a case has.
+
+    The location is nan where no shape is known, or no main line.
+    """
+    g, n = view.groups, 2 * ladder.size
+    market, line, shape, table, total_of, of_case = np.empty((6, n), np.int64)
+    scale, level = np.empty((2, n))
+    n, rows = _bases(
+        ladder, g.markets, g.threshold, view.main, g.event, g.kind, links.totals, links.level, forms.sport, forms.shape,
+        forms.scale, forms.table, market, line, shape, scale, level, table, total_of, of_case,
+    )  # fmt: skip
+    shapes = middle.Shapes(shape, scale, level, table, forms.weights)
+    anchor = market_fair(view, market[:rows])[:, 0].copy()
+    if rows > n:
+        mean = middle.fit_columns(_take(shapes, slice(n, rows)), line[n:rows], anchor[n:])
+        margins = np.flatnonzero(total_of[:n] >= 0)
+        scale[margins] *= mean[total_of[margins] - n]
+    shapes = _take(shapes, slice(0, n))
+    return middle.fit_columns(shapes, line[:n], anchor[:n]), shapes, of_case[: ladder.size]
 
 
-def _locate(
-    view: View, links: Curves, ladders: npt.NDArray[np.int64], lines: Longs, anchor: Floats
-) -> tuple[Floats, middle.Shapes]:
-    """Fit each ladder's shape to its main line; nan where no shape is known."""
-    g, kinds = view.groups, view.identity.kinds
-    sports = view.identity.sports
-    tables: dict[tuple[float, ...], int] = {(1.0,): 0}
-    name, scale, ratio, table, fraction = [], [], [], [], []
-    known: dict[tuple[str, str, str], tuple[catalog.Shape | None, tuple[float, ...]]] = {}
-    for at in ladders.tolist():
-        kind = kinds[g.kind[at]]
-        sport, league = sports[g.event[at]]
-        key = (kind.family, sport.id, league)
-        if key not in known:
-            found = catalog.shape(*key)
-            weights = sport.scores_in(league).key_weights if found and found.name == "normal_key" else ()
-            known[key] = found, (1.0, *weights)
-        shape, weights = known[key]
-        name.append(shape.name if shape and kind.fraction > 0 else "")
-        scale.append(shape.sd if shape else 0.0)
-        ratio.append(shape.variance_ratio if shape else 1.0)
-        table.append(tables.setdefault(weights, len(tables)))
-        fraction.append(kind.fraction)
-    names, ratios = np.array(name, dtype=np.str_), np.array(ratio)
-    scales = np.array(scale) * np.sqrt(np.array(fraction))
-    kind_codes = np.array([_KINDS.get(n, middle.NORMAL) for n in name], np.int64)
-    level = links.level[ladders]
-    rows = np.ones((len(tables), max(map(len, tables))))
-    for weights, at in tables.items():
-        rows[at, : len(weights)] = weights
-    skellam = names == "skellam"
-    if skellam.any():
-        scales[skellam] = _expected_total(view, links, ladders[skellam]) * ratios[skellam]
-    scales = np.where((names == "negative_binomial") | (names == "poisson"), ratios, scales)
-    shapes = middle.Shapes.of(kind_codes, scales, level, np.array(table, np.int64), rows)
-    location = middle.fit(shapes, lines, anchor)
-    location[names == ""] = np.nan
-    return location, shapes
-
-
-_KINDS = {
-    "poisson": middle.POISSON,
-    "skellam": middle.SKELLAM,
-    "negative_binomial": middle.NEGATIVE_BINOMIAL,
-    "normal": middle.NORMAL,
-    "normal_key": middle.MARGIN,
-}
-
-
-def _expected_total(view: View, links: Curves, ladders: npt.NDArray[np.int64]) -> Floats:
-    """Mean of both sides' total by the main line of the event's total, nan without one."""
-    from_ladder = links.totals[ladders]
-    mean = np.full(ladders.size, np.nan)
-    has = np.flatnonzero(from_ladder >= 0)
-    if has.size:
-        totals = from_ladder[has]
-        market = main_market(view, totals)
-        anchor = np.full(has.size, np.nan)
-        offered = market >= 0
-        anchor[offered] = market_fair(view, market[offered])[:, 0]
-        mean[has], _ = _locate(view, links, totals, _main_line(view, totals), anchor)
-    return mean
+def best(view: View, forms: Forms, ladder: Longs, points: Longs) -> Floats:
+    """Tails from the best source there is, nan where there is none."""
+    links = curves(view, forms)
+    known = read(view, links, ladder, points)
+    rest = np.flatnonzero(known.source == NOWHERE)
+    if rest.size:
+        known.tail[rest] = by_shape(view, forms, links, ladder[rest], points[rest])
+    return known.tail

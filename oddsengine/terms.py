@@ -18,10 +18,10 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeVar
 
 from oddsengine import catalog
-from oddsengine.markets import AWAY, HOME, _kind, _meaning, _place, _renamed, _three_way
+from oddsengine.markets import AWAY, HOME, kind_of, meaning, place_of, renamed_sides, three_way
 from oddsengine.reasons import CODES
 from oddsengine.traits import Kind
-from oddsengine.wording import _OVER_UNDER, _SHORT, _TRAILING, SIDES
+from oddsengine.wording import OVER_UNDER, SHORT, TRAILING, SIDES
 
 Wording = tuple[str | None, ...]
 """Texts of one price, in the order of `markets.WORDING`."""
@@ -48,9 +48,9 @@ _LAST_NUMBER = re.compile(rf"[{_BLANK}]*+[)\]]?+\d++(?:[.,]\d++)?+[+-]?+[{_BLANK
 _NUMBER = r"\d++(?:\.\d)?+[+-]?+"
 _LAST_NUMBERS = re.compile(rf"[{_BLANK}]*+(?:[)\]]?+(?:[{_BLANK}/,]*+{_NUMBER})+[{_BLANK}(\[]++)++")
 
-_SIDE_WORD = re.compile(_OVER_UNDER)
-_SHORT_WORD = re.compile(_SHORT)
-_LAST_WORD = re.compile(_TRAILING)
+_SIDE_WORD = re.compile(OVER_UNDER)
+_SHORT_WORD = re.compile(SHORT)
+_LAST_WORD = re.compile(TRAILING)
 _COUNTS = re.compile("(?:[0-9]+ )*")
 
 
@@ -123,10 +123,10 @@ class _Memory(dict[_K, _V]):
 def _market(key: Wording) -> _Market:
     """Read a market type: sport, league, market type, segment and stat."""
     sport, league, market_type, segment, stat = (text or "" for text in key)
-    found = _meaning(sport, market_type, stat, segment)
-    kind = _kind(found)
+    found = meaning(sport, market_type, stat, segment)
+    kind = kind_of(found)
     splits = found.family == "moneyline"
-    with_draw = _three_way(kind) if splits else kind
+    with_draw = three_way(kind) if splits else kind
     outcomes = with_draw.outcomes
     two_way = 2 if splits and catalog.sport(sport).can_draw(league) else int(splits)
     return _Market(
@@ -135,9 +135,9 @@ def _market(key: Wording) -> _Market:
         usable=found.usable,
         two_way=two_way,
         positional="home" in outcomes,
-        team=_place(found.team_side),
-        implied=_place(found.default_outcome),
-        renamed=tuple(_renamed(found)),
+        team=place_of(found.team_side),
+        implied=place_of(found.default_outcome),
+        renamed=tuple(renamed_sides(found)),
         place=(*(outcomes.index(side) if side in outcomes else -1 for side in SIDES), -1),
         fixed=None if found.fixed_line is None else round(found.fixed_line * 100),
     )
@@ -188,7 +188,7 @@ def _said(key: tuple[str | None, str | None]) -> _Said:
     shorter, bare = _without_numbers(text, whole)
     word, rest = _worded(whole, bare)
     forms = (aliases.get(whole, whole), aliases.get(shorter, shorter), aliases.get(bare, bare), aliases.get(rest, rest))
-    return _Said(forms, _place(word), rest, bare)
+    return _Said(forms, place_of(word), rest, bare)
 
 
 def _typed(text: str | None) -> tuple[int, int]:

@@ -169,9 +169,7 @@ class View:
             slots = some.groups.row
             some = some._replace(groups=some.groups._replace(row=np.arange(slots.size, dtype=np.int32)))
             known = board.facts(slots)
-            guarded = Guarded(
-                rows.aside[slots], np.full(slots.size, np.nan), rows.stingy[slots], board.moment
-            )
+            guarded = Guarded(rows.aside[slots], np.full(slots.size, np.nan), rows.stingy[slots], board.moment)
             mine, off = self.asked(names), engine.off
             turned = names.turned.values[known.key >> 16] != 0
             turned = turned[known.places(slots)]

@@ -70,13 +70,19 @@ def board() -> None:
             "sportsbook": book,
             "event_id": "event",
             "sport": "basketball",
-            "market_type": "total_points",
+            "home_team": "Home",
+            "away_team": "Away",
+            "market_type": name,
             "selection": side,
             "odds_decimal": odds,
-            "line": line,
+            "line": -line if side == "Away" else line,
         }
         for book, over, under in quotes
-        for side, odds in (("Over", over), ("Under", under))
-        for line in (200.5, 202.5)
+        for name, sides, lines in (
+            ("total_points", ("Over", "Under"), (200.5, 202.5)),
+            ("point_spread", ("Home", "Away"), (-2.5, -4.5)),
+        )
+        for side, odds in zip(sides, (over, under), strict=True)
+        for line in lines
     ]
-    find_all(pl.DataFrame(rows))
+    find_all(pl.DataFrame(rows), commission={"a": 0.01})

@@ -18,10 +18,10 @@ _HOME, _DRAW, _AWAY = 0, 1, 2
 
 _LAST_NUMBER = r"[\s(\[]+[+-]?\d+(?:[.,]\d+)?[)\]]?\s*$"
 _TRAILING_NUMBER = r"(?:[\s(\[]+(?:[+-]?\d+(?:[.,]\d+)?[\s/,]*)+[)\]]?)+\s*$"
-_OVER_UNDER = r"(?:^| )(over|under)(?: |$)"
-_SHORT = r"^([ou]) ?\d"
+OVER_UNDER = r"(?:^| )(over|under)(?: |$)"
+SHORT = r"^([ou]) ?\d"
 _FORMS = ("full", "shorter", "stripped", "rest")
-_TRAILING = r"(?:^| )(yes|no|odd|even)$"
+TRAILING = r"(?:^| )(yes|no|odd|even)$"
 
 
 class Texts(NamedTuple):
@@ -47,9 +47,9 @@ def _selections(texts: pl.Series) -> pl.DataFrame:
     )
     frame = frame.with_columns(
         phrase=pl.col("stripped").replace_strict(words, default=None, return_dtype=pl.String),
-        over=pl.col("stripped").str.extract(_OVER_UNDER, 1),
-        short=pl.col("full").str.extract(_SHORT, 1).replace_strict({"o": "over", "u": "under"}, default=None),
-        tail=pl.col("stripped").str.extract(_TRAILING, 1),
+        over=pl.col("stripped").str.extract(OVER_UNDER, 1),
+        short=pl.col("full").str.extract(SHORT, 1).replace_strict({"o": "over", "u": "under"}, default=None),
+        tail=pl.col("stripped").str.extract(TRAILING, 1),
     )
     before = pl.col("stripped").str.extract(r"^(.*?) (?:over|under)(?: |$)", 1)
     after = pl.col("stripped").str.extract(r"^(?:over|under) (?:[0-9]+ )*(.*)$", 1)

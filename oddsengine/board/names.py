@@ -63,7 +63,7 @@ class Names:
         self.wordings: list[Wording] = []
         self.event = Column(np.int32)
         self.place = Column(np.int64, 4)  # where its rows stand in a board: see `_packed`
-        self._read: list[Term] = []
+        self.other = Column(np.int64, 4)  # the same for the other way round
         self.turned = Column(np.uint8)
         self.pair = Column(np.int32)
         self.id = Column(np.uint64)  # of event, market, subject, side and line
@@ -92,7 +92,6 @@ class Names:
         self.events: list[Event] = []
         self.event_codes: dict[str, int] = {}
         self.event_units: list[list[int]] = []
-        self.event_terms: list[list[int]] = []
         self.sports: list[tuple[catalog.Sport, str]] = []
         self.pair_rows = Column(np.int32)  # rows on the board that name the teams so
         self.pair_event = Column(np.int32)
@@ -202,13 +201,12 @@ class Names:
         for book in self.books:
             fresh.book(book)
         for code in used.tolist():
-            fresh._add(self.wordings[code], self._read[code])
+            fresh._add(self.wordings[code])
         return fresh
 
-    def _add(self, wording: Wording, term: Term | None = None) -> int:
+    def _add(self, wording: Wording) -> int:
         *texts, line = wording
-        if term is None:
-            term = self._reader.read(tuple(texts), line)
+        term = self._reader.read(tuple(texts), line)
         event = self._event(wording)
         pair = self._pair(event, term, wording)
         kind = self._kind(term.kind)
@@ -226,12 +224,11 @@ class Names:
         self.pair.append(pair)
         flip = self._turned(term, event)
         self.turned.append(flip)
-        self._read.append(term)
         self.place.append(self._packed(term, wording, flip))
+        self.other.append(self._packed(term, wording, 1 - flip))
         self.id.append(np.uint64(_stable(text)))
         self.stem.append(np.uint64(_stable(stem)))
         self.units.append((self._unit(event, 0, group), self._unit(event, 1, group)))
-        self.event_terms[event].append(code)
         self.terms[wording] = code
         return code
 
@@ -281,7 +278,6 @@ class Names:
             self.events.append(Event(name, {}))
             self._event_hash.append(word(name))
             self.event_units.append([])
-            self.event_terms.append([])
             self.sports.append((catalog.sport(wording[1] or ""), wording[2] or ""))
             self.event_lead.append(-1)
             self.event_many.append(0)
@@ -321,12 +317,13 @@ class Names:
             self.event_lead.values[event] = pairs[first]
             names = {code: pair for pair, code in pairs.items()}
             moved = False
-            for term in self.event_terms[event]:
+            place, other = self.place.values, self.other.values
+            for term in np.flatnonzero(self.event.values == event).tolist():
                 flip = int(turned(names[int(self.pair.values[term])], first))
-                moved |= bool(flip != self.turned.values[term])
                 if flip != self.turned.values[term]:
+                    moved = True
                     self.turned.values[term] = flip
-                    self.place.values[term] = self._packed(self._read[term], self.wordings[term], flip)
+                    place[term], other[term] = other[term].copy(), place[term].copy()
                 if names[int(self.pair.values[term])] == first:
                     wording = self.wordings[term]
                     self.sports[event] = (catalog.sport(wording[1] or ""), wording[2] or "")
@@ -345,4 +342,3 @@ def _ranks(names: list[str]) -> Ints:
     rank = np.empty(len(names), np.int32)
     rank[order] = np.arange(len(names), dtype=np.int32)
     return rank
-

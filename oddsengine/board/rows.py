@@ -19,7 +19,7 @@ LIVE, SUSPENDED, MISMATCH, FLAP = 1, 2, 4, 8
 FLAGS_OF_QUOTE = LIVE | SUSPENDED | MISMATCH
 NO_PRICE = 16  # of a quote only: suspended, and no price given
 BOOK_BITS = 16
-LEVELS = 8  # price levels that a row remembers
+LEVELS = 6  # price levels that a row remembers
 
 # What became of a quote; several may come together. STATUS: suspended, reopened, start moved, flap set or cleared.
 SEEN, PRICE, LIVENESS, STATUS, NEW, LATE, UNKNOWN = 1, 2, 4, 8, 16, 32, 64
@@ -97,14 +97,14 @@ class Rows:
                 new[: old.shape[0]] = old
                 new[old.shape[0] :] = 0
                 setattr(self, name, new)
-        if (self.entries + more) * 2 > self.by_key.size:
+        if (self.entries + more) * 3 > self.by_key.size * 2:
             self.index(more)
 
     def index(self, more: int = 0) -> None:
         """Build both tables anew from the columns."""
         taken = np.flatnonzero(self.state[: self.top] != FREE).astype(np.int32)
         size = 2048
-        while size < 3 * (taken.size + more):
+        while size * 2 < 3 * (taken.size + more):
             size *= 2
         self.by_key = np.full(size, -1, np.int32)
         self.by_id = np.full(size, -1, np.int32)
@@ -348,8 +348,22 @@ def _apply(
         if looked and (given & np.uint8(2)) == 0:
             flap = flags[slot] & np.uint8(8)
             _look(
-                slot, time, before, 1.0 / price, level, level_time, level_look, looks, same, depth, flags, away, back,
-                window, most, agree,
+                slot,
+                time,
+                before,
+                1.0 / price,
+                level,
+                level_time,
+                level_look,
+                looks,
+                same,
+                depth,
+                flags,
+                away,
+                back,
+                window,
+                most,
+                agree,
             )
             if (flags[slot] & np.uint8(8)) != flap:
                 what |= np.uint8(8)

@@ -37,10 +37,14 @@ class Units:
 
     def enrol(self, slots: Ints, unit: Ints) -> None:
         """Move rows to units; `unit` is the column of all rows, -1 for a row that was in none."""
-        self._make_room(4 * slots.size + 16)
-        for part in np.array_split(slots, 1 + slots.size // 65_536):
-            self._make_room(2 * int(self.room.sum()) // 8 + 16 * part.size)
-            self.end = _enrol(part, unit, self.start, self.size, self.room, self.pool, self.end)
+        # Room first for all that come, then each list grows once at most.
+        unit_of = unit[slots]
+        units, more = np.unique(unit_of, return_counts=True)
+        size = self.size[units] + more
+        wider = np.where(size > self.room[units], size + size // 4 + 1, 0).astype(np.int32)
+        self._make_room(int(wider.sum()))
+        self.end = _widen(units, wider, self.start, self.size, self.room, self.pool, self.end)
+        _enrol(slots, unit, self.start, self.size, self.pool)
 
     def leave(self, slots: Ints, unit: Ints) -> None:
         """Take rows out of their units."""
@@ -55,8 +59,8 @@ class Units:
     def _make_room(self, more: int) -> None:
         if self.end + more <= self.pool.size:
             return
-        used = int(self.room.sum())
-        pool = np.empty(max(4096, used + used // 4 + 2 * more), np.int32)
+        used = int(self.size.sum())
+        pool = np.empty(max(4096, used + used // 4 + 2 * self.start.size + 2 * more), np.int32)
         self.end = _pack(self.start, self.size, self.room, self.pool, pool)
         self.pool = pool
 
@@ -75,7 +79,7 @@ class Gathered(NamedTuple):
 
 @kernel
 def _pack(start, size, room, pool, out):
-    """Copy all units to a new pool, each with half as much room again as it uses. Returns the end."""
+    """Copy all units to a new pool, each with an eighth more room than it uses. Returns the end."""
     end = np.int64(0)
     for u in range(start.size):
         if room[u] == 0:
@@ -83,26 +87,32 @@ def _pack(start, size, room, pool, out):
         for k in range(size[u]):
             out[end + k] = pool[start[u] + k]
         start[u] = end
-        room[u] = min(room[u], size[u] + size[u] // 2 + 2)
+        room[u] = min(room[u], size[u] + size[u] // 8 + 1)
         end += room[u]
     return end
 
 
 @kernel
-def _enrol(slots, unit, start, size, room, pool, end):
-    """Append each slot to its unit's list, moving the list to the tail where it is full. Returns the pool's end."""
-    for i in range(slots.size):
-        u = unit[slots[i]]
-        if size[u] == room[u]:
-            wider = np.int32(max(4, 2 * room[u]))
+def _widen(units, wider, start, size, room, pool, end):
+    """Move lists that need more room to the tail of the pool. Returns its end."""
+    for at in range(units.size):
+        if wider[at] > 0:
+            u = units[at]
             for k in range(size[u]):
                 pool[end + k] = pool[start[u] + k]
             start[u] = end
-            room[u] = wider
-            end += wider
+            room[u] = wider[at]
+            end += wider[at]
+    return end
+
+
+@kernel
+def _enrol(slots, unit, start, size, pool):
+    """Append each slot to its unit's list, which has room for it."""
+    for i in range(slots.size):
+        u = unit[slots[i]]
         pool[start[u] + size[u]] = slots[i]
         size[u] += 1
-    return end
 
 
 @kernel

@@ -6,38 +6,39 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine.detect import Legs, ages, best_legs, edges, market_segments, scan
-from oddsengine.find import board
-from oddsengine.find.board import Question
+from oddsengine.detect import ages, best_legs, edges
+from oddsengine.find import board, keys
+from oddsengine.find.board import Bools, Question
+from oddsengine.find.search import Cases, Chosen, Search
 from oddsengine.groups import Floats, Longs
 from oddsengine.results import ARBITRAGE_SCHEMA
 
 
-def found(question: Question, min_profit: float) -> tuple[Longs, Legs]:
+def found(search: Search, min_profit: float) -> Cases:
     """Markets and legs whose profit is at least `min_profit` percent, those over the cap among them."""
-    v = question.view
-    most = 1.0 / (1.0 + min_profit / 100.0 - question.epsilon)
-    candidates = np.flatnonzero(scan(v, np.inf, 0.0).total <= most)
-    legs = best_legs(v, market_segments(v, candidates), v.live[candidates], distinct=True)
-    keep = legs.total <= most
-    return candidates[keep], Legs(legs.rows[keep], legs.total[keep])
+    v = search.view
+    most = 1.0 / (1.0 + min_profit / 100.0 - search.epsilon)
+    market = np.flatnonzero(search.swept.total <= most)
+    legs = best_legs(v, market, distinct=True)
+    keep = np.flatnonzero(legs.total <= most)
+    market, rows = market[keep], legs.rows[keep]
+    return Cases(market, Chosen(rows, legs.total[keep], keys.of_markets("arb", v.groups, search.hashes, market, rows)))
 
 
-def over_cap(question: Question, legs: Legs) -> Any:
+def over_cap(search: Search, legs: Chosen) -> Bools:
     """Which of them are larger than any that is shown."""
-    return 1.0 / legs.total - 1.0 > question.max_profit + question.epsilon
+    return np.asarray(1.0 / legs.total - 1.0 > search.max_profit + search.epsilon)
 
 
-def ids(question: Question, market: Longs, legs: Legs) -> list[str]:
-    """Event, market and a hash of the market's key and its legs' books and sides; prices have no part in it."""
-    base = question.facts(legs.rows[:, 0])
-    parts = board.market_hash(question, market), *board.leg_hash(question, legs.rows).T
-    tags = board.hex_ids(board.mix_ids("arb", *parts))
-    names = _names(question, market).to_list()
-    return [f"{event}:{name}:{tag}" for event, name, tag in zip(base["event_id"].to_list(), names, tags, strict=True)]
+def ids(question: Question, hits: Cases) -> list[str]:
+    """Event and market type before the hash, as an arbitrage's id is published."""
+    events = question.facts(hits.legs.rows[:, 0])["event_id"].to_list()
+    types = _types(question, hits.market).to_list()
+    tags = keys.hexadecimal(hits.legs.id)
+    return [f"{event}:{name}:{tag}" for event, name, tag in zip(events, types, tags, strict=True)]
 
 
-def _names(question: Question, market: Longs) -> pl.Series:
+def _types(question: Question, market: Longs) -> pl.Series:
     """One market type of each market, the same whichever of its prices are best."""
     g = question.view.groups
     spans = [(int(g.rows[g.segments[m]]), int(g.rows[g.segments[m + 1]])) for m in market.tolist()]
@@ -45,13 +46,13 @@ def _names(question: Question, market: Longs) -> pl.Series:
     return question.facts(first)["market_type"]
 
 
-def rows(question: Question, market: Longs, legs: Legs) -> pl.DataFrame:
+def rows(question: Question, hits: Cases) -> pl.DataFrame:
     """Result rows of what was found, in order of profit, largest first."""
     v = question.view
     g = v.groups
     limits = catalog.thresholds()
-    keep = ~over_cap(question, legs)
-    market, legs = market[keep], Legs(legs.rows[keep], legs.total[keep])
+    hits = hits.only(np.flatnonzero(~over_cap(question, hits.legs)))
+    market, legs = hits
     first = legs.rows[:, 0]
     base = question.facts(first)
     held = legs.rows >= 0
@@ -64,11 +65,11 @@ def rows(question: Question, market: Longs, legs: Legs) -> pl.DataFrame:
     edge = _edge(question, market, legs)
     low = np.where(main & ~live, limits.arbitrage_low_implied_main, limits.arbitrage_low_implied)
     columns: dict[str, Any] = {
-        "id": ids(question, market, legs),
+        "id": ids(question, hits),
         "event_id": base["event_id"],
         "sport": base["sport"].str.to_lowercase(),
         "league": base["league"],
-        "market_type": _names(question, market),
+        "market_type": _types(question, market),
         "line": board.market_lines(question, market),
         "profit_percent": profit * 100.0,
         "implied_total": legs.total * 100.0,
@@ -96,7 +97,7 @@ def rows(question: Question, market: Longs, legs: Legs) -> pl.DataFrame:
     return board.frame(columns, ARBITRAGE_SCHEMA).sort(["profit_percent", "id"], descending=[True, False])
 
 
-def _edge(question: Question, market: Longs, legs: Legs) -> Floats:
+def _edge(question: Question, market: Longs, legs: Chosen) -> Floats:
     """The best leg's edge over the reference, nan where there is no reference."""
     v = question.view
     hits = edges(v, market, -1.0)
@@ -106,7 +107,7 @@ def _edge(question: Question, market: Longs, legs: Legs) -> Floats:
     return np.where(np.isfinite(best), best, np.nan)
 
 
-def _legs(question: Question, legs: Legs) -> pl.Series:
+def _legs(question: Question, legs: Chosen) -> pl.Series:
     """The legs of each case as a list of structs."""
     v = question.view
     held = legs.rows >= 0

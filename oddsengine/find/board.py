@@ -1,13 +1,12 @@
-"""What the four finders share: the prepared board, the caller's question, ids, ages, and the making of frames.
+"""What the four finders share over a table: the prepared board, the caller's question, ages, the making of frames.
 
 `prepare` does what depends on the prices alone (identity, guards); `ask` looks at it for one caller.
 Figures in percent and American odds appear in this folder and nowhere before.
 """
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -15,20 +14,22 @@ import numpy.typing as npt
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine.detect import View, view
+from oddsengine.detect import View, scan, view
 from oddsengine.devig import DEVIG_METHODS
+from oddsengine.find import keys
+from oddsengine.find.search import Search
 from oddsengine.groups import NO_TIME, Floats, Ints, Longs, Words, mix
 from oddsengine.guards import Guarded, guard
 from oddsengine.markets import Identity, identify, times
 from oddsengine.reasons import CODES, GUARDS, enabled
 from oddsengine.schema import OddsTable, check_odds
+from oddsengine.tails import forms
 
 _SHOWN = [
     "sportsbook", "event_id", "sport", "league", "home_team", "away_team", "market_type", "selection", "odds_american",
     "odds_decimal", "event_start_time", "last_seen_at", "deep_link", "player_name", "external_event_id",
     "market_id", "selection_id",
 ]  # fmt: skip
-_MOST_LEGS = 8  # more outcomes than any family has
 Sharp = str | Sequence[str] | Mapping[str, float] | None
 Bools = npt.NDArray[np.bool_]
 
@@ -43,22 +44,16 @@ class Prepared(NamedTuple):
     shown: pl.DataFrame  # the columns of the table that results show
 
 
-class Question(NamedTuple):
-    """One caller's view of a board, with what the kinds share."""
+@dataclass(frozen=True, eq=False)
+class Question(Search):
+    """One caller's search of a table."""
 
     prepared: Prepared
-    view: View
-    max_profit: float  # fraction; a larger one is never shown
 
     @property
     def table(self) -> OddsTable:
         """The prices, as they were checked."""
         return self.prepared.table
-
-    @property
-    def epsilon(self) -> float:
-        """How far every threshold gives way, a fraction."""
-        return catalog.thresholds().epsilon
 
     def facts(self, rows: Ints | Longs) -> pl.DataFrame:
         """What the table says of some rows of the groups, in the columns that results show."""
@@ -116,34 +111,39 @@ def ask(
     if isinstance(books, str) or not isinstance(books, Iterable | None):
         raise ValueError(f"books takes a list of book ids, got {books!r}")
     wanted = None if books is None else list(books)
-    looked = view(prepared.identity, prepared.guarded, prepared.off, wanted, sharp, method, dict(commission or {}))
-    return Question(prepared, looked, np.inf if max_profit is None else max_profit / 100.0)
+    identity = prepared.identity
+    looked = view(identity, prepared.guarded, prepared.off, wanted, sharp, method, commission)
+    return Question(
+        view=looked,
+        swept=scan(looked),
+        hashes=_hashes(prepared),
+        forms=forms(identity.kinds, identity.sports),
+        cap=CODES["ev_cap"] not in prepared.off,
+        max_profit=np.inf if max_profit is None else max_profit / 100.0,
+        prepared=prepared,
+    )
 
 
-@lru_cache(maxsize=1 << 16)
-def _hash(text: str) -> int:
-    """A 64-bit number that is the same on every machine and day."""
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
-
-
-def _hashes(texts: Iterable[str]) -> Words:
-    return np.array([_hash(text) for text in texts], np.uint64)
+def _hashes(prepared: Prepared) -> keys.Hashes:
+    """What the ids of a table's opportunities are made of."""
+    identity = prepared.identity
+    g = identity.groups
+    _, at, event_of = np.unique(g.event, return_index=True, return_inverse=True)
+    first = g.row[g.rows[g.segments[g.markets[at]]]]  # a price of each event
+    event = keys.words(prepared.table["event_id"].gather(first).to_list())
+    kind = keys.words(f"{k.period}/{k.family}" for k in identity.kinds)
+    subjects, subject_of = np.unique(g.subject, return_inverse=True)
+    texts = keys.words(subject(identity, int(s)) for s in subjects)
+    return keys.Hashes(
+        keys.ladders(event[event_of], g.live, kind[g.kind], texts[subject_of]), keys.words(identity.books)
+    )
 
 
 def market_hash(question: Question, markets: Longs) -> Words:
     """A stable hash of the keys of some markets."""
-    identity = question.prepared.identity
-    g = identity.groups
+    g = question.view.groups
     ladder = g.ladder[markets]
-    events, event_of = np.unique(g.event[ladder], return_inverse=True)
-    names = question.table["event_id"].gather(identity.events[events]).to_list()
-    subjects, subject_of = np.unique(g.subject[ladder], return_inverse=True)
-    texts = [subject(identity, int(s)) for s in subjects]
-    kinds = _hashes(f"{k.period}/{k.family}" for k in identity.kinds)
-    return mix(
-        _hashes(names)[event_of], g.live[ladder], kinds[g.kind[ladder]], _hashes(texts)[subject_of],
-        g.threshold[markets].astype(np.int64),
-    )  # fmt: skip
+    return mix(question.hashes.ladder[ladder], g.threshold[markets].astype(np.int64))
 
 
 def subject(identity: Identity, subject: int) -> str:
@@ -151,27 +151,6 @@ def subject(identity: Identity, subject: int) -> str:
     if subject < 3:
         return ("", "home", "away")[subject]
     return str(identity.names[subject - 3])
-
-
-def leg_hash(question: Question, rows: Ints) -> Words:
-    """A stable hash of the book and side of some rows; rows of -1 hash alike.
-
-    Legs, a column each, are always as many: what else is on the board must not change an id.
-    """
-    if rows.ndim == 2:
-        rows = np.pad(rows, ((0, 0), (0, max(0, _MOST_LEGS - rows.shape[1]))), constant_values=-1)
-    identity = question.prepared.identity
-    g = identity.groups
-    books = _hashes(identity.books)
-    held = np.maximum(rows, 0)
-    out = mix(books[g.book[held]], g.side[held])
-    return np.where(rows < 0, np.uint64(0), out)
-
-
-def hex_ids(hashes: Words) -> list[str]:
-    """Hashes as 16 hexadecimal digits."""
-    digits = hashes.astype(">u8").tobytes().hex()
-    return [digits[at : at + 16] for at in range(0, len(digits), 16)]
 
 
 def game_names(table: pl.DataFrame) -> pl.Series:
@@ -247,11 +226,6 @@ def frame(columns: dict[str, Any], schema: Mapping[str, Any]) -> pl.DataFrame:
         pl.col(name).cast(dtype) if name in columns else pl.lit(None, dtype=dtype).alias(name)
         for name, dtype in schema.items()
     )
-
-
-def mix_ids(kind: str, *parts: Words) -> Words:
-    """The hash of an opportunity's kind and parts."""
-    return mix(np.full(parts[0].size, _hash(kind), np.uint64), *parts)
 
 
 def sides(question: Question, rows: Ints) -> pl.Series:

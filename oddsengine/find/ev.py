@@ -1,63 +1,74 @@
 """+EV rows: one for every book whose price beats the reference's fair probability."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from oddsengine import catalog, tails, value
-from oddsengine.detect import Edges, View, ages, best_legs, edges, market_segments, scan
-from oddsengine.find import board
-from oddsengine.find.board import Question
-from oddsengine.groups import Floats, Ints, Longs
+from oddsengine.detect import ages, best_legs, edges
+from oddsengine.find import board, keys
+from oddsengine.find.board import Bools, Question
+from oddsengine.find.search import Search
+from oddsengine.groups import Floats, Ints, Longs, Words
 from oddsengine.kelly import kelly
 from oddsengine.odds import decimal_to_american
-from oddsengine.reasons import CODES
 from oddsengine.results import EV_SCHEMA
 
 
-def found(question: Question, min_ev: float) -> Edges:
+class Hits(NamedTuple):
+    """Offers with an edge: row, fair probability, width of the reference, gap to the others, oldest time, edge, id."""
+
+    row: Ints
+    fair: Floats
+    width: Floats
+    gap: Floats
+    seen: Longs
+    edge: Floats  # fraction
+    id: Words  # of kind, market, book and side; not of the price
+
+    def only(self, keep: Bools) -> "Hits":
+        """Some of them."""
+        return Hits._make(column[keep] for column in self)
+
+
+def found(search: Search, min_ev: float) -> Hits:
     """Offers whose edge is at least `min_ev` percent, those over the cap among them."""
-    v = question.view
-    least = min_ev / 100.0 - question.epsilon
+    v = search.view
+    least = min_ev / 100.0 - search.epsilon
     if least <= -0.5:
         markets = np.flatnonzero(v.reference != -1)
     else:
-        markets = np.flatnonzero(scan(v, least, 0.0).hot)
-    return edges(v, markets, least)
+        markets = np.flatnonzero(search.swept.edge >= 1.0 + least)
+    hits = edges(v, markets, least)
+    market = v.groups.market[hits.row].astype(np.int64)
+    named = keys.of_prices("ev", v.groups, search.hashes, market, hits.row)
+    return Hits(*hits, hits.fair * v.net[hits.row] - 1.0, named)
 
 
-def over_cap(question: Question, hits: Edges) -> Any:
+def over_cap(search: Search, hits: Hits) -> Bools:
     """Which hits are errors in the data by their edge: a mask, all false where the guard is off."""
-    edge = hits.fair * question.view.net[hits.row] - 1.0
-    if CODES["ev_cap"] in question.prepared.off:
-        return np.zeros(edge.size, bool)
-    return edge > catalog.thresholds().ev_cap + question.epsilon
+    if not search.cap:
+        return np.zeros(hits.edge.size, bool)
+    return np.asarray(hits.edge > catalog.thresholds().ev_cap + search.epsilon)
 
 
-def ids(question: Question, hits: Edges) -> list[str]:
-    """An id for each hit: kind, market, book and side; not the price."""
-    market = question.view.groups.market[hits.row].astype(np.int64)
-    return board.hex_ids(board.mix_ids("ev", board.market_hash(question, market), board.leg_hash(question, hits.row)))
-
-
-def rows(question: Question, hits: Edges, max_ev: float | None) -> pl.DataFrame:
+def rows(question: Question, hits: Hits, max_ev: float | None) -> pl.DataFrame:
     """Result rows of what was found, in order of edge, largest first."""
     v = question.view
     g = v.groups
-    edge = hits.fair * v.net[hits.row] - 1.0
     keep = ~over_cap(question, hits)
     if max_ev is not None:
-        keep &= edge <= max_ev / 100.0 + question.epsilon
-    hits = Edges(*(column[keep] for column in hits))
-    edge = edge[keep]
+        keep &= hits.edge <= max_ev / 100.0 + question.epsilon
+    hits = hits.only(keep)
+    edge = hits.edge
     market = g.market[hits.row].astype(np.int64)
     live = v.live[market] != 0
     age = ages(v.now, hits.seen)
     old, _ = board.stale_flags(age, live)
     base = question.facts(hits.row)
     sister = _sisters(question, hits.row, edge)
-    push = _pushes(v, market)
+    push = _pushes(question, market)
     arb = _arbs(question, market)
     reference = v.reference[market]
     names = np.array([*question.prepared.identity.books, "", "consensus"], dtype=object)
@@ -67,7 +78,7 @@ def rows(question: Question, hits: Edges, max_ev: float | None) -> pl.DataFrame:
     facts = board.market_facts(question, hits.row)
     columns: dict[str, Any] = {
         "game": facts["event_name"],
-        "id": ids(question, hits),
+        "id": keys.hexadecimal(hits.id),
         "game_id": base["event_id"],
         "external_event_id": base["external_event_id"],
         "selection_id": base["selection_id"],
@@ -123,7 +134,7 @@ def _sisters(question: Question, row: Ints, edge: Floats) -> pl.Series:
     frame = pl.DataFrame(
         {
             "segment": segment,
-            "feed": v.feed[book],
+            "feed": v.traits.feed[book],
             "edge": edge,
             "book": pl.Series(books, dtype=pl.String).gather(book),
         }
@@ -142,19 +153,18 @@ def _arbs(question: Question, market: Longs) -> Floats:
     """Profit of the best arbitrage of each market, a fraction; 0 where there is none that is shown."""
     v = question.view
     markets, at = np.unique(market, return_inverse=True)
-    legs = best_legs(v, market_segments(v, markets), v.live[markets], distinct=True)
+    legs = best_legs(v, markets, distinct=True)
     profit = 1.0 / legs.total - 1.0
     shown = (profit > question.epsilon) & (profit <= question.max_profit + question.epsilon)
     return np.where(shown, profit, 0.0)[at]
 
 
-def _pushes(v: View, market: Longs) -> Floats:
+def _pushes(question: Question, market: Longs) -> Floats:
     """Chance that part of a stake comes back on each market's line, times that part; nan where nothing is known."""
-    g = v.groups
-    kinds = np.array([k.has_line and len(k.outcomes) == 2 for k in v.identity.kinds], bool)
+    v, g = question.view, question.view.groups
     line = g.threshold[market].astype(np.int64)
     part = line % 100
-    out = np.where(kinds[g.kind[g.ladder[market]]], np.nan, 0.0)
+    out = np.where(v.traits.two_sided[g.kind[g.ladder[market]]] != 0, np.nan, 0.0)
     out[part == 50] = 0.0
     asked = np.flatnonzero(np.isnan(out))
     if not asked.size:
@@ -162,6 +172,6 @@ def _pushes(v: View, market: Longs) -> Floats:
     whole = line - part + np.where(part == 75, 100, 0)
     points = np.stack([whole - 50, whole - 50, whole + 50, whole + 50], axis=1)[asked]
     ladder = g.ladder[market[asked]].astype(np.int64)
-    tail = tails.best(v, ladder, points)
+    tail = tails.best(v, question.forms, ladder, points)
     out[asked] = (tail[:, 0] - tail[:, 3]) * np.where(part[asked] == 0, 1.0, 0.5)
     return out

@@ -6,36 +6,32 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine.detect import Legs, ages, best_legs, market_fair, market_segments, scan, since
-from oddsengine.find import board
+from oddsengine.detect import ages, best_legs, market_fair, since
+from oddsengine.find import board, keys
 from oddsengine.find.board import Question
+from oddsengine.find.search import Cases, Chosen, Search
 from oddsengine.groups import Bytes, Floats, Longs
 from oddsengine.results import LOW_HOLD_SCHEMA
 
 
-def found(question: Question, max_hold: float) -> tuple[Longs, Legs]:
+def found(search: Search, max_hold: float) -> Cases:
     """Markets and best prices with a hold from 0 to `max_hold` percent."""
-    v = question.view
-    most = 1.0 + max_hold / 100.0 + question.epsilon
-    candidates = np.flatnonzero(scan(v, np.inf, 0.0).total <= most)
-    legs = best_legs(v, market_segments(v, candidates), v.live[candidates], distinct=False)
-    keep = (legs.total <= most) & (legs.total >= 1.0 - question.epsilon)
-    market = candidates[keep]
-    widest = int(v.groups.outcomes[market].max(initial=2))
-    return market, Legs(legs.rows[keep][:, :widest], legs.total[keep])
+    v = search.view
+    most = 1.0 + max_hold / 100.0 + search.epsilon
+    market = np.flatnonzero(search.swept.total <= most)
+    legs = best_legs(v, market, distinct=False)
+    keep = np.flatnonzero((legs.total <= most) & (legs.total >= 1.0 - search.epsilon))
+    market, rows = market[keep], legs.rows[keep]
+    named = keys.of_markets("low_hold", v.groups, search.hashes, market, rows)
+    return Cases(market, Chosen(rows, legs.total[keep], named))
 
 
-def ids(question: Question, market: Longs, legs: Legs) -> list[str]:
-    """An id for each case: kind, market, and the books and sides of its best prices."""
-    parts = board.market_hash(question, market), *board.leg_hash(question, legs.rows).T
-    return board.hex_ids(board.mix_ids("low_hold", *parts))
-
-
-def rows(question: Question, max_hold: float) -> pl.DataFrame:
+def rows(question: Question, hits: Cases) -> pl.DataFrame:
     """Result rows in order of hold, smallest first."""
     v = question.view
     g = v.groups
-    market, legs = found(question, max_hold)
+    market, legs = hits
+    widest = int((legs.rows >= 0).sum(axis=1).max(initial=2))
     base = question.facts(legs.rows[:, 0])
     held = legs.rows >= 0
     seen = np.where(held, g.seen[np.maximum(legs.rows, 0)], np.iinfo(np.int64).max)
@@ -43,10 +39,10 @@ def rows(question: Question, max_hold: float) -> pl.DataFrame:
     live = v.live[market] != 0
     old, very = board.stale_flags(age, live)
     fair = market_fair(v, market)
-    sharing = [_sharing(question, legs, k, v.live[market]) for k in range(legs.rows.shape[1])]
-    sides = [_side(question, legs, fair, k, *sharing[k]) for k in range(legs.rows.shape[1])]
+    sharing = [_sharing(question, legs, k, v.live[market]) for k in range(widest)]
+    sides = [_side(question, legs, fair, k, *sharing[k]) for k in range(widest)]
     columns: dict[str, Any] = {
-        "id": ids(question, market, legs),
+        "id": keys.hexadecimal(legs.id),
         "event_id": base["event_id"],
         "sport": base["sport"].str.to_lowercase(),
         "league": base["league"],
@@ -77,7 +73,7 @@ def _everyone(question: Question, sharing: list[tuple[Longs, Longs]], cases: int
     return board.lists(keys // max(len(books), 1), names, cases)
 
 
-def _side(question: Question, legs: Legs, fair: Floats, k: int, case: Longs, sharing: Longs) -> pl.Series:
+def _side(question: Question, legs: Chosen, fair: Floats, k: int, case: Longs, sharing: Longs) -> pl.Series:
     """One side of every case: its price and all the books that have it; null beyond a market's outcomes."""
     v = question.view
     here = legs.rows[:, k] >= 0
@@ -105,7 +101,7 @@ def _side(question: Question, legs: Legs, fair: Floats, k: int, case: Longs, sha
     return side.to_series()
 
 
-def _sharing(question: Question, legs: Legs, k: int, live: Bytes) -> tuple[Longs, Longs]:
+def _sharing(question: Question, legs: Chosen, k: int, live: Bytes) -> tuple[Longs, Longs]:
     """Rows that offer side k at its best price, where timing matters together with the other legs: case, row."""
     v = question.view
     g = v.groups

@@ -3,13 +3,13 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from oddsengine import catalog, middle, tails
-from oddsengine.detect import Legs, Scan, ages, best_legs, market_fair, pairs, scan
-from oddsengine.find import board
-from oddsengine.find.board import Question
+from oddsengine.detect import View, ages, market_fair, pair_legs, pairs
+from oddsengine.find import board, keys
+from oddsengine.find.board import Bools, Question
+from oddsengine.find.search import Chosen, Search
 from oddsengine.groups import Bytes, Floats, Ints, Longs
 from oddsengine.results import MIDDLES_SCHEMA
 
@@ -17,116 +17,98 @@ _SOURCES = ("unknown", "ladder", "median", "shape")
 
 
 class Found(NamedTuple):
-    """Middles: markets of the lower and higher line, legs, and the worth of each."""
+    """Middles: markets of the lower and higher line, legs, the worth of each, and where its chance comes from."""
 
     low: Longs
     high: Longs
-    legs: Legs
+    legs: Chosen
     worth: middle.Middle
     source: Bytes
-    doubted: Any  # bool: the shape says something else than the ladder
+
+    def only(self, keep: Longs) -> "Found":
+        """Some of them."""
+        return Found(
+            self.low[keep],
+            self.high[keep],
+            self.legs.only(keep),
+            middle.Middle(*(column[keep] for column in self.worth)),
+            self.source[keep],
+        )
 
 
-def found(question: Question, min_size: float, min_ev: float | None) -> Found:
+def found(search: Search, min_size: float, min_ev: float | None) -> Found:
     """Admissible middles whose lines are at least `min_size` apart."""
-    v = question.view
-    g = v.groups
-    limits = catalog.thresholds()
-    epsilon = question.epsilon
-    most = 1.0 / (1.0 + limits.middle_floor - epsilon)
-    swept = scan(v, np.inf, most)
-    low, high = pairs(v, swept, most)
-    apart = (g.threshold[high] - g.threshold[low]) >= round(min_size * 100.0)
-    low, high = low[apart], high[apart]
-    if min_ev is not None:
-        hopeful = _hopeful(question, swept, low, high, min_ev / 100.0 - epsilon)
-        low, high = low[hopeful], high[hopeful]
-    segments = np.stack([g.segments[low], g.segments[high + 1] - 1], axis=1)
-    legs = best_legs(v, segments, v.live[low], distinct=True)
-    least = 1.0 / (1.0 + question.max_profit + epsilon)
-    keep = (legs.total <= most) & (legs.total >= least)
-    low, high, legs = low[keep], high[keep], Legs(legs.rows[keep], legs.total[keep])
-    over_line, under_line = g.threshold[low].astype(np.int64), g.threshold[high].astype(np.int64)
-    over, under = v.net[legs.rows[:, 0]], v.net[legs.rows[:, 1]]
-    points = middle.window(over_line, under_line).points
+    v, g = search.view, search.view.groups
+    least = -np.inf if min_ev is None else min_ev / 100.0 - search.epsilon
+    low, high = pairs(v, search.swept, min_size, least - search.epsilon)
+    legs = pair_legs(v, low, high)
+    cap = 1.0 / (1.0 + search.max_profit + search.epsilon)
+    keep = np.flatnonzero((legs.total <= search.swept.bound) & (legs.total >= cap))
+    if not keep.size:
+        return _none()
+    low, high, rows, total = low[keep], high[keep], legs.rows[keep], legs.total[keep]
+    over, under, d1, d2 = _lines(v, low, high, rows)
     ladder = g.ladder[low].astype(np.int64)
-    links = tails.curves(v)
-    tail, source = _tails(question, links, low, high, points)
-    worth = middle.evaluate(over_line, under_line, over, under, tail)
-    if min_ev is not None:
-        # A ladder's word stands; only what no ladder knows waits for a shape.
-        keep = (source == 0) | ~(worth.ev < min_ev / 100.0 - epsilon)
-        low, high, legs = low[keep], high[keep], Legs(legs.rows[keep], legs.total[keep])
-        over_line, under_line, over, under = over_line[keep], under_line[keep], over[keep], under[keep]
-        ladder, points, tail, source = ladder[keep], points[keep], tail[keep], source[keep]
-        worth = middle.Middle(*(column[keep] for column in worth))
-    shape = tails.by_shape(v, links, ladder, points)
-    shaped = middle.evaluate(over_line, under_line, over, under, shape)
-    bare = np.isnan(worth.ev)
-    source = np.where(bare, np.where(np.isnan(shaped.ev), tails.NOWHERE, tails.SHAPE), source).astype(np.uint8)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        doubted = ~bare & (np.abs(shaped.prob / worth.prob - 1.0) > limits.middle_disagree)
-    worth = middle.Middle(*(np.where(bare, s, w) for s, w in zip(shaped, worth, strict=True)))
-    # A pair that cannot lose is worth showing though nobody knows the window: it then counts as nothing.
-    sure = np.isnan(worth.ev) & (legs.total < 1.0)
-    worth = worth._replace(prob=np.where(sure, 0.0, worth.prob), ev=np.where(sure, 1.0 / legs.total - 1.0, worth.ev))
-    keep = ~np.isnan(worth.ev)
-    if min_ev is not None:
-        keep &= worth.ev >= min_ev / 100.0 - epsilon
-    return Found(
-        low[keep],
-        high[keep],
-        Legs(legs.rows[keep], legs.total[keep]),
-        middle.Middle(*(column[keep] for column in worth)),
-        source[keep],
-        doubted[keep],
-    )
+    links = tails.curves(v, search.forms)
+    points = middle.points(over, under)
+    tail, source = tails.read(v, links, ladder, points)
+    prob, ev, worst, best = middle.evaluate_columns(over, under, d1, d2, tail)
+    # A ladder's word stands; only what no ladder knows waits for a shape.
+    bare = np.flatnonzero(np.isnan(ev))
+    if bare.size:
+        shape = tails.by_shape(v, search.forms, links, ladder[bare], points[bare])
+        shaped = middle.evaluate_columns(over[bare], under[bare], d1[bare], d2[bare], shape)
+        prob[bare], ev[bare] = shaped.prob, shaped.ev
+        unknown = np.isnan(shaped.ev)
+        source[bare] = np.where(unknown, tails.NOWHERE, tails.SHAPE)
+        # A pair that cannot lose is worth showing though nobody knows the window: it then counts as nothing.
+        sure = bare[unknown & (total[bare] < 1.0)]
+        prob[sure], ev[sure] = 0.0, 1.0 / total[sure] - 1.0
+    keep = np.flatnonzero(ev >= least)
+    low, high, rows = low[keep], high[keep], rows[keep]
+    named = keys.of_pairs("middle", g, search.hashes, low, high, rows)
+    worth = middle.Middle(prob[keep], ev[keep], worst[keep], best[keep])
+    return Found(low, high, Chosen(rows, total[keep], named), worth, source[keep])
 
 
-def _hopeful(question: Question, swept: Scan, low: Longs, high: Longs, least: float) -> npt.NDArray[np.bool_]:
-    """Which pairs could be worth `least` at the best prices; all whose window no one reference knows."""
-    v = question.view
+def _none() -> Found:
+    none = np.empty(0)
+    legs = Chosen(np.empty((0, 2), np.int32), none, np.empty(0, np.uint64))
+    market = np.empty(0, np.int64)
+    return Found(market, market, legs, middle.Middle(none, none, none, none), np.empty(0, np.uint8))
+
+
+def _lines(v: View, low: Longs, high: Longs, rows: Ints) -> tuple[Longs, Longs, Floats, Floats]:
+    """Over line, under line, and the prices of both."""
     g = v.groups
-    tail, known = _known(question, low, high)
-    total = 1.0 / swept.best[g.segments[low]] + 1.0 / swept.best[g.segments[high + 1] - 1]
-    return np.asarray(~known | ((1.0 + tail[:, 0] - tail[:, 3]) / total - 1.0 >= least - question.epsilon))
+    return (
+        g.threshold[low].astype(np.int64), g.threshold[high].astype(np.int64), v.net[rows[:, 0]], v.net[rows[:, 1]]
+    )  # fmt: skip
 
 
-def _tails(question: Question, links: tails.Curves, low: Longs, high: Longs, points: Longs) -> tails.Tails:
-    """Tails from ladders."""
-    v = question.view
-    g = v.groups
-    tail, known = _known(question, low, high)
-    source = np.full(low.size, tails.LADDER, np.uint8)
-    rest = np.flatnonzero(~known)
-    read = tails.read(v, links, g.ladder[low[rest]].astype(np.int64), points[rest])
-    tail[rest], source[rest] = read.tail, read.source
-    return tails.Tails(tail, source)
+def doubted(search: Search, hits: Found) -> Bools:
+    """Whether the fitted shape says something else of the window than the ladder or median that is shown."""
+    v = search.view
+    out = np.zeros(hits.low.size, bool)
+    told = np.flatnonzero((hits.source == tails.LADDER) | (hits.source == tails.MEDIAN))
+    if told.size:
+        lines = _lines(v, hits.low[told], hits.high[told], hits.legs.rows[told])
+        ladder = v.groups.ladder[hits.low[told]].astype(np.int64)
+        shape = tails.by_shape(
+            v, search.forms, tails.curves(v, search.forms), ladder, middle.points(lines[0], lines[1])
+        )
+        shaped = middle.evaluate_columns(*lines, shape)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            apart = np.abs(shaped.prob / hits.worth.prob[told] - 1.0)
+        out[told] = apart > catalog.thresholds().middle_disagree
+    return out
 
 
-def _known(question: Question, low: Longs, high: Longs) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """Tails of the pairs where one reference has both half lines: its fair probabilities there. And which those are."""
-    v = question.view
-    g = v.groups
-    book = v.reference[low]
-    over, under = v.fair[g.segments[low]], v.fair[g.segments[high]]
-    known = (book >= 0) & (book == v.reference[high]) & (over >= under)
-    known &= (g.threshold[low] % 100 == 50) & (g.threshold[high] % 100 == 50)
-    return np.stack([over, over, under, under], axis=1), known
-
-
-def ids(question: Question, hit: Found) -> list[str]:
-    """An id for each middle: kind, both markets, books and sides."""
-    parts = board.market_hash(question, hit.low), board.market_hash(question, hit.high)
-    return board.hex_ids(board.mix_ids("middle", *parts, *board.leg_hash(question, hit.legs.rows).T))
-
-
-def rows(question: Question, min_size: float, min_ev: float | None) -> pl.DataFrame:
+def rows(question: Question, hit: Found) -> pl.DataFrame:
     """Result rows in order of quality, best first."""
     v = question.view
     g = v.groups
     limits = catalog.thresholds()
-    hit = found(question, min_size, min_ev)
     base = question.facts(hit.legs.rows[:, 0])
     age = ages(v.now, g.seen[hit.legs.rows]).max(axis=1, initial=0.0)
     live = v.live[hit.low] != 0
@@ -137,11 +119,11 @@ def rows(question: Question, min_size: float, min_ev: float | None) -> pl.DataFr
     score = middle.quality(
         hit.worth.ev,
         hit.worth.prob,
-        np.where(hit.doubted, limits.quality_source_shape, trust[hit.source]),
+        np.where(doubted(question, hit), limits.quality_source_shape, trust[hit.source]),
         np.nan_to_num(age),
     )
     columns: dict[str, Any] = {
-        "id": ids(question, hit),
+        "id": keys.hexadecimal(hit.legs.id),
         "event_id": base["event_id"],
         "sport": base["sport"].str.to_lowercase(),
         "league": base["league"],
@@ -211,8 +193,7 @@ def _side(question: Question, hit: Found, market: Longs, k: int) -> pl.Series:
 
 def _key_numbers(question: Question, hit: Found) -> pl.Series:
     """Key numbers inside each window of a margin; none for totals."""
-    g, kinds, sports = question.view.groups, question.view.identity.kinds, question.view.identity.sports
-    spread = np.array([k.family == "spread" for k in kinds], bool)
+    g, sports = question.view.groups, question.prepared.identity.sports
     most = max((len(s.key_numbers) for s, _ in sports), default=0)
     table = np.full((len(sports), 2 * most), np.iinfo(np.int32).max, np.int64)
     for at, (sport, _) in enumerate(sports):
@@ -221,6 +202,6 @@ def _key_numbers(question: Question, hit: Found) -> pl.Series:
     ladder = g.ladder[hit.low]
     keys = table[g.event[ladder]]
     low, high = g.threshold[hit.low][:, None], g.threshold[hit.high][:, None]
-    inside = (low < 100 * keys) & (100 * keys < high) & spread[g.kind[ladder]][:, None]
+    inside = (low < 100 * keys) & (100 * keys < high) & (question.view.traits.margin[g.kind[ladder]] != 0)[:, None]
     case, place = np.nonzero(inside)
     return board.lists(case, pl.Series(keys[case, place]), ladder.size)

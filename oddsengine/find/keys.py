@@ -1,0 +1,104 @@
+"""Ids of opportunities: a hash of the kind, the markets, and the books and sides of the legs; prices have no part.
+
+What a board keeps of it is one number a ladder and one a book (`Hashes`). Legs always count as `_MOST_LEGS`, those that
+are not there as 0: what else is on the board must not change an id.
+"""
+
+import hashlib
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from oddsengine._jit import kernel
+from oddsengine.groups import Groups, Ints, Longs, Words, mix
+
+_MOST_LEGS = 8  # more outcomes than any family has
+_NONE: Longs = np.empty(0, np.int64)
+
+
+class Hashes(NamedTuple):
+    """Stable hashes of what the keys of markets and legs are made of."""
+
+    ladder: Words  # per ladder: of its event's id, live flag, kind and subject; see `ladders`
+    book: Words  # per book: of its name
+
+
+@lru_cache(maxsize=1 << 16)
+def word(text: str) -> int:
+    """A 64-bit number that is the same on every machine and day."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+
+
+def words(texts: Iterable[str]) -> Words:
+    """Hash each text alone."""
+    return np.array([word(text) for text in texts], np.uint64)
+
+
+def ladders(event: Words, live: npt.NDArray[np.uint8], kind: Words, subject: Words) -> Words:
+    """Hash ladders; of each the hash of its event's id, of `period/family`, and of the name of its subject."""
+    return mix(event, live, kind, subject)
+
+
+@kernel
+def _step(h: Any, value: Any) -> Any:
+    """One column more in a hash of columns, as `mix` does it."""
+    h = (h ^ value) * np.uint64(0x9E3779B97F4A7C15)
+    h = h ^ (h >> np.uint64(29))
+    h = h * np.uint64(0xBF58476D1CE4E5B9)
+    return h ^ (h >> np.uint64(32))
+
+
+@kernel
+def _hashes(
+    kind: np.uint64, low: Longs, high: Longs, rows: Ints, legs: int, market_ladder: Ints, threshold: Ints, book: Ints,
+    side: Ints, ladders: Words, books: Words, out: Words,
+) -> None:  # fmt: skip
+    """Ids of cases: a market, two where `high` is not empty; and rows (n, any): those beyond and below 0 hash as 0."""
+    start = _step(np.uint64(0), kind)
+    for c in range(low.size):
+        m = low[c]
+        h = _step(start, _step(ladders[market_ladder[m]], np.uint64(np.int64(threshold[m]))))
+        if high.size > 0:
+            m = high[c]
+            h = _step(h, _step(ladders[market_ladder[m]], np.uint64(np.int64(threshold[m]))))
+        for k in range(legs):
+            leg = np.uint64(0)
+            if k < rows.shape[1] and rows[c, k] >= 0:
+                row = rows[c, k]
+                leg = _step(_step(np.uint64(0), books[book[row]]), np.uint64(side[row]))
+            h = _step(h, leg)
+        out[c] = h
+
+
+def _of(kind: str, g: Groups, hashes: Hashes, low: Longs, high: Longs, rows: Ints, legs: int) -> Words:
+    out = np.empty(low.size, np.uint64)
+    if low.size:
+        _hashes(
+            np.uint64(word(kind)), low, high, rows, legs, g.ladder, g.threshold, g.book, g.side,
+            hashes.ladder, hashes.book, out,
+        )  # fmt: skip
+    return out
+
+
+def of_prices(kind: str, groups: Groups, hashes: Hashes, market: Longs, row: Ints) -> Words:
+    """Ids of single prices, each with its market."""
+    return _of(kind, groups, hashes, market, _NONE, row.reshape(-1, 1), 1)
+
+
+def of_markets(kind: str, groups: Groups, hashes: Hashes, market: Longs, rows: Ints) -> Words:
+    """Ids of sets of legs in one market, rows (n, outcomes), -1 where there is none."""
+    return _of(kind, groups, hashes, market, _NONE, rows, _MOST_LEGS)
+
+
+def of_pairs(kind: str, groups: Groups, hashes: Hashes, low: Longs, high: Longs, rows: Ints) -> Words:
+    """Ids of pairs of legs in two markets."""
+    return _of(kind, groups, hashes, low, high, rows, _MOST_LEGS)
+
+
+def hexadecimal(hashes: Words) -> list[str]:
+    """Ids as 16 hexadecimal digits."""
+    digits = hashes.astype(">u8").tobytes().hex()
+    return [digits[at : at + 16] for at in range(0, len(digits), 16)]

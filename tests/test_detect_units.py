@@ -1,0 +1,237 @@
+"""What is found of an event does not depend on the rest of the board, nor on who else looks through a lens."""
+
+import random
+from collections.abc import Hashable, Mapping
+from dataclasses import fields, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pytest
+from boards import boards, frame, random_board
+from hazards import NOW, Row
+from hypothesis import given
+from hypothesis import strategies as st
+from test_twin import BOOKS
+
+from oddsengine import detect
+from oddsengine.detect import View, asked, lens, look, scan
+from oddsengine.find import arbitrage, board, ev, keys, low_hold, middles
+from oddsengine.find.board import Prepared, Question, prepare
+from oddsengine.find.keys import Hashes
+from oddsengine.find.search import Cases, Search
+from oddsengine.groups import Groups, Longs, mix
+from oddsengine.guards import Guarded
+
+MOMENT = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=NOW)
+METHODS = ("power", "shin", "multiplicative", "worst_case")
+
+Offsets = npt.NDArray[np.int64]
+Known = dict[Hashable, tuple[float, ...]]
+Words = dict[str, Any]
+
+
+@st.composite
+def callers(draw: st.DrawFn) -> Words:
+    """What a caller may ask; a lens depends on all of it but the books."""
+    order = st.lists(st.sampled_from(BOOKS), min_size=1, max_size=4, unique=True)
+    weights = st.dictionaries(st.sampled_from(BOOKS), st.sampled_from([0.5, 1.0, 3.0]), min_size=1, max_size=3)
+    return {
+        "books": draw(st.one_of(st.none(), st.lists(st.sampled_from(BOOKS), unique=True))),
+        "sharp": draw(st.one_of(st.none(), order, weights)),
+        "method": draw(st.sampled_from(METHODS)),
+        "commission": draw(st.dictionaries(st.sampled_from(BOOKS), st.sampled_from([0.0, 0.02, 0.05]), max_size=2)),
+    }
+
+
+def ranges(offsets: Offsets, at: Longs) -> tuple[Longs, Offsets]:
+    """What some runs hold, one after the other, and the offsets of it."""
+    spans = [np.arange(offsets[k], offsets[k + 1]) for k in at.tolist()]
+    ends = np.cumsum([0, *(s.size for s in spans)])
+    return np.concatenate([np.empty(0, np.int64), *spans]), ends.astype(np.int64)
+
+
+def some_events(g: Groups, events: list[int]) -> tuple[Groups, Longs, Longs]:
+    """Every market of some events; their rows and ladders in the whole."""
+    ladders = np.flatnonzero(np.isin(g.event, events))
+    markets, market_ends = ranges(g.markets, ladders)
+    segments, segment_ends = ranges(g.segments, markets)
+    rows, row_ends = ranges(g.rows, segments)
+    market = np.repeat(np.arange(markets.size, dtype=np.int32), np.diff(row_ends[segment_ends]))
+    ladder = np.repeat(np.arange(ladders.size, dtype=np.int32), np.diff(market_ends))
+    part = Groups(
+        row=g.row[rows], book=g.book[rows], name=g.name[rows], odds=g.odds[rows], seen=g.seen[rows], market=market,
+        side=g.side[rows], rows=row_ends, segments=segment_ends, markets=market_ends, threshold=g.threshold[markets],
+        event=g.event[ladders], live=g.live[ladders], kind=g.kind[ladders], subject=g.subject[ladders], ladder=ladder,
+    )  # fmt: skip
+    return part, rows, ladders
+
+
+def question(prepared: Prepared, words: Words) -> Question:
+    return board.ask(prepared, words["books"], words["sharp"], words["method"], words["commission"], 10.0)
+
+
+def part_of(whole: Question, words: Words, events: list[int]) -> Search:
+    """The same search of some events alone."""
+    prepared, identity = whole.prepared, whole.prepared.identity
+    g, rows, ladders = some_events(identity.groups, events)
+    guarded = prepared.guarded
+    verdicts = Guarded(guarded.aside[rows], guarded.measure[rows], guarded.stingy[rows], guarded.now)
+    given_ = asked(identity.books, identity.traits, **words)
+    view = look(lens(g, identity.traits, verdicts, given_, prepared.off), given_)
+    hashes = Hashes(whole.hashes.ladder[ladders], whole.hashes.book)
+    return Search(view, scan(view), hashes, whole.forms, whole.cap, whole.max_profit)
+
+
+def prices(search: Search, rows: npt.NDArray[np.int32]) -> list[tuple[float, ...]]:
+    """Places in the table of some rows of legs, -1 none."""
+    placed = np.where(rows < 0, -1, np.append(search.view.groups.row, -1)[rows])
+    return [tuple(np.atleast_1d(line).tolist()) for line in placed]
+
+
+def every_kind(search: Search, events: list[int], *, min_ev: float | None) -> Known:
+    """All that is found in some events: figures by kind, id and legs."""
+    g = search.view.groups
+    out: Known = {}
+
+    def put(kind: str, market: Longs, rows: npt.NDArray[np.int32], ids: npt.NDArray[np.uint64], *figures: Any) -> None:
+        inside = np.isin(g.event[g.ladder[market]], events)
+        names = zip(prices(search, rows), ids.tolist(), inside.tolist(), strict=True)
+        columns = list(zip(*(np.nan_to_num(f, nan=-9.0).tolist() for f in figures), strict=True))
+        for at, (legs, id_, here) in enumerate(names):
+            if here:
+                out[kind, id_, tuple(x for x in legs if x >= 0)] = columns[at]
+
+    hits = ev.found(search, 0.0)
+    market = g.market[hits.row].astype(np.int64)
+    seen = hits.seen.astype(np.float64)
+    put("ev", market, hits.row, hits.id, hits.fair, hits.width, hits.gap, seen, hits.edge)
+    cases: Mapping[str, Cases] = {"arb": arbitrage.found(search, 0.0), "low": low_hold.found(search, 3.0)}
+    for kind, case in cases.items():
+        put(kind, case.market, case.legs.rows, case.legs.id, case.legs.total)
+    pairs = middles.found(search, 0.0, min_ev)
+    doubt = middles.doubted(search, pairs)
+    put("middle", pairs.low, pairs.legs.rows, pairs.legs.id, *pairs.worth, pairs.source, doubt, pairs.legs.total)
+    return out
+
+
+def check_locality(rows: list[Row], words: Words, events: list[int], min_ev: float | None) -> None:
+    whole = question(prepare(frame(rows), now=MOMENT), words)
+    inside = [at for at, _ in enumerate(whole.prepared.identity.sports) if at in events]
+    alone = every_kind(part_of(whole, words, inside), inside, min_ev=min_ev)
+    assert alone == every_kind(whole, inside, min_ev=min_ev)
+
+
+@given(rows=boards(), words=callers(), events=st.sets(st.integers(0, 2)), min_ev=st.sampled_from([None, 0.0]))
+def test_what_is_found_of_an_event_needs_no_other(
+    rows: list[Row], words: Words, events: set[int], min_ev: float | None
+) -> None:
+    check_locality(rows, words, sorted(events), min_ev)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_found_of_an_event_needs_no_other_on_large_boards(seed: int) -> None:
+    rng = random.Random(seed)
+    words = {
+        "books": rng.choice([None, rng.sample(BOOKS, 8)]),
+        "sharp": rng.choice([None, ["circa"], {"pinnacle": 3.0, "fanduel": 1.0}]),
+        "method": METHODS[seed % len(METHODS)],
+        "commission": {"fanduel": 0.02},
+    }
+    check_locality(random_board(seed, 8), words, rng.sample(range(8), 3), rng.choice([None, 0.0]))
+
+
+def alike(one: View, other: View) -> None:
+    """Two views are the same, field by field."""
+    for field in fields(View):
+        ours, theirs = getattr(one, field.name), getattr(other, field.name)
+        if isinstance(ours, np.ndarray):
+            np.testing.assert_array_equal(ours, theirs, field.name)
+        elif field.name not in {"groups", "traits"}:
+            assert ours == theirs, field.name
+
+
+@given(rows=boards(), words=callers(), others=st.lists(st.sampled_from(BOOKS), unique=True))
+def test_views_share_a_lens(rows: list[Row], words: Words, others: list[str]) -> None:
+    prepared = prepare(frame(rows), now=MOMENT)
+    identity = prepared.identity
+    made_for = asked(identity.books, identity.traits, **{**words, "books": others})
+    shared = lens(identity.groups, identity.traits, prepared.guarded, made_for, prepared.off)
+    mine = look(shared, asked(identity.books, identity.traits, **words))
+    alike(mine, detect.view(identity, prepared.guarded, prepared.off, *words.values()))
+    for name in ("net", "own", "width", "trusted", "reference", "fair"):
+        assert getattr(mine, name) is getattr(shared, name)
+    whole = question(prepared, words)
+    events = list(range(len(identity.sports)))
+    search = replace(whole, view=mine, swept=scan(mine))
+    assert every_kind(search, events, min_ev=None) == every_kind(whole, events, min_ev=None)
+
+
+def test_a_shape_is_its_sports_own_whatever_else_is_on_the_board() -> None:
+    """Tables of key numbers differ in length: a longer one beside it must not change a shorter one."""
+
+    def rows(sport: str, league: str, spread: float) -> list[dict[str, Any]]:
+        quotes = [("fanduel", spread - 1.0, 1.9, 1.9), ("betmgm", spread + 1.0, 2.0, 1.8)]
+        return [
+            {
+                "sportsbook": book,
+                "event_id": f"{league}_1",
+                "sport": sport,
+                "league": league,
+                "home_team": f"{league} Home",
+                "away_team": f"{league} Away",
+                "market_type": kind,
+                "selection": f"{league} {side}",
+                "odds_decimal": odds,
+                "line": None if kind == "moneyline" else line if side == "Home" else -line,
+            }
+            for book, line, home, away in quotes
+            for kind in ("point_spread", "moneyline")
+            for side, odds in (("Home", home), ("Away", away))
+        ]
+
+    nba, nfl = rows("basketball", "nba", -5.5), rows("football", "nfl", -3.5)
+    words: Words = {"books": None, "sharp": None, "method": "power", "commission": None}
+
+    def worth(part: list[dict[str, Any]]) -> list[Any]:
+        search = question(prepare(pl.DataFrame(part), guards=[]), words)
+        hits = middles.found(search, 0.0, None)
+        of = search.prepared.identity.sports
+        where = search.view.groups.event[search.view.groups.ladder[hits.low]].tolist()
+        return sorted((hits.worth.prob[at], hits.source[at]) for at, e in enumerate(where) if of[e][1] == "nba")
+
+    assert worth(nba)
+    assert worth(nba) == worth(nba + nfl)
+
+
+@given(
+    table=st.lists(st.tuples(*[st.integers(0, 2**64 - 1)] * 4), min_size=1, max_size=5),
+    threshold=st.integers(-(2**20), 2**20),
+    side=st.integers(0, 2),
+)
+def test_ids_are_hashes_of_columns(table: list[tuple[int, ...]], threshold: int, side: int) -> None:
+    """An id from the hashes of ladders and books is the plain mix of all its columns."""
+    event, kind, subject, book = (np.array(column, np.uint64) for column in zip(*table, strict=True))
+    n = event.size
+    live = np.zeros(n, np.uint8)
+    hashes = Hashes(keys.ladders(event, live, kind, subject), book)
+    ints = np.arange(n, dtype=np.int32)
+    lines, sides = np.full(n, threshold, np.int32), np.full(n, side, np.int32)
+    none, few = np.empty(0, np.int32), np.empty(0, np.int64)
+    g = Groups(
+        row=ints, book=ints, name=ints, odds=np.ones(n), seen=few, market=ints, side=sides, rows=few, segments=few,
+        markets=few, threshold=lines, event=none, live=live, kind=none, subject=none, ladder=ints,
+    )  # fmt: skip
+    at = np.arange(n)
+    market = mix(event, live, kind, subject, lines.astype(np.int64))
+    leg = mix(book, sides)
+    words = {name: np.full(n, keys.word(name), np.uint64) for name in ("ev", "arb", "middle")}
+    one = keys.of_prices("ev", g, hashes, at, ints)
+    assert one.tolist() == mix(words["ev"], market, leg).tolist()
+    legs = np.stack([ints, np.full(n, -1, np.int32), ints], axis=1)
+    more = keys.of_markets("arb", g, hashes, at, legs)
+    assert more.tolist() == mix(words["arb"], market, leg, 0, leg, 0, 0, 0, 0, 0).tolist()
+    pairs = keys.of_pairs("middle", g, hashes, at, at[::-1].copy(), legs)
+    assert pairs.tolist() == mix(words["middle"], market, market[::-1], leg, 0, leg, 0, 0, 0, 0, 0).tolist()

@@ -1,0 +1,237 @@
+"""The guards on arrays alone: parts of a board judged by themselves, and each place where a guard could fire found."""
+
+import os
+import random
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pytest
+from boards import boards, frame, random_board
+from hazards import NOW, SECOND, Row
+from hypothesis import given
+from hypothesis import strategies as st
+from rows import prop, row, spread, table, team_total, total
+
+from oddsengine import guards
+from oddsengine.groups import NO_TIME, Bytes, Groups, Longs
+from oddsengine.guards import Guarded, guard, judge, main_lines
+from oddsengine.markets import Identity, identify, times
+from oddsengine.reasons import CODES, GUARDS
+from oddsengine.schema import check_odds
+
+Bools = npt.NDArray[np.bool_]
+NONE_OFF: frozenset[int] = frozenset()
+BOARD_GUARDS = GUARDS[GUARDS.index("stale") : GUARDS.index("flap") + 1]
+
+
+def read(odds: pl.DataFrame, off: frozenset[int] = NONE_OFF) -> tuple[Identity, Longs, Bytes]:
+    """What the guards are given of a table: its groups, and the start and the flap of every row."""
+    checked = check_odds(odds)
+    identity = identify(checked, off)
+    row = identity.groups.row
+    flap = checked["flap"].to_numpy()[row].astype(np.uint8)
+    return identity, times(checked, "event_start_time")[row], flap
+
+
+def contests(groups: Groups) -> npt.NDArray[np.int64]:
+    """Per ladder: a number for its event, live flag and kind."""
+    key = np.stack([groups.event, groups.live, groups.kind])
+    return np.asarray(np.unique(key, axis=1, return_inverse=True)[1]).ravel()
+
+
+def part(groups: Groups, ladders: Bools) -> tuple[Groups, Bools]:
+    """The groups of some ladders, written anew, and the rows they have."""
+    g = groups
+    markets = ladders[g.ladder]
+    segments = np.repeat(markets, np.diff(g.segments))
+    rows = markets[g.market]
+
+    def ends(offsets: Longs, kept: Bools) -> Longs:
+        return np.concatenate([[0], np.cumsum(np.diff(offsets)[kept])]).astype(np.int64)
+
+    def places(kept: Bools) -> npt.NDArray[np.int32]:
+        return (np.cumsum(kept) - 1).astype(np.int32)
+
+    per_row = {name: getattr(g, name)[rows] for name in ("row", "book", "name", "odds", "seen", "side")}
+    per_ladder = {name: getattr(g, name)[ladders] for name in ("event", "live", "kind", "subject")}
+    cut = Groups(
+        **per_row,
+        **per_ladder,
+        market=places(markets)[g.market[rows]],
+        ladder=places(ladders)[g.ladder[markets]],
+        threshold=g.threshold[markets],
+        rows=ends(g.rows, segments),
+        segments=ends(g.segments, markets),
+        markets=ends(g.markets, ladders),
+    )
+    return cut, rows
+
+
+def assert_same(some: Guarded, every: Guarded, rows: Bools | slice = slice(None)) -> None:
+    assert some.aside.tolist() == every.aside[rows].tolist()
+    assert some.stingy.tolist() == every.stingy[rows].tolist()
+    np.testing.assert_array_equal(some.measure, every.measure[rows])
+
+
+def alone(odds: pl.DataFrame, off: frozenset[int], now: int, chosen: random.Random) -> Guarded:
+    """Judge a board, and again without some of its contests: nothing changes for the others."""
+    identity, start, flap = read(odds, off)
+    every = judge(identity.groups, identity.traits, start, flap, off, now)
+    contest = contests(identity.groups)
+    wanted = np.array([chosen.random() < 0.5 for _ in range(contest.max(initial=-1) + 1)], bool)
+    cut, rows = part(identity.groups, wanted[contest])
+    assert_same(judge(cut, identity.traits, start[rows], flap[rows], off, now), every, rows)
+    return every
+
+
+@given(boards(), st.sets(st.sampled_from(BOARD_GUARDS)), st.sampled_from([NOW, NO_TIME]), st.randoms())
+def test_a_contest_is_judged_alone(rows: list[Row], off: set[str], now: int, chosen: random.Random) -> None:
+    alone(frame(rows), frozenset(CODES[name] for name in off), now, chosen)
+
+
+def biased(seed: int) -> list[Row]:
+    """Props of one game, one book generous on many of them, lines missing here and there."""
+    rng = random.Random(seed)
+    rows = []
+    for player in range(rng.randint(4, 9)):
+        for line in rng.sample((18.5, 19.5, 20.5), rng.randint(1, 3)):
+            for book in ("a", "b", "betrivers", "unibet", "c"):
+                if rng.random() < 0.7:
+                    over = rng.choice((1.8, 1.9, 1.95, 2.0)) + rng.choice((0.0, 0.25, 0.4)) * (book == "a")
+                    rows += prop(book, f"Player {player}", line, over, 1.0 / (1.04 - 1.0 / over))
+    return rows
+
+
+def test_contests_are_judged_alone_on_boards_where_every_guard_fires() -> None:
+    fired: set[int] = set()
+    stingy = False
+    for seed in range(30):
+        rows = random_board(seed, 3) + biased(seed)
+        every = alone(frame(rows), NONE_OFF, NOW, random.Random(seed))
+        fired |= set(every.aside.tolist())
+        stingy |= bool(every.stingy.any())
+    assert fired == {0, *(CODES[name] for name in BOARD_GUARDS)}
+    assert stingy
+
+
+@given(boards(), st.sets(st.sampled_from(BOARD_GUARDS)))
+def test_a_table_is_judged_as_its_arrays(rows: list[Row], off: set[str]) -> None:
+    codes = frozenset(CODES[name] for name in off)
+    checked = check_odds(frame(rows))
+    identity, start, flap = read(frame(rows), codes)
+    by_table = guard(checked, identity, codes, NOW)
+    assert_same(judge(identity.groups, identity.traits, start, flap, codes, NOW), by_table)
+    assert by_table.now == NOW
+    assert not set(by_table.aside.tolist()) & codes
+
+
+def test_what_is_given_stays_as_it_was() -> None:
+    identity, start, flap = read(frame(random_board(3, 3)))
+    given_ = [*identity.groups, *identity.traits, start, flap]
+    before = [np.array(column) for column in given_]
+    judge(identity.groups, identity.traits, start, flap, NONE_OFF, NOW)
+    for column, was in zip(given_, before, strict=True):
+        np.testing.assert_array_equal(column, was)
+
+
+def test_nothing_to_judge() -> None:
+    identity, start, flap = read(table(row("c", "total_points", "Over", 1.0, 220.5)))
+    found = judge(identity.groups, identity.traits, start, flap, NONE_OFF, NO_TIME)
+    assert found.aside.size == found.measure.size == found.stingy.size == 0
+    guards.rehearse()
+
+
+def verdicts(odds: pl.DataFrame, **changes: Any) -> dict[int, tuple[int, float]]:
+    """Code and measure of each row set aside, by its place in the table."""
+    identity, start, flap = read(odds)
+    given_: dict[str, Any] = {"off": NONE_OFF, "now": NOW, "start": start, "flap": flap} | changes
+    found = judge(identity.groups, identity.traits, **given_)
+    row = identity.groups.row
+    return {
+        int(row[at]): (int(found.aside[at]), round(float(found.measure[at]), 6)) for at in np.flatnonzero(found.aside)
+    }
+
+
+def test_measures_of_age_and_start() -> None:
+    odds = table(
+        total("a", 220.5, 1.9, 1.9, age=700.5), total("b", 220.5, 1.9, 1.9, last_seen_at=None, is_live=True),
+        total("c", 220.5, 1.9, None),
+    )  # fmt: skip
+    stale, late = CODES["stale"], CODES["started_not_live"]
+    infinite = (stale, float("inf"))
+    assert verdicts(odds) == {0: (stale, 700.5), 1: (stale, 700.5), 2: infinite, 3: infinite}
+    assert not verdicts(odds, now=NO_TIME)
+    start = np.full(5, NOW - 90 * SECOND)
+    later = {0: (stale, 700.5), 1: (stale, 700.5), 2: infinite, 3: infinite, 4: (late, 90.0)}
+    assert verdicts(odds, start=start) == later
+    off = frozenset([stale])
+    assert verdicts(odds, start=start, off=off) == dict.fromkeys((0, 1, 4), (late, 90.0))
+    assert not verdicts(odds, start=start, off=off, now=NO_TIME)
+
+
+def test_a_dear_market_in_a_ladder_that_goes_for_a_cheap_one() -> None:
+    """The ladder's reason is the cheap market, and the largest of the cheap sums is what is told."""
+    odds = table(
+        total("a", 218.5, 1.5, 1.6), total("a", 220.5, 2.1, 2.0), total("a", 222.5, 2.2, 2.0),
+        total("b", 218.5, 1.5, 1.6), total("b", 220.5, 1.9, 1.9),
+    )  # fmt: skip
+    code = CODES["book_sum"]
+    cheap, dear = (code, round(1 / 2.1 + 1 / 2.0, 6)), (code, round(1 / 1.5 + 1 / 1.6, 6))
+    off = frozenset(CODES[name] for name in GUARDS if name != "book_sum")
+    assert verdicts(odds, off=off) == {**dict.fromkeys(range(6), cheap), 6: dear, 7: dear}
+
+
+def test_two_ladders_of_a_book_do_not_share_their_sums() -> None:
+    """One side of a total and the other side of a spread are no market."""
+    assert not verdicts(table(total("a", 220.5, 2.6, None), spread("a", -3.5, 2.6, None), total("a", 221.5, None, 2.6)))
+
+
+def test_team_totals_of_two_books_and_periods_count_apart() -> None:
+    lines = [team_total("a", "home", x, 1.9, 1.9) for x in (108.5, 110.5)]
+    other = [team_total("b", "away", 104.5, 1.9, 1.9)]
+    first_half = [team_total("a", "away", 52.5, 1.9, 1.9, market_segment="1st_half")]
+    off = frozenset(CODES[name] for name in GUARDS if name != "one_team_lines")
+    assert not verdicts(table(*lines, *other, *first_half), off=off)
+    third = team_total("a", "away", 104.5, 1.9, 1.9)
+    found = verdicts(table(*lines, *other, *first_half, third), off=off)
+    assert found == dict.fromkeys((0, 1, 2, 3, 8, 9), (CODES["one_team_lines"], 3.0))
+
+
+@pytest.mark.parametrize("other", [dict(event_id="other"), dict(is_live=True)])
+def test_contests_of_one_kind_that_stand_side_by_side(other: dict[str, Any]) -> None:
+    """Two events with nothing but team totals, or nothing but props: neither makes a case against the other."""
+    lines = [team_total("a", "home", x, 1.9, 1.9) for x in (108.5, 110.5)]
+    assert not verdicts(table(*lines, team_total("a", "away", 104.5, 1.9, 1.9, **other)))
+    players = [
+        prop(book, f"Player {n}", 20.5, odds, 1.75, **(other if n % 2 else {}))
+        for n in range(8)
+        for book, odds in (("a", 2.2), ("b", 1.9))
+    ]
+    assert not verdicts(table(*players))
+
+
+def test_main_lines_of_all_ladders() -> None:
+    odds = table(
+        total("a", 220.5, 1.9, 1.9), total("b", 220.5, 1.9, 1.9), total("a", 221.5, 2.0, 1.8),
+        spread("a", -3.5, 2.2, 1.7), spread("a", -2.5, 1.95, 1.9),
+    )  # fmt: skip
+    identity, _, _ = read(odds)
+    g = identity.groups
+    main, offered = main_lines(g, g.odds, np.zeros(g.odds.size, np.uint8), len(identity.books))
+    lines = dict(zip(g.threshold.tolist(), zip(main.tolist(), offered.tolist(), strict=True), strict=True))
+    assert lines == {22050: (1, 2), 22150: (0, 1), 250: (1, 1), 350: (0, 1)}
+
+
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
+def test_every_kernel_has_one_signature() -> None:
+    """A second one would be compiled while prices wait."""
+    guards.rehearse()
+    identity, start, flap = read(frame(random_board(3, 6) + biased(1)))
+    aside = judge(identity.groups, identity.traits, start, flap, NONE_OFF, NOW).aside
+    main_lines(identity.groups, identity.groups.odds, aside, len(identity.books))
+    found = [value.dispatcher() for value in vars(guards).values() if hasattr(value, "dispatcher")]
+    found += [value for value in vars(guards).values() if hasattr(value, "signatures")]
+    assert len(found) > 10
+    assert max(len(one.signatures) for one in found) == 1
