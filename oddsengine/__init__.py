@@ -1,8 +1,9 @@
 """Sports odds in, trustworthy opportunities out.
 
 Reading order: odds, devig, kelly, arbitrage, value, middle (the maths); catalog, schema, tables (what a table is and
-what is known of the world); wording, traits, markets, groups (identity); reasons, guards; detect, tails (detection); find,
-results, opportunities, explain (what comes out); cli.
+what is known of the world); wording, traits, markets, terms, groups (identity); reasons, guards; detect, tails
+(detection); find, results, opportunities, explain (what comes out); board, open, view, update, engine (the same, live);
+tape, simulate; cli.
 """
 
 from oddsengine.arbitrage import arbitrage_stakes, hold, round_stakes

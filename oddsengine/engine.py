@@ -1,9 +1,9 @@
 """The engine: batches of prices in, updates out.
 
 `Engine.step` is the only thing that changes anything. It puts a batch on the board, judges what the batch touched,
-searches it for every view that is awake, and says what is different. Time is an argument: the same batches give the same
-updates, to the byte. Ages are judged at whole seconds (`Engine.moment`): a step that begins a new one also looks at
-everything that time alone has changed.
+searches it for every view that is awake, and says what is different. Time is an argument: the same batches give the
+same updates, to the byte. Ages are judged at whole seconds (`Engine.moment`): a step that begins a new one also looks
+at everything that time alone has changed.
 
 Reading is for any thread: a reader waits for the step that is being made, at most, and gets one update's state, whole.
 """
@@ -397,8 +397,8 @@ class Engine:
     ) -> View:
         """Opportunities over exactly some books, kept up to date from now on.
 
-        Asking for the same again gives the same view. A view that nobody reads for five minutes sleeps and costs nothing;
-        reading wakes it, at the cost of one search of the board.
+        Asking for the same again gives the same view. A view that nobody reads for five minutes sleeps and costs
+        nothing; reading wakes it, at the cost of one search of the board.
 
         Parameters
         ----------
@@ -457,11 +457,11 @@ class Engine:
         self._note("wake", view)
 
     def delayed(self, seconds: float) -> "Delayed":
-        """This engine as it was some seconds ago: the same updates, that much later, with views of its own.
+        """Give this engine as it was some seconds ago: the same updates, that much later, with views of its own.
 
-        It sees nothing until the first update is so old; what is asked for later than the first step begins with what is on
-        the board now, that many seconds from now. It has the numbers a second time, not the names, and does again
-        what each batch did; without views of its own, no searching.
+        It sees nothing until the first update is so old; asked for after the first step, it begins with what is on the
+        board now, that many seconds from now. It has the numbers a second time, not the texts, and does again what
+        each batch did; without views of its own, no searching.
         """
         if not (isinstance(seconds, int | float) and 0 < seconds <= REMEMBERED_S):
             raise ValueError(f"delayed takes seconds above 0 and up to {REMEMBERED_S}, got {seconds!r}")
@@ -513,7 +513,7 @@ class Engine:
         ).sort("event_id")  # fmt: skip
 
     def state_hash(self) -> str:
-        """16 hexadecimal digits of everything that is on the board and open in its views; equal states, equal digits."""
+        """16 hexadecimal digits of all that is on the board and open in its views; equal states, equal digits."""
         with self._lock:
             rows = self._board.rows
             held = np.flatnonzero(rows.state[: rows.top] != 0)

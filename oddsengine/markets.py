@@ -105,6 +105,7 @@ def meaning(sport: str, market_type: str, stat: str, segment: str) -> catalog.Ma
 
 
 def kind_of(kind: catalog.MarketType) -> Kind:
+    """What guards and detectors have to know of a market type."""
     family = catalog.families().get(kind.family)
     return Kind(
         period=kind.period,
@@ -198,6 +199,7 @@ def three_way(kind: Kind) -> Kind:
 
 
 def place_of(side: str) -> int:
+    """Place of a side in `SIDES`, -1 for none."""
     return SIDES.index(side) if side else -1
 
 

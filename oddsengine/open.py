@@ -36,7 +36,7 @@ class Hits(NamedTuple):
 
     def take(self, at: npt.NDArray[np.integer] | npt.NDArray[np.bool_]) -> "Hits":
         """Some of them."""
-        return Hits(*(column[at] for column in self))
+        return Hits._make(column[at] for column in self)
 
     @classmethod
     def none(cls) -> "Hits":

@@ -21,7 +21,7 @@ from oddsengine import catalog
 from oddsengine.markets import AWAY, HOME, kind_of, meaning, place_of, renamed_sides, three_way
 from oddsengine.reasons import CODES
 from oddsengine.traits import Kind
-from oddsengine.wording import OVER_UNDER, SHORT, TRAILING, SIDES
+from oddsengine.wording import OVER_UNDER, SHORT, SIDES, TRAILING
 
 Wording = tuple[str | None, ...]
 """Texts of one price, in the order of `markets.WORDING`."""

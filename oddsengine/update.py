@@ -123,8 +123,9 @@ class Update:
 
 def _deltas(facts: Facts) -> list[dict[str, Any]]:
     """Rows by id with all of theirs that can move."""
+    american, decimal, probability = facts.prices.tolist(), facts.odds.tolist(), (1.0 / facts.odds).tolist()
     fields = zip(
-        hexadecimal(facts.id), facts.prices.tolist(), facts.odds.tolist(), (1.0 / facts.odds).tolist(), facts.texts,
+        hexadecimal(facts.id), american, decimal, probability, facts.texts,
         ((facts.flags & LIVE) != 0).tolist(), ((facts.flags & SUSPENDED) == 0).tolist(), _isos(facts.changed),
         strict=True,
     )  # fmt: skip
@@ -170,10 +171,10 @@ def _opportunities(change: Change, facts: Facts) -> list[dict[str, Any]]:
     books, texts, odds = facts.sportsbooks, facts.texts, facts.odds.tolist()
     legs = at.reshape(hits.legs.shape).tolist()
     out = []
+    sizes: list[int] = held.sum(axis=1).tolist()
     fields = zip(
-        hexadecimal(hits.id), hits.kind.tolist(), hits.figures.tolist(), legs, held.sum(axis=1).tolist(),
-        change.born.tolist(), strict=True,
-    )  # fmt: skip
+        hexadecimal(hits.id), hits.kind.tolist(), hits.figures.tolist(), legs, sizes, change.born.tolist(), strict=True
+    )
     born: dict[int, str | None] = {}
     for ident, kind, figures, places, n, first in fields:
         if first not in born:

@@ -1,7 +1,7 @@
 """Views: what one set of books, references and thresholds makes of the live board.
 
-The engine keeps a view's open set up to date while the view is awake. A view answers from it, whole, as of one update; the
-full frames of `find_all` are made by the finders themselves over the units that hold something open.
+The engine keeps a view's open set up to date while the view is awake. A view answers from it, whole, as of one
+update; the full frames of `find_all` are made by the finders themselves over the units that hold something open.
 """
 
 from collections.abc import Iterable, Mapping
@@ -61,16 +61,17 @@ class Wanted(NamedTuple):
             optional = name in ("min_middle_ev", "max_profit")
             if not (value is None and optional) and not (isinstance(value, Real) and abs(float(value)) < np.inf):
                 raise ValueError(f"{name} must be a finite number, got {value!r}")
+        fixed: Any = sharp
         if isinstance(sharp, Mapping):
-            sharp = tuple(sharp.items())
+            fixed = tuple(sharp.items())
         elif sharp is not None and not isinstance(sharp, str):
-            sharp = tuple(sharp)
+            fixed = tuple(sharp)
         chosen = None if books is None else tuple(sorted({catalog.book(book).id for book in books}))
         rates = tuple(sorted((commission or {}).items()))
         for book, rate in rates:
             if not (isinstance(rate, Real) and 0.0 <= rate < 1.0):
                 raise ValueError(f"commission of {book} must be a rate from 0 to below 1, got {rate!r}")
-        return cls(chosen, sharp, method, rates, **limits)  # type: ignore[arg-type]
+        return cls(chosen, fixed, method, rates, **limits)  # type: ignore[arg-type]
 
     @property
     def lens(self) -> tuple[Any, ...]:
@@ -138,15 +139,14 @@ class View:
         arbs, holds = arbitrage.found(search, w.min_profit), low_hold.found(search, w.max_hold)
         pairs = middles.found(search, w.min_size, w.min_middle_ev)
         g = some.groups
-        parts = []
+        parts: list[tuple[int, Words, Any, Any, Any]] = []
         if edges.row.size:
             cut = ~ev.over_cap(search, edges)
             row = edges.row[cut]
             figures = np.stack([edges.edge[cut], edges.fair[cut], edges.width[cut], view.net[row]], axis=1)
             parts.append((EV, edges.id[cut], g.market[row], row[:, None], figures))
+        arbs = arbs.only(np.flatnonzero(~arbitrage.over_cap(search, arbs.legs)))
         for kind, cases in ((ARBITRAGE, arbs), (LOW_HOLD, holds)):
-            if kind == ARBITRAGE and cases.market.size:
-                cases = cases.only(np.flatnonzero(~arbitrage.over_cap(search, cases.legs)))
             if cases.market.size:
                 parts.append((kind, cases.legs.id, cases.market, cases.legs.rows, _priced(view.net, cases)))
         if pairs.low.size:
@@ -182,13 +182,14 @@ class View:
             common = _common(some, lens(some.groups, names.traits, guarded, mine, off), mine, names, off, w)
         prepared = Prepared(None, identity, guarded, off, None)  # type: ignore[arg-type]
         question = Shown(**common, prepared=prepared, known=known, slots=slots)
-        frames = (
+        frames = [
             ev.rows(question, ev.found(question, w.min_ev), None),
             arbitrage.rows(question, arbitrage.found(question, w.min_profit)),
             low_hold.rows(question, low_hold.found(question, w.max_hold)),
             middles.rows(question, middles.found(question, w.min_size, w.min_middle_ev)),
-        )
-        return Opportunities(*(_since(frame, born) for frame in frames), counts)
+        ]
+        first, second, third, fourth = (_since(frame, born) for frame in frames)
+        return Opportunities(first, second, third, fourth, counts)
 
     def ids(self) -> dict[str, list[str]]:
         """Ids of everything that is open, by kind, as `Update` has them."""

@@ -60,8 +60,7 @@ class Facts(NamedTuple):
     def take(self, at: Longs) -> "Facts":
         """Some of the rows, in any order (`places` then has no meaning)."""
         links = [self.links[i] for i in at.tolist()] if self.links else []
-        columns = [column[at] for column in self[:10]]
-        return Facts(*columns, links, self.wordings, self.books)
+        return Facts._make((*(column[at] for column in self[:10]), links, self.wordings, self.books))
 
     @property
     def prices(self) -> Floats:

@@ -195,7 +195,7 @@ class Names:
         return self._add(wording) if code is None else code
 
     def renewed(self, used: npt.NDArray[np.integer]) -> "Names":
-        """The same books, and of the terms only those used (codes, rising), in their order: their codes are 0, 1, 2 ..."""
+        """The same books, and only those terms whose codes are `used` (rising), renumbered in their order."""
         fresh = Names()
         fresh._reader = self._reader
         for book in self.books:
@@ -207,16 +207,10 @@ class Names:
     def _add(self, wording: Wording) -> int:
         *texts, line = wording
         term = self._reader.read(tuple(texts), line)
+        stem, text = _identifying(wording, term)
         event = self._event(wording)
-        pair = self._pair(event, term, wording)
+        pair = self._pair(event, term)
         kind = self._kind(term.kind)
-        sides = term.with_draw.outcomes
-        side = sides[term.side] if 0 <= term.side < len(sides) else f"?{wording[7]}"
-        market = "|".join(wording[at] or "" for at in (5, 10, 6))
-        stem = f"{wording[0]}|{market}|{term.subject}|{side}"
-        text = f"{stem}|{'' if line is None else float(line) + 0.0:.15g}" if term.kind.has_line else stem
-        if term.verdict and term.side < 0:
-            text = f"{stem}|{wording[9]}|{line}"
         group = self._group(term, kind)
         code = len(self.wordings)
         self.wordings.append(wording)
@@ -283,7 +277,7 @@ class Names:
             self.event_many.append(0)
         return code
 
-    def _pair(self, event: int, term: Term, wording: Wording) -> int:
+    def _pair(self, event: int, term: Term) -> int:
         pairs = self.events[event].pairs
         key = term.teams
         code = pairs.get(key)
@@ -330,6 +324,17 @@ class Names:
             if moved:
                 changed.append(event)
         return changed
+
+
+def _identifying(wording: Wording, term: Term) -> tuple[str, str]:
+    """What makes a row's id, without its line and with it: event, market, subject, side; where that fails, texts."""
+    sides = term.with_draw.outcomes
+    market = "|".join(wording[at] or "" for at in (5, 10, 6))
+    if term.verdict or not 0 <= term.side < len(sides):
+        stem = f"{wording[0]}|{market}|{wording[9]}|{wording[11]}|{wording[7]}|{wording[8]}"
+        return stem, f"{stem}|{wording[-1]}"
+    stem = f"{wording[0]}|{market}|{term.subject}|{sides[term.side]}"
+    return stem, f"{stem}|{term.threshold}"
 
 
 def _stable(text: str) -> int:

@@ -1,8 +1,8 @@
 """The door of the live board: quotes as they come, in columns.
 
-Quotes may be a frame (anything `check_odds` takes), mappings with the fields of `ODDS_SCHEMA`, or the JSON text of a list of
-them. Plain rows take a short way; rows that need any reading (numbers as text, flags as 0 and 1) go through `check_odds`
-like a table. Either way the same rows come out, and the same rows are refused for the same reasons.
+Quotes may be a frame (anything `check_odds` takes), mappings with the fields of `ODDS_SCHEMA`, or the JSON text of a
+list of them. Plain rows take a short way; rows that need any reading (numbers as text, flags as 0 and 1) go through
+`check_odds` like a table. Either way the same rows come out, and the same rows are refused for the same reasons.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -291,11 +291,11 @@ def _given_american(frame: pl.DataFrame, table: pl.DataFrame) -> Floats:
     """American prices as they were given, of the rows that were not refused."""
     given = CASTS[pl.Float64][0](frame["odds_american"]) if frame["odds_american"].dtype != pl.Float64 else None
     column = frame["odds_american"] if given is None else given
-    american = np.array(column.cast(pl.Float64).fill_null(float("nan")))
+    american: Floats = np.array(column.cast(pl.Float64).fill_null(float("nan")))
     if table.height == frame.height:
         return american
     rows = frame["row"] if "row" in frame.columns else pl.int_range(1, frame.height + 1, dtype=pl.UInt32, eager=True)
-    return american[rows.is_in(table["row"].implode()).to_numpy()]
+    return np.asarray(american[rows.is_in(table["row"].implode()).to_numpy()])
 
 
 def _linked(columns: Sequence[Sequence[Any]], n: int) -> list[str | None]:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oddsengine._jit import kernel
-from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words
+from oddsengine.groups import Bytes, Floats, Ints, Longs, Words
 
 FREE, ON, GONE = 0, 1, 2
 LIVE, SUSPENDED, MISMATCH, FLAP = 1, 2, 4, 8
@@ -174,7 +174,7 @@ def _fill(slots, key, table):
 
 @kernel
 def _seek(wanted, key, state, table):
-    """Slot of a key, -1 if there is none. Places of freed rows, and of rows with another key by now, are passed over."""
+    """Slot of a key, -1 if there is none. Places of freed rows, or of rows with another key now, are passed over."""
     at = _place(wanted, table.size)
     while table[at] != -1:
         slot = table[at]

@@ -5,7 +5,7 @@ who may see what, and what is worth showing, is decided over what `gather` makes
 """
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -242,7 +242,7 @@ class Board:
         if n >= _MANY:
             # Rows of one unit get slots that stand together; quotes of one row keep their order.
             order = np.argsort(self.names.units.values[quoted.key >> BOOK_BITS, 0], kind="stable")
-            quoted = Quoted(*(column[order] for column in quoted))
+            quoted = Quoted._make(column[order] for column in quoted)
         term, book = quoted.key >> BOOK_BITS, quoted.key & ((1 << BOOK_BITS) - 1)
         ids = mix(self.names.id.values[term], self.names.book_hash[book])
         rows.top, rows.spares, entered = _apply(
@@ -401,7 +401,7 @@ class Board:
         if not leave.any():
             return np.empty(0, np.int32)
         on = np.flatnonzero(rows.state[: rows.top] == ON).astype(np.int32)
-        return on[leave[names.event.values[rows.key[on] >> BOOK_BITS]]]
+        return cast(Ints, on[leave[names.event.values[rows.key[on] >> BOOK_BITS]]])
 
     def _forget(self, slots: Ints) -> None:
         """Free the slots of rows that left long ago."""

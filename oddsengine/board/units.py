@@ -140,7 +140,7 @@ def _gather(
     row, book, name, price, time, market, side, begin, flap, rows, segments, markets, threshold, event, live, kind,
     subject, ladder, ladder_unit, out, why,
 ):  # fmt: skip
-    """Sort the rows of units into flat columns with offsets. Returns rows, segments, markets, ladders, rows left out."""
+    """Sort the rows of units into flat columns with offsets. Returns rows, segments, markets, ladders, rows out."""
     n_rows, n_segments, n_markets, n_ladders, n_out = 0, 0, 0, 0, 0
     rows[0] = 0
     segments[0] = 0
@@ -155,7 +155,7 @@ def _gather(
             t = key[slot] >> 16
             if state[slot] == 1 and (place[t, 3] & 65_280) != 0:
                 where = place[t, 1] & 15
-                if where == 1 or where == 15:
+                if where in (1, 15):
                     b = key[slot] & 65535
                     if drawn[b] == 0:
                         touched[marks] = b
@@ -181,7 +181,7 @@ def _gather(
                     h = place[t, 2]
                 else:
                     lo = (lo & -16) | ((lo & 15) >> 1)
-                    if (ways == 2 or drawn[b] != 0) and (verdict == 0 or verdict == c_no_line):
+                    if (ways == 2 or drawn[b] != 0) and verdict in (0, c_no_line):
                         verdict = c_ambiguous
             if flags[slot] & 4:
                 verdict = c_mismatch
@@ -288,9 +288,10 @@ def gather(rows: Rows, names: Names, held: Units, units: Longs) -> Gathered:
     books = len(names.books)
     n_rows, n_segments, n_markets, n_ladders, n_out = _gather(
         units, held.start, held.size, held.pool, names.unit_event.values, names.unit_live.values, rows.key, rows.odds,
-        rows.seen, rows.start, rows.state, rows.flags, names.place.values, names.book_rank, names.name_rank, facts.outcomes, CODES["price_mismatch"],
-        CODES["suspended"], CODES["ambiguous_moneyline"], CODES["no_line"], np.empty((most, 2), np.int64), np.empty(most, np.int64),
-        np.empty(most, np.int32), np.zeros(books + 1, np.uint8), np.empty(books + 1, np.int64),
+        rows.seen, rows.start, rows.state, rows.flags, names.place.values, names.book_rank, names.name_rank,
+        facts.outcomes, CODES["price_mismatch"], CODES["suspended"], CODES["ambiguous_moneyline"], CODES["no_line"],
+        np.empty((most, 2), np.int64), np.empty(most, np.int64), np.empty(most, np.int32),
+        np.zeros(books + 1, np.uint8), np.empty(books + 1, np.int64),
         row, book, name, price, time, market, side, begin, flap, offsets, segments, markets, threshold, event, live,
         kind, subject, ladder, ladder_unit, out, why,
     )  # fmt: skip
