@@ -40,7 +40,8 @@ class _Kernel:
         self.__wrapped__ = function
 
     def __call__(self, *args: Any) -> Any:
-        return self.dispatcher()(*args)
+        compiled = self._dispatcher
+        return self.dispatcher()(*args) if compiled is None else compiled(*args)
 
     def dispatcher(self) -> Callable[..., Any]:
         """The numba dispatcher; made on the first call, with those of the kernels it refers to."""

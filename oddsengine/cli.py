@@ -1,4 +1,4 @@
-"""The command line: `oddsengine scan`, `explain`, `markets`, `devig`, `kelly`, `stakes`.
+"""The command line: `oddsengine scan`, `explain`, `markets`, `devig`, `kelly`, `stakes`, `record`, `replay`.
 
 Exit status 0, or 2 with one sentence on standard error for input that cannot be used. Tables fit the terminal; into
 a pipe they are plain text, uncut. This module reads the words; the commands are in `oddsengine.commands`.
@@ -13,11 +13,12 @@ from datetime import UTC, datetime
 from typing import Any, NoReturn
 
 import oddsengine
-from oddsengine.commands import board, price
+from oddsengine.commands import board, price, tape
 from oddsengine.devig import DEVIG_METHODS
+from oddsengine.tape import SYNC
 
 _FORMATS = ("table", "json", "csv", "parquet")
-_COMMANDS = board.COMMANDS | price.COMMANDS
+_COMMANDS = board.COMMANDS | price.COMMANDS | tape.COMMANDS
 _KINDS = ("ev", "arb", "low-hold", "middles", "all")
 _INTERRUPTED, _BROKEN_PIPE = 130, 141
 
@@ -30,6 +31,8 @@ _EXAMPLES = """examples:
   oddsengine devig 1.87 2.05 --method shin
   oddsengine kelly --prob 0.55 --odds +100 --fraction 0.5 --bankroll 1000
   oddsengine stakes 2.10 2.05 --total 100 --step 5
+  oddsengine record day.tape --simulate 7 --seconds 120 --hazards
+  oddsengine replay day.tape --speed 10 --updates -
 """
 _PRICES = """prices are decimal (1.87), American with their sign (+150, -110) or fractional (5/2, evens);
 a whole number from 100 up without a sign could be either and is refused: write 110.0 or +110"""
@@ -87,6 +90,16 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _speed(text: str) -> float:
+    try:
+        found = float("inf") if text == "max" else float(text)
+    except ValueError:
+        found = 0.0
+    if not found > 0.0:
+        raise argparse.ArgumentTypeError(f"expected a number above 0, or max, got {text!r}")
+    return found
+
+
 # ---- the parser ----
 
 
@@ -105,6 +118,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_devig(commands)
     _add_kelly(commands)
     _add_stakes(commands)
+    _add_record(commands)
+    _add_replay(commands)
     return parser
 
 
@@ -205,6 +220,41 @@ def _add_stakes(commands: Any) -> None:
     parser.add_argument("--format", choices=_FORMATS[:3], default="table")
 
 
+_BATCHES = """a batch is a line of JSON with any of these:
+  {"now": "2026-02-08T18:00:00Z", "quotes": [{"sportsbook": ...}, ...], "removed": [ID, ...],
+   "complete": [BOOK, [BOOK, EVENT], ...], "events": [{"event_id": ..., "status": "live"}, ...]}
+without "now" the newest last_seen_at is the time; an interrupted recording is whole and can be gone on with"""
+
+
+def _add_record(commands: Any) -> None:
+    parser = commands.add_parser(
+        "record", help="apply batches of prices and record them on a tape", epilog=_BATCHES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    parser.add_argument("tape", metavar="TAPE", help="a folder; if it is a tape, it is gone on with")
+    parser.add_argument("--from", dest="source", metavar="FILE|-", help="batches, one a line; - is standard input")
+    parser.add_argument("--simulate", type=_count, metavar="SEED", help="batches of a made-up world instead")
+    world = parser.add_argument_group("the made-up world")
+    world.add_argument("--seconds", type=_count, default=60, metavar="N", help="how long it runs (default 60)")
+    world.add_argument("--events", type=_count, default=40, metavar="N", help="how many games it has (default 40)")
+    world.add_argument("--hazards", action="store_true", help="with the errors that feeds make")
+    parser.add_argument("--sync", choices=SYNC, default="block", help="when it is put on the disk (default: block)")
+
+
+def _add_replay(commands: Any) -> None:
+    parser = commands.add_parser("replay", help="do again what is on a tape")
+    parser.add_argument("tape", metavar="TAPE", help="a folder that record made")
+    parser.add_argument(
+        "--speed", type=_speed, default=float("inf"), metavar="N|max", help="times as fast as it was (default: max)"
+    )
+    parser.add_argument("--from", dest="since", type=_moment, metavar="ISO", help="show nothing of what was before")
+    parser.add_argument("--to", type=_moment, metavar="ISO", help="stop after this time")
+    parser.add_argument(
+        "--updates", metavar="FILE|-", help="write each update as a line of JSON, with the first view that is awake"
+    )
+    parser.add_argument("--json", action="store_true", help="the summary as JSON")
+
+
 # ---- entry ----
 
 
@@ -226,7 +276,7 @@ def _run(words: Sequence[str]) -> int:
         print(f"oddsengine {oddsengine.__version__}")
         return 0
     if arguments.command is None:
-        parser.error("name a command: scan, explain, markets, devig, kelly or stakes; --help shows examples")
+        parser.error(f"name a command: {', '.join(_COMMANDS)}; --help shows examples")
     try:
         _COMMANDS[arguments.command](arguments)
         sys.stdout.flush()

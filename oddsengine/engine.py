@@ -36,6 +36,7 @@ from oddsengine.schema import BAD_ROW_SCHEMA
 from oddsengine.update import Change, Update
 from oddsengine.view import View, Wanted
 
+_NONE_REJECTED = pl.DataFrame(schema=BAD_ROW_SCHEMA)
 IDLE_S = 300  # a view that nobody reads for so long is put to sleep
 _ID = re.compile("[0-9a-f]{16}")
 Frame = pl.DataFrame | Iterable[Mapping[str, Any]] | bytes | str
@@ -322,7 +323,7 @@ class Engine:
         return {at: lost[s, b] for at, s, b in named if (s, b) in lost}
 
     def _refused(self, batch: Batch, applied: Applied, rejected: pl.DataFrame | None) -> pl.DataFrame:
-        refused = pl.DataFrame(schema=BAD_ROW_SCHEMA) if rejected is None else rejected
+        refused = _NONE_REJECTED if rejected is None else rejected
         if not applied.unknown:
             return refused
         rows = np.flatnonzero(applied.what == UNKNOWN) + 1

@@ -166,6 +166,7 @@ def _low_hold(question: Question, wanted: str) -> _Found | None:
 
 def _middle(question: Question, wanted: str) -> _Found | None:
     hit = middles.found(question, 0.0, None)
+    hit = hit.only(np.flatnonzero(~middles.over_cap(question, hit)))
     at = _place(keys.hexadecimal(hit.legs.id), wanted)
     if at is None:
         return None

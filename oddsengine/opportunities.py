@@ -174,7 +174,8 @@ def find_middles(
     min_size
         Least distance of the two lines.
     min_ev
-        Least expected value, percent of the total stake; None shows those that lose on average too.
+        Least expected value, percent of the total stake; None shows those that lose on average too. Above 10 the guard
+        `ev_cap` takes a line for mislabelled.
     max_profit
         Largest worst case, percent; None takes the cap off.
     books, sharp, method, commission, guards, now
@@ -237,22 +238,29 @@ def find_all(
     counts = set_aside(prepared)
     hits = ev.found(question, min_ev)
     arbs = arbitrage.found(question, min_profit)
-    for name, cut in (("ev_cap", ev.over_cap(question, hits)), ("profit_cap", arbitrage.over_cap(question, arbs.legs))):
-        if cut.any():
-            counts[name] = int(cut.sum())
+    pairs: list[middles.Found] = []
+
+    def middle_rows() -> pl.DataFrame:
+        pairs.append(middles.found(question, min_size, min_middle_ev))
+        return middles.rows(question, pairs[0])
+
     asks: list[Callable[[], pl.DataFrame]] = [
         lambda: ev.rows(question, hits, max_ev),
         lambda: arbitrage.rows(question, arbs),
         lambda: low_hold.rows(question, low_hold.found(question, max_hold)),
-        lambda: middles.rows(question, middles.found(question, min_size, min_middle_ev)),
+        middle_rows,
     ]
     if prepared.table.height < _ROWS_FOR_THREADS:
-        first, second, third, fourth = (look() for look in asks)
-        return Opportunities(first, second, third, fourth, counts)
-    # The kinds share nothing that changes, and leave the interpreter to each other most of the time.
-    with ThreadPoolExecutor(2) as pool:
-        first, second, third, fourth = pool.map(lambda look: look(), asks)
-    return Opportunities(first, second, third, fourth, counts)
+        frames = [look() for look in asks]
+    else:
+        # The kinds share nothing that changes, and leave the interpreter to each other most of the time.
+        with ThreadPoolExecutor(2) as pool:
+            frames = list(pool.map(lambda look: look(), asks))
+    errors = int(ev.over_cap(question, hits).sum()) + int(middles.over_cap(question, pairs[0]).sum())
+    for name, cut in (("ev_cap", errors), ("profit_cap", int(arbitrage.over_cap(question, arbs.legs).sum()))):
+        if cut:
+            counts[name] = cut
+    return Opportunities(frames[0], frames[1], frames[2], frames[3], counts)
 
 
 def _cap() -> float:

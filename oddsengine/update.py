@@ -166,20 +166,21 @@ def _opportunities(change: Change, facts: Facts) -> list[dict[str, Any]]:
     hits = change.hits
     held = hits.legs >= 0
     at = facts.places(np.maximum(hits.legs, 0).ravel())
-    at = np.minimum(at, max(facts.slot.size - 1, 0))
+    places = np.minimum(at, max(facts.slot.size - 1, 0))
     rows = hexadecimal(facts.id)
     books, texts, odds = facts.sportsbooks, facts.texts, facts.odds.tolist()
-    legs = at.reshape(hits.legs.shape).tolist()
+    legs: Any = places.reshape(hits.legs.shape).tolist()
     out = []
     sizes: list[int] = held.sum(axis=1).tolist()
-    fields = zip(
-        hexadecimal(hits.id), hits.kind.tolist(), hits.figures.tolist(), legs, sizes, change.born.tolist(), strict=True
-    )
+    figured: list[list[float]] = hits.figures.tolist()
+    kinds: list[int] = hits.kind.tolist()
+    births: list[int] = change.born.tolist()
     born: dict[int, str | None] = {}
-    for ident, kind, figures, places, n, first in fields:
+    fields = zip(hexadecimal(hits.id), kinds, figured, legs, strict=True)
+    for (ident, kind, figures, spots), n, first in zip(fields, sizes, births, strict=True):
         if first not in born:
             born[first] = iso(first)
-        wording = texts[places[0]]
+        wording = texts[spots[0]]
         out.append(
             {
                 "id": ident, "kind": KINDS[kind], "event_id": wording[0], "market_type": wording[5],
@@ -189,7 +190,7 @@ def _opportunities(change: Change, facts: Facts) -> list[dict[str, Any]]:
                         "id": rows[p], "sportsbook": books[p], "selection": texts[p][7], "line": texts[p][-1],
                         "odds_decimal": odds[p],
                     }
-                    for p in places[:n]
+                    for p in spots[:n]
                 ],
                 "detected_at": born[first],
             }
@@ -198,7 +199,7 @@ def _opportunities(change: Change, facts: Facts) -> list[dict[str, Any]]:
 
 
 def _figures(kind: int, figures: list[float]) -> dict[str, float]:
-    """The figures of an opportunity by their names; see `find.live`."""
+    """The figures of an opportunity by their names; see `find`."""
     if kind == EV:
         return {"ev_percentage": figures[0] * 100.0, "fair_probability": figures[1], "market_width": figures[2] * 100.0}
     if kind == ARBITRAGE:

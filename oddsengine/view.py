@@ -138,6 +138,7 @@ class View:
         edges = ev.found(search, w.min_ev)
         arbs, holds = arbitrage.found(search, w.min_profit), low_hold.found(search, w.max_hold)
         pairs = middles.found(search, w.min_size, w.min_middle_ev)
+        pairs = pairs.only(np.flatnonzero(~middles.over_cap(search, pairs)))
         g = some.groups
         parts: list[tuple[int, Words, Any, Any, Any]] = []
         if edges.row.size:

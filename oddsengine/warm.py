@@ -7,12 +7,15 @@ second process does the maths modules' kernels while this one does the board's.
 import gc
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from oddsengine import middle
+from oddsengine import guards, middle
 from oddsengine.devig import DEVIG_METHODS, devig, devig_groups
+from oddsengine.engine import Engine
 from oddsengine.opportunities import find_all
 
 _SECONDS = 300  # most that the second process may take
@@ -65,7 +68,7 @@ def maths() -> None:
 def board() -> None:
     """Run every kernel between a frame and its results once."""
     quotes = [("pinnacle", 1.95, 1.95), ("a", 2.1, 1.8), ("b", 1.9, 1.9)]
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "sportsbook": book,
             "event_id": "event",
@@ -86,3 +89,19 @@ def board() -> None:
         for line in lines
     ]
     find_all(pl.DataFrame(rows), commission={"a": 0.01})
+    guards.rehearse()
+    live(rows)
+
+
+def live(rows: list[dict[str, Any]]) -> None:
+    """Run every kernel of the live board once."""
+    engine = Engine()
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    engine.step(rows, moment)
+    view = engine.view()
+    dearer = [{**row, "odds_decimal": row["odds_decimal"] + 0.01} for row in rows]
+    engine.step(dearer, moment + timedelta(seconds=1), complete=[("a", None)])
+    engine.step([{**row, "is_live": True} for row in rows[:2]], moment + timedelta(seconds=20))
+    engine.step(removed=engine.table()["row_id"].to_list(), now=moment + timedelta(seconds=30))
+    engine.step(now=moment + timedelta(seconds=700))
+    view.ids()

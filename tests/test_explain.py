@@ -86,12 +86,12 @@ def test_a_low_hold_explained() -> None:
 
 
 def test_a_middle_explained() -> None:
-    odds = table(spread("a", -2.5, 1.95, None), spread("b", -7.5, None, 1.9), spread("pinnacle", -4.5, 1.9, 2.0))
+    odds = table(spread("a", -3.5, 1.9, None), spread("b", -6.5, None, 1.85), spread("pinnacle", -4.5, 1.9, 2.0))
     row = next(m for m in ask(find_middles, odds) if (m["side1"]["book"], m["side2"]["book"]) == ("a", "b"))
     told = explain(odds, row["id"], now=MOMENT)
     assert told.kind == "middle"
     assert {(book, role) for (book, _), role in roles(told).items()} == {("a", "leg"), ("b", "leg")}
-    assert told.opportunity["middle_numbers"] == [3, 4, 5, 6, 7]
+    assert told.opportunity["middle_numbers"] == [4, 5, 6]
 
 
 def test_a_consensus_is_named() -> None:

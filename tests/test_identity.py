@@ -436,7 +436,7 @@ def test_a_push_makes_the_edge_of_a_stake_smaller() -> None:
 def test_quarter_lines_and_pushes_in_middles() -> None:
     """Over 2 and under 3.25: two pushes the over, three wins both but for half the under."""
     fields = {**LA_LIGA, "market": "total_goals"}
-    board = table(total("a", 2.0, 1.9, None, **fields), total("b", 3.25, None, 1.95, **fields),
+    board = table(total("a", 2.0, 1.6, None, **fields), total("b", 3.25, None, 1.6, **fields),
                   total("pinnacle", 2.5, 1.95, 1.95, **fields))  # fmt: skip
     (middle,) = [m for m in ask(find_middles, board) if m["side1"]["book"] == "a"]
     assert middle["middle_numbers"] == [3]

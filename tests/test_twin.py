@@ -223,6 +223,13 @@ def check_middles(rows: Sequence[Row], caller: Settings, twin: Scan) -> None:
     assert set(engine) <= set(slow)
     for key, middles in slow.items():
         tails = [known_tail(twin.board, middle) for middle in middles]
+        worths = [
+            None if tail is None else expected_return(middle, tail.at) - 1.0
+            for middle, tail in zip(middles, tails, strict=True)
+        ]
+        if "ev_cap" in caller.guards and any(worth is not None and worth > 0.10 + 1e-9 for worth in worths):
+            assert len(middles) > 1 or key not in engine, key
+            continue
         if None not in tails:
             assert len(engine.get(key, [])) == len(middles), key
         if len(middles) > 1 or key not in engine:

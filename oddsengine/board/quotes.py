@@ -152,7 +152,7 @@ class Door:
         times_seen = np.where(moments[1] == NO_TIME, moments[2], moments[1])
         return Quotes(
             wordings, list(book), odds, given, times_seen, moments[3], moments[0], flags, _linked(links, n),
-            pl.DataFrame(schema=BAD_ROW_SCHEMA),
+            _NONE_REJECTED,
         )  # fmt: skip
 
     def _moments(self, values: Sequence[Any]) -> Longs:

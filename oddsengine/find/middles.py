@@ -71,6 +71,16 @@ def found(search: Search, min_size: float, min_ev: float | None) -> Found:
     return Found(low, high, Chosen(rows, total[keep], named), worth, source[keep])
 
 
+def over_cap(search: Search, hits: Found) -> Bools:
+    """Which are errors in the data by what they are worth: a mask, all false where the guard `ev_cap` is off.
+
+    A line with a wrong label contradicts nobody, and makes a wide middle with every honest line.
+    """
+    if not search.cap:
+        return np.zeros(hits.low.size, bool)
+    return np.asarray(hits.worth.ev > catalog.thresholds().middle_ev_cap + search.epsilon)
+
+
 def _none() -> Found:
     none = np.empty(0)
     legs = Chosen(np.empty((0, 2), np.int32), none, np.empty(0, np.uint64))
@@ -106,6 +116,7 @@ def doubted(search: Search, hits: Found) -> Bools:
 
 def rows(question: Question, hit: Found) -> pl.DataFrame:
     """Result rows in order of quality, best first."""
+    hit = hit.only(np.flatnonzero(~over_cap(question, hit)))
     v = question.view
     g = v.groups
     limits = catalog.thresholds()

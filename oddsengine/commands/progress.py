@@ -1,0 +1,80 @@
+"""A line on the terminal that says how far something is; nothing anywhere else."""
+
+import os
+import shutil
+import sys
+import time
+from types import TracebackType
+from typing import Self
+
+_EVERY = 0.1  # seconds between two looks
+_LEAST = 8  # columns of a bar; a narrower one is left out
+_CLEAR = "\r\x1b[K"
+
+
+class Progress:
+    """Progress on standard error, if that is a terminal; erased at the end.
+
+    Examples
+    --------
+    >>> with Progress("quotes") as progress:
+    ...     progress(0.5, 1000, "18:00:00")
+    """
+
+    def __init__(self, counted: str) -> None:
+        self._counted = counted
+        self._on = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self._began = self._shown = time.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._on:
+            _write(_CLEAR)
+
+    def __call__(self, done: float | None, count: int, *facts: str) -> None:
+        """Say how much is done (a fraction; None if nobody knows), how many were counted, and anything else."""
+        if not self._on:
+            return
+        now = time.monotonic()
+        if now - self._shown < _EVERY:
+            return
+        self._shown = now
+        spent = now - self._began
+        parts = [*facts, f"{count:,} {self._counted}", f"{count / spent:,.0f}/s"]
+        if done is not None and done > 0.0:
+            parts.append(f"{_clock(spent / min(done, 1.0) - spent)} left")
+        _write(_CLEAR + line(done, "  ".join(parts), shutil.get_terminal_size().columns - 1))
+
+
+def line(done: float | None, text: str, width: int) -> str:
+    """One line of at most so many columns.
+
+    Examples
+    --------
+    >>> line(0.25, "10 quotes", 30), line(None, "10 quotes", 30), line(0.25, "10 quotes", 18)
+    (' 25 % ###---------  10 quotes', '10 quotes', ' 25 %  10 quotes')
+    """
+    if done is None:
+        return text[:width]
+    done = min(max(done, 0.0), 1.0)
+    percent = f"{int(done * 100.0):3d} %"
+    room = min(40, width - len(percent) - len(text) - 4)
+    if room < _LEAST:
+        return f"{percent}  {text}"[:width]
+    full = int(done * room)
+    return f"{percent} {'#' * full}{'-' * (room - full)}  {text}"
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _write(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()

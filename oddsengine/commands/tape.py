@@ -1,0 +1,294 @@
+"""The commands over tapes: `record`, `replay`."""
+
+import argparse
+import json
+import math
+import os
+import signal
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from datetime import datetime
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, BinaryIO, NamedTuple, Self
+
+import msgspec
+
+from oddsengine.board.state import Batch
+from oddsengine.commands.output import say, wrapped
+from oddsengine.commands.progress import Progress
+from oddsengine.commands.report import moment
+from oddsengine.engine import Engine
+from oddsengine.simulate import World
+from oddsengine.tape import Tape, TapeError, engine_for, play, resume
+from oddsengine.view import View, Wanted
+
+_SHOWN = 60  # characters of a bad line
+
+
+class _Line(msgspec.Struct, forbid_unknown_fields=True):
+    """One batch as a line of JSON."""
+
+    now: datetime | None = None
+    quotes: msgspec.Raw = msgspec.Raw(b"[]")
+    removed: list[str] = []
+    complete: list[str | tuple[str, str | None]] = []
+    events: list[dict[str, Any]] = []
+
+
+class _Given(NamedTuple):
+    """One batch to record, how far that is in all there is, and what to call it in a complaint."""
+
+    batch: Mapping[str, Any]
+    done: float | None
+    name: str
+
+
+class _Held:
+    """Holds an interruption back while `busy`, so that a step is whole or not at all."""
+
+    def __init__(self) -> None:
+        self.busy = self.asked = False
+        self._old: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._old[number] = signal.signal(number, self._hear)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._old.items():
+            signal.signal(number, handler)
+
+    def _hear(self, number: int, frame: FrameType | None) -> None:
+        self.asked = True
+        if not self.busy:
+            self.busy = True  # once is enough
+            raise KeyboardInterrupt
+
+
+def record_command(arguments: argparse.Namespace) -> None:
+    """Apply batches and record them."""
+    if (arguments.source is None) == (arguments.simulate is None):
+        word = "neither" if arguments.source is None else "both"
+        raise ValueError(f"record takes batches from --from or from --simulate, got {word}")
+    began, interrupted, counted = time.perf_counter(), False, _Counted()
+    with ExitStack() as stack:
+        held = stack.enter_context(_Held())
+        if arguments.source is None:
+            given = _simulated(arguments)
+        elif arguments.source == "-":
+            given = _parsed(sys.stdin.buffer, "standard input", 0)
+        else:
+            file = stack.enter_context(open(arguments.source, "rb"))
+            given = _parsed(file, arguments.source, os.fstat(file.fileno()).st_size)
+        engine, writer = resume(arguments.tape, sync=arguments.sync)
+        before = engine.number
+        try:
+            with writer, Progress("quotes") as progress:
+                engine.record(counted)
+                engine.view(keep=True)
+                for item in given:
+                    held.busy = True
+                    _step(engine, item, before if arguments.source is None else 0)
+                    progress(item.done, counted.quotes, _time(engine.now), f"{engine.number - before:,} batches")
+                    held.busy = False
+                    if held.asked:
+                        raise KeyboardInterrupt
+                held.busy = True
+        except KeyboardInterrupt:
+            interrupted = True
+        except _BatchError as error:
+            raise ValueError(f"{error}; what came before it is on the tape") from None
+    tape, spent = Tape(arguments.tape), time.perf_counter() - began
+    lines = [
+        f"{tape.last - before:,} batches with {counted.quotes:,} quotes recorded in {spent:.2f} s"
+        + (", until interrupted" if interrupted else ""),
+        f"{tape.path}: {_contents(tape)}; {tape.size / 1e6:,.1f} MB",
+        f"state hash {engine.state_hash()}",
+    ]
+    say(wrapped(lines) + "\n")
+    if interrupted:
+        raise KeyboardInterrupt
+
+
+class _Counted:
+    """Counts what is recorded."""
+
+    def __init__(self) -> None:
+        self.quotes = 0
+
+    def batch(self, batch: Batch) -> None:
+        """Count a batch."""
+        self.quotes += batch.quoted.key.size
+
+    def note(self, kind: str, wanted: Wanted) -> None:
+        """Views are not counted."""
+
+
+class _BatchError(ValueError):
+    """A batch that cannot be applied; the message says which and why."""
+
+
+def _step(engine: Engine, item: _Given, before: int) -> None:
+    """Apply one batch, unless it was recorded `before`."""
+    if before and engine.now is not None and item.batch["now"] <= engine.now:
+        return
+    try:
+        engine.step(**item.batch)
+    except TapeError:
+        raise
+    except (ValueError, TypeError) as error:
+        raise _BatchError(f"{item.name}: {error}") from None
+
+
+def _simulated(arguments: argparse.Namespace) -> Iterator[_Given]:
+    world = World(arguments.simulate, events=arguments.events, hazards=arguments.hazards)
+    for at, batch in enumerate(world.run(arguments.seconds)):
+        yield _Given(batch._asdict(), at / max(arguments.seconds, 1.0), f"batch {at + 1} of the simulation")
+
+
+def _parsed(file: BinaryIO, name: str, size: int) -> Iterator[_Given]:
+    """Batches, one a line."""
+    decoder = msgspec.json.Decoder(_Line)
+    read = 0
+    for number, text in enumerate(file, 1):
+        read += len(text)
+        if not text.strip():
+            continue
+        where = f"{name}, line {number}"
+        try:
+            found = decoder.decode(text)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            start = text.decode("utf-8", "replace").strip()
+            shown = start if len(start) <= _SHOWN else start[:_SHOWN] + "..."
+            raise _BatchError(f"{where} is no batch ({error}): {shown}") from None
+        batch = {name: getattr(found, name) for name in ("now", "removed", "complete", "events")}
+        yield _Given({**batch, "quotes": bytes(found.quotes)}, read / size if size else None, where)
+
+
+def replay_command(arguments: argparse.Namespace) -> None:
+    """Do again what is on a tape, and say what came of it."""
+    tape = Tape(arguments.tape)
+    since, until = arguments.since, arguments.to
+    if since is not None and until is not None and until < since:
+        raise ValueError(f"--to {_time(until)} is before --from {_time(since)}")
+    began = time.perf_counter()
+    engine = engine_for(tape)
+    seen: Counter[str] = Counter()
+    refused: Counter[str] = Counter()
+    with ExitStack() as stack:
+        out = _output(arguments.updates, stack)
+        progress = stack.enter_context(Progress("quotes"))
+        pace = _Pace(arguments.speed)
+        for step, update in play(tape, engine, until=until):
+            now = engine.now
+            assert now is not None
+            shown = since is None or now >= since
+            seen.update(steps=1, quotes=step.batch.quoted.key.size, late=update.late, shown=shown)
+            refused.update(step.batch.rejected)
+            refused.update(dict(update.rejected.group_by("guard").len().iter_rows()))
+            progress(seen["steps"] / max(tape.steps, 1), seen["quotes"], _time(now))
+            if shown:
+                pace(update.now)
+                if out is not None:
+                    views = engine.views
+                    out.write(update.json(views[0] if views else None) + b"\n")
+        if out is not None:
+            out.flush()
+    spent = time.perf_counter() - began
+    first = tape.since if seen["steps"] else None
+    facts = {
+        "steps": seen["steps"],
+        "shown": seen["shown"],
+        "quotes": seen["quotes"],
+        "since": None if first is None else moment(first),
+        "until": None if engine.now is None else moment(engine.now),
+        "rows": engine.table().height,
+        "views": [_described(view) for view in engine.views],
+        "late": seen["late"],
+        "refused": dict(sorted(refused.items())),
+        "state_hash": engine.state_hash(),
+        "torn": tape.torn,
+    }
+    if arguments.json:
+        text = json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
+    else:
+        text = wrapped(_summary(facts, spent)) + "\n"
+    if arguments.updates == "-":
+        sys.stderr.write(text)
+    else:
+        say(text)
+
+
+def _output(path: str | None, stack: ExitStack) -> BinaryIO | None:
+    if path is None or path == "-":
+        return None if path is None else sys.stdout.buffer
+    return stack.enter_context(Path(path).open("wb"))
+
+
+class _Pace:
+    """Waits until the tape's time, so many times faster, has passed."""
+
+    def __init__(self, speed: float) -> None:
+        self._speed = speed
+        self._first: int | None = None
+        self._began = 0.0
+
+    def __call__(self, now: int) -> None:
+        if math.isinf(self._speed):
+            return
+        if self._first is None:
+            self._first, self._began = now, time.monotonic()
+        wait = self._began + (now - self._first) / 1e6 / self._speed - time.monotonic()
+        if wait > 0.0:
+            time.sleep(wait)
+
+
+def _described(view: View) -> dict[str, Any]:
+    """What a view is of, and how much is open in it."""
+    asked = view.wanted
+    counts = {kind: len(ids) for kind, ids in view.ids().items()}
+    return {"books": asked.books, "sharp": asked.sharp, "method": asked.method, "open": counts}
+
+
+def _summary(facts: Mapping[str, Any], spent: float) -> list[str]:
+    steps = f"{facts['steps']:,} steps" + (f" ({facts['shown']:,} shown)" if facts["shown"] < facts["steps"] else "")
+    when = f", {facts['since']} to {facts['until']}" if facts["steps"] else ""
+    lines = [f"{steps}, {facts['quotes']:,} quotes{when}; {spent:.2f} s"]
+    refused = _listed(facts["refused"])
+    lines.append(
+        f"{facts['rows']:,} prices on the board; {facts['late']:,} quotes were late, "
+        f"{sum(facts['refused'].values()):,} refused" + (f": {refused}" if refused else "")
+    )
+    for view in facts["views"]:
+        books = "all books" if view["books"] is None else ", ".join(view["books"])
+        lines.append(f"open over {books} ({view['method']}): {_listed(view['open'])}")
+    if not facts["views"]:
+        lines.append("no view is awake")
+    lines.append(f"state hash {facts['state_hash']}")
+    return lines + ([f"torn: {facts['torn']}"] if facts["torn"] else [])
+
+
+def _contents(tape: Tape) -> str:
+    since, until = tape.since, tape.until
+    when = "" if since is None or until is None else f", {moment(since)} to {moment(until)}"
+    return f"{tape.steps:,} steps, {tape.quotes:,} quotes{when}"
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {n:,}" for name, n in counts.items())
+
+
+def _time(now: datetime | None) -> str:
+    return "" if now is None else f"{now:%Y-%m-%d %H:%M:%S}"
+
+
+COMMANDS = {"record": record_command, "replay": replay_command}

@@ -1,0 +1,66 @@
+"""Who plays whom, and when."""
+
+from datetime import datetime, timedelta
+
+import numpy as np
+
+from oddsengine import catalog
+from oddsengine.groups import Floats, Longs
+from oddsengine.simulate.leagues import FIRST_NAMES, LAST_NAMES, LEAGUES, PLAYERS, League
+from oddsengine.simulate.wording import Fixture
+
+_DAY = 86400.0
+_BEGIN = (0.1, 8.0)  # hours after the opening in which a day's games begin
+_GRID = 300.0  # s: games begin on this grid
+_DEEPEST = 0.8  # share of a game that may be over at the opening
+
+
+def schedule(events: int, live: float, pace: float, rng: np.random.Generator) -> tuple[Longs, Floats]:
+    """League of every event, and when it begins, in seconds; each league's rounds are a day apart."""
+    league = np.arange(events) % len(LEAGUES)
+    games = np.array([len(_teams(each)) // 2 for each in LEAGUES])[league]
+    day = np.arange(events) // len(LEAGUES) // games
+    begins = np.ceil(rng.uniform(*_BEGIN, events) * 3600.0 / _GRID) * _GRID + day * _DAY
+    minutes = np.array([each.minutes for each in LEAGUES])[league]
+    ago = -rng.uniform(0.0, _DEEPEST, events) * minutes * 60.0 / pace
+    return league, np.where((rng.random(events) < live) & (day == 0), ago, begins)
+
+
+def fixtures(league: Longs, begins: Floats, start: datetime, rng: np.random.Generator) -> list[Fixture]:
+    """Pair the teams of every league anew in each round, and give every event its name and players."""
+    names: set[str] = set()
+    waiting: dict[int, list[tuple[str, str]]] = {place: [] for place in range(len(LEAGUES))}
+    made = []
+    for place, seconds in zip(league.tolist(), begins.tolist(), strict=True):
+        if not waiting[place]:
+            teams = _teams(LEAGUES[place])
+            order = rng.permutation(len(teams)).tolist()
+            waiting[place] = [(teams[a], teams[b]) for a, b in zip(order[::2], order[1::2], strict=False)]
+        home, away = waiting[place].pop()
+        when = start + timedelta(seconds=round(seconds))
+        name = _name(names, LEAGUES[place], home, away, when)
+        made.append(Fixture(name, LEAGUES[place], home, away, _players(rng), when))
+    return made
+
+
+def _teams(league: League) -> list[str]:
+    return [team.name for team in catalog.teams() if team.league == league.id]
+
+
+def _players(rng: np.random.Generator) -> tuple[str, ...]:
+    """Draw players whose last names differ."""
+    first = rng.integers(0, len(FIRST_NAMES), PLAYERS).tolist()
+    last = rng.permutation(len(LAST_NAMES))[:PLAYERS].tolist()
+    return tuple(f"{FIRST_NAMES[a]} {LAST_NAMES[b]}" for a, b in zip(first, last, strict=True))
+
+
+def _name(taken: set[str], league: League, home: str, away: str, when: datetime) -> str:
+    """Give a readable name that no other event has."""
+    base = f"{league.id}_{_short(away)}_{_short(home)}_{when:%Y-%m-%d}"
+    name = next(n for n in (base, *(f"{base}_{again}" for again in range(2, 100))) if n not in taken)
+    taken.add(name)
+    return name
+
+
+def _short(team: str) -> str:
+    return catalog.normalise(team).replace(" ", "_")

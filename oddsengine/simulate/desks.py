@@ -1,0 +1,184 @@
+"""The books of the world: what each thinks, what it keeps, and how it writes a price.
+
+A book's opinion of a ladder is the true logit at each line plus one number,
+
+    lag + noise + habit:   what it has not yet heard of, decaying at its own pace; an opinion of its own that
+                           wanders slowly (Ornstein-Uhlenbeck); its taste for home sides, overs and favourites
+
+so its ladder always runs the right way. Books of one feed share the number. The margin m goes in as a power: each
+probability p of a market becomes p^k with sum p^k = 1 + m, which is what the method `power` takes out again.
+A book's character depends on its name alone, not on the world's seed.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+from zlib import crc32
+
+import numpy as np
+import numpy.typing as npt
+
+from oddsengine import catalog
+from oddsengine.groups import Floats, Longs
+from oddsengine.simulate.leagues import FIRST_PROP, HOME_TOTAL, LADDERS, MONEYLINE, SPREAD
+
+DEFAULT_BOOKS = (
+    "pinnacle", "circa", "bookmaker", "betonline", "betfair_exchange", "matchbook", "novig", "draftkings", "fanduel",
+    "betmgm", "caesars", "bet365", "espnbet", "fanatics", "hardrock", "betrivers", "unibet", "bovada", "mybookie",
+    "williamhill",
+)  # fmt: skip
+"""Sharp books, exchanges and soft books, two of them of one feed."""
+
+_FULL_SHARP = "pinnacle"  # quotes everything; other sharp books only what is quoted on the whole game
+_NEWTON = 3
+_SIDE_MARKETS = 1.35  # margin on team totals, parts and props, as a multiple of that on main markets
+_LIVE = 1.25  # the same in play
+_WANDER = 900.0  # s: a book's own opinion forgets itself
+_STRIDE = 10.0  # s between the steps in which it does
+_MOST_LAG = 0.6  # logit
+_TICKS = ((150.0, 1.0), (300.0, 5.0), (1000.0, 10.0), (np.inf, 50.0))  # up to this American price, in steps of
+
+
+class Desk(NamedTuple):
+    """One book's habits; probabilities in logits, times in seconds."""
+
+    book: catalog.Book
+    margin: float
+    noise: float
+    lag: float
+    live_lag: float
+    home: float
+    over: float
+    favourite: float
+    poll: float  # between two looks at the book's screen of a game
+    live_poll: float
+    digits: int  # of a decimal price; 0: American
+    depth: tuple[int, ...]  # per ladder: lines on each side of the centre; -1: none at all
+    live: bool
+    generic: bool  # writes generic market names and short selections
+    links: bool
+    dates: bool  # says when a price changed
+
+
+def desk(name: str) -> Desk:
+    """Give the habits of a book, drawn from its name, or its feed's."""
+    book = catalog.book(name)
+    rng = np.random.default_rng(crc32((book.feed or book.id).encode()))
+    u = rng.random(17)
+    depth = [2] * HOME_TOTAL + [0, 0, 1] + [0] * (LADDERS - FIRST_PROP)
+    if book.sharp or book.exchange:
+        if book.id != _FULL_SHARP:
+            depth[HOME_TOTAL:] = [-1] * (LADDERS - HOME_TOTAL)
+        margin, noise, lag = (0.006 + 0.006 * u[0], 0.006, 4.0) if book.exchange else (0.022 + 0.01 * u[0], 0.004, 1.5)
+        tastes, digits = (0.0, 0.0, 0.0), 2 if book.exchange else 3 if u[4] < 0.5 else 0
+        if book.id == _FULL_SHARP:
+            digits = 3
+        live_lag, poll, live = 1.0, 5.0, True
+    else:
+        depth[SPREAD:HOME_TOTAL] = [1 + int(u[8] < 0.5)] * (HOME_TOTAL - SPREAD)
+        depth[HOME_TOTAL:FIRST_PROP] = int(u[15] < 0.4), int(u[15] < 0.4), int(u[9] < 0.7)
+        margin, noise, lag = 0.036 + 0.016 * u[0], 0.03 + 0.03 * u[1], 15.0 + 75.0 * u[2] ** 2
+        tastes = 0.024 * (u[5] - 0.4), 0.024 * (u[6] - 0.4), 0.03 * (u[7] - 0.4)
+        live_lag, poll, live, digits = 1.5 + 3.0 * u[3], 15.0 + 30.0 * u[10], u[11] < 0.85, 0 if u[4] < 0.6 else 2
+    depth[MONEYLINE] = 0
+    return Desk(
+        book, margin, noise, lag, live_lag, *tastes, poll, 1.0 + u[12], digits, tuple(depth), bool(live),
+        bool(u[13] < 0.3), bool(u[14] < 0.4), bool(u[16] < 0.5),
+    )  # fmt: skip
+
+
+class Opinions:
+    """By how much each book is off on each ladder of each event, in logits."""
+
+    def __init__(self, desks: Sequence[Desk], events: int, rng: np.random.Generator) -> None:
+        feeds: dict[str, int] = {}
+        self._voice = np.array([feeds.setdefault(d.book.feed or f"={d.book.id}", len(feeds)) for d in desks])
+        first = [int(np.flatnonzero(self._voice == v)[0]) for v in range(len(feeds))]
+        self._desks = [desks[at] for at in first]
+        self._rng = rng
+        self._sd = np.array([d.noise for d in self._desks])[:, None, None]
+        self._noise = rng.standard_normal((len(feeds), events, LADDERS)) * self._sd
+        self._lag = np.zeros((len(feeds), events, LADDERS))
+        self._wait = 0.0
+
+    def pass_time(self, seconds: float, live: npt.NDArray[np.bool_]) -> None:
+        """Let every book hear more of what it missed, and its own opinion wander."""
+        kept = [[np.exp(-seconds / lag) for lag in (d.lag, d.live_lag)] for d in self._desks]
+        self._lag *= np.array(kept)[:, live.astype(np.int64), None]
+        self._wait += seconds
+        if self._wait >= _STRIDE:
+            kept_noise = np.exp(-self._wait / _WANDER)
+            fresh = self._rng.standard_normal(self._noise.shape) * self._sd
+            self._noise = kept_noise * self._noise + np.sqrt(1.0 - kept_noise**2) * fresh
+            self._wait = 0.0
+
+    def hear(self, events: Longs, moved: Floats) -> None:
+        """Note that the truth moved: nobody has heard of it yet."""
+        self._lag[:, events] = np.clip(self._lag[:, events] - moved, -_MOST_LAG, _MOST_LAG)
+
+    def learn(self, events: Longs) -> None:
+        """Bring every book up to date on some events."""
+        self._lag[:, events] = 0.0
+
+    def of(self, book: Longs, event: Longs, ladder: Longs) -> Floats:
+        """Lag and noise of some books on some ladders."""
+        at = self._voice[book], event, ladder
+        return np.asarray(self._lag[at] + self._noise[at])
+
+
+class Habits:
+    """The numbers of `Desk` as columns by book."""
+
+    def __init__(self, desks: Sequence[Desk]) -> None:
+        self.margin = np.array([d.margin for d in desks])
+        self.digits = np.array([d.digits for d in desks])
+        self.live = np.array([d.live for d in desks])
+        self.poll = np.array([[d.poll, d.live_poll] for d in desks])
+        self._home = np.array([d.home for d in desks])
+        self._over = np.array([d.over for d in desks])
+        self._favourite = np.array([d.favourite for d in desks])
+        self._commission = np.array([d.book.commission for d in desks])
+        self._fee = np.array([d.book.fee for d in desks])
+
+    def taste(self, book: Longs, ladder: Longs, balance: Floats) -> Floats:
+        """How far a book leans to the over-like side of a ladder whose centre stands at `balance`."""
+        about_margin = ladder <= SPREAD
+        lean = np.where(about_margin, self._home[book], self._over[book])
+        return np.asarray(lean + np.where(about_margin, self._favourite[book] * np.sign(balance), 0.0))
+
+    def margins(self, book: Longs, ladder: Longs, live: npt.NDArray[np.bool_]) -> Floats:
+        """What is kept of a market."""
+        side = np.where(ladder >= HOME_TOTAL, _SIDE_MARKETS, 1.0)
+        return np.asarray(self.margin[book] * side * np.where(live, _LIVE, 1.0))
+
+    def written(self, book: Longs, odds: Floats) -> Floats:
+        """Decimal odds as the book's own notation rounds them."""
+        digits = self.digits[book]
+        scale = 10.0**digits
+        american = np.where(odds >= 2.0, (odds - 1.0) * 100.0, -100.0 / (odds - 1.0))
+        size = np.abs(american)
+        step = np.select([size < top for top, _ in _TICKS], [np.full(size.shape, tick) for _, tick in _TICKS])
+        stepped = np.rint(size / step) * step
+        of_american = np.where(american > 0.0, 1.0 + stepped / 100.0, 1.0 + 100.0 / stepped)
+        return np.where(digits == 0, of_american, np.rint(odds * scale) / scale)
+
+    def net(self, book: Longs, odds: Floats) -> Floats:
+        """Odds after commission on the winnings, or the fee F p (1 - p) of a contract."""
+        p = 1.0 / odds
+        charged = 1.0 / (p + self._fee[book] * p * (1.0 - p))
+        return np.where(self._fee[book] > 0.0, charged, 1.0 + (odds - 1.0) * (1.0 - self._commission[book]))
+
+
+def quoted(prob: Floats, market: Longs, margin: Floats) -> Floats:
+    """Fair probabilities to odds with a margin; `market` numbers the markets from 0, `margin` has one a market."""
+    log = np.log(prob)
+    k = np.ones(margin.size)
+    for _ in range(_NEWTON):
+        q = prob ** k[market]
+        excess = np.bincount(market, q, margin.size) - 1.0 - margin
+        k -= excess / np.bincount(market, q * log, margin.size)
+    return np.asarray(prob ** -k[market])
+
+
+def american(odds: float) -> float:
+    """Decimal odds in American, to the nearest whole number; one price, without the cost of an array."""
+    return float(round((odds - 1.0) * 100.0 if odds >= 2.0 else -100.0 / (odds - 1.0)))

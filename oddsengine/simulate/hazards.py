@@ -1,0 +1,387 @@
+"""What feeds get wrong: each hazard takes the rows of one book and event and spoils some, as real feeds do.
+
+`Trouble` lets each hazard that is switched on strike some screens at a time, for some minutes, and keeps the truth: of
+every row that was touched, by which hazard, and how much too generous its price is for what the row says.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from oddsengine.groups import Longs
+from oddsengine.simulate.desks import Desk, american
+from oddsengine.simulate.games import LIVE, UPCOMING, Bools, Games
+from oddsengine.simulate.leagues import (
+    AWAY_TOTAL,
+    FIRST_PROP,
+    HOME_TOTAL,
+    MONEYLINE,
+    PART_TOTAL,
+    SPREAD,
+    TOTAL,
+)
+from oddsengine.simulate.wording import OVER, Fixture, Place, Row, meaning
+
+_SHARE = 0.004  # of all screens that each hazard holds at a time
+_LASTS = (90.0, 900.0)  # s
+_CLEAR = 0.6  # logit: labels go wrong only where the price is then wrong by so much
+_TWIN = 0.3  # logit by which the second price of one outcome is better
+_BIAS = 0.32  # logit by which all props of one side are generous
+_ENOUGH_PLAYERS = 5  # of one book, before a lean to one side can be told from an opinion
+_ENOUGH_LINES = 3  # team totals, before a lost label can be told from an opinion
+_PALPABLE = 0.9  # logit of a palpable error
+_FLAP = 0.025  # probability by which a price jumps and comes back
+_CHEAP = 0.96  # what a book sums to that undercuts itself
+_MIDDLE = 1.02  # a mid price pays so much more than the offer
+_MISREAD = 1.08  # the decimal price against the American one
+_SEARCH = 40  # steps along a ladder that are tried for a wrong label
+
+Key = tuple[str, str, str, str, str, float | None]
+
+
+class Phantom(NamedTuple):
+    """One row that is not what it seems; `error` is by how many logits its price is too generous for its label."""
+
+    hazard: str
+    error: float
+
+
+class Scene:
+    """The rows of one book and event, in the hands of a hazard. `touched` rows are no honest offers any more."""
+
+    def __init__(
+        self, rows: list[Row], event: int, fixture: Fixture, desk: Desk, games: Games, seed: int, memory: dict[str, Any]
+    ) -> None:
+        self.rows, self.event, self.fixture, self.desk, self._games = rows, event, fixture, desk, games
+        self.rng = np.random.default_rng(seed)
+        self.memory = memory  # what the hazard noted at its earlier looks
+        self.touched: set[int] = set()
+        self.places = [self.place(row) for row in rows]
+
+    def place(self, row: Row) -> Place:
+        """What a row claims to stand on."""
+        return self.fixture.place(self.event, row["market_type"], row["selection"], row.get("line"))
+
+    def fair(self, place: Place) -> float:
+        """The logit at which a price is fair."""
+        chances = self._games.chances(*place)
+        return float(np.log(max(chances.win, 1e-12)) - np.log(max(chances.lose, 1e-12)))
+
+    def odds(self, at: int) -> float:
+        """The decimal price of a row."""
+        row = self.rows[at]
+        if "odds_decimal" in row:
+            return float(row["odds_decimal"])
+        price = row["odds_american"]
+        return float(1.0 + price / 100.0 if price > 0.0 else 1.0 - 100.0 / price)
+
+    def generous(self, at: int) -> float:
+        """By how many logits a row pays too much for what it claims to be."""
+        return self.fair(self.place(self.rows[at])) + float(np.log(self.odds(at) - 1.0))
+
+    def reprice(self, at: int, odds: float) -> None:
+        """Give a row another price, in its book's notation."""
+        self.touched.add(at)
+        if "odds_decimal" in self.rows[at]:
+            self.rows[at]["odds_decimal"] = round(max(1.01, odds), self.desk.digits or 2)
+        else:
+            self.rows[at]["odds_american"] = american(max(1.01, odds))
+
+    def tilt(self, at: int, logits: float) -> None:
+        """Make a price more generous by so many logits."""
+        self.reprice(at, 1.0 + (self.odds(at) - 1.0) * float(np.exp(logits)))
+
+    def relabel(self, at: int, place: Place) -> None:
+        """Write another place on a row, and leave the price."""
+        self.touched.add(at)
+        self.rows[at] |= self.fixture.row(place.ladder, place.side, place.quarters, generic=self.desk.generic)
+
+    def of(self, *ladders: int) -> list[int]:
+        """Rows of some ladders."""
+        return [at for at, place in enumerate(self.places) if place.ladder in ladders]
+
+    def a_ladder(self, *ladders: int) -> list[int]:
+        """Rows of one ladder of several, by chance; none if none is quoted."""
+        there = sorted({place.ladder for place in self.places} & set(ladders))
+        return self.of(there[self.rng.integers(len(there))]) if there else []
+
+    def a_market(self, rows: Sequence[int]) -> list[int]:
+        """Rows of one line among some rows of a ladder, by chance."""
+        lines = sorted({self.places[at].quarters for at in rows})
+        chosen = lines[self.rng.integers(len(lines))] if lines else None
+        return [at for at in rows if self.places[at].quarters == chosen]
+
+
+def _swapped_sides(scene: Scene) -> None:
+    """The favourite's price stands beside the outsider."""
+    two = [at for at in scene.of(MONEYLINE) if scene.rows[at]["selection_type"] != "draw"]
+    if len(two) == 2 and abs(scene.fair(scene.places[two[0]]) - scene.fair(scene.places[two[1]])) > 2.0 * _CLEAR:
+        first, second = scene.odds(two[0]), scene.odds(two[1])
+        scene.reprice(two[0], second)
+        scene.reprice(two[1], first)
+
+
+def _wrong_sign(scene: Scene) -> None:
+    """The handicap of each side has the other's sign."""
+    turned = {at: scene.places[at]._replace(quarters=-scene.places[at].quarters) for at in scene.of(SPREAD)}
+    _relabel_if_clear(scene, turned)
+
+
+def _shifted_ladder(scene: Scene) -> None:
+    """Every price of a ladder stands a few lines too high or too low."""
+    rows = scene.a_ladder(SPREAD, TOTAL)
+    step = scene.fixture.league.grid[scene.places[rows[0]].ladder][0] if rows else 0
+    way = int(scene.rng.choice((-1, 1)))
+    for steps in range(1, _SEARCH):
+        shift = way * step * steps
+        moved = {at: scene.places[at]._replace(quarters=scene.places[at].quarters + shift) for at in rows}
+        if not rows or any(place.ladder != SPREAD and place.quarters <= 0 for place in moved.values()):
+            return
+        if _relabel_if_clear(scene, moved):
+            return
+
+
+def _relabel_if_clear(scene: Scene, places: dict[int, Place]) -> bool:
+    """Relabel rows if each price is then clearly wrong."""
+    clear = bool(places) and all(
+        abs(scene.fair(place) - scene.fair(scene.places[at])) > _CLEAR for at, place in places.items()
+    )
+    if clear:
+        for at, place in places.items():
+            scene.relabel(at, place)
+    return clear
+
+
+def _wrong_team(scene: Scene) -> None:
+    """The team label is lost: both teams' totals go by the home team's name."""
+    if len({scene.places[at].quarters for at in scene.of(HOME_TOTAL, AWAY_TOTAL)}) >= _ENOUGH_LINES:
+        for at in scene.of(AWAY_TOTAL):
+            scene.relabel(at, scene.places[at]._replace(ladder=HOME_TOTAL))
+
+
+def _period_mixup(scene: Scene) -> None:
+    """The first part's total is called the game's."""
+    for at in scene.of(PART_TOTAL):
+        scene.relabel(at, scene.places[at]._replace(ladder=TOTAL))
+
+
+def _second_name(scene: Scene) -> None:
+    """An alternate line is shown as the main line, under another market name."""
+    market = scene.a_market(scene.of(TOTAL))
+    names = scene.fixture.league.names if scene.desk.generic else scene.fixture.league.other_names
+    for at, logits in zip(market, (_CLEAR, -_CLEAR), strict=False):
+        scene.rows.append(dict(scene.rows[at], market_type=names[1]))
+        scene.tilt(len(scene.rows) - 1, logits)
+
+
+def _duplicate_outcome(scene: Scene) -> None:
+    """One outcome twice, at two prices."""
+    market = scene.a_market(scene.of(TOTAL))
+    if market:
+        row = dict(scene.rows[market[0]])
+        row["selection"] = "Over" if " " in row["selection"] else f"Over {row['line']:g}"
+        scene.rows.append(row)
+        scene.tilt(len(scene.rows) - 1, _TWIN)
+
+
+def _biased_props(scene: Scene) -> None:
+    """All props of one side are too generous."""
+    over = [at for at, place in enumerate(scene.places) if place.ladder >= FIRST_PROP and place.side == OVER]
+    if len(over) >= _ENOUGH_PLAYERS:
+        for at in over:
+            scene.tilt(at, _BIAS)
+
+
+def _palpable_error(scene: Scene) -> None:
+    """One price is plainly wrong."""
+    if scene.rows:
+        scene.tilt(int(scene.rng.integers(len(scene.rows))), _PALPABLE)
+
+
+def _below_one(scene: Scene) -> None:
+    """A book undercuts itself."""
+    market = scene.a_market(scene.a_ladder(MONEYLINE, SPREAD, TOTAL))
+    total = sum(1.0 / scene.odds(at) for at in market)
+    for at in market:
+        scene.reprice(at, scene.odds(at) * total / _CHEAP)
+
+
+def _flap(scene: Scene) -> None:
+    """A price jumps and comes back, again and again, each time as fresh as can be."""
+    scene.memory["looks"] = scene.memory.get("looks", 0) + 1
+    market = scene.a_market(scene.a_ladder(MONEYLINE, SPREAD, TOTAL))
+    if market and scene.memory["looks"] % 2 == 0:
+        scene.reprice(market[0], 1.0 / max(0.02, 1.0 / scene.odds(market[0]) - _FLAP))
+
+
+def _frozen(scene: Scene) -> None:
+    """The book stands still, and is still stamped as fresh."""
+    held = scene.memory.setdefault("rows", [dict(row) for row in scene.rows])
+    if scene.rows:
+        seen, live = scene.rows[0]["last_seen_at"], scene.rows[0]["is_live"]
+        if held and held[0]["is_live"] == live:
+            scene.rows[:] = [dict(row, last_seen_at=seen) for row in held]
+            scene.touched.update(range(len(scene.rows)))
+
+
+def _prematch_after_start(scene: Scene) -> None:
+    """The book goes on as if the game had not begun."""
+    for at, row in enumerate(scene.rows):
+        row["is_live"] = False
+        scene.touched.add(at)
+
+
+def _side_conflict(scene: Scene) -> None:
+    """Text and type of a selection contradict each other, and the price is the type's."""
+    other = {"over": "under", "under": "over"}
+    market = scene.a_market(scene.of(TOTAL))
+    if len(market) == 2:
+        first, second = (scene.odds(at) for at in market)
+        for at, odds in zip(market, (second, first), strict=True):
+            scene.rows[at]["selection_type"] = other[scene.rows[at]["selection_type"]]
+            scene.reprice(at, odds)
+
+
+def _price_mismatch(scene: Scene) -> None:
+    """The two notations of one price disagree."""
+    if scene.rows:
+        at = int(scene.rng.integers(len(scene.rows)))
+        odds = scene.odds(at)
+        scene.rows[at]["odds_american"], scene.rows[at]["odds_decimal"] = american(odds), round(odds * _MISREAD, 3)
+        scene.touched.add(at)
+
+
+def _mid_price(scene: Scene) -> None:
+    """Every price lies between bid and ask; nobody can bet it."""
+    for at in range(len(scene.rows)):
+        scene.reprice(at, scene.odds(at) * _MIDDLE)
+
+
+_SPOIL: dict[str, Callable[[Scene], None]] = {
+    "swapped_sides": _swapped_sides,
+    "wrong_sign": _wrong_sign,
+    "shifted_ladder": _shifted_ladder,
+    "wrong_team": _wrong_team,
+    "period_mixup": _period_mixup,
+    "second_name": _second_name,
+    "duplicate_outcome": _duplicate_outcome,
+    "biased_props": _biased_props,
+    "palpable_error": _palpable_error,
+    "below_one": _below_one,
+    "flap": _flap,
+    "frozen": _frozen,
+    "prematch_after_start": _prematch_after_start,
+    "side_conflict": _side_conflict,
+    "price_mismatch": _price_mismatch,
+    "mid_price": _mid_price,
+}
+HAZARDS: tuple[str, ...] = tuple(_SPOIL)
+"""Names of all hazards. `mid_price` adds a book that publishes mid prices; the others strike now here, now there."""
+
+_IN_PLAY = {"prematch_after_start"}
+
+
+class _Strike:
+    """One hazard at one screen, for some time."""
+
+    def __init__(self, hazard: str, screen: int, until: float, seed: int) -> None:
+        self.hazard, self.screen, self.until, self.seed = hazard, screen, until, seed
+        self.memory: dict[str, Any] = {}
+
+
+class Trouble:
+    """Which hazard holds which screen, and what that made of the rows."""
+
+    def __init__(
+        self, hazards: Sequence[str], rng: np.random.Generator, games: Games, fixtures: list[Fixture],
+        desks: Sequence[Desk],
+    ) -> None:  # fmt: skip
+        unknown = sorted(set(hazards) - set(HAZARDS))
+        if unknown:
+            raise ValueError(f"hazards must be of {', '.join(HAZARDS)}, got {', '.join(unknown)}")
+        self._rng, self._games, self._fixtures, self._desks = rng, games, fixtures, desks
+        self._events = len(fixtures)
+        self._held: dict[int, _Strike] = {}  # by screen
+        self._left: set[int] = set()  # to be sent whole once more, clean
+        self._phantoms: dict[int, dict[Key, Phantom]] = {}
+        self._kinds = [name for name in HAZARDS if name in hazards and name != "mid_price"]
+        self._each = max(1, round(_SHARE * len(desks) * self._events))
+        if "mid_price" in hazards:
+            mid = [book for book, desk in enumerate(desks) if desk.book.mid_price]
+            for screen in (book * self._events + event for book in mid for event in range(self._events)):
+                self._held[screen] = _Strike("mid_price", screen, np.inf, 0)
+
+    def strike(self, now: float) -> Longs:
+        """Let hazards that are over go, and others strike; gives the screens that change hands."""
+        gone = [strike for strike in self._held.values() if strike.until <= now]
+        for strike in gone:
+            del self._held[strike.screen]
+            self._left.add(strike.screen)
+        changed = [strike.screen for strike in gone]
+        held = [strike.hazard for strike in self._held.values()]
+        for hazard in self._kinds:
+            for _ in range(self._each - held.count(hazard)):
+                screen = self._target(hazard)
+                if screen is not None:
+                    until = now + float(self._rng.uniform(*_LASTS))
+                    self._held[screen] = _Strike(hazard, screen, until, int(self._rng.integers(1 << 62)))
+                    changed.append(screen)
+        return np.array(changed, np.int64)
+
+    def _target(self, hazard: str) -> int | None:
+        """Draw a screen for a hazard; None where it has nothing to strike, or the draw is held already."""
+        events = np.flatnonzero(self._games.status == (LIVE if hazard in _IN_PLAY else UPCOMING))
+        if not events.size:
+            return None
+        screen = int(self._rng.integers(len(self._desks))) * self._events + int(self._rng.choice(events))
+        free = screen not in self._held and not self._desks[screen // self._events].book.mid_price
+        return screen if free else None
+
+    def on(self, screens: Longs) -> Bools:
+        """Which screens must be sent whole: in a hazard's hands, or just out of them."""
+        if not self._held and not self._left:
+            return np.zeros(screens.size, bool)
+        return np.isin(screens, list(self._held.keys() | self._left))
+
+    def rewrite(self, quotes: list[Row], screens: Longs, looked: Longs) -> list[Row]:
+        """Spoil rows as they are sent; `screens` per row, `looked` are all whose rows may be among them."""
+        for screen in looked[self.on(looked)].tolist():
+            self._phantoms.pop(screen, None)
+            self._left.discard(screen)
+        struck = [screen for screen in looked.tolist() if screen in self._held]
+        if not struck:
+            return quotes
+        kept = [quote for quote, screen in zip(quotes, screens.tolist(), strict=True) if screen not in self._held]
+        rows: dict[int, list[Row]] = {screen: [] for screen in struck}
+        for quote, screen in zip(quotes, screens.tolist(), strict=True):
+            if screen in rows:
+                rows[screen].append(quote)
+        for screen in struck:
+            kept += self._spoil(self._held[screen], rows[screen])
+        return kept
+
+    def _spoil(self, strike: _Strike, rows: list[Row]) -> list[Row]:
+        book, event = divmod(strike.screen, self._events)
+        scene = Scene(
+            rows, event, self._fixtures[event], self._desks[book], self._games, strike.seed, strike.memory
+        )  # fmt: skip
+        _SPOIL[strike.hazard](scene)
+        self._phantoms[strike.screen] = {
+            key_of(scene.rows[at]): Phantom(strike.hazard, scene.generous(at)) for at in sorted(scene.touched)
+        }
+        return scene.rows
+
+    def phantoms(self) -> dict[Key, Phantom]:
+        """All rows that are touched now."""
+        return {key: phantom for found in self._phantoms.values() for key, phantom in found.items()}
+
+    def phantom(self, key: Key) -> Phantom | None:
+        """What is wrong with one row now."""
+        return next((found[key] for found in self._phantoms.values() if key in found), None)
+
+
+def key_of(row: Row) -> Key:
+    """What a row says, whatever its market is called."""
+    period, family = meaning(row["market_type"], row["sport"])
+    return row["sportsbook"], row["event_id"], period, family, row["selection"], row.get("line")

@@ -1,0 +1,93 @@
+"""Leagues of the simulated world: how their games score, and what their markets are called.
+
+A team scores in jumps (a goal, a run, a touchdown), each worth one of `marks` points. The figures are rounded from
+public results; basketball scores one by one, which gives its margin about the spread that real games have.
+"""
+
+from typing import NamedTuple
+
+MONEYLINE, SPREAD, TOTAL, HOME_TOTAL, AWAY_TOTAL, PART_TOTAL, FIRST_PROP = range(7)
+PLAYERS = 6
+LADDERS = FIRST_PROP + PLAYERS
+"""Ladders of an event: its moneyline, its lines on margin and totals, and one prop for each of its players."""
+
+
+class League(NamedTuple):
+    """One league. Lines are counted in quarters: `steps` is the grid of a ladder, `bases` where that grid starts."""
+
+    sport: str
+    id: str
+    home: float  # jumps a game, on average
+    away: float
+    spread_of_strength: float  # standard deviation of the logarithm of a team's jumps
+    marks: tuple[tuple[int, float], ...]  # points of a jump, and how often
+    bonus: int  # points that the winner of an overtime adds; 0: a game may end level
+    prior: float  # jumps that the opening opinion of a team is worth
+    news: float  # reports an hour on each team, each worth one jump
+    minutes: float  # from start to end, breaks among them
+    part: float  # share of the game that the first part is
+    size: int  # scores and margins stay well below half of it
+    names: tuple[str, str, str]  # of spread, total and the first part's total
+    other_names: tuple[str, str, str]  # the same at books that copy generic names
+    stat: str
+    stat_mean: float
+    steps: tuple[int, int, int, int, int]  # spread, total, team total, part total, prop
+    bases: tuple[int, int, int, int, int]
+    pauses: bool = True  # books suspend a game after a score
+
+    @property
+    def draws(self) -> bool:
+        """Whether a game may end level."""
+        return self.bonus == 0
+
+    @property
+    def grid(self) -> tuple[tuple[int, int], ...]:
+        """Step and base of every ladder; the moneyline has none."""
+        spread, total, team, part, prop = zip(self.steps, self.bases, strict=True)
+        return ((1, 0), spread, total, team, team, part, *[prop] * PLAYERS)
+
+
+ONES = ((1, 1.0),)
+LEAGUES = (
+    League(
+        "basketball", "nba", 114.0, 111.5, 0.035, ONES, 4, 1000.0, 60.0, 140.0, 0.5, 512,
+        ("point_spread", "total_points", "1st_half_total_points"), ("spreads", "totals", "1st_half_totals"),
+        "points", 19.0, (2, 4, 4, 4, 4), (0, 2, 2, 2, 2), pauses=False,
+    ),
+    League(
+        "soccer", "england_premier_league", 1.55, 1.25, 0.25, ONES, 0, 200.0, 20.0, 112.0, 0.5, 64,
+        ("asian_handicap", "total_goals", "1st_half_total_goals"), ("spreads", "totals", "1st_half_totals"),
+        "shots", 2.4, (1, 2, 4, 2, 4), (0, 0, 2, 0, 2),
+    ),
+    League(
+        "hockey", "nhl", 3.2, 2.9, 0.12, ONES, 1, 250.0, 25.0, 150.0, 1.0 / 3.0, 64,
+        ("puck_line", "total_goals", "1st_period_total_goals"), ("spreads", "totals", "1st_period_totals"),
+        "shots_on_goal", 2.8, (4, 2, 4, 2, 4), (2, 0, 2, 0, 2),
+    ),
+    League(
+        "baseball", "mlb", 4.6, 4.4, 0.14, ONES, 1, 200.0, 20.0, 170.0, 5.0 / 9.0, 64,
+        ("run_line", "total_runs", "1st_5_innings_total_runs"), ("spreads", "totals", "1st_5_innings_totals"),
+        "total_bases", 1.7, (4, 2, 4, 2, 4), (2, 0, 2, 0, 2),
+    ),
+    League(
+        "football", "nfl", 4.3, 4.0, 0.12, ((7, 0.6), (3, 0.4)), 3, 300.0, 15.0, 190.0, 0.5, 256,
+        ("point_spread", "total_points", "1st_half_total_points"), ("spreads", "totals", "1st_half_totals"),
+        "receptions", 5.0, (2, 2, 4, 2, 4), (0, 0, 2, 0, 2),
+    ),
+)  # fmt: skip
+"""The leagues, in the order in which events take turns among them."""
+
+PLAYER_PRIOR = 100.0
+PLAYER_NEWS = 15.0
+"""What `prior` and `news` are for a player's own statistic."""
+
+FIRST_NAMES = (
+    "Aaron", "Bastian", "Caleb", "Darnell", "Emil", "Felix", "Gabriel", "Héctor", "Isaiah", "Jonas", "Kofi", "Luka",
+    "Marcus", "Nils", "Oscar", "Pavel", "Quentin", "Rafael", "Søren", "Tyrese", "Umar", "Viktor", "Wesley", "Zoran",
+)  # fmt: skip
+LAST_NAMES = (
+    "Abbott", "Brännström", "Castellano", "Dawkins", "Eriksen", "Fontaine", "Gallagher", "Hartmann", "Ivanović",
+    "Jeffers", "Kowalski", "Lindqvist", "Mbeki", "Novák", "Okafor", "Prendergast", "Quiñones", "Rasmussen", "Sandoval",
+    "Thornton", "Ueda", "Vasquez", "Whitfield", "Zielinski",
+)  # fmt: skip
+"""Players are invented."""

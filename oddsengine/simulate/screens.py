@@ -1,0 +1,116 @@
+"""What the books show: every price of the world as flat columns, and what of it changed.
+
+A screen is one book's prices of one event. Its rows stand together, sorted by ladder, line and outcome; a row belongs
+to a place on a ladder, so the line that it shows moves with the ladder's centre.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from oddsengine.groups import Floats, Longs
+from oddsengine.simulate.desks import Desk, Habits, Opinions, quoted
+from oddsengine.simulate.games import CENTRE, LIVE, OFFSETS, WIDTH, Bools, Games
+from oddsengine.simulate.leagues import HOME_TOTAL, LADDERS, LEAGUES, MONEYLINE
+
+_COVERED = 0.9  # share of the secondary ladders that a book which quotes such ladders quotes
+_UNLIKELY = 0.05  # a line with a less likely side is not shown
+_LONG_SHOT = 0.015  # the same for a moneyline
+
+
+class Look(NamedTuple):
+    """What some screens show now: columns by row, and the screens from which rows left."""
+
+    rows: Longs
+    changed: Bools  # new, or another price, or suspended or open again
+    shown: Bools
+    moved: Longs
+
+
+class Screens:
+    """Every price of a world; `odds`, `quarters`, `seen`, `shown`, `live` and `active` say how it was last shown."""
+
+    def __init__(self, desks: Sequence[Desk], games: Games, rng: np.random.Generator) -> None:
+        self._games = games
+        self._habits = Habits(desks)
+        self.events = games.league.size
+        books, n = len(desks), self.events
+        depth = np.array([d.depth for d in desks])
+        covered = rng.random((books, n, LADDERS)) < _COVERED
+        covered[..., :HOME_TOTAL] = True
+        kept = covered[..., None] & (np.abs(OFFSETS) <= depth[:, None, :, None])
+        sides = np.zeros((n, LADDERS, WIDTH, 3), bool)
+        sides[..., :2] = True
+        draws = np.array([league.draws for league in LEAGUES])[games.league]
+        sides[:, MONEYLINE, CENTRE] = np.stack([np.ones(n, bool), draws, np.ones(n, bool)], axis=-1)
+        found = np.nonzero(kept[..., None] & sides)
+        self.book, self.event, self.ladder, self._slot, self.side = (np.ascontiguousarray(x) for x in found)
+        plain = self.ladder != MONEYLINE
+        self._sign = np.where(plain, 1 - 2 * self.side, 1 - self.side).astype(float)
+        self._outcome = np.where(plain, self._slot, self.side)
+        self.screen = self.book * n + self.event
+        key = (self.screen * LADDERS + self.ladder) * WIDTH + self._slot
+        self._first = np.concatenate([[True], key[1:] != key[:-1]])
+        self.offsets = np.searchsorted(self.screen, np.arange(books * n + 1))
+        self._can_live = self._habits.live[self.book] & (self.ladder < HOME_TOTAL)
+        rows = self.book.size
+        self.odds, self.seen = np.full(rows, np.nan), np.full(rows, -np.inf)
+        self.changed_at = np.full(rows, -np.inf)
+        self.quarters = np.zeros(rows, np.int64)
+        self.shown, self.live, self.active = np.zeros((3, rows), bool)
+
+    def look(self, screens: Longs, opinions: Opinions, suspended: Bools, now: float) -> Look:
+        """Bring some screens up to date; `suspended` is per event."""
+        rows = spans(self.offsets[screens], self.offsets[screens + 1])
+        event = self.event[rows]
+        live = self._games.status[event] == LIVE
+        quarters, odds, shown = self._price(rows, live, opinions)
+        active = ~suspended[event]
+        held = ~active
+        quarters[held], odds[held] = self.quarters[rows][held], self.odds[rows][held]
+        shown = np.where(held, self.shown[rows] & self.live[rows], shown)
+        was = self.shown[rows]
+        same = was & (quarters == self.quarters[rows]) & (live == self.live[rows])
+        left = was & ~(same & shown)
+        changed = shown & ~(same & (odds == self.odds[rows]) & (active == self.active[rows]))
+        self.changed_at[rows[changed]] = now
+        self.odds[rows], self.quarters[rows], self.shown[rows] = odds, quarters, shown
+        self.live[rows], self.active[rows] = live, active
+        return Look(rows, changed, shown, np.unique(self.screen[rows[left]]))
+
+    def clear(self, screens: Longs) -> None:
+        """Take every row off some screens."""
+        self.shown[spans(self.offsets[screens], self.offsets[screens + 1])] = False
+
+    def _price(self, rows: Longs, live: Bools, opinions: Opinions) -> tuple[Longs, Floats, Bools]:
+        """Threshold, odds and whether it is shown, of some whole screens' rows."""
+        games = self._games
+        book, event, ladder = self.book[rows], self.event[rows], self.ladder[rows]
+        at = event, ladder, self._outcome[rows]
+        z = np.log(np.maximum(games.win[at], 1e-12)) - np.log(np.maximum(games.lose[at], 1e-12))
+        upper = (ladder == MONEYLINE) | (self.side[rows] == 0)
+        z = np.where(upper, z, -z)
+        middle = np.where(ladder == MONEYLINE, 0, CENTRE)
+        balance = games.win[event, ladder, middle] - games.lose[event, ladder, middle]
+        off = opinions.of(book, event, ladder) + self._habits.taste(book, ladder, balance)
+        prob = 1.0 / (1.0 + np.exp(-(z + self._sign[rows] * off)))
+        first = self._first[rows]
+        market = np.cumsum(first) - 1
+        starts = np.flatnonzero(first)
+        prob = prob / np.bincount(market, prob)[market]
+        least = np.minimum.reduceat(prob, starts) if rows.size else prob
+        limit = np.where(ladder[starts] == MONEYLINE, _LONG_SHOT, _UNLIKELY)
+        shown = (least > limit)[market] & (~live | self._can_live[rows])
+        safe = np.clip(prob, 0.01, 0.99)
+        margin = self._habits.margins(book[starts], ladder[starts], live[starts])
+        odds = np.maximum(self._habits.written(book, quoted(safe, market, margin)), 1.01)
+        return games.line_of(event, ladder, self._slot[rows]), odds, shown
+
+
+def spans(first: Longs, last: Longs) -> Longs:
+    """All numbers of the half-open ranges, one after another."""
+    size = last - first
+    ends = np.cumsum(size)
+    numbers = np.arange(ends[-1] if ends.size else 0) + np.repeat(first - (ends - size), size)
+    return np.asarray(numbers, np.int64)

@@ -1,0 +1,226 @@
+"""Blocks: some steps as bytes, and back."""
+
+import io
+import json
+import struct
+import sys
+import zlib
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import polars as pl
+
+from oddsengine.board.names import Wording
+from oddsengine.board.rows import BOOK_BITS, Quoted
+from oddsengine.board.state import Batch
+from oddsengine.groups import NO_TIME
+from oddsengine.markets import WORDING
+from oddsengine.view import Wanted
+
+MAGIC, VERSION = b"tape", 1
+# Magic, version, how many tables; checksum; steps, quotes, terms and books known by the end, first step's number, times
+# of the first and last step, size of each table.
+HEADER = struct.Struct("<4sHHIIIIIQqq4I")
+_CHECKED = 12  # where that begins which the checksum is over
+_OLD = pl.CompatLevel.oldest()
+_BOOK = (1 << BOOK_BITS) - 1
+_QUOTED = (np.int64, np.float64, np.float64, np.int64, np.int64, np.int64, np.uint8)  # of the columns of `Quoted`
+
+Note = tuple[str, Any]
+
+
+class TapeError(ValueError):
+    """A tape that cannot be used; the message is one sentence for a person."""
+
+
+class TapeStep(NamedTuple):
+    """One step: its number, its batch, and what was noted of views since the step before."""
+
+    number: int
+    batch: Batch
+    notes: list[Note]
+
+
+class Block(NamedTuple):
+    """What the header of a block says."""
+
+    offset: int
+    steps: int
+    quotes: int
+    terms: int
+    books: int
+    first: int
+    since: int
+    until: int
+    sizes: tuple[int, ...]
+
+    @property
+    def end(self) -> int:
+        """Where the next one begins."""
+        return self.offset + HEADER.size + sum(self.sizes)
+
+
+def _packed(frame: pl.DataFrame) -> bytes:
+    out = io.BytesIO()
+    frame.write_ipc_stream(out, compression="zstd", compat_level=_OLD)
+    return out.getvalue()
+
+
+class Kept(NamedTuple):
+    """A step that waits to be written, or what was noted after the last one."""
+
+    batch: Batch | None
+    texts: tuple[str | None, ...]  # of `_JSON`
+    listed: Sequence[Wording] | None  # terms that were counted anew before it
+    terms: int  # known before it
+
+
+_JSON = ("removed", "complete", "events", "rejected", "notes")
+
+
+def encoded(first: int, kept: Sequence[Kept], terms: int, books: int) -> bytes:
+    """One block of some steps, `terms` and `books` being how many are known by its end."""
+    batches = [step.batch for step in kept if step.batch is not None]
+    n = len(batches)
+    counts = np.array([batch.quoted.key.size for batch in batches], np.int64)
+    numbers = np.arange(first, first + n)
+    columns = [np.concatenate(column) for column in zip(*(batch.quoted for batch in batches), strict=True)]
+    key, *rest = columns or [np.empty(0, dtype) for dtype in _QUOTED]
+    quotes = pl.DataFrame(
+        {
+            "step": np.repeat(numbers, counts),
+            "term": (key >> BOOK_BITS).astype(np.uint32),
+            "book": (key & _BOOK).astype(np.uint16),
+            **dict(zip(Quoted._fields[1:], rest, strict=True)),
+            "link": pl.Series(list(chain.from_iterable(batch.links for batch in batches)), dtype=pl.String),
+        }
+    )
+    known = list(chain.from_iterable(batch.books for batch in batches))
+    new_books = pl.DataFrame(
+        {
+            "step": np.repeat(numbers, [len(batch.books) for batch in batches]),
+            "code": np.arange(books - len(known), books, dtype=np.uint32),
+            "name": pl.Series(known, dtype=pl.String),
+        }
+    )
+    beyond = [None] * (len(kept) - n)
+    steps = pl.DataFrame(
+        {
+            "number": pl.Series(numbers.tolist() + beyond, dtype=pl.Int64),
+            "now": pl.Series([batch.now for batch in batches] + beyond, dtype=pl.Int64),
+            "quotes": pl.Series(counts.tolist() + beyond, dtype=pl.Int64),
+            **{name: pl.Series([step.texts[at] for step in kept], dtype=pl.String) for at, name in enumerate(_JSON)},
+        }
+    )
+    tables = [_packed(frame) for frame in (quotes, _terms(first, kept), new_books, steps)]
+    since, until = (batches[0].now, batches[-1].now) if batches else (int(NO_TIME), int(NO_TIME))
+    header = HEADER.pack(
+        MAGIC, VERSION, len(tables), 0, n, key.size, terms, books, first, since, until,
+        *(len(table) for table in tables),
+    )  # fmt: skip
+    block = bytearray().join((header, *tables))
+    struct.pack_into("<I", block, _CHECKED - 4, zlib.crc32(memoryview(block)[_CHECKED:]))
+    return bytes(block)
+
+
+def _terms(first: int, kept: Sequence[Kept]) -> pl.DataFrame:
+    """Terms that are new in some steps, or listed again."""
+    rows: list[Wording] = []
+    numbers: list[int] = []
+    codes: list[int] = []
+    new: list[bool] = []
+    for number, (batch, _, listed, terms) in enumerate(kept, first):
+        if batch is None:
+            continue
+        for wordings, start in ((listed or (), 0), (batch.wordings, terms if listed is None else len(listed))):
+            rows.extend(wordings)
+            numbers += [number] * len(wordings)
+            codes += range(start, start + len(wordings))
+            new += [wordings is batch.wordings] * len(wordings)
+    parts = list(zip(*rows, strict=True)) or [()] * (len(WORDING) + 1)
+    return pl.DataFrame(
+        {
+            "step": pl.Series(numbers, dtype=pl.Int64),
+            "code": pl.Series(codes, dtype=pl.UInt32),
+            "new": pl.Series(new, dtype=pl.Boolean),
+            **{name: pl.Series(part, dtype=pl.String) for name, part in zip(WORDING, parts, strict=False)},
+            "line": pl.Series(parts[-1], dtype=pl.Float64, strict=False),
+        }
+    )
+
+
+def head(data: bytes | memoryview, offset: int) -> Block | None:
+    """Read a header; None if it is none."""
+    if len(data) < HEADER.size:
+        return None
+    magic, version, tables, _, steps, quotes, terms, books, first, since, until, *sizes = HEADER.unpack_from(data)
+    if magic != MAGIC or tables != len(sizes):
+        return None
+    if version != VERSION:
+        raise TapeError(f"the tape was written in form {version} of the format; this program reads form {VERSION}")
+    return Block(offset, steps, quotes, terms, books, first, since, until, tuple(sizes))
+
+
+def whole(data: bytes | memoryview, offset: int) -> Block | None:
+    """The block that begins the data, None unless all of it is there and its checksum is right."""
+    if bytes(data[: len(MAGIC)]) != MAGIC or len(data) < HEADER.size:
+        return None
+    *_, one, two, three, four = HEADER.unpack_from(data)
+    end = HEADER.size + one + two + three + four
+    if len(data) < end:
+        return None
+    (checksum,) = struct.unpack_from("<I", data, _CHECKED - 4)
+    return head(data, offset) if zlib.crc32(data[_CHECKED:end]) == checksum else None
+
+
+def decoded(block: Block, data: bytes | memoryview) -> Iterator[TapeStep | list[Note]]:
+    """The steps of a block, and what was noted after them."""
+    frames, at = [], HEADER.size
+    for size in block.sizes:
+        frames.append(pl.read_ipc_stream(io.BytesIO(data[at : at + size])))
+        at += size
+    quotes, terms, books, steps = frames
+    key = (quotes["term"].to_numpy().astype(np.int64) << BOOK_BITS) | quotes["book"].to_numpy()
+    columns = [key, *(quotes[name].to_numpy(writable=True) for name in Quoted._fields[1:])]
+    links = quotes["link"].to_list()
+    wordings: dict[int, list[Wording]] = {}
+    for number, _, new, *texts, line in terms.iter_rows():
+        if not new:
+            continue
+        wordings.setdefault(number, []).append((*(None if text is None else sys.intern(text) for text in texts), line))
+    new_books: dict[int, list[str]] = {}
+    for number, _, name in books.iter_rows():
+        new_books.setdefault(number, []).append(name)
+    a = 0
+    for number, now, count, removed, complete, events, rejected, notes in steps.iter_rows():
+        said = [_said(kind, what) for kind, what in json.loads(notes)] if notes else []
+        if number is None:
+            yield said
+            continue
+        b = a + count
+        batch = Batch(
+            now, wordings.get(number, []), new_books.get(number, []), Quoted(*(column[a:b] for column in columns)),
+            links[a:b], np.array([int(text, 16) for text in json.loads(removed)] if removed else [], np.uint64),
+            [(book, event) for book, event in json.loads(complete)] if complete else [],
+            [(event, status, start) for event, status, start in json.loads(events)] if events else [],
+            json.loads(rejected) if rejected else {},
+        )  # fmt: skip
+        yield TapeStep(number, batch, said)
+        a = b
+
+
+def _said(kind: str, what: Any) -> Note:
+    """A note as it was before it was written."""
+    return (kind, tuple(what)) if kind == "without" else (kind, Wanted(**{k: _frozen(v) for k, v in what.items()}))
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
+
+
+def json_of(value: Any) -> str | None:
+    """JSON without spaces, None for nothing; raises where a text is not Unicode."""
+    return msgspec.json.encode(value).decode() if value else None

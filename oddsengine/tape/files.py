@@ -1,0 +1,158 @@
+"""Files: the segments of a tape, whether they fit together, and where the last one is torn."""
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from oddsengine.tape.blocks import MAGIC, Block, TapeError, whole
+
+CATALOGUE = "catalogue.json"
+_SEGMENT = re.compile(r"\d{8}\.tape")
+
+
+class Segment(NamedTuple):
+    """What the catalogue says of a segment."""
+
+    file: str
+    first: int
+    last: int
+    first_now: int | None
+    last_now: int | None
+    steps: int
+    quotes: int
+    bytes: int
+    terms: int
+    books: int
+
+    def with_block(self, block: Block) -> "Segment":
+        """It, one block longer."""
+        since, until = (block.since, block.until) if block.steps else (self.first_now, self.last_now)
+        return self._replace(
+            last=self.last + block.steps, first_now=since if self.first_now is None else self.first_now,
+            last_now=until, steps=self.steps + block.steps, quotes=self.quotes + block.quotes, bytes=block.end,
+            terms=block.terms, books=block.books,
+        )  # fmt: skip
+
+
+def segment_at(number: int, first: int, terms: int, books: int) -> Segment:
+    """A segment that holds nothing yet."""
+    return Segment(f"{number:08}.tape", first, first - 1, None, None, 0, 0, 0, terms, books)
+
+
+class Files(NamedTuple):
+    """What is on disk: the segments, whole, and where the last one is torn."""
+
+    segments: list[Segment]
+    last: list[Block]  # of the last segment
+    torn: str | None
+
+
+def _names(folder: Path) -> list[str]:
+    """Segment files of a tape, none missing."""
+    if not folder.is_dir():
+        raise TapeError(f"there is no tape at {folder}")
+    found = sorted(path.name for path in folder.iterdir() if _SEGMENT.fullmatch(path.name))
+    if not found and not (folder / CATALOGUE).is_file():
+        raise TapeError(f"{folder} is no tape: it holds neither segments nor {CATALOGUE}")
+    for at, name in enumerate(found):
+        if name != f"{at + 1:08}.tape":
+            raise TapeError(f"{folder / f'{at + 1:08}.tape'} is missing, and {name} follows it")
+    return found
+
+
+def _catalogued(folder: Path) -> list[Segment]:
+    """What the catalogue lists; nothing if there is none."""
+    path = folder / CATALOGUE
+    if not path.is_file():
+        return []
+    try:
+        return msgspec.convert([_listed(entry) for entry in json.loads(path.read_bytes())["segments"]], list[Segment])
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise TapeError(f"{path} does not read ({error}); without it the tape is read from its segments") from None
+
+
+def _listed(entry: dict[str, Any]) -> list[Any]:
+    return [entry[name] for name in Segment._fields]
+
+
+def survey(folder: Path) -> Files:
+    """Look at the files: by the catalogue where it knows a segment that was closed, the last one byte by byte."""
+    names, known = _names(folder), _catalogued(folder)
+    if len(known) > len(names):
+        raise TapeError(f"{folder / known[len(names)].file} is missing, and {CATALOGUE} lists it")
+    segments: list[Segment] = []
+    blocks: list[Block] = []
+    torn = None
+    for at, name in enumerate(names):
+        path, listed = folder / name, known[at] if at < len(known) else None
+        before = segments[-1] if segments else segment_at(0, 1, 0, 0)
+        empty = segment_at(at + 1, before.last + 1, before.terms, before.books)
+        if at + 1 < len(names) and listed is not None:
+            size = path.stat().st_size
+            if listed.file != name or listed.first != empty.first or listed.bytes != size:
+                raise TapeError(
+                    f"{folder / CATALOGUE} says that {listed.file} has {listed.bytes:,} bytes from step "
+                    f"{listed.first}, and {path} has {size:,} from step {empty.first}: one of them is damaged"
+                )
+            segments.append(listed)
+            continue
+        data = path.read_bytes()
+        blocks = _blocks(data, path, empty)
+        segment = empty
+        for block in blocks:
+            segment = segment.with_block(block)
+        segments.append(segment)
+        cut = len(data) - segment.bytes
+        if cut and at + 1 < len(names):
+            raise TapeError(f"{path} is damaged at byte {segment.bytes:,}, and {names[at + 1]} follows it")
+        lost = 0 if listed is None else _lost(path, listed, empty, blocks)
+        if lost or cut:
+            torn = f"{path} is torn at byte {segment.bytes:,}"
+            torn += f": the {cut:,} bytes from there are no whole block" if cut else ""
+            torn += f"{';' if cut else ':'} {CATALOGUE} knows of {lost:,} steps more" if lost else ""
+    return Files(segments, blocks, torn)
+
+
+def _lost(path: Path, listed: Segment, empty: Segment, blocks: Sequence[Block]) -> int:
+    """Hold the catalogue's word against what was read: how many steps are lost at the end; the rest is damage."""
+    then = empty
+    for block in blocks:
+        if block.end <= listed.bytes:
+            then = then.with_block(block)
+    if then == listed:
+        return 0
+    all_read = not blocks or then.bytes == blocks[-1].end
+    if all_read and then.bytes < listed.bytes and then.first == listed.first and then.last <= listed.last:
+        return listed.last - then.last
+    raise TapeError(
+        f"{path.parent / CATALOGUE} says that {listed.file} has steps {listed.first} to {listed.last} in "
+        f"{listed.bytes:,} bytes, and {path} has {then.first} to {then.last} in {then.bytes:,}: one of them is damaged"
+    )
+
+
+def _blocks(data: bytes, path: Path, segment: Segment) -> list[Block]:
+    """The whole blocks that a segment begins with; if something whole comes after anything else, it is damaged."""
+    view, found = memoryview(data), []
+    while segment.bytes < len(data):
+        block = whole(view[segment.bytes :], segment.bytes)
+        if block is None:
+            at = data.find(MAGIC, segment.bytes + 1)
+            while at >= 0:
+                if whole(view[at:], at) is not None:
+                    raise TapeError(f"{path} is damaged at byte {segment.bytes:,}: whole blocks follow at byte {at:,}")
+                at = data.find(MAGIC, at + 1)
+            break
+        follows(block, path, segment)
+        segment = segment.with_block(block)
+        found.append(block)
+    return found
+
+
+def follows(block: Block, path: Path, segment: Segment) -> None:
+    """Raise if a block is not what comes next in a segment."""
+    if block.first != segment.last + 1:
+        raise TapeError(f"{path} goes on with step {block.first} at byte {block.offset:,}, after step {segment.last}")

@@ -1,0 +1,145 @@
+"""Reading a tape."""
+
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from oddsengine.board.state import SECOND
+from oddsengine.engine import micros
+from oddsengine.groups import NO_TIME
+from oddsengine.tape.blocks import HEADER, Block, Note, TapeError, TapeStep, decoded, head, whole
+from oddsengine.tape.files import Segment, follows, segment_at, survey
+
+
+class Tape:
+    """A tape to read.
+
+    Parameters
+    ----------
+    path
+        Its folder.
+
+    Raises
+    ------
+    TapeError
+        If there is none, or it is damaged elsewhere than at its end. What `catalogue.json` knows of is checked when
+        it is read.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        files = survey(self.path)
+        self._segments, self._tail = files.segments, files.last
+        self.torn = files.torn
+        """What is wrong with the end, if it was cut off; None if it is whole."""
+
+    def __repr__(self) -> str:
+        return f"<Tape {self.path}: {self.steps:,} steps, {self.quotes:,} quotes{'; torn' if self.torn else ''}>"
+
+    @property
+    def steps(self) -> int:
+        """How many steps it holds."""
+        return sum(segment.steps for segment in self._segments)
+
+    @property
+    def quotes(self) -> int:
+        """How many quotes it holds."""
+        return sum(segment.quotes for segment in self._segments)
+
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+        return sum(segment.bytes for segment in self._segments)
+
+    @property
+    def first(self) -> int:
+        """Number of the first step; 0 if there is none."""
+        return self._segments[0].first if self.steps else 0
+
+    @property
+    def last(self) -> int:
+        """Number of the last step; 0 if there is none."""
+        return self._segments[-1].last if self._segments else 0
+
+    @property
+    def since(self) -> datetime | None:
+        """Time of the first step."""
+        return next((_moment(s.first_now) for s in self._segments if s.first_now is not None), None)
+
+    @property
+    def until(self) -> datetime | None:
+        """Time of the last step."""
+        return next((_moment(s.last_now) for s in reversed(self._segments) if s.last_now is not None), None)
+
+    @property
+    def without(self) -> tuple[str, ...]:
+        """Guards that were off in the engine that was recorded."""
+        first = next(iter(self), None)
+        notes = self.closing if first is None else first.notes
+        return next((what for kind, what in notes if kind == "without"), ())
+
+    @property
+    def closing(self) -> list[Note]:
+        """What was noted after the last step."""
+        if not self._tail:
+            return []
+        block = self._tail[-1]
+        with (self.path / self._segments[-1].file).open("rb") as file:
+            file.seek(block.offset)
+            *_, last = decoded(block, file.read(block.end - block.offset))
+        return [] if isinstance(last, TapeStep) else last
+
+    def __iter__(self) -> Iterator[TapeStep]:
+        return self.between()
+
+    def between(
+        self, since: datetime | None = None, until: datetime | None = None, *, after: int = 0
+    ) -> Iterator[TapeStep]:
+        """The steps from one time to another, both included, and after the one with some number."""
+        low = int(NO_TIME) if since is None else micros(since)
+        high = np.iinfo(np.int64).max if until is None else micros(until)
+        notes: list[Note] = []
+        for segment in self._segments:
+            if segment.last <= after or segment.first_now is None or segment.first_now > high:
+                continue
+            if segment.last_now is not None and segment.last_now < low:
+                continue
+            for item in self._read(segment, after, low, high):
+                if not isinstance(item, TapeStep):
+                    notes = notes + item
+                    continue
+                if item.number > after and low <= item.batch.now <= high:
+                    yield item._replace(notes=notes + item.notes)
+                notes = []
+
+    def _read(self, segment: Segment, after: int, low: int, high: int) -> Iterator[TapeStep | list[Note]]:
+        """The steps of a segment, leaving out blocks that are beyond the limits."""
+        path = self.path / segment.file
+        now = segment_at(0, segment.first, 0, 0)
+        with path.open("rb") as file:
+            while now.bytes < segment.bytes:
+                block = self._next(file, now, path)
+                now = now.with_block(block)
+                if block.steps and (now.last <= after or block.until < low or block.since > high):
+                    file.seek(block.end)
+                    continue
+                file.seek(block.offset)
+                data = file.read(block.end - block.offset)
+                if whole(data, block.offset) is None:
+                    raise TapeError(f"{path} is damaged at byte {block.offset:,}: its checksum is wrong")
+                yield from decoded(block, data)
+
+    def _next(self, file: BinaryIO, now: Segment, path: Path) -> Block:
+        block = head(file.read(HEADER.size), now.bytes)
+        if block is None:
+            raise TapeError(f"{path} is damaged at byte {now.bytes:,}: no block begins there")
+        follows(block, path, now)
+        return block
+
+
+def _moment(now: int | None) -> datetime | None:
+    return None if now is None else datetime.fromtimestamp(now // SECOND, UTC).replace(microsecond=now % SECOND)

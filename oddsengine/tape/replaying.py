@@ -1,0 +1,132 @@
+"""Replay: an engine does again what is on a tape, and may go on from there."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+
+from oddsengine.engine import Engine, micros
+from oddsengine.groups import NO_TIME
+from oddsengine.reasons import GUARDS
+from oddsengine.tape.blocks import Note, TapeError, TapeStep
+from oddsengine.tape.reading import Tape
+from oddsengine.tape.writing import TapeWriter, without
+from oddsengine.update import Update
+from oddsengine.view import View, Wanted
+
+
+def replay(
+    tape: Tape,
+    engine: Engine | None = None,
+    *,
+    on_update: Callable[[Update], None] | None = None,
+    until: datetime | None = None,
+) -> Engine:
+    """Do again what is on a tape.
+
+    Views wake and sleep as they did. Those that were awake at the end stay so until nobody has read them for a while.
+
+    Parameters
+    ----------
+    engine
+        One that goes on from where it is on this tape; None is a new one, with the guards of the one recorded. Views
+        that are awake in it stay awake, whatever the tape says of them.
+    on_update
+        Called with each update.
+    until
+        The last moment; None is the end of the tape.
+
+    Raises
+    ------
+    TapeError
+        If the tape is damaged, or does not go on where the engine is, or the engine has other guards.
+    """
+    engine = engine_for(tape) if engine is None else engine
+    for _, update in play(tape, engine, until=until):
+        if on_update is not None:
+            on_update(update)
+    return engine
+
+
+def play(tape: Tape, engine: Engine, *, until: datetime | None = None) -> Iterator[tuple[TapeStep, Update]]:
+    """As `replay`, step by step: what was recorded, and what the engine makes of it now."""
+    off, own = tape.without, without(engine)
+    if own != off:
+        raise TapeError(
+            f"{tape.path} was recorded without the guards {', '.join(off) or '(none)'}, "
+            f"and the engine is without {', '.join(own) or '(none)'}"
+        )
+    if engine.number + 1 < tape.first:
+        raise TapeError(f"{tape.path} begins with step {tape.first}, and the engine is at {engine.number}")
+    watch = _Watch(engine)
+    try:
+        for step in tape.between(until=until, after=engine.number):
+            watch.heed(step.notes)
+            yield step, engine.feed(step.batch)
+        if engine.number == tape.last:
+            watch.heed(tape.closing)
+    finally:
+        watch.leave()
+
+
+def engine_for(tape: Tape) -> Engine:
+    """A new engine with the guards of the one that was recorded."""
+    off = tape.without
+    return Engine(guards=[name for name in GUARDS if name not in off])
+
+
+class _Watch:
+    """Keeps views awake as long as a tape says."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._others = {view.wanted for view in engine.views}
+        self._held: dict[Wanted, View] = {}
+
+    def heed(self, notes: Sequence[Note]) -> None:
+        """Do what the notes say."""
+        for kind, wanted in notes:
+            if kind == "without" or wanted in self._others:
+                continue
+            if kind == "wake":
+                limits = {name: getattr(wanted, name) for name in _LIMITS}
+                rates = dict(wanted.commission)
+                self._held[wanted] = self._engine.view(
+                    wanted.books, wanted.reference, wanted.method, commission=rates, keep=True, **limits
+                )
+            elif wanted in self._held:
+                self._engine.close(self._held.pop(wanted))
+
+    def leave(self) -> None:
+        """Let the views sleep as any other when nobody reads them."""
+        now = self._engine.now
+        for view in self._held.values():
+            view.kept = False
+            view.read_at = int(NO_TIME) if now is None else micros(now)
+
+
+_LIMITS = ("min_ev", "min_profit", "max_hold", "min_size", "min_middle_ev", "max_profit")
+
+
+def resume(
+    path: str | os.PathLike[str],
+    engine: Engine | None = None,
+    *,
+    sync: str = "block",
+    block_rows: int = 20_000,
+    block_s: float = 1.0,
+    segment_bytes: int = 64 << 20,
+    on_update: Callable[[Update], None] | None = None,
+) -> tuple[Engine, TapeWriter]:
+    """Go on with a tape, or begin one: an engine that is where the tape ends, and the writer that follows it.
+
+    Parameters are those of `replay` and `TapeWriter`.
+    """
+    writer = TapeWriter(path, sync=sync, block_rows=block_rows, block_s=block_s, segment_bytes=segment_bytes)
+    try:
+        tape = Tape(path)  # its torn end is gone by now
+        engine = replay(tape, engine, on_update=on_update) if tape.steps or engine is None else engine
+        writer.follow(engine)
+    except BaseException:
+        writer.close()
+        raise
+    return engine, writer
