@@ -6,7 +6,9 @@ family, also where nobody quotes it. Markets of a ladder stand in order of thres
 total, minus the home handicap of a spread, so that outcome 0 (over, home) gets harder along the ladder.
 """
 
-from typing import NamedTuple
+import zlib
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -175,8 +177,8 @@ class Keys(NamedTuple):
     name: Ints  # per row
 
 
-def settle(groups: Groups, table: pl.DataFrame) -> None:
-    """Order rows that no column of `groups` tells apart by a hash of all they say: the table's order is moot."""
+def settle(groups: Groups, table: pl.DataFrame, wording: Sequence[str]) -> None:
+    """Order rows that no column of `groups` tells apart by what they say: the table's order is moot."""
     g = groups
     same = np.ones(max(g.row.size - 1, 0), bool)
     for column in (g.market, g.side, g.book, g.name, g.odds, g.seen):
@@ -188,8 +190,14 @@ def settle(groups: Groups, table: pl.DataFrame) -> None:
     member[:-1] |= same
     at = np.flatnonzero(member)
     run = np.cumsum(~np.concatenate(([False], same)))[at]
-    tie = table.drop("row")[g.row[at]].hash_rows().to_numpy()
-    g.row[at] = g.row[at][np.lexsort((tie, run))]
+    tied = table[g.row[at]]
+    said = np.array([checksum(texts) for texts in tied.select(wording).iter_rows()], np.uint32)
+    g.row[at] = g.row[at][np.lexsort((tied.drop("row").hash_rows().to_numpy(), said, run))]
+
+
+def checksum(texts: Iterable[Any]) -> int:
+    """A number of a wording and its line, by which equal prices of one bet are put in order."""
+    return zlib.crc32("\x1f".join("" if said is None else str(said) for said in texts).encode("utf-8", "replace"))
 
 
 def cut(keys: Keys, outcomes: Longs, odds: Floats, seen: Longs) -> Groups:

@@ -381,7 +381,7 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
         subject=terms.subject[term[at]], book=book, name=name,
     )  # fmt: skip
     groups = cut(keys, facts.outcomes, np.array(rows["odds_decimal"]), times(rows, "last_seen_at"))
-    settle(groups, rows)
+    settle(groups, rows, (*WORDING, "line"))
     event_rows = first[event_terms]
     sports = tuple((catalog.sport(s or ""), t or "") for s, t in rows.select("sport", "league")[event_rows].iter_rows())
     return Identity(groups, known, books, event_rows, verdict[:priced], terms.flip[term], sports, names, facts)

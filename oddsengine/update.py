@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from oddsengine.board.facts import Facts, moments_of
@@ -111,7 +112,7 @@ class Update:
             "number": self.number,
             "now": iso(self.now),
             "new": _full(facts.take(self.rows[new])),
-            "changed": _deltas(facts.take(self.rows[~new])),
+            "changed": self._moves(~new),
             "removed": hexadecimal(self.gone.id),
         }
         if view is not None and view in self.views:
@@ -119,6 +120,14 @@ class Update:
             out["detected"] = _opportunities(change, facts)
             out["expired"] = hexadecimal(change.expired)
         return out
+
+    def _moves(self, which: npt.NDArray[np.bool_]) -> list[dict[str, Any]]:
+        """What can move of some rows; the start where the row's status moved, for that may be what moved."""
+        facts = self.facts.take(self.rows[which])
+        deltas = _deltas(facts)
+        for at in np.flatnonzero(self.what[which] & STATUS).tolist():
+            deltas[at]["event_start_time"] = iso(int(facts.start[at]))
+        return deltas
 
 
 def _deltas(facts: Facts) -> list[dict[str, Any]]:

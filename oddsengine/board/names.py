@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from oddsengine import catalog
 from oddsengine.find.keys import Hashes, ladders, word, words
-from oddsengine.groups import Groups, Ints, Words
+from oddsengine.groups import Groups, Ints, Words, checksum
 from oddsengine.tails import Forms, forms
 from oddsengine.terms import Reader, Term, lead, turned
 from oddsengine.traits import Kind, Traits, traits
@@ -66,6 +66,7 @@ class Names:
         self.other = Column(np.int64, 4)  # the same for the other way round
         self.turned = Column(np.uint8)
         self.pair = Column(np.int32)
+        self.tie = Column(np.uint32)  # of its texts, see `groups.checksum`
         self.id = Column(np.uint64)  # of event, market, subject, side and line
         self.stem = Column(np.uint64)  # the same without the line
         self.units = Column(np.int32, 2)  # pre-match, live
@@ -220,6 +221,7 @@ class Names:
         self.turned.append(flip)
         self.place.append(self._packed(term, wording, flip))
         self.other.append(self._packed(term, wording, 1 - flip))
+        self.tie.append(checksum(wording))
         self.id.append(np.uint64(_stable(text)))
         self.stem.append(np.uint64(_stable(stem)))
         self.units.append((self._unit(event, 0, group), self._unit(event, 1, group)))

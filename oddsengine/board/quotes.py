@@ -212,10 +212,8 @@ def _prices(odds, american, flags, bad, mismatch):
                 continue
             if abs(a) < 100.0:
                 flags[i] |= np.uint8(4)
-            if a > 0.0:
-                made = 1.0 + a / 100.0
-            elif a < 0.0:
-                made = 1.0 + 100.0 / -a
+            if a != 0.0:
+                made = (100.0 + abs(a)) / (100.0 if a > 0.0 else -a)  # as `odds.american_to_decimal`, to the bit
         if np.isnan(d):
             if abs(a) < 100.0:
                 bad[i] = 1

@@ -134,7 +134,7 @@ def _leave(slots, unit, start, size, pool):
 @kernel
 def _gather(
     units, u_start, u_size, pool, unit_event, unit_live, key, odds, seen, start, state, flags,
-    place,
+    place, tie,
     book_rank, name_rank, outcomes, c_mismatch, c_suspended, c_ambiguous, c_no_line,
     high, low, held, drawn, touched,
     row, book, name, price, time, market, side, begin, flap, rows, segments, markets, threshold, event, live, kind,
@@ -208,7 +208,8 @@ def _gather(
                 elif seen[slot] != seen[i]:
                     less = seen[slot] > seen[i]
                 else:
-                    less = key[slot] < key[i]
+                    mine, other = tie[t], tie[key[i] >> 16]
+                    less = mine < other if mine != other else key[slot] < key[i]
                 if not less:
                     break
                 held[j] = i
@@ -288,7 +289,7 @@ def gather(rows: Rows, names: Names, held: Units, units: Longs) -> Gathered:
     books = len(names.books)
     n_rows, n_segments, n_markets, n_ladders, n_out = _gather(
         units, held.start, held.size, held.pool, names.unit_event.values, names.unit_live.values, rows.key, rows.odds,
-        rows.seen, rows.start, rows.state, rows.flags, names.place.values, names.book_rank, names.name_rank,
+        rows.seen, rows.start, rows.state, rows.flags, names.place.values, names.tie.values, names.book_rank, names.name_rank,
         facts.outcomes, CODES["price_mismatch"], CODES["suspended"], CODES["ambiguous_moneyline"], CODES["no_line"],
         np.empty((most, 2), np.int64), np.empty(most, np.int64), np.empty(most, np.int32),
         np.zeros(books + 1, np.uint8), np.empty(books + 1, np.int64),

@@ -1,0 +1,287 @@
+"""The laws of the live engine: what its steps, views and updates must be, on tapes of boards with all hazards.
+
+The rules of single rows have their own twin in `test_live_rows.py`.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+import pytest
+from hazards import SECOND
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from live_strategies import Feed, Step, feed, moment, row_ids
+from polars.testing import assert_frame_equal
+from rows import MOMENT, total
+
+import oddsengine as oe
+from oddsengine.board.quotes import LINKS
+from oddsengine.engine import Engine
+from oddsengine.update import Update
+from oddsengine.view import View
+
+KINDS = ("ev", "arbitrage", "low_hold", "middles")
+WIDE: dict[str, Any] = dict(min_ev=-4.0, min_profit=-6.0, max_hold=9.0, min_middle_ev=None, max_profit=None)
+ASKED: tuple[dict[str, Any], ...] = (
+    {},
+    WIDE,
+    WIDE | dict(books=["draftkings", "pinnacle"], sharp="circa"),
+    WIDE | dict(books=["fanduel", "betmgm", "caesars", "unibet", "kalshi"], method="multiplicative"),
+    WIDE | dict(books=["bet365", "draftkings", "zebra_bets"], sharp=["betonline", "circa", "pinnacle"]),
+    WIDE | dict(sharp={"pinnacle": 3, "circa": 1, "betfair_exchange": 1}, commission={"novig": 0.02, "unibet": 0.01}),
+)
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def few(share: int) -> settings:
+    """A share of the profile's examples: a tape is a long one."""
+    return settings(max_examples=max(1, settings().max_examples // share))
+
+
+def apply(engine: Engine, step: Step) -> Update:
+    return engine.step(step.quotes, step.now, removed=step.removed, complete=step.complete, events=step.events)
+
+
+def tape(feed: Feed, engine: Engine, steps: int) -> Iterator[tuple[Step, Update]]:
+    """Let an engine follow a feed, step by step."""
+    first = feed.first()
+    yield first, apply(engine, first)
+    for _ in range(steps):
+        step = feed.step(row_ids(engine.table()))
+        yield step, apply(engine, step)
+
+
+def opened(engine: Engine) -> list[View]:
+    """A view for each of `ASKED`."""
+    return [engine.view(**words, keep=True) for words in ASKED]
+
+
+def same_frames(live: oe.Opportunities, whole: oe.Opportunities) -> None:
+    """Equal ids, and equal figures to the last digits."""
+    for kind in KINDS:
+        ours, theirs = (getattr(found, kind).drop("detected_at").sort("id") for found in (live, whole))
+        assert ours["id"].to_list() == theirs["id"].to_list(), kind
+        assert ours["id"].is_unique().all()
+        assert_frame_equal(ours, theirs, check_exact=False, rel_tol=1e-12, abs_tol=1e-12)
+
+
+def counted(found: oe.Opportunities) -> dict[str, int]:
+    """Rows set aside; results over a cap are no rows."""
+    return {name: n for name, n in found.set_aside.items() if name not in ("ev_cap", "profit_cap")}
+
+
+def board_alone(engine: Engine, refused: Mapping[str, int]) -> dict[str, int]:
+    """What the engine sets aside of the rows that are on the board."""
+    held = {name: n - refused.get(name, 0) for name, n in engine.set_aside().items()}
+    return {name: n for name, n in held.items() if n}
+
+
+def refusals(update: Update, so_far: dict[str, int]) -> None:
+    for guard, n in update.rejected.group_by("guard").len().iter_rows():
+        so_far[guard] = so_far.get(guard, 0) + n
+
+
+# ---- the open set is that of the whole table ----
+
+
+def equal_to_the_table(engine: Engine, views: Mapping[int, View], refused: Mapping[str, int]) -> None:
+    prepared = oe.prepare(engine.table(), now=engine.moment)
+    for at, view in views.items():
+        whole = oe.find_all(prepared, **ASKED[at])
+        same_frames(view.opportunities(), whole)
+        assert view.ids() == ids_of(whole)
+    assert board_alone(engine, refused) == counted(oe.find_all(prepared))
+
+
+def ids_of(found: oe.Opportunities) -> dict[str, list[str]]:
+    return {kind: sorted(ident[-16:] for ident in getattr(found, kind)["id"]) for kind in KINDS}
+
+
+@few(5)
+@given(SEEDS)
+def test_what_is_open_is_what_the_table_holds(seed: int) -> None:
+    engine, refused = Engine(), dict[str, int]()
+    views = opened(engine)
+    for number, (_, update) in enumerate(tape(feed(seed), engine, 5), seed):
+        refusals(update, refused)
+        looked = {number % 6, (number + 1) % 6} if engine.number < 6 else range(6)
+        equal_to_the_table(engine, {at: views[at] for at in looked}, refused)
+
+
+def test_equal_prices_in_two_wordings() -> None:
+    """Which of two equal rows is shown does not hang on which came first."""
+    shown = set()
+    for texts in (("Over 220.5", "OVER 220.5"), ("OVER 220.5", "Over 220.5")):
+        engine = Engine()
+        view = engine.view(**WIDE)
+        twice = [total("fanduel", 220.5, 1.95, None)[0] | {"selection": text} for text in texts]
+        engine.step([*twice, *total("draftkings", 220.5, None, 1.95)], MOMENT)
+        live, whole = view.opportunities(), oe.find_all(engine.table(), now=MOMENT, **WIDE)
+        assert live.low_hold.height == 1
+        same_frames(live, whole)
+        shown.add(str(live.low_hold["side1"].to_list()))
+    assert len(shown) == 1
+
+
+# ---- batches may be cut anywhere ----
+
+
+@few(2)
+@given(SEEDS, st.lists(st.integers(0, 10_000), max_size=6), st.sampled_from([0.0, 0.3, 7.0]))
+def test_one_batch_or_many(seed: int, cuts: list[int], later: float) -> None:
+    """The same quotes in order, in one batch or in many that end at the same time."""
+    said = feed(seed, pauses=(1.0,))
+    quotes, ids = said.first().quotes, dict[tuple[Any, ...], str]()
+    for _ in range(8):
+        quotes = quotes + said.step(ids).quotes
+    last = said.now
+    quotes = [quote | {"last_seen_at": min(quote["last_seen_at"] or last, last)} for quote in quotes]
+    one, many = Engine(), Engine()
+    views = opened(one), opened(many)
+    one.step(quotes, moment(last + round(later * SECOND)))
+    ends = sorted({cut % (len(quotes) + 1) for cut in cuts} | {0, len(quotes)})
+    for at, (start, end) in enumerate(pairwise(ends), 1):
+        share = 1.0 if end == len(quotes) else at / len(ends)
+        many.step(quotes[start:end], moment(last + round(share * later * SECOND)))
+    assert_frame_equal(one.table().sort("row_id"), many.table().sort("row_id"))
+    assert one.set_aside() == many.set_aside()
+    for first, second in zip(*views, strict=True):
+        assert first.ids() == second.ids()
+    same_frames(views[0][1].opportunities(), views[1][1].opportunities())
+
+
+# ---- a snapshot and the updates after it ----
+
+FIGURES = {
+    "ev": ("ev_percentage", "fair_probability", "market_width"),
+    "arbitrage": ("profit_percent", "implied_total"),
+    "low_hold": ("hold_percentage",),
+    "middles": ("expected_value", "middle_probability"),
+}
+SEEN_ONLY = ("last_seen_at",)  # a price that is only seen again is not sent again
+
+
+class Client:
+    """Holds a snapshot, and hears what is new."""
+
+    def __init__(self, engine: Engine, view: View) -> None:
+        self.view = view
+        self.rows = rows_of(engine)
+        self.open = {kind: set(ids) for kind, ids in view.ids().items()}
+
+    def hear(self, update: Update) -> None:
+        for row in update.changed.iter_rows(named=True):
+            known = row["id"] in self.rows
+            assert row["new"] != known
+            held = self.rows.get(row["id"], row)
+            assert row["price_moved"] or row["new"] or held["odds_decimal"] == row["odds_decimal"]
+            assert row["liveness_moved"] or row["new"] or held["is_live"] == row["is_live"]
+            assert row["status_moved"] or row["new"] or held["is_active"] == row["is_active"]
+            self.rows[row["id"]] = {name: row[name] for name in oe.ODDS_SCHEMA if name not in ("id", *SEEN_ONLY)}
+        for ident in update.removed["id"]:
+            self.rows.pop(ident, None)
+        if change := update.views.get(self.view):
+            for kind, held_open in self.open.items():
+                new, moved, gone = change.ids(kind, new=True), change.ids(kind, new=False), change.gone(kind)
+                assert not held_open & set(new)
+                assert held_open >= set(moved)
+                assert held_open >= set(gone)
+                self.open[kind] = held_open - set(gone) | set(new)
+
+    def check(self, engine: Engine) -> None:
+        assert self.rows == rows_of(engine)
+        assert {kind: sorted(ids) for kind, ids in self.open.items()} == self.view.ids()
+
+
+def rows_of(engine: Engine) -> dict[str, dict[str, Any]]:
+    """The rows of a board by our ids, without what updates do not tell."""
+    rows = engine.table().drop("id", *SEEN_ONLY).iter_rows(named=True)
+    return {row.pop("row_id"): row for row in rows}
+
+
+class WireClient:
+    """The same from what crosses the wire."""
+
+    def __init__(self, engine: Engine, view: View) -> None:
+        self.view = view
+        self.rows = rows_of(engine)
+        self.open = figures_of(view)
+
+    def hear(self, update: Update) -> None:
+        said = msgspec.json.decode(update.json(self.view))
+        assert said == msgspec.json.decode(msgspec.json.encode(update.plain(self.view)))
+        for row in said["new"] + said["changed"]:
+            for name in ("odds_changed_at", "event_start_time"):
+                if row.get(name):
+                    row[name] = datetime.fromisoformat(row[name])
+        for row in said["new"]:
+            assert row["id"] not in self.rows
+            self.rows[row["id"]] = dict.fromkeys(oe.ODDS_SCHEMA) | row
+        for row in said["changed"]:
+            self.rows[row["id"]] |= row
+        for ident in said["removed"]:
+            self.rows.pop(ident, None)
+        for ident in said.get("expired", ()):
+            del self.open[ident]
+        for found in said.get("detected", ()):
+            since = self.open[found["id"]][-1] if found["id"] in self.open else moment(update.now)
+            assert datetime.fromisoformat(found["detected_at"]) == since
+            figures = [found[name] for name in FIGURES[found["kind"]]]
+            legs = [(leg["sportsbook"], leg["odds_decimal"]) for leg in found["legs"]]
+            self.open[found["id"]] = (found["kind"], figures, legs, since)
+
+    def check(self, engine: Engine) -> None:
+        known = rows_of(engine)
+        assert self.rows.keys() == known.keys()
+        for ident, row in known.items():
+            held = self.rows[ident]
+            told = {name: row[name] for name in row if name not in (*LINKS, "flap")}
+            assert {name: held[name] for name in told} == told
+        open_now = figures_of(self.view)
+        assert self.open.keys() == open_now.keys()
+        for ident, (kind, figures, legs, since) in open_now.items():
+            assert self.open[ident][0] == kind
+            assert self.open[ident][1] == pytest.approx(figures, rel=1e-9, abs=1e-9, nan_ok=True)
+            told_of = sorted(self.open[ident][2])
+            assert set(told_of) <= set(legs) if kind == "low_hold" else told_of == sorted(legs)
+            assert self.open[ident][3] == since
+
+
+def figures_of(view: View) -> dict[str, tuple[str, list[float], list[tuple[str, float]], datetime]]:
+    """What is open by id: kind, figures, legs, first detection."""
+    found = view.opportunities()
+    out = {}
+    for kind in KINDS:
+        for row in getattr(found, kind).iter_rows(named=True):
+            out[row["id"][-16:]] = (kind, [row[name] for name in FIGURES[kind]], legs_of(kind, row), row["detected_at"])
+    return out
+
+
+def legs_of(kind: str, row: Mapping[str, Any]) -> list[tuple[str, float]]:
+    if kind == "ev":
+        return [(row["sportsbook"], row["odds_decimal"])]
+    if kind == "arbitrage":
+        return [(leg["sportsbook"], leg["odds_decimal"]) for leg in row["legs"]]
+    if kind == "low_hold":  # a side may name several books at its price
+        sides = [row[name] for name in ("side1", "side2", "side3") if row[name]]
+        return [(book, side["odds"]["decimal"]) for side in sides for book in side["books"]]
+    return [(row[name]["book"], row[name]["odds"]["decimal"]) for name in ("side1", "side2")]
+
+
+@few(3)
+@given(SEEDS)
+def test_a_snapshot_and_the_updates_after_it(seed: int) -> None:
+    engine = Engine()
+    views = opened(engine)
+    said = feed(seed)
+    steps = tape(said, engine, 8)
+    next(steps)
+    clients = [kind(engine, view) for kind in (Client, WireClient) for view in views[1:4]]
+    for _, update in steps:
+        for client in clients:
+            client.hear(update)
+    for client in clients:
+        client.check(engine)
