@@ -135,7 +135,7 @@ class Engine:
             If `now` goes back or is missing, an id, a book, an event or a status is none.
         """
         with self._lock:
-            read = self._door.read(quotes)
+            read = self._door.read(quotes, self._board.names.terms)
             return self.feed(self._batch(read, now, removed, complete, events), read.rejected)
 
     def feed(self, batch: Batch, rejected: pl.DataFrame | None = None) -> Update:
@@ -189,8 +189,10 @@ class Engine:
         ids = _ids(removed)
         whole = [_snapshot(given) for given in complete]
         notices = [_notice(given) for given in events]
-        books = [names.book(book) for book in read.books]
-        terms = list(map(names.terms.get, read.wordings))
+        books = list(map(names.book_codes.get, read.books))
+        if None in books:
+            books = [names.book(book) for book in read.books]
+        terms = read.terms
         if None in terms:
             for at, term in enumerate(terms):
                 if term is None:

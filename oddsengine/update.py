@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -13,6 +14,7 @@ import polars as pl
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.rows import BOOK_BITS, LIVE, LIVENESS, NEW, PRICE, STATUS, SUSPENDED
 from oddsengine.groups import NO_TIME, Bytes, Longs, Words
+from oddsengine.markets import WORDING
 from oddsengine.open import ARBITRAGE, EV, KINDS, LOW_HOLD, SAME, Hits
 from oddsengine.open import NEW as BORN
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 _MOVES = (("price", PRICE), ("live", LIVENESS), ("status", STATUS))
 _encoder = msgspec.json.Encoder()
+_LINE = itemgetter(-1)
 
 
 def hexadecimal(ids: Words) -> list[str]:
@@ -32,6 +35,20 @@ def hexadecimal(ids: Words) -> list[str]:
 def iso(micros: int) -> str | None:
     """A moment as the wire writes it."""
     return None if micros == NO_TIME else f"{np.datetime64(micros, 'us')}Z"
+
+
+class Delta(msgspec.Struct, gc=False):
+    """A row by its id, and all of it that can move."""
+
+    id: str
+    odds_american: float
+    odds_decimal: float
+    odds_probability: float
+    line: float | None
+    is_live: bool
+    is_active: bool
+    odds_changed_at: str | None
+    event_start_time: str | None | msgspec.UnsetType = msgspec.UNSET
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,10 +119,14 @@ class Update:
 
     def json(self, view: "View | None" = None) -> bytes:
         """The update as JSON: rows as they changed, removals, and what one view gained and lost."""
-        return _encoder.encode(self.plain(view))
+        return _encoder.encode(self._told(view))
 
     def plain(self, view: "View | None" = None) -> dict[str, Any]:
         """The update as plain lists and mappings: full rows where new, else what can move."""
+        found: dict[str, Any] = msgspec.to_builtins(self._told(view))
+        return found
+
+    def _told(self, view: "View | None") -> dict[str, Any]:
         facts = self.facts
         new = (self.what & NEW) != 0
         out: dict[str, Any] = {
@@ -121,53 +142,40 @@ class Update:
             out["expired"] = hexadecimal(change.expired)
         return out
 
-    def _moves(self, which: npt.NDArray[np.bool_]) -> list[dict[str, Any]]:
+    def _moves(self, which: npt.NDArray[np.bool_]) -> list[Delta]:
         """What can move of some rows; the start where the row's status moved, for that may be what moved."""
         facts = self.facts.take(self.rows[which])
-        deltas = _deltas(facts)
+        deltas = list(map(Delta, *_figures_of(facts)))
         for at in np.flatnonzero(self.what[which] & STATUS).tolist():
-            deltas[at]["event_start_time"] = iso(int(facts.start[at]))
+            deltas[at].event_start_time = iso(int(facts.start[at]))
         return deltas
 
 
-def _deltas(facts: Facts) -> list[dict[str, Any]]:
-    """Rows by id with all of theirs that can move."""
-    american, decimal, probability = facts.prices.tolist(), facts.odds.tolist(), (1.0 / facts.odds).tolist()
-    fields = zip(
-        hexadecimal(facts.id), american, decimal, probability, facts.texts,
-        ((facts.flags & LIVE) != 0).tolist(), ((facts.flags & SUSPENDED) == 0).tolist(), _isos(facts.changed),
-        strict=True,
+def _figures_of(facts: Facts) -> tuple[list[Any], ...]:
+    """The columns of `Delta`."""
+    return (
+        hexadecimal(facts.id), facts.prices.tolist(), facts.odds.tolist(), (1.0 / facts.odds).tolist(),
+        list(map(_LINE, facts.texts)), ((facts.flags & LIVE) != 0).tolist(),
+        ((facts.flags & SUSPENDED) == 0).tolist(), _isos(facts.changed),
     )  # fmt: skip
-    return [
-        {
-            "id": row, "odds_american": american, "odds_decimal": decimal, "odds_probability": probability,
-            "line": wording[-1], "is_live": live, "is_active": active, "odds_changed_at": changed,
-        }
-        for row, american, decimal, probability, wording, live, active, changed in fields
-    ]  # fmt: skip
 
 
 def _full(facts: Facts) -> list[dict[str, Any]]:
     """Rows by id with everything that is known of them."""
     if not facts.key.size:
         return []
-    names = (
-        "event_id", "sport", "league", "home_team", "away_team", "market_type", "market_segment", "selection",
-        "selection_type", "player_name", "stat_category", "team_side",
-    )  # fmt: skip
-    deltas = _deltas(facts)
-    seen, start = _isos(facts.seen), _isos(facts.start)
-    for at, (wording, book) in enumerate(zip(facts.texts, facts.sportsbooks, strict=True)):
-        delta = deltas[at]
-        delta["sportsbook"] = book
-        delta.update(zip(names, wording, strict=False))
-        delta["last_seen_at"], delta["event_start_time"] = seen[at], start[at]
-    return deltas
+    columns = (*_figures_of(facts), facts.sportsbooks, _isos(facts.seen), _isos(facts.start))
+    names = (*Delta.__struct_fields__[:8], "sportsbook", "last_seen_at", "event_start_time")
+    return [
+        dict(zip(names, fields, strict=True), **dict(zip(WORDING, wording, strict=False)))
+        for fields, wording in zip(zip(*columns, strict=True), facts.texts, strict=True)
+    ]
 
 
 def _isos(micros: Longs) -> list[str | None]:
-    texts = np.datetime_as_string(micros.view("M8[us]"))
-    return [None if m == NO_TIME else f"{t}Z" for t, m in zip(texts.tolist(), micros.tolist(), strict=True)]
+    known, of = np.unique(micros, return_inverse=True)
+    texts = [None if m == NO_TIME else f"{t}Z" for t, m in zip(known.view("M8[us]").astype(str), known, strict=True)]
+    return [texts[at] for at in of.tolist()]
 
 
 def _opportunities(change: Change, facts: Facts) -> list[dict[str, Any]]:

@@ -73,7 +73,7 @@ class Names:
         # Books, market names, subjects, kinds
         self.books: list[str] = []
         self.book_hash: Words = np.empty(0, np.uint64)
-        self._book_codes: dict[str, int] = {}
+        self.book_codes: dict[str, int] = {}
         self.book_rank: Ints = np.empty(0, np.int32)
         self.market_names: list[str] = []
         self._market_codes: dict[str, int] = {}
@@ -109,25 +109,25 @@ class Names:
 
     def book(self, name: str) -> int:
         """Code of a book however it is spelled; made when new."""
-        code = self._book_codes.get(name)
+        code = self.book_codes.get(name)
         if code is None:
             known = catalog.book(name).id
-            code = self._book_codes.get("\x00" + known)
+            code = self.book_codes.get("\x00" + known)
             if code is None:
                 code = len(self.books)
                 if code >= 1 << 16:
                     raise OverflowError("a board takes 65,536 books")
                 self.books.append(name)
-                self._book_codes["\x00" + known] = code
+                self.book_codes["\x00" + known] = code
                 self.book_rank = _ranks(self.books)
                 self.book_hash = words(self.books)
                 self._traits = None
-            self._book_codes[name] = code
+            self.book_codes[name] = code
         return code
 
     def known_book(self, name: str) -> int | None:
         """Code of a book, None if the board never met it."""
-        return self._book_codes.get(name, self._book_codes.get("\x00" + catalog.book(name).id))
+        return self.book_codes.get(name, self.book_codes.get("\x00" + catalog.book(name).id))
 
     def sorted_books(self) -> tuple[str, ...]:
         """The books by rank."""

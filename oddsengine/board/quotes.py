@@ -7,7 +7,8 @@ list of them. Plain rows take a short way; rows that need any reading (numbers a
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from operator import attrgetter
+from typing import Any, NamedTuple, cast
 
 import msgspec
 import numpy as np
@@ -29,13 +30,13 @@ LINKS = (
 """Columns that belong to one price alone and that nothing is computed from."""
 SEPARATOR = "\x1f"
 _MOST_TIMES = 1 << 16
-_FIRST_FACT = len(WORDING) + 1
 
 
 class Quotes(NamedTuple):
     """Checked quotes, column by column, in the order they came."""
 
     wordings: list[Wording]
+    terms: list[int | None]  # their codes, where they are known
     books: list[str]
     odds: Floats
     american: Floats  # as given, nan where it was not
@@ -47,7 +48,7 @@ class Quotes(NamedTuple):
     rejected: pl.DataFrame  # `BAD_ROW_SCHEMA`
 
 
-class _Plain(msgspec.Struct):
+class _Plain(msgspec.Struct, gc=False):
     """A row that needs no reading; the wording first, in its own order, then its line."""
 
     event_id: str | None = None
@@ -84,7 +85,8 @@ class _Plain(msgspec.Struct):
 
 
 _decoder = msgspec.json.Decoder(list[_Plain])
-_astuple = msgspec.structs.astuple
+_wording = attrgetter(*WORDING, "line")
+_NOTHING: Mapping[Wording, int] = {}
 
 
 class Door:
@@ -93,8 +95,10 @@ class Door:
     def __init__(self) -> None:
         self._times: dict[Any, int] = {None: int(NO_TIME)}
 
-    def read(self, quotes: pl.DataFrame | Iterable[Mapping[str, Any]] | bytes | str) -> Quotes:
-        """Check quotes and put them in columns.
+    def read(
+        self, quotes: pl.DataFrame | Iterable[Mapping[str, Any]] | bytes | str, known: Mapping[Wording, int] = _NOTHING
+    ) -> Quotes:
+        """Check quotes and put them in columns; `known` are the terms that were read before.
 
         Raises
         ------
@@ -102,10 +106,10 @@ class Door:
             If they are no quotes at all: a text that is no JSON list of rows, a frame without the columns of a price.
         """
         if isinstance(quotes, pl.DataFrame):
-            return self._table(quotes)
+            return self._table(quotes, known)
         if isinstance(quotes, bytes | str):
             try:
-                read = self._plain(_decoder.decode(quotes))
+                read = self._plain(_decoder.decode(quotes), known)
             except msgspec.ValidationError:
                 read = None
             except msgspec.DecodeError as error:
@@ -116,42 +120,47 @@ class Door:
         else:
             rows = quotes if isinstance(quotes, Sequence) else list(quotes)
             try:
-                read = self._plain(msgspec.convert(rows, list[_Plain]))
+                read = self._plain(msgspec.convert(rows, list[_Plain]), known)
             except msgspec.ValidationError:
                 read = None
             if read is not None:
                 return read
         if not isinstance(rows, list | tuple) or not all(isinstance(row, Mapping) for row in rows):
             raise OddsError(f"Quotes are a list of rows, each a mapping of fields; got {_shape(rows)}.")
-        return self._table(_frame(rows))
+        return self._table(_frame(rows), known)
 
-    def _plain(self, rows: list[_Plain]) -> Quotes | None:
+    def _plain(self, rows: list[_Plain], known: Mapping[Wording, int]) -> Quotes | None:
         """Columns of plain rows; None where a row is to be refused, for the table's way to say which and why."""
-        whole = [_astuple(row) for row in rows]
-        wordings = [row[:_FIRST_FACT] for row in whole]
-        if not whole:
+        n = len(rows)
+        if not n:
             return _empty()
-        columns = list(zip(*(row[_FIRST_FACT:] for row in whole), strict=True))
-        book, decimal, american, start, seen, stamp, changed, live, active, *links = columns
-        n = len(whole)
-        odds, given = np.array(decimal, np.float64), np.array(american, np.float64)
-        line = [wording[-1] for wording in wordings]
+        wordings = list(map(_wording, rows))
+        terms = list(map(known.get, wordings))
+        books = [row.sportsbook for row in rows]
+        odds = np.array([row.odds_decimal for row in rows], np.float64)
+        american = np.array([row.odds_american for row in rows], np.float64)
         flags, bad = np.zeros(n, np.uint8), np.zeros(n, np.uint8)
-        flags |= np.array(live, np.bool_) * np.uint8(LIVE)
-        suspended = np.fromiter((flag is False for flag in active), np.bool_, n)
-        flags |= suspended * np.uint8(SUSPENDED)
+        flags |= np.array([row.is_live for row in rows], np.bool_) * np.uint8(LIVE)
+        active = [row.is_active for row in rows]
+        if False in active:
+            flags |= np.fromiter((flag is False for flag in active), np.bool_, n) * np.uint8(SUSPENDED)
         limits = catalog.thresholds()
-        _prices(odds, given, flags, bad, limits.price_mismatch + limits.epsilon)
-        nameless = not (all(book) and all(w[0] and w[5] and w[7] for w in wordings))
-        if nameless or bad.any() or any(x is not None and abs(x) == np.inf for x in line):
+        _prices(odds, american, flags, bad, limits.price_mismatch + limits.epsilon)
+        if bad.any() or not all(books):
+            return None
+        if None in terms and not all(term is not None or _named(w) for term, w in zip(terms, wordings, strict=True)):
             return None
         try:
-            moments = [self._moments(column) for column in (start, seen, stamp, changed)]
+            seen, stamp = self._moments([row.last_seen_at for row in rows]), [row.timestamp for row in rows]
+            if stamp.count(None) < n:
+                seen = np.where(seen == NO_TIME, self._moments(stamp), seen)
+            changed = self._moments([row.odds_changed_at for row in rows])
+            start = self._moments([row.event_start_time for row in rows])
         except (ValueError, TypeError):
             return None
-        times_seen = np.where(moments[1] == NO_TIME, moments[2], moments[1])
+        links = [[getattr(row, name) for row in rows] for name in LINKS]
         return Quotes(
-            wordings, list(book), odds, given, times_seen, moments[3], moments[0], flags, _linked(links, n),
+            wordings, terms, cast(list[str], books), odds, american, seen, changed, start, flags, _linked(links, n),
             _NONE_REJECTED,
         )  # fmt: skip
 
@@ -162,14 +171,14 @@ class Door:
             known.clear()
             known[None] = int(NO_TIME)
         try:
-            return np.array([known[value] for value in values], np.int64)
+            return np.array(list(map(known.__getitem__, values)), np.int64)
         except KeyError:
             for value in set(values):
                 if value not in known:
                     known[value] = _micros(value)
-        return np.array([known[value] for value in values], np.int64)
+        return np.array(list(map(known.__getitem__, values)), np.int64)
 
-    def _table(self, frame: pl.DataFrame) -> Quotes:
+    def _table(self, frame: pl.DataFrame, known: Mapping[Wording, int]) -> Quotes:
         """Quotes through `check_odds`; suspended ones may have no price."""
         bare, frame = _without_price(frame)
         table = check_odds(frame)
@@ -187,8 +196,9 @@ class Door:
             american[missing] = np.nan
             flags[missing] |= np.uint8(NO_PRICE)
         links = [table[name].to_list() for name in LINKS]
+        wordings = list(zip(*texts, table["line"].to_list(), strict=True))
         return Quotes(
-            list(zip(*texts, table["line"].to_list(), strict=True)), table["sportsbook"].to_list(), odds, american,
+            wordings, list(map(known.get, wordings)), table["sportsbook"].to_list(), odds, american,
             times(table, "last_seen_at"), times(table, "odds_changed_at"), times(table, "event_start_time"), flags,
             _linked(links, table.height), table.rejected,
         )  # fmt: skip
@@ -228,10 +238,16 @@ def _prices(odds, american, flags, bad, mismatch):
 
 def _empty() -> Quotes:
     none, moments = np.empty(0), np.empty(0, np.int64)
-    return Quotes([], [], none, none, moments, moments, moments, np.empty(0, np.uint8), [], _NONE_REJECTED)
+    return Quotes([], [], [], none, none, moments, moments, moments, np.empty(0, np.uint8), [], _NONE_REJECTED)
 
 
 _NONE_REJECTED = pl.DataFrame(schema=BAD_ROW_SCHEMA)
+
+
+def _named(wording: Wording) -> bool:
+    """Whether a new wording has all that a price needs."""
+    line = wording[-1]
+    return bool(wording[0] and wording[5] and wording[7]) and (line is None or abs(line) != np.inf)
 
 
 def _shape(rows: Any) -> str:
@@ -298,7 +314,7 @@ def _given_american(frame: pl.DataFrame, table: pl.DataFrame) -> Floats:
 
 def _linked(columns: Sequence[Sequence[Any]], n: int) -> list[str | None]:
     """What belongs to one price alone, as one text a row; None where there is nothing."""
-    if not any(any(value is not None for value in column) for column in columns):
+    if all(column.count(None) == n for column in columns):
         return [None] * n
     return [
         None if row == (None,) * len(LINKS) else SEPARATOR.join(["" if x is None else str(x) for x in row])

@@ -13,10 +13,11 @@ block holds whole steps: a header (`blocks.HEADER`, little-endian) and four tabl
   views woke (`wake`) or fell asleep (`sleep`), and which guards are off (`without`). A last row without a number holds
   what was noted after the last step.
 
-The checksum is over all that follows it in the block, the header too. A block that is cut short or wrong with nothing
-whole behind it is a *torn end*: what a crash leaves. Reading stops before it and says so (`Tape.torn`), writing cuts it
-off. Everything else that does not fit together is damage, and a `TapeError`. `catalogue.json` lists the segments as
-of the last time one was closed; the files are what counts, and it is checked against them.
+All blocks of a segment have the version of the first. The checksum is over all that follows it in the block. A block
+that is cut short or wrong with nothing whole behind it is a *torn end*: what a crash leaves. Reading stops before it
+and says so (`Tape.torn`), writing cuts it off. Everything else that does not fit together is damage, and a `TapeError`.
+`catalogue.json` lists the segments as of the last time one was closed; the files are what counts, and it is checked
+against them.
 
 >>> import tempfile
 >>> from datetime import UTC, datetime

@@ -70,22 +70,29 @@ def _packed(frame: pl.DataFrame) -> bytes:
 
 
 class Kept(NamedTuple):
-    """A step that waits to be written, or what was noted after the last one."""
+    """A step that waits to be written, or what was noted after the last one; and how much there is by its end."""
 
     batch: Batch | None
     texts: tuple[str | None, ...]  # of `_JSON`
     listed: Sequence[Wording] | None  # terms that were counted anew before it
-    terms: int  # known before it
+    before: int  # terms known before it
+    terms: int
+    books: int
+    quotes: int  # that wait
 
 
 _JSON = ("removed", "complete", "events", "rejected", "notes")
 
 
-def encoded(first: int, kept: Sequence[Kept], terms: int, books: int) -> bytes:
-    """One block of some steps, `terms` and `books` being how many are known by its end."""
+NOTHING: tuple[str | None, ...] = (None,) * len(_JSON)
+
+
+def encoded(first: int, kept: Sequence[Kept]) -> bytes:
+    """One block of some steps."""
     batches = [step.batch for step in kept if step.batch is not None]
     n = len(batches)
-    counts = np.array([batch.quoted.key.size for batch in batches], np.int64)
+    terms, books = kept[-1].terms, kept[-1].books
+    counts = np.array([len(batch.links) for batch in batches], np.int64)
     numbers = np.arange(first, first + n)
     columns = [np.concatenate(column) for column in zip(*(batch.quoted for batch in batches), strict=True)]
     key, *rest = columns or [np.empty(0, dtype) for dtype in _QUOTED]
@@ -95,15 +102,7 @@ def encoded(first: int, kept: Sequence[Kept], terms: int, books: int) -> bytes:
             "term": (key >> BOOK_BITS).astype(np.uint32),
             "book": (key & _BOOK).astype(np.uint16),
             **dict(zip(Quoted._fields[1:], rest, strict=True)),
-            "link": pl.Series(list(chain.from_iterable(batch.links for batch in batches)), dtype=pl.String),
-        }
-    )
-    known = list(chain.from_iterable(batch.books for batch in batches))
-    new_books = pl.DataFrame(
-        {
-            "step": np.repeat(numbers, [len(batch.books) for batch in batches]),
-            "code": np.arange(books - len(known), books, dtype=np.uint32),
-            "name": pl.Series(known, dtype=pl.String),
+            "link": _texts([batch.links for batch in batches], key.size),
         }
     )
     beyond = [None] * (len(kept) - n)
@@ -112,10 +111,10 @@ def encoded(first: int, kept: Sequence[Kept], terms: int, books: int) -> bytes:
             "number": pl.Series(numbers.tolist() + beyond, dtype=pl.Int64),
             "now": pl.Series([batch.now for batch in batches] + beyond, dtype=pl.Int64),
             "quotes": pl.Series(counts.tolist() + beyond, dtype=pl.Int64),
-            **{name: pl.Series([step.texts[at] for step in kept], dtype=pl.String) for at, name in enumerate(_JSON)},
+            **dict(zip(_JSON, _columns([step.texts for step in kept]), strict=True)),
         }
     )
-    tables = [_packed(frame) for frame in (quotes, _terms(first, kept), new_books, steps)]
+    tables = (_packed(quotes), _terms(first, kept), _books(first, kept), _packed(steps))
     since, until = (batches[0].now, batches[-1].now) if batches else (int(NO_TIME), int(NO_TIME))
     header = HEADER.pack(
         MAGIC, VERSION, len(tables), 0, n, key.size, terms, books, first, since, until,
@@ -126,22 +125,49 @@ def encoded(first: int, kept: Sequence[Kept], terms: int, books: int) -> bytes:
     return bytes(block)
 
 
-def _terms(first: int, kept: Sequence[Kept]) -> pl.DataFrame:
+def _texts(parts: Sequence[list[str | None]], size: int) -> pl.Series:
+    """A column of texts, most often of none."""
+    if sum(part.count(None) for part in parts) == size:
+        return pl.repeat(None, size, dtype=pl.String, eager=True)
+    return pl.Series(list(chain.from_iterable(parts)), dtype=pl.String)
+
+
+def _columns(rows: Sequence[tuple[str | None, ...]]) -> list[pl.Series]:
+    """What steps say as JSON, column by column."""
+    return [_texts([list(column)], len(rows)) for column in zip(*rows, strict=True)]
+
+
+def _books(first: int, kept: Sequence[Kept]) -> bytes:
+    """Books that are new in some steps."""
+    told = [(number, step.batch.books) for number, step in enumerate(kept, first) if step.batch and step.batch.books]
+    names = [name for _, books in told for name in books]
+    end = kept[-1].books
+    frame = pl.DataFrame(
+        {
+            "step": pl.Series([number for number, books in told for _ in books], dtype=pl.Int64),
+            "code": np.arange(end - len(names), end, dtype=np.uint32),
+            "name": pl.Series(names, dtype=pl.String),
+        }
+    )
+    return _packed(frame)
+
+
+def _terms(first: int, kept: Sequence[Kept]) -> bytes:
     """Terms that are new in some steps, or listed again."""
     rows: list[Wording] = []
     numbers: list[int] = []
     codes: list[int] = []
     new: list[bool] = []
-    for number, (batch, _, listed, terms) in enumerate(kept, first):
-        if batch is None:
+    for number, (batch, _, listed, before, *_) in enumerate(kept, first):
+        if batch is None or not (batch.wordings or listed):
             continue
-        for wordings, start in ((listed or (), 0), (batch.wordings, terms if listed is None else len(listed))):
+        for wordings, start in ((listed or (), 0), (batch.wordings, before if listed is None else len(listed))):
             rows.extend(wordings)
             numbers += [number] * len(wordings)
             codes += range(start, start + len(wordings))
             new += [wordings is batch.wordings] * len(wordings)
     parts = list(zip(*rows, strict=True)) or [()] * (len(WORDING) + 1)
-    return pl.DataFrame(
+    frame = pl.DataFrame(
         {
             "step": pl.Series(numbers, dtype=pl.Int64),
             "code": pl.Series(codes, dtype=pl.UInt32),
@@ -150,6 +176,7 @@ def _terms(first: int, kept: Sequence[Kept]) -> pl.DataFrame:
             "line": pl.Series(parts[-1], dtype=pl.Float64, strict=False),
         }
     )
+    return _packed(frame)
 
 
 def head(data: bytes | memoryview, offset: int) -> Block | None:
@@ -157,23 +184,22 @@ def head(data: bytes | memoryview, offset: int) -> Block | None:
     if len(data) < HEADER.size:
         return None
     magic, version, tables, _, steps, quotes, terms, books, first, since, until, *sizes = HEADER.unpack_from(data)
-    if magic != MAGIC or tables != len(sizes):
+    if magic != MAGIC:
         return None
-    if version != VERSION:
+    if version != VERSION and not offset:
         raise TapeError(f"the tape was written in form {version} of the format; this program reads form {VERSION}")
+    if version != VERSION or tables != len(sizes):
+        return None
     return Block(offset, steps, quotes, terms, books, first, since, until, tuple(sizes))
 
 
 def whole(data: bytes | memoryview, offset: int) -> Block | None:
     """The block that begins the data, None unless all of it is there and its checksum is right."""
-    if bytes(data[: len(MAGIC)]) != MAGIC or len(data) < HEADER.size:
-        return None
-    *_, one, two, three, four = HEADER.unpack_from(data)
-    end = HEADER.size + one + two + three + four
-    if len(data) < end:
+    block = head(data, offset)
+    if block is None or len(data) < block.end - offset:
         return None
     (checksum,) = struct.unpack_from("<I", data, _CHECKED - 4)
-    return head(data, offset) if zlib.crc32(data[_CHECKED:end]) == checksum else None
+    return block if zlib.crc32(data[_CHECKED : block.end - offset]) == checksum else None
 
 
 def decoded(block: Block, data: bytes | memoryview) -> Iterator[TapeStep | list[Note]]:

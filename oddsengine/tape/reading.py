@@ -104,7 +104,7 @@ class Tape:
         high = np.iinfo(np.int64).max if until is None else micros(until)
         notes: list[Note] = []
         for segment in self._segments:
-            if segment.last <= after or segment.first_now is None or segment.first_now > high:
+            if segment.last < after or (segment.first_now is not None and segment.first_now > high):
                 continue
             if segment.last_now is not None and segment.last_now < low:
                 continue

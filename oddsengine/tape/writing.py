@@ -1,5 +1,6 @@
 """Writing a tape."""
 
+import fcntl
 import json
 import os
 from pathlib import Path
@@ -10,7 +11,7 @@ from oddsengine.board.state import SECOND, Batch
 from oddsengine.engine import Engine
 from oddsengine.groups import NO_TIME
 from oddsengine.reasons import NAMES
-from oddsengine.tape.blocks import VERSION, Kept, TapeError, encoded, head, json_of
+from oddsengine.tape.blocks import NOTHING, VERSION, Kept, TapeError, encoded, head, json_of
 from oddsengine.tape.files import CATALOGUE, Segment, segment_at, survey
 from oddsengine.view import Wanted
 
@@ -22,6 +23,7 @@ class TapeWriter:
     """Writes a tape; begins one or goes on with one.
 
     Steps are gathered and written as a block. Use as a context manager, or close it: what is gathered is written then.
+    One writer at a time, and in the thread that makes the steps.
 
     Parameters
     ----------
@@ -38,7 +40,7 @@ class TapeWriter:
     Raises
     ------
     TapeError
-        If the tape is damaged elsewhere than at its end.
+        If the tape is damaged elsewhere than at its end, or being written by somebody else.
     """
 
     def __init__(
@@ -55,20 +57,24 @@ class TapeWriter:
         self._sync, self._rows, self._span, self._most = sync, block_rows, round(block_s * SECOND), segment_bytes
         self.path = Path(path)
         self.path.mkdir(parents=True, exist_ok=True)
-        begun = any(path.name != _NEW for path in self.path.iterdir())
-        self._segments = survey(self.path).segments if begun else []
         self._file: BinaryIO | None = None
         self._engine: Engine | None = None
-        self._open = True
         self._broken = ""
         self._kept: list[Kept] = []
         self._notes: list[list[Any]] = []
-        self._gathered = 0
-        end = self._segments[-1] if self._segments else segment_at(0, 1, 0, 0)
-        self._last, self._terms, self._books = end.last, end.terms, end.books
-        if self._segments:
-            self._continue()
-        self._catalogue()
+        self._wrote: tuple[Segment, list[Kept]] | None = None  # where the last block begins, and its steps
+        self._folder = os.open(self.path, os.O_RDONLY)
+        self._open = True
+        try:
+            self._lock()
+            begun = any(path.name != _NEW for path in self.path.iterdir())
+            self._segments = survey(self.path).segments if begun else []
+            if self._segments:
+                self._continue()
+            self._catalogue()
+        except BaseException:
+            self._leave()
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -81,12 +87,12 @@ class TapeWriter:
     @property
     def last(self) -> int:
         """Number of the last step that was recorded, written or not."""
-        return self._last
+        return self._end.last + len(self._kept)
 
     @property
     def written(self) -> int:
         """Number of the last step that is in a file."""
-        return self._segments[-1].last if self._segments else 0
+        return self._end.last
 
     @property
     def size(self) -> int:
@@ -103,12 +109,13 @@ class TapeWriter:
         TapeError
             If the engine is not where the tape ends; see `resume`.
         """
-        if engine.number != self._last or engine.told[1] != self._books or engine.told[0] > self._terms:
+        terms, books, _ = self._known
+        if engine.number != self.last or engine.told[1] != books or engine.told[0] > terms:
             raise TapeError(
-                f"{self.path} ends with step {self._last}, and the engine is at step {engine.number} of something "
+                f"{self.path} ends with step {self.last}, and the engine is at step {engine.number} of something "
                 f"else: a tape is gone on with by an engine that was restored from it"
             )
-        if not self._last and engine.off:
+        if not self.last and engine.off:
             self._notes.append(["without", without(engine)])
         engine.record(self)
         self._engine = engine
@@ -117,28 +124,28 @@ class TapeWriter:
         """Record a batch that was applied; if this fails, nothing of it is recorded."""
         if not self._open:
             raise TapeError(f"{self.path} was closed, and records no more")
-        if self._engine is not None and self._engine.number != self._last:
-            self._take_back(self._engine.number)
-        texts = (
-            json_of([f"{row:016x}" for row in batch.removed.tolist()]), json_of(batch.complete), json_of(batch.events),
-            json_of(batch.rejected), _compact(self._notes) if self._notes else None,
-        )  # fmt: skip
+        self._agree()
         _unicode(batch)
-        listed, known = None, self._terms
+        texts = NOTHING
+        if batch.removed.size or batch.complete or batch.events or batch.rejected or self._notes:
+            texts = (
+                json_of([f"{row:016x}" for row in batch.removed.tolist()]), json_of(batch.complete),
+                json_of(batch.events), json_of(batch.rejected), _compact(self._notes) if self._notes else None,
+            )  # fmt: skip
+        listed, (before, books, quotes) = None, self._known
+        known = before
         if self._engine is not None and self._engine.told[0] != known:
             known = self._engine.told[0]
             listed = self._engine.wordings[:known]
-        self._kept.append(Kept(batch, texts, listed, self._terms))
-        self._gathered += batch.quoted.key.size
-        self._last += 1
-        self._terms = known + len(batch.wordings)
-        self._books += len(batch.books)
+        n = len(batch.links)
+        step = Kept(batch, texts, listed, before, known + len(batch.wordings), books + len(batch.books), quotes + n)
+        self._kept.append(step)  # the only state, so that an interruption finds all of the step or nothing
         notes, self._notes = self._notes, []
-        if self._gathered >= self._rows or batch.now - self._since >= self._span:
+        if step.quotes >= self._rows or batch.now - self._since >= self._span:
             try:
                 self._write()
             except BaseException:
-                self._forget()
+                self._kept.pop()
                 self._notes = notes
                 raise
 
@@ -147,35 +154,45 @@ class TapeWriter:
         self._notes.append([kind, wanted._asdict()])
 
     @property
+    def _end(self) -> Segment:
+        """What the last segment holds."""
+        return self._segments[-1] if self._segments else segment_at(0, 1, 0, 0)
+
+    @property
+    def _known(self) -> tuple[int, int, int]:
+        """How many terms and books are known by now, and how many quotes wait."""
+        if self._kept:
+            return self._kept[-1][4:]
+        return self._end.terms, self._end.books, 0
+
+    @property
     def _since(self) -> int:
         """Time of the first step that waits."""
         batch = self._kept[0].batch
         return int(NO_TIME) if batch is None else batch.now
 
-    def _forget(self) -> None:
-        """Make the last step that waits undone."""
-        step = self._kept.pop()
-        assert step.batch is not None
-        self._gathered -= step.batch.quoted.key.size
-        self._last -= 1
-        self._terms = step.terms
-        self._books -= len(step.batch.books)
-
-    def _take_back(self, number: int) -> None:
-        """Undo the last step, which the engine took back after it was recorded."""
-        if number != self._last - 1 or not self._kept:
-            raise TapeError(f"{self.path} is at step {self._last}, and the engine at {number}: they do not go together")
-        notes = self._kept[-1].texts[-1]
-        self._forget()
+    def _agree(self) -> None:
+        """Undo the last step if the engine took it back after it was recorded: somebody else failed."""
+        number = self.last if self._engine is None else self._engine.number
+        if number == self.last or (number > self.last and not self._open):
+            return
+        if number != self.last - 1 or not (self._kept or self._wrote):
+            raise TapeError(f"{self.path} is at step {self.last}, and the engine at {number}: they do not go together")
+        if not self._kept and self._wrote is not None:
+            before, kept = self._wrote
+            self._cut(before)
+            self._kept, self._wrote = kept, None
+        notes = self._kept.pop().texts[-1]
         self._notes = (json.loads(notes) if notes else []) + self._notes
 
     # ---- files ----
 
     def flush(self) -> None:
         """Write what is gathered, whatever it is."""
+        self._agree()
         if self._notes:
             notes, self._notes = self._notes, []
-            self._kept.append(Kept(None, (None, None, None, None, _compact(notes)), None, self._terms))
+            self._kept.append(Kept(None, (*NOTHING[1:], _compact(notes)), None, self._known[0], *self._known))
             try:
                 self._write()
             except BaseException:
@@ -193,26 +210,28 @@ class TapeWriter:
             self._engine.stop_recording(self)
         self._open = False
         try:
-            self.flush()
+            try:
+                self.flush()
+            finally:
+                self._end_segment()
+            self._catalogue()
         finally:
-            self._end_segment()
-        self._catalogue()
+            self._leave()
 
     def _write(self) -> None:
         """Append a block; if that fails, the file is as it was."""
         if self._broken:
             raise TapeError(self._broken)
-        before = self._segments[-1] if self._segments else segment_at(0, 1, 0, 0)
-        block = encoded(before.last + 1, self._kept, self._terms, self._books)
-        if self._file is None or (before.bytes and before.bytes + len(block) > self._most):
+        block = encoded(self._end.last + 1, self._kept)
+        if self._file is None or (self._end.bytes and self._end.bytes + len(block) > self._most):
             self._begin_segment()
-            before = self._segments[-1]
         assert self._file is not None
+        before = self._end
         self._append(self._file, block, before)
         written = head(block, before.bytes)
         assert written is not None
         self._segments[-1] = before.with_block(written)
-        self._kept, self._gathered = [], 0
+        self._wrote, self._kept = (before, self._kept), []
 
     def _append(self, file: BinaryIO, block: bytes, before: Segment) -> None:
         path = self.path / before.file
@@ -231,24 +250,41 @@ class TapeWriter:
                 self._broken = f"{path} could not be written ({error}) nor cut back to {before.bytes:,} bytes"
             raise
 
+    def _lock(self) -> None:
+        """Be the only one that writes, where the file system can say so."""
+        try:
+            fcntl.flock(self._folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise TapeError(f"{self.path} is being written by somebody else") from None
+        except OSError:
+            pass
+
     def _continue(self) -> None:
         """Cut off what is torn."""
-        segment = self._segments[-1]
+        segment = self._end
         path = self.path / segment.file
         self._file = path.open("ab", buffering=0)
         if path.stat().st_size > segment.bytes:
-            self._file.truncate(segment.bytes)
-            if self._sync != "never":
-                os.fsync(self._file.fileno())
+            self._cut(segment)
+
+    def _cut(self, segment: Segment) -> None:
+        """Make the last segment what it was."""
+        assert self._file is not None
+        self._file.truncate(segment.bytes)
+        self._segments[-1] = segment
+        if self._sync != "never":
+            os.fsync(self._file.fileno())
 
     def _begin_segment(self) -> None:
         """End the segment, if there is one, and begin the next."""
-        before = self._segments[-1] if self._segments else segment_at(0, 1, 0, 0)
+        before = self._end
         if self._file is not None:
             self._end_segment()
             self._catalogue()
         segment = segment_at(len(self._segments) + 1, before.last + 1, before.terms, before.books)
-        self._file = (self.path / segment.file).open("xb", buffering=0)
+        path = self.path / segment.file
+        path.touch(exist_ok=False)
+        self._file = path.open("ab", buffering=0)  # at its end, also after it was cut back
         self._segments.append(segment)
         self._sync_folder()
 
@@ -259,13 +295,19 @@ class TapeWriter:
             self._file.close()
             self._file = None
 
+    def _leave(self) -> None:
+        """Let go of the files."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        os.close(self._folder)
+
     def _catalogue(self) -> None:
         """Write the catalogue anew, whole or not at all."""
-        lines = ",\n  ".join(json.dumps(segment._asdict()) for segment in self._segments)
-        text = f'{{"format": {VERSION}, "segments": [\n  {lines}\n]}}\n' if lines else '{"format": 1, "segments": []}\n'
+        lines = ",".join(f"\n  {json.dumps(segment._asdict())}" for segment in self._segments)
         new = self.path / _NEW
         with new.open("w", encoding="utf-8") as file:
-            file.write(text)
+            file.write(f'{{"format": {VERSION}, "segments": [{lines}\n]}}\n')
             if self._sync != "never":
                 file.flush()
                 os.fsync(file.fileno())
@@ -274,11 +316,7 @@ class TapeWriter:
 
     def _sync_folder(self) -> None:
         if self._sync != "never":
-            folder = os.open(self.path, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            os.fsync(self._folder)
 
 
 def _compact(notes: list[list[Any]]) -> str:
@@ -287,10 +325,12 @@ def _compact(notes: list[list[Any]]) -> str:
 
 def _unicode(batch: Batch) -> None:
     """Raise if a text cannot be written, while the batch can still be refused."""
-    "".join(filter(None, batch.links)).encode()
+    if any(batch.links):
+        "".join(filter(None, batch.links)).encode()
     for wording in batch.wordings:
         "".join(filter(None, wording[:-1])).encode()
-    "".join(batch.books).encode()
+    if batch.books:
+        "".join(batch.books).encode()
 
 
 def without(engine: Engine) -> tuple[str, ...]:
