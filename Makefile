@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-SOURCES := oddsengine scripts tests benchmarks
+SOURCES := oddsengine scripts service tests benchmarks notebooks
 
 # Also for the environment in which pip builds the package.
 export PIP_CONSTRAINT := constraints.txt

@@ -55,8 +55,8 @@ class Searched(NamedTuple):
 class Recorder(Protocol):
     """What an engine tells whoever records it."""
 
-    def batch(self, batch: Batch) -> None:
-        """A batch was applied; if this fails the engine takes it back."""
+    def batch(self, batch: Batch, slept: Sequence[Wanted] = ()) -> None:
+        """A batch was applied, and some views fell asleep before it; if this fails the engine takes it back."""
 
     def note(self, kind: str, wanted: Wanted) -> None:
         """A view is awake (`wake`) or no longer (`sleep`) from the next batch on."""
@@ -136,24 +136,30 @@ class Engine:
         """
         with self._lock:
             read = self._door.read(quotes, self._board.names.terms)
-            return self.feed(self._batch(read, now, removed, complete, events), read.rejected)
+            return self._feed(self._batch(read, now, removed, complete, events), read)
 
-    def feed(self, batch: Batch, rejected: pl.DataFrame | None = None) -> Update:
+    def feed(self, batch: Batch) -> Update:
         """Apply a batch that is already in this engine's codes, as a tape holds it."""
+        return self._feed(batch, None)
+
+    def _feed(self, batch: Batch, read: Quotes | None) -> Update:
         with self._lock:
             board = self._board
             applied = board.apply(batch)
             try:
-                searched = self._search()
+                idle = self._idle()
+                searched = self._search([view for view in self._views.values() if view.awake and view not in idle])
                 for recorder in self._recorders:
-                    recorder.batch(batch)
+                    recorder.batch(batch, [view.wanted for view in idle])
             except BaseException:
                 board.take_back()
                 raise
             self._number += 1
-            update = self._update(batch, applied, searched, rejected)
+            update = self._update(batch, applied, searched, read)
             for found in searched:
                 found.view.open.commit(found.units, found.hits, found.difference, found.ends, batch.now)
+            for view in idle:
+                view.sleep()
             if board.tidy():
                 for view in self._views.values():
                     view.open.rehome(board.rows.unit)
@@ -222,11 +228,9 @@ class Engine:
 
     # ---- what a step looks at ----
 
-    def _search(self) -> list[Searched]:
-        """Judge what is dirty and search it for every view that is awake."""
+    def _search(self, awake: Sequence[View]) -> list[Searched]:
+        """Judge what is dirty and search it for some views."""
         board = self._board
-        self._doze()
-        awake = [view for view in self._views.values() if view.awake]
         if not awake:
             return []
         units = np.flatnonzero(board.units.dirty[: board.names.unit_event.size])
@@ -260,18 +264,14 @@ class Engine:
             out.append(Searched(view, units, hits, difference, ends))
         return out
 
-    def _doze(self) -> None:
-        """Put views to sleep that nobody reads."""
-        for view in self._views.values():
-            if view.awake and not view.kept and self._board.now - view.read_at > IDLE_S * SECOND:
-                view.sleep()
-                self._note("sleep", view)
+    def _idle(self) -> list[View]:
+        """Views that nobody reads, and that therefore sleep from this step on."""
+        last = self._board.now - IDLE_S * SECOND
+        return [view for view in self._views.values() if view.awake and not view.kept and view.read_at < last]
 
     # ---- what a step says ----
 
-    def _update(
-        self, batch: Batch, applied: Applied, searched: list[Searched], rejected: pl.DataFrame | None
-    ) -> Update:
+    def _update(self, batch: Batch, applied: Applied, searched: list[Searched], read: Quotes | None) -> Update:
         board = self._board
         rows = board.rows
         moved = np.flatnonzero((applied.what & MOVED) != 0)
@@ -304,7 +304,7 @@ class Engine:
             relined=self._relined(slots, what, gone),
             gone=gone,
             views=changes,
-            rejected=self._refused(batch, applied, rejected),
+            rejected=self._refused(applied, read),
             late=applied.late,
             seen=int((applied.what == SEEN).sum()),
         )
@@ -322,18 +322,22 @@ class Engine:
         named = zip(
             new.tolist(), stem[key[slots[new]] >> BOOK_BITS].tolist(), (key[slots[new]] & book).tolist(), strict=True
         )
-        return {at: lost[s, b] for at, s, b in named if (s, b) in lost}
+        found = {at: lost[s, b] for at, s, b in named if (s, b) in lost}
+        words = self._board.names.wordings
+        lines = {at: words[int(key[slots[at]]) >> BOOK_BITS][-1] for at in found}
+        return {at: to for at, to in found.items() if words[int(gone.key[to]) >> BOOK_BITS][-1] != lines[at]}
 
-    def _refused(self, batch: Batch, applied: Applied, rejected: pl.DataFrame | None) -> pl.DataFrame:
-        refused = _NONE_REJECTED if rejected is None else rejected
+    def _refused(self, applied: Applied, read: Quotes | None) -> pl.DataFrame:
+        refused = _NONE_REJECTED if read is None else read.rejected
         if not applied.unknown:
             return refused
-        rows = np.flatnonzero(applied.what == UNKNOWN) + 1
-        self._board.rejected["bad_price"] = self._board.rejected.get("bad_price", 0) + rows.size
+        at = np.flatnonzero(applied.what == UNKNOWN)
+        rows = at + 1 if read is None or read.number is None else read.number[at]
+        self._board.refuse({"bad_price": rows.size})
         more = pl.DataFrame({"row": rows}).with_columns(
             field=pl.lit("odds_decimal"), value=pl.lit(""), reason=pl.lit("no price given"), guard=pl.lit("bad_price")
         )
-        return pl.concat([refused, more.cast(BAD_ROW_SCHEMA)])  # type: ignore[arg-type]
+        return pl.concat([refused, more.cast(BAD_ROW_SCHEMA)]).sort("row")  # type: ignore[arg-type]
 
     # ---- reading ----
 
@@ -443,6 +447,7 @@ class Engine:
             view.read_at = self._board.now
             self._views.setdefault(view.wanted, view)
             self._wake(view)
+            self._settle()
             yield self._board
 
     def _wake(self, view: View) -> None:
@@ -559,9 +564,20 @@ class Delayed(Engine):
             while self._waiting and self._waiting[0][0] <= old:
                 _, what = self._waiting.popleft()
                 if isinstance(what, Board):
-                    self._board, self._number = what, self._skipped
+                    self._begin(what)
                 else:
                     self.feed(what)
+
+
+    def _begin(self, board: Board) -> None:
+        """Take over what was on the board when this engine was asked for."""
+        self._board, self._number = board, self._skipped
+        self._published = len(board.names.wordings), len(board.names.books)
+        board.units.dirty[board.units.size > 0] = 1
+        for view in self._views.values():
+            if view.awake:
+                view.sleep()
+                self._wake(view)
 
 
 def micros(moment: datetime) -> int:

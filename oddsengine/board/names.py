@@ -5,6 +5,7 @@ given in order of appearance and columns only grow, so that whoever holds a colu
 makes a smaller set when most terms are no longer used.
 """
 
+import copy
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -30,6 +31,11 @@ class Column:
     def __init__(self, dtype: npt.DTypeLike, width: int = 1) -> None:
         self._data: npt.NDArray[Any] = np.zeros(256 if width == 1 else (256, width), dtype)
         self.size = 0
+
+    def __copy__(self) -> "Column":
+        fresh = Column.__new__(Column)
+        fresh._data, fresh.size = self._data.copy(), self.size
+        return fresh
 
     def append(self, value: Any) -> None:
         """Add one value (or row of values)."""
@@ -104,6 +110,16 @@ class Names:
         self.unit_kind = Column(np.int32)  # what the unit holds: a code of `_groups`, or SOLE
         self._groups: dict[Any, int] = {}
         self._traits: Traits | None = None
+
+    def __deepcopy__(self, memo: Any) -> "Names":
+        """A copy that may grow on its own; texts and what is only read are shared."""
+        fresh = Names.__new__(Names)
+        for name, value in vars(self).items():
+            setattr(fresh, name, copy.copy(value))
+        fresh._reader = self._reader
+        fresh.events = [Event(event.id, dict(event.pairs)) for event in self.events]
+        fresh.event_units = [list(units) for units in self.event_units]
+        return fresh
 
     # ---- books and market names ----
 

@@ -46,6 +46,7 @@ class Quotes(NamedTuple):
     flags: Bytes  # of `rows`
     links: list[str | None]
     rejected: pl.DataFrame  # `BAD_ROW_SCHEMA`
+    number: Longs | None = None  # row number of each quote as it came; None where none was refused
 
 
 class _Plain(msgspec.Struct, gc=False):
@@ -201,6 +202,7 @@ class Door:
             wordings, list(map(known.get, wordings)), table["sportsbook"].to_list(), odds, american,
             times(table, "last_seen_at"), times(table, "odds_changed_at"), times(table, "event_start_time"), flags,
             _linked(links, table.height), table.rejected,
+            table["row"].to_numpy().astype(np.int64) if table.rejected.height else None,
         )  # fmt: skip
 
 

@@ -21,7 +21,8 @@ NO_PRICE = 16  # of a quote only: suspended, and no price given
 BOOK_BITS = 16
 LEVELS = 6  # price levels that a row remembers
 
-# What became of a quote; several may come together. STATUS: suspended, reopened, start moved, flap set or cleared.
+# What became of a quote; several may come together. STATUS: suspended, reopened, start or flap moved, or anything else
+# that is only shown: the American price as given, the row's own texts.
 SEEN, PRICE, LIVENESS, STATUS, NEW, LATE, UNKNOWN = 1, 2, 4, 8, 16, 32, 64
 MOVED = PRICE | LIVENESS | STATUS | NEW
 
@@ -212,6 +213,20 @@ def _look(
     looks[slot] = np.uint8((np.int64(looks[slot]) + 1) & 255)
     look = looks[slot]
     n = np.int64(depth[slot])
+    # Levels too old to matter leave at once, before the short numbers of their second and look come round again.
+    old = 0
+    while old < n - 1 and (
+        ((np.int64(second) - np.int64(level_time[slot, old])) & 65535) > window
+        or ((np.int64(look) - np.int64(level_look[slot, old])) & 255) > most
+    ):
+        old += 1
+    if old > 0:
+        for k in range(n - old):
+            level[slot, k] = level[slot, k + old]
+            level_time[slot, k] = level_time[slot, k + old]
+            level_look[slot, k] = level_look[slot, k + old]
+        n -= old
+        depth[slot] = np.uint8(n)
     if n == 0:
         same[slot] = 1
     else:
@@ -312,6 +327,7 @@ def _apply(
             seen[slot] = time
             start[slot] = -9223372036854775808
         elif time < seen[slot] or (state[slot] == 2 and time < moved[slot]):
+            out_slot[i] = slot
             out_what[i] = 32
             continue
         elif state[slot] == 2:
@@ -336,10 +352,12 @@ def _apply(
             what |= np.uint8(8)
         if (what & np.uint8(22)) != 0:
             changed[slot] = time if q_changed[i] == -9223372036854775808 else min(q_changed[i], now)
-        looked = time > before or price != odds[slot] or looks[slot] == 0
+        looked = time > before or price != odds[slot] or depth[slot] == 0
         flags[slot] = (flags[slot] & np.uint8(248)) | given
         if not bare:
             odds[slot] = q_odds[i]
+            if q_american[i] != american[slot] and not (np.isnan(q_american[i]) and np.isnan(american[slot])):
+                what |= np.uint8(8)
             american[slot] = q_american[i]
         if q_start[i] != -9223372036854775808 and q_start[i] != start[slot]:
             start[slot] = q_start[i]

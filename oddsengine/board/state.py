@@ -4,7 +4,7 @@
 who may see what, and what is worth showing, is decided over what `gather` makes of its units.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -23,6 +23,7 @@ from oddsengine.board.rows import (
     NEW,
     ON,
     SEEN,
+    STATUS,
     Quoted,
     Rows,
     _apply,
@@ -58,7 +59,7 @@ class Batch(NamedTuple):
 class Applied(NamedTuple):
     """What a batch did, by slot."""
 
-    slots: Ints  # per quote, -1 where nothing changed
+    slots: Ints  # per quote, -1 where it names no row
     what: Bytes  # per quote, see `rows`
     gone: Ints  # slots that left
     late: int
@@ -76,6 +77,23 @@ class Past(NamedTuple):
     lost: list[tuple[Ints, Bytes, Longs]]  # rows that left or were forgotten: slot, state, moved
     links: dict[int, str | None]
     facts: dict[str, Any]
+
+
+class Said(NamedTuple):
+    """What a source last said of an event."""
+
+    status: int
+    when: int
+    begins: int  # its start, NO_TIME if none ever said
+
+
+class Standing(NamedTuple):
+    """How events stand, by code."""
+
+    status: Bytes
+    begins: Longs
+    over: Longs  # when each ended, NO_TIME where it did not
+    last: Longs  # when any price of it was last seen
 
 
 @kernel
@@ -102,16 +120,16 @@ def _age(
 
 
 @kernel
-def _watch(key, seen, start, state, flags, t_event, last, last_live, begins):
-    """Of every event: when any of its prices was last seen, and any live one; and the start it was last given."""
+def _watch(key, seen, start, state, flags, t_event, last, last_live, begins, told):
+    """Of every event: when any of its prices was last seen, and any live one; the start its newest price gives."""
     for i in range(seen.size):
         if state[i] != 1:
             continue
         e = t_event[key[i] >> 16]
-        if seen[i] > last[e]:
-            last[e] = seen[i]
-            if start[i] != -9223372036854775808:
-                begins[e] = start[i]
+        last[e] = max(last[e], seen[i])
+        if start[i] != -9223372036854775808 and (seen[i] > told[e] or (seen[i] == told[e] and start[i] > begins[e])):
+            told[e] = seen[i]
+            begins[e] = start[i]
         if flags[i] & 1 and seen[i] > last_live[e]:
             last_live[e] = seen[i]
 
@@ -138,9 +156,7 @@ class Board:
         self.now = int(NO_TIME)
         self.moment = int(NO_TIME)  # `now` in whole seconds: ages are judged at it
         self._watched = int(NO_TIME)
-        self.status = np.zeros(0, np.uint8)  # per event
-        self.begins = np.zeros(0, np.int64)
-        self._said: dict[int, tuple[int, int]] = {}  # event -> status a source gave, and when
+        self._said: dict[int, Said] = {}  # by event
         self.rejected: dict[str, int] = {}
         self._tidy_at = _FEW
         self._left = np.empty(0, np.int32)
@@ -165,8 +181,7 @@ class Board:
         slots = rows.find(batch.quoted.key)
         slots = slots[slots >= 0]
         columns = [getattr(rows, name)[slots] for name, _, _ in Rows.COLUMNS]
-        facts = {name: getattr(self, name) for name in ("now", "moment", "_watched", "status")}
-        facts |= {"begins": self.begins.copy(), "_said": dict(self._said), "rejected": dict(self.rejected)}
+        facts = {name: getattr(self, name) for name in ("now", "moment", "_watched", "_said", "rejected")}
         return Past(slots, columns, rows.top, rows.spare[: rows.spares].copy(), [], {}, facts)
 
     def take_back(self) -> None:
@@ -212,8 +227,8 @@ class Board:
         quoted = batch.quoted
         slots, what = self._quotes(quoted, batch.now)
         for at, link in enumerate(batch.links):
-            if link is not None and slots[at] >= 0:
-                self._link(int(slots[at]), link)
+            if link is not None and what[at] & SEEN and self._link(int(slots[at]), link):
+                what[at] |= STATUS
         self._enrol(slots, what)
         gone = self._removals(batch, slots)
         self._drop(gone, batch.now)
@@ -226,8 +241,8 @@ class Board:
         for some in (touched, again, gone):
             self.units.dirty[rows.unit[some]] = 1
         self._teams(slots[(what & NEW) != 0], np.concatenate((gone, left)))
-        for name, n in batch.rejected.items():
-            self.rejected[name] = self.rejected.get(name, 0) + n
+        if batch.rejected:
+            self.refuse(batch.rejected)
         late, unknown = int((what == 32).sum()), int((what == 64).sum())
         return Applied(slots, what, np.concatenate((gone, left)), late, unknown, aged)
 
@@ -259,12 +274,16 @@ class Board:
             slots, what = slots[place], what[place]
         return slots, what
 
-    def _link(self, slot: int, link: str) -> None:
+    def _link(self, slot: int, link: str) -> bool:
+        """Keep a row's own texts; True if they are not what they were."""
         links = self.rows.links
         if slot >= len(links):
             links.extend([None] * (slot + 1 - len(links)))
+        if links[slot] == link:
+            return False
         self._past.links.setdefault(slot, links[slot])
         links[slot] = link
+        return True
 
     def _enrol(self, slots: Ints, what: Bytes) -> None:
         """Put rows that are new, or whose liveness moved, into their units."""
@@ -330,14 +349,20 @@ class Board:
             self.units.dirty[names.event_units[event]] = 1
 
     def _notices(self, batch: Batch) -> None:
+        if not batch.events:
+            return
+        self._said = dict(self._said)  # whoever holds the old one may need it again
         for event, status, start in batch.events:
             code = self.names.event_codes.get(event)
             if code is None:
                 continue
-            self._room_for_events()
-            self._said[code] = STATUSES.index(status), batch.now
-            if start != NO_TIME:
-                self.begins[code] = start
+            before = self._said.get(code)
+            begins = before.begins if start == NO_TIME and before is not None else start
+            self._said[code] = Said(STATUSES.index(status), batch.now, begins)
+
+    def refuse(self, counts: Mapping[str, int]) -> None:
+        """Count rows that were refused."""
+        self.rejected = {name: self.rejected.get(name, 0) + counts.get(name, 0) for name in {**self.rejected, **counts}}
 
     # ---- what time does ----
 
@@ -366,37 +391,37 @@ class Board:
         self._forget(freed[:n_freed].copy())
         return True
 
-    def _room_for_events(self) -> None:
-        more = len(self.names.events) - self.status.size
-        if more > 0:
-            self.status = np.concatenate((self.status, np.zeros(more, np.uint8)))
-            self.begins = np.concatenate((self.begins, np.full(more, NO_TIME)))
-
-    def _watch(self) -> Ints:
-        """Give every event its status; the rows of those that ended a while ago."""
-        self._room_for_events()
+    def _standing(self) -> Standing:
+        """How every event stands, by its prices and by what sources said of it."""
         names, rows, limits = self.names, self.rows, catalog.thresholds()
-        n = len(names.events)
-        last, last_live = np.full(n, NO_TIME), np.full(n, NO_TIME)
+        last, last_live, begins, told = (np.full(len(names.events), NO_TIME) for _ in range(4))
         _watch(
             rows.key[: rows.top], rows.seen[: rows.top], rows.start, rows.state, rows.flags, names.event.values, last,
-            last_live, self.begins,
+            last_live, begins, told,
         )  # fmt: skip
+        for event, said in self._said.items():
+            if said.begins != NO_TIME:
+                begins[event] = said.begins
         unseen = self.moment - round(limits.event_unseen_s * SECOND)
-        started = (self.begins != NO_TIME) & (self.begins < self.moment)
+        started = (begins != NO_TIME) & (begins < self.moment)
         status = np.where(last_live >= unseen, IN_PLAY, np.where(started & (last < unseen), ENDED, UPCOMING))
         over = np.where(status == ENDED, last + round(limits.event_unseen_s * SECOND), NO_TIME)
-        for event, (said, when) in self._said.items():
-            if said in (UPCOMING, IN_PLAY):
+        for event, said in self._said.items():
+            if said.status in (UPCOMING, IN_PLAY):
                 if status[event] != ENDED:
-                    status[event] = said
+                    status[event] = said.status
                 continue
-            if said == POSTPONED and last_live[event] > when:
+            if said.status == POSTPONED and last_live[event] > said.when:
                 continue
-            status[event] = said
-            if said != POSTPONED:
-                over[event] = when
-        self.status = status.astype(np.uint8)
+            status[event] = said.status
+            if said.status != POSTPONED:
+                over[event] = said.when
+        return Standing(status.astype(np.uint8), begins, over, last)
+
+    def _watch(self) -> Ints:
+        """The rows of events that ended a while ago."""
+        names, rows, limits = self.names, self.rows, catalog.thresholds()
+        _, _, over, last = self._standing()
         leave = (over != NO_TIME) & (over < self.moment - round(limits.event_leave_s * SECOND)) & (last != NO_TIME)
         if not leave.any():
             return np.empty(0, np.int32)
@@ -426,9 +451,6 @@ class Board:
         dirty = self.units.dirty[rows.unit[held]]
         fresh = names.renewed(used)
         event = {names.event_codes[e.id]: code for code, e in enumerate(fresh.events)}
-        old = np.array(list(event), np.int64)
-        self._room_for_events()
-        self.status, self.begins = self.status[old], self.begins[old]
         self._said = {event[code]: said for code, said in self._said.items() if code in event}
         rows.key[held] = of << BOOK_BITS | rows.key[held] & ((1 << BOOK_BITS) - 1)
         self.names = fresh
@@ -449,8 +471,7 @@ class Board:
 
     def statuses(self) -> tuple[Bytes, Longs]:
         """Status and start of every event, by code."""
-        self._room_for_events()
-        return self.status, self.begins
+        return self._standing()[:2]
 
     def on(self) -> Ints:
         """Slots of all rows on the board."""

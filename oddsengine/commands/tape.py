@@ -9,9 +9,9 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, BinaryIO, NamedTuple, Self
@@ -89,7 +89,13 @@ def record_command(arguments: argparse.Namespace) -> None:
         else:
             file = stack.enter_context(open(arguments.source, "rb"))
             given = _parsed(file, arguments.source, os.fstat(file.fileno()).st_size)
-        engine, writer = resume(arguments.tape, sync=arguments.sync)
+        with Progress("steps") as restoring:
+            engine, writer = resume(
+                arguments.tape, sync=arguments.sync,
+                on_update=lambda update: restoring(None, update.number, f"restoring {arguments.tape}"),
+            )  # fmt: skip
+        if writer.torn:
+            print(f"oddsengine record: {writer.torn}; it was cut off there", file=sys.stderr)
         before = engine.number
         try:
             with writer, Progress("quotes") as progress:
@@ -125,7 +131,7 @@ class _Counted:
     def __init__(self) -> None:
         self.quotes = 0
 
-    def batch(self, batch: Batch) -> None:
+    def batch(self, batch: Batch, slept: Sequence[Wanted] = ()) -> None:
         """Count a batch."""
         self.quotes += batch.quoted.key.size
 
@@ -195,12 +201,12 @@ def replay_command(arguments: argparse.Namespace) -> None:
             seen.update(steps=1, quotes=step.batch.quoted.key.size, late=update.late, shown=shown)
             refused.update(step.batch.rejected)
             refused.update(dict(update.rejected.group_by("guard").len().iter_rows()))
-            progress(seen["steps"] / max(tape.steps, 1), seen["quotes"], _time(now))
             if shown:
                 pace(update.now)
                 if out is not None:
                     views = engine.views
                     out.write(update.json(views[0] if views else None) + b"\n")
+            progress(_done(tape, until, seen["steps"], now), seen["quotes"], _time(now))
         if out is not None:
             out.flush()
     spent = time.perf_counter() - began
@@ -226,6 +232,14 @@ def replay_command(arguments: argparse.Namespace) -> None:
         sys.stderr.write(text)
     else:
         say(text)
+
+
+def _done(tape: Tape, until: datetime | None, steps: int, now: datetime) -> float:
+    """How far a replay is: by steps, or by time if it is to stop before the end."""
+    since, end = tape.since, tape.until
+    if until is None or since is None or end is None or until >= end:
+        return steps / max(tape.steps, 1)
+    return (now - since) / max(until - since, timedelta(microseconds=1))
 
 
 def _output(path: str | None, stack: ExitStack) -> BinaryIO | None:

@@ -74,6 +74,7 @@ class Kept(NamedTuple):
 
     batch: Batch | None
     texts: tuple[str | None, ...]  # of `_JSON`
+    notes: list[list[Any]]  # of before it
     listed: Sequence[Wording] | None  # terms that were counted anew before it
     before: int  # terms known before it
     terms: int
@@ -158,7 +159,7 @@ def _terms(first: int, kept: Sequence[Kept]) -> bytes:
     numbers: list[int] = []
     codes: list[int] = []
     new: list[bool] = []
-    for number, (batch, _, listed, before, *_) in enumerate(kept, first):
+    for number, (batch, _, _, listed, before, *_) in enumerate(kept, first):
         if batch is None or not (batch.wordings or listed):
             continue
         for wordings, start in ((listed or (), 0), (batch.wordings, before if listed is None else len(listed))):

@@ -1,8 +1,9 @@
 """Writing a tape."""
 
-import fcntl
 import json
 import os
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
@@ -14,6 +15,9 @@ from oddsengine.reasons import NAMES
 from oddsengine.tape.blocks import NOTHING, VERSION, Kept, TapeError, encoded, head, json_of
 from oddsengine.tape.files import CATALOGUE, Segment, segment_at, survey
 from oddsengine.view import Wanted
+
+if sys.platform != "win32":
+    import fcntl
 
 SYNC = ("block", "segment", "never")
 _NEW = f"{CATALOGUE}.new"  # before it takes the other's place
@@ -56,6 +60,10 @@ class TapeWriter:
             raise ValueError(f"sync must be one of {', '.join(SYNC)}, got {sync!r}")
         self._sync, self._rows, self._span, self._most = sync, block_rows, round(block_s * SECOND), segment_bytes
         self.path = Path(path)
+        self.torn: str | None = None
+        """What was wrong with the end, and was cut off; None if it was whole."""
+        if self.path.exists() and not self.path.is_dir():
+            raise TapeError(f"{self.path} is a file, and a tape is a folder")
         self.path.mkdir(parents=True, exist_ok=True)
         self._file: BinaryIO | None = None
         self._engine: Engine | None = None
@@ -68,7 +76,9 @@ class TapeWriter:
         try:
             self._lock()
             begun = any(path.name != _NEW for path in self.path.iterdir())
-            self._segments = survey(self.path).segments if begun else []
+            self._segments: list[Segment] = []
+            if begun:
+                self._segments, _, self.torn = survey(self.path)
             if self._segments:
                 self._continue()
             self._catalogue()
@@ -120,17 +130,18 @@ class TapeWriter:
         engine.record(self)
         self._engine = engine
 
-    def batch(self, batch: Batch) -> None:
-        """Record a batch that was applied; if this fails, nothing of it is recorded."""
+    def batch(self, batch: Batch, slept: Sequence[Wanted] = ()) -> None:
+        """Record a batch that was applied and the views that fell asleep; if this fails, nothing of it is recorded."""
         if not self._open:
             raise TapeError(f"{self.path} was closed, and records no more")
         self._agree()
         _unicode(batch)
-        texts = NOTHING
-        if batch.removed.size or batch.complete or batch.events or batch.rejected or self._notes:
+        texts, notes = NOTHING, self._notes
+        said = notes + [["sleep", wanted._asdict()] for wanted in slept] if slept else notes
+        if batch.removed.size or batch.complete or batch.events or batch.rejected or said:
             texts = (
                 json_of([f"{row:016x}" for row in batch.removed.tolist()]), json_of(batch.complete),
-                json_of(batch.events), json_of(batch.rejected), _compact(self._notes) if self._notes else None,
+                json_of(batch.events), json_of(batch.rejected), _compact(said) if said else None,
             )  # fmt: skip
         listed, (before, books, quotes) = None, self._known
         known = before
@@ -138,9 +149,10 @@ class TapeWriter:
             known = self._engine.told[0]
             listed = self._engine.wordings[:known]
         n = len(batch.links)
-        step = Kept(batch, texts, listed, before, known + len(batch.wordings), books + len(batch.books), quotes + n)
+        end = known + len(batch.wordings), books + len(batch.books), quotes + n
+        step = Kept(batch, texts, notes, listed, before, *end)
         self._kept.append(step)  # the only state, so that an interruption finds all of the step or nothing
-        notes, self._notes = self._notes, []
+        self._notes = []
         if step.quotes >= self._rows or batch.now - self._since >= self._span:
             try:
                 self._write()
@@ -162,7 +174,7 @@ class TapeWriter:
     def _known(self) -> tuple[int, int, int]:
         """How many terms and books are known by now, and how many quotes wait."""
         if self._kept:
-            return self._kept[-1][4:]
+            return self._kept[-1][5:]
         return self._end.terms, self._end.books, 0
 
     @property
@@ -182,8 +194,7 @@ class TapeWriter:
             before, kept = self._wrote
             self._cut(before)
             self._kept, self._wrote = kept, None
-        notes = self._kept.pop().texts[-1]
-        self._notes = (json.loads(notes) if notes else []) + self._notes
+        self._notes = self._kept.pop().notes + self._notes
 
     # ---- files ----
 
@@ -192,7 +203,7 @@ class TapeWriter:
         self._agree()
         if self._notes:
             notes, self._notes = self._notes, []
-            self._kept.append(Kept(None, (*NOTHING[1:], _compact(notes)), None, self._known[0], *self._known))
+            self._kept.append(Kept(None, (*NOTHING[1:], _compact(notes)), notes, None, self._known[0], *self._known))
             try:
                 self._write()
             except BaseException:
