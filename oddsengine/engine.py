@@ -23,7 +23,7 @@ import polars as pl
 
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.names import Wording
-from oddsengine.board.quotes import Door, Quotes
+from oddsengine.board.quotes import Door, Quotes, readable
 from oddsengine.board.rows import BOOK_BITS, MOVED, NEW, ON, SEEN, UNKNOWN, Quoted
 from oddsengine.board.state import REMEMBERED_S, SECOND, STATUSES, Applied, Batch, Board
 from oddsengine.detect import Lens, lens
@@ -267,6 +267,9 @@ class Engine:
     def _idle(self) -> list[View]:
         """Views that nobody reads, and that therefore sleep from this step on."""
         last = self._board.now - IDLE_S * SECOND
+        for view in self._views.values():
+            if view.read_at == NO_TIME:  # asked for before the first step
+                view.read_at = self._board.now
         return [view for view in self._views.values() if view.awake and not view.kept and view.read_at < last]
 
     # ---- what a step says ----
@@ -623,9 +626,9 @@ def _ids(removed: Iterable[str]) -> Words:
 
 def _snapshot(given: Any) -> tuple[str, str | None]:
     if isinstance(given, str):
-        return given, None
+        return readable(given), None
     if isinstance(given, Sequence) and len(given) == 2 and isinstance(given[0], str):
-        return given[0], None if given[1] is None else str(given[1])
+        return given[0], None if given[1] is None else readable(str(given[1]))
     raise ValueError(f"complete takes books or (book, event) pairs, got {given!r}")
 
 
@@ -639,6 +642,7 @@ def _notice(given: Mapping[str, Any]) -> tuple[str, str, int]:
         start = datetime.fromisoformat(start)
     if not isinstance(start, datetime | None):
         raise ValueError(f"event_start_time of {event} must be a datetime, got {start!r}")
+    event = readable(event)
     return event, str(status), int(NO_TIME) if start is None else micros(start)
 
 

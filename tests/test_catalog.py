@@ -16,7 +16,7 @@ from oddsengine.catalog import files
 # Each file's schema: what an entry may hold, and of which type.
 BOOK = {
     "name": str, "sharp": bool, "exchange": bool, "mid_price": bool, "commission": float, "fee": float,
-    "feed": str, "aliases": list,
+    "feed": str, "aliases": list, "display": str, "regions": list, "live": bool, "props": bool, "requires_tier": str,
 }  # fmt: skip
 SPORT = {
     "name": str, "aliases": list, "draws": bool, "two_way_leagues": list, "tie_after_overtime": bool,
@@ -56,6 +56,10 @@ def test_books_keep_to_the_schema() -> None:
         assert 0.0 <= entry.get("commission", 0.0) < 0.2, id_
         assert 0.0 <= entry.get("fee", 0.0) < 0.5, id_
         assert not (entry.get("commission") and entry.get("fee")), id_
+        assert entry["regions"], id_
+        assert set(entry["regions"]) <= set(catalog.REGIONS), id_
+        assert entry.get("requires_tier", "sharp") in catalog.TIERS, id_
+        assert entry.get("display") != entry["name"], id_
     assert distinct([*entries, *(a for e in entries.values() for a in e.get("aliases", ()))])
     assert distinct([e["name"] for e in entries.values()])
     feeds = [e["feed"] for e in entries.values() if "feed" in e]
@@ -71,6 +75,26 @@ def test_books_resolve() -> None:
     assert catalog.book("polymarket").mid_price
     assert catalog.book("kalshi").fee == 0.07
     assert catalog.book("my_corner_shop") == catalog.Book("my_corner_shop", "my_corner_shop")
+
+
+def test_every_tier_sees_as_many_books_as_it_should() -> None:
+    free, hobby, pro, every = map(catalog.tier_books, catalog.TIERS)
+    assert [len(free), len(hobby), len(pro)] == [2, 5, 15]
+    assert set(free) < set(hobby) < set(pro) < set(every)
+    assert every == catalog.tier_books("enterprise") == tuple(catalog.books())
+    assert len(every) >= 60
+    # Where +EV is shown there is a sharp book to compare with.
+    assert any(catalog.book(id_).sharp for id_ in pro)
+
+
+def test_books_say_where_they_are_and_what_they_have() -> None:
+    assert catalog.book("DK").display_name == "DraftKings Sportsbook"
+    assert catalog.book("circa").display_name == "Circa Sports"
+    assert {region for book in catalog.books().values() for region in book.regions} == set(catalog.REGIONS)
+    assert not catalog.book("sportsbet").live
+    assert not catalog.book("sbobet").props
+    unknown = catalog.book("my_corner_shop")
+    assert (unknown.requires_tier, unknown.regions, unknown.display_name) == ("sharp", (), "my_corner_shop")
 
 
 def check_shape(entry: dict[str, Any], names: set[str], where: str) -> None:
@@ -134,13 +158,14 @@ def test_a_league_takes_from_its_sport_what_it_does_not_say() -> None:
 
 def test_markets_keep_to_the_schema() -> None:
     source = files.toml("markets.toml")
-    sections = "outcomes words categories modifiers periods fractions families unusable"
+    sections = "outcomes words categories modifiers periods parts fractions families unusable"
     assert set(source) == set(sections.split())
     sides = {side for names in source["outcomes"].values() for side in names}
     assert sides == {"home", "draw", "away", "none", "over", "under", "yes", "no", "odd", "even"}
     assert source["words"].keys() == sides - {"home", "away"}
     assert source["fractions"].keys() <= source["periods"].keys()
     assert all(0.0 < share <= 1.0 for share in source["fractions"].values())
+    assert {part for group in source["parts"].values() for part in group} <= source["periods"].keys()
     words = [word for names in source["words"].values() for word in names]
     assert distinct(words)
     assert all(word == catalog.normalise(word) for word in words)
@@ -166,6 +191,8 @@ def test_market_names_keep_to_the_schema() -> None:
         assert row["outcomes"] in {"over_under", "yes_no"}, row
         assert row["outcomes"] == "over_under" or not row["variance_ratio"], row
         assert not row["variance_ratio"] or float(row["variance_ratio"]) >= 1.0, row
+        assert row["counted"], row
+        assert bool(row["example"]) == (row["outcomes"] == "over_under"), row
     for row in types:
         known = {f"!{key}" for key in source["unusable"]} | source["families"].keys() | props
         assert row["family"] in known, row
@@ -346,13 +373,20 @@ def test_thresholds_are_those_of_the_file() -> None:
 def test_teams_keep_to_the_schema() -> None:
     claimed: dict[tuple[str, str], str] = {}
     for team in catalog.teams():
-        assert team.sport in catalog.sports(), team
-        assert slug(team.league), team
-        for name in (team.name, *team.aliases):
-            key = team.sport, catalog.normalise(name)
-            assert key[1], team
-            assert key not in claimed, f"{name}: {team.name} and {claimed.get(key)}"
-            claimed[key] = team.name
+        assert slug(team.id), team
+        assert catalog.leagues()[team.league].sport == team.sport, team
+        for place, names in ((team.sport, (team.name, *team.aliases)), (team.league, team.in_league)):
+            for name in names:
+                key = place, catalog.normalise(name)
+                assert key[1], team
+                assert key not in claimed, f"{name}: {team.id} and {claimed.get(key)}"
+                claimed[key] = team.id
+    # What a name means in a league is not what it means elsewhere in the sport.
+    for team in catalog.teams():
+        for name in team.in_league:
+            other = claimed.get((team.sport, catalog.normalise(name)), team.id)
+            assert other == team.id, f"{name}: {team.id} and {other}"
+    assert distinct([team.id for team in catalog.teams()])
 
 
 def test_every_league_has_its_teams() -> None:
@@ -362,7 +396,38 @@ def test_every_league_has_its_teams() -> None:
     assert {k: counts[k] for k in ("nba", "nfl", "mlb", "nhl", "wnba")} == {
         "nba": 30, "nfl": 32, "mlb": 30, "nhl": 32, "wnba": 15,
     }  # fmt: skip
-    assert all(counts[k] >= 18 for k in counts if "_" in k)
+    first = "england_premier_league spain_la_liga italy_serie_a germany_bundesliga france_ligue_1"
+    assert all(counts[league] >= 18 for league in first.split())
+
+
+def test_a_team_is_found_by_its_names_and_its_id() -> None:
+    def found(text: str, sport: str, league: str = "") -> str:
+        team = catalog.team(text, sport, league)
+        return team.id if team else ""
+
+    assert found("New York", "basketball", "nba") == "new_york_knicks"
+    assert found("New York", "basketball", "wnba") == found("NY", "basketball", "WNBA") == "new_york_liberty"
+    assert found("New York", "basketball") == ""
+    assert (
+        found("ARS", "soccer", "epl") == found("Arsenal FC", "soccer") == found("arsenal", "soccer", "ucl") == "arsenal"
+    )
+    assert found("Nott'm Forest", "soccer", "E0") == "nottingham_forest"
+    assert found("la_clippers", "nba") == found("los_angeles_clippers", "nba") == "los_angeles_clippers"
+    assert found("Luton", "soccer", "england_premier_league") == "luton_town"
+    assert found("Zork", "soccer") == found("Lakers", "quidditch") == ""
+
+
+def test_names_of_football_files_are_known() -> None:
+    written = """
+        Man City;Man United;Newcastle;Nott'm Forest;Tottenham;West Ham;Wolves;Sheffield United;Leicester;Luton;Brighton
+        Ath Bilbao;Ath Madrid;Betis;Celta;Espanol;Sociedad;Vallecano;Alaves;La Coruna;Valladolid;Leganes
+        Las Palmas;Cadiz;Girona;Almeria;Granada
+        Inter;Milan;Verona;Roma;Lazio;Empoli;Spezia;Salernitana;Sampdoria;Parma;Pisa;Cremonese
+        Bayern Munich;Dortmund;Ein Frankfurt;FC Koln;Leverkusen;M'gladbach;Mainz;St Pauli;Holstein Kiel;Bochum;Darmstadt
+        Paris SG;St Etienne;Clermont;Reims;Montpellier;Ajaccio;Le Havre;Brest;Bordeaux
+    """
+    names = [name.strip() for line in written.split("\n") if line.strip() for name in line.split(";")]
+    assert not [name for name in names if catalog.team(name, "soccer") is None]
 
 
 def test_team_aliases_lead_to_one_name() -> None:

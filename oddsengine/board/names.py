@@ -229,18 +229,21 @@ class Names:
         pair = self._pair(event, term)
         kind = self._kind(term.kind)
         group = self._group(term, kind)
+        flip = self._turned(term, event)
+        place, other = self._packed(term, wording, flip), self._packed(term, wording, 1 - flip)
+        units = self._unit(event, 0, group), self._unit(event, 1, group)
+        ids = np.uint64(_stable(text)), np.uint64(_stable(stem)), checksum(wording)
+        # Nothing fails from here on: the columns stay equally long.
         code = len(self.wordings)
         self.wordings.append(wording)
         self.event.append(event)
         self.pair.append(pair)
-        flip = self._turned(term, event)
         self.turned.append(flip)
-        self.place.append(self._packed(term, wording, flip))
-        self.other.append(self._packed(term, wording, 1 - flip))
-        self.tie.append(checksum(wording))
-        self.id.append(np.uint64(_stable(text)))
-        self.stem.append(np.uint64(_stable(stem)))
-        self.units.append((self._unit(event, 0, group), self._unit(event, 1, group)))
+        self.place.append(place)
+        self.other.append(other)
+        self.units.append(units)
+        for column, value in zip((self.id, self.stem, self.tie), ids, strict=True):
+            column.append(value)
         self.terms[wording] = code
         return code
 

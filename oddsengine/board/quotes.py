@@ -147,7 +147,7 @@ class Door:
             flags |= np.fromiter((flag is False for flag in active), np.bool_, n) * np.uint8(SUSPENDED)
         limits = catalog.thresholds()
         _prices(odds, american, flags, bad, limits.price_mismatch + limits.epsilon)
-        if bad.any() or not all(books):
+        if bad.any() or not all(books) or not _unicode(cast(set[str], set(books))):
             return None
         if None in terms and not all(term is not None or _named(w) for term, w in zip(terms, wordings, strict=True)):
             return None
@@ -160,8 +160,11 @@ class Door:
         except (ValueError, TypeError):
             return None
         links = [[getattr(row, name) for row in rows] for name in LINKS]
+        linked = _linked(links, n)
+        if not _unicode(link for link in linked if link):
+            return None
         return Quotes(
-            wordings, terms, cast(list[str], books), odds, american, seen, changed, start, flags, _linked(links, n),
+            wordings, terms, cast(list[str], books), odds, american, seen, changed, start, flags, linked,
             _NONE_REJECTED,
         )  # fmt: skip
 
@@ -249,7 +252,20 @@ _NONE_REJECTED = pl.DataFrame(schema=BAD_ROW_SCHEMA)
 def _named(wording: Wording) -> bool:
     """Whether a new wording has all that a price needs."""
     line = wording[-1]
-    return bool(wording[0] and wording[5] and wording[7]) and (line is None or abs(line) != np.inf)
+    return (
+        bool(wording[0] and wording[5] and wording[7])
+        and (line is None or abs(line) != np.inf)
+        and _unicode(text for text in wording[:-1] if text)
+    )
+
+
+def _unicode(texts: Iterable[str]) -> bool:
+    """Whether texts can be written; half of a surrogate pair cannot."""
+    try:
+        "".join(texts).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _shape(rows: Any) -> str:
@@ -272,8 +288,15 @@ def _frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
             values = [None if value is None else float(value) for value in values]
         elif len(kinds) > 1 or not kinds <= {str, bool, datetime}:
             values = [None if value is None else _text(value) for value in values]
+        if str in kinds:
+            values = [readable(value) if isinstance(value, str) else value for value in values]
         columns[name] = pl.Series(name, values, dtype=pl.Null if not kinds else None)
     return pl.DataFrame(columns)
+
+
+def readable(text: str) -> str:
+    """The text with a question mark for what is not Unicode."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _text(value: Any) -> str:

@@ -5,17 +5,27 @@ when first asked, into frozen records. Adding a book or a market name is a chang
 
 | ask | get | data |
 | --- | --- | --- |
-| `book(id)`, `books()` | sharp, exchange, mid price, commission, feed | books.toml |
+| `book(id)`, `books()`, `tier_books(tier)` | sharp, exchange, commission, feed, regions, tier ... | books.toml |
+| `link(book, ...)`, `localised(url, state)`, `allowed(url)`, `hosts(book)` | pages of the books | links.toml |
 | `sport(id)`, `sports()` | draws, level games, shapes of scores | sports.toml |
+| `league(name, sport)`, `leagues()` | id, name, sport, country | leagues.csv |
 | `market_type(name, sport, stat)` | period, family, outcomes, line | market_types.csv, player_stats.csv |
 | `families()`, `outcomes(set)`, `period(text)`, `shape(...)` | the parts of it | markets.toml |
+| `listings()`, `listing(name, sport)` | market types as a page lists them | market_texts.csv, player_stats.csv |
 | `words()`, `categories()` | words of selections, words of filters | markets.toml |
 | `thresholds()` | every threshold of the guards and detectors | guards.toml |
-| `teams()`, `team_aliases(sport)` | what teams are called | teams.csv |
+| `team(name, sport, league)`, `teams()`, `team_aliases(sport)` | what teams are called | teams.csv |
 | `normalise(text)`, `normalised(expr)` | the form in which names compare | |
+
+`load(path)` takes an operator's own file, which adds to the books, links, leagues, teams and market names, or changes
+them. It comes before anything is looked up; own.py shows its form.
 """
 
-from oddsengine.catalog.books import Book, book, books
+from oddsengine.catalog.books import REGIONS, TIERS, Book, book, books, tier_books
+from oddsengine.catalog.files import CatalogError
+from oddsengine.catalog.leagues import League, league, leagues
+from oddsengine.catalog.links import Link, allowed, hosts, link, localised, states
+from oddsengine.catalog.listings import Listing, listing, listings
 from oddsengine.catalog.markets import (
     FULL_GAME,
     Family,
@@ -30,24 +40,41 @@ from oddsengine.catalog.markets import (
     words,
 )
 from oddsengine.catalog.names import normalise, normalised
+from oddsengine.catalog.own import forget, load
 from oddsengine.catalog.sports import Scores, Shape, Sport, sport, sports
-from oddsengine.catalog.teams import Team, team_aliases, teams
+from oddsengine.catalog.teams import Team, team, team_aliases, teams
 from oddsengine.catalog.thresholds import Thresholds, thresholds
 
 __all__ = [
     "FULL_GAME",
+    "REGIONS",
+    "TIERS",
     "Book",
+    "CatalogError",
     "Family",
+    "League",
+    "Link",
+    "Listing",
     "MarketType",
     "Scores",
     "Shape",
     "Sport",
     "Team",
     "Thresholds",
+    "allowed",
     "book",
     "books",
     "categories",
     "families",
+    "forget",
+    "hosts",
+    "league",
+    "leagues",
+    "link",
+    "listing",
+    "listings",
+    "load",
+    "localised",
     "market_type",
     "market_type_names",
     "normalise",
@@ -57,8 +84,11 @@ __all__ = [
     "shape",
     "sport",
     "sports",
+    "states",
+    "team",
     "team_aliases",
     "teams",
     "thresholds",
+    "tier_books",
     "words",
 ]

@@ -1,4 +1,4 @@
-"""Sportsbooks: which are sharp, exchanges, mid prices, sisters, and what they keep of a win."""
+"""Sportsbooks: which are sharp, exchanges, mid prices, sisters, where they take bets, and what they keep of a win."""
 
 from collections.abc import Mapping
 from functools import cache, lru_cache
@@ -8,9 +8,13 @@ from typing import NamedTuple
 from oddsengine.catalog import files
 from oddsengine.catalog.names import plain
 
+REGIONS = ("US", "UK", "EU", "AU", "GLOBAL")
+# A tier sees the books of the tiers before it too.
+TIERS = ("free", "hobby", "pro", "sharp")
+
 
 class Book(NamedTuple):
-    """One sportsbook; books.toml says what each flag means."""
+    """One sportsbook; books.toml says what each field means."""
 
     id: str
     name: str
@@ -21,22 +25,36 @@ class Book(NamedTuple):
     fee: float = 0.0
     feed: str = ""
     aliases: tuple[str, ...] = ()
+    display: str = ""
+    regions: tuple[str, ...] = ()
+    live: bool = True
+    props: bool = True
+    requires_tier: str = TIERS[-1]
+
+    @property
+    def display_name(self) -> str:
+        """How a page shows the book."""
+        return self.display or self.name
 
 
 @cache
 def books() -> Mapping[str, Book]:
     """Id to book, best reference first."""
     table = {}
-    for id_, entry in files.toml("books.toml").items():
+    for id_, entry in files.amended("books", files.toml("books.toml")).items():
         entry["aliases"] = tuple(entry.get("aliases", ()))
+        entry["regions"] = tuple(entry.get("regions", ()))
         table[id_] = Book(id_, **entry)
     return MappingProxyType(table)
 
 
 @cache
 def _by_alias() -> Mapping[str, Book]:
-    table = {plain(word): book for book in books().values() for word in (*book.aliases, book.name)}
-    return table | dict(books())
+    owners: dict[str, str] = {}
+    for each in books().values():
+        names = (plain(word) for word in (each.id, *each.aliases, each.name))
+        files.claimed(owners, names, each.id, "books")
+    return {name: books()[id_] for name, id_ in owners.items()}
 
 
 @lru_cache(maxsize=4096)
@@ -50,3 +68,16 @@ def book(id_: str) -> Book:
     """
     name = plain(id_)
     return _by_alias().get(name) or Book(name, id_)
+
+
+@cache
+def tier_books(tier: str) -> tuple[str, ...]:
+    """Ids of the books a tier may see, in catalog order; a tier above the last one sees all.
+
+    Examples
+    --------
+    >>> tier_books("free"), [len(tier_books(tier)) for tier in ("hobby", "pro")]
+    (('draftkings', 'fanduel'), [5, 15])
+    """
+    seen = TIERS[: TIERS.index(tier) + 1] if tier in TIERS else TIERS
+    return tuple(each.id for each in books().values() if each.requires_tier in seen)

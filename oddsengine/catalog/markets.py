@@ -139,7 +139,21 @@ def _named(row: Mapping[str, str]) -> MarketType:
 
 @cache
 def _types() -> Mapping[str, MarketType]:
-    """Every name that is known without taking it apart."""
+    """Every name that is known without taking it apart, those of an own file included."""
+    shipped = _shipped()
+    table = dict(shipped)
+    for name, entry in files.amended("markets", {}).items():
+        parts = normalise(name).split()
+        kind, period = _resolve(normalise(entry["means"]).split(), shipped)
+        if kind is None or not parts:
+            raise files.CatalogError(
+                f"markets.{name}.means is {entry['means']!r}; allowed: a market type of the catalog"
+            )
+        table["_".join(parts)] = kind._replace(period=period)
+    return table
+
+
+def _shipped() -> dict[str, MarketType]:
     table = {}
     for stat, canonical in _stats().items():
         table[f"player_{stat}"] = _of_family(families()[f"player_{canonical}"], f"player_{canonical}")
@@ -174,17 +188,17 @@ def _ends(parts: list[str], longest: int) -> list[tuple[str, list[str]]]:
     return found
 
 
-def _known(parts: list[str]) -> MarketType | None:
+def _known(parts: list[str], types: Mapping[str, MarketType]) -> MarketType | None:
     base = "_".join(parts)
-    kind = _types().get(base)
+    kind = types.get(base)
     if kind is None and base.startswith(_ROLES):
-        kind = _types().get(f"player_{base.split('_', 1)[1]}")
+        kind = types.get(f"player_{base.split('_', 1)[1]}")
     return kind
 
 
-def _resolve(parts: list[str]) -> tuple[MarketType | None, str]:
+def _resolve(parts: list[str], types: Mapping[str, MarketType]) -> tuple[MarketType | None, str]:
     """Take periods and words without meaning off a name until the rest is known."""
-    kind, period = _known(parts), FULL_GAME
+    kind, period = _known(parts, types), FULL_GAME
     while kind is None:
         for run, rest in _ends(parts, longest=3):
             if period == FULL_GAME and run in _period_words():
@@ -195,7 +209,7 @@ def _resolve(parts: list[str]) -> tuple[MarketType | None, str]:
                 break
         else:
             return None, period
-        kind = _known(parts)
+        kind = _known(parts, types)
     return kind, period if kind.period == FULL_GAME else kind.period
 
 
@@ -243,7 +257,7 @@ def market_type(name: str, sport_id: str = "", stat_category: str = "") -> Marke
         return _unusable(name, "the market has no name")
     if any(word in parts for word in _source()["modifiers"]["lay"]):
         return _types()["lay"]._replace(name=name)
-    kind, period = _resolve(parts)
+    kind, period = _resolve(parts, _types())
     if kind is not None and kind.base == "wager" and stat_category:
         stat = "_".join(normalise(stat_category).split())
         kind = _types().get(stat if stat.startswith(_ROLES) else f"player_{stat}")

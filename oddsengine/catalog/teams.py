@@ -1,40 +1,51 @@
 """Team names: what books call a team, brought to one name."""
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
 from oddsengine.catalog import files
+from oddsengine.catalog.leagues import league, leagues
 from oddsengine.catalog.names import normalise
 from oddsengine.catalog.sports import sport
 
 
 class Team(NamedTuple):
-    """One team as its league names it, and what else it is called."""
+    """One team as its league names it.
+
+    `aliases` mean it wherever its sport is spoken of; `in_league` only where the league is known too (New York).
+    """
 
     sport: str
     league: str
     name: str
-    aliases: tuple[str, ...]
+    aliases: tuple[str, ...] = ()
+    id: str = ""
+    in_league: tuple[str, ...] = ()
+
+
+def _team(id_: str, entry: Mapping[str, object]) -> Team:
+    known = leagues()[str(entry["league"])]
+    given = {key: entry.get(key, ()) for key in ("aliases", "in_league")}
+    names = {key: tuple(value) if isinstance(value, (list, tuple)) else () for key, value in given.items()}
+    return Team(known.sport, known.id, str(entry["name"]), id=id_, **names)
 
 
 @cache
 def teams() -> tuple[Team, ...]:
     """Every team of the catalog."""
-    return tuple(
-        Team(row["sport"], row["league"], row["name"], files.words(row["aliases"])) for row in files.rows("teams.csv")
-    )
+    return tuple(_team(id_, entry) for id_, entry in files.amended("teams", files.entries("teams.csv")).items())
 
 
 @cache
 def _tables() -> Mapping[str, Mapping[str, str]]:
-    tables: dict[str, dict[str, str]] = {}
-    for team in teams():
-        names = tables.setdefault(team.sport, {})
-        canonical = normalise(team.name)
-        for name in (team.name, *team.aliases):
-            names[normalise(name)] = canonical
+    owners: dict[str, dict[str, str]] = {}
+    for each in teams():
+        names = map(normalise, (each.name, *each.aliases))
+        files.claimed(owners.setdefault(each.sport, {}), names, each.id, f"teams of {each.sport}")
+    canonical = {each.id: normalise(each.name) for each in teams()}
+    tables = {id_: {name: canonical[owner] for name, owner in names.items()} for id_, names in owners.items()}
     return MappingProxyType({id_: MappingProxyType(names) for id_, names in tables.items()})
 
 
@@ -50,3 +61,37 @@ def team_aliases(sport_id: str) -> Mapping[str, str]:
     'los angeles lakers'
     """
     return _tables().get(sport(sport_id).id, _NONE)
+
+
+@cache
+def _by_name() -> Mapping[tuple[str, str], Team]:
+    """(sport, id or canonical name) to team."""
+    ids = {(each.sport, normalise(each.id)): each for each in teams()}
+    return ids | {(each.sport, normalise(each.name)): each for each in teams()}
+
+
+@cache
+def _by_league() -> Mapping[str, Mapping[str, Team]]:
+    """League to what its teams are called in it."""
+    owners: dict[str, dict[str, str]] = {}
+    for each in teams():
+        names = map(normalise, (each.name, *each.aliases, *each.in_league))
+        files.claimed(owners.setdefault(each.league, {}), names, each.id, f"teams of {each.league}")
+    by_id = {each.id: each for each in teams()}
+    return {id_: {name: by_id[owner] for name, owner in names.items()} for id_, names in owners.items()}
+
+
+@lru_cache(maxsize=16384)
+def team(text: str, sport_id: str, league_id: str = "") -> Team | None:
+    """Look a team up by a name or an id; None if the sport's catalog has none, or if the name needs the league.
+
+    Examples
+    --------
+    >>> [found and found.id for found in (team("Sixers", "nba"), team("IND", "basketball"), team("IND", "nba", "nba"))]
+    ['philadelphia_76ers', None, 'indiana_pacers']
+    """
+    name = normalise(text)
+    if found := _by_league().get(league(league_id, sport_id).id, {}).get(name):
+        return found
+    within = sport(sport_id).id
+    return _by_name().get((within, team_aliases(within).get(name, name)))

@@ -1,0 +1,107 @@
+"""Leagues: what sources call a competition, brought to one id."""
+
+from collections.abc import Iterator, Mapping
+from functools import cache, lru_cache
+from types import MappingProxyType
+from typing import NamedTuple
+
+from oddsengine.catalog import files
+from oddsengine.catalog.names import normalise
+from oddsengine.catalog.sports import sport, sports
+
+
+class League(NamedTuple):
+    """One competition. `country` is where it is played, or a part of the world; empty if unknown, like `sport`."""
+
+    id: str
+    name: str
+    sport: str = ""
+    country: str = ""
+    aliases: tuple[str, ...] = ()
+
+
+def _slug(text: str) -> str:
+    return normalise(text).replace(" ", "_")
+
+
+@cache
+def leagues() -> Mapping[str, League]:
+    """Id to league."""
+    table = {}
+    for id_, entry in files.amended("leagues", files.entries("leagues.csv")).items():
+        table[id_] = League(id_, **{**entry, "aliases": tuple(entry.get("aliases", ()))})
+    return MappingProxyType(table)
+
+
+def _names(league: League) -> Iterator[str]:
+    """Every spelling of a league: `premier_league_england` and `england_premier_league` beside those given."""
+    name, country = _slug(league.name), _slug(league.country)
+    yield league.id
+    yield from map(_slug, league.aliases)
+    if country:
+        yield f"{country}_{name}"
+        yield f"{name}_{country}"
+
+
+@cache
+def _by_sport() -> Mapping[str, Mapping[str, League]]:
+    """Sport to every spelling of its leagues. A name is its league's unless another league claims it outright."""
+    owners: dict[str, dict[str, str]] = {id_: {} for id_ in sports()}
+    for each in leagues().values():
+        files.claimed(owners[each.sport], _names(each), each.id, f"leagues of {each.sport}")
+    alike: dict[tuple[str, str], list[str]] = {}
+    for each in leagues().values():
+        alike.setdefault((each.sport, _slug(each.name)), []).append(each.id)
+    for (sport_id, name), ids in alike.items():
+        if len(ids) == 1:
+            owners[sport_id].setdefault(name, ids[0])
+    return {id_: {name: leagues()[owner] for name, owner in names.items()} for id_, names in owners.items()}
+
+
+@cache
+def _by_name() -> Mapping[str, League | None]:
+    """Every spelling to its league, whatever the sport; None where two sports have it. An id is its league's."""
+    table: dict[str, League | None] = {}
+    for names in _by_sport().values():
+        for name, each in names.items():
+            table[name] = each if table.get(name, each) is each else None
+    return table | dict(leagues())
+
+
+def _without_sport(name: str) -> Iterator[tuple[str, str]]:
+    """Each reading of `soccer_germany_bundesliga` as a sport and the league's name in it."""
+    parts = name.split("_")
+    for size in range(1, len(parts)):
+        word = "_".join(parts[:size])
+        known = sport(word)
+        if word in (known.id, *known.aliases) and known.id in sports():
+            yield known.id, "_".join(parts[size:])
+
+
+@lru_cache(maxsize=16384)
+def league(text: str, sport_id: str | None = None) -> League:
+    """Look a league up, however it is spelled; one that is not known keeps its own name.
+
+    Parameters
+    ----------
+    text
+        Id, name, alias or code of a league; a sport may stand before it, a country before or after.
+    sport_id
+        Sport or alias of one. Without it a name that two sports use is not known.
+
+    Examples
+    --------
+    >>> league("NBA").id, league("soccer_epl").id, league("Serie A - Italy").id, league("E0", "soccer").name
+    ('nba', 'england_premier_league', 'italy_serie_a', 'Premier League')
+    >>> league("F1", "soccer").id, league("F1", "motorsports").id, league("Sunday League", "soccer")[:3]
+    ('france_ligue_1', 'formula_1', ('sunday_league', 'Sunday League', 'soccer'))
+    """
+    name = _slug(text)
+    within = sport(sport_id).id if sport_id else ""
+    found = _by_sport().get(within, {}).get(name) if within else _by_name().get(name)
+    if found is not None:
+        return found
+    for id_, rest in _without_sport(name):
+        if within in ("", id_) and (found := _by_sport()[id_].get(rest)):
+            return found
+    return League(name, text, within)

@@ -1,0 +1,160 @@
+"""Links to the books' pages: into the bet slip, to a game or to the front page, for one state or for all.
+
+A link is made of a template and the book's own ids, and leads to a host of `links.toml`. A link that came from
+elsewhere, with a price or with a request, is followed only if `allowed` says that its host is one of these.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache, lru_cache
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from oddsengine.catalog import files
+from oddsengine.catalog.books import book
+
+KINDS = ("outcome", "event", "home")
+TEMPLATES = (*KINDS, *(f"state_{kind}" for kind in KINDS))
+_PLACES = ("{event}", "{market}", "{selection}", "{state}")
+
+# No user, no port, no escape and nothing that a browser reads otherwise: a host, then the rest or nothing.
+_URL = re.compile(r"https://((?:[a-z0-9-]+\.)+[a-z]{2,})((?:[/?#][!-\[\]-~]*)?)", re.IGNORECASE)
+_TEMPLATE = re.compile(r"https://((?:[a-z0-9-]+\.|\{state\}\.)+[a-z]{2,})(/[!-~]*)")
+_UNRESERVED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~")
+
+
+class Link(NamedTuple):
+    """Where a link leads: to an outcome in the bet slip, to an event, or home."""
+
+    url: str
+    kind: str
+
+
+def fault(key: str, template: str) -> str:
+    """Say what is wrong with a template; empty if nothing is."""
+    found = _TEMPLATE.fullmatch(template)
+    if found is None:
+        return "has to be https, a host of small letters, and a path"
+    named = set(re.findall(r"\{\w*\}", template))
+    if strange := sorted(named - set(_PLACES)):
+        return f"has {', '.join(strange)}; allowed: {', '.join(_PLACES)}"
+    if ("{state}" in named) != key.startswith("state_"):
+        return "has {state} where the key begins with state_, and nowhere else"
+    if key.endswith("home") and named - {"{state}"}:
+        return "cannot name an event, a market or a selection"
+    return ""
+
+
+@cache
+def _source() -> dict[str, Any]:
+    return files.toml("links.toml")
+
+
+@cache
+def _templates() -> Mapping[str, Mapping[str, str]]:
+    return MappingProxyType(files.amended("links", _source()["books"]))
+
+
+@cache
+def states() -> frozenset[str]:
+    """Every state a link may name, as two small letters."""
+    return frozenset(_source()["states"])
+
+
+def _hosts(templates: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Each host of a book's templates, with the host as its template has it."""
+    for template in templates.values():
+        shape = template.split("/")[2]
+        if "{state}" in shape:
+            yield from ((shape.replace("{state}", state), shape) for state in states())
+            # The same site without a state: what may be turned into a state's.
+            yield shape.replace("{state}.", ""), shape
+        else:
+            yield shape, ""
+
+
+@cache
+def _known_hosts() -> Mapping[str, str]:
+    """Host, without www, to its template where that has a state."""
+    table: dict[str, str] = {}
+    for templates in _templates().values():
+        for host, shape in _hosts(templates):
+            table[host.removeprefix("www.")] = shape or table.get(host.removeprefix("www."), "")
+    return table
+
+
+@cache
+def hosts(book_id: str) -> frozenset[str]:
+    """Every host of a book's pages, those of the states included."""
+    return frozenset(host for host, _ in _hosts(_templates().get(book(book_id).id, {})))
+
+
+def _host(url: str) -> str:
+    found = _URL.fullmatch(url)
+    return found[1].lower() if found else ""
+
+
+def allowed(url: str) -> bool:
+    """Whether a link may be followed: https, and to a host of the catalog.
+
+    Examples
+    --------
+    >>> allowed("https://sportsbook.draftkings.com/event/1"), allowed("https://sportsbook.draftkings.com.example.org/")
+    (True, False)
+    """
+    return _host(url).removeprefix("www.") in _known_hosts()
+
+
+def localised(url: str, state: str) -> str:
+    """Turn a book's link to its site for a state; empty if the link needs a state and none of the list is given.
+
+    Examples
+    --------
+    >>> localised("https://sports.{state}.betmgm.com/en/sports/events/7", "nj")
+    'https://sports.nj.betmgm.com/en/sports/events/7'
+    >>> localised("https://sports.nj.betmgm.com/en/sports", "pa"), localised("https://kalshi.com/", "pa")
+    ('https://sports.pa.betmgm.com/en/sports', 'https://kalshi.com/')
+    """
+    if state not in states():
+        return "" if "{state}" in url else url
+    filled = url.replace("{state}", state)
+    host = _host(filled)
+    shape = _known_hosts().get(host.removeprefix("www."), "")
+    return f"https://{shape.replace('{state}', state)}{filled[8 + len(host) :]}" if shape else filled
+
+
+def _escaped(id_: str) -> str:
+    """Write an id so that it stays one part of a URL."""
+    return "".join(chr(b) if chr(b) in _UNRESERVED else f"%{b:02X}" for b in id_.encode())
+
+
+@lru_cache(maxsize=65536)
+def link(book_id: str, *, event: str = "", market: str = "", selection: str = "", state: str = "") -> Link | None:
+    """Make the closest link that the ids allow; None for a book without links.
+
+    Parameters
+    ----------
+    book_id
+        Id, name or alias of a book.
+    event, market, selection
+        The book's own ids; empty where they are not known.
+    state
+        Two small letters; a state that is not in the list counts as none.
+
+    Examples
+    --------
+    >>> link("draftkings", event="31025977", selection="0OU76_3")
+    Link(url='https://sportsbook.draftkings.com/event/31025977?outcomes=0OU76_3', kind='outcome')
+    >>> link("betmgm", state="nj"), link("corner_shop")
+    (Link(url='https://sports.nj.betmgm.com/en/sports', kind='home'), None)
+    """
+    templates = _templates().get(book(book_id).id, {})
+    given = {"{event}": event, "{market}": market, "{selection}": selection, "{state}": state * (state in states())}
+    for kind in KINDS:
+        for key in (f"state_{kind}", kind):
+            template = templates.get(key, "")
+            if template and all(given[place] for place in _PLACES if place in template):
+                for place, id_ in given.items():
+                    template = template.replace(place, _escaped(id_))
+                return Link(template, kind)
+    return None

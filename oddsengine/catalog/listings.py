@@ -1,0 +1,96 @@
+"""Market types as a page lists them: what each is called, what it asks, and how a selection of it reads."""
+
+from collections.abc import Iterator, Mapping
+from functools import cache, lru_cache
+from types import MappingProxyType
+from typing import NamedTuple
+
+from oddsengine.catalog import files
+from oddsengine.catalog.markets import FULL_GAME, MarketType, market_type
+
+
+class Listing(NamedTuple):
+    """One market type. `family` is empty if nothing is computed from it; the description then says why."""
+
+    id: str
+    name: str
+    description: str
+    has_line: bool = False
+    examples: tuple[str, ...] = ()
+    family: str = ""
+    period: str = FULL_GAME
+
+
+class _Text(NamedTuple):
+    name: str
+    description: str
+    examples: tuple[str, ...]
+    parts: tuple[str, ...] = ()
+
+
+def _of_stat(counted: str, line: str) -> _Text:
+    name = f"Player {counted.removeprefix('a ').removeprefix('the ')}"
+    if not line:
+        return _Text(name, f"Whether one player records {counted}.", ("Yes", "No"))
+    what = counted[0].upper() + counted[1:]
+    return _Text(name, f"{what} of one player, over or under the line.", (f"Over {line}", f"Under {line}"))
+
+
+@cache
+def _texts() -> Mapping[str, _Text]:
+    """Market type without its period to what is said of it."""
+    groups = files.toml("markets.toml")["parts"]
+    table = {
+        f"player_{row['stat']}": _of_stat(row["counted"], row["example"]) for row in files.rows("player_stats.csv")
+    }
+    for row in files.rows("market_texts.csv"):
+        parts = tuple(part for group in files.words(row["parts"]) for part in groups[group])
+        table[row["id"]] = _Text(row["name"], row["description"], files.words(row["examples"]), parts)
+    return table
+
+
+def _spoken(name: str) -> str:
+    """Write a name of the catalog as words: `1st_half` is 1st half."""
+    words = " ".join(name.replace("_", " ").split())
+    return words[:1].upper() + words[1:]
+
+
+def _listing(id_: str, kind: MarketType) -> Listing:
+    text = _texts().get(kind.base)
+    if text is None or not kind.usable:
+        return Listing(id_, _spoken(id_), f"Not used: {kind.reason}.", period=kind.period)
+    name, description, part = text.name, text.description, kind.period.replace("_", " ")
+    # Some types are a part's by nature (a run in the first inning); their own words say so.
+    if kind.period not in (FULL_GAME, market_type(kind.base).period):
+        name, description = f"{name}, {part}", f"{description} Only the {part} counts."
+    return Listing(id_, name, description, kind.has_line, text.examples, kind.family, kind.period)
+
+
+@lru_cache(maxsize=16384)
+def listing(name: str, sport_id: str = "") -> Listing:
+    """Describe a market type, under the name by which it was asked for.
+
+    Examples
+    --------
+    >>> listing("1st_half_point_spread").name, listing("totals").family, listing("correct_score").description
+    ('Point spread, 1st half', 'total', 'Not used: one of many scores; never complete.')
+    """
+    return _listing(name, market_type(name, sport_id))
+
+
+def _ids() -> Iterator[str]:
+    for base, text in _texts().items():
+        yield base
+        yield from (f"{part}_{base}" for part in text.parts)
+
+
+@cache
+def listings() -> Mapping[str, Listing]:
+    """Id to every market type with a description, and to the parts of the game that are common for it.
+
+    Examples
+    --------
+    >>> listings()["1st_5_innings_run_line"].description
+    'Which side wins once the line is added to its runs. Only the 1st 5 innings counts.'
+    """
+    return MappingProxyType({id_: listing(id_) for id_ in _ids()})

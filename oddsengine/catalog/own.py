@@ -1,0 +1,234 @@
+"""An operator's own file: more books, leagues, teams and market names, or other facts about those of the catalog.
+
+    [books.corner_shop]
+    name = "Corner Shop"
+    regions = ["UK"]
+    requires_tier = "pro"
+    [links.corner_shop]
+    home = "https://www.corner-shop.example/"
+    [leagues.sunday_league]
+    name = "Sunday League"
+    sport = "soccer"
+    [teams.sunday_league.dog_and_duck]
+    name = "Dog & Duck"
+    aliases = ["The Ducks"]
+    [markets."Winner (90 min)"]
+    means = "moneyline_3way"
+
+A key replaces what the catalog says under that id; `aliases` and `in_league` add to it. The file is checked as a whole,
+and taken as a whole or not at all. It comes first: what has been looked up before it cannot change any more.
+"""
+
+import sys
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from oddsengine.catalog import files
+from oddsengine.catalog.books import REGIONS, TIERS, book
+from oddsengine.catalog.files import CatalogError
+from oddsengine.catalog.leagues import league
+from oddsengine.catalog.links import TEMPLATES, allowed, fault
+from oddsengine.catalog.markets import market_type
+from oddsengine.catalog.names import normalise, plain
+from oddsengine.catalog.sports import sports
+from oddsengine.catalog.teams import team
+
+# Says what a field may be; empty if the value is that.
+Check = Callable[[Any], str]
+
+
+def _text(value: Any) -> str:
+    return "" if isinstance(value, str) and value.strip() else "a text that is not empty"
+
+
+def _name(value: Any) -> str:
+    return "" if isinstance(value, str) and normalise(value) else "a text with letters or digits in it"
+
+
+def _names(value: Any) -> str:
+    fine = isinstance(value, list) and not any(map(_name, value))
+    return "" if fine else "a list of texts with letters or digits in them"
+
+
+def _flag(value: Any) -> str:
+    return "" if isinstance(value, bool) else "true or false"
+
+
+def _below(limit: float) -> Check:
+    def check(value: Any) -> str:
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        return "" if number and 0.0 <= value < limit else f"a fraction from 0 to less than {limit}"
+
+    return check
+
+
+def _one_of(*words: str) -> Check:
+    return lambda value: "" if value in words else ", ".join(words)
+
+
+def _some_of(*words: str) -> Check:
+    def check(value: Any) -> str:
+        fine = isinstance(value, list) and value and all(word in words for word in value)
+        return "" if fine else f"a list of some of {', '.join(words)}"
+
+    return check
+
+
+def _sport(value: Any) -> str:
+    return "" if isinstance(value, str) and value in sports() else f"one of {', '.join(sports())}"
+
+
+def _template(key: str) -> Check:
+    def check(value: Any) -> str:
+        found = fault(key, value) if isinstance(value, str) else "is no text"
+        return f"a link, and this {found}" if found else ""
+
+    return check
+
+
+# Section to its keys; the first stand in every new entry.
+_FIELDS: Mapping[str, Mapping[str, Check]] = {
+    "books": {
+        "name": _name,
+        "display": _text,
+        "regions": _some_of(*REGIONS),
+        "requires_tier": _one_of(*TIERS),
+        "sharp": _flag,
+        "exchange": _flag,
+        "mid_price": _flag,
+        "live": _flag,
+        "props": _flag,
+        "commission": _below(0.2),
+        "fee": _below(0.5),
+        "feed": _text,
+        "aliases": _names,
+    },
+    "links": {key: _template(key) for key in TEMPLATES},
+    "leagues": {"name": _name, "sport": _sport, "country": _text, "aliases": _names},
+    "teams": {"name": _name, "aliases": _names, "in_league": _names},
+    "markets": {"means": _name},
+}
+_REQUIRED = {
+    "books": ("name",),
+    "leagues": ("name", "sport"),
+    "teams": ("name",),
+    "markets": ("means",),
+    "links": ("home",),
+}
+
+
+def _shipped(section: str) -> Mapping[str, Any]:
+    if section in ("leagues", "teams"):
+        return files.entries(f"{section}.csv")
+    if section == "books":
+        return files.toml("books.toml")
+    table: dict[str, Any] = files.toml("links.toml")["books"] if section == "links" else {}
+    return table
+
+
+def _table(value: Any, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise CatalogError(f"{where} is {value!r}; allowed: a table")
+    return value
+
+
+def _entries(section: str, tables: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any], dict[str, Any]]]:
+    """Each entry of a section: where it stands, its id, what it gives, and what its place adds."""
+    if section != "teams":
+        for id_, entry in tables.items():
+            yield f"{section}.{id_}", id_, _table(entry, f"{section}.{id_}"), {}
+        return
+    for league_id, names in tables.items():
+        for id_, entry in _table(names, f"teams.{league_id}").items():
+            where = f"teams.{league_id}.{id_}"
+            yield where, id_, _table(entry, where), {"league": league_id}
+
+
+def _section(section: str, tables: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Check the entries of a section one by one."""
+    fields, shipped, found = _FIELDS[section], _shipped(section), dict[str, dict[str, Any]]()
+    for where, id_, entry, place in _entries(section, tables):
+        if section != "markets" and (id_ != plain(id_) or not id_.isascii()):
+            raise CatalogError(f"{where}: the id is {id_!r}; allowed: small letters and digits, joined by underscores")
+        if id_ in found:
+            raise CatalogError(f"{where}: the id {id_!r} stands in the file already; allowed: one entry for each")
+        for key, value in entry.items():
+            if key not in fields:
+                raise CatalogError(f"{where}.{key} is no key; allowed: {', '.join(fields)}")
+            if wanted := fields[key](value):
+                raise CatalogError(f"{where}.{key} is {value!r}; allowed: {wanted}")
+        for key in _REQUIRED[section]:
+            if id_ not in shipped and key not in entry:
+                raise CatalogError(f"{where}.{key} is missing; allowed: {fields[key](None)}")
+        found[id_] = {**entry, **place}
+    return found
+
+
+def _checked(tables: Mapping[str, Any]) -> files.Changes:
+    """Check a whole file, but for what two entries say together."""
+    for section, given in tables.items():
+        if section not in _FIELDS:
+            raise CatalogError(f"{section} is no section; allowed: {', '.join(_FIELDS)}")
+        _table(given, section)
+    changes = {section: _section(section, given) for section, given in tables.items()}
+    for section, owner, names in (
+        ("teams", "leagues", [entry["league"] for entry in changes.get("teams", {}).values()]),
+        ("links", "books", list(changes.get("links", {}))),
+    ):
+        for name in names:
+            if name not in changes.get(owner, {}) and name not in _shipped(owner):
+                raise CatalogError(f"{section}.{name}: {name!r} is not in the catalog; allowed: an id of {owner}")
+    return {section: entries for section, entries in changes.items() if entries}
+
+
+def _read_all() -> None:
+    """Build every table, so that two entries with one name show."""
+    book(""), league(""), team("", ""), allowed(""), market_type("none")
+
+
+def load(path: str | Path) -> None:
+    """Take an operator's own file into the catalog, before anything else is looked up.
+
+    Parameters
+    ----------
+    path
+        A TOML file; the module's text shows its form. The same content twice is taken once.
+
+    Raises
+    ------
+    CatalogError
+        If the file cannot be read, says something that cannot be, or comes after what it speaks of was looked up. The
+        message names the file, the key, what came and what is allowed, and the catalog is as it was.
+    """
+    where = Path(path)
+    try:
+        with where.open("rb") as file:
+            changes = _checked(tomllib.load(file))
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise CatalogError(f"{where}: cannot be read: {error}") from error
+    except CatalogError as error:
+        raise CatalogError(f"{where}: {error}") from None
+    before, asked = files.own.changes, set(files.own.asked)
+    if changes == before:
+        return
+    if late := sorted(asked & {*changes, *before}):
+        raise CatalogError(f"{where}: comes too late: {', '.join(late)} of the catalog are in use already")
+    files.own.changes = changes
+    try:
+        _read_all()
+    except CatalogError as error:
+        forget()
+        files.own.changes, files.own.asked = before, asked
+        raise CatalogError(f"{where}: {error}") from None
+
+
+def forget() -> None:
+    """Let go of all that was read, the own file included; what others looked up they keep. For tests."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("oddsengine.catalog."):
+            for entry in vars(module).values():
+                if hasattr(entry, "cache_clear"):
+                    entry.cache_clear()
+    files.own.changes, files.own.asked = {}, set()

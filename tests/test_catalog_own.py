@@ -1,0 +1,165 @@
+"""An operator's own file: added, laid over, checked, and taken whole or not at all."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from oddsengine import catalog
+from oddsengine.catalog import files, own
+
+FULL = """
+[books.corner_shop]
+name = "Corner Shop"
+regions = ["UK"]
+requires_tier = "pro"
+sharp = true
+commission = 0
+aliases = ["shop"]
+[books.draftkings]
+requires_tier = "sharp"
+aliases = ["dk_us"]
+[links.corner_shop]
+home = "https://www.corner-shop.example/"
+event = "https://www.corner-shop.example/game/{event}"
+[leagues.sunday_league]
+name = "Sunday League"
+sport = "soccer"
+aliases = ["Pub League"]
+[teams.sunday_league.dog_and_duck]
+name = "Dog & Duck"
+aliases = ["The Ducks"]
+[teams.england_premier_league.luton_town]
+in_league = ["The Hatters"]
+[markets."Winner (90 min)"]
+means = "moneyline_3way"
+[markets.half_goals]
+means = "1st_half_total_goals"
+"""
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    catalog.forget()
+    yield
+    catalog.forget()
+
+
+def load(folder: Path, text: str) -> None:
+    path = folder / "catalog.toml"
+    path.write_text(text, encoding="utf-8")
+    catalog.load(path)
+
+
+def test_the_form_in_the_docstring_is_taken(tmp_path: Path) -> None:
+    assert own.__doc__
+    shown = [line.strip() for line in own.__doc__.splitlines() if line.startswith("    ")]
+    load(tmp_path, "\n".join(shown))
+    assert catalog.team("The Ducks", "soccer", "Sunday League")
+
+
+def test_an_own_file_adds_and_lays_over(tmp_path: Path) -> None:
+    load(tmp_path, FULL)
+    shop = catalog.book("Shop")
+    assert (shop.id, shop.name, shop.sharp, shop.regions) == ("corner_shop", "Corner Shop", True, ("UK",))
+    assert "corner_shop" in catalog.tier_books("pro")
+    assert next(book.id for book in catalog.books().values() if book.sharp) == "pinnacle"
+    kings = catalog.book("dk_us")
+    assert kings is catalog.book("dk")
+    assert (kings.name, kings.requires_tier) == ("DraftKings", "sharp")
+    assert catalog.link("shop", event="7") == ("https://www.corner-shop.example/game/7", "event")
+    assert catalog.allowed("https://corner-shop.example/")
+    assert catalog.league("pub league", "soccer").id == "sunday_league"
+    assert catalog.team_aliases("soccer")["the ducks"] == "dog and duck"
+    hatters = catalog.team("the hatters", "soccer", "epl")
+    assert hatters is not None
+    assert (hatters.id, hatters.league, hatters.name) == ("luton_town", "england_premier_league", "Luton Town")
+    assert catalog.market_type("Winner 90 min", "soccer").family == "moneyline_3way"
+    assert catalog.market_type("1st half winner 90 min", "soccer").period == "1st_half"
+    assert (catalog.market_type("Half Goals").family, catalog.market_type("Half Goals").period) == ("total", "1st_half")
+    assert catalog.listing("half_goals").name == "Total goals, 1st half"
+
+
+def test_without_it_nothing_of_it_is_known() -> None:
+    assert catalog.book("shop").id == "shop"
+    assert not catalog.market_type("half goals and zork").usable
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("x = [", "cannot be read"),
+        ("[shops.a]\nname = 'A'", "shops is no section; allowed: books, links, leagues, teams, markets"),
+        ("books = 3", "books is 3; allowed: a table"),
+        ("[books]\na = 3", "books.a is 3; allowed: a table"),
+        ("[books.a]\nregions = ['UK']", "books.a.name is missing; allowed: a text"),
+        ("[books.a]\nname = 3", "books.a.name is 3; allowed: a text"),
+        ("[books.a]\nname = '...'", "books.a.name is '...'; allowed: a text with letters"),
+        ("[books.a]\nname = 'A'\nrequires_tier = 'gold'", "requires_tier is 'gold'; allowed: free, hobby, pro, sharp"),
+        ("[books.a]\nname = 'A'\nregions = ['MARS']", "regions is ['MARS']; allowed: a list of some of US, UK"),
+        ("[books.a]\nname = 'A'\nsharp = 1", "books.a.sharp is 1; allowed: true or false"),
+        ("[books.a]\nname = 'A'\ncommission = 5", "commission is 5; allowed: a fraction from 0 to less than 0.2"),
+        ("[books.a]\nname = 'A'\ncommission = nan", "commission is nan; allowed: a fraction"),
+        ("[books.a]\nname = 'A'\naliases = 'b'", "aliases is 'b'; allowed: a list of texts"),
+        ("[books.a]\nname = 'A'\nzork = 1", "books.a.zork is no key; allowed: name, display, regions"),
+        ("[books.'A B']\nname = 'A'", "the id is 'A B'; allowed: small letters"),
+        ("[books.a]\nname = 'A'\naliases = ['dk']", "books: 'dk' means draftkings already and cannot mean a too"),
+        ("[books.a]\nname = 'A'\n[books.b]\nname = 'a'", "'a' means a already and cannot mean b too"),
+        (
+            "[links.fanduel]\nhome = 'http://a.com/'",
+            "links.fanduel.home is 'http://a.com/'; allowed: a link, and this has",
+        ),
+        ("[links.fanduel]\nhome = 3", "links.fanduel.home is 3; allowed: "),
+        ("[links.zork]\nhome = 'https://a.com/'", "links.zork: 'zork' is not in the catalog; allowed: an id of books"),
+        ("[leagues.a]\nname = 'A'", "leagues.a.sport is missing; allowed: one of football"),
+        ("[leagues.a]\nname = 'A'\nsport = 'quidditch'", "sport is 'quidditch'; allowed: one of football"),
+        ("[leagues.a]\nname = 'A'\nsport = 'soccer'\naliases = ['epl']", "'epl' means england_premier_league already"),
+        ("[teams.zork.a]\nname = 'A'", "teams.zork: 'zork' is not in the catalog; allowed: an id of leagues"),
+        ("[teams.nba]\na = 3", "teams.nba.a is 3; allowed: a table"),
+        ("[teams.nba.a]\nname = 'Lakers'", "teams of nba: 'lakers' means los_angeles_lakers already"),
+        ("[teams.euroleague.a]\nname = 'Lakers'", "teams of basketball: 'lakers' means los_angeles_lakers already"),
+        ("[teams.nba.a]\nname = 'A'\nin_league = ['Chicago']", "teams of nba: 'chicago' means chicago_bulls already"),
+        ("[teams.nba.a]\nname = 'A'\n[teams.nhl.a]\nname = 'B'", "the id 'a' stands in the file already"),
+        ("[markets.zork]\nmeans = 'zork line'", "markets.zork.means is 'zork line'; allowed: a market type"),
+        ("[markets.zork]", "markets.zork.means is missing"),
+    ],
+)
+def test_a_file_that_is_wrong_says_where_and_leaves_the_catalog(tmp_path: Path, text: str, said: str) -> None:
+    fine = "[books.before]\nname = 'Before'\n"
+    with pytest.raises(catalog.CatalogError) as caught:
+        load(tmp_path, text if text.startswith(("books", "[books]", "x =")) else fine + text)
+    assert str(tmp_path / "catalog.toml") in str(caught.value)
+    assert said in str(caught.value)
+    assert not files.own.changes
+    assert catalog.book("before") == catalog.Book("before", "before")
+    assert catalog.league("epl", "soccer").id == "england_premier_league"
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(catalog.CatalogError, match="cannot be read"):
+        catalog.load(tmp_path / "none.toml")
+
+
+def test_it_has_to_come_first(tmp_path: Path) -> None:
+    catalog.book("draftkings")
+    with pytest.raises(catalog.CatalogError, match="too late: books of the catalog"):
+        load(tmp_path, FULL)
+    assert catalog.book("shop").id == "shop"
+    # What was not looked up may still come.
+    load(tmp_path, "[leagues.sunday_league]\nname = 'Sunday League'\nsport = 'soccer'")
+    assert catalog.league("Sunday League").sport == "soccer"
+
+
+def test_the_same_twice_is_once_and_another_is_too_late(tmp_path: Path) -> None:
+    load(tmp_path, FULL)
+    load(tmp_path, FULL)
+    with pytest.raises(catalog.CatalogError, match="too late"):
+        load(tmp_path, "[books.other]\nname = 'Other'")
+    assert catalog.book("shop").id == "corner_shop"
+
+
+def test_a_file_that_says_nothing_changes_nothing(tmp_path: Path) -> None:
+    catalog.book("draftkings")
+    load(tmp_path, "")
+    load(tmp_path, "[books]")
+    assert not files.own.changes
