@@ -1,4 +1,4 @@
-"""The command line: `oddsengine scan`, `explain`, `markets`, `devig`, `kelly`, `stakes`, `record`, `replay`.
+"""The command line: `oddsengine scan`, `explain`, `markets`, `devig`, `kelly`, `stakes`, `record`, `replay`, `feeds`.
 
 Exit status 0, or 2 with one sentence on standard error for input that cannot be used. Tables fit the terminal; into
 a pipe they are plain text, uncut. This module reads the words; the commands are in `oddsengine.commands`.
@@ -13,12 +13,12 @@ from datetime import UTC, datetime
 from typing import Any, NoReturn
 
 import oddsengine
-from oddsengine.commands import board, price, tape
+from oddsengine.commands import board, feeds, price, tape
 from oddsengine.devig import DEVIG_METHODS
 from oddsengine.tape import SYNC
 
 _FORMATS = ("table", "json", "csv", "parquet")
-_COMMANDS = board.COMMANDS | price.COMMANDS | tape.COMMANDS
+_COMMANDS = board.COMMANDS | price.COMMANDS | tape.COMMANDS | feeds.COMMANDS
 _KINDS = ("ev", "arb", "low-hold", "middles", "all")
 _INTERRUPTED, _BROKEN_PIPE = 130, 141
 
@@ -120,6 +120,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_stakes(commands)
     _add_record(commands)
     _add_replay(commands)
+    _add_feeds(commands)
     return parser
 
 
@@ -253,6 +254,21 @@ def _add_replay(commands: Any) -> None:
         "--updates", metavar="FILE|-", help="write each update as a line of JSON, with the first view that is awake"
     )
     parser.add_argument("--json", action="store_true", help="the summary as JSON")
+
+
+def _add_feeds(commands: Any) -> None:
+    parser = commands.add_parser("feeds", help="try the declared sources, or list what of them is not understood")
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=_Parser)
+    for name, text in (
+        ("check", "try each source and say what it would deliver; starts nothing"),
+        ("unmapped", "list market names that the catalog does not know, as the last run saw them"),
+    ):
+        action = actions.add_parser(name, help=text)
+        action.add_argument("--config", metavar="FILE", help="settings (default: oddsengine.toml, if it is there)")
+        action.add_argument("--seconds", type=_speed, default=20.0, metavar="N", help="for each source (default 20)")
+        action.add_argument("--format", choices=_FORMATS[:2], default="table")
+        if name == "unmapped":
+            action.add_argument("--check", action="store_true", help="try the sources now instead")
 
 
 # ---- entry ----

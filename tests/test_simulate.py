@@ -1,7 +1,7 @@
-"""The simulated world is honest, and the finders over it tell the truth.
+"""The simulated world is honest, and the live engine over it tells the truth.
 
-The statistical tests use seeds that nobody looked at while the world and the thresholds of these tests were made; they
-were tuned on seeds 1 to 5.
+The statistical tests let an engine follow every batch of a few worlds and look at one view of it again and again. They
+were made, and their bounds set, on seeds below 1000.
 """
 
 import math
@@ -20,22 +20,27 @@ import pytest
 
 import oddsengine as oe
 from oddsengine import catalog
+from oddsengine.engine import Engine
 from oddsengine.schema import ODDS_SCHEMA
 from oddsengine.simulate import HAZARDS, Batch, Phantom, World
 
 Row = dict[str, Any]
-HONEST_SEEDS = (101, 102)
-HAZARD_SEEDS = (103, 104)
-MINUTES = 6
+Market = tuple[int, int, int, bool]  # event, ladder, quarters, live
+HONEST_SEEDS = (3_000_001, 3_000_002)
+HAZARD_SEEDS = (3_000_003, 3_000_004)
 BOOKS = ("pinnacle", "novig", "draftkings", "bet365", "betrivers", "unibet")
-LOOK_EVERY = 120.0
 TICK = 15.0
+LOOK_EVERY = 5  # batches
+FLAGGED = 2.0  # percent: a +EV row that a bettor would act upon
 
-# What no rule over one table can know: a price that has left and will come back (the live board remembers), and a book
-# that stands still while nothing has moved far.
-BEYOND_A_TABLE = {"flap", "frozen"}
-# A wrong label on a whole ladder contradicts nobody across lines; two such lines still make a middle.
-LABELS = {"wrong_sign", "shifted_ladder", "period_mixup"}
+_ALONE = "a ladder whose lines fewer others quote than `outlier` needs contradicts nobody; excused in middles only"
+# Phantoms that no rule can know yet, each with when it can; every other one that is shown is a failure.
+NOT_YET_KNOWN = {
+    "flap": "a jump is a price that moved, until the price has been back",
+    "frozen": "a book that stands still is a slow book, until the others are as far away as `outlier` tolerates",
+    "shifted_ladder": _ALONE,
+    "wrong_sign": _ALONE,
+}
 
 
 class Board:
@@ -59,74 +64,9 @@ class Board:
         return pl.DataFrame(rows, schema=columns)
 
 
-def looks(world: World, seconds: float) -> Iterator[tuple[datetime, pl.DataFrame]]:
-    board = Board()
-    for at, batch in enumerate(world.run(seconds)):
-        board.apply(batch)
-        if at and at * TICK % LOOK_EVERY == 0.0:
-            yield batch.now, board.frame()
-
-
 def parts(row: Row, market: str) -> tuple[str, str, str, float | None]:
     """What `World` asks of a bet, out of a result row or one of its legs."""
     return row.get("game_id") or row["event_id"], market, row["selection"], row["line"]
-
-
-class Seen(NamedTuple):
-    """What one world showed in all looks, and what became of it."""
-
-    bets: list[tuple[str, float, float, float]]  # event, predicted, true and realised return per unit staked
-    surebets: list[tuple[float, float, bool]]  # promised and realised profit, whether a part of a stake may come back
-    true: int
-    found: int
-
-
-@cache
-def honest(seed: int) -> Seen:
-    """Run a world without hazards, look at it now and then, play it to its end and settle."""
-    world = World(seed, events=60, tick=TICK, pace=4.0, live=0.3)
-    bets: dict[str, tuple[Row, float]] = {}
-    surebets: list[Row] = []
-    true = found = 0
-    for now, frame in looks(world, 60.0 * MINUTES):
-        result = oe.find_all(frame, now=now)
-        for row in result.ev.filter((pl.col("ev_percentage") >= 2.0) & ~pl.col("possibly_stale")).to_dicts():
-            chances = world.chances(*parts(row, row["market"]))
-            bets.setdefault(row["id"], (row, chances.returns(row["net_odds"])))
-        rows = result.arbitrage.to_dicts()
-        surebets += rows
-        shown = {
-            (*world.place(row["event_id"], row["market_type"], leg["selection"], leg["line"]), row["is_live"])
-            for row in rows
-            for leg in row["legs"][:1]
-        }
-        markets = {(event, ladder, quarters, live) for event, ladder, _, quarters, live in shown}
-        for arb in world.arbitrages():
-            true += 1
-            found += (arb.place.event, arb.place.ladder, arb.place.quarters, arb.is_live) in markets
-    world.finish()
-    return Seen(
-        [settled_bet(world, row, expected) for row, expected in bets.values()],
-        [settled_surebet(world, row) for row in surebets],
-        true,
-        found,
-    )
-
-
-def settled_bet(world: World, row: Row, expected: float) -> tuple[str, float, float, float]:
-    realised = world.settle(row["net_odds"], *parts(row, row["market"]))
-    return row["game_id"], row["ev_per_stake"] / 100.0, expected, realised
-
-
-def settled_surebet(world: World, row: Row) -> tuple[float, float, bool]:
-    profit = sum(
-        leg["stake_percent"]
-        / 100.0
-        * world.settle(leg["net_odds"], row["event_id"], row["market_type"], leg["selection"], leg["line"])
-        for leg in row["legs"]
-    )
-    pushes = row["line"] is not None and row["line"] % 1.0 != 0.5
-    return row["profit_percent"] / 100.0, profit, pushes
 
 
 def clustered(values: list[tuple[Any, float]]) -> tuple[float, float]:
@@ -272,86 +212,292 @@ def test_what_is_told_is_a_martingale() -> None:
     assert abs(mean) < 4.0 * error
 
 
-# ---- the finders over it ----
+# ---- the live engine over it ----
 
 
-def test_positive_expectation_is_earned() -> None:
-    seen = [(seed, bet) for seed in HONEST_SEEDS for bet in honest(seed).bets]
-    assert len(seen) > 100
-    predicted = float(np.mean([bet[1] for _, bet in seen]))
-    luck, error = clustered([((seed, bet[0]), bet[3] - bet[1]) for seed, bet in seen])
-    assert abs(luck) < 3.0 * error, (predicted, luck, error)
-    # The truth is known too, and leaves luck out: the edge that is shown is the edge that is there.
-    bias, _ = clustered([((seed, bet[0]), bet[2] - bet[1]) for seed, bet in seen])
-    assert abs(bias) < 0.25 * predicted, (predicted, bias)
+class Leg(NamedTuple):
+    """One price of an opportunity."""
+
+    book: str
+    event: str
+    market: str
+    selection: str
+    line: float | None
 
 
-def test_arbitrages_pay_what_they_promise() -> None:
-    surebets = list(chain.from_iterable(honest(seed).surebets for seed in HONEST_SEEDS))
-    assert len(surebets) > 100
-    for promised, realised, pushes in surebets:
-        if pushes:  # a stake that comes back earns nothing, and costs nothing
-            assert realised >= -1e-9
-        else:
-            assert realised == pytest.approx(promised, abs=1e-9)
+class Hunt:
+    """True arbitrages from when they appear to when they are gone, and whether any look in between showed them."""
+
+    def __init__(self) -> None:
+        self._open: dict[Market, bool] = {}
+        self._over: list[bool] = []
+
+    def look(self, there: set[Market], shown: set[Market]) -> None:
+        gone = self._open.keys() - there
+        self._over += [self._open.pop(market) for market in gone]
+        for market in there:
+            self._open[market] = self._open.get(market, False) or market in shown
+
+    @property
+    def found(self) -> list[bool]:
+        return [*self._over, *self._open.values()]
 
 
-def test_true_arbitrages_are_found() -> None:
-    true = sum(honest(seed).true for seed in HONEST_SEEDS)
-    found = sum(honest(seed).found for seed in HONEST_SEEDS)
-    assert true > 100
-    assert found >= 0.95 * true, (found, true)
+class Prices:
+    """When every price was looked at, and what it was, as a probability."""
+
+    def __init__(self) -> None:
+        self._looks: dict[Leg, list[tuple[Any, float]]] = defaultdict(list)
+
+    def note(self, batch: Batch) -> None:
+        for quote in batch.quotes:
+            looks = self._looks[leg_of(quote)]
+            if not looks or looks[-1][0] < quote["last_seen_at"]:
+                looks.append((quote["last_seen_at"], probability(quote)))
+
+    def seen_at(self, leg: Leg) -> Any:
+        return self._looks[leg][-1][0]
+
+    def has_been_back(self, leg: Leg) -> bool:
+        """Whether the guard `flap` must know of this price; the words of its rule, read the slow way."""
+        limits = catalog.thresholds()
+        prices = [price for _, price in self._looks[leg]]
+        flaps = False
+        for at, now in enumerate(prices):
+            if at and abs(now - prices[at - 1]) <= limits.flap_back:
+                flaps = False  # two looks agree
+                continue
+            for first in range(max(0, at - limits.flap_looks), at - 1):
+                left = max(abs(price - prices[first]) for price in prices[first + 1 : at]) > limits.flap_away
+                flaps |= left and abs(now - prices[first]) <= limits.flap_back
+        return flaps
 
 
-def wrong(world: World, book: str, event: str, market: str, leg: Row) -> Phantom | None:
-    """The phantom behind a leg, if its price is too good for what it says."""
-    phantom = world.phantom(book, event, market, leg["selection"], leg["line"])
-    return phantom if phantom is not None and phantom.error > 0.0 else None
+def probability(quote: Row) -> float:
+    if "odds_decimal" in quote:
+        return 1.0 / float(quote["odds_decimal"])
+    american = float(quote["odds_american"])
+    return 100.0 / (100.0 + american) if american > 0.0 else american / (american - 100.0)
 
 
-def phantoms_among(world: World, result: oe.Opportunities) -> Counter[tuple[str, str]]:
-    """Opportunities of each kind that rest on a row which is not what it seems, by hazard."""
-    found: Counter[tuple[str, str]] = Counter()
-    for row in result.ev.filter(pl.col("ev_percentage") >= 2.0).to_dicts():
-        phantom = wrong(world, row["sportsbook"], row["game_id"], row["market"], row)
-        found.update([("ev", phantom.hazard)] if phantom else [])
-    for row in result.arbitrage.to_dicts():
-        for leg in row["legs"]:
-            phantom = wrong(world, leg["sportsbook"], row["event_id"], row["market_type"], leg)
-            found.update([("arbitrage", phantom.hazard)] if phantom else [])
-    for row in result.middles.to_dicts():
-        for side in (row["side1"], row["side2"]):
-            phantom = wrong(world, side["book"], row["event_id"], row["market_type"], side)
-            found.update([("middle", phantom.hazard)] if phantom else [])
-    return found
+def leg_of(quote: Row) -> Leg:
+    return Leg(quote["sportsbook"], *parts_of(quote))
+
+
+def looks(world: World, seconds: float, prices: Prices) -> Iterator[tuple[Engine, oe.Opportunities]]:
+    """Let an engine follow a world; gives what its view shows at every look."""
+    engine = Engine()
+    view = engine.view(keep=True)
+    for at, batch in enumerate(world.run(seconds)):
+        engine.step(batch.quotes, batch.now, complete=batch.complete, events=batch.events)
+        prices.note(batch)
+        if at % LOOK_EVERY == 0:
+            yield engine, view.opportunities()
+
+
+def markets_of(world: World, arbitrages: pl.DataFrame) -> set[Market]:
+    shown = set()
+    for row in arbitrages.iter_rows(named=True):
+        place = world.place(*parts(row | row["legs"][0], row["market_type"]))
+        shown.add((place.event, place.ladder, place.quarters, row["is_live"]))
+    return shown
+
+
+def true_markets(world: World) -> set[Market]:
+    return {(arb.place.event, arb.place.ladder, arb.place.quarters, arb.is_live) for arb in world.arbitrages()}
+
+
+class Bet(NamedTuple):
+    """What a bet promised per unit staked, what it was truly worth at that moment, and what became of it."""
+
+    game: tuple[int, str]
+    live: bool
+    predicted: float
+    true: float
+    realised: float
+
+
+class Seen(NamedTuple):
+    """What the engine showed of one honest world."""
+
+    judged: list[Bet]  # by a reference that can judge; see `can_judge`
+    others: list[Bet]
+    surebets: list[tuple[float, float]]  # promised and realised profit
+    found: list[bool]
 
 
 @cache
-def spoilt() -> tuple[Counter[tuple[str, str]], Counter[tuple[str, str]]]:
-    """Phantoms that are shown, and those that plain grouping would show."""
-    shown: Counter[tuple[str, str]] = Counter()
-    plain: Counter[tuple[str, str]] = Counter()
-    for seed in HAZARD_SEEDS:
-        world = World(seed, events=26, tick=TICK, pace=4.0, live=0.3, hazards=True)
-        for now, frame in looks(world, 60.0 * MINUTES * 2 / 3):
-            shown += phantoms_among(world, oe.find_all(frame, now=now))
-            plain += phantoms_among(world, oe.find_all(frame, now=now, guards=[]))
-    return shown, plain
+def honest(seed: int) -> Seen:
+    """Follow a world without hazards, bet once on whatever is flagged, and play every game to its end."""
+    world = World(seed, events=40, live=0.4)
+    bets: dict[tuple[str, bool], tuple[Row, float]] = {}
+    surebets: dict[tuple[str, float], Row] = {}
+    prices, hunt = Prices(), Hunt()
+    for _, shown in looks(world, 60.0, prices):
+        for row in shown.ev.filter(pl.col("ev_percentage") >= FLAGGED).iter_rows(named=True):
+            key = row["id"], can_judge(row, world.now, prices)
+            if key not in bets:
+                bets[key] = row, world.chances(*parts(row, row["market"])).returns(row["net_odds"])
+        surebets |= {(row["id"], row["profit_percent"]): row for row in shown.arbitrage.iter_rows(named=True)}
+        hunt.look(true_markets(world), markets_of(world, shown.arbitrage))
+    world.finish()
+    settled = [(judged, settled_bet(seed, world, *bet)) for (_, judged), bet in bets.items()]
+    return Seen(
+        [bet for judged, bet in settled if judged],
+        [bet for judged, bet in settled if not judged],
+        [(row["profit_percent"] / 100.0, settled_surebet(world, row)) for row in surebets.values()],
+        hunt.found,
+    )
 
 
-def test_no_phantom_is_shown_as_value_or_arbitrage() -> None:
-    shown, _ = spoilt()
-    bad = {key: n for key, n in shown.items() if key[0] != "middle" and key[1] not in BEYOND_A_TABLE}
-    assert not bad
+def can_judge(row: Row, now: datetime, prices: Prices) -> bool:
+    """Whether a +EV row's reference is recent, and in play no older than the price that it judges."""
+    age = (now - prices.seen_at(Leg(row["sportsbook"], *parts(row, row["market"])))).total_seconds()
+    newer = bool(row["oldest_odds_age_seconds"] < age + 1e-3)
+    return not row["possibly_stale"] and (not row["is_live"] or newer)
 
 
-def test_middles_show_no_phantoms_but_those_of_labels() -> None:
-    shown, _ = spoilt()
-    assert not {key: n for key, n in shown.items() if key[1] not in BEYOND_A_TABLE | LABELS}
+def settled_bet(seed: int, world: World, row: Row, true: float) -> Bet:
+    realised = world.settle(row["net_odds"], *parts(row, row["market"]))
+    return Bet((seed, row["game_id"]), row["is_live"], row["ev_per_stake"] / 100.0, true, realised)
+
+
+def settled_surebet(world: World, row: Row) -> float:
+    return sum(
+        leg["stake_percent"] / 100.0 * world.settle(leg["net_odds"], *parts(row | leg, row["market_type"]))
+        for leg in row["legs"]
+    )
+
+
+def test_positive_expectation_is_earned() -> None:
+    """A bet earns what was predicted when it was first flagged while `can_judge` held: within three standard errors, in
+    results with all their luck and in true expectation at that moment; before the game within a tenth of the edge, too.
+
+    Nothing is claimed of other bets: a reference that is older than news which the other books have heard promises more
+    than there is.
+    """
+    bets = list(chain.from_iterable(honest(seed).judged for seed in HONEST_SEEDS))
+    assert len(bets) > 60
+    for off in (
+        [(bet.game, bet.realised - bet.predicted) for bet in bets],
+        [(bet.game, bet.true - bet.predicted) for bet in bets if bet.live],
+    ):
+        mean, error = clustered(off)
+        assert abs(mean) < 3.0 * error, (mean, error)
+    early = [bet for bet in bets if not bet.live]
+    assert len(early) > 40
+    predicted = float(np.mean([bet.predicted for bet in early]))
+    assert abs(float(np.mean([bet.true for bet in early])) - predicted) < 0.1 * predicted
+
+
+def test_arbitrages_pay_what_they_promise() -> None:
+    """All of the profit; nothing where every stake comes back, half where half of each does."""
+    surebets = list(chain.from_iterable(honest(seed).surebets for seed in HONEST_SEEDS))
+    assert len(surebets) > 100
+    for promised, realised in surebets:
+        assert min(abs(realised - part * promised) for part in (0.0, 0.5, 1.0)) < 1e-9, (promised, realised)
+    assert sum(realised > 0.0 for _, realised in surebets) > 0.9 * len(surebets)
+
+
+def test_true_arbitrages_are_found() -> None:
+    """Shown at some look while they are there; among honest books, and beside those that hazards strike."""
+    found = list(chain.from_iterable(honest(seed).found for seed in HONEST_SEEDS))
+    found += chain.from_iterable(spoilt(seed).found for seed in HAZARD_SEEDS)
+    assert len(found) > 100
+    assert sum(found) >= 0.95 * len(found), (sum(found), len(found))
+
+
+def opportunities(shown: oe.Opportunities) -> Iterator[tuple[str, list[tuple[Leg, float]]]]:
+    """Everything that is shown: its kind, and all the prices it rests on."""
+    for row in shown.ev.iter_rows(named=True):
+        yield "ev", [(Leg(row["sportsbook"], *parts(row, row["market"])), row["odds_decimal"])]
+    for row in shown.arbitrage.iter_rows(named=True):
+        yield (
+            "arbitrage",
+            [
+                (Leg(leg["sportsbook"], *parts(row | leg, row["market_type"])), leg["odds_decimal"])
+                for leg in row["legs"]
+            ],
+        )
+    for kind, frame in (("low_hold", shown.low_hold), ("middle", shown.middles)):
+        for row in frame.iter_rows(named=True):
+            yield (
+                kind,
+                [
+                    (Leg(book, *parts(row | side, row["market_type"])), side["odds"]["decimal"])
+                    for side in (row["side1"], row["side2"], row.get("side3"))
+                    if side
+                    for book in side.get("books", [side.get("book")])
+                ],
+            )
+
+
+def phantoms_among(world: World, shown: oe.Opportunities) -> Iterator[tuple[str, Leg, Phantom]]:
+    """Whatever rests on a row that is not what it seems."""
+    struck = {key[:2] for key in world.phantoms()}
+    for kind, legs in opportunities(shown):
+        for leg, odds in legs:
+            phantom = world.phantom(*leg) if leg[:2] in struck else None
+            if phantom is not None and abs(phantom.odds - odds) < 1e-6:
+                yield kind, leg, phantom
+
+
+def others_on_line(world: World, engine: Engine, leg: Leg) -> int:
+    """How many other books quote the very outcome that a price says it is for."""
+    table = engine.table().filter(pl.col("event_id") == leg.event, pl.col("sportsbook") != leg.book)
+    place = world.place(*leg[1:])
+    rows = table.filter(pl.col("line") == leg.line).iter_rows(named=True)
+    return len({row["sportsbook"] for row in rows if world.place(*parts_of(row)) == place})
+
+
+def can_be_known(world: World, engine: Engine, prices: Prices, kind: str, leg: Leg, phantom: Phantom) -> bool:
+    """Whether anything tells the row from an honest one yet; see `NOT_YET_KNOWN`."""
+    limits = catalog.thresholds()
+    if phantom.hazard == "flap":
+        return prices.has_been_back(leg)
+    if phantom.hazard == "frozen":
+        return phantom.error > limits.outlier_main
+    alone = phantom.hazard in NOT_YET_KNOWN and kind == "middle"
+    return not alone or others_on_line(world, engine, leg) >= limits.outlier_others
+
+
+class Spoilt(NamedTuple):
+    """Phantoms by kind and hazard: shown, shown though not known yet, and shown where no guard stands."""
+
+    shown: Counter[tuple[str, str]]
+    unknown: Counter[tuple[str, str]]
+    plain: Counter[tuple[str, str]]
+    found: list[bool]
+
+
+@cache
+def spoilt(seed: int) -> Spoilt:
+    """Follow a world with every hazard; at each look ask of everything that is shown whether it is there."""
+    world = World(seed, events=20, tick=2.0, live=0.3, hazards=True)
+    seen = Spoilt(Counter(), Counter(), Counter(), [])
+    prices, hunt = Prices(), Hunt()
+    for engine, shown in looks(world, 150.0, prices):
+        for kind, leg, phantom in phantoms_among(world, shown):
+            known = can_be_known(world, engine, prices, kind, leg, phantom)
+            counter = seen.shown if known else seen.unknown
+            counter[kind, phantom.hazard] += 1
+        hunt.look(true_markets(world), markets_of(world, shown.arbitrage))
+        if engine.number % (6 * LOOK_EVERY) == 1:
+            bare = oe.find_all(engine.table(), now=engine.moment, guards=[])
+            seen.plain.update((kind, phantom.hazard) for kind, _, phantom in phantoms_among(world, bare))
+    return seen._replace(found=hunt.found)
+
+
+def test_no_phantom_is_shown() -> None:
+    """No +EV, arbitrage, low hold or middle, at whatever size, on a row that can be known to be false."""
+    shown: Counter[tuple[str, str]] = sum((spoilt(seed).shown for seed in HAZARD_SEEDS), Counter())
+    assert not shown
+    unknown = {hazard for seed in HAZARD_SEEDS for _, hazard in spoilt(seed).unknown}
+    assert unknown <= NOT_YET_KNOWN.keys()
 
 
 def test_without_guards_nearly_every_hazard_makes_phantoms() -> None:
-    _, plain = spoilt()
+    plain: Counter[tuple[str, str]] = sum((spoilt(seed).plain for seed in HAZARD_SEEDS), Counter())
     kinds = {hazard for _, hazard in plain}
-    assert len(kinds) >= len(HAZARDS) - 4, sorted(set(HAZARDS) - kinds)
+    assert len(kinds) >= len(HAZARDS) - 5, sorted(set(HAZARDS) - kinds)
     assert sum(plain.values()) > 1000

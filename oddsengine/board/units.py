@@ -290,8 +290,8 @@ def gather(rows: Rows, names: Names, held: Units, units: Longs) -> Gathered:
     n_rows, n_segments, n_markets, n_ladders, n_out = _gather(
         units, held.start, held.size, held.pool, names.unit_event.values, names.unit_live.values, rows.key, rows.odds,
         rows.seen, rows.start, rows.state, rows.flags, names.place.values, names.tie.values, names.book_rank,
-        names.name_rank, facts.outcomes, CODES["price_mismatch"], CODES["suspended"], CODES["ambiguous_moneyline"], CODES["no_line"],
-        np.empty((most, 2), np.int64), np.empty(most, np.int64), np.empty(most, np.int32),
+        names.name_rank, facts.outcomes, CODES["price_mismatch"], CODES["suspended"], CODES["ambiguous_moneyline"],
+        CODES["no_line"], np.empty((most, 2), np.int64), np.empty(most, np.int64), np.empty(most, np.int32),
         np.zeros(books + 1, np.uint8), np.empty(books + 1, np.int64),
         row, book, name, price, time, market, side, begin, flap, offsets, segments, markets, threshold, event, live,
         kind, subject, ladder, ladder_unit, out, why,

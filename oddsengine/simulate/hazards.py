@@ -41,10 +41,15 @@ Key = tuple[str, str, str, str, str, float | None]
 
 
 class Phantom(NamedTuple):
-    """One row that is not what it seems; `error` is by how many logits its price is too generous for its label."""
+    """One row that is not what it seems.
+
+    `error` is by how many logits its price, `odds`, is too generous for its label. An honest row of the same outcome
+    under another market name has another price.
+    """
 
     hazard: str
     error: float
+    odds: float
 
 
 class Scene:
@@ -368,7 +373,8 @@ class Trouble:
         )  # fmt: skip
         _SPOIL[strike.hazard](scene)
         self._phantoms[strike.screen] = {
-            key_of(scene.rows[at]): Phantom(strike.hazard, scene.generous(at)) for at in sorted(scene.touched)
+            key_of(scene.rows[at]): Phantom(strike.hazard, scene.generous(at), scene.odds(at))
+            for at in sorted(scene.touched)
         }
         return scene.rows
 
