@@ -350,6 +350,12 @@ class Engine:
         return self._number
 
     @property
+    def size(self) -> int:
+        """How many prices are on the board."""
+        with self._lock:
+            return int(self._board.on().size)
+
+    @property
     def views(self) -> tuple[View, ...]:
         """The views that are awake."""
         with self._lock:

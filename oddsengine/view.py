@@ -192,6 +192,11 @@ class View:
         first, second, third, fourth = (_since(frame, born) for frame in frames)
         return Opportunities(first, second, third, fourth, counts)
 
+    def counts(self) -> dict[str, int]:
+        """How many are open, by kind; reading this does not keep the view awake."""
+        counts = np.bincount(self.open.kind[self.open.places()], minlength=len(KINDS))
+        return dict(zip(KINDS, counts.tolist(), strict=True))
+
     def ids(self) -> dict[str, list[str]]:
         """Ids of everything that is open, by kind, as `Update` has them."""
         with self._engine.reading(self):

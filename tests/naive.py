@@ -80,6 +80,7 @@ __all__ = [
     "find_ev",
     "find_low_hold",
     "find_middles",
+    "generous",
     "identify",
     "judge",
     "known_tail",

@@ -1,5 +1,6 @@
 """Middles by enumeration: every pair of lines, every pair of books, every result of the game."""
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise, product
@@ -97,6 +98,21 @@ def expected_return(middle: Middle, tail: Mapping[int, float]) -> float:
         under = settle(number, high, middle.under.price, under=True) * middle.under.cost
         result += chance * (over + under) / middle.total
     return result
+
+
+def generous(middle: Middle, tail: Mapping[int, float]) -> bool:
+    """Whether a leg alone pays more than `outlier` lets a main line pay, beside the chances of the same tail."""
+    for leg, under in ((middle.over, False), (middle.under, True)):
+        around = half_points(leg.quote.threshold)
+        win, lose = tail[around[-1]], 1.0 - tail[around[0]]
+        if under:
+            win, lose = 1.0 - tail[around[-1]], tail[around[0]]
+        if min(win, lose) <= 0.0:
+            continue
+        fair = win / (win + lose)
+        if -math.log(leg.price - 1.0) - math.log(win / lose) < -(0.24 + 0.015 / (fair * (1.0 - fair))):
+            return True
+    return False
 
 
 # -- the probability of the window ---------------------------------------------------------------------

@@ -363,10 +363,11 @@ def settled_bet(seed: int, world: World, row: Row, true: float) -> Bet:
 
 
 def settled_surebet(world: World, row: Row) -> float:
-    return sum(
+    profits = [
         leg["stake_percent"] / 100.0 * world.settle(leg["net_odds"], *parts(row | leg, row["market_type"]))
         for leg in row["legs"]
-    )
+    ]
+    return float(sum(profits))
 
 
 def test_positive_expectation_is_earned() -> None:

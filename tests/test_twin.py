@@ -22,6 +22,7 @@ from naive import (
     Settings,
     books_at_best,
     expected_return,
+    generous,
     known_tail,
     probability,
     scan,
@@ -227,7 +228,11 @@ def check_middles(rows: Sequence[Row], caller: Settings, twin: Scan) -> None:
             None if tail is None else expected_return(middle, tail.at) - 1.0
             for middle, tail in zip(middles, tails, strict=True)
         ]
-        if "ev_cap" in caller.guards and any(worth is not None and worth > 0.10 + 1e-9 for worth in worths):
+        errors = [
+            worth is not None and tail is not None and (worth > 0.10 + 1e-9 or generous(middle, tail.at))
+            for worth, tail, middle in zip(worths, tails, middles, strict=True)
+        ]
+        if "ev_cap" in caller.guards and any(errors):
             assert len(middles) > 1 or key not in engine, key
             continue
         if None not in tails:

@@ -414,8 +414,7 @@ class Board:
             if said.status == POSTPONED and last_live[event] > said.when:
                 continue
             status[event] = said.status
-            if said.status != POSTPONED:
-                over[event] = said.when
+            over[event] = NO_TIME if said.status == POSTPONED else said.when
         return Standing(status.astype(np.uint8), begins, over, last)
 
     def _watch(self) -> Ints:

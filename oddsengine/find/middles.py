@@ -24,6 +24,7 @@ class Found(NamedTuple):
     legs: Chosen
     worth: middle.Middle
     source: Bytes
+    generous: Bools  # a leg alone pays far more than the same tail asks for
 
     def only(self, keep: Longs) -> "Found":
         """Some of them."""
@@ -33,6 +34,7 @@ class Found(NamedTuple):
             self.legs.only(keep),
             middle.Middle(*(column[keep] for column in self.worth)),
             self.source[keep],
+            self.generous[keep],
         )
 
 
@@ -58,6 +60,7 @@ def found(search: Search, min_size: float, min_ev: float | None) -> Found:
     if bare.size:
         shape = tails.by_shape(v, search.forms, links, ladder[bare], points[bare])
         shaped = middle.evaluate_columns(over[bare], under[bare], d1[bare], d2[bare], shape)
+        tail[bare] = shape
         prob[bare], ev[bare] = shaped.prob, shaped.ev
         unknown = np.isnan(shaped.ev)
         source[bare] = np.where(unknown, tails.NOWHERE, tails.SHAPE)
@@ -68,24 +71,42 @@ def found(search: Search, min_size: float, min_ev: float | None) -> Found:
     low, high, rows = low[keep], high[keep], rows[keep]
     named = keys.of_pairs("middle", g, search.hashes, low, high, rows)
     worth = middle.Middle(prob[keep], ev[keep], worst[keep], best[keep])
-    return Found(low, high, Chosen(rows, total[keep], named), worth, source[keep])
+    generous = _generous(d1[keep], d2[keep], tail[keep])
+    return Found(low, high, Chosen(rows, total[keep], named), worth, source[keep], generous)
 
 
 def over_cap(search: Search, hits: Found) -> Bools:
     """Which are errors in the data by what they are worth: a mask, all false where the guard `ev_cap` is off.
 
-    A line with a wrong label contradicts nobody, and makes a wide middle with every honest line.
+    A ladder with wrong labels may contradict nobody, and makes a wide middle with every honest line. So a leg must also be
+    no more generous, beside the tail that says what the middle is worth, than `outlier` lets a main line be.
     """
     if not search.cap:
         return np.zeros(hits.low.size, bool)
-    return np.asarray(hits.worth.ev > catalog.thresholds().middle_ev_cap + search.epsilon)
+    return np.asarray(hits.generous | (hits.worth.ev > catalog.thresholds().middle_ev_cap + search.epsilon))
+
+
+def _generous(over_odds: Floats, under_odds: Floats, tail: Floats) -> Bools:
+    """Whether a leg alone is too good: by the chances that it wins and loses outright, pushes left out."""
+    limits = catalog.thresholds()
+    out = np.zeros(over_odds.size, bool)
+    with np.errstate(all="ignore"):
+        for odds, win, lose in (
+            (over_odds, tail[:, 1], 1.0 - tail[:, 0]),
+            (under_odds, 1.0 - tail[:, 3], tail[:, 2]),
+        ):
+            fair = win / (win + lose)
+            gap = -np.log(odds - 1.0) - np.log(win / lose)
+            out |= gap < -(limits.outlier_main + limits.outlier_slope / (fair * (1.0 - fair)))
+    return out
 
 
 def _none() -> Found:
     none = np.empty(0)
     legs = Chosen(np.empty((0, 2), np.int32), none, np.empty(0, np.uint64))
     market = np.empty(0, np.int64)
-    return Found(market, market, legs, middle.Middle(none, none, none, none), np.empty(0, np.uint8))
+    nobody = np.empty(0, bool)
+    return Found(market, market, legs, middle.Middle(none, none, none, none), np.empty(0, np.uint8), nobody)
 
 
 def _lines(v: View, low: Longs, high: Longs, rows: Ints) -> tuple[Longs, Longs, Floats, Floats]:

@@ -1,0 +1,71 @@
+"""Our event ids: `{league}_{away}_{home}_{date}`, readable, the visitors first as in Celtics @ Lakers.
+
+Teams of the catalog have their nickname, other teams their name, players their surname. The date is the day of the
+game where it is played, as far as one rule per league can say: in leagues of the Americas a day ends at 08:00 UTC,
+so that an evening game in Los Angeles has its local date; elsewhere it is the UTC date.
+"""
+
+from collections.abc import Container
+from datetime import UTC, date, datetime, timedelta
+from functools import cache
+
+from oddsengine import catalog
+from oddsengine.feeds.payload import Game
+from oddsengine.matching import names, persons, words
+
+_AMERICAS = frozenset(
+    {"USA", "Canada", "Mexico", "Brazil", "Argentina", "Chile", "Colombia", "Uruguay", "Peru", "Ecuador"}
+)
+_NIGHT = timedelta(hours=8)
+
+
+def day_of(league: str, start: datetime) -> date:
+    """Give the day that an event's id names.
+
+    Examples
+    --------
+    >>> from datetime import UTC
+    >>> day_of("nba", datetime(2026, 2, 9, 3, 30, tzinfo=UTC)).isoformat()
+    '2026-02-08'
+    """
+    if start.tzinfo is not None:
+        start = start.astimezone(UTC)
+    american = catalog.league(league).country in _AMERICAS
+    return (start - _NIGHT).date() if american else start.date()
+
+
+@cache
+def _nicknames() -> dict[tuple[str, str], str]:
+    """Team of the catalog to the end of its name, where that is what people call it."""
+    found = {}
+    for team in catalog.teams():
+        short = next((alias for alias in team.aliases if team.name.endswith(f" {alias}")), team.name)
+        found[team.sport, team.name] = team.name if team.sport == "soccer" else short
+    return found
+
+
+def slug(sport: str, league: str, text: str) -> str:
+    """Write a team or player as ids do.
+
+    Examples
+    --------
+    >>> slug("basketball", "nba", "BOS Celtics"), slug("tennis", "atp", "Zverev, A."), slug("soccer", "", "Porto B")
+    ('celtics', 'zverev', 'porto_b')
+    """
+    if sport in words.PERSONS:
+        return "_".join(persons.surname(one) for one in persons.partners(text)) or "x"
+    known = names.team(sport, league, text)
+    plain = catalog.normalise(_nicknames().get((sport, known), known or text))
+    marks = sorted(names.read(sport, league, text).marks) if known else []
+    return "_".join([*plain.split(), *"_".join(marks).split()]) or "x"
+
+
+def event_id(game: Game, league: str, start: datetime, taken: Container[str]) -> str:
+    """Give a new event its id: `_2` and on, where that of its teams and day is taken."""
+    teams = (slug(game.sport, league, text) for text in (game.away, game.home))
+    stem = "_".join([catalog.normalise(league).replace(" ", "_"), *teams, day_of(league, start).isoformat()])
+    number, found = 1, stem
+    while found in taken:
+        number += 1
+        found = f"{stem}_{number}"
+    return found

@@ -1,0 +1,378 @@
+"""Games of sources become events of ours: one event, one id, whoever quotes it.
+
+A game joins others of its league whose names fit (`names`, `persons`) and whose start does (`schedule`). What is
+doubtful is quarantined and has no event: a false match makes false arbitrages, a missing one only a missing price.
+Nothing is decided for good: a second game of a doubleheader, a corrected start or a name that is spelled out later
+can release a game or put it elsewhere, and `Matcher.changes` says so. Only a person's word (`overrides`) stands.
+
+The id of an event does not change while one of its games is known, whatever happens to the start.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from oddsengine import catalog
+from oddsengine.feeds.payload import Game
+from oddsengine.matching import ids, names
+from oddsengine.matching.memory import Entry, Event, League, Memory, fit, moment
+from oddsengine.matching.overrides import NEVER, NEW, NONE, Overrides
+from oddsengine.matching.schedule import CLOSE, Key, Meetings, arrange, gap
+
+THRESHOLD = 0.8  # from here two pairs of names are one
+DOUBT = 0.55  # below they are two; between, a person decides
+_BETTER = 0.05  # what one fit has to have over another to be preferred
+_KEPT = timedelta(days=7)  # how long an id stays taken after its event was forgotten
+
+
+class Match(NamedTuple):
+    """What a game is. Without an event it is quarantined, or a person said that it is never to be used."""
+
+    event_id: str | None
+    score: float
+    reason: str
+    turned: bool = False  # the source has home and away swapped against the event
+    candidates: tuple[str, ...] = ()  # event ids, or `source:id` of games that are quarantined too
+    new: bool = False  # the first game of its event
+
+
+class Quarantined(NamedTuple):
+    """A game that waits for a person, or for more to be known."""
+
+    source: str
+    game: Game
+    match: Match
+
+
+class Matcher:
+    """Matches games of sources, remembers them, and reconsiders.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> matcher, start = Matcher(), datetime(2026, 2, 9, 0, 30, tzinfo=UTC)
+    >>> first = Game("17", "basketball", "nba", "Los Angeles Lakers", "Boston Celtics", start)
+    >>> matcher.match("one", first).event_id
+    'nba_celtics_lakers_2026-02-08'
+    >>> again = matcher.match("two", Game("a", "basketball", "nba", "BOS Celtics", "LA Lakers", start))
+    >>> again.event_id == matcher.match("one", first).event_id, again.turned
+    (True, True)
+    """
+
+    def __init__(self, overrides: Overrides = NONE, threshold: float = THRESHOLD) -> None:
+        self._overrides = overrides
+        self._threshold = threshold
+        self._memory = Memory()
+        self._matches: dict[Key, Match] = {}
+        self._changed: dict[Key, None] = {}
+
+    def match(self, source: str, game: Game) -> Match:
+        """Say which event a source's game is; for a game that is known and unchanged this is a look-up."""
+        key = source, game.id
+        entry = self._memory.entries.get(key)
+        if entry is not None and entry.game[1:6] == game[1:6]:
+            entry.touched = True
+            return self._matches[key]
+        entry = self._enter(key, game) if entry is None else self._renew(entry, game)
+        self._place(entry)
+        self._changed.pop(key, None)
+        return self._matches[key]
+
+    def changes(self) -> list[tuple[str, str, Match]]:
+        """Give the games whose event became another one, without having been asked for, since this was last called."""
+        changed, self._changed = self._changed, {}
+        return [(*key, self._matches[key]) for key in changed if key in self._matches]
+
+    def quarantined(self) -> list[Quarantined]:
+        """Every game that waits, by source and id."""
+        waiting = (e for e in self._memory.entries.values() if e.event is None and e.decree != NEVER)
+        return [Quarantined(e.key[0], e.game, self._matches[e.key]) for e in sorted(waiting, key=lambda e: e.key)]
+
+    def events(self) -> dict[str, Event]:
+        """Events by id."""
+        return dict(self._memory.events)
+
+    def games(self, event_id: str) -> list[tuple[str, Game, Match]]:
+        """Every source's game of an event, as they came."""
+        event = self._memory.events.get(event_id)
+        members = [] if event is None else [self._memory.entries[key] for key in event.members]
+        return [(e.key[0], e.game, self._matches[e.key]) for e in sorted(members, key=lambda e: e.number)]
+
+    def reload(self, overrides: Overrides) -> list[tuple[str, str, Match]]:
+        """Put a person's decisions in place of those before, at once; gives the games that it changed."""
+        before, self._overrides = self._overrides, overrides
+        entries = self._memory.entries
+        touched = [key for key in sorted({*before, *overrides}) if before.get(key) != overrides.get(key)]
+        released = [entries[key] for key in touched if key in entries]
+        for entry in released:
+            self._memory.leave(entry)
+            entry.decree = overrides.get(entry.key, "")
+        for entry in sorted(released, key=lambda e: (not e.decree, e.key)):
+            self._place(entry)
+        self._again(entry for entry in list(entries.values()) if entry.event is None and not entry.decree)
+        return self.changes()
+
+    def forget(self, before: datetime) -> int:
+        """Drop events all of whose games start before a time, and waiting games as old; gives how many games went.
+
+        A waiting game without a start goes if it was not asked for since this was last called.
+        """
+        before = moment(before)
+        memory, gone = self._memory, []
+        latest: dict[str, datetime] = {}
+        for entry in memory.entries.values():
+            if entry.event and entry.start:
+                latest[entry.event] = max(latest.get(entry.event, entry.start), entry.start)
+        for entry in memory.entries.values():
+            end = latest.get(entry.event or "") or entry.start
+            if end < before if end is not None else not entry.touched:
+                gone.append(entry)
+            entry.touched = False
+        for entry in gone:
+            memory.remove(entry)
+            del self._matches[entry.key]
+        memory.used = {
+            id_: start for id_, start in memory.used.items() if id_ in memory.events or start >= before - _KEPT
+        }
+        return len(gone)
+
+    # What follows changes the memory.
+
+    def _enter(self, key: Key, game: Game) -> Entry:
+        start = None if game.start is None else moment(game.start)
+        league = _league(game)
+        entry = Entry(key, game, league, self._memory.count(), start, start, decree=self._overrides.get(key, ""))
+        self._memory.insert(entry)
+        return entry
+
+    def _renew(self, entry: Entry, game: Game) -> Entry:
+        """Take what a source now says of a game: it stays in its event unless it names other teams."""
+        memory, event = self._memory, self._memory.events.get(entry.event or "")
+        start = entry.start if game.start is None else moment(game.start)
+        league = _league(game)
+        first, keeps = entry.first or start, league == entry.league
+        keeps = keeps and fit(league, entry.spelling, (game.home, game.away))[0] >= self._threshold
+        memory.remove(entry)
+        if not keeps:
+            first = start
+        renewed = Entry(entry.key, game, league, entry.number, start, first, decree=entry.decree)
+        memory.insert(renewed)
+        if event is not None and keeps:
+            memory.join(renewed, event)
+        return renewed
+
+    def _place(self, entry: Entry) -> None:
+        if entry.decree:
+            self._obey(entry)
+            # Those near it may have been matched without knowing what was said of this one.
+            others = (other for _, other in self._memory.around(entry, self._threshold) if not other.decree)
+            if other := min(others, key=lambda e: e.number, default=None):
+                self._compare(other)
+        elif names.pending(entry.game.home) or names.pending(entry.game.away):
+            two = entry.game.home or entry.game.away
+            self._wait(entry, 0.0, "a team is not known yet" if two else "no game of two")
+        elif entry.start is None:
+            self._without_start(entry)
+        elif fit(entry.league, (entry.game.home,) * 2, (entry.game.away,) * 2)[0] >= self._threshold:
+            self._wait(entry, 0.0, "both teams are the same")
+        elif not self._follow(entry):
+            self._compare(entry)
+
+    def _obey(self, entry: Entry) -> None:
+        """Do what a person said."""
+        if entry.decree == NEVER:
+            self._memory.leave(entry)
+            self._set(entry, Match(None, 1.0, "override: never"))
+        elif entry.decree == NEW and entry.start is None:
+            self._wait(entry, 1.0, "override: new, but no start time yet")
+        elif entry.decree == NEW:
+            if entry.event is None:
+                self._join(entry, self._found(entry))
+            self._set(entry, Match(entry.event, 1.0, "override: new", new=True))
+        else:
+            event = self._memory.events.get(entry.decree) or self._found(entry, entry.decree)
+            self._join(entry, event)
+            turned = fit(entry.league, (event.home, event.away), entry.spelling)[1]
+            self._set(entry, Match(event.id, 1.0, "override", turned))
+
+    def _without_start(self, entry: Entry) -> None:
+        if entry.event is None:
+            self._wait(entry, 0.0, "no start time")
+
+    def _follow(self, entry: Entry) -> bool:
+        """Take the short way of most games: nothing near, or one event near at about this time and nothing doubtful."""
+        near = list(self._memory.around(entry, DOUBT)) if entry.event is None else []
+        if entry.event is None and not near:
+            self._join(entry, self._found(entry))
+            self._explain(entry)
+            return True
+        if not near or near[0][1].event is None:
+            return False
+        event = self._memory.events[near[0][1].event]
+        members = [self._memory.entries[key] for key in event.members]
+        plain = (
+            all(score >= self._threshold and other.event == event.id for score, other in near)
+            and len(near) == len(members)
+            and all(
+                not m.decree and m.key[0] != entry.key[0] and m.start and gap(m.dated, entry.dated) <= CLOSE
+                for m in members
+            )
+        )
+        if plain:
+            self._join(entry, event)
+            self._explain(entry)
+        return plain
+
+    def _closure(self, entry: Entry, least: float) -> dict[Key, Entry]:
+        """The games that are the same pair as this one, directly or over others, near each other in time."""
+        memory = self._memory
+        found, stack = {entry.key: entry}, [entry]
+        while stack:
+            at = stack.pop()
+            direct = least if at is entry else self._threshold
+            reached = [other for score, other in memory.around(at, direct)]
+            event = memory.events.get(at.event or "")
+            reached += [] if event is None else [memory.entries[key] for key in event.members]
+            for other in reached:
+                if other.key not in found and other.decree != NEVER and other.start is not None:
+                    found[other.key] = other
+                    stack.append(other)
+        return found
+
+    def _contradict(self, league: League, entries: Iterable[Entry]) -> bool:
+        """Whether two of these games cannot be the same pair."""
+        spellings = list(dict.fromkeys(e.spelling for e in entries if not e.decree))
+        return any(
+            fit(league, one, other)[0] < DOUBT for at, one in enumerate(spellings) for other in spellings[at + 1 :]
+        )
+
+    def _compare(self, entry: Entry) -> None:
+        near = sorted(self._memory.around(entry, DOUBT), key=lambda found: (-found[0], found[1].key))
+        near = [(score, other) for score, other in near if other.decree != NEVER]
+        best = near[0][0] if near else 0.0
+        cluster = self._closure(entry, self._threshold)
+        if self._contradict(entry.league, cluster.values()):
+            cluster = self._closure(entry, max(self._threshold, best - _BETTER))
+        if self._contradict(entry.league, cluster.values()):
+            self._wait(entry, best, "fits games of different teams", near)
+            return
+        doubts = [(score, other) for score, other in near if score < self._threshold and other.key not in cluster]
+        if doubts and all(other.event is None for other in cluster.values()):
+            for other in cluster.values():
+                self._wait(other, doubts[0][0], "names alike, but not enough", doubts)
+            return
+        self._arrange(cluster)
+
+    def _arrange(self, cluster: dict[Key, Entry]) -> None:
+        """Share games of one pair out among its meetings, and these among events."""
+        memory = self._memory
+        alive = [memory.events[id_] for id_ in dict.fromkeys(e.event for e in cluster.values()) if id_ is not None]
+        alive.sort(key=lambda event: event.number)
+        free = [e for e in cluster.values() if not e.decree]
+        decreed = [event for event in alive if all(memory.entries[key].decree for key in event.members)]
+        shut = [event for event in decreed if all(memory.entries[key].decree == NEW for key in event.members)]
+        fixed = [*shut, *(event for event in decreed if event not in shut)]
+        anchors = [next(cluster[key].dated for key in event.members if key in cluster) for event in fixed]
+        meetings = arrange([e.dated for e in free], anchors[: len(shut)], anchors[len(shut) :])
+        owners = self._owners(meetings, alive, fixed)
+        for key in meetings.doubts:
+            memory.leave(memory.entries[key])
+        for at, group in enumerate(meetings.games):
+            members = sorted((memory.entries[key] for key in group), key=lambda e: e.number)
+            if not members:
+                continue
+            event = owners.get(at) or self._found(members[0])
+            owners[at] = event
+            for entry in members:
+                self._join(entry, event)
+        for entry in sorted(free, key=lambda e: e.number):
+            if entry.key not in meetings.doubts:
+                self._explain(entry)
+        for key, places in meetings.doubts.items():
+            likely = tuple(dict.fromkeys(owners[at].id for at in places if at in owners))
+            self._set(memory.entries[key], Match(None, 1.0, _why(places), candidates=likely))
+
+    def _owners(self, meetings: Meetings, alive: list[Event], fixed: list[Event]) -> dict[int, Event]:
+        """Which event each meeting is: the one whose oldest game it has, else one that a game of it was in."""
+        owners = dict(enumerate(fixed))
+        place = {key: at for at, group in enumerate(meetings.games) for key in group}
+        for oldest in (True, False):
+            for event in alive:
+                members = sorted(event.members, key=lambda key: self._memory.entries[key].number)
+                for key in members[:1] if oldest else members:
+                    at = place.get(key)
+                    if at is not None and at not in owners and event not in owners.values():
+                        owners[at] = event
+        return owners
+
+    def _found(self, entry: Entry, id_: str = "") -> Event:
+        """Make an event of a game."""
+        memory, game = self._memory, entry.game
+        if not id_:
+            assert entry.start is not None
+            id_ = ids.event_id(game._replace(sport=entry.league[0]), entry.league[1], entry.start, memory.used)
+        if entry.start is not None:
+            memory.used[id_] = entry.start
+        event = Event(id_, *entry.league, game.home, game.away, memory.count())
+        memory.events[id_] = event
+        return event
+
+    def _join(self, entry: Entry, event: Event) -> None:
+        self._memory.join(entry, event)
+
+    def _explain(self, entry: Entry) -> None:
+        """Write down why a game is in its event."""
+        memory = self._memory
+        event = memory.events[entry.event or ""]
+        others = [memory.entries[key] for key in event.members if key != entry.key]
+        first = min(event.members, key=lambda key: memory.entries[key].number)
+        turned = self._turned(entry, event, others)
+        if not others:
+            self._set(entry, Match(event.id, 1.0, "new event", turned, new=True))
+            return
+        scores = [(fit(entry.league, other.spelling, entry.spelling)[0], other) for other in others]
+        score, nearest = max(scores, key=lambda found: (found[0], found[1].key))
+        apart = f"{_minutes(entry, nearest)} min apart"
+        words = "the same names" if score == 1.0 else "names alike"
+        swapped = ", home and away swapped" if turned else ""
+        match = Match(event.id, score, f"{words}, {apart}{swapped}", turned, new=entry.key == first)
+        self._set(entry, match)
+
+    def _turned(self, entry: Entry, event: Event, others: list[Entry]) -> bool:
+        score, turned = fit(entry.league, (event.home, event.away), entry.spelling)
+        if score >= DOUBT or not others:
+            return turned and score > 0.0
+        known = ((fit(entry.league, o.spelling, entry.spelling), o) for o in others if o.key in self._matches)
+        (_, turned), by = max(known, key=lambda found: (found[0][0], found[1].key), default=((0.0, False), entry))
+        return turned != (by.key in self._matches and self._matches[by.key].turned)
+
+    def _wait(self, entry: Entry, score: float, reason: str, near: Iterable[tuple[float, Entry]] = ()) -> None:
+        """Quarantine a game."""
+        self._memory.leave(entry)
+        likely = dict.fromkeys(other.event or ":".join(other.key) for _, other in near)
+        self._set(entry, Match(None, score, reason, candidates=tuple(likely)))
+
+    def _set(self, entry: Entry, match: Match) -> None:
+        before = self._matches.get(entry.key)
+        self._matches[entry.key] = match
+        if before is not None and before[:1] + before[3:4] != match[:1] + match[3:4]:
+            self._changed[entry.key] = None
+
+    def _again(self, entries: Iterable[Entry]) -> None:
+        for entry in sorted(entries, key=lambda e: e.key):
+            if entry.event is None:
+                self._place(entry)
+
+
+def _league(game: Game) -> League:
+    """Sport and league as the catalog has them; a league that it does not know stays as it is written."""
+    known = catalog.league(game.league, game.sport)
+    return known.sport or catalog.sport(game.sport).id, known.id
+
+
+def _minutes(one: Entry, other: Entry) -> int:
+    return 0 if one.start is None or other.start is None else round(gap(one.dated, other.dated).total_seconds() / 60)
+
+
+def _why(places: tuple[int, ...]) -> str:
+    return "the pair meets more than once near this time" if len(places) > 1 else "a second game of its source"

@@ -1,0 +1,316 @@
+"""Are two names of one league the same team? A figure from 0, no, to 1, surely.
+
+A name is read once into its words, without those that say nothing (fc), and its marks: women, an age (u21), a second
+side (II, B, Jong). Other marks are another team. Then, in this order:
+
+1. Both names belong to teams of the catalog: the same team or not.
+2. Words pair off: equal, beginning (Sheff, Sheffield), nearly equal if long (`rapidfuzz`), initials (QPR).
+3. Words are left over on both sides: two teams. On one side: it depends on them. A mascot or the kind of club
+   is often left out; a compass point or `state` makes another team; of a word that several teams share (Dynamo,
+   Sheffield) nothing is left that tells.
+
+In sports of persons `persons` compares.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+from rapidfuzz import fuzz
+from rapidfuzz.distance import Levenshtein
+
+from oddsengine import catalog
+from oddsengine.matching import persons, words
+
+SURE, SHORTENED, PARTLY, VAGUE = 1.0, 0.92, 0.85, 0.6
+_SPELLED, _ABBREVIATED, _LETTERS = 0.97, 0.94, 0.88
+_RESOLVED, _NEXT_BEST = 0.9, 0.6  # a name is a team's if it fits it so well, and no other team so well
+
+_WITH_CLUBS = frozenset({"soccer", "esports", "basketball"})  # sports whose short forms `words.CLUBS` has
+
+_AGE = re.compile(r"\b(?:u|under|sub) ?(1[4-9]|2[0-3])\b")
+_GAME = re.compile(r"[(\[ ](?:game|gm|g) ?#?([12])[)\]]?\s*$", re.IGNORECASE)
+_PITCHER = re.compile(r"\s*\([^()]*\w\W+\w{2,}[^()]*\)\s*$")
+_PENDING = re.compile(
+    r"^(?:winner|loser|w|l|runner up|qualifier|seed)\b.*\b(?:\d+|of|sf|qf|match|game|group|semi ?final)\b"
+)
+_SLOT = re.compile(r"^(?:[a-l]?[1-4][a-l]?|[wl]\d{1,3}|(?:1st|2nd|3rd)\b.*)$")
+
+
+class Name(NamedTuple):
+    """A name, read. `words` are those that tell, or all if none does."""
+
+    words: tuple[str, ...]
+    empty: tuple[str, ...]
+    marks: frozenset[str]
+    whole: str  # as it compares, without marks
+    game: str  # 1 or 2 where the name says which game of the day it is
+
+
+def pending(text: str) -> bool:
+    """Whether a name stands for a team that is not known yet.
+
+    Examples
+    --------
+    >>> pending("TBD"), pending("Winner of Semi-Final 1"), pending("W. Michigan"), pending("")
+    (True, True, False, True)
+    """
+    name = catalog.normalise(text)
+    known = not name or name in words.PENDING or _PENDING.match(name) or _SLOT.match(name)
+    return bool(known) and name != "g2"
+
+
+def is_college(league: str) -> bool:
+    """Whether the teams of a league are colleges."""
+    return league.startswith(words.COLLEGES)
+
+
+def _kind(sport: str, league: str) -> str:
+    """What the teams of a league are: colleges, clubs, or teams with a mascot that is often left out."""
+    return "college" if is_college(league) else "club" if sport == "soccer" else "team"
+
+
+@lru_cache(maxsize=4096)
+def _implied(league: str) -> frozenset[str]:
+    """Marks that all teams of a league have."""
+    parts = league.replace("_", " ")
+    marks = {f"u{age}" for age in _AGE.findall(parts)}
+    if words.WOMENS_LEAGUES & set(parts.split()):
+        marks.add("women")
+    return frozenset(marks)
+
+
+def _marks(tokens: list[str]) -> tuple[list[str], set[str]]:
+    """Take what makes another side of the club off the ends of a name."""
+    marks: set[str] = set()
+    if tokens[-2:] == ["2nd", "xi"]:
+        tokens, marks = tokens[:-2], {"second"}
+    if len(tokens) > 1 and tokens[0] == "jong":
+        tokens, marks = tokens[1:], {"second"}
+    kept = []
+    for at, token in enumerate(tokens):
+        last = at > 0 and at == len(tokens) - 1
+        if token in words.WOMEN or (last and token == "w"):
+            marks.add("women")
+        elif last and token in words.SECOND:
+            marks.add("second")
+        elif last and token == "iii":
+            marks.add("third")
+        elif last and token == "a" and len(tokens) == 2:
+            marks.add("a side")
+        else:
+            kept.append(token)
+    if len(kept) < len(tokens) and "women" in marks and len(kept) > 1 and kept[-1] in words.SECOND:
+        kept.pop()
+        marks.add("second")
+    return kept, marks
+
+
+def _college(tokens: list[str]) -> list[str]:
+    found = []
+    for at, token in enumerate(tokens):
+        if token == "st":
+            found.append("saint" if at == 0 or tokens[at - 1] == "mount" else "state")
+        elif at == 0 and len(tokens) > 1:
+            found.append(words.COLLEGE_WORDS.get(token, token))
+        else:
+            found.append(token)
+    return found
+
+
+def _college_name(tokens: list[str]) -> list[str]:
+    """Write a college's name out; a mascot behind it stays."""
+    for size in range(len(tokens), 0, -1):
+        meant = words.COLLEGE_NAMES.get(" ".join(tokens[:size]))
+        if meant is not None and all(token in words.MASCOTS for token in tokens[size:]):
+            return [*meant.split(), *tokens[size:]]
+    return tokens
+
+
+def _written_out(sport: str, tokens: list[str]) -> list[str]:
+    """Bring a name, with or without the words that say nothing, to the one that others use."""
+    tables = (words.CLUBS, words.COUNTRIES) if sport in _WITH_CLUBS else (words.COUNTRIES,)
+    if sport == "soccer" and tokens == ["ireland"]:
+        return ["republic", "of", "ireland"]
+    spelled = [words.SYNONYMS.get(token, token) for token in tokens]
+    for form in (tokens, spelled, [t for t in tokens if t not in words.EMPTY]):
+        for table in tables:
+            if named := table.get(" ".join(form)):
+                return named.split()
+    return spelled
+
+
+@lru_cache(maxsize=65536)
+def read(sport: str, league: str, text: str) -> Name:
+    """Read a team's name.
+
+    Examples
+    --------
+    >>> read("soccer", "friendlies", "Bayern München II")
+    Name(words=('bayern', 'munich'), empty=(), marks=frozenset({'second'}), whole='bayern munich', game='')
+    """
+    game = ""
+    if sport == "baseball":
+        if found := _GAME.search(text):
+            game, text = found[1], text[: found.start()]
+        text = _PITCHER.sub("", text)
+    name = catalog.normalise(text).replace("a and m", "am")
+    marks = {f"u{age}" for age in _AGE.findall(name)}
+    tokens, more = _marks(_AGE.sub(" ", name).split())
+    marks |= more
+    if is_college(league):
+        tokens = _college_name(_college(tokens))
+    else:
+        tokens = _written_out(sport, tokens)
+    telling = tuple(token for token in tokens if token not in words.EMPTY)
+    empty = tuple(token for token in tokens if token in words.EMPTY)
+    if not telling:
+        telling, empty = tuple(tokens), ()
+    return Name(telling, empty, frozenset(marks) - _implied(league), " ".join(tokens), game)
+
+
+def _pair(one: str, other: str) -> float:
+    """How well two words fit: nearly equal, or one the beginning of the other."""
+    short, long = sorted((one, other), key=len)
+    if len(short) >= 3 and long.startswith(short) and len(long) - len(short) > 1 and not long[0].isdigit():
+        return _ABBREVIATED
+    allowed = 2 if len(short) >= 10 else 1 if len(short) >= 6 else 0
+    if allowed and Levenshtein.distance(one, other, score_cutoff=allowed) <= allowed:
+        return _SPELLED
+    return 0.0
+
+
+def _initials(short: tuple[str, ...], long: tuple[str, ...]) -> bool:
+    """Whether one left-over word is made of the first letters of the others."""
+    return len(short) == 1 and len(long) > 1 and len(short[0]) > 1 and short[0] == "".join(word[0] for word in long)
+
+
+def _align(one: Name, other: Name) -> tuple[float, list[str], list[str], list[str]]:
+    """Pair words off: how well, which of `one` are paired, and what is left of each."""
+    left, right = list(one.words), list(other.words)
+    paired, fit = [], SURE
+    for word in one.words:
+        if word in right:
+            left.remove(word)
+            right.remove(word)
+            paired.append(word)
+    for word in tuple(left):
+        best = max(((_pair(word, candidate), candidate) for candidate in right), default=(0.0, ""))
+        if best[0]:
+            left.remove(word)
+            right.remove(best[1])
+            paired.append(word)
+            fit = min(fit, best[0])
+    return fit, paired, left, right
+
+
+def _rest(paired: list[str], rest: list[str], bare: Name, kind: str) -> float:
+    """Judge words that one side has beside those of the other, `bare`."""
+    mascot = kind != "club" and all(word in words.MASCOTS for word in rest)
+    if kind == "college" or mascot:
+        return SHORTENED if mascot else 0.0
+    if any(word in words.TELLING for word in rest):
+        return 0.0
+    stem = " ".join(paired)
+    if stem in words.SHARED or stem in words.NATIONS or all(word in words.KINDS for word in paired):
+        return VAGUE
+    if all(word in words.KINDS for word in rest):
+        return VAGUE if any(word in {"fc", "afc"} for word in bare.empty) else SHORTENED
+    return PARTLY
+
+
+def _compare(one: Name, other: Name, kind: str) -> float:
+    if one.words == other.words or "".join(one.words) == "".join(other.words):
+        return SURE
+    if one.whole in words.NATIONS and other.whole in words.NATIONS:
+        return 0.0
+    fit, paired, left, right = _align(one, other)
+    if not left and not right:
+        return fit
+    if not paired:
+        whole = tuple(one.whole.split()), tuple(other.whole.split())
+        initials = _initials(one.words, other.words) or _initials(other.words, one.words)
+        return _ABBREVIATED if initials or _initials(*whole) or _initials(whole[1], whole[0]) else 0.0
+    if left and right:
+        if kind == "college":
+            return 0.0
+        spelled_out = _initials(tuple(left), tuple(right)) or _initials(tuple(right), tuple(left))
+        return min(fit, _ABBREVIATED) if spelled_out else min(fit, _two_letters(left, right))
+    return min(fit, _rest(paired, left or right, other if left else one, kind))
+
+
+def _two_letters(left: list[str], right: list[str]) -> float:
+    """Judge two letters beside a word that begins with the first and has the second: Mg, Magnitogorsk."""
+    short, long = sorted((" ".join(left), " ".join(right)), key=len)
+    fits = len(short) == 2 and " " not in long and short[0] == long[0] and short[1] in long[1:]
+    return _LETTERS if fits else 0.0
+
+
+@cache
+def _known(league: str) -> Mapping[str, tuple[Name, ...]]:
+    """The teams of a league that the catalog knows, with every form of their names."""
+    found = {}
+    for each in catalog.teams():
+        if each.league == league:
+            texts = (each.name, *each.aliases, *each.in_league)
+            found[each.name] = tuple(dict.fromkeys(read(each.sport, league, text) for text in texts))
+    return found
+
+
+@lru_cache(maxsize=65536)
+def team(sport: str, league: str, text: str) -> str:
+    """Give the name of the team in the catalog; empty if none, or more than one, fits.
+
+    Examples
+    --------
+    >>> team("basketball", "nba", "BOS Celtics"), team("baseball", "mlb", "New York")
+    ('Boston Celtics', '')
+    """
+    known, name = _known(league), read(sport, league, text)
+    for form in (text, name.whole):
+        found = catalog.team(form, sport, league)
+        if found and (found.league == league or sport == "soccer" or league.startswith(f"{found.league}_")):
+            return found.name
+    fits = sorted(
+        ((max(_compare(name, form, _kind(sport, league)) for form in forms), each) for each, forms in known.items()),
+        reverse=True,
+    )
+    if fits and fits[0][0] >= _RESOLVED and (len(fits) == 1 or fits[1][0] < _NEXT_BEST):
+        return fits[0][1]
+    return ""
+
+
+def _forms(sport: str, league: str, text: str) -> tuple[Name, ...]:
+    known = team(sport, league, text)
+    if known:
+        return (read(sport, league, text), read(sport, league, known))
+    return (read(sport, league, text),)
+
+
+@lru_cache(maxsize=1 << 17)
+def likeness(sport: str, league: str, one: str, other: str) -> float:
+    """How surely two names of one league are one team.
+
+    Examples
+    --------
+    >>> likeness("soccer", "england_premier_league", "Man Utd", "Manchester City")
+    0.0
+    >>> likeness("soccer", "", "Kelty", "Kelty Hearts"), likeness("soccer", "", "Dynamo", "Dynamo Brest")
+    (0.85, 0.6)
+    """
+    if sport in words.PERSONS:
+        return persons.likeness(one, other)
+    first, second = read(sport, league, one), read(sport, league, other)
+    if first.marks != second.marks or {first.game, second.game} == {"1", "2"}:
+        return 0.0
+    known = team(sport, league, one), team(sport, league, other)
+    if all(known):
+        return SURE if known[0] == known[1] else 0.0
+    kind = _kind(sport, league)
+    return max(_compare(a, b, kind) for a in _forms(sport, league, one) for b in _forms(sport, league, other))
+
+
+def near(one: str, other: str) -> float:
+    """Likeness of two texts by their letters alone, for the list that a person reads."""
+    return float(fuzz.token_sort_ratio(catalog.normalise(one), catalog.normalise(other))) / 100.0

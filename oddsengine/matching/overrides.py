@@ -1,0 +1,44 @@
+"""What a person decides about single games; it wins over everything that is computed.
+
+A table a source, the source's id to one of our event ids, to `new` (an event of its own) or to `never` (not used):
+
+    [the_odds_api]
+    "e912304de2b2ce35b473ce2ecd3d1502" = "nba_celtics_lakers_2026-02-08"
+    "f57b0a2a3ee8d3d1b7c0a1b58ab04b2d" = "new"
+"""
+
+import tomllib
+from collections.abc import Mapping
+from types import MappingProxyType
+
+NEW, NEVER = "new", "never"
+
+Overrides = Mapping[tuple[str, str], str]
+NONE: Overrides = MappingProxyType({})
+
+
+class OverrideError(ValueError):
+    """A file of overrides that cannot be used; the message is one sentence for a person."""
+
+
+def parse_overrides(text: str) -> Overrides:
+    r"""Read a file of overrides: source and the source's id to event id, `new` or `never`.
+
+    Examples
+    --------
+    >>> dict(parse_overrides('[feed]\n"17" = "never"'))
+    {('feed', '17'): 'never'}
+    """
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise OverrideError(f"the overrides are not TOML: {error}") from error
+    found = {}
+    for source, entries in tables.items():
+        if not isinstance(entries, dict):
+            raise OverrideError(f"{source!r} stands outside of a table; each source has one: [name]")
+        for id_, meant in entries.items():
+            if not isinstance(meant, str) or not meant.strip():
+                raise OverrideError(f"{id_!r} of {source} is not given an event id, new or never")
+            found[source, id_] = meant.strip()
+    return MappingProxyType(found)
