@@ -174,8 +174,7 @@ def find_middles(
     min_size
         Least distance of the two lines.
     min_ev
-        Least expected value, percent of the total stake; None shows those that lose on average too. Above 10 the guard
-        `ev_cap` takes a line for mislabelled.
+        Least expected value, percent of the total stake; None shows those that lose on average too.
     max_profit
         Largest worst case, percent; None takes the cap off.
     books, sharp, method, commission, guards, now

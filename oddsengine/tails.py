@@ -286,6 +286,30 @@ def read(view: View, links: Curves, ladder: Longs, points: Longs) -> Tails:
 
 
 @kernel
+def _feeds(ladder, markets, segments, rows, books, feed, aside, stamp, out):
+    """How many feeds quote each ladder."""
+    for c in range(ladder.size):
+        if c > 0 and ladder[c] == ladder[c - 1]:
+            out[c] = out[c - 1]
+            continue
+        n = 0
+        for i in range(rows[segments[markets[ladder[c]]]], rows[segments[markets[ladder[c] + 1]]]):
+            f = feed[books[i]]
+            if aside[i] == 0 and stamp[f] != c:
+                stamp[f] = c
+                n += 1
+        out[c] = n
+
+
+def feeds(view: View, ladder: Longs) -> Longs:
+    """How many feeds quote some ladders, prices that are set aside left out."""
+    g, feed = view.groups, view.traits.feed
+    out = np.empty(ladder.size, np.int64)
+    _feeds(ladder, g.markets, g.segments, g.rows, g.book, feed, view.aside, np.full(feed.size + 1, -1), out)
+    return out
+
+
+@kernel
 def _bases(
     ladder, markets, threshold, main, event, kind, totals, known, sport, shapes, scales, tables,
     market, line, shape, scale, level, table, total_of, of_case,

@@ -48,7 +48,7 @@ class Delta(msgspec.Struct, gc=False):
     is_live: bool
     is_active: bool
     odds_changed_at: str | None
-    event_start_time: str | None | msgspec.UnsetType = msgspec.UNSET
+    event_start_time: str | msgspec.UnsetType | None = msgspec.UNSET
 
 
 @dataclass(frozen=True, eq=False)

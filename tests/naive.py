@@ -21,7 +21,7 @@ from naive_detect import (
 )
 from naive_guards import ALL_GUARDS, GUARDS, Verdict, judge
 from naive_identity import Row, identify, load_books
-from naive_middles import Middle, Tail, expected_return, find_middles, known_tail, probability
+from naive_middles import Middle, Tail, expected_return, find_middles, generous, known_tail, probability
 from naive_quotes import Book, Family, Quote, World
 
 

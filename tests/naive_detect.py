@@ -55,12 +55,13 @@ class Leg:
 class View:
     """What one caller looks at.
 
-    `offers` are the legs of the caller's books. `universe` has the references' too: the `members` are
-    behind a consensus, the `speakers` (the caller's and the named references) in a median. A book may not be
+    `offers` are the legs of the caller's books, `everything` is all there is. `universe` has the offers and the
+    references' too: the `members` are behind a consensus, the `speakers` (the caller's and the named references) in a median. A book may not be
     the reference where it is `stingy`.
     """
 
     offers: list[Leg]
+    everything: list[Leg]
     universe: list[Leg]
     members: frozenset[str]
     speakers: frozenset[str]
@@ -98,6 +99,7 @@ def view(survivors: Iterable[Quote], stingy: set[tuple[str, Market]], world: Wor
     members = named if isinstance(settings.sharp, Mapping) else named | professional
     return View(
         offers=[leg for leg in legs if leg.book in offered],
+        everything=legs,
         universe=[leg for leg in legs if leg.book in offered | members],
         members=members,
         speakers=offered | named,

@@ -100,8 +100,13 @@ def expected_return(middle: Middle, tail: Mapping[int, float]) -> float:
     return result
 
 
-def generous(middle: Middle, tail: Mapping[int, float]) -> bool:
-    """Whether a leg alone pays more than `outlier` lets a main line pay, beside the chances of the same tail."""
+def generous(board: View, middle: Middle, tail: Mapping[int, float]) -> bool:
+    """Whether a leg alone pays more than `outlier` allows beside the same tail, where three other feeds quote too."""
+    quote = middle.over.quote
+    feeds = {board.world.feed(leg.book) for leg in board.everything if leg.quote.ladder == quote.ladder}
+    if len(feeds) < 4:
+        return False
+    bound = 0.24 if not quote.live and quote.period == "full_game" and not quote.family.is_prop else 0.35
     for leg, under in ((middle.over, False), (middle.under, True)):
         around = half_points(leg.quote.threshold)
         win, lose = tail[around[-1]], 1.0 - tail[around[0]]
@@ -110,7 +115,7 @@ def generous(middle: Middle, tail: Mapping[int, float]) -> bool:
         if min(win, lose) <= 0.0:
             continue
         fair = win / (win + lose)
-        if -math.log(leg.price - 1.0) - math.log(win / lose) < -(0.24 + 0.015 / (fair * (1.0 - fair))):
+        if -math.log(leg.price - 1.0) - math.log(win / lose) < -(bound + 0.015 / (fair * (1.0 - fair))):
             return True
     return False
 

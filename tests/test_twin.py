@@ -229,7 +229,7 @@ def check_middles(rows: Sequence[Row], caller: Settings, twin: Scan) -> None:
             for middle, tail in zip(middles, tails, strict=True)
         ]
         errors = [
-            worth is not None and tail is not None and (worth > 0.10 + 1e-9 or generous(middle, tail.at))
+            worth is not None and tail is not None and generous(twin.board, middle, tail.at)
             for worth, tail, middle in zip(worths, tails, middles, strict=True)
         ]
         if "ev_cap" in caller.guards and any(errors):

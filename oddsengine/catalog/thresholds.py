@@ -53,7 +53,6 @@ class Thresholds(NamedTuple):
     arbitrage_low_implied_main: float
     low_hold_max_hold: float
     middle_cap: float
-    middle_ev_cap: float
     middle_floor: float
     middle_disagree: float
     middle_high_probability: float

@@ -71,25 +71,30 @@ def found(search: Search, min_size: float, min_ev: float | None) -> Found:
     low, high, rows = low[keep], high[keep], rows[keep]
     named = keys.of_pairs("middle", g, search.hashes, low, high, rows)
     worth = middle.Middle(prob[keep], ev[keep], worst[keep], best[keep])
-    generous = _generous(d1[keep], d2[keep], tail[keep])
+    generous = _generous(v, low, d1[keep], d2[keep], tail[keep])
     return Found(low, high, Chosen(rows, total[keep], named), worth, source[keep], generous)
 
 
 def over_cap(search: Search, hits: Found) -> Bools:
-    """Which are errors in the data by what they are worth: a mask, all false where the guard `ev_cap` is off.
+    """Which are errors in the data by what a leg is worth: a mask, all false where the guard `ev_cap` is off.
 
-    A ladder with wrong labels may contradict nobody, and makes a wide middle with every honest line. So a leg must also be
-    no more generous, beside the tail that says what the middle is worth, than `outlier` lets a main line be.
+    A ladder with wrong labels may contradict nobody on its own lines, and makes a wide middle with every honest one.
     """
-    if not search.cap:
-        return np.zeros(hits.low.size, bool)
-    return np.asarray(hits.generous | (hits.worth.ev > catalog.thresholds().middle_ev_cap + search.epsilon))
+    return hits.generous if search.cap else np.zeros(hits.low.size, bool)
 
 
-def _generous(over_odds: Floats, under_odds: Floats, tail: Floats) -> Bools:
-    """Whether a leg alone is too good: by the chances that it wins and loses outright, pushes left out."""
-    limits = catalog.thresholds()
+def _generous(v: View, market: Longs, over_odds: Floats, under_odds: Floats, tail: Floats) -> Bools:
+    """Whether a leg is more generous than `outlier` allows, beside the tail that says what the middle is worth.
+
+    By the chances that the leg wins and loses outright, pushes left out; where as many feeds as `outlier` asks for
+    quote the ladder beside the leg's own.
+    """
+    limits, g = catalog.thresholds(), v.groups
     out = np.zeros(over_odds.size, bool)
+    ladder = g.ladder[market].astype(np.int64)
+    kind = g.kind[ladder]
+    settled = (v.live[market] == 0) & (v.traits.prop[kind] == 0) & (v.traits.full[kind] != 0)
+    base = np.where(settled, limits.outlier_main, limits.outlier_other)
     with np.errstate(all="ignore"):
         for odds, win, lose in (
             (over_odds, tail[:, 1], 1.0 - tail[:, 0]),
@@ -97,8 +102,8 @@ def _generous(over_odds: Floats, under_odds: Floats, tail: Floats) -> Bools:
         ):
             fair = win / (win + lose)
             gap = -np.log(odds - 1.0) - np.log(win / lose)
-            out |= gap < -(limits.outlier_main + limits.outlier_slope / (fair * (1.0 - fair)))
-    return out
+            out |= gap < -(base + limits.outlier_slope / (fair * (1.0 - fair)))
+    return out & (tails.feeds(v, ladder) > limits.outlier_others)
 
 
 def _none() -> Found:
