@@ -6,8 +6,12 @@ what is known of the world); wording, traits, markets, terms, groups (identity);
 tape, simulate; cli.
 """
 
+import importlib
+from typing import Any
+
 from oddsengine.arbitrage import arbitrage_stakes, hold, round_stakes
 from oddsengine.devig import DEVIG_METHODS, devig, devig_groups
+from oddsengine.engine import Engine
 from oddsengine.explain import Explanation, explain
 from oddsengine.find.board import prepare
 from oddsengine.kelly import kelly, kelly_exclusive
@@ -35,6 +39,8 @@ from oddsengine.reasons import GUARDS
 from oddsengine.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
 from oddsengine.schema import ODDS_SCHEMA, OddsError, OddsTable, check_odds
 from oddsengine.tables import read_odds, write_table
+from oddsengine.update import Update
+from oddsengine.view import View
 from oddsengine.warm import compile_kernels
 
 __version__ = "0.1.0"
@@ -47,10 +53,16 @@ __all__ = [
     "LOW_HOLD_SCHEMA",
     "MIDDLES_SCHEMA",
     "ODDS_SCHEMA",
+    "Engine",
     "Explanation",
     "OddsError",
     "OddsTable",
     "Opportunities",
+    "Tape",
+    "TapeError",
+    "Update",
+    "View",
+    "World",
     "__version__",
     "american_to_decimal",
     "arbitrage_stakes",
@@ -78,6 +90,17 @@ __all__ = [
     "probability_to_decimal",
     "read_odds",
     "rejected",
+    "replay",
+    "resume",
     "round_stakes",
     "write_table",
 ]
+
+# Loaded when first asked for: who computes over tables needs neither.
+_LATER = {"World": "simulate", "Tape": "tape", "TapeError": "tape", "replay": "tape", "resume": "tape"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"oddsengine.{_LATER[name]}"), name)

@@ -1,4 +1,4 @@
-"""The command line: `oddsengine scan`, `explain`, `markets`, `devig`, `kelly`, `stakes`, `record`, `replay`, `feeds`.
+"""The command line: `scan`, `explain`, `markets`, `devig`, `kelly`, `stakes`, `record`, `replay`, `feeds`, `keys`.
 
 Exit status 0, or 2 with one sentence on standard error for input that cannot be used. Tables fit the terminal; into
 a pipe they are plain text, uncut. This module reads the words; the commands are in `oddsengine.commands`.
@@ -13,12 +13,12 @@ from datetime import UTC, datetime
 from typing import Any, NoReturn
 
 import oddsengine
-from oddsengine.commands import board, feeds, price, tape
+from oddsengine.commands import board, feeds, keys, price, tape
 from oddsengine.devig import DEVIG_METHODS
 from oddsengine.tape import SYNC
 
 _FORMATS = ("table", "json", "csv", "parquet")
-_COMMANDS = board.COMMANDS | price.COMMANDS | tape.COMMANDS | feeds.COMMANDS
+_COMMANDS = board.COMMANDS | price.COMMANDS | tape.COMMANDS | feeds.COMMANDS | keys.COMMANDS
 _KINDS = ("ev", "arb", "low-hold", "middles", "all")
 _INTERRUPTED, _BROKEN_PIPE = 130, 141
 
@@ -121,6 +121,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_record(commands)
     _add_replay(commands)
     _add_feeds(commands)
+    _add_keys(commands)
     return parser
 
 
@@ -269,6 +270,40 @@ def _add_feeds(commands: Any) -> None:
         action.add_argument("--format", choices=_FORMATS[:2], default="table")
         if name == "unmapped":
             action.add_argument("--check", action="store_true", help="try the sources now instead")
+
+
+def _own_limit(text: str) -> int | str:
+    """Read a limit of a key's own; `tier` ends it."""
+    return text if text == "tier" else _count(text)
+
+
+def _add_keys(commands: Any) -> None:
+    parser = commands.add_parser("keys", help="make, list, stop and change the keys of callers")
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=_Parser)
+    create = actions.add_parser("create", help="make a key and print it, once")
+    create.add_argument("--account", required=True, metavar="NAME", help="whose; limits count per account")
+    create.add_argument("--tier", required=True, metavar="TIER", help="free, hobby, pro, sharp or enterprise")
+    create.add_argument("--name", default="", metavar="TEXT", help="what people call it")
+    create.add_argument("--streaming", action="store_true", help="with the streaming add-on")
+    create.add_argument("--rate", type=_count, metavar="N", help="requests a minute (default: the tier's)")
+    create.add_argument("--streams", type=_count, metavar="N", help="streams at once (default: the tier's)")
+    create.add_argument("--features", type=_names, metavar="A,B", help="only these (default: the tier's)")
+    listing = actions.add_parser("list", help="list keys, without their secrets")
+    listing.add_argument("--account", metavar="NAME", help="only this account's")
+    listing.add_argument("--all", action="store_true", help="revoked ones too")
+    revoke = actions.add_parser("revoke", help="stop a key for good")
+    rotate = actions.add_parser("rotate", help="give a key another secret and print it, once; the old one stops")
+    tier = actions.add_parser("tier", help="change what a key may do")
+    for action in (revoke, rotate, tier):
+        action.add_argument("id", metavar="ID", help="what stands before the dot of the key")
+    tier.add_argument("tier", metavar="TIER", help="free, hobby, pro, sharp or enterprise")
+    tier.add_argument("--streaming", action=argparse.BooleanOptionalAction, help="the streaming add-on")
+    tier.add_argument("--rate", type=_own_limit, metavar="N|tier", help="requests a minute")
+    tier.add_argument("--streams", type=_own_limit, metavar="N|tier", help="streams at once")
+    tier.add_argument("--features", type=_names, metavar="A,B|tier", help="only these")
+    for action in (create, listing, revoke, rotate, tier):
+        action.add_argument("--config", metavar="FILE", help="settings (default: oddsengine.toml, if it is there)")
+        action.add_argument("--json", action="store_true", help="as JSON")
 
 
 # ---- entry ----

@@ -97,6 +97,10 @@ class Engine:
         self._delayed: dict[float, Delayed] = {}
         self._published = 0, 0  # terms and books that batches have told of
 
+    def __repr__(self) -> str:
+        at = "no time yet" if self.now is None else f"{self.now:%Y-%m-%d %H:%M:%S}"
+        return f"<{type(self).__name__}: {self.number:,} steps, {self.size:,} prices, {at}>"
+
     # ---- writing ----
 
     def step(
@@ -167,6 +171,11 @@ class Engine:
             for delayed in self._delayed.values():
                 delayed.follow(batch)
             return update
+
+    def rehearse(self) -> None:
+        """Compile what otherwise compiles in the middle of a long run."""
+        with self._lock:
+            self._board.rehearse()
 
     def record(self, recorder: Recorder) -> None:
         """Tell a recorder of every batch from now on, and of the views that are awake."""
@@ -459,6 +468,19 @@ class Engine:
             self._settle()
             yield self._board
 
+    @contextmanager
+    def still(self) -> Iterator[Board]:
+        """Hold the board still while somebody reads prices; verdicts may be of an earlier step."""
+        with self._lock:
+            yield self._board
+
+    @contextmanager
+    def judged(self) -> Iterator[Board]:
+        """Hold the board still with the verdicts of now."""
+        with self._lock:
+            self._settle()
+            yield self._board
+
     def _wake(self, view: View) -> None:
         """Search the whole board for a view that was not kept up to date."""
         if view.awake:
@@ -576,7 +598,6 @@ class Delayed(Engine):
                     self._begin(what)
                 else:
                     self.feed(what)
-
 
     def _begin(self, board: Board) -> None:
         """Take over what was on the board when this engine was asked for."""

@@ -27,7 +27,7 @@ class Hits(NamedTuple):
     kind: Bytes
     unit: Ints
     legs: Ints  # (n, LEGS) slots of the board, -1 beyond
-    figures: Floats  # (n, FIGURES); by kind, see `find.live`
+    figures: Floats  # (n, FIGURES); by kind, see `View.search`
 
     @property
     def size(self) -> int:

@@ -61,6 +61,10 @@ class Change:
     expired: Words
     expired_kind: Bytes
 
+    def __repr__(self) -> str:
+        born = int((self.status == BORN).sum())
+        return f"<Change: {born:,} born, {self.hits.size - born:,} changed, {self.expired.size:,} expired>"
+
     def ids(self, kind: str, *, new: bool) -> list[str]:
         """Ids of one kind that are new, or that changed."""
         which = (self.hits.kind == KINDS.index(kind)) & ((self.status == BORN) == new)
@@ -90,6 +94,23 @@ class Update:
     rejected: pl.DataFrame  # `BAD_ROW_SCHEMA`, and rows that a suspended quote without a price named in vain
     late: int
     seen: int  # rows that were only seen again
+
+    def of(self, view: "View") -> Change:
+        """What the step did to one view; an empty change where it did nothing."""
+        found = self.views.get(view)
+        if found is None:
+            none = np.empty(0, np.int64)
+            found = Change(Hits.none(), np.empty(0, np.uint8), none, none.view(np.uint64), np.empty(0, np.uint8))
+        return found
+
+    def __repr__(self) -> str:
+        new = int(((self.what & NEW) != 0).sum())
+        parts = [f"{new:,} new, {self.what.size - new:,} changed, {self.gone.slot.size:,} removed"]
+        for view, change in self.views.items():
+            born = int((change.status == BORN).sum())
+            told = f"{born:,} born, {change.hits.size - born:,} changed, {change.expired.size:,} expired"
+            parts.append(f"{view!r}: {told}")
+        return f"<Update {self.number:,}: {'; '.join(parts)}>"
 
     @cached_property
     def changed(self) -> pl.DataFrame:

@@ -105,3 +105,4 @@ def live(rows: list[dict[str, Any]]) -> None:
     engine.step(removed=engine.table()["row_id"].to_list(), now=moment + timedelta(seconds=30))
     engine.step(now=moment + timedelta(seconds=700))
     view.ids()
+    engine.rehearse()

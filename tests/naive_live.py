@@ -216,7 +216,9 @@ class NaiveLive:
         for notice in events:
             event, before = notice["event_id"], self.said.get(notice["event_id"])
             if event in self.events:
-                start = notice.get("event_start_time") or (before and before.start)
+                start = notice.get("event_start_time")
+                if start is None and before is not None:
+                    start = before.start
                 self.said[event] = Notice(notice["status"], now, start)
         self._time(now, said)
         self._tell(said)

@@ -458,6 +458,11 @@ class Board:
         self.units.dirty[rows.unit[held[dirty != 0]]] = 1
         return True
 
+    def rehearse(self) -> None:
+        """Run what otherwise runs only now and then, so that it is compiled."""
+        self.rows.index()
+        self.units.pack(self.units.pool.size)
+
     # ---- reading ----
 
     def gather(self, units: Longs) -> Gathered:

@@ -57,8 +57,11 @@ class Units:
         return self.pool[at]
 
     def _make_room(self, more: int) -> None:
-        if self.end + more <= self.pool.size:
-            return
+        if self.end + more > self.pool.size:
+            self.pack(more)
+
+    def pack(self, more: int) -> None:
+        """Move all lists to a new pool with room for some more slots."""
         used = int(self.size.sum())
         pool = np.empty(max(4096, used + used // 4 + 2 * self.start.size + 2 * more), np.int32)
         self.end = _pack(self.start, self.size, self.room, self.pool, pool)

@@ -39,6 +39,9 @@ class Batch(NamedTuple):
     complete: list[tuple[str, str | None]]  # book and event of which the quotes here are all there are
     events: list[Row]
 
+    def __repr__(self) -> str:
+        return f"<Batch {self.now:%Y-%m-%d %H:%M:%S}: {len(self.quotes):,} quotes>"
+
 
 class World:
     """A world of sportsbooks, its games and its feeds, all from one seed.
@@ -112,6 +115,9 @@ class World:
         self._late: list[tuple[float, int, Row]] = []
         self._open = False
         self._trouble = Trouble(named, troubling, self._games, self.fixtures, desks)
+
+    def __repr__(self) -> str:
+        return f"<World of {len(self.fixtures)} events, {len(self.books)} books, {self.now:%Y-%m-%d %H:%M:%S}>"
 
     # ---- batches ----
 

@@ -1,0 +1,54 @@
+"""The commands over sources: `feeds check`, `feeds unmapped`.
+
+The service is imported only when one of them runs: computing over tables needs none of it.
+"""
+
+import argparse
+import json
+import os
+from typing import Any
+
+from oddsengine.commands.layout import Column, table
+from oddsengine.commands.output import say, terminal, wrapped
+
+_CHECK = (
+    Column("Feed"), Column("Kind", drop=2), Column("Status"), Column("Events", right=True),
+    Column("Quotes", right=True), Column("Books", right=True), Column("Unmapped", right=True), Column("What", least=20),
+)  # fmt: skip
+_UNMAPPED = (Column("Count", right=True), Column("Feed"), Column("Book"), Column("Market"))
+
+
+def feeds_command(arguments: argparse.Namespace) -> None:
+    """Try sources, or list what of them is not understood."""
+    try:
+        from service.feeds import check  # noqa: PLC0415  see the module's docstring
+        from service.settings import load  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise ValueError(f"this needs the package {error.name}: pip install 'oddsengine[service]' brings it") from None
+    settings = load(arguments.config, os.environ)
+    if arguments.action == "unmapped":
+        found = check.unmapped_now(settings, os.environ, arguments.seconds) if arguments.check else None
+        _unmapped(check.unmapped_of(settings) if found is None else found, arguments)
+        return
+    if not settings.feeds:
+        raise ValueError(f"{settings.file}: no source is declared; add a table [feeds.NAME] with its kind")
+    checked = check.check(settings, os.environ, arguments.seconds)
+    if arguments.format == "json":
+        say(json.dumps([one.plain() for one in checked], indent=2, ensure_ascii=False) + "\n")
+        return
+    groups = [[[*one.cells()]] for one in checked]
+    lines = table(_CHECK, groups, terminal())
+    lines += [wrapped([f"{one.name}: {note}"]) for one in checked for note in one.notes]
+    say("\n".join(lines) + "\n")
+
+
+def _unmapped(found: list[Any], arguments: argparse.Namespace) -> None:
+    """Print market names that nobody knows, the most frequent first."""
+    if arguments.format == "json":
+        say(json.dumps([one._asdict() for one in found], indent=2, ensure_ascii=False) + "\n")
+        return
+    groups = [[[f"{one.times:,}", one.source, one.book, one.market]] for one in found]
+    say("\n".join(table(_UNMAPPED, groups, terminal())) + "\n" if found else "none\n")
+
+
+COMMANDS = {"feeds": feeds_command}

@@ -1,0 +1,141 @@
+"""The commands over keys: `keys create`, `list`, `revoke`, `rotate`, `tier`.
+
+The service is imported only when one of them runs: computing over tables needs none of it.
+"""
+
+import argparse
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from oddsengine.commands.layout import Column, table
+from oddsengine.commands.output import say, terminal
+
+if TYPE_CHECKING:
+    from service.keys import KeyStore, Made, Record
+
+_LIST = (
+    Column("Id"), Column("Account", least=12), Column("Name", drop=3, least=8), Column("Tier"),
+    Column("Rate", right=True), Column("Streams", right=True), Column("Status"),
+    Column("Created", drop=2), Column("Used", drop=1),
+)  # fmt: skip
+_SHOWN_ONCE = "The key is shown this once; only its hash is kept."
+
+
+def keys_command(arguments: argparse.Namespace) -> None:
+    """Make, list, stop and change keys."""
+    try:
+        from service import keys  # noqa: PLC0415  see the module's docstring
+        from service.settings import load  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise ValueError(f"this needs the package {error.name}: pip install 'oddsengine[service]' brings it") from None
+    settings = load(arguments.config, os.environ)
+    file = Path(settings.data.folder) / settings.keys.file
+    if arguments.action != "create" and not file.exists():
+        if arguments.action != "list":
+            raise ValueError(f"there are no keys: no file {file}; keys create makes it")
+        _say_list([], arguments)
+        return
+    store = keys.of(settings)
+    try:
+        _ACTIONS[arguments.action](store, arguments)
+    finally:
+        store.close()
+
+
+def _create(store: "KeyStore", arguments: argparse.Namespace) -> None:
+    from service.keys import Terms  # noqa: PLC0415
+
+    terms = Terms(arguments.tier, _features(arguments), arguments.streaming, arguments.rate, arguments.streams)
+    _say_made(store.create(arguments.account, terms, arguments.name), arguments)
+
+
+def _list(store: "KeyStore", arguments: argparse.Namespace) -> None:
+    found = store.list(arguments.account)
+    _say_list([record for record in found if record.active or arguments.all], arguments)
+
+
+def _revoke(store: "KeyStore", arguments: argparse.Namespace) -> None:
+    _say_record(store.revoke(_ident(arguments)), "revoked", arguments)
+
+
+def _rotate(store: "KeyStore", arguments: argparse.Namespace) -> None:
+    _say_made(store.rotate(_ident(arguments)), arguments)
+
+
+def _tier(store: "KeyStore", arguments: argparse.Namespace) -> None:
+    changed: dict[str, Any] = {"tier": arguments.tier}
+    if arguments.streaming is not None:
+        changed["streaming"] = arguments.streaming
+    for name in ("rate", "streams"):
+        if getattr(arguments, name) is not None:
+            changed[name] = None if getattr(arguments, name) == "tier" else getattr(arguments, name)
+    if arguments.features is not None:
+        changed["features"] = None if arguments.features == ["tier"] else _features(arguments)
+    _say_record(store.retier(_ident(arguments), **changed), "changed", arguments)
+
+
+_ACTIONS = {"create": _create, "list": _list, "revoke": _revoke, "rotate": _rotate, "tier": _tier}
+
+
+def _ident(arguments: argparse.Namespace) -> str:
+    """Read the id; somebody may have the whole key at hand."""
+    return str(arguments.id).partition(".")[0]
+
+
+def _features(arguments: argparse.Namespace) -> frozenset[str] | None:
+    return None if arguments.features is None else frozenset(arguments.features)
+
+
+# ---- what is printed ----
+
+
+def _plain(record: "Record") -> dict[str, Any]:
+    caller, terms = record.caller, record.terms
+    return {
+        "id": record.id, "account": record.account, "name": record.name, "tier": terms.tier,
+        "features": sorted(caller.features), "streaming": terms.streaming, "rate": caller.rate,
+        "streams": caller.streams, "is_active": record.active, "created_at": f"{record.created_at:%Y-%m-%dT%H:%M:%SZ}",
+        "updated_at": f"{record.updated_at:%Y-%m-%dT%H:%M:%SZ}",
+        "last_used": None if record.used is None else str(record.used),
+    }  # fmt: skip
+
+
+def _say_json(found: Any) -> None:
+    say(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
+
+
+def _say_made(made: "Made", arguments: argparse.Namespace) -> None:
+    if arguments.json:
+        _say_json({**_plain(made.record), "key": made.key})
+        return
+    record = made.record
+    say(f"{made.key}\n\n{record.id} of {record.account}: tier {record.terms.tier}. {_SHOWN_ONCE}\n")
+
+
+def _say_record(record: "Record", what: str, arguments: argparse.Namespace) -> None:
+    if arguments.json:
+        _say_json(_plain(record))
+        return
+    caller = record.caller
+    say(f"{what} {record.id} of {record.account}: tier {caller.tier.id}, {caller.rate:,} requests a minute, "
+        f"{caller.streams} streams\n")  # fmt: skip
+
+
+def _say_list(found: "list[Record]", arguments: argparse.Namespace) -> None:
+    if arguments.json:
+        _say_json([_plain(record) for record in found])
+        return
+    groups = [
+        [[
+            record.id, record.account, record.name, record.terms.tier, f"{record.caller.rate:,}",
+            str(record.caller.streams), "active" if record.active else "revoked", f"{record.created_at:%Y-%m-%d}",
+            "never" if record.used is None else str(record.used),
+        ]]
+        for record in found
+    ]  # fmt: skip
+    say("\n".join(table(_LIST, groups, terminal())) + "\n" if groups else "none\n")
+
+
+COMMANDS = {"keys": keys_command}
