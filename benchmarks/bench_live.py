@@ -1,0 +1,120 @@
+"""The live board: steps of 1 to 10,000 changes on a million prices of 5,000 events, beside a full pass in the same run.
+
+    pytest benchmarks/bench_live.py -o python_files='bench_*.py' --benchmark-enable --benchmark-only
+
+Guards, one view over all books and the difference of its open set are included everywhere. `full pass` is a step for
+which every unit is dirty. Changes are spread over all events; the prices of a batch move by up to one percent.
+"""
+
+import gc
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import polars as pl
+import pytest
+from boards import NOW
+from boards import board as make_board
+
+from oddsengine.board.state import Batch
+from oddsengine.engine import Engine
+from oddsengine.view import View
+
+ROWS = 1_000_000
+COUNTS = (1, 100, 1_000, 10_000)
+ROUNDS = {1: 300, 100: 200, 1_000: 60, 10_000: 20}
+
+
+class Live(NamedTuple):
+    """A loaded board with one view, and what its prices were."""
+
+    engine: Engine
+    view: View
+    frame: pl.DataFrame
+
+
+@pytest.fixture(scope="module")
+def live() -> Iterator[Live]:
+    frame = make_board(ROWS)
+    engine = Engine()
+    engine.step(frame, NOW)
+    view = engine.view(keep=True)
+    gc.collect()
+    gc.freeze()
+    yield Live(engine, view, frame.with_columns(pl.col("event_start_time", "last_seen_at").dt.to_string("iso:strict")))
+    gc.unfreeze()
+
+
+def texts(frame: pl.DataFrame, count: int) -> Callable[[], bytes]:
+    """Another batch of changes at each call, as JSON."""
+    drawn = np.random.default_rng(count)
+
+    def draw() -> bytes:
+        some = frame.sample(count, seed=int(drawn.integers(1 << 31)))
+        moved = some.with_columns(
+            odds_decimal=pl.col("odds_decimal") * pl.Series(1.0 + drawn.random(some.height) * 0.01),
+            last_seen_at=pl.lit(NOW.isoformat()),
+        )
+        return msgspec.json.encode(moved.to_dicts())
+
+    return draw
+
+
+def codes(engine: Engine, text: bytes) -> Batch:
+    """A batch in the engine's codes, as a tape has it."""
+    return engine._batch(engine._door.read(text, engine._board.names.terms), NOW, (), (), ())
+
+
+@pytest.mark.benchmark(group="live step, 1M rows")
+@pytest.mark.parametrize("count", COUNTS)
+def test_changes(benchmark: Any, live: Live, count: int) -> None:
+    draw = texts(live.frame, count)
+    benchmark.pedantic(
+        live.engine.feed, setup=lambda: ((codes(live.engine, draw()),), {}), rounds=ROUNDS[count], warmup_rounds=3
+    )
+
+
+@pytest.mark.benchmark(group="live step, 1M rows")
+def test_full_pass(benchmark: Any, live: Live) -> None:
+    units = live.engine._board.units
+
+    def everything() -> tuple[tuple[()], dict[str, Any]]:
+        units.dirty[units.size > 0] = 1
+        return (), {"now": NOW}
+
+    benchmark.pedantic(live.engine.step, setup=everything, rounds=10, warmup_rounds=2)
+
+
+@pytest.mark.benchmark(group="live JSON to JSON, 1M rows")
+@pytest.mark.parametrize("count", COUNTS)
+def test_json_to_json(benchmark: Any, live: Live, count: int) -> None:
+    draw = texts(live.frame, count)
+    benchmark.pedantic(
+        lambda text: live.engine.step(text, NOW).json(live.view), setup=lambda: ((draw(),), {}), rounds=ROUNDS[count],
+        warmup_rounds=3,
+    )  # fmt: skip
+
+
+@pytest.mark.benchmark(group="live JSON to JSON, 1M rows")
+@pytest.mark.parametrize("count", [10_000])
+def test_json_alone(benchmark: Any, live: Live, count: int) -> None:
+    """The least that such a way can cost: the text to plain objects and back."""
+    text = texts(live.frame, count)()
+    benchmark.pedantic(lambda: msgspec.json.encode(msgspec.json.decode(text)), rounds=20, warmup_rounds=2)
+
+
+@pytest.mark.benchmark(group="live step, 1M rows")
+def test_first_answer_of_a_view(benchmark: Any, live: Live) -> None:
+    made = iter(range(1000))
+
+    def another() -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return (["draftkings", "fanduel", "bet365"],), {"min_ev": next(made) * 0.001}
+
+    def ask(books: list[str], min_ev: float) -> dict[str, list[str]]:
+        view = live.engine.view(books, min_ev=min_ev)
+        found = view.ids()
+        live.engine.close(view)
+        return found
+
+    benchmark.pedantic(ask, setup=another, rounds=10, warmup_rounds=1)

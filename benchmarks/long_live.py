@@ -1,0 +1,142 @@
+"""Long runs of the live board: sustained changes with five views and a tape; memory over millions of updates.
+
+    python benchmarks/long_live.py sustained --minutes 10
+    python benchmarks/long_live.py memory --updates 10_000_000
+
+Both print one line a while and a summary. Percentiles are of whole steps, garbage collection included.
+"""
+
+import argparse
+import gc
+import os
+import sys
+import tempfile
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from boards import NOW, board
+
+from oddsengine import catalog, compile_kernels
+from oddsengine.board.rows import LIVE, Quoted
+from oddsengine.board.state import Batch
+from oddsengine.engine import Engine
+from oddsengine.groups import NO_TIME
+from oddsengine.tape import TapeWriter
+
+TIERS = ("free", "hobby", "pro", "sharp")
+
+
+def resident() -> int:
+    """Bytes of this process that are in memory."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def changes(engine: Engine, rng: np.random.Generator, count: int, now: int) -> Batch:
+    """Prices of some rows moved by up to a percent and back towards where they were."""
+    rows = engine._board.rows
+    slots = rng.choice(rows.top, count, replace=False)
+    odds = np.clip(rows.odds[slots] * (1.0 + (rng.random(count) - 0.5) * 0.02), 1.01, 50.0)
+    none = np.full(count, NO_TIME)
+    quoted = Quoted(
+        rows.key[slots], odds, np.full(count, np.nan), np.full(count, now), none, none, rows.flags[slots] & LIVE
+    )
+    return Batch(now, [], [], quoted, [None] * count, np.empty(0, np.uint64), [], [], {})
+
+
+def loaded(rows: int) -> Engine:
+    """An engine with a board."""
+    compile_kernels()
+    engine = Engine()
+    engine.step(board(rows), NOW)
+    return engine
+
+
+def sustained(minutes: float, rows: int, count: int) -> None:
+    """Steps one after the other, as fast as one core makes them."""
+    engine = loaded(rows)
+    for tier in TIERS:
+        engine.view(catalog.tier_books(tier), keep=True)
+    engine.view(["pinnacle", "draftkings", "fanduel"], keep=True)
+    gc.collect()
+    gc.freeze()
+    rng = np.random.default_rng(1)
+    with tempfile.TemporaryDirectory() as folder, TapeWriter(folder) as writer:
+        engine.record(writer)
+        spent: list[float] = []
+        began, said = time.perf_counter(), 0.0
+        now = NOW
+        while (passed := time.perf_counter() - began) < minutes * 60.0:
+            now += timedelta(milliseconds=1)
+            batch = changes(engine, rng, count, round(now.timestamp() * 1e6))
+            start = time.perf_counter()
+            engine.feed(batch).json(engine.views[0])
+            spent.append(time.perf_counter() - start)
+            if passed - said > 30.0:
+                said = passed
+                print(f"{passed:6.0f} s  {line(spent, count)}  {writer.size / 1e6:,.0f} MB of tape", flush=True)
+        print(f"steps of {count:,}: {line(spent, count)}; {len(engine.views)} views, tape on, {rows:,} rows")
+
+
+def line(spent: list[float], count: int) -> str:
+    """What steps took."""
+    middle, late = np.quantile(spent, [0.5, 0.99]) * 1e3
+    return f"{count * len(spent) / sum(spent):,.0f} changes/s, p50 {middle:.2f} ms, p99 {late:.2f} ms"
+
+
+def memory(updates: int, rows: int) -> None:
+    """Resident memory before and after so many updates in place, a tenth of the rows leaving and coming back."""
+    engine = loaded(rows)
+    engine.view(keep=True)
+    rng = np.random.default_rng(2)
+    frame = board(rows)
+    now, done, said = NOW, 0, 0
+    before = None
+    while done < updates:
+        now += timedelta(seconds=1)
+        engine.feed(changes(engine, rng, 10_000, round(now.timestamp() * 1e6)))
+        done += 10_000
+        if done % 500_000 == 0:  # churn: rows leave and are forgotten, others come, with lines nobody had
+            gone = engine.table()["row_id"].sample(rows // 10, seed=done)
+            engine.step((), now, removed=gone)
+            fresh = frame.sample(rows // 10, seed=done).with_columns(
+                line=pl.col("line") + done // 500_000 * 0.5, last_seen_at=pl.lit(now), is_live=pl.lit(value=False),
+                event_start_time=pl.lit(now + timedelta(hours=5)),
+            )  # fmt: skip
+            engine.step(fresh, now)
+            now += timedelta(minutes=11)
+            engine.step(engine.table().with_columns(last_seen_at=pl.lit(now)).drop("row_id", "flap"), now)
+        if done >= updates // 10 and before is None:
+            gc.collect()
+            before = resident()
+        if done - said >= 1_000_000:
+            said = done
+            print(f"{done:,} updates: {resident() / 1e6:,.1f} MB resident, {engine.size:,} rows", flush=True)
+    gc.collect()
+    assert before is not None
+    print(f"{before / 1e6:,.1f} MB after {updates // 10:,} updates, {resident() / 1e6:,.1f} MB after {done:,}")
+
+
+def main() -> None:
+    """Run one of the two."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    one = commands.add_parser("sustained")
+    one.add_argument("--minutes", type=float, default=10.0)
+    one.add_argument("--rows", type=int, default=1_000_000)
+    one.add_argument("--changes", type=int, default=100)
+    two = commands.add_parser("memory")
+    two.add_argument("--updates", type=int, default=10_000_000)
+    two.add_argument("--rows", type=int, default=100_000)
+    arguments = parser.parse_args()
+    if arguments.command == "sustained":
+        sustained(arguments.minutes, arguments.rows, arguments.changes)
+    else:
+        memory(arguments.updates, arguments.rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,458 @@
+"""Betfair's exchange stream: market change messages, live from the socket or from historical files, line by line.
+
+A message says what changed, so `BetfairMarkets` keeps every market: `img` replaces one, a size of 0 takes a price out,
+a definition replaces the one before. The best back price becomes the quote and what is offered at it the most that can
+be bet; lay prices are never offers. A suspended market's prices are suspended; a runner without an offer is gone.
+
+The live stream names neither teams nor runners: the market catalogue does (`know`). What cannot be named waits, and
+`unnamed` lists it. Prices are as fresh as the stream is alive, see `held`.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from datetime import datetime
+from functools import lru_cache
+from math import inf
+from typing import Any, NamedTuple
+
+import msgspec
+
+from oddsengine import catalog
+from oddsengine.feeds.decoding import Name, Time, decode, moment
+from oddsengine.feeds.held import Held
+from oddsengine.feeds.names import Market, league, market, side_of
+from oddsengine.feeds.payload import FeedError, Game, Payload
+
+BOOK = "betfair_exchange"
+_SOURCE = "the Betfair stream"
+_DRAW = 58805  # the selection id of every draw
+_LADDERS = ("batb", "bdatb", "atb")  # best by level, the same with virtual prices, all by price
+# Event types: https://docs.developer.betfair.com, listEventTypes.
+_SPORTS = {
+    "1": "soccer", "2": "tennis", "3": "golf", "4": "cricket", "5": "rugby_union", "6": "boxing",
+    "1477": "rugby_league", "3503": "darts", "6422": "snooker", "6423": "football",
+    "7511": "baseball", "7522": "basketball", "7524": "hockey", "61420": "aussie_rules", "468328": "handball",
+    "998917": "volleyball", "26420387": "mma", "27454571": "esports",
+}  # fmt: skip
+_TOTALS = re.compile(r"(OVER_UNDER|FIRST_HALF_GOALS)_(\d{1,4})(_CORNR)?")
+_ASIAN = {
+    "ASIAN_HANDICAP": "asian_handicap", "HANDICAP": "point_spread", "ALT_TOTAL_GOALS": "asian_total_goals",
+    "COMBINED_TOTAL": "total_points", "TOTAL_POINTS": "total_points",
+}  # fmt: skip
+_PLAIN = {"HALF_TIME": "1st_half_moneyline_3way"}
+_NOTHING = Payload()
+
+RunnerKey = tuple[int, float]
+Ladder = dict[float, tuple[float, float]]  # level or price -> price, size
+
+
+class _RunnerDefinition(msgspec.Struct):
+    id: int
+    hc: float | None = None
+    name: str | None = None
+    status: str = "ACTIVE"
+
+
+class _Definition(msgspec.Struct):
+    status: str = "OPEN"
+    inPlay: bool = False  # noqa: N815
+    bettingType: str = "ODDS"  # noqa: N815
+    marketType: str = ""  # noqa: N815
+    marketBaseRate: float | None = None  # noqa: N815
+    marketTime: Time = None  # noqa: N815
+    eventId: str = ""  # noqa: N815
+    eventTypeId: str = ""  # noqa: N815
+    eventName: str | None = None  # noqa: N815
+    runners: list[_RunnerDefinition] = []
+
+
+class _RunnerChange(msgspec.Struct):
+    id: int
+    hc: float | None = None
+    batb: list[tuple[float, float, float]] | None = None
+    bdatb: list[tuple[float, float, float]] | None = None
+    atb: list[tuple[float, float]] | None = None
+
+
+class _MarketChange(msgspec.Struct):
+    id: Name
+    img: bool | None = None
+    marketDefinition: _Definition | None = None  # noqa: N815
+    rc: list[_RunnerChange] | None = None
+
+
+class _Message(msgspec.Struct):
+    op: str
+    pt: int | None = None
+    clk: str | None = None
+    initialClk: str | None = None  # noqa: N815
+    ct: str | None = None
+    segmentType: str | None = None  # noqa: N815
+    status: int | None = None
+    mc: list[_MarketChange] | None = None
+    statusCode: str | None = None  # noqa: N815
+    errorCode: str | None = None  # noqa: N815
+    errorMessage: str | None = None  # noqa: N815
+
+
+class _Named(msgspec.Struct):
+    id: str = ""
+    name: str = ""
+
+
+class _RunnerName(msgspec.Struct):
+    selectionId: int  # noqa: N815
+    runnerName: str  # noqa: N815
+
+
+class _Catalogue(msgspec.Struct):
+    marketId: Name  # noqa: N815
+    event: _Named | None = None
+    competition: _Named | None = None
+    runners: list[_RunnerName] = []
+
+
+class _Answer(msgspec.Struct):
+    result: list[_Catalogue]
+
+
+_message = msgspec.json.Decoder(_Message)
+_catalogues = msgspec.json.Decoder(list[_Catalogue])
+_answer = msgspec.json.Decoder(_Answer)
+
+
+class _Kept(NamedTuple):
+    """One market as it is: its definition, and the ladders of its runners."""
+
+    definition: _Definition | None
+    ladders: dict[RunnerKey, dict[str, Ladder]]
+
+
+class Meaning(NamedTuple):
+    """What a market of theirs is: its name here, and where its line stands."""
+
+    market: Market
+    line: float | None  # of the market
+    by_runner: bool  # the line is each runner's handicap
+
+
+@lru_cache(maxsize=4096)
+def meaning(market_type: str, betting_type: str, sport: str, draw: bool = False) -> Meaning:  # noqa: FBT001, FBT002
+    """What a market type of the exchange means.
+
+    Examples
+    --------
+    >>> meaning("OVER_UNDER_25", "ODDS", "soccer")[:2][1], meaning("MATCH_ODDS", "ODDS", "tennis").market.name
+    (2.5, 'moneyline')
+    """
+    total = _TOTALS.fullmatch(market_type)
+    if betting_type.startswith("ASIAN_HANDICAP") and market_type in _ASIAN:
+        return Meaning(market(_ASIAN[market_type], sport), None, by_runner=True)
+    if betting_type != "ODDS":
+        return Meaning(Market(market_type, False, False, False, False, False), None, by_runner=True)  # noqa: FBT003
+    if total:
+        name = "total_corners" if total[3] else "total_goals"
+        half = "1st_half_" if total[1] == "FIRST_HALF_GOALS" else ""
+        return Meaning(market(half + name, sport), int(total[2]) / 10.0, by_runner=False)
+    if market_type == "MATCH_ODDS":
+        return Meaning(market("moneyline_3way" if draw else "moneyline", sport), None, by_runner=False)
+    found = market(_PLAIN.get(market_type, market_type), sport)
+    return Meaning(found, None, by_runner=False)
+
+
+class BetfairMarkets:
+    """Every market of one subscription.
+
+    Examples
+    --------
+    >>> markets = BetfairMarkets()
+    >>> markets.read(b'{"op":"mcm","clk":"AAA","pt":1770573600000,"ct":"HEARTBEAT"}').quotes, markets.clk
+    ((), 'AAA')
+    """
+
+    def __init__(self) -> None:
+        self._markets: dict[str, _Kept] = {}
+        self._quoted: dict[str, dict[str, None]] = {}  # market -> ids of its quotes
+        self._names: dict[str, dict[int, str]] = {}  # market -> runner -> name
+        self._events: dict[str, tuple[str, str]] = {}  # market -> event name, competition
+        self._held = Held()
+        self._segments: list[_MarketChange] | None = None
+        self._segments_fresh = False
+        self.clk = ""  # both are sent to resume
+        self.initial_clk = ""
+        self.late = False  # the exchange said that it cannot keep up
+        self.unnamed: dict[str, None] = {}  # markets whose teams or runners the catalogue has to name
+
+    @property
+    def commission(self) -> dict[str, float]:
+        """Share of the winnings that is kept, by market, as its definition says."""
+        return {
+            given: kept.definition.marketBaseRate / 100.0
+            for given, kept in self._markets.items()
+            if kept.definition is not None
+            and kept.definition.marketBaseRate is not None
+            and 0.0 <= kept.definition.marketBaseRate < 100.0
+        }
+
+    def read(self, line: bytes) -> Payload:
+        """Read one line.
+
+        Raises
+        ------
+        FeedError
+            If it is no message of the stream, or says that a request failed. The markets are as before then; a delta is
+            lost, so the connection is to be made anew with `initial_clk` and `clk`.
+        """
+        message = decode(_message, line.strip(), _SOURCE)
+        if message.op == "status" and message.statusCode == "FAILURE":
+            why = message.errorMessage or "no reason given"
+            raise FeedError(f"Betfair refused: {message.errorCode or 'unknown'}, {why[:200]}.")
+        if message.op == "connection":
+            self._segments = None
+        if message.op != "mcm":
+            return _NOTHING
+        fresh, changes = message.ct == "SUB_IMAGE", message.mc or []
+        if message.segmentType in ("SEG", "SEG_END"):
+            if self._segments is None:
+                raise FeedError("A part of a segmented message came without its beginning.")
+            fresh, changes = self._segments_fresh, [*self._segments, *changes]
+        elif self._segments is not None:
+            raise FeedError("A segmented message was cut short.")
+        if message.segmentType in ("SEG_START", "SEG"):
+            self._segments, self._segments_fresh = changes, fresh
+            return _NOTHING
+        self._segments = None
+        when = moment(message.pt)
+        payload = self._apply(changes, when, fresh=fresh) if changes or fresh else Payload(moment=when)
+        self.clk = message.clk or self.clk
+        self.initial_clk = message.initialClk or self.initial_clk
+        self.late = message.status == 503 if message.status is not None else False
+        return payload
+
+    def know(self, data: bytes) -> Payload:
+        """Read the answer of the market catalogue; the prices that waited for its names come with it.
+
+        Raises
+        ------
+        FeedError
+            If it is none.
+        """
+        listed = data.lstrip()[:1] == b"["
+        entries = decode(_catalogues, data, "the Betfair catalogue") if listed else (
+            decode(_answer, data, "the Betfair catalogue").result
+        )  # fmt: skip
+        for entry in entries:
+            self._names[entry.marketId] = {runner.selectionId: runner.runnerName for runner in entry.runners}
+            competition = entry.competition.name if entry.competition else ""
+            self._events[entry.marketId] = (entry.event.name if entry.event else "", competition)
+        known = {entry.marketId: self._markets[entry.marketId] for entry in entries if entry.marketId in self._markets}
+        every: dict[str, set[RunnerKey] | None] = dict.fromkeys(known)
+        return self._emit(known, every, None, set())
+
+    def alive(self, now: datetime) -> Payload:
+        """Say that the stream is alive; the rows whose time is to be renewed, nearly always none."""
+        rows = [] if self.late else self._held.due(now)
+        return Payload(quotes=rows) if rows else _NOTHING
+
+    # ---- one message ----
+
+    def _apply(self, changes: Iterable[_MarketChange], when: datetime | None, *, fresh: bool) -> Payload:
+        """Put changes together with what is kept, see what they make of the quotes, and only then keep them."""
+        staged: dict[str, _Kept] = {}
+        touched: dict[str, set[RunnerKey] | None] = {}  # None: every runner
+        nothing = _Kept(None, {})
+        for change in changes:
+            given = change.id
+            before = staged.get(given) or (nothing if fresh else self._markets.get(given, nothing))
+            whole = bool(change.img) or change.marketDefinition is not None or given not in self._markets or fresh
+            definition = change.marketDefinition or (None if change.img else before.definition)
+            ladders = {} if change.img else dict(before.ladders)
+            keys: set[RunnerKey] = set()
+            for runner in change.rc or ():
+                key = (runner.id, runner.hc or 0.0)
+                keys.add(key)
+                ladders[key] = _changed(ladders.get(key, {}), runner)
+            staged[given] = _Kept(definition, ladders)
+            old = touched.get(given, set())
+            touched[given] = None if whole or old is None else old | keys
+        left = {given for given in self._quoted if given not in staged} if fresh else set()
+        payload = self._emit(staged, touched, when, left)
+        if fresh:
+            self._markets = {}
+        for given, kept in staged.items():
+            if kept.definition is not None and kept.definition.status == "CLOSED":
+                self._markets.pop(given, None)
+                self._names.pop(given, None)
+                self._events.pop(given, None)
+            else:
+                self._markets[given] = kept
+        return payload
+
+    def _emit(
+        self,
+        markets: dict[str, _Kept],
+        touched: dict[str, set[RunnerKey] | None],
+        when: datetime | None,
+        left: set[str],
+    ) -> Payload:
+        """Quotes of the runners that were touched, and the ids of those that have none any more."""
+        games: dict[str, Game] = {}
+        quotes: list[dict[str, Any]] = []
+        removed: list[str] = [given for market_id in sorted(left) for given in self._quoted[market_id]]
+        unmapped: Counter[tuple[str, str]] = Counter()
+        refused: Counter[str] = Counter()
+        quoted: dict[str, dict[str, None]] = {}
+        unnamed: dict[str, None] = {}
+        for given, kept in markets.items():
+            before = self._quoted.get(given, {})
+            if kept.definition is None or kept.definition.status == "CLOSED":
+                if kept.definition is None:
+                    refused["a market without a definition"] += 1
+                removed += list(before)
+                quoted[given] = {}
+                game = None if kept.definition is None else self._game(given, kept.definition)
+                if game is not None and kept.definition is not None and kept.definition.marketType == "MATCH_ODDS":
+                    games[game.id] = game._replace(status="ended")
+                continue
+            game = self._game(given, kept.definition)
+            if game is None:
+                refused["a market whose teams are not known yet"] += 1
+                unnamed[given] = None
+                continue
+            rows, waiting = self._rows(given, kept, game, touched[given], unmapped)
+            if waiting:
+                refused["a runner whose name is not known yet"] += waiting
+                unnamed[given] = None
+            games.setdefault(game.id, game)
+            now = dict(before) if touched[given] is not None else {}
+            for row_id, row in rows.items():
+                if row is None:
+                    now.pop(row_id, None)
+                    if row_id in before:
+                        removed.append(row_id)
+                else:
+                    now[row_id] = None
+                    quotes.append(row)
+            if touched[given] is None:
+                removed += [row_id for row_id in before if row_id not in now and row_id not in rows]
+            quoted[given] = now
+        self._commit(quotes, removed, quoted, left, unnamed, markets)
+        if when is not None:
+            quotes = [row | {"last_seen_at": when} for row in quotes]
+        return Payload(list(games.values()), quotes, (), removed, unmapped, refused, when)
+
+    def _commit(
+        self, quotes: list[dict[str, Any]], removed: list[str], quoted: dict[str, dict[str, None]], left: set[str],
+        unnamed: dict[str, None], markets: dict[str, _Kept],
+    ) -> None:  # fmt: skip
+        """Remember what was said."""
+        self._held.drop(removed)
+        self._held.put(quotes)
+        for given in left:
+            del self._quoted[given]
+            self.unnamed.pop(given, None)
+        for given, ids in quoted.items():
+            if ids:
+                self._quoted[given] = ids
+            else:
+                self._quoted.pop(given, None)
+        for given in markets:
+            if given in unnamed:
+                self.unnamed[given] = None
+            else:
+                self.unnamed.pop(given, None)
+
+    def _game(self, market_id: str, definition: _Definition) -> Game | None:
+        """The game of a market, if its teams are known."""
+        told, competition = self._events.get(market_id, ("", ""))
+        name = told or definition.eventName or ""
+        if not definition.eventId:
+            return None
+        home, found, away = name.partition(" v ")
+        if not found:
+            away, found, home = name.partition(" @ ")
+        if not (found and home.strip() and away.strip()):
+            return None
+        sport = _SPORTS.get(definition.eventTypeId, "")
+        status = "live" if definition.inPlay else "upcoming"
+        where = league(competition, sport)
+        return Game(definition.eventId, sport, where, home.strip(), away.strip(), moment(definition.marketTime), status)
+
+    def _rows(
+        self, market_id: str, kept: _Kept, game: Game, keys: set[RunnerKey] | None, unmapped: Counter[tuple[str, str]]
+    ) -> tuple[dict[str, dict[str, Any] | None], int]:
+        """Rows of runners by id, None where there is no price; and how many runners have no name."""
+        definition = kept.definition or _Definition()
+        draw = any(runner.id == _DRAW for runner in definition.runners)
+        what = meaning(definition.marketType, definition.bettingType, game.sport, draw)
+        shared = {
+            "sportsbook": BOOK, "event_id": game.id, "sport": game.sport, "league": game.league, "home_team": game.home,
+            "away_team": game.away, "event_start_time": game.start, "market_type": what.market.name,
+            "is_live": definition.inPlay, "market_id": market_id, "external_event_id": game.id,
+        }  # fmt: skip
+        names = self._names.get(market_id, {})
+        out: dict[str, dict[str, Any] | None] = {}
+        waiting = 0
+        for runner in definition.runners:
+            key = (runner.id, runner.hc or 0.0)
+            if keys is not None and key not in keys:
+                continue
+            row_id = f"{market_id}/{runner.id}/{key[1]:g}"
+            best = _best(kept.ladders.get(key, {}))
+            if best is None or runner.status != "ACTIVE":
+                out[row_id] = None
+                continue
+            name = names.get(runner.id) or runner.name or ("Draw" if runner.id == _DRAW else "")
+            if not name:
+                waiting += 1
+                continue
+            if not what.market.known:
+                unmapped[BOOK, what.market.name] += 1
+            out[row_id] = shared | {
+                "id": row_id, "selection": name, "selection_id": str(runner.id),
+                "selection_type": side_of(name, game.home, game.away) or _word(name),
+                "line": key[1] if what.by_runner else what.line, "odds_decimal": best[0], "max_bet": best[1],
+                "is_active": definition.status == "OPEN",
+            }  # fmt: skip
+        return out, waiting
+
+
+def _word(name: str) -> str | None:
+    """The outcome that a runner's first word names."""
+    words = catalog.words()
+    normal = catalog.normalise(name)
+    return words.get(normal) or words.get(normal.partition(" ")[0])
+
+
+def _changed(ladders: dict[str, Ladder], runner: _RunnerChange) -> dict[str, Ladder]:
+    """A runner's ladders after a change; the old ones stay as they were."""
+    out = dict(ladders)
+    for name in _LADDERS:
+        change = getattr(runner, name)
+        if change is None:
+            continue
+        ladder = dict(out.get(name, {}))
+        for entry in change:
+            place, price, size = entry[0], entry[-2], entry[-1]
+            if size > 0.0:
+                ladder[place] = (price, size)
+            else:
+                ladder.pop(place, None)
+        out[name] = ladder
+    return out
+
+
+def _best(ladders: dict[str, Ladder]) -> tuple[float, float] | None:
+    """The best price to back and what is offered at it."""
+    for name in ("batb", "bdatb"):
+        ladder = ladders.get(name)
+        if ladder:
+            best = ladder[min(ladder)]
+            break
+    else:
+        ladder = ladders.get("atb")
+        if not ladder:
+            return None
+        best = ladder[max(ladder)]
+    return best if 1.0 < best[0] < inf and best[1] < inf else None

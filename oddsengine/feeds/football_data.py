@@ -1,0 +1,310 @@
+"""football-data.co.uk: seasons of results with the prices of many books, before the weekend and at the end.
+
+Columns are read by their pattern, for books come and go by season. `Max`, `Avg` and the old `Bb` figures are no books.
+The files say no times for prices. Those without a `C` were collected on Friday afternoons for weekend games and on
+Tuesday afternoons for the others: they count as seen at 15:00 UTC of that day, or three hours before the start if
+that is earlier. Closing prices count as seen at the start. Kick-off is London time; where a file has none, closing
+prices count as seen at noon UTC and the start is not given.
+"""
+
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from datetime import UTC, date, datetime, time, timedelta
+from math import isfinite
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from oddsengine.feeds.names import league
+from oddsengine.feeds.payload import FeedError, Game, Payload
+
+_SOURCE = "football-data.co.uk"
+_BOOKS = {
+    "1XB": "onexbet", "B365": "bet365", "BF": "betfair_sportsbook", "BFD": "betfred", "BFE": "betfair_exchange",
+    "BMGM": "betmgm", "BS": "blue_square", "BV": "betvictor", "BW": "bwin", "CL": "coral", "GB": "gamebookers",
+    "IW": "interwetten", "LB": "ladbrokes", "P": "pinnacle", "PS": "pinnacle", "SB": "sportingbet",
+    "SJ": "stan_james", "SO": "sporting_odds", "SY": "stanleybet", "VC": "betvictor", "WH": "williamhill",
+}  # fmt: skip
+_RESULT = re.compile(r"(?P<book>[A-Za-z0-9]+?)(?P<side>[HDA])")
+_TOTAL = re.compile(r"(?P<book>[A-Za-z0-9]+?)(?P<side>[<>])(?P<line>\d+\.\d+)")
+_HANDICAP = re.compile(r"(?P<book>[A-Za-z0-9]+?)AH(?P<side>[HA])")
+_NO_BOOKS = frozenset({"Max", "Avg", "BbMx", "BbAv"})
+_NAMES = {
+    "league": ("Div", "League"), "country": ("Country",), "season": ("Season",), "date": ("Date",), "time": ("Time",),
+    "home": ("HomeTeam", "Home", "HT"), "away": ("AwayTeam", "Away", "AT"), "home_goals": ("FTHG", "HG"),
+    "away_goals": ("FTAG", "AG"), "result": ("FTR", "Res"), "half_home_goals": ("HTHG",), "half_away_goals": ("HTAG",),
+}  # fmt: skip
+_SCORES = ("home_goals", "away_goals", "half_home_goals", "half_away_goals")
+_MOST = 8 << 20
+_RESULTS: dict[str, Any] = {
+    "event_id": pl.String, "league": pl.String, "season": pl.String, "home_team": pl.String, "away_team": pl.String,
+    "event_start_time": pl.Datetime("us", "UTC"), "date": pl.Date, **dict.fromkeys(_SCORES, pl.Int64),
+}  # fmt: skip
+
+
+class Column(NamedTuple):
+    """One column of prices."""
+
+    name: str
+    book: str  # ours, or the file's own code where we have none
+    closing: bool
+    market_type: str
+    side: str  # home, draw, away, over, under
+    line: float | None = None  # of a total
+    lines: tuple[str, ...] = ()  # columns that may hold the home handicap, best first
+
+
+class History(NamedTuple):
+    """One file. `quotes` are in order of time."""
+
+    games: tuple[Game, ...]
+    quotes: pl.DataFrame  # fields of `ODDS_SCHEMA`, and `closing`
+    results: pl.DataFrame  # one row a game that was played: goals, also of the first half where the file has them
+    refused: Counter[str]
+
+    def moments(self) -> Iterator[tuple[datetime, pl.DataFrame]]:
+        """The quotes of each moment, in order of time; each can be given to `Engine.step`."""
+        for (seen,), frame in self.quotes.group_by(["last_seen_at"], maintain_order=True):
+            assert isinstance(seen, datetime)
+            yield seen, frame
+
+    def payloads(self) -> Iterator[Payload]:
+        """The same as payloads, each with the games it is about."""
+        games = {game.id: game for game in self.games}
+        for seen, frame in self.moments():
+            about = [games[event] for event in frame["event_id"].unique(maintain_order=True)]
+            yield Payload(about, frame.drop("closing").to_dicts(), moment=seen)
+
+
+def read(data: bytes) -> History:
+    """Read one file, of the main leagues or of the extra ones.
+
+    Raises
+    ------
+    FeedError
+        If it is no such file.
+    """
+    header, lines = _lines(data)
+    places = {name: at for at, name in reversed(list(enumerate(header)))}
+    where = {ours: next((places[name] for name in names if name in places), -1) for ours, names in _NAMES.items()}
+    if min(where["date"], where["home"], where["away"]) < 0:
+        raise FeedError(f"This is no file of {_SOURCE}: it has no columns for date, home and away.")
+    columns = [(places[column.name], column) for column in price_columns(header)]
+    refused: Counter[str] = Counter()
+    games: dict[str, Game] = {}
+    quotes: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
+    for cells in lines:
+        fields = {ours: cells[at].strip() if 0 <= at < len(cells) else "" for ours, at in where.items()}
+        day = _day(fields["date"])
+        if day is None or not fields["home"] or not fields["away"]:
+            refused["a line without date and teams"] += 1
+            continue
+        game = _game(fields, day)
+        if game.id in games:
+            refused["a game given twice"] += 1
+            continue
+        games[game.id] = game
+        scores = {name: _whole(fields[name]) for name in _SCORES}
+        if scores["home_goals"] is not None and scores["away_goals"] is not None:
+            results.append(
+                {
+                    "event_id": game.id, "league": game.league, "season": fields["season"] or None,
+                    "home_team": game.home, "away_team": game.away, "event_start_time": game.start, "date": day,
+                    **scores,
+                }
+            )  # fmt: skip
+        quotes += _quotes(game, day, columns, cells, places, refused)
+    if not games:
+        raise FeedError(f"This is no file of {_SOURCE}: no line of it reads.")
+    return History(tuple(games.values()), _frame(quotes), pl.DataFrame(results, schema=_RESULTS), refused)
+
+
+def price_columns(header: list[str]) -> list[Column]:
+    """The columns of a header that are prices of books.
+
+    Examples
+    --------
+    >>> [(c.book, c.closing, c.side) for c in price_columns(["VCH", "VCD", "VCA", "FTHG", "PCAHH", "AHCh"])][2:]
+    [('betvictor', False, 'away'), ('pinnacle', True, 'home')]
+    """
+    names = set(header)
+    stems: dict[str, set[str]] = {}
+    for name in header:
+        if (found := _RESULT.fullmatch(name)) is not None:
+            stems.setdefault(found["book"], set()).add(found["side"])
+    whole = {stem for stem, sides in stems.items() if sides == {"H", "D", "A"}}
+    out: list[Column] = []
+    for name in dict.fromkeys(header):
+        if (found := _RESULT.fullmatch(name)) is not None and found["book"] in whole:
+            book, closing = _whose(found["book"], whole)
+            side = {"H": "home", "D": "draw", "A": "away"}[found["side"]]
+            column = Column(name, book, closing, "moneyline_3way", side)
+        elif (found := _TOTAL.fullmatch(name)) is not None:
+            book, closing = _whose(found["book"], _pairs(names, found["line"]))
+            side = "over" if found["side"] == ">" else "under"
+            column = Column(name, book, closing, "total_goals", side, float(found["line"]))
+        elif (found := _HANDICAP.fullmatch(name)) is not None:
+            code = found["book"]
+            book, closing = _whose(code, {c.removesuffix("AHH") for c in names if c.endswith("AHH")})
+            lines = (f"{code}AH", "AHCh") if closing else (f"{code}AH", "AHh", "BbAHh")
+            side = "home" if found["side"] == "H" else "away"
+            column = Column(name, book, closing, "asian_handicap", side, None, tuple(x for x in lines if x in names))
+        else:
+            continue
+        if column.book not in _NO_BOOKS:
+            out.append(column)
+    return out
+
+
+def _pairs(names: set[str], line: str) -> set[str]:
+    """Codes that have an over of a line."""
+    return {name.removesuffix(f">{line}") for name in names if name.endswith(f">{line}")}
+
+
+def _whose(code: str, codes: set[str]) -> tuple[str, bool]:
+    """Book and whether the price is a closing one: a `C` at the end is, unless it belongs to the book's own code."""
+    stem = code[:-1]
+    closing = (
+        code.endswith("C")
+        and bool(stem)
+        and code not in _BOOKS
+        and (stem in codes or stem in _BOOKS or stem in _NO_BOOKS)
+    )
+    code = stem if closing else code
+    return _BOOKS.get(code, code), closing
+
+
+def _lines(data: bytes) -> tuple[list[str], list[list[str]]]:
+    """The header and the lines with anything in them."""
+    if len(data) > _MOST:
+        raise FeedError(f"A file of {_SOURCE} has at most {_MOST:,} bytes, this one {len(data):,}.")
+    if b"\0" in data:
+        raise FeedError(f"This is no file of {_SOURCE}: it holds zero bytes.")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = data.decode("cp1252", "replace")
+    try:
+        rows = [row for row in csv.reader(io.StringIO(text)) if any(cell.strip() for cell in row)]
+    except csv.Error as error:
+        raise FeedError(f"This is no file of {_SOURCE}: {error}.") from None
+    if not rows:
+        raise FeedError(f"This is no file of {_SOURCE}: it is empty.")
+    return [name.strip() for name in rows[0]], rows[1:]
+
+
+def _day(text: str) -> date | None:
+    """A date as dd/mm/yy or dd/mm/yyyy."""
+    parts = text.split("/")
+    if len(parts) != 3 or not all(part.isascii() and part.isdigit() and len(part) <= 4 for part in parts):
+        return None
+    day, month, year = (int(part) for part in parts)
+    if len(parts[2]) == 2:
+        year += 2000 if year < 70 else 1900
+    try:
+        return date(year, month, day) if year >= 1900 else None
+    except ValueError:
+        return None
+
+
+def _game(fields: Mapping[str, str], day: date) -> Game:
+    """The game of a line; its id is made of league, day and teams."""
+    code = fields["league"]
+    where = league(" ".join(x for x in (fields["country"], code) if x), "soccer")
+    given = f"{fields['country']}{code}/{day.isoformat()}/{fields['home']}/{fields['away']}"
+    status = "ended" if fields["home_goals"] and fields["away_goals"] else ""
+    return Game(given, "soccer", where, fields["home"], fields["away"], _start(fields["time"], day), status)
+
+
+def _start(text: str, day: date) -> datetime | None:
+    """The start in UTC of a London time of day."""
+    found = re.fullmatch(r"([01]?\d|2[0-3]):([0-5]\d)(?::[0-5]\d)?", text, re.ASCII)
+    if found is None:
+        return None
+    local = datetime.combine(day, time(int(found[1]), int(found[2])), UTC)
+    return local - timedelta(hours=1) if _summer(local) else local
+
+
+def _summer(local: datetime) -> bool:
+    """British summer time: from the last Sunday of March to that of October, one o'clock UTC."""
+    begin, end = (_last_sunday(local.year, month) for month in (3, 10))
+    return begin + timedelta(hours=1) <= local < end + timedelta(hours=2)
+
+
+def _last_sunday(year: int, month: int) -> datetime:
+    last = datetime(year, month, 31, tzinfo=UTC)
+    return last - timedelta(days=(last.weekday() + 1) % 7)
+
+
+def _seen(game: Game, day: date) -> tuple[datetime, datetime]:
+    """When a game's early and its closing prices count as seen."""
+    closing = game.start or datetime.combine(day, time(12), UTC)
+    back = {0: 3, 1: 0, 2: 1, 3: 2, 4: 0, 5: 1, 6: 2}[day.weekday()]
+    early = datetime.combine(day - timedelta(days=back), time(15), UTC)
+    return min(early, closing - timedelta(hours=3)), closing
+
+
+def _quotes(
+    game: Game, day: date, columns: list[tuple[int, Column]], cells: list[str], places: Mapping[str, int],
+    refused: Counter[str],
+) -> Iterator[dict[str, Any]]:  # fmt: skip
+    """The quotes of one line."""
+    moments = _seen(game, day)
+    chosen = {"home": game.home, "away": game.away, "draw": "Draw", "over": "Over", "under": "Under"}
+    taken: set[tuple[Any, ...]] = set()
+    for at, column in columns:
+        text = cells[at].strip() if at < len(cells) else ""
+        if not text:
+            continue
+        price = _number(text)
+        if price is None or price <= 1.0:
+            refused["a price that is none"] += 1
+            continue
+        line = column.line
+        if column.market_type == "asian_handicap":
+            given = [_number(cells[places[name]]) for name in column.lines if places[name] < len(cells)]
+            home = next((x for x in given if x is not None), None)
+            if home is None:
+                refused["a handicap without its line"] += 1
+                continue
+            line = home if column.side == "home" else 0.0 - home
+        key = (column.book, column.closing, column.market_type, column.side)
+        if key in taken:  # Pinnacle under both of its codes
+            continue
+        taken.add(key)
+        yield {
+            "id": f"{game.id}/{column.name}", "sportsbook": column.book, "event_id": game.id, "sport": game.sport,
+            "league": game.league, "home_team": game.home, "away_team": game.away, "market_type": column.market_type,
+            "selection": chosen[column.side], "selection_type": column.side, "odds_decimal": price, "line": line,
+            "event_start_time": game.start, "last_seen_at": moments[column.closing], "closing": column.closing,
+        }  # fmt: skip
+
+
+_FRAME: dict[str, Any] = {
+    **dict.fromkeys(("id", "sportsbook", "event_id", "sport", "league", "home_team", "away_team"), pl.String),
+    **dict.fromkeys(("market_type", "selection", "selection_type"), pl.String),
+    **dict.fromkeys(("odds_decimal", "line"), pl.Float64),
+    **dict.fromkeys(("event_start_time", "last_seen_at"), pl.Datetime("us", "UTC")),
+    "closing": pl.Boolean,
+}
+
+
+def _frame(quotes: list[dict[str, Any]]) -> pl.DataFrame:
+    return pl.DataFrame(quotes, schema=_FRAME).sort("last_seen_at", maintain_order=True)
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if isfinite(value) else None
+
+
+def _whole(text: str) -> int | None:
+    value = _number(text)
+    return int(value) if value is not None and value == int(value) and 0 <= value < 1000 else None

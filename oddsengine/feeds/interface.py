@@ -1,0 +1,387 @@
+"""Our own interface as a source: pages of odds, what changed since a moment, and the stream.
+
+Rows keep their names; a payload adds what is known of their events and counts the market types that the catalog does
+not have. Unknown fields are dropped, so that a newer upstream can be read.
+
+A stream says what a price is once and then only what moves, so `InterfaceStream` keeps the rows. Its prices are as
+fresh as the stream is alive: an update or a heartbeat speaks for all rows, and `alive` gives those whose time is to be
+renewed, a step apart for games in play and for the rest (`held`). Rows that the upstream itself had not seen for
+longer than a pre-match price counts are not renewed before they move: their source is dead, not well.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple, Required, TypedDict
+
+import msgspec
+
+from oddsengine import catalog
+from oddsengine.feeds.decoding import Level, Name, decode, plain, salvage, taken, unreadable
+from oddsengine.feeds.held import Held
+from oddsengine.feeds.names import market
+from oddsengine.feeds.payload import FeedError, Game, Payload
+
+_SOURCE = "the interface"
+
+
+class Odds(TypedDict, total=False):
+    """One price as the interface gives it; see `ODDS_SCHEMA`."""
+
+    id: Required[Name]
+    sportsbook: Required[Name]
+    event_id: Required[Name]
+    market_type: Required[Name]
+    selection: Required[Name]
+    sport: str | None
+    league: str | None
+    home_team: str | None
+    away_team: str | None
+    selection_type: str | None
+    odds_american: float | None
+    odds_decimal: float | None
+    line: float | None
+    event_start_time: datetime | None
+    is_live: bool | None
+    timestamp: datetime | None
+    last_seen_at: datetime | None
+    odds_changed_at: datetime | None
+    deep_link: str | None
+    sportsbook_name: str | None
+    is_active: bool | None
+    is_main_line: bool | None
+    is_alternate_line: bool | None
+    player_name: str | None
+    stat_category: str | None
+    team_side: str | None
+    market_segment: str | None
+    external_event_id: str | None
+    market_id: str | None
+    selection_id: str | None
+    max_bet: float | None
+
+
+class Delta(TypedDict, total=False):
+    """What can move of a price."""
+
+    id: Required[Name]
+    odds_american: float | None
+    odds_decimal: float | None
+    line: float | None
+    is_live: bool | None
+    is_active: bool | None
+    odds_changed_at: datetime | None
+    event_start_time: datetime | None
+    timestamp: datetime | None
+
+
+class _Gone(msgspec.Struct):
+    id: Name
+
+
+class _Pagination(msgspec.Struct):
+    has_more: bool = False
+    next_offset: int | None = None
+
+
+class _Meta(msgspec.Struct):
+    pagination: _Pagination | None = None
+    removed: list[str | _Gone] = []
+
+
+class _Page(msgspec.Struct):
+    data: list[Odds]
+    pagination: _Pagination | None = None
+    meta: _Meta | None = None
+    removed: list[str | _Gone] = []
+
+
+class _Chunk(msgspec.Struct):
+    odds: list[Odds]
+
+
+class _Deltas(msgspec.Struct):
+    odds: list[Delta]
+
+
+class _Removed(msgspec.Struct):
+    ids: list[str]
+
+
+class _Said(msgspec.Struct):
+    timestamp: datetime | None = None
+    code: str = ""
+    message: str = ""
+
+
+_LEVEL = Level(Odds, "a row")
+_page = msgspec.json.Decoder(_Page)
+_chunk = msgspec.json.Decoder(_Chunk)
+_deltas = msgspec.json.Decoder(_Deltas)
+_removed = msgspec.json.Decoder(_Removed)
+_said = msgspec.json.Decoder(_Said)
+_rows = msgspec.json.Decoder(list[Odds])
+_NOTHING = Payload()
+_FULL = ("sportsbook", "event_id", "market_type", "selection")
+
+
+class Page(NamedTuple):
+    """One page of odds, and whether more follow."""
+
+    payload: Payload
+    has_more: bool
+    next_offset: int | None
+
+
+def read_page(data: bytes) -> Page:
+    """Read a page of `/odds` or `/odds/delta`, whichever of the two envelopes it has, or a bare list of rows.
+
+    Raises
+    ------
+    FeedError
+        If it is none, or the body of an error.
+    """
+    refused: Counter[str] = Counter()
+    page = _read_page(data, refused)
+    told = page.pagination or (page.meta and page.meta.pagination) or _Pagination()
+    gone = page.removed or (page.meta.removed if page.meta else [])
+    ids = [given if isinstance(given, str) else given.id for given in gone]
+    more = told.has_more and bool(page.data or told.next_offset)  # an empty page that promises more would never end
+    return Page(_payload(_stamped(page.data), refused, removed=ids), more, told.next_offset)
+
+
+def _read_page(data: bytes, refused: Counter[str]) -> _Page:
+    try:
+        return _Page(_rows.decode(data)) if data.lstrip()[:1] == b"[" else _page.decode(data)
+    except msgspec.ValidationError:
+        given = plain(data, _SOURCE)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise unreadable(_SOURCE, error) from None
+    if isinstance(given, dict) and isinstance(given.get("error"), dict):
+        raise FeedError(f"The upstream answered with an error: {str(given['error'].get('message', ''))[:200]}")
+    rest = given if isinstance(given, dict) else {"data": given}
+    if not isinstance(rest.get("data"), list):
+        raise FeedError(f"This is no payload of {_SOURCE}: it has no list of odds.")
+    kept, _ = salvage(rest["data"], _LEVEL, refused)
+    taken(kept, rest["data"], _SOURCE)
+    try:
+        return msgspec.convert({**rest, "data": kept}, _Page)
+    except msgspec.ValidationError as error:
+        raise unreadable(_SOURCE, error) from None
+
+
+def _stamped(rows: Sequence[Any]) -> Sequence[dict[str, Any]]:
+    """Rows of a newer upstream, which calls the time they were seen `timestamp`."""
+    for row in rows:
+        if "timestamp" in row:
+            stamp = row.pop("timestamp")
+            if row.get("last_seen_at") is None:
+                row["last_seen_at"] = stamp
+    return rows
+
+
+def _payload(
+    rows: Sequence[dict[str, Any]],
+    refused: Counter[str],
+    *,
+    removed: Sequence[str] = (),
+    moment: datetime | None = None,
+) -> Payload:
+    """What some rows say."""
+    events = {row["event_id"]: row for row in rows}
+    live = {row["event_id"] for row in rows if row.get("is_live")}
+    games = [
+        Game(
+            event, row.get("sport") or "", row.get("league") or "", row.get("home_team") or "",
+            row.get("away_team") or "", row.get("event_start_time"), "live" if event in live else "",
+        )
+        for event, row in events.items()
+    ]  # fmt: skip
+    kinds = Counter(
+        [(row["sportsbook"], row["market_type"], row.get("sport"), row.get("stat_category")) for row in rows]
+    )
+    unmapped: Counter[tuple[str, str]] = Counter()
+    for (book, name, sport, stat), n in kinds.items():
+        if not market(name, sport or "", stat or "").known:
+            unmapped[book, name] += n
+    return Payload(games, rows, (), removed, unmapped, refused, moment)
+
+
+class InterfaceStream:
+    """The stream of one upstream, over however many connections.
+
+    Examples
+    --------
+    >>> stream = InterfaceStream()
+    >>> row = b'{"id":"r","sportsbook":"a","event_id":"e","market_type":"moneyline","selection":"X","odds_decimal":2.0}'
+    >>> [stream.read("snapshot", b'{"odds":[' + row + b']}').quotes[0]["odds_decimal"]]
+    [2.0]
+    >>> stream.read("odds:update", b'{"odds":[{"id":"r","odds_decimal":2.1}]}').quotes[0]["selection"]
+    'X'
+    """
+
+    def __init__(self) -> None:
+        self._held = Held()
+        self._before: dict[str, Any] = {}  # ids of earlier connections that this one has not listed, with their lines
+        self._listed: list[tuple[str, datetime]] = []  # rows listed since `alive`, and when the upstream saw them
+        self._quiet: dict[str, None] = {}  # ids of rows that were too old already when they were listed
+        self.ready = False  # the snapshot is whole
+        self.errors: Counter[str] = Counter()  # codes of errors that the upstream sent
+
+    @property
+    def rows(self) -> int:
+        """How many prices are held."""
+        return len(self._held.rows)
+
+    def read(self, event: str, data: bytes) -> Payload:
+        """Read one event of the stream; one that is not about odds says nothing.
+
+        Raises
+        ------
+        FeedError
+            If it does not read; the stream is then as if it had not come.
+        """
+        if event == "snapshot":
+            return self._snapshot(data)
+        if event in ("odds:update", "odds:locked"):
+            return self._update(data, locked=event == "odds:locked")
+        if event == "odds:removed":
+            return self._remove(decode(_removed, data, _SOURCE).ids)
+        if event == "connected":
+            decode(_said, data, _SOURCE)
+            self._before |= {given: row.get("line") for given, row in self._held.rows.items()}
+            self._held.clear()
+            self._quiet, self._listed, self.ready = {}, [], False
+        elif event == "snapshot:complete":
+            decode(_said, data, _SOURCE)
+            gone = list(self._before)
+            self._before, self.ready = {}, True
+            return Payload(removed=gone)
+        elif event == "heartbeat":
+            return Payload(moment=decode(_said, data, _SOURCE).timestamp)
+        elif event == "error":
+            self.errors[decode(_said, data, _SOURCE).code[:80]] += 1
+        return _NOTHING
+
+    def alive(self, now: datetime) -> Payload:
+        """Say that the stream is alive: call it after each event, for the rows whose time is to be renewed.
+
+        Nearly always there are none. They come without `last_seen_at`: the step counts them as seen at its moment.
+        """
+        rows = self._held.due(now)
+        if rows:
+            self._hush(_utc(now))
+            if self._quiet:
+                rows = [row for row in rows if row["id"] not in self._quiet]
+        return Payload(quotes=rows) if rows else _NOTHING
+
+    def _snapshot(self, data: bytes) -> Payload:
+        refused: Counter[str] = Counter()
+        try:
+            rows: Sequence[Any] = _chunk.decode(data).odds
+        except msgspec.ValidationError:
+            given = plain(data, _SOURCE)
+            items = given.get("odds") if isinstance(given, dict) else None
+            if not isinstance(items, list):
+                if isinstance(given, dict | list):  # a snapshot of opportunities
+                    return _NOTHING
+                raise FeedError(f"This is no payload of {_SOURCE}: a snapshot is an object.") from None
+            rows, _ = salvage(items, _LEVEL, refused)
+            taken(rows, items, _SOURCE)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise unreadable(_SOURCE, error) from None
+        rows = _stamped(rows)
+        payload = _payload(rows, refused, removed=[row["id"] for row in rows if self._moved(row)])
+        self._keep(rows)
+        self._listed += [(row["id"], seen) for row in rows if (seen := row.get("last_seen_at")) is not None]
+        return payload
+
+    def _update(self, data: bytes, *, locked: bool) -> Payload:
+        refused: Counter[str] = Counter()
+        try:
+            deltas: Sequence[Any] = _deltas.decode(data).odds
+        except msgspec.ValidationError:
+            given = plain(data, _SOURCE)
+            items = given.get("odds") if isinstance(given, dict) else None
+            if not isinstance(items, list):
+                raise FeedError(f"This is no payload of {_SOURCE}: an update has a list of odds.") from None
+            deltas, _ = salvage(items, Level(Delta, "an update"), refused)
+            taken(deltas, items, _SOURCE)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise unreadable(_SOURCE, error) from None
+        held = self._held.rows
+        merged: dict[str, dict[str, Any]] = {}
+        unknown = {delta["id"] for delta in deltas if delta["id"] not in held}
+        new = self._full(data, unknown) if unknown else {}
+        for delta in deltas:
+            given = delta["id"]
+            row = merged.get(given) or held.get(given) or new.get(given)
+            if row is None:
+                refused["an update of a price that no snapshot listed"] += 1
+                continue
+            row = {**row, **_told(delta)}
+            row["is_active"] = False if locked else delta.get("is_active") is not False
+            merged[given] = row
+        rows = list(merged.values())
+        payload = _payload(rows, refused, removed=[row["id"] for row in rows if self._moved(row)])
+        self._keep(rows)
+        return payload
+
+    def _moved(self, row: dict[str, Any]) -> bool:
+        """Whether a row has another line than before under its id: another price then, and the old one is gone."""
+        given = row["id"]
+        was = self._held.rows.get(given)
+        if was is not None:
+            return bool(was.get("line") != row.get("line"))
+        return given in self._before and bool(self._before[given] != row.get("line"))
+
+    def _hush(self, now: datetime) -> None:
+        """Mark the rows that were too old when they were listed; those that moved since have no such mark."""
+        span = timedelta(seconds=catalog.thresholds().stale_prematch_s)
+        self._quiet |= {given: None for given, seen in self._listed if now - _utc(seen) > span}
+        self._listed = []
+
+    @staticmethod
+    def _full(data: bytes, unknown: set[str]) -> dict[str, dict[str, Any]]:
+        """Rows that came whole in an update, as an upstream tells of new ones between snapshots."""
+        given = plain(data, _SOURCE)
+        kept, _ = salvage(
+            [row for row in given["odds"] if isinstance(row, dict) and row.get("id") in unknown], _LEVEL, Counter()
+        )
+        return {row["id"]: row for row in _stamped(kept)}
+
+    def _remove(self, ids: Iterable[str]) -> Payload:
+        gone = list(dict.fromkeys(ids))
+        self._held.drop(gone)
+        for given in gone:
+            self._before.pop(given, None)
+            self._quiet.pop(given, None)
+        return Payload(removed=gone)
+
+    def _keep(self, rows: Iterable[dict[str, Any]]) -> None:
+        """Hold rows without the time they were seen."""
+        unseen = []
+        for row in rows:
+            held = row
+            if "last_seen_at" in row:
+                held = row.copy()
+                del held["last_seen_at"]
+            unseen.append(held)
+            self._before.pop(row["id"], None)
+            self._quiet.pop(row["id"], None)
+        self._held.put(unseen)
+
+
+def _told(delta: dict[str, Any]) -> dict[str, Any]:
+    """A delta's fields; of two prices only those it gives."""
+    told = {name: value for name, value in delta.items() if name != "timestamp"}
+    prices = ("odds_decimal", "odds_american")
+    if any(told.get(name) is not None for name in prices):
+        return dict.fromkeys(prices) | told
+    for name in prices:
+        told.pop(name, None)
+    return told
+
+
+def _utc(when: datetime) -> datetime:
+    return when if when.tzinfo else when.replace(tzinfo=UTC)

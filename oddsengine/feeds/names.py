@@ -1,0 +1,97 @@
+"""What sources call sports, leagues, books and markets, as the catalog says; each name is looked up once."""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from oddsengine import catalog
+from oddsengine.catalog.names import plain
+
+_ALTERNATE = frozenset({"alternate", "alternative", "alternates", "alt"})
+
+
+class Market(NamedTuple):
+    """What a source's market name becomes."""
+
+    name: str  # `market_type` of its quotes: the interface's name, or the source's own
+    known: bool  # to the catalog; it may still be of a kind that is never used
+    alternate: bool  # the name says so
+    prop: bool
+    team: bool  # about one team's score
+    fixed_line: bool  # the type itself says the line
+
+
+@lru_cache(maxsize=16384)
+def market(name: str, sport: str = "", stat: str = "") -> Market:
+    """Look a market name up.
+
+    A name of the catalog's is used only if it means exactly what the source's does, period included.
+
+    Examples
+    --------
+    >>> market("spreads_h1", "basketball").name, market("alternate_totals").name, market("corner taken by")[:2]
+    ('1st_half_point_spread', 'total_points', ('corner taken by', False))
+    """
+    kind = catalog.market_type(name, sport, stat)
+    words = catalog.normalise(name).split()
+    found = name
+    if kind.usable:
+        for candidate in (kind.base, f"{kind.period}_{kind.base}", f"{kind.period}_{kind.family}"):
+            if catalog.market_type(candidate, sport, stat)._replace(name="", base="") == kind._replace(
+                name="", base=""
+            ):
+                found = candidate
+                break
+    # An unusable type that the catalog lists has a base of its own, or is itself one of its names.
+    listed = kind.usable or kind.base != name or "_".join(words) in _listed()
+    return Market(
+        found, listed, bool(_ALTERNATE.intersection(words)), kind.is_prop, kind.subject == "team",
+        kind.fixed_line is not None,
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def _listed() -> frozenset[str]:
+    return frozenset(catalog.market_type_names())
+
+
+@lru_cache(maxsize=4096)
+def book(name: str) -> str:
+    """Our id of a book.
+
+    Examples
+    --------
+    >>> book("DraftKings"), book("betfair_ex_eu"), book("Corner Shop")
+    ('draftkings', 'betfair_exchange', 'corner_shop')
+    """
+    return catalog.book(name).id or name
+
+
+def league(name: str, sport: str) -> str:
+    """Our id of a league; empty for none."""
+    return catalog.league(name, sport).id if name else ""
+
+
+@lru_cache(maxsize=4096)
+def sport_and_league(key: str) -> tuple[str, str]:
+    """Take a key of a sport and its league apart.
+
+    Examples
+    --------
+    >>> sport_and_league("americanfootball_nfl"), sport_and_league("soccer_epl")
+    (('football', 'nfl'), ('soccer', 'england_premier_league'))
+    >>> sport_and_league("quidditch_cup")
+    ('quidditch', 'cup')
+    """
+    parts = plain(key).split("_")
+    for n in range(1, len(parts) + 1):
+        known = catalog.sport("_".join(parts[:n]))
+        if known.id in catalog.sports():
+            return known.id, league("_".join(parts[n:]), known.id)
+    return parts[0], "_".join(parts[1:])
+
+
+def side_of(name: str, home: str, away: str) -> str:
+    """Which of two teams a name is, `home` or `away`; empty where it is neither, or they are one."""
+    said = catalog.normalise(name)
+    is_home, is_away = said == catalog.normalise(home), said == catalog.normalise(away)
+    return "" if not said or is_home == is_away else "home" if is_home else "away"

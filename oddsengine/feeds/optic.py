@@ -1,0 +1,349 @@
+"""OpticOdds, version 3: odds of fixtures by request, and the frames of its odds stream.
+
+The stream names fixtures by id alone; who plays is known from requests. So one `OpticOdds` reads both, and rows of a
+fixture that no request has told of wait in `unknown` for one. A stream is resumed after `last_entry`.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from math import inf
+from typing import Any
+
+import msgspec
+
+from oddsengine import catalog
+from oddsengine.feeds.decoding import Level, Name, Time, moment, plain, salvage, taken, unreadable
+from oddsengine.feeds.held import Held, Listed, Pair
+from oddsengine.feeds.names import book, league, market, side_of
+from oddsengine.feeds.payload import FeedError, Game, Payload
+
+_SOURCE = "OpticOdds"
+_MOST_UNKNOWN = 10_000
+_STATUS = {"unplayed": "upcoming", "live": "live", "half": "live", "completed": "ended", "cancelled": "cancelled"}
+
+
+def _signed(price: float) -> float:
+    return 1.0 + (price if price > 0 else -1.0 / price)
+
+
+FORMATS: Mapping[str, Callable[[float], float] | None] = {
+    "AMERICAN": None,
+    "DECIMAL": lambda price: price,
+    "PROBABILITY": lambda price: 1.0 / price,
+    "MALAY": _signed,
+    "HONG_KONG": lambda price: 1.0 + price,
+    "INDONESIAN": _signed,
+}
+"""What a request may say as `odds_format`, to the decimal price; American prices stay as they are."""
+
+
+class _Named(msgspec.Struct):
+    id: str | None = None
+    name: str | None = None
+
+
+class _Row(msgspec.Struct):
+    id: Name
+    sportsbook: Name
+    market: Name
+    price: float | None = None
+    name: str | None = None
+    selection: str | None = None
+    selection_line: str | None = None
+    player_id: str | None = None
+    points: float | None = None
+    selection_points: float | None = None
+    is_main: bool | None = None
+    is_live: bool | None = None
+    timestamp: Time = None
+    deep_link: Any = None
+    limits: Any = None
+    fixture_id: str | None = None
+
+
+class _Fixture(msgspec.Struct):
+    id: Name
+    start_date: Time = None
+    home_team_display: str | None = None
+    away_team_display: str | None = None
+    home_competitors: list[_Named] = []
+    away_competitors: list[_Named] = []
+    status: str | None = None
+    is_live: bool | None = None
+    sport: _Named | None = None
+    league: _Named | None = None
+    odds: list[_Row] = []
+
+
+class _Answer(msgspec.Struct):
+    data: list[_Fixture]
+
+
+class _Frame(msgspec.Struct):
+    data: list[_Row]
+    entry_id: str | None = None
+
+
+class _Change(msgspec.Struct):
+    fixture_id: Name
+    status: str | None = None
+    new_status: str | None = None
+    start_date: Time = None
+    new_start_date: Time = None
+
+
+class _Changes(msgspec.Struct):
+    data: _Change | list[_Change]
+    entry_id: str | None = None
+
+
+_FIXTURES = Level(_Fixture, "a fixture", "odds", Level(_Row, "a price"))
+_answer = msgspec.json.Decoder(_Answer)
+_frame = msgspec.json.Decoder(_Frame)
+_changes = msgspec.json.Decoder(_Changes)
+_NOTHING = Payload()
+
+
+class OpticOdds:
+    """Reads answers and stream frames of one operator's key.
+
+    Parameters
+    ----------
+    odds_format
+        As in the requests, one of `FORMATS`.
+    """
+
+    def __init__(self, odds_format: str = "AMERICAN") -> None:
+        if odds_format not in FORMATS:
+            raise ValueError(f"odds_format must be one of {', '.join(FORMATS)}, got {odds_format!r}")
+        self._american = odds_format == "AMERICAN"
+        self._decimal = FORMATS[odds_format]
+        self._games: dict[str, Game] = {}
+        self._listed = Listed()
+        self._held = Held()
+        self.last_entry = ""  # the stream's `last_entry_id` for the next connection
+        self.unknown: dict[str, None] = {}  # fixtures of the stream that no request has told of
+
+    def read(self, data: bytes, books: Iterable[str] = (), markets: Iterable[str] | None = None) -> Payload:
+        """Read the answer to a request for the odds of fixtures.
+
+        Parameters
+        ----------
+        data
+            The body.
+        books, markets
+            What was asked for, by the source's names: what these do not list of a fixture is gone. None: all markets.
+
+        Raises
+        ------
+        FeedError
+            If it is no such answer.
+        """
+        refused: Counter[str] = Counter()
+        fixtures, partly = _fixtures(data, refused)
+        asked = frozenset(book(name) for name in books)
+        kinds = None if markets is None else frozenset(markets)
+        unmapped: Counter[tuple[str, str]] = Counter()
+        games = {fixture.id: _game(fixture) for fixture in fixtures}
+        quotes: list[dict[str, Any]] = []
+        listed: dict[str, dict[str, Pair]] = {game: {} for game in games}
+        for fixture in fixtures:
+            for row in fixture.odds:
+                quote = self._quote(row, games[fixture.id], fixture.is_live, refused, unmapped)
+                if quote is not None:
+                    quotes.append(quote)
+                    listed[fixture.id][row.id] = (book(row.sportsbook), row.market)
+        removed: list[str] = []
+        for game, now in listed.items():
+            scope = frozenset() if game in partly else asked
+            removed += self._listed.gone(game, now, kinds, scope)
+            self._listed.replace(game, now, kinds, scope)
+        self._held.drop(removed)
+        self._held.put(quotes)
+        self._games |= games
+        for game in games:
+            self.unknown.pop(game, None)
+        return Payload(list(games.values()), quotes, (), removed, unmapped, refused)
+
+    def frame(self, event: str, data: bytes) -> Payload:
+        """Read one event of the stream.
+
+        Raises
+        ------
+        FeedError
+            If it does not read; nothing of it was taken, and `last_entry` is the one before it.
+        """
+        if event in ("odds", "locked-odds"):
+            return self._odds(data, locked=event == "locked-odds")
+        if event == "fixture-status":
+            return self._fixture_status(data)
+        return _NOTHING
+
+    def alive(self, now: datetime) -> Payload:
+        """Say that the stream is alive; the rows whose time is to be renewed, nearly always none."""
+        rows = self._held.due(now)
+        return Payload(quotes=rows) if rows else _NOTHING
+
+    def _odds(self, data: bytes, *, locked: bool) -> Payload:
+        refused: Counter[str] = Counter()
+        unmapped: Counter[tuple[str, str]] = Counter()
+        frame = _read(_frame, data, Level(_Row, "a price"), refused)
+        quotes: dict[str, dict[str, Any]] = {}
+        games: dict[str, Game] = {}
+        missing: dict[str, None] = {}
+        for row in frame.data:
+            game = self._games.get(row.fixture_id or "")
+            if game is None:
+                refused["a price of a fixture that no request has told of"] += 1
+                if row.fixture_id:
+                    missing[row.fixture_id] = None
+                continue
+            quote = self._quote(row, game, row.is_live, refused, unmapped, locked=locked)
+            if quote is not None:
+                games[game.id] = game
+                quotes[row.id] = quote
+        held = self._held.rows
+        moved = [
+            given for given, quote in quotes.items() if given in held and held[given].get("line") != quote.get("line")
+        ]
+        rows = list(quotes.values())
+        self._held.put(rows)
+        for row in frame.data:
+            if row.id in quotes and row.fixture_id:
+                self._listed.add(row.fixture_id, {row.id: (book(row.sportsbook), row.market)})
+        if len(self.unknown) < _MOST_UNKNOWN:
+            self.unknown |= missing
+        self.last_entry = frame.entry_id or self.last_entry
+        return Payload(list(games.values()), rows, (), moved, unmapped, refused)
+
+    def _fixture_status(self, data: bytes) -> Payload:
+        refused: Counter[str] = Counter()
+        frame = _read(_changes, data, Level(_Change, "a change of a fixture"), refused)
+        changes = frame.data if isinstance(frame.data, list) else [frame.data]
+        games: dict[str, Game] = {}
+        for change in changes:
+            game = self._games.get(change.fixture_id)
+            if game is not None:
+                said = (change.new_status or change.status or "").lower()
+                start = moment(change.new_start_date) or moment(change.start_date) or game.start
+                games[game.id] = game._replace(status=_STATUS.get(said, ""), start=start)
+        self._games |= games
+        self.last_entry = frame.entry_id or self.last_entry
+        return Payload(list(games.values()), refused=refused)
+
+    def _quote(
+        self, row: _Row, game: Game, live: bool | None, refused: Counter[str],  # noqa: FBT001
+        unmapped: Counter[tuple[str, str]], *, locked: bool = False,
+    ) -> dict[str, Any] | None:  # fmt: skip
+        """A row as a quote; None where there is no price and none that was there before is locked."""
+        quote: dict[str, Any] = {"id": row.id, "sportsbook": book(row.sportsbook), "sportsbook_name": row.sportsbook}
+        price = self._price(row.price)
+        if price is not None:
+            quote["odds_american" if self._american else "odds_decimal"] = price
+        elif not (locked and row.id in self._held.rows):
+            refused["a price that is none"] += 1
+            return None
+        kind = market(row.market, game.sport)
+        if not kind.known:
+            unmapped[row.sportsbook, row.market] += 1
+        points = row.points if row.points is not None else row.selection_points
+        said, chosen = (row.selection_line or "").strip(), row.selection or ""
+        text = said.capitalize() if said else chosen or row.name or ""
+        if not text:
+            refused["a price without a selection"] += 1
+            return None
+        if said and chosen:
+            team = side_of(chosen, game.home, game.away)
+            if kind.team:
+                quote["team_side"] = team or None
+                text = f"{chosen} {text}"
+            elif kind.prop or row.player_id or not team:
+                quote["player_name"] = chosen
+        elif row.player_id and chosen:
+            quote["player_name"] = chosen
+        quote |= {
+            "event_id": game.id, "sport": game.sport, "league": game.league, "home_team": game.home or None,
+            "away_team": game.away or None, "event_start_time": game.start, "market_type": kind.name,
+            "selection": text, "line": None if kind.fixed_line else points,
+            "is_live": game.status == "live" if live is None else live, "is_active": not locked,
+            "odds_changed_at": moment(row.timestamp),
+        }  # fmt: skip
+        if row.is_main is not None:
+            quote["is_main_line"], quote["is_alternate_line"] = row.is_main, not row.is_main
+        link = row.deep_link.get("desktop") if isinstance(row.deep_link, dict) else row.deep_link
+        if isinstance(link, str):
+            quote["deep_link"] = link
+        if isinstance(row.limits, dict):
+            most = row.limits.get("max", row.limits.get("max_stake"))
+            if isinstance(most, int | float):
+                quote["max_bet"] = float(most)
+        return quote
+
+    def _price(self, given: float | None) -> float | None:
+        """The price as this format gives it: American, or decimal; None where it is none."""
+        if given is None or given == 0.0:
+            return None
+        if self._decimal is None:
+            return given if 100.0 <= abs(given) < inf else None
+        price = self._decimal(given)
+        return price if 1.0 < price < inf else None
+
+
+def _fixtures(data: bytes, refused: Counter[str]) -> tuple[list[_Fixture], set[str]]:
+    """The fixtures of an answer, and the ids of those that lost a part."""
+    try:
+        return _answer.decode(data).data, set()
+    except msgspec.ValidationError:
+        given = plain(data, _SOURCE)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise unreadable(_SOURCE, error) from None
+    items = given.get("data") if isinstance(given, dict) else None
+    if not isinstance(items, list):
+        raise FeedError(f"This is no payload of {_SOURCE}: it has no list of fixtures.")
+    kept, parts = salvage(items, _FIXTURES, refused)
+    taken(kept, items, _SOURCE)
+    return kept, {kept[at].id for at in parts}
+
+
+def _read(decoder: Any, data: bytes, level: Level, refused: Counter[str]) -> Any:
+    """A frame of the stream, without the items that do not read."""
+    try:
+        return decoder.decode(data)
+    except msgspec.ValidationError:
+        given = plain(data, _SOURCE)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise unreadable(_SOURCE, error) from None
+    items = given.get("data") if isinstance(given, dict) else None
+    if not isinstance(items, list):
+        raise FeedError(f"This is no frame of {_SOURCE}: it has no list of data.")
+    kept, _ = salvage(items, level, refused)
+    taken(kept, items, _SOURCE)
+    entry = given.get("entry_id")
+    frame = _Frame if level.kind is _Row else _Changes
+    return frame(kept, entry if isinstance(entry, str) else None)
+
+
+def _game(fixture: _Fixture) -> Game:
+    """The game of a fixture, in the catalog's words where it has them."""
+    named = fixture.sport or _Named()
+    sport = catalog.sport(named.id or named.name or "").id
+    where = fixture.league or _Named()
+    sides = [
+        shown or (competitors[0].name if competitors else None) or ""
+        for shown, competitors in (
+            (fixture.home_team_display, fixture.home_competitors),
+            (fixture.away_team_display, fixture.away_competitors),
+        )
+    ]
+    said = _STATUS.get((fixture.status or "").lower(), "")
+    status = "live" if fixture.is_live and said in ("", "upcoming") else said
+    return Game(
+        fixture.id,
+        sport,
+        league(where.id or where.name or "", sport),
+        sides[0],
+        sides[1],
+        moment(fixture.start_date),
+        status,
+    )

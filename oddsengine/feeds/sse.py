@@ -1,0 +1,116 @@
+"""Server-Sent Events, read as they arrive: bytes in, whole events out, never more in memory than a set size.
+
+The rules are those of the HTML standard, section 9.2: lines end with LF, CR or both; an event ends at an empty line and
+is dropped if it has no data; a line that begins with a colon is a comment; an id with a zero byte is none.
+"""
+
+from typing import NamedTuple
+
+from oddsengine.feeds.payload import FeedError
+
+MOST = 32 << 20
+_MARK = b"\xef\xbb\xbf"
+
+
+class Event(NamedTuple):
+    """One event. `id` is the last id that the stream gave, with this event or before it."""
+
+    event: str
+    data: bytes
+    id: str = ""
+
+
+class Events:
+    r"""A reader of one connection.
+
+    Parameters
+    ----------
+    most
+        Bytes that one event may have.
+
+    Examples
+    --------
+    >>> reader = Events()
+    >>> reader.feed(b"id: 7\nevent: odds\nda"), reader.feed(b"ta: {}\n\n")
+    ([], [Event(event='odds', data=b'{}', id='7')])
+    """
+
+    def __init__(self, most: int = MOST) -> None:
+        self.last_id = ""  # for the `Last-Event-ID` of the next connection
+        self.retry: int | None = None  # milliseconds to wait before it, if the stream said so
+        self.comments = 0  # they too say that the stream is alive
+        self._most = most
+        self._tail: list[bytes] = []  # of a line that is not over
+        self._pending = 0  # bytes of it
+        self._size = 0  # bytes of the event so far
+        self._data: list[bytes] = []
+        self._event = b""
+        self._begun = False
+        self._head = b""  # less than a byte order mark
+        self._after_return = False
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        """Take what arrived; give the events that are whole by now.
+
+        Raises
+        ------
+        FeedError
+            If an event is larger than allowed; what else the chunk held is lost, so the connection is to be made anew.
+        """
+        if not self._begun:
+            chunk = self._head + chunk
+            if len(chunk) < len(_MARK) and _MARK.startswith(chunk):
+                self._head = chunk
+                return []
+            self._begun, self._head = True, b""
+            chunk = chunk.removeprefix(_MARK)
+        if self._after_return and chunk:
+            self._after_return = False
+            chunk = chunk.removeprefix(b"\n")
+        if not chunk:
+            return []
+        self._after_return = chunk.endswith(b"\r")
+        lines = chunk.splitlines()
+        rest = b"" if chunk.endswith((b"\n", b"\r")) else lines.pop()
+        found: list[Event] = []
+        for at, line in enumerate(lines):
+            whole = line
+            if at == 0 and self._tail:
+                whole = b"".join((*self._tail, line))
+                self._tail, self._pending = [], 0
+            self._line(whole, found)
+        if rest:
+            self._tail.append(rest)
+            self._pending += len(rest)
+            self._held(0)
+        return found
+
+    def _line(self, line: bytes, found: list[Event]) -> None:
+        if not line:
+            if self._data:
+                name = self._event.decode("utf-8", "replace") or "message"
+                found.append(Event(name, b"\n".join(self._data), self.last_id))
+            self._data, self._event, self._size = [], b"", 0
+            return
+        field, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if field == b"data":
+            self._data.append(value)
+            self._held(len(value) + 1)
+        elif field == b"event":
+            self._event = value
+            self._held(len(value))
+        elif field == b"id":
+            if b"\0" not in value:
+                self.last_id = value[:4096].decode("utf-8", "replace")
+        elif field == b"retry":
+            if value.isdigit() and len(value) < 10:
+                self.retry = int(value)
+        elif not field:
+            self.comments += 1
+
+    def _held(self, more: int) -> None:
+        self._size += more
+        if self._size + self._pending > self._most:
+            self._data, self._event, self._tail, self._size, self._pending = [], b"", [], 0, 0
+            raise FeedError(f"An event of the stream is larger than {self._most:,} bytes.")

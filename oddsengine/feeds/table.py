@@ -1,0 +1,108 @@
+"""Any table with the interface's columns, once or watched: CSV, JSON, NDJSON, Parquet.
+
+A file is everything that its books quote, so a book's prices that a later state of the file does not list are gone;
+unless a line of it does not read, for then nobody knows whose it was. Books that a file no longer names at all are in
+the file's earlier payloads: whoever watches it compares (`Payload.complete`).
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import polars as pl
+
+from oddsengine import tables
+from oddsengine.feeds.decoding import plain
+from oddsengine.feeds.names import market
+from oddsengine.feeds.payload import FeedError, Game, Payload
+from oddsengine.schema import ODDS_SCHEMA, OddsError, check_odds
+
+_Reader = Callable[[bytes], tuple[pl.DataFrame, pl.DataFrame]]
+_LIVE = "live"
+
+
+def read(data: bytes, suffix: str) -> Payload:
+    r"""Read a table.
+
+    Parameters
+    ----------
+    data
+        What the file holds.
+    suffix
+        How its name ends: .csv, .json, .ndjson, .jsonl or .parquet.
+
+    Raises
+    ------
+    FeedError
+        If it is no odds table.
+
+    Examples
+    --------
+    >>> text = b"sportsbook,event_id,market_type,selection,odds_american\na,e,moneyline,X,+150\n"
+    >>> [(row["selection"], row["odds_decimal"]) for row in read(text, ".csv").quotes]
+    [('X', 2.5)]
+    """
+    kind = suffix.lower()
+    reader: _Reader | None = tables._READERS.get(".ndjson" if kind == ".json" else kind)
+    if reader is None:
+        raise FeedError(f"A table ends in .csv, .json, .ndjson, .jsonl or .parquet, not in {suffix!r}.")
+    if kind == ".json":
+        data = _lines(data)
+    try:
+        frame, bad = reader(data)
+        table = check_odds(frame)
+        held = table.with_columns(_sayable())
+    except OddsError as error:
+        raise FeedError(str(error)[:300]) from None
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError) as error:
+        raise FeedError(f"This is no odds table: {str(error).splitlines()[0][:200]}.") from None
+    refused = Counter({str(reason): int(n) for reason, n in table.rejected.group_by("reason").len().iter_rows()})
+    refused += Counter(bad["reason"].to_list())
+    books = [] if refused else table["sportsbook"].unique(maintain_order=True).to_list()
+    return Payload(_games(held), _quotes(held), [(book, None) for book in books], (), _unmapped(table), refused)
+
+
+def _lines(data: bytes) -> bytes:
+    """A JSON list of rows, or an object with one as `data` or `odds`, line by line."""
+    given = plain(data.removeprefix(b"\xef\xbb\xbf"), "an odds table")
+    if isinstance(given, dict):
+        given = given.get("data", given.get("odds"))
+    if not isinstance(given, list) or not given:
+        raise FeedError("This is no odds table: the JSON holds no list of rows.")
+    return b"\n".join([msgspec.json.encode(row) for row in given])
+
+
+def _sayable() -> list[pl.Expr]:
+    """Times that Python has a date for; a table may hold any number of microseconds."""
+    low, high = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
+    times = [name for name, kind in ODDS_SCHEMA.items() if isinstance(kind, pl.Datetime)]
+    return [pl.when(pl.col(name).is_between(low, high)).then(pl.col(name)).alias(name) for name in times]
+
+
+def _quotes(table: pl.DataFrame) -> list[dict[str, Any]]:
+    """Rows without the columns that say nothing; the price in its other forms is derived again behind the door."""
+    names = [name for name in ODDS_SCHEMA if name not in ("odds_probability", "flap")]
+    some = [name for name in names if table[name].null_count() < table.height]
+    return table.select(some).to_dicts()
+
+
+def _games(table: pl.DataFrame) -> list[Game]:
+    events = table.group_by("event_id", maintain_order=True).agg(
+        pl.col("sport", "league", "home_team", "away_team", "event_start_time").drop_nulls().first(),
+        live=pl.col("is_live").any(),
+    )
+    return [
+        Game(event, sport or "", league or "", home or "", away or "", start, _LIVE if live else "")
+        for event, sport, league, home, away, start, live in events.iter_rows()
+    ]
+
+
+def _unmapped(table: pl.DataFrame) -> Counter[tuple[str, str]]:
+    kinds = table.group_by("sportsbook", "market_type", "sport", "stat_category").len()
+    unmapped: Counter[tuple[str, str]] = Counter()
+    for book, name, sport, stat, n in kinds.iter_rows():
+        if not market(name, sport or "", stat or "").known:
+            unmapped[book, name] += n
+    return unmapped

@@ -1,0 +1,288 @@
+"""The Odds API, version 4: odds of a sport, of one event, and of the past.
+
+A price is suspended there by not being listed. What silence means depends on what was asked: `Asked` says it, and
+`TheOddsApi` remembers what was listed before. Outcomes are known by their names; their order means nothing. A price
+counts as seen when its market was last updated, and as live if that was at or after the start.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from math import inf
+from typing import Any, NamedTuple
+
+import msgspec
+
+from oddsengine.feeds.decoding import Level, Name, Time, moment, plain, salvage, taken, unreadable
+from oddsengine.feeds.held import Listed, Pair
+from oddsengine.feeds.names import Market, book, market, side_of, sport_and_league
+from oddsengine.feeds.payload import FeedError, Game, Payload
+
+_SOURCE = "The Odds API"
+_WORDS = {"Draw": "draw", "Over": "over", "Under": "under", "Yes": "yes", "No": "no"}
+
+
+class _Outcome(msgspec.Struct, gc=False):
+    name: Name
+    price: float
+    point: float | None = None
+    description: str | None = None
+    link: Any = None
+    sid: Any = None
+    bet_limit: Any = None
+
+
+class _Market(msgspec.Struct, gc=False):
+    key: Name
+    outcomes: list[_Outcome]
+    last_update: Time = None
+    link: Any = None
+    sid: Any = None
+
+
+class _Bookmaker(msgspec.Struct, gc=False):
+    key: Name
+    title: str | None = None
+    markets: list[_Market] = []
+    last_update: Time = None
+    link: Any = None
+    sid: Any = None
+
+
+class _Event(msgspec.Struct, gc=False):
+    id: Name
+    sport_key: Name
+    commence_time: Time = None
+    home_team: str | None = None
+    away_team: str | None = None
+    bookmakers: list[_Bookmaker] = []
+
+
+class _Past(msgspec.Struct):
+    timestamp: Time
+    data: list[_Event] | _Event
+
+
+_LEVEL = Level(
+    _Event, "an event", "bookmakers",
+    Level(_Bookmaker, "a bookmaker", "markets", Level(_Market, "a market", "outcomes", Level(_Outcome, "an outcome"))),
+)  # fmt: skip
+_list = msgspec.json.Decoder(list[_Event])
+_one = msgspec.json.Decoder(_Event)
+_past = msgspec.json.Decoder(_Past)
+
+
+class Asked(NamedTuple):
+    """What a request asked for; whatever of it is not in the answer is gone."""
+
+    markets: frozenset[str]  # market keys; of others the answer says nothing
+    sport: str = ""  # a sport key, if all events of the sport were asked for
+    events: frozenset[str] = frozenset()  # event ids, if these were asked for
+    books: frozenset[str] | None = None  # bookmaker keys, if these were asked for; None: the regions as always
+
+    @classmethod
+    def of(cls, markets: Iterable[str], **rest: Any) -> "Asked":
+        """Make one from any iterables."""
+        sets = {name: frozenset(rest[name]) for name in ("events", "books") if rest.get(name) is not None}
+        return cls(frozenset(markets), rest.get("sport", ""), **sets)
+
+
+class TheOddsApi:
+    """Reads the answers to one operator's requests.
+
+    Parameters
+    ----------
+    american
+        The requests say `oddsFormat=american`.
+    markets
+        Market keys that are ever asked for. A request for all of them tells all of a book's prices of an event, and its
+        payload says so in `complete`; None: none does.
+    """
+
+    def __init__(self, *, american: bool = False, markets: Iterable[str] | None = None) -> None:
+        self._american = american
+        self._every = None if markets is None else frozenset(markets)
+        self._listed = Listed()
+        self._sports: dict[str, str] = {}  # event with anything listed -> its sport key
+
+    def read(self, data: bytes, asked: Asked) -> Payload:
+        """Read one answer: a list of events, one event, or either in the envelope of the past.
+
+        Raises
+        ------
+        FeedError
+            If it is none of these; what was listed before still counts then.
+        """
+        refused: Counter[str] = Counter()
+        events, partly, made = _events(data, refused)
+        reading = _Reading(made, refused, american=self._american)
+        for given in events:
+            reading.event(given)
+        scope = set(reading.listed) | asked.events
+        if asked.sport:
+            scope |= {event for event, sport in self._sports.items() if sport == asked.sport}
+        scope -= partly
+        removed: list[str] = []
+        for event in sorted(scope):
+            now = reading.listed.get(event, {})
+            removed += self._listed.gone(event, now, asked.markets, asked.books)
+        complete: list[tuple[str, str | None]] = []
+        if self._every is not None and asked.markets >= self._every:
+            complete = [
+                (book(key), event) for event in reading.listed if event in scope for key in reading.books[event]
+            ]
+        for event in scope:
+            self._listed.replace(event, reading.listed.get(event, {}), asked.markets, asked.books)
+        for event in partly:  # nothing of these was said to be gone
+            self._listed.add(event, reading.listed[event])
+        self._sports |= reading.sports
+        self._sports = {event: sport for event, sport in self._sports.items() if event in self._listed}
+        return Payload(reading.games, reading.quotes, complete, removed, reading.unmapped, refused, made)
+
+
+def _events(data: bytes, refused: Counter[str]) -> tuple[list[_Event], set[str], datetime | None]:
+    """The events of an answer, ids of those that lost a part, and the moment of an answer from the past."""
+    head = data.lstrip()[:1]
+    try:
+        if head == b"[":
+            return _list.decode(data), set(), None
+        if b'"timestamp"' in data[:300]:
+            past = _past.decode(data)
+            return past.data if isinstance(past.data, list) else [past.data], set(), moment(past.timestamp)
+        return [_one.decode(data)], set(), None
+    except msgspec.ValidationError:
+        pass
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise unreadable(_SOURCE, error) from None
+    given = plain(data, _SOURCE)
+    made = None
+    if isinstance(given, dict):
+        if "error_code" in given or "message" in given:
+            raise FeedError(f"{_SOURCE} answered with an error: {str(given.get('message', given))[:200]}")
+        if "data" in given:
+            made = _stamp(given.get("timestamp"))
+            given = given["data"]
+    items = [given] if isinstance(given, dict) else given
+    if not isinstance(items, list):
+        raise FeedError(f"This is no payload of {_SOURCE}: it holds no list of events.")
+    kept, parts = salvage(items, _LEVEL, refused)
+    taken(kept, items, _SOURCE)
+    return kept, {kept[at].id for at in parts}, made
+
+
+def _stamp(value: Any) -> datetime | None:
+    try:
+        return moment(msgspec.convert(value, Time))
+    except msgspec.ValidationError:
+        return None
+
+
+class _Reading:
+    """What one answer says; nothing is remembered until all of it is read."""
+
+    def __init__(self, made: datetime | None, refused: Counter[str], *, american: bool) -> None:
+        self.games: list[Game] = []
+        self.quotes: list[dict[str, Any]] = []
+        self.listed: dict[str, dict[str, Pair]] = {}
+        self.books: dict[str, list[str]] = {}
+        self.sports: dict[str, str] = {}
+        self.unmapped: Counter[tuple[str, str]] = Counter()
+        self._refused = refused
+        self._made = made
+        self._field = "odds_american" if american else "odds_decimal"
+        self._american = american
+
+    def event(self, event: _Event) -> None:
+        sport, league = sport_and_league(event.sport_key)
+        home, away = event.home_team or "", event.away_team or ""
+        start = moment(event.commence_time)
+        self.games.append(Game(event.id, sport, league, home, away, start))
+        self.sports[event.id] = event.sport_key
+        chosen = _chosen(event.bookmakers)
+        if len(chosen) < len(event.bookmakers):
+            self._refused["another region of a book"] += len(event.bookmakers) - len(chosen)
+        shared: dict[str, Any] = {
+            "event_id": event.id, "sport": sport, "league": league, "home_team": home or None,
+            "away_team": away or None, "event_start_time": start,
+        }  # fmt: skip
+        listed = self.listed.setdefault(event.id, {})
+        self.books[event.id] = list(chosen)
+        sides = _WORDS | ({home: "home", away: "away"} if home and away and home != away else {})
+        for maker in chosen.values():
+            whose = shared | {"sportsbook": book(maker.key), "sportsbook_name": maker.title}
+            if isinstance(maker.sid, str):
+                whose["external_event_id"] = maker.sid
+            updated = moment(maker.last_update) or self._made
+            for offer in maker.markets:
+                row = whose.copy()
+                seen = row["last_seen_at"] = moment(offer.last_update) or updated
+                row["is_live"] = start is not None and seen is not None and seen >= start
+                if isinstance(offer.sid, str):
+                    row["market_id"] = offer.sid
+                link = offer.link if isinstance(offer.link, str) else maker.link
+                if isinstance(link, str):
+                    row["deep_link"] = link
+                kind = market(offer.key, sport)
+                row["market_type"] = kind.name
+                if kind.alternate:
+                    row["is_alternate_line"] = True
+                if not kind.known:
+                    self.unmapped[maker.key, offer.key] += len(offer.outcomes)
+                self._outcomes(offer, row, sides, kind, listed, (maker.key, offer.key))
+
+    def _outcomes(
+        self, offer: _Market, shared: dict[str, Any], sides: Mapping[str, str], kind: Market, listed: dict[str, Pair],
+        pair: Pair,
+    ) -> None:  # fmt: skip
+        """Quotes of one market of one book."""
+        stem = f"{shared['event_id']}/{pair[0]}/{pair[1]}/"
+        field, american, quotes, lone = self._field, self._american, self.quotes, not kind.fixed_line
+        for outcome in offer.outcomes:
+            price = outcome.price
+            if not (100.0 <= abs(price) < inf if american else 1.0 < price < inf):
+                self._refused["a price that is none"] += 1
+                continue
+            name = outcome.name
+            row = shared.copy()
+            row[field] = price
+            row["selection"] = name
+            row["selection_type"] = sides.get(name)
+            given = stem + name
+            if outcome.description:
+                self._subject(row, outcome.description, kind)
+                given += "/" + outcome.description
+            if outcome.point is not None:
+                if lone:
+                    row["line"] = outcome.point
+                given += f"/{outcome.point}"
+            row["id"] = given
+            if outcome.link is not None and isinstance(outcome.link, str):
+                row["deep_link"] = outcome.link
+            if outcome.sid is not None and isinstance(outcome.sid, str | int):
+                row["selection_id"] = str(outcome.sid)
+            if outcome.bet_limit is not None and isinstance(outcome.bet_limit, int | float):
+                row["max_bet"] = float(outcome.bet_limit)
+            if given in listed:
+                self._refused["a price given twice"] += 1
+                continue
+            listed[given] = pair
+            quotes.append(row)
+
+    @staticmethod
+    def _subject(row: dict[str, Any], described: str, kind: Market) -> None:
+        """Whose price it is: a team's where the market is about one, else a player's."""
+        if kind.team:
+            row["team_side"] = side_of(described, row["home_team"] or "", row["away_team"] or "") or None
+            row["selection"] = f"{described} {row['selection']}"
+        else:
+            row["player_name"] = described
+
+
+def _chosen(makers: list[_Bookmaker]) -> dict[str, _Bookmaker]:
+    """One entry a book: of the regions of one book the first by key, so that it is always the same."""
+    first: dict[str, str] = {}
+    by_key = {maker.key: maker for maker in reversed(makers)}
+    for key in by_key:
+        ours = book(key)
+        first[ours] = min(first.get(ours, key), key)
+    return {key: by_key[key] for key in first.values()}

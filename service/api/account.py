@@ -1,0 +1,244 @@
+"""An account: what its key may do, what it used, and its keys. A key manages those of its own account."""
+
+import time
+from datetime import UTC, datetime
+from typing import Annotated, Any, cast
+
+import msgspec
+from msgspec import Meta
+
+from service.endpoints import Answer, Ask, Endpoint, data
+from service.keys import MOST_NAME, BeyondError, Made, Managed, Record, UnfitError, UnknownKeyError
+from service.limits import Counting, period
+from service.problems import Problem, invalid
+from service.tiers import TIERS
+
+_ALL_BOOKS = 999  # what the interface says for all of them
+_encode = msgspec.json.Encoder().encode
+
+
+class NewKey(msgspec.Struct):
+    """What a new key is to be."""
+
+    name: Annotated[str, Meta(max_length=MOST_NAME, description="What people call it.")] = ""
+    tier: Annotated[str | None, Meta(description="This key's tier, which is the default, or a lower one.")] = None
+
+
+class RateLimit(msgspec.Struct):
+    """How much may be asked."""
+
+    requests_per_minute: int
+    max_books: Annotated[int, Meta(description="999 is all.")]
+
+
+class Streaming(msgspec.Struct):
+    """Streams at once."""
+
+    enabled: bool
+    max_connections: int
+
+
+class Masked(msgspec.Struct):
+    """A key without its secret."""
+
+    id: str
+    id_masked: str
+
+
+class AccountLimits(msgspec.Struct):
+    """All limits in one place."""
+
+    requests_per_minute: int
+    max_streams: int
+    odds_delay_seconds: int
+    max_books: Annotated[int, Meta(description="999 is all.")]
+
+
+class Account(msgspec.Struct):
+    """What this key may do."""
+
+    key_id: str
+    tier: str
+    rate_limit: RateLimit
+    features: list[str]
+    streaming: Streaming
+    key: Masked
+    limits: AccountLimits
+    add_ons: list[str]
+
+
+class RateNow(msgspec.Struct):
+    """The minute that runs."""
+
+    per_minute: int
+    remaining: int
+    resets_at: datetime
+
+
+class Requests(msgspec.Struct):
+    """Requests of the account that were answered, UTC; a week begins on Monday."""
+
+    today: int
+    this_week: int
+    this_month: int
+    limit: RateNow
+
+
+class Streams(msgspec.Struct):
+    """Streams of the account."""
+
+    active: int
+    max: int
+
+
+class Period(msgspec.Struct):
+    """The month that runs."""
+
+    start: datetime
+    end: datetime
+
+
+class AccountUsage(msgspec.Struct):
+    """What the account used."""
+
+    requests: Requests
+    streams: Streams
+    period: Period
+
+
+class Key(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A key; its text is shown once, when it is made."""
+
+    id: str
+    id_masked: str
+    name: str
+    tier: str
+    is_active: bool
+    created_at: datetime
+    updated_at: datetime
+    key: str | None = None
+
+
+def _keys(ask: Ask) -> Managed:
+    return cast(Managed, ask.node.keys)
+
+
+def _limits(ask: Ask) -> Counting:
+    return cast(Counting, ask.node.limits)
+
+
+def _shown(record: Record, key: str | None = None) -> Key:
+    return Key(
+        id=record.id,
+        id_masked=record.mask,
+        name=record.name,
+        tier=record.terms.tier,
+        is_active=record.active,
+        created_at=record.created_at,
+        updated_at=record.updated_at,
+        key=key,
+    )
+
+
+def _made(made: Made) -> Key:
+    return _shown(made.record, made.key)
+
+
+class _Managing:
+    """Tell the caller why it cannot be done."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: Any, error: BaseException | None, __: Any) -> None:
+        if isinstance(error, UnknownKeyError):
+            raise Problem(404, "not_found", str(error)) from None
+        if isinstance(error, BeyondError):
+            raise Problem(403, "tier_restricted", str(error)) from None
+        if isinstance(error, UnfitError):
+            raise invalid(str(error)) from None
+
+
+_managing = _Managing()
+
+
+# ---- endpoints ----
+
+
+def account(ask: Ask) -> Any:
+    """What this key may do."""
+    caller = ask.caller
+    with _managing:
+        record = _keys(ask).record(caller.key, caller)
+    books = _ALL_BOOKS if caller.tier.books is None else caller.tier.books
+    return data(
+        ask,
+        Account(
+            caller.key,
+            caller.tier.id,
+            RateLimit(caller.rate, books),
+            sorted(caller.features),
+            Streaming(caller.streams > 0, caller.streams),
+            Masked(record.id, record.mask),
+            AccountLimits(caller.rate, caller.streams, caller.tier.delay, books),
+            ["streaming"] if record.terms.streaming else [],
+        ),
+    )
+
+
+def usage(ask: Ask) -> Any:
+    """What the account used."""
+    caller, limits = ask.caller, _limits(ask)
+    room = limits.room(caller.account, caller.rate)
+    minute = RateNow(room.limit, room.remaining, datetime.fromtimestamp(room.reset, UTC))
+    streams = Streams(limits.streams(caller.account), caller.streams)
+    requests = Requests(*limits.used(caller.account), minute)
+    return data(ask, AccountUsage(requests, streams, Period(*period(time.time()))))
+
+
+def keys(ask: Ask) -> Any:
+    """All keys of the account."""
+    return data(ask, [_shown(record) for record in _keys(ask).list(ask.caller.account)])
+
+
+def create(ask: Ask) -> Any:
+    """Make a key."""
+    with _managing:
+        made = _keys(ask).create_like(ask.caller, ask.body.tier, ask.body.name)
+    return Answer(_encode(data(ask, _made(made))), 201)
+
+
+def revoke(ask: Ask) -> Any:
+    """Stop a key."""
+    with _managing:
+        _keys(ask).revoke(ask.path["id"], ask.caller)
+    return Answer(b"", 204)
+
+
+def rotate(ask: Ask) -> Any:
+    """Give a key another secret."""
+    with _managing:
+        return data(ask, _made(_keys(ask).rotate(ask.path["id"], ask.caller)))
+
+
+_TAG = "account"
+endpoints = (
+    Endpoint("/account", account, "What this key may do", _TAG, Account, lasts="never"),
+    Endpoint("/account/usage", usage, "What the account used", _TAG, AccountUsage, lasts="never"),
+    Endpoint(
+        "/account/keys", keys, "All keys of the account", _TAG, list[Key], lasts="never",
+        doc="Revoked ones too. No answer but the one that makes a key, or gives it another secret, has its text.",
+    ),
+    Endpoint(
+        "/account/keys", create, "Make a key", _TAG, Key, method="POST", body=NewKey, lasts="never", status=201,
+        doc=f"It has the rights of the key that asks, or of a lower tier: {', '.join(TIERS)}.",
+    ),
+    Endpoint(
+        "/account/keys/{id}", revoke, "Stop a key", _TAG, None, method="DELETE", lasts="never", status=204,
+        doc="For good, and within a second. A key may stop itself.",
+    ),
+    Endpoint(
+        "/account/keys/{id}/rotate", rotate, "Give a key another secret", _TAG, Key, method="POST", lasts="never",
+        doc="The old one stops within a second. The key must not have rights that the one which asks has not.",
+    ),
+)  # fmt: skip

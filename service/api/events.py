@@ -1,0 +1,112 @@
+"""Events: what is played, when, and which of the caller's books have prices of it.
+
+An event is here as long as a price of it is on the caller's board, by one of the caller's books. Game states are
+not collected yet: no event has a score.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from oddsengine.update import iso
+from service import filters
+from service.api.odds import ADD_SPORTSBOOK, LEAGUE, LIMIT, LIVE, OFFSET, SPORT, SPORTSBOOK, TEAM, Q
+from service.api.opportunities import asked
+from service.api.reference import censuses, own
+from service.census import Census
+from service.endpoints import Ask, Endpoint, data, page, told
+from service.params import flag
+from service.problems import unknown
+from service.views import Bools
+from service.wire import Data, Page
+from service.wire_more import Event
+
+_TAG = "Events"
+
+
+def _event(census: Census, at: int) -> Event:
+    game = census.games[at]
+    books = census.books_of(at)
+    return Event(
+        id=game.id,
+        external_ids=census.external_ids(at),
+        sport=census.sports[at],
+        league=census.leagues[at],
+        home_team=game.home,
+        away_team=game.away,
+        start_time=iso(int(census.begins[at])),
+        status=census.status_of(at),
+        is_live=bool(census.live[at]),
+        book_count=len(books),
+        markets=census.markets_of(at),
+        books=books,
+    )
+
+
+def _kept(ask: Ask, census: Census) -> Bools:
+    """The events that a request's filters let through."""
+    query = ask.query
+    out = np.ones(len(census.games), bool)
+    if query["sport"] is not None:
+        out &= np.array(filters.in_sports(query["sport"], census.sports), bool)
+    if query["league"] is not None:
+        places = zip(census.sports, census.leagues, strict=True)
+        out &= np.array(filters.in_leagues(query["league"], places), bool)
+    if query["live"] is not None:
+        out &= census.live == query["live"]
+    if query["has_score"]:
+        out[:] = False
+    if query["team"] is not None:
+        games = ((game.sport, game.league, game.home, game.away) for game in census.games)
+        out &= np.array(filters.with_teams(query["team"], games), bool)
+    if query["q"] is not None:
+        names = (f"{game.away} @ {game.home}" for game in census.games)
+        out &= np.array(filters.containing(query["q"], names), bool)
+    if query["date"] is not None and census.now is not None:
+        begin, end = filters.span(query["date"], census.now)
+        out &= (census.begins >= begin) & (census.begins < end)
+    return out
+
+
+def events(ask: Ask) -> Any:
+    """The list of events, by start."""
+    books, strange = asked(ask)
+    census = censuses(ask).at(ask.board, books)
+    order = census.order
+    places = order[_kept(ask, census)[order]] if order.size else order
+    offset = ask.query["offset"]
+    rows = [_event(census, at) for at in places[offset : offset + ask.query["limit"]].tolist()]
+    return page(ask, rows, len(rows), int(places.size), told(ask, strange))
+
+
+def _found(ask: Ask) -> tuple[Census, int]:
+    census = own(ask)
+    at = census.place.get(ask.path["eventId"])
+    if at is None:
+        raise unknown("event", ask.path["eventId"])
+    return census, at
+
+
+def event(ask: Ask) -> Any:
+    """One event."""
+    return data(ask, _event(*_found(ask)))
+
+
+def markets(ask: Ask) -> Any:
+    """Market types of one event."""
+    census, at = _found(ask)
+    return data(ask, census.markets_of(at))
+
+
+endpoints = (
+    Endpoint(
+        "/events", events, "Events", _TAG, Page[Event],
+        (
+            SPORT, LEAGUE, SPORTSBOOK, ADD_SPORTSBOOK, LIVE, flag("has_score", "true: events with game state only."),
+            TEAM, filters.DATE, Q, LIMIT, OFFSET,
+        ),
+        doc="By start. An event is listed while a book that the caller may see has prices of it.",
+    ),
+    Endpoint("/events/{eventId}", event, "One event", _TAG, Data[Event]),
+    Endpoint("/events/{eventId}/markets", markets, "Market types of one event", _TAG, Data[list[str]]),
+)  # fmt: skip

@@ -1,0 +1,86 @@
+"""Health: is the node up, is its data fresh, does its catalog fit.
+
+`down` (503) while it starts, when the thread that writes is gone, and when no price came for so long that the guards
+keep everything away; `degraded` when something works badly but answers are still right.
+"""
+
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from oddsengine import catalog
+from oddsengine.schema import ODDS_SCHEMA
+from service.endpoints import Answer, Ask, Endpoint
+from service.node import VERSION, Node
+from service.wire_more import Check, Health, moment
+
+_ORDER = ("ok", "degraded", "down")
+OLD_S = 60.0  # s without a price; older is degraded
+_encode = msgspec.json.Encoder().encode
+
+
+def _timed(check: Any, node: Node) -> Check:
+    begun = time.perf_counter()
+    try:
+        status, message = check(node)
+    except Exception as error:  # a check that fails is a bad answer, not a failure of the answer
+        status, message = "down", f"{type(error).__name__}"
+    return Check(status, round((time.perf_counter() - begun) * 1000.0), message or None)
+
+
+def _store(node: Node) -> tuple[str, str]:
+    """The store of keys answers."""
+    node.keys.find("health")
+    return "ok", ""
+
+
+def _data(node: Node) -> tuple[str, str]:
+    """Prices come, and somebody takes them."""
+    if not node.ready:
+        return "down", "starting"
+    if node.closing.is_set():
+        return "down", "stopping"
+    if not writing(node):
+        return "down", "the writer is gone"
+    if not node.changed_at:
+        waited = time.time() - node.started
+        return ("degraded" if waited < catalog.thresholds().stale_prematch_s else "down"), "no price yet"
+    age = time.time() - node.changed_at
+    if age > catalog.thresholds().stale_prematch_s:
+        return "down", f"no price for {age:.0f} s"
+    if age > OLD_S:
+        return "degraded", f"no price for {age:.0f} s"
+    broken = sorted(node.failures)
+    return ("degraded", f"failing: {', '.join(broken)}") if broken else ("ok", "")
+
+
+def writing(node: Node) -> bool:
+    """Whether the writer can still take a job; its thread begins with the first one."""
+    writer = node._writer
+    threads = list(writer._threads)
+    return not writer._shutdown and (not threads or any(thread.is_alive() for thread in threads))
+
+
+def _schema(_: Node) -> tuple[str, str]:
+    """The data files of the catalog read, and the table has the columns that answers show."""
+    missing = {"odds_decimal", "last_seen_at", "event_id"} - set(ODDS_SCHEMA)
+    return ("ok", "") if catalog.books() and catalog.listings() and not missing else ("down", "the catalog is empty")
+
+
+def health(ask: Ask) -> Any:
+    """All checks."""
+    node = ask.node
+    checks = {"cache": _timed(_store, node), "data": _timed(_data, node), "schema": _timed(_schema, node)}
+    worst = max((check.status for check in checks.values()), key=_ORDER.index)
+    found = Health(worst, VERSION, moment(datetime.now(UTC)) or "", checks)
+    return Answer(_encode(found), 503 if worst == "down" else 200)
+
+
+endpoints = (
+    Endpoint(
+        "/health", health, "Is the service up", "Health", Health, key="none", lasts="never",
+        doc="503 with the same shape while the node starts, and when its data is too old to be used.",
+    ),
+)  # fmt: skip

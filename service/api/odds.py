@@ -1,0 +1,334 @@
+"""Odds: lists of prices, the best of them, one event's side by side, many events' at once, and what changed.
+
+A list is in the order of the board (start, event, market, line, side, book) unless `sort` says otherwise; `cursor`
+walks it without a gap while prices move. Walking a list that is sorted by something that moves, a row that moves
+meanwhile may be met twice or not at all; every other row is met once.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from oddsengine import catalog
+from oddsengine.board.state import REMEMBERED_S, SECOND
+from oddsengine.engine import Engine, micros
+from oddsengine.groups import NO_TIME
+from service.board import SORTS, Cursor, Filter, Found, Index, Reading
+from service.endpoints import MOST_LIMIT, MOST_OFFSET, Ask, Endpoint, page, told
+from service.params import MOST_TEXT, Param, choice, flag, moment, number, text, whole, words
+from service.problems import Problem, invalid, shown, unknown
+from service.tiers import allowed, books_of
+from service.wire import ODDS, Batch, Data, Delta, EventOdds, Odds, OddsPage, Page, fields_of, moments, odds, removed
+
+EASTERN = ZoneInfo("America/New_York")
+_EVENT = ("event_id", "event_name", "sport", "league", "start_time")
+
+
+# ---- parameters ----
+
+SPORT = words("sport", "Sports, by id or another name of theirs.")
+LEAGUE = words("league", "Leagues, by id or another name of theirs.")
+SPORTSBOOK = words("sportsbook", "Books; those of the tier if none is given.")
+ADD_SPORTSBOOK = words("add_sportsbook", "Books beside those of `sportsbook`, or beside those of the tier.")
+MARKET = words("market", "Market types, or the categories main, spread, total and props.")
+EVENT = words("event", "Ids of events.", aliases=("event_id",))
+LIVE = flag("live", "True for prices in play, false for prices before the start.")
+TEAM = words("team", "Teams by id, name or another name of theirs.")
+DATE = text("date", "Day of the start in US Eastern time: YYYY-MM-DD, today or tomorrow.")
+Q = text("q", "Part of the name of a team, a player or a selection; case and accents do not count.")
+MIN_ODDS = number("min_odds", "Least American price.")
+MAX_ODDS = number("max_odds", "Greatest American price.")
+LIMIT = whole("limit", "Most entries of a page.", 1, MOST_LIMIT, default=50)
+OFFSET = whole(
+    "offset", "Entries before the page; past the greatest value a list goes on by `cursor`.", 0, MOST_OFFSET, default=0
+)
+FILTERS = (SPORT, LEAGUE, SPORTSBOOK, MARKET, EVENT, LIVE)
+PAGES = (LIMIT, OFFSET)
+_LONGEST = 4000  # characters of a cursor
+
+
+def _cursor(name: str, value: str) -> str:
+    if len(value) > _LONGEST or not value.isascii():
+        raise invalid(f"{name} is none of ours: send next_cursor of the page before, unchanged")
+    return value.strip()
+
+
+CURSOR = Param(
+    "cursor", _cursor, {"type": "string", "maxLength": _LONGEST},
+    "Where the page before ended, from its `next_cursor`; instead of `offset`.",
+)  # fmt: skip
+
+
+# ---- what is asked ----
+
+
+def index_of(ask: Ask) -> Index:
+    """The index of the caller's board; made when first asked for."""
+    known: dict[Engine, Index] = ask.node.parts.setdefault("boards", {})
+    return known.get(ask.board) or known.setdefault(ask.board, Index(ask.board))
+
+
+def books_for(ask: Ask, asked: Sequence[str] | None, added: Sequence[str] | None = None) -> frozenset[str] | None:
+    """Ids of the books of an answer, None for all; one that only the board knows is for those who may see all."""
+    tier = ask.caller.tier
+    found, own = allowed(tier, asked, added or ()), books_of(tier.id)
+    if found is None or own is None:
+        return found
+    beyond = sorted(book for book in found - own if book in index_of(ask).books)
+    if beyond:
+        needed = catalog.book(beyond[0]).requires_tier
+        raise Problem(
+            403, "tier_restricted", f"sportsbook {shown(beyond[0])} needs the tier {needed}; this key's is {tier.id}"
+        )
+    return found & own
+
+
+def filter_of(ask: Ask, now: int, **more: Any) -> Filter:
+    """The conditions of a query."""
+    q = ask.query
+    part = q.get("q")
+    player = q.get("player_name")
+    fields: dict[str, Any] = {
+        "books": books_for(ask, q.get("sportsbook"), q.get("add_sportsbook")),
+        "sport": q.get("sport"), "league": q.get("league"), "market": q.get("market"), "event": q.get("event"),
+        "team": q.get("team"), "live": q.get("live"), "low": q.get("min_odds"), "high": q.get("max_odds"),
+        "q": None if part is None else catalog.normalise(part) or "\x00",  # a text without a letter is in no name
+        "player": None if player is None else catalog.normalise(player) or "\x00",
+        "stat": q.get("stat_category"), "selection": q.get("selection"), "prop": q.get("is_player_prop"),
+        "main": q.get("is_main_line"), "day": None if q.get("date") is None else _day(q["date"], now),
+    }  # fmt: skip
+    return Filter(**fields | more)
+
+
+def _day(word: str, now: int) -> tuple[int, int]:
+    """Beginning and end of a day in US Eastern time."""
+    today = (datetime.now(UTC) if now == NO_TIME else datetime.fromtimestamp(now / SECOND, UTC)).astimezone(EASTERN)
+    named = {"today": 0, "tomorrow": 1}.get(word.lower())
+    try:
+        day = date.fromisoformat(word) if named is None else today.date() + timedelta(days=named)
+        if named is None and len(word) != 10:
+            raise ValueError(word)
+        begin = datetime(day.year, day.month, day.day, tzinfo=EASTERN)
+        following = day + timedelta(days=1)
+    except (ValueError, OverflowError):
+        raise invalid(f"date must be YYYY-MM-DD, today or tomorrow, got {shown(word)}") from None
+    end = datetime(following.year, following.month, following.day, tzinfo=EASTERN)
+    return micros(begin.astimezone(UTC)), micros(end.astimezone(UTC))
+
+
+def _meta(
+    ask: Ask, reading: Reading, missing: dict[str, list[str]], asked: Iterable[str] = (), **more: Any
+) -> dict[str, Any]:
+    """The `meta` of an answer, with the books that nobody knows."""
+    q = ask.query
+    if strange := reading.missing_books([*(q.get("sportsbook") or ()), *(q.get("add_sportsbook") or ()), *asked]):
+        missing["sportsbook"] = strange
+    return told(ask, missing, **more)
+
+
+class _Asked(NamedTuple):
+    """How a list is cut."""
+
+    sort: str
+    limit: int
+    offset: int
+    cursor: Cursor | None
+
+    @classmethod
+    def of(cls, ask: Ask, sort: str = "", *, rows: bool = True) -> "_Asked":
+        q = ask.query
+        given = q.get("cursor")
+        if given is not None and q["offset"]:
+            raise invalid(f"cursor and offset were both given, offset as {q['offset']}; one of them is allowed")
+        return cls(sort, q["limit"], q["offset"], None if given is None else Cursor.read(given, sort, rows=rows))
+
+
+# ---- answers ----
+
+
+def listing(ask: Ask) -> dict[str, Any]:
+    """Prices that fit, a page of them."""
+    q = ask.query
+    names = q["fields"]
+    grouped = q["group_by"] is not None
+    permitted = (*_EVENT, "odds", *ODDS) if grouped else ODDS
+    if names is not None and (strange := [name for name in names if name not in permitted]):
+        raise invalid(f"fields has {shown(strange[0])}, which is no field; allowed: {', '.join(ODDS)}")
+    cut = _Asked.of(ask, q["sort"] or "", rows=not grouped)
+    if grouped:
+        return _grouped(ask, cut, names)
+    return _listed(ask, cut, names)
+
+
+def _listed(ask: Ask, cut: _Asked, names: Sequence[str] | None, **more: Any) -> dict[str, Any]:
+    missing: dict[str, list[str]] = {}
+    with index_of(ask).reading() as reading:
+        rows = reading.rows(filter_of(ask, reading.now, **more), missing)
+        slots, before = reading.page(rows, cut.sort, cut.limit, cut.offset, cut.cursor)
+        found = reading.take(slots)
+        on = before + slots.size < rows.size
+        cursor = reading.cursor(slots[-1], cut.sort) if on and slots.size else None
+        meta = _meta(ask, reading, missing)
+    shown_rows: list[Any] = odds(found) if names is None else fields_of(names)(found)
+    return page(ask, shown_rows, len(shown_rows), rows.size, meta, cursor, before=before)
+
+
+def _grouped(ask: Ask, cut: _Asked, names: Sequence[str] | None) -> dict[str, Any]:
+    """Events with their prices, a page of them."""
+    missing: dict[str, list[str]] = {}
+    with index_of(ask).reading() as reading:
+        rows = reading.rows(filter_of(ask, reading.now), missing)
+        parts, before, total, firsts = reading.groups(rows, cut.sort, cut.limit, cut.offset, cut.cursor)
+        taken = [reading.take(part) for part in parts]
+        on = before + len(parts) < total
+        cursor = reading.cursor(firsts[-1], cut.sort, event=True) if on and parts else None
+        meta = _meta(ask, reading, missing)
+    events = [_event(found, names) for found in taken]
+    return page(ask, events, len(events), total, meta, cursor, before=before)
+
+
+def _event(found: Found, names: Sequence[str] | None) -> Any:
+    """One event with its prices."""
+    first = odds(found._replace(**{name: getattr(found, name)[:1] for name in _SLICED}, links=None))[0]
+    away, home = first.away_team, first.home_team
+    facts = (
+        first.event_id, f"{away} @ {home}" if away and home else away or home, first.sport, first.league,
+        first.event_start_time,
+    )  # fmt: skip
+    if names is None:
+        return EventOdds(*facts, odds(found))
+    return {**dict(zip(_EVENT, facts, strict=True)), "odds": fields_of([name for name in names if name in ODDS])(found)}
+
+
+_SLICED = ("term", "book", "id", "odds", "american", "seen", "changed", "start", "moved", "flags", "main")
+
+
+def best(ask: Ask) -> dict[str, Any]:
+    """The best price of each selection, a page of them."""
+    missing: dict[str, list[str]] = {}
+    limit, offset = ask.query["limit"], ask.query["offset"]
+    with index_of(ask).reading(judged=True) as reading:
+        rows = reading.best(reading.rows(filter_of(ask, reading.now), missing))
+        found = reading.take(rows[offset : offset + limit])
+        meta = _meta(ask, reading, missing)
+    shown_rows = odds(found)
+    return page(ask, shown_rows, len(shown_rows), rows.size, meta)
+
+
+def comparison(ask: Ask) -> dict[str, Any]:
+    """Every price of one event, by market type."""
+    missing: dict[str, list[str]] = {}
+    with index_of(ask).reading() as reading:
+        found = reading.take(reading.rows(filter_of(ask, reading.now, event=(ask.query["event"],)), missing))
+        meta = _meta(ask, reading, missing)
+    out: dict[str, list[Odds]] = {}
+    for row in odds(found):
+        out.setdefault(row.market_type, []).append(row)
+    return {"success": True, "data": out, **({"meta": meta} if meta else {})}
+
+
+def batch(ask: Ask) -> dict[str, Any]:
+    """Every price of some events, by event."""
+    body: Batch = ask.body
+    most = ask.caller.tier.batch
+    ids = tuple(dict.fromkeys(body.event_ids))
+    if not 1 <= len(ids) <= most:
+        raise invalid(f"event_ids has {len(ids):,} ids; from 1 to {most} are allowed at the tier {ask.caller.tier.id}")
+    if long := next((id_ for id_ in ids if len(id_) > MOST_TEXT), None):
+        raise invalid(f"event_ids has an id of {len(long):,} characters; up to {MOST_TEXT} are allowed")
+    asked = None if not body.sportsbook else SPORTSBOOK.read("sportsbook", body.sportsbook)
+    markets = None if not body.market else MARKET.read("market", body.market)
+    missing: dict[str, list[str]] = {}
+    with index_of(ask).reading() as reading:
+        f = Filter(books=books_for(ask, asked or None), event=ids, market=markets or None)
+        found = reading.take(reading.rows(f, missing))
+        meta = _meta(ask, reading, missing, asked or ())
+    out: dict[str, list[Odds]] = {id_: [] for id_ in ids}
+    for row in odds(found):
+        out[row.event_id].append(row)
+    return {"success": True, "data": out, **({"meta": meta} if meta else {})}
+
+
+def delta(ask: Ask) -> dict[str, Any]:
+    """Prices that changed on the board after a time, and those that left; in the order in which they changed."""
+    cut = _Asked.of(ask, "moved")
+    missing: dict[str, list[str]] = {}
+    since = micros(ask.query["since"])
+    with index_of(ask).reading() as reading:
+        now = reading.now
+        oldest = now - REMEMBERED_S * SECOND if now != NO_TIME else NO_TIME
+        after = max(since, int(oldest))
+        f = filter_of(ask, now, after=after)
+        rows = reading.rows(f, missing)
+        slots, before = reading.page(rows, cut.sort, cut.limit, cut.offset, cut.cursor)
+        found = reading.take(slots)
+        gone = reading.take(reading.rows(f, {}, gone=True))
+        on = before + slots.size < rows.size
+        cursor = reading.cursor(slots[-1], cut.sort) if on and slots.size else None
+        meta = _meta(ask, reading, missing, server_time=moments(np.array([since if now == NO_TIME else now]))[0])
+    if after > since:
+        meta["since_clamped"] = True
+    shown_rows = odds(found)
+    answer = page(ask, shown_rows, len(shown_rows), rows.size, meta, cursor, before=before)
+    return {**answer, "removed": removed(gone)}
+
+
+def of_event(ask: Ask) -> dict[str, Any]:
+    """Prices of one event, a page of them."""
+    id_ = ask.path["eventId"]
+    with index_of(ask).reading() as reading:
+        if not reading.known(id_):
+            raise unknown("event", id_)
+    return _listed(ask, _Asked.of(ask), None, event=(id_,))
+
+
+# ---- declarations ----
+
+_SORT = choice("sort", "Order; a - before it turns it round.", SORTS, signed=True)
+_MORE = (
+    TEAM, DATE, Q, MIN_ODDS, MAX_ODDS,
+    flag("is_main_line", "True for the main line of each market, false for the others."),
+    flag("is_player_prop", "True for player props, false for all else."),
+    text("player_name", "Part of a player's name; case and accents do not count."),
+    words("stat_category", "What props count: points, rebounds ..."),
+    words("selection", "Selections as they are written, or their types: home, over ..."),
+)  # fmt: skip
+
+endpoints = (
+    Endpoint(
+        "/odds", listing, "Prices", "Odds", OddsPage,
+        (
+            *FILTERS, ADD_SPORTSBOOK, *_MORE, _SORT, words("fields", "Names of the fields that are wanted."),
+            choice("group_by", "One entry an event, with its prices.", ("event",)), *PAGES, CURSOR,
+        ),
+        doc=__doc__.partition("\n\n")[2],
+    ),
+    Endpoint(
+        "/odds/best", best, "The best price of each selection", "Odds", Page[Odds], (*FILTERS, TEAM, *PAGES),
+        doc="Suspended prices and those that a guard keeps away (stale, too good to be true ...) are never best. Of "
+        "equal prices it is the one seen last, then the first book by id.",
+    ),
+    Endpoint(
+        "/odds/comparison", comparison, "One event's prices by market type", "Odds", Data[dict[str, list[Odds]]],
+        (text("event", "Id of an event.", required=True, aliases=("event_id",)), MARKET, SPORTSBOOK),
+    ),
+    Endpoint(
+        "/odds/batch", batch, "Prices of many events", "Odds", Data[dict[str, list[Odds]]], method="POST", body=Batch
+    ),
+    Endpoint(
+        "/odds/delta", delta, "Prices that changed", "Odds", Delta,
+        (
+            moment("since", "Time on the board's clock: `server_time` of the answer before.", required=True),
+            *FILTERS, *PAGES, CURSOR,
+        ),
+        doc="Prices that the board changed after `since`, and what left it since then. Removals are remembered for "
+        "600 s, and an older time is read as that long ago (`since_clamped`).",
+    ),
+    Endpoint(
+        "/events/{eventId}/odds", of_event, "One event's prices", "Events", Page[Odds],
+        (SPORTSBOOK, MARKET, *PAGES, CURSOR),
+    ),
+)  # fmt: skip

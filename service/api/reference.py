@@ -1,0 +1,319 @@
+"""Reference data: sports, leagues, books, market types and teams, with counts of what the caller sees.
+
+Counts are of the caller's own books on the caller's own board; only `/sportsbooks` counts every book, so that a caller sees
+which book a higher tier would add. They come from a census (`census`), made once an update.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from oddsengine import catalog
+from oddsengine.engine import micros
+from oddsengine.groups import NO_TIME
+from oddsengine.update import iso
+from service import filters
+from service.api.odds import LEAGUE, SPORT, Q
+from service.census import Census, Censuses
+from service.endpoints import Ask, Endpoint, data
+from service.params import choice, flag
+from service.problems import unknown
+from service.tiers import TIERS, books_of
+from service.wire import Data
+from service.wire_more import League, Market, Sport, Sportsbook, Team
+
+_TAG = "Reference Data"
+_ORDER = ("", "active", "degraded", "down")
+DEGRADED_S = 60.0  # s without any news of a book; sources look more often
+_EMPTY = flag("include_empty", "Those without events too.", default=False)
+
+
+def censuses(ask: Ask) -> Censuses:
+    """The node's censuses."""
+    found: Censuses | None = ask.node.parts.get("censuses")
+    return ask.node.parts.setdefault("censuses", Censuses()) if found is None else found
+
+
+def own(ask: Ask) -> Census:
+    """The census of the caller's books."""
+    return censuses(ask).at(ask.board, books_of(ask.caller.tier.id))
+
+
+def strangers(ask: Ask) -> dict[str, list[str]]:
+    """Ids of the request that nobody knows."""
+    return filters.strangers(ask.query, lambda: censuses(ask).at(ask.board, None).known)
+
+
+# ---- sports and leagues ----
+
+
+def _sport(ident: str, at: list[int], census: Census) -> Sport:
+    known = catalog.sport(ident)
+    return Sport(
+        id=ident,
+        name=known.name if known.id in catalog.sports() else _titled(ident),
+        event_count=len(at),
+        live_count=int(census.live[at].sum()),
+        leagues=sorted({census.leagues[place] for place in at} - {""}),
+        slug=ident,
+        active=bool(at),
+    )
+
+
+def _titled(ident: str) -> str:
+    return ident.replace("_", " ").title()
+
+
+def _grouped(keys: list[Any]) -> dict[Any, list[int]]:
+    found: dict[Any, list[int]] = {}
+    for at, key in enumerate(keys):
+        found.setdefault(key, []).append(at)
+    return found
+
+
+def sports(ask: Ask) -> Any:
+    """All sports."""
+    census = own(ask)
+    found = _grouped(census.sports)
+    if ask.query["include_empty"]:
+        found = {**{ident: [] for ident in catalog.sports()}, **found}
+    return data(ask, [_sport(ident, found[ident], census) for ident in sorted(found)])
+
+
+def sport(ask: Ask) -> Any:
+    """One sport."""
+    census = own(ask)
+    ident = filters.sport_id(ask.path["sportId"])
+    at = _grouped(census.sports).get(ident, [])
+    if not at and ident not in catalog.sports():
+        raise unknown("sport", ask.path["sportId"])
+    return data(ask, _sport(ident, at, census))
+
+
+def _league(ident: str, within: str, at: list[int], census: Census) -> League:
+    known = catalog.leagues().get(ident)
+    if known is None or known.sport != within:
+        names = [census.games[place].league for place in at]
+        known = catalog.League(ident, next((name for name in names if name != ident), _titled(ident)), within)
+    return League(
+        id=ident,
+        name=known.name,
+        sport=within,
+        event_count=len(at),
+        live_count=int(census.live[at].sum()),
+        slug=ident,
+        active=bool(at),
+        sport_id=within,
+        country=known.country or None,
+    )
+
+
+def _leagues(census: Census) -> dict[tuple[str, str], list[int]]:
+    places = list(zip(census.sports, census.leagues, strict=True))
+    return {key: at for key, at in _grouped(places).items() if key[1]}
+
+
+def leagues(ask: Ask) -> Any:
+    """All leagues."""
+    census, strange = own(ask), strangers(ask)
+    found = _leagues(census)
+    if ask.query["include_empty"]:
+        found = {**{(each.sport, each.id): [] for each in catalog.leagues().values()}, **found}
+    wanted = ask.query["sport"]
+    if wanted is not None:
+        ids = {filters.sport_id(word) for word in wanted}
+        found = {key: at for key, at in found.items() if key[0] in ids}
+    rows = [_league(ident, within, found[within, ident], census) for within, ident in sorted(found)]
+    return data(ask, rows, strange)
+
+
+def league(ask: Ask) -> Any:
+    """One league; where two sports have its name, the one with more events."""
+    census, word = own(ask), ask.path["leagueId"]
+    here = [(key, at) for key, at in _leagues(census).items() if filters.league_id(word, key[0]) == key[1]]
+    if here:
+        (within, ident), at = max(here, key=lambda item: len(item[1]))
+        return data(ask, _league(ident, within, at, census))
+    known = catalog.league(word)
+    if known.id not in catalog.leagues():
+        raise unknown("league", word)
+    return data(ask, _league(known.id, known.sport, [], census))
+
+
+# ---- books ----
+
+
+def _books(census: Census) -> dict[str, tuple[int, int]]:
+    """Book to its events and when it was last heard, microseconds."""
+    counts = census.present.sum(axis=0)
+    found: dict[str, tuple[int, int]] = {}
+    for at, name in enumerate(census.book_names):
+        found[name] = int(counts[at]), int(census.seen[at])
+    return found
+
+
+def _book(ident: str, count: int, seen: int, census: Census, told: dict[str, str]) -> Sportsbook:
+    known = catalog.book(ident)
+    status = max(_status(seen, census), told.get(ident, ""), key=_ORDER.index) if count else "inactive"
+    return Sportsbook(
+        id=ident,
+        name=known.name,
+        display_name=known.display_name,
+        is_sharp=known.sharp,
+        has_live_odds=known.live,
+        has_player_props=known.props,
+        regions=list(known.regions),
+        requires_tier=known.requires_tier,
+        status=status,
+        event_count=count,
+        last_update=None if seen == NO_TIME else iso(seen),
+        unlisted=ident not in catalog.books(),
+        slug=ident,
+        active=status != "inactive",
+    )
+
+
+def _status(seen: int, census: Census) -> str:
+    """Say how fresh a book is."""
+    if census.now is None:
+        return "active"
+    age = (micros(census.now) - seen) / 1e6
+    if age > catalog.thresholds().stale_prematch_s:
+        return "down"
+    return "degraded" if age > DEGRADED_S else "active"
+
+
+def _told(ask: Ask) -> dict[str, str]:
+    """What the sources say of books that are not well."""
+    hub = ask.node.parts.get("hub")
+    return {} if hub is None else {each.book: each.status for each in hub.books() if each.status in _ORDER}
+
+
+def books(ask: Ask) -> Any:
+    """All books."""
+    query = ask.query
+    census = censuses(ask).at(ask.board, None)
+    found, told = _books(census), _told(ask)
+    if query["catalog"] or query["include_inactive"]:
+        found = {**{ident: (0, int(NO_TIME)) for ident in catalog.books()}, **found}
+    rows = []
+    for ident, (count, seen) in found.items():
+        row = _book(ident, count, seen, census, told)
+        if row.unlisted and not query["include_unlisted"]:
+            continue
+        if row.status == "inactive" and not (query["include_inactive"] or query["catalog"]):
+            continue
+        if query["sharp"] is not None and row.is_sharp != query["sharp"]:
+            continue
+        if query["region"] is None or query["region"] in row.regions:
+            rows.append(row)
+    order = {ident: at for at, ident in enumerate(catalog.books())}
+    rows.sort(key=lambda row: (order.get(row.id, len(order)), row.id))
+    return data(ask, rows)
+
+
+def book(ask: Ask) -> Any:
+    """One book."""
+    ident = catalog.book(ask.path["bookId"]).id
+    census = censuses(ask).at(ask.board, None)
+    count, seen = _books(census).get(ident, (0, int(NO_TIME)))
+    if not count and ident not in catalog.books():
+        raise unknown("sportsbook", ask.path["bookId"])
+    return data(ask, _book(ident, count, seen, census, _told(ask)))
+
+
+# ---- market types and teams ----
+
+
+def markets(ask: Ask) -> Any:
+    """Market types that have prices, under the names that rows have."""
+    census = own(ask)
+    counts = census.markets.sum(axis=0)
+    rows = []
+    for at in np.flatnonzero(counts).tolist():
+        where = sorted({census.sports[event] for event in np.flatnonzero(census.markets[:, at]).tolist()})
+        text = catalog.listing(census.market_names[at], where[0] if len(where) == 1 else "")
+        rows.append(
+            Market(
+                id=census.market_names[at],
+                name=text.name,
+                description=text.description,
+                has_line=text.has_line,
+                examples=list(text.examples),
+                event_count=int(counts[at]),
+                selection_count=int(census.selections[at]),
+                sports=where,
+            )
+        )
+    rows.sort(key=lambda row: (-row.event_count, row.id))
+    return data(ask, rows)
+
+
+def teams(ask: Ask) -> Any:
+    """Teams that play in an event of the board."""
+    query, census, strange = ask.query, own(ask), strangers(ask)
+    known = {(each.sport, each.id): each for each in catalog.teams()}
+    rows = []
+    for (within, ident), at in census.teams.items():
+        if query["sport"] is not None and not filters.in_sports(query["sport"], [within])[0]:
+            continue
+        ids = sorted({census.leagues[place] for place in at} - {""})
+        if query["league"] is not None and not any(
+            filters.in_leagues(query["league"], [(within, each) for each in ids])
+        ):
+            continue
+        found = known.get((within, ident))
+        name = found.name if found is not None else _spelled(census, ident, at)
+        aliases = list(found.aliases) if found is not None else []
+        if query["q"] is not None and not any(filters.containing(query["q"], [name, *aliases])):
+            continue
+        rows.append(
+            Team(
+                id=ident, name=name, sport=within, leagues=ids, aliases=aliases, event_count=len(at),
+                live_count=int(census.live[at].sum()),
+            )
+        )  # fmt: skip
+    rows.sort(key=lambda row: (row.sport, row.name, row.id))
+    return data(ask, rows, strange)
+
+
+def _spelled(census: Census, ident: str, at: list[int]) -> str:
+    """The name of a team as a row spells it."""
+    for place in at:
+        game = census.games[place]
+        for name in (game.home, game.away):
+            if filters.team_id(name, game.sport, game.league) == ident:
+                return name
+    return ident
+
+
+# ---- the endpoints ----
+
+endpoints = (
+    Endpoint("/sports", sports, "Sports", _TAG, Data[list[Sport]], (_EMPTY,), key="optional", query_key=True),
+    Endpoint("/sports/{sportId}", sport, "One sport", _TAG, Data[Sport], query_key=True),
+    Endpoint(
+        "/leagues", leagues, "Leagues", _TAG, Data[list[League]], (SPORT, _EMPTY), key="optional", query_key=True
+    ),
+    Endpoint("/leagues/{leagueId}", league, "One league", _TAG, Data[League], query_key=True),
+    Endpoint(
+        "/sportsbooks", books, "Books", _TAG, Data[list[Sportsbook]],
+        (
+            choice("region", "Where a book takes bets.", catalog.REGIONS),
+            flag("sharp", "true: sharp books only; false: the others."),
+            flag("catalog", "All books that are known, whether they have prices or not.", default=False),
+            flag("include_unlisted", "Books that the catalog does not know too.", default=False),
+            flag("include_inactive", "Books without events too.", default=False),
+        ),
+        query_key=True,
+        doc=f"Statuses: active; degraded, without news for {DEGRADED_S:g} s; down, for so long that its prices are not "
+        "used any more; inactive, without events. "
+        f"requires_tier is the lowest of {', '.join(TIERS)} that may see its prices.",
+    ),
+    Endpoint("/sportsbooks/{bookId}", book, "One book", _TAG, Data[Sportsbook], query_key=True),
+    Endpoint("/markets", markets, "Market types", _TAG, Data[list[Market]], query_key=True),
+    Endpoint(
+        "/teams", teams, "Teams that play", _TAG, Data[list[Team]], (SPORT, LEAGUE, Q),
+        query_key=True,
+    ),
+)  # fmt: skip

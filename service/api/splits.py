@@ -1,0 +1,143 @@
+"""Splits: what the public bets, by money and by number of bets, as sources post it.
+
+One record an event and book; each that differs in time becomes a snapshot, one in five minutes, and is kept for 48 hours.
+An operator's source posts them with the token of the settings; the demo makes its own (`service.splits`).
+"""
+
+import hmac
+from datetime import UTC, datetime
+from typing import Any
+
+from oddsengine import catalog
+from oddsengine.engine import micros
+from service import filters
+from service.api.odds import EVENT, LEAGUE, LIMIT, OFFSET, SPORT, SPORTSBOOK
+from service.endpoints import MOST_OFFSET, Ask, Endpoint, told
+from service.params import moment as time_param
+from service.params import text, whole, words
+from service.problems import Problem, invalid
+from service.splits import KEPT_S, Splits
+from service.wire import Data
+from service.wire_more import SplitsGame, SplitsHistory, SplitsPage, SplitsPosted, SplitsTaken, moment
+
+_TAG = "Betting Splits"
+_MARKETS = ("spread", "total", "moneyline")
+_HISTORY = whole("limit", "Snapshots, the newest ones; without effect where `sportsbook` is set.", 1, 200, default=100)
+_MOST_HISTORY = 2000  # snapshots of an answer that names books
+
+
+def store(ask: Ask) -> Splits:
+    """The node's splits."""
+    found: Splits | None = ask.node.parts.get("splits")
+    return ask.node.parts.setdefault("splits", Splits()) if found is None else found
+
+
+def _late(ask: Ask) -> datetime:
+    """The moment of an answer: splits are delayed like everything."""
+    return datetime.fromtimestamp(datetime.now(UTC).timestamp() - ask.caller.tier.delay, UTC)
+
+
+def splits(ask: Ask) -> Any:
+    """The last record of each event and book."""
+    query = ask.query
+    strange = filters.strangers({**query, "market": None}, lambda: _NOBODY)
+    rows = store(ask).latest(_late(ask))
+    if query["market"] is not None:
+        wrong = [word for word in query["market"] if word not in _MARKETS]
+        if wrong:
+            strange["market"] = wrong
+        rows = [row for row in rows if any(getattr(row, name) for name in query["market"] if name in _MARKETS)]
+    if query["sport"] is not None:
+        rows = _those(rows, filters.in_sports(query["sport"], [row.sport for row in rows]))
+    if query["league"] is not None:
+        rows = _those(rows, filters.in_leagues(query["league"], [(row.sport, row.league) for row in rows]))
+    if query["sportsbook"] is not None:
+        books = {catalog.book(word).id for word in query["sportsbook"]}
+        rows = [row for row in rows if row.sportsbook in books]
+        known = {row.sportsbook for row in store(ask).latest(_late(ask))}
+        if "sportsbook" in strange:
+            strange["sportsbook"] = [w for w in strange["sportsbook"] if catalog.book(w).id not in known]
+    if query["event"] is not None:
+        rows = [row for row in rows if row.event_id in query["event"]]
+    limit, offset = query["limit"], query["offset"]
+    shown = rows[offset : offset + limit]
+    more = offset + len(shown) < len(rows)
+    following = offset + limit if more and offset + limit <= MOST_OFFSET else None
+    strange = {name: ids for name, ids in strange.items() if ids}
+    return {
+        "data": shown,
+        "pagination": {"limit": limit, "offset": offset, "has_more": more, "next_offset": following},
+        "updated_at": max((row.fetched_at for row in rows), default=None),
+        "meta": {"count": len(shown), "total": len(rows), **told(ask, strange)},
+    }
+
+
+_NOBODY = filters.Seen((), (), (), ())
+
+
+def _those(rows: list[SplitsGame], meant: list[bool]) -> list[SplitsGame]:
+    return [row for row, wanted in zip(rows, meant, strict=True) if wanted]
+
+
+def history(ask: Ask) -> Any:
+    """Snapshots of one event, oldest first."""
+    query = ask.query
+    books = None if query["sportsbook"] is None else {catalog.book(word).id for word in query["sportsbook"]}
+    begin, end, now = query["start_time"], query["end_time"], _late(ask)
+    if begin is not None and end is not None and end < begin:
+        raise invalid(f"end_time must not be before start_time, got {moment(end)} and {moment(begin)}")
+    found = store(ask).history(
+        query["event_id"], books, None if begin is None else micros(begin), min(now, end) if end else now
+    )  # fmt: skip
+    total = len(found)
+    found = found[-(query["limit"] if books is None else _MOST_HISTORY) :]
+    meta = {
+        "event_id": query["event_id"],
+        "total": total,
+        "books": sorted({entry.book for entry in found}),
+        "oldest": found[0].ts if found else None,
+        "newest": found[-1].ts if found else None,
+        "updated_at": moment(now),
+    }
+    return {"success": True, "data": found, "meta": told(ask, None, **meta)}
+
+
+def post(ask: Ask) -> Any:
+    """Take records of an operator's source."""
+    token = str(ask.node.parts.get("splits_token") or "")
+    if not token or not hmac.compare_digest(ask.token.encode("utf-8", "replace"), token.encode()):
+        raise Problem(401, "unauthorized", "splits are posted with the operator's token: Authorization: Bearer TOKEN")
+    body: SplitsPosted = ask.body
+    now = datetime.now(UTC)
+    for at, given in enumerate(body.splits):
+        if given.fetched_at is not None and (given.fetched_at - now).total_seconds() > 60.0:
+            raise invalid(f"splits[{at}].fetched_at must not be in the future, got {moment(given.fetched_at)}")
+    taken = sum(store(ask).put(given, now) for given in body.splits)
+    return {"success": True, "data": SplitsTaken(taken, len(body.splits) - taken)}
+
+
+endpoints = (
+    Endpoint(
+        "/splits", splits, "Betting splits", _TAG, SplitsPage,
+        (
+            SPORT, LEAGUE, SPORTSBOOK, EVENT,
+            words("market", "spread, total or moneyline: events with splits of one of them."), LIMIT, OFFSET,
+        ),
+        feature="splits", lasts="never",
+    ),
+    Endpoint(
+        "/splits/history", history, "How betting splits moved", _TAG, SplitsHistory,
+        (
+            text("event_id", "Id of the event.", required=True), SPORTSBOOK,
+            time_param("start_time", "First moment: RFC 3339 or Unix seconds.", unix=True),
+            time_param("end_time", "Last moment: RFC 3339 or Unix seconds.", unix=True), _HISTORY,
+        ),
+        feature="splits", lasts="never",
+        doc=f"Snapshots are five minutes apart and kept for {KEPT_S // 3600} hours. `limit` takes the newest; where "
+        f"`sportsbook` is set all that fit are found, and the newest {_MOST_HISTORY:,} sent.",
+    ),
+    Endpoint(
+        "/splits", post, "Post betting splits", _TAG, Data[SplitsTaken], method="POST", key="none", body=SplitsPosted,
+        lasts="never", doc="For an operator's source: `Authorization: Bearer` with the token of the settings.",
+    ),
+)  # fmt: skip

@@ -1,0 +1,210 @@
+"""Censuses: what is on a board, counted in one pass over its columns and kept until the next update.
+
+A census is of some books' prices. It has one row an event and as many sets of codes as pages ask for; texts are put
+together only for what is shown.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from oddsengine import catalog
+from oddsengine.board.quotes import LINKS, SEPARATOR
+from oddsengine.board.rows import BOOK_BITS, LIVE
+from oddsengine.board.state import IN_PLAY, STATUSES
+from oddsengine.engine import Engine
+from oddsengine.groups import NO_TIME, Longs
+from service.filters import Seen, league_id, sport_id, team_id
+
+_KEPT = 24  # censuses of one node
+_BOOK = (1 << BOOK_BITS) - 1
+_EXTERNAL = LINKS.index("external_event_id")
+
+
+class Game(NamedTuple):
+    """One event as its rows name it."""
+
+    id: str
+    sport: str
+    league: str
+    home: str
+    away: str
+
+
+class Census:
+    """Events, books and market types of some books' prices on a board at one update."""
+
+    def __init__(self, engine: Engine, books: frozenset[str] | None) -> None:
+        with engine.still() as board:
+            self.number, self.now = engine.number, engine.now
+            names, rows = board.names, board.rows
+            on = board.on()
+            key = rows.key[on]
+            self.book_names = [catalog.book(name).id for name in names.books]
+            if books is not None:
+                mine = np.array([name in books for name in self.book_names], bool)
+                on = on[mine[key & _BOOK]] if mine.size else on
+                key = rows.key[on]
+            term, book = key >> BOOK_BITS, key & _BOOK
+            event = names.event.values[term].astype(np.int64)
+            seen, live = rows.seen[on], (rows.flags[on] & LIVE) != 0
+            status, begins = board.statuses()
+            self.market_names = list(names.market_names)
+            used = np.unique(term)
+            self.term_event = names.event.values[used].astype(np.int64)
+            self.term_market = names.place.values[used, 3] >> 16
+            self._selection = names.id.values[used]
+            self.events = np.unique(self.term_event)
+            place = np.zeros(len(names.events) + 1, np.int64)
+            place[self.events] = np.arange(self.events.size)
+            self.term_event = place[self.term_event]
+            self.status, self.begins = status[self.events], begins[self.events]
+            self.games = self._games(names, used)
+            self._links = self._linked(rows.links, place[event], book, on)
+        n, most = self.events.size, len(self.book_names)
+        self.present = np.zeros((n, most), bool)  # event, book
+        self.present[place[event], book] = True
+        self.markets = np.zeros((n, len(self.market_names)), bool)  # event, market type
+        self.markets[self.term_event, self.term_market] = True
+        self.seen = np.full(most, NO_TIME)  # by book
+        np.maximum.at(self.seen, book, seen)
+        self.live_books = np.zeros(most, bool)
+        self.live_books[book[live]] = True
+        self.live = self.status == IN_PLAY
+
+    @staticmethod
+    def _games(names: Any, used: Longs) -> list[Game]:
+        """One wording of each event, by a row that names the teams as most do where there is one."""
+        event = names.event.values[used]
+        main = names.pair.values[used] == names.event_lead.values[event]
+        first: dict[int, int] = {}
+        for which in (main, ~main):
+            for code, term in zip(event[which].tolist(), used[which].tolist(), strict=True):
+                first.setdefault(code, term)
+        found = []
+        for code in sorted(first):
+            wording = names.wordings[first[code]]
+            found.append(Game(*(text or "" for text in wording[:5])))
+        return found
+
+    @staticmethod
+    def _linked(links: list[str | None], event: Longs, book: Longs, slots: Any) -> dict[tuple[int, int], str]:
+        """The own texts of a row of each (event, book) that has an event's id of its own."""
+        if not links or not slots.size:
+            return {}
+        wide = int(book.max()) + 1
+        pair = event * wide + book
+        first = np.full(int(pair.max()) + 1, -1, np.int64)
+        first[pair[::-1]] = slots[::-1]
+        found = _told(links, np.flatnonzero(first >= 0), first[first >= 0])
+        missing = np.ones(first.size, bool)
+        missing[list(found)] = False
+        among = missing[pair]
+        found |= _told(links, pair[among], slots[among])
+        return {divmod(p, wide): link for p, link in found.items()}
+
+    # ---- what pages ask ----
+
+    @cached_property
+    def sports(self) -> list[str]:
+        """Id of the sport of each event."""
+        return [sport_id(game.sport) for game in self.games]
+
+    @cached_property
+    def leagues(self) -> list[str]:
+        """Id of the league of each event."""
+        return [league_id(game.league, game.sport) if game.league else "" for game in self.games]
+
+    @cached_property
+    def place(self) -> dict[str, int]:
+        """Event's id to its place."""
+        return {game.id: at for at, game in enumerate(self.games)}
+
+    @cached_property
+    def order(self) -> Longs:
+        """Places of the events by start, then id; those without a start come last."""
+        start = np.where(self.begins == NO_TIME, np.iinfo(np.int64).max, self.begins)
+        rank = np.empty(len(self.games), np.int64)
+        rank[sorted(range(len(self.games)), key=lambda at: self.games[at].id)] = np.arange(len(self.games))
+        return np.lexsort((rank, start))
+
+    @cached_property
+    def selections(self) -> Longs:
+        """How many selections each market type has, however many books offer them."""
+        pairs = np.unique(np.stack([self.term_market.astype(np.uint64), self._selection]), axis=1)
+        return np.bincount(pairs[0].astype(np.int64), minlength=len(self.market_names))
+
+    @cached_property
+    def teams(self) -> dict[tuple[str, str], list[int]]:
+        """(sport, team's id) to the places of its events."""
+        found: dict[tuple[str, str], list[int]] = {}
+        for at, game in enumerate(self.games):
+            for name in {game.home, game.away} - {""}:
+                found.setdefault((self.sports[at], team_id(name, game.sport, game.league)), []).append(at)
+        return found
+
+    @cached_property
+    def known(self) -> Seen:
+        """Ids that are here."""
+        books = [self.book_names[b] for b in np.flatnonzero(self.present.any(axis=0)).tolist()]
+        markets = [self.market_names[m] for m in np.flatnonzero(self.markets.any(axis=0)).tolist()]
+        raw = {game.sport for game in self.games}
+        return Seen({*self.sports, *raw}, {*self.leagues, *(game.league for game in self.games)}, books, markets)
+
+    def status_of(self, at: int) -> str:
+        """Status of an event."""
+        return STATUSES[self.status[at]]
+
+    def books_of(self, at: int) -> list[str]:
+        """Ids of the books that have prices of an event, sorted."""
+        return sorted({self.book_names[b] for b in np.flatnonzero(self.present[at]).tolist()})
+
+    def markets_of(self, at: int) -> list[str]:
+        """Market types of an event, sorted."""
+        return sorted(self.market_names[m] for m in np.flatnonzero(self.markets[at]).tolist())
+
+    def external_ids(self, at: int) -> dict[str, str]:
+        """Book to its own id of an event, where one is known."""
+        found = {}
+        for b in np.flatnonzero(self.present[at]).tolist():
+            link = self._links.get((at, b))
+            if link is not None:
+                found[self.book_names[b]] = _external(link)
+        return dict(sorted(found.items()))
+
+
+def _told(links: list[str | None], pairs: Longs, slots: Longs) -> dict[int, str]:
+    """Pair to a row's own texts, of those rows that have an event's id of their own."""
+    n = len(links)
+    given = zip(pairs.tolist(), slots.tolist(), strict=True)
+    return {p: link for p, s in given if s < n and (link := links[s]) is not None and _external(link)}
+
+
+def _external(link: str) -> str:
+    parts = link.split(SEPARATOR, _EXTERNAL + 1)
+    return parts[_EXTERNAL] if len(parts) > _EXTERNAL else ""
+
+
+class Censuses:
+    """The last censuses of a node, by board and books; one that is not of the last update is made anew."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: OrderedDict[tuple[int, frozenset[str] | None], Census] = OrderedDict()
+
+    def at(self, board: Engine, books: Iterable[str] | None) -> Census:
+        """The census of some books' prices on a board now."""
+        key = id(board), None if books is None else frozenset(books)
+        found = self._known.get(key)
+        if found is None or found.number != board.number:
+            found = Census(board, key[1])
+            with self._lock:
+                self._known[key] = found
+                self._known.move_to_end(key)
+                while len(self._known) > _KEPT:
+                    self._known.popitem(last=False)
+        return found

@@ -1,0 +1,117 @@
+"""Endpoints: what a path answers, declared once for dispatch, for reading the request and for OpenAPI."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from oddsengine.engine import Engine
+from service.params import Param, by_name
+from service.tiers import Tier
+
+if TYPE_CHECKING:
+    from service.node import Node
+
+
+class Caller(NamedTuple):
+    """Who asks: an account's key, or an address without one."""
+
+    account: str  # empty without a key
+    key: str  # id of the key
+    tier: Tier
+    rate: int  # requests a minute
+    streams: int  # that may be open at once
+    features: frozenset[str]
+
+    @property
+    def rights(self) -> tuple[str, frozenset[str]]:
+        """What an answer may depend on: callers with equal rights get equal bytes."""
+        return self.tier.id, self.features
+
+
+class Ask(NamedTuple):
+    """One request, read and allowed."""
+
+    caller: Caller
+    query: Mapping[str, Any]  # every declared parameter
+    path: Mapping[str, str]
+    body: Any
+    board: Engine  # the caller's: of now, or as it was when the tier's delay began
+    node: "Node"
+    ignored: Sequence[str]  # names of parameters that nobody declared
+    token: str = ""  # what came as a bearer, where no key is read
+
+
+class Answer(NamedTuple):
+    """What goes back, where it is not plain JSON with status 200."""
+
+    body: bytes
+    status: int = 200
+    type: str = "application/json"
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Endpoint:
+    """One method of one path.
+
+    `answer` computes; it runs in a worker thread and returns an `Answer`, or what is encoded as JSON. A key is `needed`,
+    `optional` or `none`; `query_key` says that it may come in the query. `lasts` says what the answer hangs on beside
+    the request and the caller's rights: the `board`'s update, nothing (`always`), or more (`never` kept).
+    """
+
+    path: str
+    answer: Callable[[Ask], Any]
+    summary: str
+    tag: str
+    returns: Any
+    params: Sequence[Param] = ()
+    method: str = "GET"
+    key: str = "needed"
+    query_key: bool = False
+    feature: str = ""
+    body: type[msgspec.Struct] | None = None
+    lasts: str = "board"
+    status: int = 200
+    doc: str = ""
+    by_name: Mapping[str, Param] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by_name", by_name(self.params))
+
+
+# ---- envelopes ----
+
+
+def told(ask: Ask, unknown: Mapping[str, Sequence[str]] | None = None, **meta: Any) -> dict[str, Any]:
+    """The `meta` of an answer: its own, the ids nobody knows, the parameters nobody declared."""
+    if unknown:
+        meta["unknown"] = dict(unknown)
+    if ask.ignored:
+        meta["ignored"] = list(ask.ignored)
+    return meta
+
+
+def data(ask: Ask, found: Any, unknown: Mapping[str, Sequence[str]] | None = None, **meta: Any) -> dict[str, Any]:
+    """The data envelope."""
+    more = told(ask, unknown, **meta)
+    return {"success": True, "data": found, **({"meta": more} if more else {})}
+
+
+def page(
+    ask: Ask, rows: Any, count: int, total: int, meta: Mapping[str, Any], cursor: str | None = None,
+    before: int | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """The paginated envelope of one page of `count` rows; `before` it stand as many as its offset, or so many."""
+    limit, offset = ask.query["limit"], ask.query["offset"]
+    more = (offset if before is None else before) + count < total
+    by_offset = more and ask.query.get("cursor") is None
+    following = offset + limit if by_offset and offset + limit <= MOST_OFFSET else None
+    pages: dict[str, Any] = {"limit": limit, "offset": offset, "has_more": more, "next_offset": following}
+    if cursor is not None or "cursor" in ask.query:
+        pages["next_cursor"] = cursor if more else None
+    return {"success": True, "data": rows, "pagination": pages, "meta": {"count": count, "total": total, **meta}}
+
+
+MOST_LIMIT, MOST_OFFSET = 200, 5000

@@ -1,0 +1,262 @@
+"""The Betfair exchange: its stream over TCP, and recorded lines of it.
+
+A connection greets, is authenticated, subscribes, and then says what changes, a heartbeat at least. A new connection
+goes on at the clock of the last one. Names of events are not in the stream; a request for the catalogue has them.
+"""
+
+import asyncio
+import bz2
+import contextlib
+import gzip
+import heapq
+import itertools
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, cast
+
+import msgspec
+
+from oddsengine.feeds import FeedError, Payload
+from oddsengine.feeds.betfair import BetfairMarkets
+from service.feeds.lines import Lines, connected
+from service.feeds.retry import Backoff, keep_trying, parsed
+from service.feeds.secrets import Secrets
+from service.feeds.sink import Failure, Sink
+from service.feeds.web import Web
+from service.settings import Betfair as Settings
+from service.settings import BetfairHistory
+
+_FIELDS = ("EX_BEST_OFFERS", "EX_MARKET_DEF")
+_FATAL = {
+    "NO_APP_KEY", "INVALID_APP_KEY", "NOT_AUTHORIZED", "INVALID_INPUT", "INVALID_REQUEST",
+    "SUBSCRIPTION_LIMIT_EXCEEDED",
+}  # fmt: skip
+_EXPIRED = {"NO_SESSION", "INVALID_SESSION_INFORMATION"}
+_OPEN: dict[str, Callable[..., Any]] = {".bz2": bz2.open, ".gz": gzip.open}
+_CATALOGUE = 100  # markets of one request
+_CATALOGUE_S = 30.0  # between two requests for the same market
+_MOST_FILES = 500  # that are open at once
+_ALWAYS_S = 1e9
+_LINES = 500  # of files, read at once
+
+
+class Login(NamedTuple):
+    """Who asks: the application's key, and a session or what opens one."""
+
+    key_env: str
+    session_env: str = ""
+    user_env: str = ""
+    password_env: str = ""
+
+
+class _Status(msgspec.Struct):
+    op: str = ""
+    id: int | None = None
+    statusCode: str = ""  # noqa: N815
+    errorCode: str = ""  # noqa: N815
+    errorMessage: str = ""  # noqa: N815
+
+
+class _Session(msgspec.Struct):
+    token: str = ""
+    status: str = ""
+    error: str = ""
+
+
+class _Time(msgspec.Struct):
+    pt: int = 0
+
+
+_status = msgspec.json.Decoder(_Status)
+_session = msgspec.json.Decoder(_Session)
+_time = msgspec.json.Decoder(_Time)
+
+
+class BetfairSource:
+    """The fetcher of the live stream. `sports` are the exchange's event types: 1 is soccer."""
+
+    def __init__(self, feed: Settings, login: Login, secrets: Secrets) -> None:
+        self.feed = feed
+        self._login, self._secrets = login, secrets
+        self._session = login.session_env
+        self._reader = BetfairMarkets()
+        self._moment: datetime | None = None  # of the last message
+        self._asked: dict[str, float] = {}  # market -> when its names were asked for
+
+    async def run(self, sink: Sink) -> None:
+        """Connect for ever."""
+        async with Web(self.feed, self._secrets) as web:
+            await keep_trying(self.feed, sink, lambda backoff: self._connection(web, sink, backoff))
+
+    async def _connection(self, web: Web, sink: Sink, backoff: Backoff) -> float:
+        feed, reader = self.feed, self._reader
+        sink.expect(feed.name, "", feed.silence)
+        if not self._session:
+            await self._log_in(web)
+        async with connected(feed.url, feed.timeout, feed.body_bytes) as lines:
+            await self._subscribe(lines)
+            while True:
+                line = await lines.receive(feed.silence)
+                if b'"op":"status"' in line.replace(b" ", b""):
+                    self._accept(line)  # an answer is no sign of prices
+                    continue
+                payload = await parsed(feed, sink, line, lambda held=line: reader.read(held))  # type: ignore[misc]
+                self._moment = payload.moment or self._moment
+                await self._pass_on(sink, payload)
+                if reader.clk:
+                    backoff.reset()
+                    sink.caught_up(feed.name)
+                await self._name(web, sink)
+                await self._renew(sink)
+                sink.warn(feed.name, "the exchange says that its prices are late" if reader.late else "")
+
+    async def _renew(self, sink: Sink) -> None:
+        """What the exchange said holds as of its last message, by its own clock: of the next change none is late."""
+        payload = self._reader.alive(sink.now())
+        if payload.quotes and self._moment is not None:
+            quotes = [row | {"last_seen_at": self._moment} for row in payload.quotes]
+            await sink.deliver(self.feed.name, payload._replace(quotes=quotes))
+
+    async def _pass_on(self, sink: Sink, payload: Payload) -> None:
+        if payload.quotes or payload.removed or payload.games:
+            await sink.deliver(self.feed.name, payload)
+        else:
+            sink.alive(self.feed.name)
+
+    async def _subscribe(self, lines: Lines) -> None:
+        """Authenticate, and ask for everything, or for what came after the last clock."""
+        feed, reader = self.feed, self._reader
+        hello = _decoded(await lines.receive(feed.timeout))
+        if hello.op != "connection":
+            raise Failure(f"a greeting that is none: {hello.op[:80]!r}")
+        await lines.send(_line(op="authentication", id=1, appKey=self._login.key_env, session=self._session))
+        self._accept(await lines.receive(feed.timeout))
+        wanted = {"eventTypeIds": feed.sports, "marketCountries": feed.countries, "marketTypeCodes": feed.market_types}
+        asked: dict[str, Any] = {
+            "marketFilter": {name: list(values) for name, values in wanted.items() if values},
+            "marketDataFilter": {"fields": list(_FIELDS), "ladderLevels": 1},
+            "heartbeatMs": round(feed.heartbeat * 1000),
+            "segmentationEnabled": True,
+        }
+        if reader.clk and reader.initial_clk:
+            asked |= {"initialClk": reader.initial_clk, "clk": reader.clk}
+        await lines.send(_line(op="marketSubscription", id=2, **asked))
+
+    def _accept(self, line: bytes) -> None:
+        """Take the answer to a request."""
+        found = _decoded(line)
+        if found.op != "status" or found.statusCode == "SUCCESS":
+            return
+        code = found.errorCode or "unknown"
+        if code == "INVALID_CLOCK":
+            self._reader.clk = self._reader.initial_clk = ""
+        again = code in _EXPIRED and bool(self._login.user_env)
+        if code in _EXPIRED:
+            self._session = "" if again else self._session
+        fatal = code in _FATAL or (code in _EXPIRED and not again)
+        raise Failure(f"Betfair refused: {code}: {self._secrets.clean(found.errorMessage)[:200]}", fatal=fatal)
+
+    async def _log_in(self, web: Web) -> None:
+        """Open a session."""
+        login = self._login
+        headers = {"x-application": login.key_env, "accept": "application/json"}
+        form = {"username": login.user_env, "password": login.password_env}
+        answer = await web.post(self.feed.login_url, headers, form)
+        try:
+            found = _session.decode(answer.body)
+        except msgspec.MsgspecError:
+            raise Failure("the answer to the login cannot be read") from None
+        if found.status != "SUCCESS" or not found.token:
+            raise Failure(f"the login was refused: {found.error[:80] or found.status[:80]}", fatal=True)
+        self._secrets.add(found.token)
+        self._session = found.token
+
+    async def _name(self, web: Web, sink: Sink) -> None:
+        """Ask for the names of markets that wait for them."""
+        feed, now = self.feed, asyncio.get_running_loop().time()
+        wanted = [one for one in self._reader.unnamed if self._asked.get(one, -_CATALOGUE_S) + _CATALOGUE_S <= now]
+        if not wanted or not feed.catalogue_url:
+            return
+        some = wanted[:_CATALOGUE]
+        self._asked = {one: at for one, at in self._asked.items() if one in self._reader.unnamed}
+        self._asked |= dict.fromkeys(some, now)
+        asked = {
+            "filter": {"marketIds": some}, "maxResults": len(some),
+            "marketProjection": ["EVENT", "COMPETITION", "RUNNER_DESCRIPTION"],
+        }  # fmt: skip
+        headers = {
+            "x-application": self._login.key_env, "x-authentication": self._session,
+            "content-type": "application/json", "accept": "application/json",
+        }  # fmt: skip
+        try:
+            answer = await web.post(
+                f"{feed.catalogue_url.rstrip('/')}/listMarketCatalogue/", headers, msgspec.json.encode(asked)
+            )
+            payload = await parsed(feed, sink, answer.body, lambda: self._reader.know(answer.body))
+        except Failure as failure:
+            sink.failed(feed.name, failure, "names")
+            return
+        sink.expect(feed.name, "names", _ALWAYS_S)
+        sink.alive(feed.name, "names")
+        await self._pass_on(sink, payload)
+
+
+def _line(**fields: Any) -> bytes:
+    return msgspec.json.encode(fields)
+
+
+def _decoded(line: bytes) -> _Status:
+    try:
+        return _status.decode(line)
+    except msgspec.MsgspecError:
+        raise Failure("an answer that cannot be read") from None
+
+
+class BetfairFiles:
+    """The fetcher of recorded lines: those of all files together, in order of time."""
+
+    def __init__(self, feed: BetfairHistory) -> None:
+        self.feed = feed
+        self._reader = BetfairMarkets()
+
+    async def run(self, sink: Sink) -> None:
+        """Read everything once. A line that does not read is kept, and passed over."""
+        feed = self.feed
+        sink.expect(feed.name, "", _ALWAYS_S)
+        bad = 0
+        try:
+            lines = await asyncio.to_thread(self._merged)
+            while some := await asyncio.to_thread(lambda: list(itertools.islice(lines, _LINES))):
+                for _, line in some:
+                    try:
+                        payload = self._reader.read(line)
+                    except FeedError as error:
+                        bad += 1
+                        await sink.unreadable(feed.name, line, str(error))
+                        sink.warn(feed.name, f"{bad} lines cannot be read, the last one: {error}")
+                        continue
+                    await sink.deliver(feed.name, payload)
+        except (OSError, EOFError) as error:
+            sink.failed(feed.name, Failure(f"{feed.path} cannot be read further: {error}", fatal=True))
+        except Failure as failure:
+            sink.failed(feed.name, failure)
+        sink.caught_up(feed.name, ended=True)
+
+    def _merged(self) -> Iterator[tuple[int, bytes]]:
+        root = Path(self.feed.path)
+        found = sorted(path for path in root.rglob("*") if path.is_file()) if root.is_dir() else [root]
+        if len(found) > _MOST_FILES:
+            raise Failure(f"{root} holds {len(found)} files, more than {_MOST_FILES} at once", fatal=True)
+        return heapq.merge(*map(_timed, found), key=lambda one: one[0])
+
+
+def _timed(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Lines of a file with their times; a line without one comes with the line before it."""
+    last = 0
+    with cast("BinaryIO", _OPEN.get(path.suffix.lower(), open)(path, "rb")) as file:
+        for line in file:
+            if line.strip():
+                with contextlib.suppress(msgspec.MsgspecError):
+                    last = max(last, _time.decode(line).pt)
+                yield last, line

@@ -1,0 +1,46 @@
+"""From settings to fetchers: one entry a kind."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from service.feeds import betfair, documents, interface, optic, the_odds_api
+from service.feeds.hub import Source
+from service.feeds.secrets import Secrets
+from service.settings import Feed, Settings, secret
+
+HISTORY = {"betfair_history", "football_data"}  # kinds that bring their time with them
+_Build = Callable[[Any, Mapping[str, str], Secrets], Source]
+
+
+def _keyed(make: Callable[[Any, str, Secrets], Source]) -> _Build:
+    return lambda feed, held, secrets: make(feed, held["key_env"], secrets)
+
+
+BUILDERS: dict[str, _Build] = {
+    "the_odds_api": _keyed(the_odds_api.TheOddsApiSource),
+    "interface": _keyed(interface.source),
+    "optic": _keyed(optic.OpticSource),
+    "betfair": lambda feed, held, secrets: betfair.BetfairSource(feed, betfair.Login(**held), secrets),
+    "betfair_history": lambda feed, held, secrets: betfair.BetfairFiles(feed),
+    "football_data": lambda feed, held, secrets: documents.football_data(feed, secrets),
+    "table": lambda feed, held, secrets: documents.table(feed, secrets),
+}
+
+
+def source(settings: Settings, feed: Feed, environ: Mapping[str, str], secrets: Secrets) -> Source:
+    """Make the fetcher of one feed; its secrets are looked up, and kept out of whatever is said.
+
+    Raises
+    ------
+    SettingsError
+        If the environment lacks a variable that the feed names.
+    """
+    named = [name for name in feed.__struct_fields__ if name.endswith("_env")]
+    held = {name: secret(settings, feed, name, environ) for name in named}
+    secrets.add(*held.values())
+    return BUILDERS[feed.kind](feed, held, secrets)
+
+
+def sources(settings: Settings, environ: Mapping[str, str], secrets: Secrets) -> list[Source]:
+    """Make the fetchers of all feeds."""
+    return [source(settings, feed, environ, secrets) for feed in settings.feeds.values()]

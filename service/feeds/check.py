@@ -1,0 +1,137 @@
+"""Trying sources: what would each deliver? Nothing is started, and nothing of it stays."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from oddsengine.engine import Engine
+from oddsengine.matching import Matcher
+from service.feeds.build import HISTORY, source
+from service.feeds.hub import Hub, Unmapped
+from service.feeds.kept import Kept
+from service.feeds.secrets import Secrets
+from service.settings import Feed, Settings, SettingsError, TheOddsApi
+
+STATE = "feeds.json"
+
+
+class Checked(NamedTuple):
+    """What one source would deliver."""
+
+    name: str
+    kind: str
+    status: str
+    reason: str
+    events: int
+    quotes: int
+    books: tuple[str, ...]
+    unmapped: tuple[Unmapped, ...]
+    notes: tuple[str, ...]
+
+    def cells(self) -> list[str]:
+        """As a row for people."""
+        counts = [self.events, self.quotes, len(self.books), sum(one.times for one in self.unmapped)]
+        return [self.name, self.kind, self.status, *(f"{count:,}" for count in counts), self.reason]
+
+    def plain(self) -> dict[str, Any]:
+        """As plain lists and mappings."""
+        return {**self._asdict(), "unmapped": [one._asdict() for one in self.unmapped]}
+
+
+def state_file(settings: Settings) -> Path:
+    """Where a running node writes down what it knows of its sources."""
+    return Path(settings.data.folder) / STATE
+
+
+def kept(settings: Settings, secrets: Secrets) -> Kept:
+    """Where payloads go that did not parse."""
+    return Kept(Path(settings.data.folder) / "kept", settings.data.kept_files, settings.data.kept_bytes, secrets)
+
+
+def check(settings: Settings, environ: Mapping[str, str], seconds: float) -> list[Checked]:
+    """Try every source, all at once, each for so many seconds at most."""
+
+    async def everything() -> list[Checked]:
+        secrets = Secrets()
+        with secrets.out_of_logs():
+            tries = [_try(settings, feed, environ, secrets, seconds) for feed in settings.feeds.values()]
+            return list(await asyncio.gather(*tries))
+
+    return asyncio.run(everything())
+
+
+async def _try(settings: Settings, feed: Feed, environ: Mapping[str, str], secrets: Secrets, seconds: float) -> Checked:
+    if isinstance(feed, TheOddsApi):
+        feed = msgspec.structs.replace(feed, props=())  # which would cost too much for a look
+    try:
+        made = source(settings, feed, environ, secrets)
+    except SettingsError as error:
+        return Checked(feed.name, feed.kind, "down", str(error), 0, 0, (), (), ())
+    clock = None if feed.kind in HISTORY else lambda: datetime.now(UTC)
+    hub = Hub(Engine(), Matcher(), clock=clock, kept=kept(settings, secrets))
+    hub.add(feed)
+    running = asyncio.create_task(made.run(hub))
+    caught_up = asyncio.create_task(hub.first_round(feed.name))
+    failed = asyncio.create_task(hub.first_failure(feed.name))
+    try:
+        await asyncio.wait({running, caught_up, failed}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        return _seen(hub, feed, settings, made, in_time=caught_up.done() or failed.done() or running.done())
+    finally:
+        for task in (running, caught_up, failed):
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+        await hub.close()
+
+
+def _seen(hub: Hub, feed: Feed, settings: Settings, made: Any, *, in_time: bool) -> Checked:
+    (status,) = hub.statuses()
+    notes = []
+    if not in_time and status.status in ("ok", "starting"):
+        notes.append("not everything came in time; --seconds gives it more")
+    cost = getattr(made, "cost", None)
+    if cost is not None:
+        notes.append(f"costs {cost()}")
+        props = settings.feeds[feed.name]
+        if isinstance(props, TheOddsApi) and props.props:
+            notes.append("props are not tried, and cost as much again for each event")
+    if status.quarantined:
+        notes.append(f"{status.quarantined} of its games are doubtful and kept apart")
+    if hub.refused(feed.name):
+        notes.append("left out: " + ", ".join(f"{why} {n:,}" for why, n in hub.refused(feed.name).most_common()))
+    return Checked(
+        feed.name, feed.kind, status.status, status.reason, status.events, status.quotes, status.books,
+        tuple(hub.unmapped()), tuple(notes),
+    )  # fmt: skip
+
+
+def unmapped_now(settings: Settings, environ: Mapping[str, str], seconds: float) -> list[Unmapped]:
+    """Market names that the sources have now and the catalog has not, the most frequent first."""
+    found = [one for checked in check(settings, environ, seconds) for one in checked.unmapped]
+    return sorted(found, key=lambda one: (-one.times, one))
+
+
+class _State(msgspec.Struct):
+    unmapped: list[Unmapped] = []
+
+
+def unmapped_of(settings: Settings) -> list[Unmapped]:
+    """Market names that the last run did not know, the most frequent first.
+
+    Raises
+    ------
+    SettingsError
+        If no run has left anything.
+    """
+    path = state_file(settings)
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=_State).unmapped
+    except FileNotFoundError:
+        raise SettingsError(f"{path}: no run has left anything there yet; `feeds check` counts too") from None
+    except (OSError, msgspec.MsgspecError) as error:
+        raise SettingsError(f"{path} cannot be read: {error}") from None

@@ -1,0 +1,123 @@
+"""Sources that are documents: a file, a folder of files, or an address; read once, or watched for changes."""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+from urllib.parse import urlsplit
+
+import polars as pl
+
+from oddsengine.feeds import Payload
+from oddsengine.feeds import football_data as history
+from oddsengine.feeds import table as odds_table
+from service.feeds.retry import Backoff, keep_trying, parsed
+from service.feeds.secrets import Secrets
+from service.feeds.sink import Failure, Sink
+from service.feeds.web import Web
+from service.settings import FootballData, Table
+
+Read = Callable[[bytes, str], list[Payload]]  # a document and its name
+_TABLES = (".csv", ".json", ".ndjson", ".jsonl", ".parquet")
+_FIRST = datetime.min.replace(tzinfo=UTC)
+
+
+class DocumentSource:
+    """The fetcher; what a document says is for `read` to know."""
+
+    def __init__(self, feed: FootballData | Table, read: Read, suffixes: tuple[str, ...], secrets: Secrets) -> None:
+        self.feed = feed
+        self._settings, self._read, self._suffixes, self._secrets = feed, read, suffixes, secrets
+        self._known: dict[str, object] = {}  # a document's name -> what it was when last taken
+
+    async def run(self, sink: Sink) -> None:
+        """Read once, or for ever."""
+        async with Web(self.feed, self._secrets) as web:
+            await keep_trying(self.feed, sink, lambda backoff: self._turn(web, sink, backoff))
+
+    async def _turn(self, web: Web, sink: Sink, backoff: Backoff) -> float | None:
+        feed = self._settings
+        sink.expect(feed.name, "", feed.interval + feed.timeout)
+        payloads: list[Payload] = []
+        stamps: dict[str, object] = {}
+        async with aclosing(self._changed(web)) as documents:
+            async for name, stamp, body in documents:
+                payloads += await parsed(feed, sink, body, lambda n=name, b=body: self._read(b, n))  # type: ignore[misc]
+                stamps[name] = stamp
+        for payload in sorted(payloads, key=lambda one: one.moment or _FIRST):
+            await sink.deliver(feed.name, payload)
+        self._known |= stamps
+        sink.alive(feed.name)
+        backoff.reset()
+        sink.caught_up(feed.name, ended=not feed.interval)
+        return feed.interval or None
+
+    async def _changed(self, web: Web) -> AsyncGenerator[tuple[str, object, bytes], None]:
+        """Yield the documents that are not what they were: name, stamp, body."""
+        if self._settings.url:
+            body = (await web.get(self._settings.url)).body
+            stamp: object = hashlib.sha256(body).digest()
+            if self._known.get(self._settings.url) != stamp:
+                yield self._settings.url, stamp, body
+            return
+        for path in await asyncio.to_thread(self._found):
+            try:
+                about = await asyncio.to_thread(path.stat)
+                stamp = about.st_mtime_ns, about.st_size
+                if self._known.get(str(path)) == stamp:
+                    continue
+                if about.st_size > self.feed.body_bytes:
+                    raise Failure(f"{path} has more than {self.feed.body_bytes} bytes")
+                yield str(path), stamp, await asyncio.to_thread(path.read_bytes)
+            except OSError as error:
+                raise Failure(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from None
+
+    def _found(self) -> list[Path]:
+        root = Path(self._settings.path)
+        if root.is_dir():
+            return sorted(path for path in root.rglob("*") if path.suffix.lower() in self._suffixes)
+        if not root.exists():
+            raise Failure(f"{root}: there is no such file")
+        return [root]
+
+
+def football_data(feed: FootballData, secrets: Secrets) -> DocumentSource:
+    """CSV files of football-data.co.uk; the prices of each moment are a payload."""
+    return DocumentSource(feed, lambda body, _: _history(body), (".csv",), secrets)
+
+
+def _history(body: bytes) -> list[Payload]:
+    read = history.read(body)
+    games = {game.id: game for game in read.games}
+    payloads = []
+    for moment, frame in read.moments():
+        rows = frame.select(pl.exclude("closing")).to_dicts()
+        named = [games[event] for event in dict.fromkeys(row["event_id"] for row in rows)]
+        payloads.append(Payload(named, rows, moment=moment))
+    if payloads:
+        payloads[0] = payloads[0]._replace(refused=read.refused)
+    return payloads or [Payload(refused=read.refused)]
+
+
+def table(feed: Table, secrets: Secrets) -> DocumentSource:
+    """A table with the interface's columns."""
+    return DocumentSource(feed, _Tables().read, _TABLES, secrets)
+
+
+class _Tables:
+    """Reads tables, and remembers whose prices each held: a book that it names no more has none."""
+
+    def __init__(self) -> None:
+        self._books: dict[str, set[str]] = {}
+
+    def read(self, body: bytes, name: str) -> list[Payload]:
+        """Read one."""
+        found = odds_table.read(body, PurePosixPath(urlsplit(name).path).suffix)
+        if not found.complete:
+            return [found]
+        books = {book for book, _ in found.complete}
+        left = sorted(self._books.get(name, set()) - books)
+        self._books[name] = books
+        return [found._replace(complete=[*found.complete, *((book, None) for book in left)])]

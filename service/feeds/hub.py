@@ -1,0 +1,427 @@
+"""The hub: what all sources bring goes through here onto one board, in order of arrival.
+
+    Payload -> match its games -> quotes under our event ids -> Engine.step -> Update
+                                  (one worker thread: one writer)
+
+A payload is applied whole or not at all. A source that fails removes nothing. Sources without a clock of ours, files of
+history, bring the time with them (`clock=None`).
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+from oddsengine.engine import Engine
+from oddsengine.feeds import Game, Payload
+from oddsengine.matching import Matcher, OverrideError, Overrides, Quarantined, parse_overrides
+from oddsengine.update import Update
+from service.feeds.kept import Kept
+from service.feeds.retry import Backoff
+from service.feeds.rows import RowIds
+from service.feeds.sink import Failure, Sink
+from service.feeds.status import BookStatus, SourceStatus, Track, books_of
+from service.settings import Feed
+
+_log = logging.getLogger("oddsengine.feeds")
+_SAVE_EVERY_S = 10.0
+_FORGET_EVERY = timedelta(hours=1)
+_REMEMBERED = timedelta(days=3)  # after a game's start
+_STATUSES = ("upcoming", "live", "ended", "postponed", "cancelled")
+Clock = Callable[[], datetime]
+
+
+class Source(Protocol):
+    """A fetcher."""
+
+    @property
+    def feed(self) -> Feed:
+        """What it was told."""
+
+    async def run(self, sink: Sink) -> None:
+        """Bring payloads until there are no more, or for ever."""
+
+
+class Unmapped(NamedTuple):
+    """A market name that the catalog does not know."""
+
+    source: str
+    book: str
+    market: str
+    times: int
+
+
+class _Applied(NamedTuple):
+    """What became of one payload."""
+
+    update: Update
+    events: set[str]  # the source's, that have one of ours
+    doubtful: set[str]
+    quotes: int
+    books: set[str]
+
+
+class Hub:
+    """The sink of all fetchers, and the one writer of an engine.
+
+    Parameters
+    ----------
+    engine
+        Nobody else may call its `step`.
+    matcher
+        Its events are the engine's.
+    clock
+        The time, UTC; None takes it from the payloads.
+    kept
+        Where payloads go that did not parse; None keeps none.
+    overrides
+        A file of what a person decided about games; a change of it counts at once.
+    on_update
+        Called on the event loop with every update, in order.
+    """
+
+    def __init__(
+        self, engine: Engine, matcher: Matcher, *, clock: Clock | None, kept: Kept | None = None,
+        overrides: Path | None = None, on_update: Callable[[Update], None] | None = None,
+    ) -> None:  # fmt: skip
+        self.engine = engine
+        self._matcher, self._clock, self._kept, self._on_update = matcher, clock, kept, on_update
+        self._writer = ThreadPoolExecutor(1, "writer")
+        self._tracks: dict[str, Track] = {}
+        self._games: dict[str, dict[str, Game]] = {}
+        self._ours: dict[tuple[str, str], str] = {}  # (source, its event) -> our event
+        self._quoted: dict[tuple[str, str], set[str]] = {}  # (source, its event) -> books
+        self._rows = RowIds()
+        self._overrides, self._overridden = overrides, -1
+        self._forgot = self.now()
+        self._caught_up: dict[str, asyncio.Event] = {}
+        self._failed: dict[str, asyncio.Event] = {}
+
+    # ---- running ----
+
+    def add(self, feed: Feed) -> None:
+        """Know of a source, so that its status shows before it says anything."""
+        self._tracks[feed.name] = Track(feed.name, feed.kind, self.now(), feed.down_after, declared=feed.books)
+        self._caught_up[feed.name] = asyncio.Event()
+        self._failed[feed.name] = asyncio.Event()
+
+    async def run(self, sources: Sequence[Source], *, tick: float = 1.0, state: Path | None = None) -> None:
+        """Run sources until all have ended; prices age meanwhile, and what is known of sources is saved."""
+        for source in sources:
+            self.add(source.feed)
+        others = [asyncio.create_task(self._ticking(tick))]
+        if state is not None:
+            others.append(asyncio.create_task(self._saving(state)))
+        try:
+            async with asyncio.TaskGroup() as group:
+                for source in sources:
+                    group.create_task(self._watched(source), name=source.feed.name)
+        finally:
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+            if state is not None:
+                self.save(state)
+
+    async def _watched(self, source: Source) -> None:
+        """Run one source; an error of ours in it is a failure like others."""
+        backoff = Backoff(source.feed.backoff, source.feed.backoff_cap)
+        while True:
+            try:
+                await source.run(self)
+                return
+            except Exception as error:
+                _log.exception("feeds.%s stopped by an error of ours", source.feed.name)
+                failure = Failure(f"an error of ours: {type(error).__name__}: {error}")
+                self.failed(source.feed.name, failure)
+                await asyncio.sleep(backoff.wait(failure))
+
+    async def _ticking(self, seconds: float) -> None:
+        """Let time pass on the board: ages and limits."""
+        while self._clock is not None:
+            await self._override()
+            await self._written(self._pass_time)
+            await asyncio.sleep(seconds)
+
+    async def _override(self) -> None:
+        """Read what a person decided, if that is something new."""
+        if self._overrides is None:
+            return
+        try:
+            stamp = self._overrides.stat().st_mtime_ns
+            if stamp == self._overridden:
+                return
+            self._overridden = stamp
+            decided = parse_overrides(self._overrides.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, OverrideError) as error:
+            _log.warning("%s: %s; what was decided before still counts", self._overrides, error)
+            return
+        await self._written(self._reload, decided)
+
+    async def _saving(self, path: Path) -> None:
+        while True:
+            await asyncio.sleep(_SAVE_EVERY_S)
+            self.save(path)
+
+    async def close(self) -> None:
+        """Finish what is being written, and stop."""
+        await asyncio.to_thread(self._writer.shutdown)
+
+    # ---- what fetchers say ----
+
+    def now(self) -> datetime:
+        """Tell the time: the clock's, or that of the newest payload."""
+        return self._clock() if self._clock is not None else self.engine.now or datetime.fromtimestamp(0, UTC)
+
+    async def deliver(self, source: str, payload: Payload, part: str = "") -> None:
+        """Put a payload on the board.
+
+        Raises
+        ------
+        Failure
+            If the board refuses it; nothing of it was taken.
+        """
+        try:
+            done: _Applied = await self._written(self._apply, source, payload)
+        except ValueError as error:
+            raise Failure(f"the board refuses a payload: {error}") from error
+        now, track = self.now(), self._tracks[source]
+        well = track.part(part)
+        well.well(now)
+        well.books.update(dict.fromkeys(done.books, now))
+        track.last_payload = now
+        track.payloads += 1
+        track.quotes += done.quotes
+        track.unmapped.update(payload.unmapped)
+        track.refused.update(payload.refused)
+        track.refused.update(Counter(done.update.rejected["guard"].to_list()))
+        track.events |= done.events
+        track.doubtful = (track.doubtful - done.events) | done.doubtful
+
+    async def unreadable(self, source: str, body: bytes, reason: str) -> None:
+        """Keep a body that did not parse."""
+        if self._kept is not None:
+            try:
+                await asyncio.to_thread(self._kept.keep, source, body, reason, self.now())
+            except OSError as error:
+                _log.warning("feeds.%s: a payload that did not parse could not be kept: %s", source, error)
+
+    def expect(self, source: str, part: str, within: float, *, polled: bool = False) -> None:
+        """Know how often a part of a source should be heard of."""
+        known = self._tracks[source].part(part)
+        if known.heard is None and known.failing is None:
+            known.since = self.now()
+        known.within, known.polled = within, polled
+
+    def alive(self, source: str, part: str = "") -> None:
+        """Know that a source is well though it had nothing to say."""
+        self._tracks[source].part(part).well(self.now())
+
+    def failed(self, source: str, failure: Failure, part: str = "") -> None:
+        """Know that a try failed."""
+        track = self._tracks[source]
+        track.failures_total += 1
+        self._failed[source].set()
+        track.part(part).failed(failure, self.now())
+        _log.warning("feeds.%s%s: %s", source, f" ({part})" if part else "", failure)
+
+    def warn(self, source: str, reason: str) -> None:
+        """Know what is wrong with a source that goes on."""
+        if reason and reason != self._tracks[source].warning:
+            _log.warning("feeds.%s: %s", source, reason)
+        self._tracks[source].warning = reason
+
+    def credits(self, source: str, left: int | None, used: int | None, an_hour: float | None) -> None:
+        """Know what a source that is paid by credits has left, has used, and costs."""
+        self._tracks[source].credits = (left, used, an_hour)
+
+    def caught_up(self, source: str, *, ended: bool = False) -> None:
+        """Know that all there was at first has been delivered."""
+        self._caught_up[source].set()
+        for part in self._tracks[source].parts.values():
+            part.ended |= ended
+
+    # ---- the writer's thread ----
+
+    async def _written(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        """Do something in the writer's thread, and tell of the update that it makes."""
+        loop = asyncio.get_running_loop()
+
+        def done() -> Any:
+            made = work(*arguments)
+            update = made.update if isinstance(made, _Applied) else made
+            if self._on_update is not None and update is not None:
+                loop.call_soon_threadsafe(self._on_update, update)
+            return made
+
+        return await loop.run_in_executor(self._writer, done)
+
+    def _step(
+        self, quotes: Sequence[Mapping[str, Any]], more: Mapping[str, Any], moment: datetime | None = None
+    ) -> Update:
+        """Apply a batch; the time does not go back, whatever the clock does."""
+        last = self.engine.now
+        now = self._clock() if self._clock is not None else moment
+        if now is None and last is None and not any(quote.get("last_seen_at") for quote in quotes):
+            now = datetime.fromtimestamp(0, UTC)
+        if now is not None and last is not None:
+            now = max(now, last)
+        update = self.engine.step(quotes, now, **more)
+        self._rows.follow(update)
+        return update
+
+    def _pass_time(self) -> Update:
+        """Let time pass; games that are long over are forgotten."""
+        now = self.now()
+        if now - self._forgot > _FORGET_EVERY:
+            self._forgot = now
+            self._forget(now - _REMEMBERED)
+        return self._step((), {})
+
+    def _forget(self, before: datetime) -> None:
+        self._matcher.forget(before)
+        for source, games in self._games.items():
+            for event in [event for event, game in games.items() if game.start is not None and game.start < before]:
+                del games[event]
+                self._ours.pop((source, event), None)
+                self._quoted.pop((source, event), None)
+
+    def _reload(self, overrides: Overrides) -> Update | None:
+        """Put a person's decisions in place; prices leave the events that they do not belong to."""
+        moved = []
+        for source, event, match in self._matcher.reload(overrides):
+            old = self._ours.get((source, event))
+            if old is not None and old != match.event_id:
+                moved += [(book, old) for book in sorted(self._quoted.pop((source, event), ()))]
+                del self._ours[source, event]
+        return self._step((), {"complete": moved}) if moved else None
+
+    def _apply(self, source: str, payload: Payload) -> _Applied:
+        games = self._games.setdefault(source, {})
+        known = {**games, **{game.id: game for game in payload.games}}
+        named = {str(quote["event_id"]) for quote in payload.quotes}
+        named.update(game.id for game in payload.games)
+        named.update(event for _, event in payload.complete if event is not None)
+        ours, doubtful = self._matched(source, named, known)
+        quotes = [
+            {**quote, "event_id": ours[quote["event_id"]]} for quote in payload.quotes if quote["event_id"] in ours
+        ]
+        moved = self._moved(source, named, ours)
+        complete = [
+            (book, event and ours.get(event)) for book, event in payload.complete if event is None or event in ours
+        ]
+        events = [
+            {"event_id": ours[game.id], "status": game.status, "event_start_time": game.start}
+            for game in payload.games
+            if game.id in ours and game.status in _STATUSES
+        ]
+        more = {
+            "removed": self._rows.of(source, payload.removed, quotes),
+            "complete": [*moved, *complete],
+            "events": events,
+        }
+        update = self._step(quotes, more, payload.moment)
+        games.update({event: known[event] for event in named if event in known})
+        self._remember(source, named, ours, payload)
+        self._rows.forget(source, payload.removed)
+        self._rows.learn(source, quotes)
+        books = {str(quote["sportsbook"]) for quote in payload.quotes}
+        return _Applied(update, set(ours), doubtful, len(quotes), books)
+
+    def _matched(self, source: str, named: set[str], known: Mapping[str, Game]) -> tuple[dict[str, str], set[str]]:
+        """Our ids of a source's events, and the events that are doubtful or never to be used."""
+        ours: dict[str, str] = {}
+        doubtful: set[str] = set()
+        for event in sorted(named & set(known)):  # quotes of a game that the source never named cannot be placed
+            match = self._matcher.match(source, known[event])
+            if match.event_id is None:
+                doubtful.add(event)
+            else:
+                ours[event] = match.event_id
+        return ours, doubtful
+
+    def _moved(self, source: str, named: Iterable[str], ours: Mapping[str, str]) -> list[tuple[str, str]]:
+        """What was put under events that turn out to be others: it leaves them. The other sources' games count too."""
+        left = {
+            (source, event): self._ours[source, event]
+            for event in named
+            if (source, event) in self._ours and self._ours[source, event] != ours.get(event)
+        }
+        for other, event, match in self._matcher.changes():
+            old = self._ours.get((other, event))
+            if old is not None and old != match.event_id:
+                left[other, event] = old
+        return [(book, old) for key, old in left.items() for book in sorted(self._quoted.get(key, ()))]
+
+    def _remember(self, source: str, named: set[str], ours: Mapping[str, str], payload: Payload) -> None:
+        for event in named:
+            if event in ours:
+                if self._ours.get((source, event)) != ours[event]:
+                    self._quoted[source, event] = set()
+                self._ours[source, event] = ours[event]
+            else:
+                self._ours.pop((source, event), None)
+                self._quoted.pop((source, event), None)
+        for quote in payload.quotes:
+            if (source, quote["event_id"]) in self._ours:
+                self._quoted.setdefault((source, quote["event_id"]), set()).add(quote["sportsbook"])
+
+    # ---- what an operator asks ----
+
+    async def first_round(self, source: str) -> None:
+        """Wait until all that a source had at first is on the board."""
+        await self._caught_up[source].wait()
+
+    async def first_failure(self, source: str) -> None:
+        """Wait until a try of a source failed."""
+        await self._failed[source].wait()
+
+    def statuses(self) -> list[SourceStatus]:
+        """Each source, by name."""
+        now = self.now()
+        return [self._tracks[name].status(now) for name in sorted(self._tracks)]
+
+    def books(self) -> list[BookStatus]:
+        """Each book that a source delivers, or is declared to."""
+        return books_of(list(self._tracks.values()), self.now())
+
+    def unheard(self, books: Iterable[str] | None = None) -> list[BookStatus]:
+        """Books, all or some, that are not well: where nothing is found among them, that says nothing."""
+        wanted = None if books is None else set(books)
+        return [one for one in self.books() if one.status != "ok" and (wanted is None or one.book in wanted)]
+
+    def quarantined(self) -> list[Quarantined]:
+        """Games that are kept apart until it is sure which events they are."""
+        return self._matcher.quarantined()
+
+    def unmapped(self) -> list[Unmapped]:
+        """Market names that the catalog does not know, the most frequent first."""
+        found = [
+            Unmapped(track.name, book, market, times)
+            for track in self._tracks.values()
+            for (book, market), times in track.unmapped.items()
+        ]
+        return sorted(found, key=lambda one: (-one.times, one))
+
+    def refused(self, source: str) -> Counter[str]:
+        """Why parts of a source's payloads were left out."""
+        return Counter(self._tracks[source].refused)
+
+    def save(self, path: Path) -> None:
+        """Write down what is known of the sources; a file is there whole or as it was."""
+        state = {
+            "at": self.now(), "sources": self.statuses(), "books": self.books(), "unmapped": self.unmapped(),
+            "quarantined": self.quarantined(),
+        }  # fmt: skip
+        with contextlib.suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            written = path.with_suffix(".new")
+            written.write_bytes(msgspec.json.format(msgspec.json.encode(state), indent=1))
+            written.replace(path)

@@ -1,0 +1,227 @@
+"""Another node with our interface: its stream, or its pages and what changed since."""
+
+import asyncio
+from contextlib import aclosing, suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from oddsengine import catalog
+from oddsengine.feeds import Payload
+from oddsengine.feeds.held import Held
+from oddsengine.feeds.interface import InterfaceStream, read_page
+from service.feeds.arrival import on_arrival
+from service.feeds.retry import Backoff, keep_trying, parsed
+from service.feeds.secrets import Secrets
+from service.feeds.sink import Failure, Sink
+from service.feeds.sse import Stream
+from service.feeds.web import Web
+from service.settings import Feed
+from service.settings import Interface as Settings
+
+_PAGE = 200  # rows; the interface gives no more
+_STEP = timedelta(seconds=1)
+
+
+def source(feed: Settings, key: str, secrets: Secrets) -> "InterfaceSource | InterfacePages":
+    """Make the fetcher that the settings ask for."""
+    return InterfaceSource(feed, key, secrets) if feed.stream else InterfacePages(feed, key, secrets)
+
+
+def _filters(feed: Settings) -> dict[str, str | int]:
+    asked = {"sportsbook": feed.books, "sport": feed.sports, "league": feed.leagues, "market": feed.markets}
+    return {name: ",".join(wanted) for name, wanted in asked.items() if wanted}
+
+
+class InterfaceSource:
+    """The stream. While it is alive, what it said holds; a new connection begins with all there is."""
+
+    def __init__(self, feed: Settings, key: str, secrets: Secrets) -> None:
+        self.feed: Feed = feed
+        self._settings, self._secrets = feed, secrets
+        self._headers = {"x-api-key": key} if key else {}
+        self._stream = Stream(feed.silence, feed.body_bytes)
+        self._reader = InterfaceStream()
+
+    async def run(self, sink: Sink) -> None:
+        """Connect for ever."""
+        async with Web(self.feed, self._secrets, self._headers) as web:
+            await keep_trying(self.feed, sink, lambda backoff: self._connection(web, sink, backoff))
+
+    async def _connection(self, web: Web, sink: Sink, backoff: Backoff) -> float:
+        feed = self._settings
+        sink.expect(feed.name, "", feed.silence)
+        url, query = feed.url.rstrip("/") + "/stream", {"channel": "odds", **_filters(feed)}
+        freshening = asyncio.create_task(self._freshen(sink))
+        try:
+            async with aclosing(self._stream.connect(web, url, query, {})) as events:
+                async for event in events:
+                    if freshening.done():
+                        await freshening
+                    if event is None:
+                        sink.alive(feed.name)
+                        continue
+                    name, data = event.event, event.data
+                    payload = await parsed(feed, sink, data, lambda n=name, d=data: self._reader.read(n, d))  # type: ignore[misc]
+                    await self._pass_on(sink, payload)
+                    if self._reader.ready:
+                        backoff.reset()
+                        sink.caught_up(feed.name)
+        finally:
+            freshening.cancel()
+            with suppress(asyncio.CancelledError, Failure):
+                await freshening
+        raise Failure("the stream ended")
+
+    async def _pass_on(self, sink: Sink, payload: Payload) -> None:
+        if payload.quotes or payload.removed or payload.games:
+            await sink.deliver(self.feed.name, on_arrival(payload, sink.now(), _stale()))
+        elif self._reader.ready:  # before, it has only said hello
+            sink.alive(self.feed.name)
+        errors = self._reader.errors.total()
+        sink.warn(self.feed.name, f"the upstream reported {errors} errors of its own" if errors else "")
+        self._reader.errors.clear()
+
+    async def _freshen(self, sink: Sink) -> None:
+        """Renew the times of what the upstream said, between two things that it says."""
+        while True:
+            await asyncio.sleep(self._settings.freshen)
+            payload = self._reader.alive(sink.now())
+            if payload.quotes and self._reader.ready:
+                await sink.deliver(self.feed.name, payload)
+
+
+class InterfacePages:
+    """Pages: all there is, then again and again what changed. An answer says that everything else holds."""
+
+    def __init__(self, feed: Settings, key: str, secrets: Secrets) -> None:
+        self.feed: Feed = feed
+        self._settings, self._secrets = feed, secrets
+        self._headers = {"x-api-key": key} if key else {}
+        self._since: str | None = None
+        self._held = Held()
+
+    async def run(self, sink: Sink) -> None:
+        """Ask for ever."""
+        async with Web(self.feed, self._secrets, self._headers) as web:
+            await keep_trying(self.feed, sink, lambda backoff: self._turn(web, sink, backoff))
+
+    async def _turn(self, web: Web, sink: Sink, backoff: Backoff) -> float:
+        feed = self._settings
+        sink.expect(feed.name, "", feed.interval + feed.timeout)
+        if self._since is None:
+            await self._snapshot(web, sink)
+            sink.caught_up(feed.name)
+        else:
+            await self._changes(web, sink, self._since)
+        backoff.reset()
+        payload = Payload(quotes=self._held.due(sink.now()))
+        if payload.quotes:
+            await sink.deliver(feed.name, payload)
+        else:
+            sink.alive(feed.name)
+        return feed.interval
+
+    async def _snapshot(self, web: Web, sink: Sink) -> None:
+        """All there is; what was held and is not listed any more is gone."""
+        payloads, told = await self._pages(web, sink, "/odds", {})
+        listed = {row["id"] for payload in payloads for row in payload.quotes}
+        gone = [] if told.cut else [given for given in self._held.rows if given not in listed]
+        await self._take(sink, Payload(removed=gone))
+        for payload in payloads:
+            await self._take(sink, payload)
+        self._since = told.since
+        sink.warn(self.feed.name, _CUT if told.cut else "")
+
+    async def _changes(self, web: Web, sink: Sink, since: str) -> None:
+        try:
+            payloads, told = await self._pages(web, sink, "/odds/delta", {"since": since})
+        except Failure as failure:
+            if failure.fatal:
+                self._since = None  # it may be the moment that it does not like
+            raise
+        for payload in payloads:
+            await self._take(sink, payload)
+        self._since = None if told.cut or told.clamped else told.since
+
+    async def _take(self, sink: Sink, payload: Payload) -> None:
+        if not (payload.quotes or payload.removed):
+            return
+        dated = on_arrival(payload, sink.now(), _stale())
+        await sink.deliver(self.feed.name, dated)
+        self._held.drop(payload.removed)
+        self._held.put(row for row in dated.quotes if row.get("last_seen_at") is None)
+
+    async def _pages(
+        self, web: Web, sink: Sink, path: str, query: dict[str, str | int]
+    ) -> tuple[list[Payload], "_Told"]:
+        """Get all pages, by cursor where there is one, else by offset."""
+        feed, payloads = self._settings, []
+        base: dict[str, str | int] = {**_filters(feed), **query, "limit": _PAGE}
+        more: dict[str, str | int] = {}
+        first: _Told | None = None
+        asked = sink.now()
+        while True:
+            answer = await web.get(feed.url.rstrip("/") + path, {**base, **more})
+            body = answer.body
+            page = await parsed(feed, sink, body, lambda b=body: read_page(b))  # type: ignore[misc]
+            payloads.append(page.payload)
+            told = _told(body, asked)
+            first = first or told
+            if not page.has_more:
+                return payloads, first
+            if told.cursor:
+                more = {"cursor": told.cursor}
+            elif page.next_offset is not None and page.next_offset > int(more.get("offset", -1)):
+                more = {"offset": page.next_offset}
+            else:
+                return payloads, first._replace(cut=True)
+
+
+_CUT = "the upstream lists no more rows than this by offset: ask for fewer sports, leagues or books"
+
+
+class _Meta(msgspec.Struct):
+    server_time: str | None = None
+    since_clamped: Any = None
+
+
+class _Pagination(msgspec.Struct):
+    next_cursor: str | None = None
+
+
+class _Envelope(msgspec.Struct):
+    meta: _Meta | None = None
+    pagination: _Pagination | None = None
+
+
+_envelope = msgspec.json.Decoder(_Envelope)
+
+
+class _Told(msgspec.Struct):
+    """What a page says about the pages."""
+
+    since: str  # to ask for what changed from then on
+    cursor: str | None
+    clamped: bool
+    cut: bool = False
+
+    def _replace(self, *, cut: bool) -> "_Told":
+        return msgspec.structs.replace(self, cut=cut)
+
+
+def _told(body: bytes, asked: datetime) -> _Told:
+    """Read that; where the upstream does not tell its time, our own of before we asked has to do."""
+    try:
+        envelope = _envelope.decode(body)
+    except msgspec.MsgspecError:
+        envelope = _Envelope()
+    meta = envelope.meta or _Meta()
+    since = meta.server_time or (asked.astimezone(UTC) - _STEP).isoformat().replace("+00:00", "Z")
+    return _Told(since, envelope.pagination.next_cursor if envelope.pagination else None, bool(meta.since_clamped))
+
+
+def _stale() -> timedelta:
+    """A price that the upstream has not seen for so long is dead there, and is not renewed here."""
+    return timedelta(seconds=catalog.thresholds().stale_prematch_s)

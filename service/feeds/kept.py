@@ -1,0 +1,49 @@
+"""Payloads that did not parse, in a folder with a limit, for whoever finds out why.
+
+Each is two files of one name: `.payload`, the bytes without secrets, and `.reason`. The oldest go first.
+"""
+
+import re
+from datetime import datetime
+from pathlib import Path
+
+from service.feeds.secrets import Secrets
+
+_SHARE = 4  # one payload takes at most this part of the folder
+
+
+class Kept:
+    """The folder. It is made when first needed."""
+
+    def __init__(self, folder: Path, files: int, size: int, secrets: Secrets) -> None:
+        self.folder = folder
+        self._files, self._size, self._secrets = files, size, secrets
+        self._count = 0
+
+    def keep(self, source: str, body: bytes, reason: str, now: datetime) -> Path | None:
+        """Keep a payload; None if the folder has no room at all."""
+        body = self._secrets.clean_bytes(body)
+        most = self._size // _SHARE
+        if len(body) > most:
+            reason += f"; cut after {most} of {len(body)} bytes"
+            body = body[:most]
+        if not self._files or not most:
+            return None
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._count += 1
+        name = f"{now:%Y%m%dT%H%M%S%f}-{self._count:06d}-{re.sub('[^a-z0-9_]', '_', source)}"
+        path = self.folder / f"{name}.payload"
+        path.write_bytes(body)
+        path.with_suffix(".reason").write_text(self._secrets.clean(reason) + "\n", encoding="utf-8")
+        self._prune()
+        return path
+
+    def _prune(self) -> None:
+        held = sorted(self.folder.glob("*.payload"), reverse=True)
+        total = 0
+        for at, path in enumerate(held):
+            reason = path.with_suffix(".reason")
+            total += path.stat().st_size + (reason.stat().st_size if reason.exists() else 0)
+            if at >= self._files or total > self._size:
+                path.unlink(missing_ok=True)
+                reason.unlink(missing_ok=True)

@@ -1,0 +1,63 @@
+"""A TCP connection, with or without TLS, over which lines go both ways."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from urllib.parse import urlsplit
+
+from service.feeds.sink import Failure
+
+_CLOSE_S = 2.0
+
+
+class Lines:
+    """One open connection."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+
+    async def send(self, line: bytes) -> None:
+        """Send a line."""
+        try:
+            self._writer.write(line + b"\r\n")
+            await self._writer.drain()
+        except OSError as error:
+            raise Failure(f"the connection failed: {type(error).__name__}") from None
+
+    async def receive(self, silence: float) -> bytes:
+        """Wait for a line, for so many seconds."""
+        try:
+            async with asyncio.timeout(silence):
+                line = await self._reader.readuntil(b"\n")
+        except TimeoutError:
+            raise Failure(f"silent within {silence:g} s") from None
+        except asyncio.IncompleteReadError as error:
+            half = f" within a line, after {len(error.partial)} bytes of it" if error.partial else ""
+            raise Failure(f"the connection was closed{half}") from None
+        except asyncio.LimitOverrunError:
+            raise Failure("a line that is too long") from None
+        except OSError as error:
+            raise Failure(f"the connection failed: {type(error).__name__}") from None
+        return line.rstrip(b"\r\n")
+
+
+@asynccontextmanager
+async def connected(url: str, timeout: float, most: int) -> AsyncIterator[Lines]:
+    """Open `tls://HOST:PORT` or `tcp://HOST:PORT`; no line may be longer than `most` bytes."""
+    where = urlsplit(url)
+    context = ssl.create_default_context() if where.scheme == "tls" else None
+    try:
+        async with asyncio.timeout(timeout):
+            reader, writer = await asyncio.open_connection(where.hostname, where.port, ssl=context, limit=most)
+    except TimeoutError:
+        raise Failure(f"no connection within {timeout:g} s") from None
+    except OSError as error:
+        raise Failure(f"the connection failed: {error.strerror or type(error).__name__}") from None
+    try:
+        yield Lines(reader, writer)
+    finally:
+        writer.close()
+        with suppress(OSError, TimeoutError):
+            async with asyncio.timeout(_CLOSE_S):
+                await writer.wait_closed()

@@ -1,0 +1,139 @@
+"""Streams in the form of OpticOdds: one connection a sport, resumed after the last entry.
+
+The stream tells what changes, of fixtures by id. Who plays, and what is offered already, comes from requests: for all
+fixtures when a stream begins, later for those that it names and nobody knows.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import aclosing
+
+import msgspec
+
+from oddsengine.feeds.optic import OpticOdds
+from service.feeds.arrival import on_arrival
+from service.feeds.retry import Backoff, keep_trying, parsed
+from service.feeds.secrets import Secrets
+from service.feeds.sink import Failure, Sink
+from service.feeds.sse import Stream
+from service.feeds.web import Web
+from service.settings import Optic as Settings
+
+_FIXTURES, _BOOKS = 5, 5  # of one request
+_MOST_PAGES = 100
+Rows = list[tuple[str, str | int | float | bool | None]]
+
+
+class _Listed(msgspec.Struct):
+    data: list[msgspec.Raw] = []
+    page: int = 1
+    total_pages: int = 1
+
+
+_listed = msgspec.json.Decoder(_Listed)
+
+
+class OpticSource:
+    """The fetcher."""
+
+    def __init__(self, feed: Settings, key: str, secrets: Secrets) -> None:
+        self.feed = feed
+        self._key, self._secrets = key, secrets
+
+    async def run(self, sink: Sink) -> None:
+        """Connect for ever, once a sport."""
+        async with Web(self.feed, self._secrets, {"x-api-key": self._key}) as web:
+            sports = [_Sport(self.feed, sport, web) for sport in self.feed.sports]
+            waiting = set(self.feed.sports)
+
+            def begun(sport: str) -> None:
+                waiting.discard(sport)
+                if not waiting:
+                    sink.caught_up(self.feed.name)
+
+            async with asyncio.TaskGroup() as group:
+                for one in sports:
+                    group.create_task(one.run(sink, begun))
+
+
+class _Sport:
+    """The stream of one sport."""
+
+    def __init__(self, feed: Settings, sport: str, web: Web) -> None:
+        self._feed, self._sport, self._web = feed, sport, web
+        self._stream = Stream(feed.silence, feed.body_bytes)
+        self._reader = OpticOdds()
+        self._begun = False
+
+    async def run(self, sink: Sink, begun: Callable[[str], None]) -> None:
+        """Connect for ever."""
+        await keep_trying(self._feed, sink, lambda backoff: self._connection(sink, backoff, begun), self._sport)
+
+    async def _connection(self, sink: Sink, backoff: Backoff, begun: Callable[[str], None]) -> float:
+        feed, reader = self._feed, self._reader
+        sink.expect(feed.name, self._sport, feed.silence)
+        query: Rows = [("sportsbook", book) for book in feed.books]
+        query += [("league", league) for league in feed.leagues]
+        query += [("market", market) for market in feed.markets]
+        query += [("include_fixture_updates", "true")]
+        if reader.last_entry:
+            query.append(("last_entry_id", reader.last_entry))
+        url = f"{feed.url.rstrip('/')}/stream/odds/{self._sport}"
+        try:
+            async with aclosing(self._stream.connect(self._web, url, query, {})) as events:
+                async for event in events:
+                    if not self._begun:
+                        await self._begin(sink)
+                        begun(self._sport)
+                    if event is None or event.event != "connected":
+                        backoff.reset()
+                    if event is not None and event.event in ("odds", "locked-odds", "fixture-status"):
+                        name, data = event.event, event.data
+                        payload = await parsed(feed, sink, data, lambda n=name, d=data: reader.frame(n, d))  # type: ignore[misc]
+                        await sink.deliver(feed.name, on_arrival(payload, sink.now()), self._sport)
+                        await self._ask(sink, list(reader.unknown))
+                    elif event is None or event.event != "connected":
+                        sink.alive(feed.name, self._sport)
+                    renewed = reader.alive(sink.now())
+                    if renewed.quotes:
+                        await sink.deliver(feed.name, renewed, self._sport)
+        except Failure as failure:
+            if failure.fatal:
+                reader.last_entry = ""  # it may be the entry that it does not like
+                self._begun = False
+            raise
+        raise Failure("the stream ended")
+
+    async def _begin(self, sink: Sink) -> None:
+        """Ask for everything that is offered now."""
+        feed = self._feed
+        fixtures: list[str] = []
+        for page in range(1, _MOST_PAGES + 1):
+            query: Rows = [("sport", self._sport), *(("league", one) for one in feed.leagues), ("page", str(page))]
+            body = (await self._web.get(f"{feed.url.rstrip('/')}/fixtures/active", query)).body
+            payload = await parsed(feed, sink, body, lambda b=body: self._reader.read(b))  # type: ignore[misc]
+            fixtures += [game.id for game in payload.games]
+            if page >= _listed.decode(body).total_pages:
+                break
+        await self._ask(sink, fixtures)
+        self._begun = True
+
+    async def _ask(self, sink: Sink, fixtures: Sequence[str]) -> None:
+        """Ask for the odds of some fixtures."""
+        feed = self._feed
+        for some in _chunks(fixtures, _FIXTURES):
+            for books in _chunks(feed.books, _BOOKS):
+                query: Rows = [("fixture_id", one) for one in some]
+                query += [("sportsbook", one) for one in books]
+                query += [("market", one) for one in feed.markets] + [("odds_format", "AMERICAN")]
+                body = (await self._web.get(f"{feed.url.rstrip('/')}/fixtures/odds", query)).body
+                markets = feed.markets or None
+                payload = await parsed(feed, sink, body, lambda b=body, w=books, m=markets: self._reader.read(b, w, m))  # type: ignore[misc]
+                await sink.deliver(feed.name, on_arrival(payload, sink.now()), self._sport)
+            for one in some:
+                self._reader.unknown.pop(one, None)  # asked for; whether or not the source knows it
+
+
+def _chunks(items: Iterable[str], size: int) -> list[list[str]]:
+    held = list(items)
+    return [held[at : at + size] for at in range(0, len(held), size)]

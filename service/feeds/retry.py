@@ -1,0 +1,75 @@
+"""How long to wait before the next try, and trying.
+
+Waits have full jitter: after the n-th failure in a row, anything from 0 to base 2^n seconds, at most the cap (Brooker
+2015, "Exponential backoff and jitter"). Where a source says how long to wait, that is the least.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from oddsengine.feeds import FeedError
+from service.feeds.sink import Failure, Sink
+from service.settings import Feed
+
+LONGEST_WAIT = 3600.0  # whatever a source asks for
+_MOST_DOUBLINGS = 32
+_LARGE = 100_000  # bytes; parsing more of them would hold the event loop up
+T = TypeVar("T")
+
+
+class Backoff:
+    """Waits between tries."""
+
+    def __init__(self, base: float, cap: float, rng: random.Random | None = None) -> None:
+        self._base, self._cap = base, cap
+        self._rng = rng or random.Random()
+        self._failed = 0
+
+    def reset(self) -> None:
+        """A try went well."""
+        self._failed = 0
+
+    def wait(self, failure: Failure) -> float:
+        """Say how long to wait after one more failure."""
+        most = min(self._cap, self._base * 2.0 ** min(self._failed, _MOST_DOUBLINGS))
+        self._failed += 1
+        least = min(failure.wait or 0.0, LONGEST_WAIT)
+        if failure.fatal:
+            least = max(least, self._cap / 2.0)
+        return least + self._rng.uniform(0.0, most)
+
+
+async def keep_trying(
+    feed: Feed, sink: Sink, attempt: Callable[[Backoff], Awaitable[float | None]], part: str = ""
+) -> None:
+    """Try again and again, for ever or until a try says None: there is no more to come.
+
+    Parameters
+    ----------
+    attempt
+        One request, or one connection from its beginning to its end. It gives the seconds until the next one, and calls
+        `Backoff.reset` as soon as something good came.
+    part
+        Of the source: one of several things it asks for, which may fail alone.
+    """
+    backoff = Backoff(feed.backoff, feed.backoff_cap)
+    while True:
+        try:
+            seconds = await attempt(backoff)
+            if seconds is None:
+                return
+        except Failure as failure:
+            sink.failed(feed.name, failure, part)
+            seconds = backoff.wait(failure)
+        await asyncio.sleep(seconds)
+
+
+async def parsed(feed: Feed, sink: Sink, body: bytes, parse: Callable[[], T]) -> T:
+    """Parse a body, a large one in a thread; what cannot be read is kept for diagnosis, and is a failure."""
+    try:
+        return await asyncio.to_thread(parse) if len(body) > _LARGE else parse()
+    except FeedError as error:
+        await sink.unreadable(feed.name, body, str(error))
+        raise Failure(f"a payload that cannot be read: {error}") from error

@@ -1,0 +1,66 @@
+"""Which row of the board a source means by its own id of a price."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from oddsengine.board.rows import NEW
+from oddsengine.markets import WORDING
+from oddsengine.update import Update, hexadecimal
+
+_SPARE = 10_000  # names of rows that left, before they are dropped
+_Price = tuple[str, tuple[Any, ...]]  # book, wording and line
+
+
+class RowIds:
+    """A source's id -> what it prices -> the row's id on our board."""
+
+    def __init__(self) -> None:
+        self._rows: dict[_Price, str] = {}
+        self._named: dict[str, dict[str, _Price]] = {}
+        self._last: dict[str, dict[_Price, str]] = {}  # a price may get another id; then the old one means nothing
+
+    def follow(self, update: Update) -> None:
+        """Know of rows that came and went."""
+        gone = update.gone
+        for price in zip(gone.sportsbooks, gone.texts, strict=True):
+            self._rows.pop(price, None)
+        new = update.rows[(update.what & NEW) != 0]
+        if new.size:
+            facts = update.facts.take(np.asarray(new))
+            prices = zip(facts.sportsbooks, facts.texts, strict=True)
+            self._rows.update(zip(prices, hexadecimal(facts.id), strict=True))
+
+    def learn(self, source: str, quotes: Iterable[Mapping[str, Any]]) -> None:
+        """Know what a source calls its prices."""
+        named, last = self._named.setdefault(source, {}), self._last.setdefault(source, {})
+        for quote in quotes:
+            given = quote.get("id")
+            if given:
+                price = _price(quote)
+                named[given], last[price] = price, given
+        if len(named) > _SPARE + 2 * len(self._rows):
+            self._named[source] = {given: price for given, price in named.items() if price in self._rows}
+            self._last[source] = {price: given for price, given in last.items() if price in self._rows}
+
+    def of(self, source: str, ids: Sequence[str], quotes: Iterable[Mapping[str, Any]]) -> list[str]:
+        """Rows of our board that a source's ids mean, but for those that are quoted at the same time."""
+        named = self._named.get(source)
+        if not ids or not named:
+            return []
+        quoted, last = set(map(_price, quotes)), self._last[source]
+        prices = dict.fromkeys(named[given] for given in ids if given in named and last.get(named[given]) == given)
+        return [self._rows[price] for price in prices if price in self._rows and price not in quoted]
+
+    def forget(self, source: str, ids: Iterable[str]) -> None:
+        """Know that a source has given ids up."""
+        named = self._named.get(source, {})
+        for given in ids:
+            price = named.pop(given, None)
+            if price is not None and self._last[source].get(price) == given:
+                del self._last[source][price]
+
+
+def _price(quote: Mapping[str, Any]) -> _Price:
+    return quote["sportsbook"], (*map(quote.get, WORDING), quote.get("line"))

@@ -1,0 +1,58 @@
+"""Secrets stay where they are used: what leaves for a log, a status or the disk has them blacked out."""
+
+import logging
+import re
+import traceback
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+MARK = "***"
+_NAMES = r"api_?key|app_?key|key|access_?token|token|session(?:_?token)?|secret|password|ssoid"
+_QUERY = re.compile(rf"(?i)([?&;](?:{_NAMES})=)[^&#\s'\"]+")
+_FIELD = re.compile(rf"(?i)([\"'](?:x-)?(?:{_NAMES})[\"']\s*:\s*[\"'])[^\"']*")
+_USER = re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://)[^/@\s]+(?=@)")
+_LOGGERS = ("oddsengine.feeds", "httpx", "httpcore", "httpcore.connection", "httpcore.http11", "httpcore.proxy")
+_LEAST = 4  # characters; shorter ones would black out half of everything
+
+
+class Secrets:
+    """Texts that nobody may see."""
+
+    def __init__(self, values: Iterable[str] = ()) -> None:
+        self._values: set[str] = set()
+        self.add(*values)
+
+    def add(self, *values: str) -> None:
+        """Learn more of them."""
+        self._values.update(value for value in values if len(value) >= _LEAST)
+
+    def clean(self, text: str) -> str:
+        """Black out secrets in a text: those that are known, and what stands where secrets stand."""
+        for value in sorted(self._values, key=len, reverse=True):
+            text = text.replace(value, MARK)
+        for pattern in (_QUERY, _FIELD, _USER):
+            text = pattern.sub(rf"\g<1>{MARK}", text)
+        return text
+
+    def clean_bytes(self, body: bytes) -> bytes:
+        """Black them out in a body; all other bytes stay as they are."""
+        return self.clean(body.decode("latin-1")).encode("latin-1", "replace")
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Clean a log record: the HTTP client logs whole addresses."""
+        record.msg, record.args = self.clean(record.getMessage()), None
+        if record.exc_info:
+            record.exc_text = self.clean("".join(traceback.format_exception(*record.exc_info)))
+        return True
+
+    @contextmanager
+    def out_of_logs(self) -> Iterator[None]:
+        """Keep them out of our log and the HTTP client's for a while."""
+        loggers = [logging.getLogger(name) for name in _LOGGERS]
+        for logger in loggers:
+            logger.addFilter(self.filter)
+        try:
+            yield
+        finally:
+            for logger in loggers:
+                logger.removeFilter(self.filter)

@@ -1,0 +1,39 @@
+"""A connection to a stream of server-sent events, resumed where the last one broke off."""
+
+from collections.abc import AsyncGenerator, Mapping
+
+from oddsengine.feeds import FeedError
+from oddsengine.feeds.sse import Event, Events
+from service.feeds.sink import Failure
+from service.feeds.web import Query, Web
+
+
+class Stream:
+    """One stream, over however many connections."""
+
+    def __init__(self, silence: float, most: int) -> None:
+        self._silence, self._most = silence, most
+        self.last_id = ""
+
+    async def connect(
+        self, web: Web, url: str, query: Query, headers: Mapping[str, str]
+    ) -> AsyncGenerator[Event | None, None]:
+        """Yield the events of one connection, None for other signs of life; its end is a failure like others."""
+        events = Events(self._most)
+        sent = {"accept": "text/event-stream", "cache-control": "no-store", **headers}
+        if self.last_id:
+            sent["last-event-id"] = self.last_id
+        async with web.stream(url, query, sent, self._silence) as chunks:
+            async for chunk in chunks:
+                comments = events.comments
+                try:
+                    found = events.feed(chunk)
+                except FeedError as error:
+                    raise Failure(str(error)) from error
+                for event in found:
+                    self.last_id = event.id or self.last_id
+                    yield event
+                if events.comments > comments:
+                    yield None
+        wait = None if events.retry is None else events.retry / 1000.0
+        raise Failure("the stream ended", wait=wait)

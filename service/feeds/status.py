@@ -1,0 +1,195 @@
+"""Is a source well? What is known of each, and the judgement over it.
+
+A source has parts (the sports it is asked for, say) that may fail alone. A part is
+
+    starting   nothing came yet, nothing failed
+    ok         heard of in time, no failure since
+    degraded   the last tries failed, or it is late
+    down       so for `down_after` seconds, or refused for good
+
+and a source is what its parts are: all ok, all down, or degraded. A book is what the best of its sources is; a book
+that stays away from payloads which list all books is degraded though its source is well. Nothing here removes a price:
+prices of a source that stopped age out, and the status says why.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+import msgspec
+
+from service.feeds.sink import Failure
+
+STARTING, OK, DEGRADED, DOWN = "starting", "ok", "degraded", "down"
+_LATE_S = 1.0  # beyond what was expected
+
+
+class BookStatus(msgspec.Struct, frozen=True):
+    """One book as all sources together have it."""
+
+    book: str
+    status: str
+    reason: str
+    sources: tuple[str, ...]
+    last_payload: datetime | None  # the last one with a price of it
+
+
+class SourceStatus(msgspec.Struct, frozen=True):
+    """One source."""
+
+    name: str
+    kind: str
+    status: str
+    reason: str
+    last_payload: datetime | None
+    last_heard: datetime | None  # a heartbeat will do
+    payloads: int
+    quotes: int
+    events: int
+    quarantined: int
+    failures: int  # in a row, of the part that is worst off
+    failures_total: int
+    unmapped: int
+    refused: int
+    credits_left: int | None
+    credits_used: int | None
+    credits_an_hour: float | None
+    books: tuple[str, ...]
+
+
+@dataclass
+class Part:
+    """One of the things that a source is asked for."""
+
+    since: datetime
+    within: float = 60.0  # it should be heard of so often, seconds
+    polled: bool = False
+    heard: datetime | None = None
+    failing: datetime | None = None  # since
+    failures: int = 0
+    reason: str = ""
+    fatal: bool = False
+    ended: bool = False
+    books: dict[str, datetime] = field(default_factory=dict)
+
+    def well(self, now: datetime) -> None:
+        """It was heard of."""
+        self.heard, self.failing, self.failures, self.reason, self.fatal = now, None, 0, "", False
+
+    def failed(self, failure: Failure, now: datetime) -> None:
+        """A try failed."""
+        self.failing = self.failing or now
+        self.failures += 1
+        self.reason, self.fatal = str(failure), failure.fatal
+
+    def judged(self, now: datetime, down_after: float) -> tuple[str, str]:
+        """Status and reason."""
+        if self.failing is not None:
+            down = self.fatal or _age(self.failing, now) >= down_after
+            return (DOWN if down else DEGRADED), self.reason
+        if self.ended:
+            return OK, f"read to its end at {_clock(self.heard)}"
+        late = _age(self.heard or self.since, now) - self.within
+        if late > down_after:
+            return DOWN, f"silent since {_clock(self.heard or self.since)}"
+        if late > _LATE_S:
+            return DEGRADED, f"late: silent since {_clock(self.heard or self.since)}"
+        return (STARTING, "nothing came yet") if self.heard is None else (OK, "")
+
+
+@dataclass
+class Track:
+    """What is known of one source."""
+
+    name: str
+    kind: str
+    since: datetime
+    down_after: float
+    parts: dict[str, Part] = field(default_factory=dict)
+    declared: tuple[str, ...] = ()  # books that the settings name
+    last_payload: datetime | None = None
+    payloads: int = 0
+    quotes: int = 0
+    failures_total: int = 0
+    events: set[str] = field(default_factory=set)
+    doubtful: set[str] = field(default_factory=set)
+    unmapped: Counter[tuple[str, str]] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+    warning: str = ""
+    credits: tuple[int | None, int | None, float | None] = (None, None, None)
+
+    def part(self, name: str) -> Part:
+        """One part of it, known or new."""
+        if name not in self.parts:
+            self.parts[name] = Part(self.since)
+        return self.parts[name]
+
+    def judged(self, now: datetime) -> tuple[str, str]:
+        """Status and reason."""
+        found = {name: part.judged(now, self.down_after) for name, part in self.parts.items()}
+        kinds = {status for status, _ in found.values()}
+        if not kinds:
+            return STARTING, "nothing came yet"
+        for status in (DOWN, DEGRADED, STARTING, OK):
+            if kinds == {status}:
+                (reason, *_) = [_named(name, why) for name, (_, why) in found.items() if why] or [""]
+                return (DEGRADED, self.warning) if status == OK and self.warning else (status, reason)
+        bad = [_named(name, why) for name, (status, why) in found.items() if status in (DOWN, DEGRADED)]
+        if not bad:
+            return (DEGRADED, self.warning) if self.warning else (OK, "")
+        more = f", and {len(bad) - 1} more" if len(bad) > 1 else ""
+        return DEGRADED, bad[0] + more
+
+    def book(self, book: str, now: datetime) -> tuple[str, str, datetime | None]:
+        """Status and reason of one of its books, and when it was last quoted."""
+        parts = {name: part for name, part in self.parts.items() if book in part.books}
+        last = max((part.books[book] for part in parts.values()), default=None)
+        some = Track(self.name, self.kind, self.since, self.down_after, parts or self.parts)
+        status, reason = some.judged(now)
+        if status == OK and all(part.polled for part in some.parts.values()):
+            patience = self.down_after + max(part.within for part in some.parts.values())
+            if _age(last or self.since, now) > patience:
+                return DEGRADED, f"{self.name} answers, without a price of it since {_clock(last or self.since)}", last
+        return status, reason and f"{self.name}: {reason}", last
+
+    def books(self) -> set[str]:
+        """Books that it ever delivered, or is declared to."""
+        return {book for part in self.parts.values() for book in part.books} | set(self.declared)
+
+    def status(self, now: datetime) -> SourceStatus:
+        """Everything that an operator wants to know of it."""
+        status, reason = self.judged(now)
+        heard = [part.heard for part in self.parts.values() if part.heard]
+        return SourceStatus(
+            name=self.name, kind=self.kind, status=status, reason=reason, last_payload=self.last_payload,
+            last_heard=max(heard, default=None), payloads=self.payloads, quotes=self.quotes,
+            events=len(self.events), quarantined=len(self.doubtful),
+            failures=max((part.failures for part in self.parts.values()), default=0),
+            failures_total=self.failures_total, unmapped=self.unmapped.total(), refused=self.refused.total(),
+            credits_left=self.credits[0], credits_used=self.credits[1], credits_an_hour=self.credits[2],
+            books=tuple(sorted(self.books())),
+        )  # fmt: skip
+
+
+def books_of(tracks: list[Track], now: datetime) -> list[BookStatus]:
+    """Every book, as the best of its sources is."""
+    order = (OK, STARTING, DEGRADED, DOWN)
+    out = []
+    for book in sorted(set().union(*(track.books() for track in tracks))):
+        found = [(track.name, *track.book(book, now)) for track in tracks if book in track.books()]
+        best = min(found, key=lambda one: order.index(one[1]))
+        last = max((one[3] for one in found if one[3]), default=None)
+        out.append(BookStatus(book, best[1], best[2], tuple(one[0] for one in found), last))
+    return out
+
+
+def _age(then: datetime, now: datetime) -> float:
+    return (now - then) / timedelta(seconds=1)
+
+
+def _named(part: str, reason: str) -> str:
+    return f"{part}: {reason}" if part and reason else reason
+
+
+def _clock(moment: datetime | None) -> str:
+    return "the start" if moment is None else f"{moment:%Y-%m-%dT%H:%M:%SZ}"

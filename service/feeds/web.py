@@ -1,0 +1,134 @@
+"""One HTTP client a source: whole bodies within a deadline, and everything that goes wrong as a `Failure`."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from types import TracebackType
+from typing import NamedTuple, Self
+
+import httpx
+
+from service.feeds.secrets import Secrets
+from service.feeds.sink import Failure
+from service.settings import Feed
+
+_AGENT = "oddsengine"
+_SHOWN = 200  # bytes of an error's body
+_REFUSED = {400, 401, 402, 403, 404, 405, 410, 422}
+Query = Mapping[str, str | int] | list[tuple[str, str | int | float | bool | None]]
+
+
+class Answer(NamedTuple):
+    """A body that came whole, and its headers."""
+
+    body: bytes
+    headers: httpx.Headers
+
+
+class Web:
+    """A client of one source."""
+
+    def __init__(self, feed: Feed, secrets: Secrets, headers: Mapping[str, str] | None = None) -> None:
+        self._feed, self._secrets = feed, secrets
+        self._client = httpx.AsyncClient(
+            headers={"user-agent": _AGENT, **(headers or {})}, timeout=feed.timeout, follow_redirects=False
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._client.aclose()
+
+    async def get(self, url: str, query: Query | None = None) -> Answer:
+        """Get a body, whole, within the source's time-out."""
+        return await self._whole(self._client.build_request("GET", url, params=query or None))
+
+    async def post(self, url: str, headers: Mapping[str, str], form: Mapping[str, str] | bytes) -> Answer:
+        """Send a form, or a body, and get one."""
+        request = (
+            self._client.build_request("POST", url, headers=headers, content=form)
+            if isinstance(form, bytes)
+            else self._client.build_request("POST", url, headers=headers, data=dict(form))
+        )
+        return await self._whole(request)
+
+    async def _whole(self, request: httpx.Request) -> Answer:
+        body = bytearray()
+        try:
+            async with asyncio.timeout(self._feed.timeout), self._opened(request) as response:
+                async for part in response.aiter_bytes():
+                    body += part
+                    if len(body) > self._feed.body_bytes:
+                        raise Failure(f"a body of more than {self._feed.body_bytes} bytes")
+        except TimeoutError:
+            raise Failure(f"no whole answer within {self._feed.timeout:g} s") from None
+        return Answer(bytes(body), response.headers)
+
+    @asynccontextmanager
+    async def stream(
+        self, url: str, query: Query | None, headers: Mapping[str, str], silence: float
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Open a stream; one that says nothing for `silence` seconds fails."""
+        timeout = httpx.Timeout(self._feed.timeout, read=silence)
+        request = self._client.build_request("GET", url, params=query or None, headers=headers, timeout=timeout)
+        async with self._opened(request, silence) as response:
+            yield response.aiter_bytes()
+
+    @asynccontextmanager
+    async def _opened(self, request: httpx.Request, silence: float | None = None) -> AsyncIterator[httpx.Response]:
+        try:
+            response = await self._client.send(request, stream=True)
+            try:
+                if response.status_code != httpx.codes.OK:
+                    raise await self._unwelcome(response)
+                yield response
+            finally:
+                await response.aclose()
+        except httpx.TimeoutException as error:
+            what = "no whole answer" if silence is None else "silent"
+            seconds = self._feed.timeout if silence is None else silence
+            where = " while connecting" if isinstance(error, httpx.ConnectTimeout) else ""
+            raise Failure(f"{what} within {seconds:g} s{where}") from None
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            why = self._secrets.clean(str(error)) or "no reason given"
+            raise Failure(f"the connection failed: {type(error).__name__}: {why}") from None
+
+    async def _unwelcome(self, response: httpx.Response) -> Failure:
+        """Make the failure of an answer that is none."""
+        shown = bytearray()
+        async for part in response.aiter_bytes():
+            shown += part
+            if len(shown) >= _SHOWN:
+                break
+        text = " ".join(self._secrets.clean(shown.decode("utf-8", "replace"))[:_SHOWN].split())
+        code = response.status_code
+        wait = retry_after(response.headers.get("retry-after"), datetime.now(UTC))
+        return Failure(f"status {code}" + (f": {text}" if text else ""), wait=wait, fatal=code in _REFUSED)
+
+
+def retry_after(value: str | None, now: datetime) -> float | None:
+    """Seconds that a Retry-After header asks to wait: a number, or a date.
+
+    Examples
+    --------
+    >>> retry_after("2.5", datetime(2026, 1, 1, tzinfo=UTC))
+    2.5
+    >>> retry_after("Thu, 01 Jan 2026 00:00:07 GMT", datetime(2026, 1, 1, tzinfo=UTC))
+    7.0
+    """
+    if not value:
+        return None
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        pass
+    try:
+        moment = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    return max(0.0, (moment.replace(tzinfo=moment.tzinfo or UTC) - now).total_seconds())

@@ -1,0 +1,81 @@
+"""Logs of a node: one JSON object a line, written from a thread of its own, so that no request waits for a disk.
+
+No line holds a key or a query string.
+"""
+
+import atexit
+import sys
+import threading
+import time
+import traceback
+from collections import deque
+from datetime import UTC, datetime
+from typing import Any, TextIO
+
+import msgspec
+
+from service.endpoints import Caller
+
+_encode = msgspec.json.Encoder().encode
+_EVERY = 0.2  # seconds
+
+
+class Log:
+    """Lines to a stream; `quiet` leaves out those of requests that went well."""
+
+    def __init__(self, out: TextIO | None = None, *, quiet: bool = False) -> None:
+        self._out = sys.stderr if out is None else out
+        self._quiet = quiet
+        self._lines: deque[dict[str, Any]] = deque()
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
+        self._ended = False
+        self._thread = threading.Thread(target=self._run, name="log", daemon=True)
+        self._thread.start()
+        atexit.register(self.close)
+
+    def say(self, event: str, **facts: Any) -> None:
+        """Log something."""
+        self._lines.append({"at": time.time(), "event": event, **facts})
+
+    def answered(
+        self, ident: bytes, method: str, route: str, path: str, status: int, spent: float, caller: Caller, address: str
+    ) -> None:
+        """Log a request; its path without the query."""
+        if self._quiet and status < 500:
+            return
+        self._lines.append(
+            {
+                "at": time.time(), "event": "request", "id": ident.decode(), "method": method[:20], "route": route,
+                "path": path[:200], "status": status, "ms": round(spent * 1000.0, 3), "key": caller.key,
+                "account": caller.account, "address": address,
+            }
+        )  # fmt: skip
+
+    def failure(self, ident: bytes, path: str, error: BaseException) -> None:
+        """Log a failure of ours with its trace."""
+        trace = "".join(traceback.format_exception(error))
+        self.say("failure", id=ident.decode(), path=path[:200], error=type(error).__name__, trace=trace)
+
+    def flush(self) -> None:
+        """Write what waits."""
+        with self._lock:
+            text = ""
+            while self._lines:
+                line = self._lines.popleft()
+                line["at"] = datetime.fromtimestamp(line["at"], UTC).isoformat(timespec="milliseconds")
+                text += _encode(line).decode("utf-8", "replace") + "\n"
+            if text:
+                self._out.write(text)
+                self._out.flush()
+
+    def close(self) -> None:
+        """Write what waits, and end."""
+        self._ended = True
+        self._wake.set()
+        self.flush()
+
+    def _run(self) -> None:
+        while not self._ended:
+            self._wake.wait(_EVERY)
+            self.flush()

@@ -1,0 +1,70 @@
+"""A node: one engine, what feeds it, and what remembers its callers; the one thing that requests are answered from."""
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import Any
+
+from oddsengine import compile_kernels
+from oddsengine.engine import Engine
+from oddsengine.update import Update
+from service.bus import Bus
+from service.store import Keys, Limits
+from service.tiers import TIERS, Tier
+
+VERSION = "v1"
+
+
+class Node:
+    """An engine with one writer.
+
+    Whatever changes the engine goes through `write`, whose jobs run one after the other in a thread of their own.
+    Readers ask the engine of their tier (`board`) from any thread.
+    """
+
+    def __init__(self, engine: Engine, keys: Keys, limits: Limits, bus: Bus, *, demo: bool = False) -> None:
+        self.engine = engine
+        self.keys, self.limits, self.bus, self.demo = keys, limits, bus, demo
+        self.ready = False
+        self.started = time.time()
+        self.changed_at = 0.0  # when the board last took a price
+        self.failures: dict[str, str] = {}  # what does not work now, by name
+        self.parts: dict[str, Any] = {}  # what endpoints keep between requests, by their own name
+        self.closing = threading.Event()
+        self._delays = sorted({tier.delay for tier in TIERS.values() if tier.delay})
+        self._late: dict[int, Engine] = {}
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="writer")
+
+    def warm(self) -> None:
+        """Compile what is not compiled, and get the delayed boards; afterwards the node is ready."""
+        compile_kernels()
+        for delay in self._delays:
+            self._late[delay] = self.engine.delayed(delay)
+        self.ready = True
+
+    def board(self, tier: Tier) -> Engine:
+        """The board as a tier may see it."""
+        return self._late[tier.delay] if tier.delay else self.engine
+
+    def step(self, quotes: Any = (), now: datetime | None = None, **more: Any) -> Update:
+        """Apply a batch and publish what came of it; only in the writer (`write`)."""
+        update = self.engine.step(quotes, datetime.now(UTC) if now is None else now, **more)
+        self.heard(update)
+        return update
+
+    def heard(self, update: Update) -> None:
+        """Publish what came of a step, wherever it was made."""
+        if update.what.size or update.seen:
+            self.changed_at = time.time()
+        self.bus.publish(update)
+
+    def write(self, job: Callable[..., Any], *args: Any, **words: Any) -> "Future[Any]":
+        """Run a job in the writer, after those that wait."""
+        return self._writer.submit(job, *args, **words)
+
+    def close(self) -> None:
+        """Let the writer end what it does, and no more."""
+        self.closing.set()
+        self._writer.shutdown(wait=True, cancel_futures=True)

@@ -1,0 +1,151 @@
+"""The description of the interface (OpenAPI 3.1), from the declarations that also read requests and encode answers."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+import oddsengine
+from service.endpoints import Endpoint
+from service.params import Param
+
+_ERRORS = {
+    400: "A parameter or body that cannot be used; the message names it, what came and what is allowed.",
+    401: "The key is missing or not valid.",
+    403: "The key's tier may not do this.",
+    404: "It does not exist.",
+    405: "The path takes other methods.",
+    408: "The body did not arrive in time.",
+    413: "The body is too large.",
+    429: "Too many requests; `Retry-After` says when to try again.",
+    503: "The node is starting.",
+}
+_LIMITS = {
+    "X-RateLimit-Limit": "Requests a minute.",
+    "X-RateLimit-Remaining": "Left in this window.",
+    "X-RateLimit-Reset": "Unix time at which the window ends.",
+    "X-Data-Delay": "Seconds by which the data is late; 0 is none.",
+    "X-Request-Id": "Names this request in the logs.",
+}
+
+
+class ErrorDetail(msgspec.Struct):
+    """What went wrong."""
+
+    code: str
+    message: str
+    docs: str | None = None
+
+
+class ErrorBody(msgspec.Struct):
+    """Every answer that is an error."""
+
+    error: ErrorDetail
+
+
+def document(endpoints: Iterable[Endpoint], base: str, samples: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The whole document; `samples` are real answers by path."""
+    every = [endpoint for endpoint in endpoints if not endpoint.path.startswith("/_")]
+    types = [ErrorBody, *(t for endpoint in every for t in (endpoint.returns, endpoint.body) if t is not None)]
+    schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+    of = {id(kind): schema for kind, schema in zip(types, schemas, strict=True)}
+    paths: dict[str, dict[str, Any]] = {}
+    for endpoint in every:
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, of, samples or {})
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "oddsengine",
+            "version": oddsengine.__version__,
+            "description": "Prices of many sportsbooks, and what they are worth: +EV, arbitrage, middles, low hold.",
+        },
+        "servers": [{"url": base}],
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {
+                "header": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
+                "bearer": {"type": "http", "scheme": "bearer"},
+                "query": {"type": "apiKey", "in": "query", "name": "api_key"},
+            },
+        },
+    }
+
+
+def _operation(endpoint: Endpoint, of: Mapping[int, Any], samples: Mapping[str, Any]) -> dict[str, Any]:
+    stem = re.sub(r"\W+", "_", endpoint.path.strip("/")).strip("_")
+    out: dict[str, Any] = {
+        "operationId": f"{endpoint.method.lower()}_{stem}",
+        "summary": endpoint.summary,
+        "tags": [endpoint.tag],
+        "parameters": [*map(_path_parameter, re.findall(r"{(\w+)}", endpoint.path)), *_parameters(endpoint.params)],
+        "responses": _responses(endpoint, of, samples),
+        "security": _security(endpoint),
+    }
+    if endpoint.doc:
+        out["description"] = endpoint.doc
+    if endpoint.body is not None:
+        out["requestBody"] = {"required": True, "content": {"application/json": {"schema": of[id(endpoint.body)]}}}
+    return out
+
+
+def _path_parameter(name: str) -> dict[str, Any]:
+    return {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+
+
+def _parameters(params: Sequence[Param]) -> list[dict[str, Any]]:
+    found = []
+    for param in params:
+        schema = dict(param.kind) | ({} if param.default is None else {"default": _plain(param.default)})
+        for name in (param.name, *param.aliases):
+            doc = param.doc if name == param.name else f"The same as {param.name}."
+            found.append(
+                {
+                    "name": name, "in": "query", "description": doc, "schema": schema,
+                    "required": param.required and not param.aliases,
+                }
+            )  # fmt: skip
+    return found
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _responses(endpoint: Endpoint, of: Mapping[int, Any], samples: Mapping[str, Any]) -> dict[str, Any]:
+    media: dict[str, Any] = {"schema": of.get(id(endpoint.returns), {})}
+    if endpoint.path in samples and endpoint.method == "GET":
+        media["example"] = samples[endpoint.path]
+    headers = {name: {"description": doc, "schema": {"type": "string"}} for name, doc in _LIMITS.items()}
+    good: dict[str, Any] = {"description": endpoint.summary, "headers": headers}
+    if endpoint.status != 204:
+        good["content"] = {"text/event-stream" if endpoint.tag == "Streaming" else "application/json": media}
+    codes = {
+        400,
+        405,
+        429,
+        503,
+        *((401,) if endpoint.key != "none" else ()),
+        *((403,) if endpoint.key == "needed" else ()),
+    }
+    codes |= {404} if "{" in endpoint.path else set()
+    codes |= {408, 413} if endpoint.body is not None else set()
+    problem = {"application/json": {"schema": of[id(ErrorBody)]}}
+    bad = {str(code): {"description": _ERRORS[code], "content": problem} for code in sorted(codes)}
+    if endpoint.path == "/health":
+        bad = {"503": {"description": "The service is down.", "content": {"application/json": media}}}
+    if endpoint.method == "GET" and endpoint.lasts != "never":
+        bad["304"] = {"description": "What `If-None-Match` names is still so."}
+    return {str(endpoint.status): good, **bad}
+
+
+def _security(endpoint: Endpoint) -> list[dict[str, list[str]]]:
+    if endpoint.key == "none":
+        return []
+    ways: list[dict[str, list[str]]] = [{"header": []}, {"bearer": []}]
+    if endpoint.query_key:
+        ways.append({"query": []})
+    if endpoint.key == "optional":
+        ways.append({})
+    return ways

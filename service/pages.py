@@ -1,0 +1,97 @@
+"""Pages for people: the description of the interface as one document without scripts."""
+
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+import msgspec
+
+_STYLE = """
+:root { color-scheme: light dark; --line: #8884; --dim: #7778; --code: #8882; }
+body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 68rem; padding: 1rem; }
+h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin: 2.5rem 0 .5rem; border-bottom: 1px solid var(--line); }
+h3 { font: 600 1rem/1.4 ui-monospace, monospace; margin: 1.5rem 0 .25rem; overflow-wrap: anywhere; }
+table { border-collapse: collapse; width: 100%; font-size: .9rem; display: block; overflow-x: auto; }
+td, th { border-top: 1px solid var(--line); padding: .3rem .6rem .3rem 0; text-align: left; vertical-align: top; }
+code, pre { font: .85rem/1.45 ui-monospace, monospace; background: var(--code); border-radius: 4px; }
+code { padding: .1rem .3rem; } pre { padding: .6rem; overflow-x: auto; max-height: 24rem; }
+nav { columns: 14rem; font-size: .9rem; } nav a { display: block; } a { color: inherit; }
+.tag { font-weight: 400; opacity: .7; font-size: .85rem; }
+"""
+_ERROR_CODES = {
+    "validation_error": "A parameter or body cannot be used; the message names it, what came and what is allowed.",
+    "invalid_request": "A required parameter is missing.",
+    "unauthorized": "The key is missing or not valid.",
+    "invalid_api_key": "The same, on the stream.",
+    "feature_required": "The key's tier does not have the feature.",
+    "tier_restricted": "The key's tier may not ask for this, or for this book.",
+    "not_found": "There is no such thing, or no such path.",
+    "method_not_allowed": "The path takes other methods.",
+    "request_timeout": "The body did not arrive in time.",
+    "payload_too_large": "The body is too large.",
+    "rate_limited": "More requests than the tier has a minute; Retry-After says when to try again.",
+    "too_many_streams": "More streams at once than the account has.",
+    "internal_error": "Something failed here; the request id finds it in the logs.",
+    "not_ready": "The node is starting.",
+}
+
+
+def reference(document: Mapping[str, Any]) -> str:
+    """The document of the interface as a page."""
+    parts = [f"<h1>{escape(document['info']['title'])} {escape(document['info']['version'])}</h1>"]
+    base = document["servers"][0]["url"]
+    parts.append(
+        f"<p>{escape(document['info']['description'])} Every path is below <code>{escape(base)}</code>; as JSON: "
+        '<a href="/openapi.json">/openapi.json</a>. Send your key as <code>X-API-Key</code>.</p>'
+    )
+    tags: dict[str, list[str]] = {}
+    links: list[str] = []
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            tags.setdefault(operation["tags"][0], []).append(_operation(path, method.upper(), operation))
+            links.append(f'<a href="#{operation["operationId"]}">{method.upper()} {escape(path)}</a>')
+    parts.append(f"<nav>{''.join(links)}</nav>")
+    for tag, sections in tags.items():
+        parts.append(f"<h2>{escape(tag)}</h2>{''.join(sections)}")
+    rows = "".join(
+        f'<tr id="{code}"><td><code>{code}</code></td><td>{escape(doc)}</td></tr>' for code, doc in _ERROR_CODES.items()
+    )
+    parts.append(f"<h2>Errors</h2><p>Always <code>{{error: {{code, message, docs}}}}</code>.</p><table>{rows}</table>")
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        f"<title>{escape(document['info']['title'])}: interface</title><style>{_STYLE}</style>"
+        f"<body>{''.join(parts)}</body></html>"
+    )
+
+
+def _operation(path: str, method: str, operation: Mapping[str, Any]) -> str:
+    out = [f'<h3 id="{operation["operationId"]}">{method} {escape(path)}</h3><p>{escape(operation["summary"])}']
+    if operation.get("description"):
+        out.append(f"<br>{escape(operation['description'])}")
+    out.append("</p>")
+    if operation["parameters"]:
+        out.append("<table>")
+        for param in operation["parameters"]:
+            out.append(
+                f"<tr><td><code>{escape(param['name'])}</code></td><td>{_kind(param['schema'])}"
+                f"{', required' if param['required'] else ''}</td><td>{escape(param.get('description', ''))}</td></tr>"
+            )
+        out.append("</table>")
+    good = next(iter(operation["responses"].values()))
+    for media in good.get("content", {}).values():
+        if "example" in media:
+            text = msgspec.json.format(msgspec.json.encode(media["example"]), indent=2).decode()
+            out.append(f"<details><summary>An answer</summary><pre>{escape(text)}</pre></details>")
+    return "".join(out)
+
+
+def _kind(schema: Mapping[str, Any]) -> str:
+    if "enum" in schema:
+        found = " | ".join(map(str, schema["enum"]))
+    else:
+        found = str(schema.get("format") or schema.get("type", ""))
+        if "minimum" in schema or "maximum" in schema:
+            found += f" {schema.get('minimum', '')}..{schema.get('maximum', '')}"
+    if "default" in schema:
+        found += f", default {schema['default']}"
+    return escape(found)

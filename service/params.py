@@ -1,0 +1,190 @@
+"""Parameters: declared once, for reading a query string and for describing it.
+
+A value that cannot be used is a `validation_error` that names the parameter, what came and what is allowed. A parameter
+that nobody declared is ignored, and the answer says so.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import parse_qsl
+
+from service.problems import Problem, invalid, shown
+
+MOST_QUERY = 16_384  # bytes of a query string
+MOST_TEXT = 200  # characters of one word
+MOST_WORDS = 500
+
+
+@dataclass(frozen=True)
+class Param:
+    """One query parameter: its name, what reads it, and what a person is told of it."""
+
+    name: str
+    read: Callable[[str, str], Any]
+    kind: Mapping[str, Any]  # JSON Schema
+    doc: str
+    default: Any = None
+    required: bool = False
+    aliases: tuple[str, ...] = ()
+
+
+def words(name: str, doc: str, **more: Any) -> Param:
+    """A list of words, separated by commas."""
+    return Param(name, _words, {"type": "string"}, doc + " Several are separated by commas.", **more)
+
+
+def text(name: str, doc: str, **more: Any) -> Param:
+    """One text."""
+    return Param(name, _text, {"type": "string", "maxLength": MOST_TEXT}, doc, **more)
+
+
+def flag(name: str, doc: str, **more: Any) -> Param:
+    """A switch: true or false, also 1 and 0."""
+    return Param(name, _flag, {"type": "boolean"}, doc, **more)
+
+
+def number(name: str, doc: str, low: float = -1e9, high: float = 1e9, **more: Any) -> Param:
+    """A number within limits."""
+    kind = {"type": "number"} | _limits(low, high, 1e9)
+    return Param(name, lambda n, v: _number(n, v, low, high), kind, doc, **more)
+
+
+def whole(name: str, doc: str, low: int, high: int, **more: Any) -> Param:
+    """A whole number within limits."""
+    kind = {"type": "integer", "minimum": low, "maximum": high}
+    return Param(name, lambda n, v: _whole(n, v, low, high), kind, doc, **more)
+
+
+def choice(name: str, doc: str, choices: Sequence[str], *, signed: bool = False, **more: Any) -> Param:
+    """One of some words; `signed` ones may have a - before them."""
+    every = [*choices, *(f"-{word}" for word in choices)] if signed else list(choices)
+    return Param(name, lambda n, v: _choice(n, v, every), {"type": "string", "enum": every}, doc, **more)
+
+
+def moment(name: str, doc: str, *, unix: bool = False, **more: Any) -> Param:
+    """A time: RFC 3339, or Unix seconds where `unix`."""
+    kind = {"type": "string"} if unix else {"type": "string", "format": "date-time"}
+    return Param(name, lambda n, v: _moment(n, v, unix=unix), kind, doc, **more)
+
+
+def _limits(low: float, high: float, none: float) -> dict[str, float]:
+    return ({} if low == -none else {"minimum": low}) | ({} if high == none else {"maximum": high})
+
+
+# ---- reading ----
+
+
+def parse(query: bytes, params: Mapping[str, Param]) -> tuple[dict[str, Any], list[str]]:
+    """Values of all parameters by name, and the names of those that nobody declared.
+
+    `params` has every parameter under its name and each alias (`by_name`).
+    """
+    if len(query) > MOST_QUERY:
+        raise Problem(
+            400, "validation_error", f"the query string has {len(query):,} bytes; up to {MOST_QUERY:,} are read"
+        )
+    found: dict[str, Any] = {param.name: param.default for param in params.values()}
+    if not query:
+        return _complete(found, params), []
+    try:
+        pairs = parse_qsl(query.decode("ascii"), keep_blank_values=True, max_num_fields=200, errors="strict")
+    except (ValueError, UnicodeError):
+        raise invalid(
+            "the query string does not read: it takes up to 200 name=value pairs in UTF-8, percent-encoded"
+        ) from None
+    ignored: list[str] = []
+    given: dict[str, str] = {}
+    for name, value in pairs:
+        param = params.get(name)
+        if param is None:
+            ignored.append(name[:MOST_TEXT])
+        elif value.strip():
+            if param.name in given and given[param.name] != value:
+                if param.read is not _words:
+                    raise invalid(
+                        f"{param.name} came twice, as {shown(given[param.name])} and {shown(value)}; once is allowed"
+                    )
+                given[param.name] += f",{value}"
+            else:
+                given[param.name] = value
+    for name, value in given.items():
+        found[name] = params[name].read(name, value)
+    return _complete(found, params), ignored
+
+
+def by_name(params: Sequence[Param]) -> dict[str, Param]:
+    """Parameters by name and alias."""
+    return {name: param for param in params for name in (param.name, *param.aliases)}
+
+
+def _complete(found: dict[str, Any], params: Mapping[str, Param]) -> dict[str, Any]:
+    for param in params.values():
+        if param.required and found[param.name] is None:
+            code = "invalid_request" if param.name == "event_id" else "validation_error"
+            raise invalid(f"{param.name} is missing: {param.doc}", code)
+    return found
+
+
+def _words(name: str, value: str) -> tuple[str, ...]:
+    out = tuple(dict.fromkeys(word.strip() for word in value.split(",") if word.strip()))
+    if len(out) > MOST_WORDS:
+        raise invalid(f"{name} has {len(out):,} entries; up to {MOST_WORDS} are allowed")
+    for word in out:
+        _text(name, word)
+    return out
+
+
+def _text(name: str, value: str) -> str:
+    if len(value) > MOST_TEXT:
+        raise invalid(f"{name} has {len(value):,} characters; up to {MOST_TEXT} are allowed")
+    if "\x00" in value:
+        raise invalid(f"{name} holds a character that no name has")
+    return value.strip()
+
+
+def _flag(name: str, value: str) -> bool:
+    word = value.strip().lower()
+    if word in ("true", "1"):
+        return True
+    if word in ("false", "0"):
+        return False
+    raise invalid(f"{name} must be true or false, got {shown(value)}")
+
+
+def _number(name: str, value: str, low: float, high: float) -> float:
+    try:
+        found = float(value.strip())
+    except ValueError:
+        found = float("nan")
+    if not low <= found <= high or not value.isascii() or "_" in value:
+        raise invalid(f"{name} must be a number from {low:g} to {high:g}, got {shown(value)}")
+    return found
+
+
+def _whole(name: str, value: str, low: int, high: int) -> int:
+    word = value.strip()
+    digits = word.removeprefix("-").removeprefix("+")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 18) or not low <= int(word) <= high:
+        raise invalid(f"{name} must be a whole number from {low} to {high}, got {shown(value)}")
+    return int(word)
+
+
+def _choice(name: str, value: str, choices: Sequence[str]) -> str:
+    word = value.strip()
+    if word not in choices:
+        raise invalid(f"{name} must be one of {', '.join(choices)}, got {shown(value)}")
+    return word
+
+
+def _moment(name: str, value: str, *, unix: bool) -> datetime:
+    word = value.strip()
+    try:
+        if unix and word.isdigit():
+            return datetime.fromtimestamp(int(word), UTC)
+        found = datetime.fromisoformat(word.replace(" ", "+") if word.count(":") > 2 else word)
+    except (ValueError, OverflowError, OSError):
+        form = "RFC 3339 or Unix seconds" if unix else "RFC 3339"
+        raise invalid(f"{name} must be a time ({form}, such as 2026-02-08T18:00:00Z), got {shown(value)}") from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)

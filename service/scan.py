@@ -1,0 +1,280 @@
+"""The kernels of queries: rows of a board in their order, the best of them, main lines.
+
+Rows are found by term: `terms` holds the terms event by event (`block` cuts it), `first` cuts `slots`, which holds the
+rows of one term after the other, by book. A row that left, or whose place was taken, is passed over.
+"""
+# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
+
+import numpy as np
+
+from oddsengine._jit import kernel
+
+
+@kernel
+def came(key, state, known):
+    """Whether a slot has another key than it had; `known` becomes what they have now."""
+    new = 0
+    for s in range(state.size):
+        if state[s] != 0 and key[s] != known[s]:
+            known[s] = key[s]
+            new += 1
+    return new
+
+
+@kernel
+def arrange(key, state, place, rank, first, slots, book):
+    """Rows by the place of their term, then by the rank of their book; `first` (zeros) becomes the offsets.
+
+    `book` becomes the book of each row in that order.
+    """
+    places = first.size - 1
+    for s in range(state.size):
+        if state[s] != 0:
+            first[place[key[s] >> 16] + 1] += 1
+    for p in range(places):
+        first[p + 1] += first[p]
+    for s in range(state.size):
+        if state[s] != 0:
+            p = place[key[s] >> 16]
+            slots[first[p]] = s
+            first[p] += 1
+    for p in range(places, 0, -1):
+        first[p] = first[p - 1]
+    first[0] = 0
+    for p in range(places):
+        a, b = first[p], first[p + 1]
+        for i in range(a + 1, b):
+            s = slots[i]
+            r = rank[key[s] & 65535]
+            j = i
+            while j > a and rank[key[slots[j - 1]] & 65535] > r:
+                slots[j] = slots[j - 1]
+                j -= 1
+            slots[j] = s
+        for i in range(a, b):
+            book[i] = key[slots[i]] & 65535
+
+
+@kernel
+def begins(key, state, start, event, begin, found):
+    """The earliest start that the rows of each event give, for events that have none; the largest number for none."""
+    for s in range(state.size):
+        if state[s] == 1 and start[s] != -9223372036854775808:
+            e = event[key[s] >> 16]
+            if begin[e] == -9223372036854775808:
+                found[e] = min(found[e], start[s])
+
+
+@kernel
+def scan(
+    events, block, terms, first, slots, book, ok, state, flags, odds, american, start, moved, begin, books, wanted,
+    live, low, high, least, most, after, day, end, out,
+):  # fmt: skip
+    """Rows of some events in order that fit; returns how many.
+
+    `ok` is per term, `books` per book; `wanted` is a state, `live` 0, 1 or -1 for both; American prices between `low`
+    and `high` (hundredths) where they were given, else decimal ones between `least` and `most`; changed later than
+    `after`, starting between `day` and `end`.
+    """
+    n = 0
+    priced = low > -np.inf or high < np.inf
+    dated = day != -9223372036854775808
+    moving = after != -9223372036854775808
+    for at in range(events.size):
+        e = events[at]
+        for p in range(block[e], block[e + 1]):
+            if ok[terms[p]] == 0:
+                continue
+            for i in range(first[p], first[p + 1]):
+                s = slots[i]
+                if books[book[i]] == 0 or state[s] != wanted:
+                    continue
+                if moving and moved[s] <= after:
+                    continue
+                if live >= 0 and (flags[s] & 1) != live:
+                    continue
+                if priced:
+                    x = american[s]
+                    if np.isnan(x):
+                        if not least <= odds[s] <= most:
+                            continue
+                    else:
+                        x = np.rint(x * 100.0)
+                        x = 10_000.0 if x == -10_000.0 else x
+                        if not low <= x <= high:
+                            continue
+                if dated:
+                    t = start[s] if start[s] != -9223372036854775808 else begin[e]
+                    if not day <= t < end:
+                        continue
+                out[n] = s
+                n += 1
+    return n
+
+
+@kernel
+def best(
+    rows, key, state, flags, odds, seen, aside, unit, rank, ways, plain, drawn, start, size, pool, place, unmapped,
+    ambiguous, looked, draws, held, groups, out,
+):  # fmt: skip
+    """The best price of each outcome among some rows, in order of each outcome's first row; returns how many.
+
+    `plain` and `drawn` are outcomes by term: as they are, and where the row's book quotes the draw in that market. That
+    is looked up once a unit: `looked` and `draws` are its memory. `held` (-1) is per outcome and live flag.
+    """
+    n = 0
+    wide = draws.shape[1]
+    for at in range(rows.size):
+        s = rows[at]
+        if flags[s] & 6:
+            continue
+        if aside[s] != 0 and aside[s] != unmapped and aside[s] != ambiguous:
+            continue
+        t, b = key[s] >> 16, key[s] & 65535
+        g = plain[t]
+        if ways[t] != 0:
+            u = unit[s]
+            if looked[u] == 0:
+                looked[u] = 1
+                for w in range(wide):
+                    draws[u, w] = 0
+                for k in range(start[u], start[u] + size[u]):
+                    o = pool[k]
+                    if state[o] == 1 and ways[key[o] >> 16] != 0 and (place[key[o] >> 16, 1] & 15) == 1:
+                        c = key[o] & 65535
+                        draws[u, c >> 6] |= np.uint64(1) << np.uint64(c & 63)
+            if (draws[u, b >> 6] >> np.uint64(b & 63)) & np.uint64(1):
+                g = drawn[t]
+        g = g * 2 + (flags[s] & 1)
+        o = held[g]
+        if o < 0:
+            groups[n] = g
+            n += 1
+            held[g] = s
+        elif odds[s] > odds[o] or (
+            odds[s] == odds[o] and (seen[s] > seen[o] or (seen[s] == seen[o] and rank[b] < rank[key[o] & 65535]))
+        ):
+            held[g] = s
+    for i in range(n):
+        out[i] = held[groups[i]]
+    return n
+
+
+@kernel
+def mains(
+    units, start, size, pool, key, state, flags, odds, place, last, ladder, line, count, outer, books, looked, main
+):
+    """Mark the rows of some units that were not `looked` at: 1 on the main line of their market, 0 on another one.
+
+    Main is the line that most books quote, then the best balanced one, then the lowest; suspended prices and such whose
+    two forms differ do not count. The other arguments are room for the lines of one unit.
+    """
+    wide = books.shape[1]
+    for at in range(units.size):
+        u = units[at]
+        if looked[u] != 0:
+            continue
+        looked[u] = 1
+        n = 0
+        k = 0
+        for i in range(start[u], start[u] + size[u]):
+            s = pool[i]
+            t = key[s] >> 16
+            if state[s] != 1 or (flags[s] & 6) or (place[t, 3] & 255):
+                continue
+            h, x = place[t, 0], place[t, 1] >> 4
+            tried = 0
+            while tried < n and not (ladder[k] == h and line[k] == x):
+                k = k + 1 if k + 1 < n else 0
+                tried += 1
+            if tried == n:
+                k = n
+                n += 1
+                ladder[k], line[k], count[k] = h, x, 0
+                outer[k, 0], outer[k, 1] = 0.0, 0.0
+                for w in range(wide):
+                    books[k, w] = 0
+            b = key[s] & 65535
+            bit = np.uint64(1) << np.uint64(b & 63)
+            if not books[k, b >> 6] & bit:
+                books[k, b >> 6] |= bit
+                count[k] += 1
+            side = place[t, 1] & 15
+            if side == 0:
+                outer[k, 0] = max(outer[k, 0], odds[s])
+            if side == last[h >> 44]:
+                outer[k, 1] = max(outer[k, 1], odds[s])
+        # The main one of each ladder keeps its count, the others get none.
+        for k in range(n):
+            if count[k] == 0:
+                continue
+            chosen = k
+            for j in range(n):
+                if ladder[j] != ladder[k] or j == k or count[j] == 0:
+                    continue
+                a = _apart(outer[chosen, 0], outer[chosen, 1])
+                b = _apart(outer[j, 0], outer[j, 1])
+                if count[j] > count[chosen] or (
+                    count[j] == count[chosen] and (b < a or (b == a and line[j] < line[chosen]))
+                ):
+                    chosen = j
+            for j in range(n):
+                if ladder[j] == ladder[k] and j != chosen:
+                    count[j] = 0
+        k = 0
+        for i in range(start[u], start[u] + size[u]):
+            s = pool[i]
+            t = key[s] >> 16
+            h, x = place[t, 0], place[t, 1] >> 4
+            tried = 0
+            while tried < n and not (ladder[k] == h and line[k] == x):
+                k = k + 1 if k + 1 < n else 0
+                tried += 1
+            main[s] = 1 if tried < n and count[k] > 0 else 0
+
+
+@kernel
+def _apart(first, last):
+    """How far the two outer sides of a line are from even; infinite where one of them is missing."""
+    return abs(1.0 / first - 1.0 / last) if first > 0.0 and last > 0.0 else np.inf
+
+
+@kernel
+def write(micros, out):
+    """Write times as 27 characters: 2026-02-08T18:00:00.000000Z."""
+    for i in range(micros.size):
+        days, rest = micros[i] // 86_400_000_000, micros[i] % 86_400_000_000
+        # Days to a date by eras of 400 years that begin in March: H. Hinnant, "chrono-Compatible Low-Level Date
+        # Algorithms", 2013, https://howardhinnant.github.io/date_algorithms.html
+        z = days + 719_468
+        era = z // 146_097
+        doe = z - era * 146_097
+        yoe = (doe - doe // 1460 + doe // 36_524 - doe // 146_096) // 365
+        doy = doe - (365 * yoe + yoe // 4 - yoe // 100)
+        mp = (5 * doy + 2) // 153
+        month = mp + 3 if mp < 10 else mp - 9
+        parts = (yoe + era * 400 + (1 if month <= 2 else 0), month, doy - (153 * mp + 2) // 5 + 1)
+        ends, marks = (4, 7, 10), (45, 45, 84)
+        for k in range(3):
+            _digits(out, i, ends[k], 4 if k == 0 else 2, parts[k])
+            out[i, ends[k]] = marks[k]
+        second = rest // 1_000_000
+        _digits(out, i, 13, 2, second // 3600)
+        _digits(out, i, 16, 2, second // 60 % 60)
+        _digits(out, i, 19, 2, second % 60)
+        _digits(out, i, 26, 6, rest % 1_000_000)
+        out[i, 13] = 58
+        out[i, 16] = 58
+        out[i, 19] = 46
+        out[i, 26] = 90
+
+
+@kernel
+def _digits(out, row, end, count, number):
+    """Write so many digits of a number before a place."""
+    for k in range(count):
+        out[row, end - 1 - k] = 48 + number % 10
+        number //= 10
+
+
+__all__ = ["arrange", "begins", "best", "came", "mains", "scan", "write"]

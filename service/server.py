@@ -1,0 +1,280 @@
+"""The server: settings in, a node that answers until it is told to stop."""
+
+import asyncio
+import contextlib
+import hmac
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from prometheus_client import start_http_server
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from oddsengine.engine import Engine
+from oddsengine.matching import Matcher
+from service import api, demo, pages
+from service.app import BASE, Api
+from service.bus import LocalBus
+from service.feeds.build import sources
+from service.feeds.check import kept
+from service.feeds.hub import Hub
+from service.feeds.secrets import Secrets
+from service.keys import KeyStore
+from service.limits import MemoryLimits
+from service.log import Log
+from service.metrics import Metrics
+from service.node import Node
+from service.openapi import document
+from service.settings import Settings
+
+_SECURE = (
+    (b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"),
+    (
+        b"content-security-policy",
+        b"default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'",
+    ),
+)  # fmt: skip
+_TICK = 1.0  # s between two steps when nothing comes
+_CURLS = """  curl -H 'X-API-Key: demo_pro' '{at}/odds?market=main&limit=3'
+  curl -H 'X-API-Key: demo_pro' '{at}/opportunities/ev?min_ev=1&limit=3'
+  curl -H 'X-API-Key: demo_hobby' '{at}/opportunities/arbitrage?format=csv'"""
+
+
+class Service:
+    """One ASGI application: the interface by `Api`, the pages by Starlette, and the node behind both."""
+
+    def __init__(
+        self, node: Node, settings: Settings, environ: Mapping[str, str], log: Log, run: Callable[["Service"], Any]
+    ) -> None:
+        self.node, self.settings, self.environ, self.log = node, settings, environ, log
+        self.metrics = Metrics()
+        self.metrics.add(Gauges(node))
+        options = settings.service
+        self.api = Api(node, api.ENDPOINTS, log, self.metrics, options.trusted)
+        self._run = run
+        self.document = document(api.ENDPOINTS, BASE)
+        routes = [
+            Route("/", lambda _: RedirectResponse("/docs")),
+            Route("/openapi.json", lambda _: JSONResponse(self.document)),
+            Route("/docs", lambda _: HTMLResponse(pages.reference(self.document))),
+            Route("/metrics", self._metrics),
+        ]
+        self.pages = Starlette(routes=routes, exception_handlers={HTTPException: _refused, Exception: _failed})
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer one request, or live through the server's start and end."""
+        if scope["type"] == "http":
+            if scope["path"].startswith(BASE + "/"):
+                await self.api(scope, receive, send)
+            else:
+                await self.pages(scope, receive, _with_headers(send))
+        elif scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+        else:
+            await send({"type": "websocket.close", "code": 1000})
+
+    async def _lifespan(self, receive: Any, send: Any) -> None:
+        await receive()
+        if isinstance(self.node.bus, LocalBus):
+            self.node.bus.begin()
+        running = asyncio.create_task(asyncio.to_thread(self._start))
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        self.node.close()
+        with contextlib.suppress(Exception):
+            await running
+        self.log.say("stopped")
+        self.log.close()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    def _start(self) -> None:
+        """Warm up, then feed the board; in a thread of its own."""
+        try:
+            self.node.warm()
+            self.log.say("ready", seconds=round(datetime.now(UTC).timestamp() - self.node.started, 2))
+            self._run(self)
+        except BaseException as error:
+            self.node.failures["feed"] = f"{type(error).__name__}: {error}"
+            self.log.failure(b"-", "(start)", error)
+
+    async def _metrics(self, request: Request) -> Response:
+        token = self.environ.get(self.settings.service.metrics_token_env or "-", "")
+        if not token:
+            raise HTTPException(404, "metrics are on a listener of their own; see [service] metrics_port")
+        given = request.headers.get("authorization", "").encode("utf-8", "replace")
+        if not hmac.compare_digest(given, f"Bearer {token}".encode()):
+            raise HTTPException(401, "metrics need their token: Authorization: Bearer TOKEN")
+        return Response(self.metrics.text(), media_type="text/plain; version=0.0.4")
+
+
+class Gauges(Collector):
+    """What a node has, counted when somebody looks."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    def collect(self) -> Iterable[Metric]:
+        """Every gauge."""
+        node = self._node
+        if not node.ready:
+            return
+        engine = node.engine
+        yield CounterMetricFamily("oddsengine_updates", "Steps of the engine", engine.number)
+        yield GaugeMetricFamily("oddsengine_board_rows", "Prices on the board", engine.size)
+        aside = GaugeMetricFamily("oddsengine_set_aside", "Prices that each guard keeps away", labels=["guard"])
+        for guard, n in engine.set_aside().items():
+            aside.add_metric([guard], n)
+        yield aside
+        found = GaugeMetricFamily("oddsengine_opportunities", "Open opportunities of all views", labels=["kind"])
+        totals: dict[str, int] = {}
+        for view in engine.views:
+            for kind, n in view.counts().items():
+                totals[kind] = totals.get(kind, 0) + n
+        for kind, n in totals.items():
+            found.add_metric([kind], n)
+        yield found
+        ages = GaugeMetricFamily("oddsengine_feed_age_seconds", "Since a source last said anything", labels=["feed"])
+        hub = node.parts.get("hub")
+        now = datetime.now(UTC)
+        for source in hub.statuses() if hub is not None else ():
+            heard = source.last_heard or source.last_payload
+            if heard is not None:
+                ages.add_metric([source.name], (now - heard).total_seconds())
+        yield ages
+
+
+# ---- pages ----
+
+
+async def _refused(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    codes = {404: "not_found", 405: "method_not_allowed", 401: "unauthorized"}
+    detail = {"code": codes.get(error.status_code, "validation_error"), "message": str(error.detail), "docs": "/docs"}
+    return JSONResponse({"error": detail}, error.status_code, headers=error.headers)
+
+
+async def _failed(_: Request, __: Exception) -> Response:
+    detail = {"code": "internal_error", "message": "something failed here, not in the request", "docs": "/docs"}
+    return JSONResponse({"error": detail}, 500)
+
+
+def _with_headers(send: Any) -> Any:
+    async def secured(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message.get("headers", ()), *_SECURE]}
+        await send(message)
+
+    return secured
+
+
+# ---- what feeds a board ----
+
+
+def demonstrate(service: Service) -> None:
+    """The demo's world."""
+    demo.run(service.node, service.log)
+
+
+def tick(service: Service) -> None:
+    """Nothing but time."""
+    while not service.node.closing.wait(_TICK):
+        service.node.write(service.node.step).result()
+
+
+def feeding(settings: Settings, environ: Mapping[str, str]) -> Callable[[Service], None]:
+    """The sources of the settings; what cannot be used is refused now, before anything runs."""
+    secrets = Secrets()
+    made = sources(settings, environ, secrets)
+
+    def run(service: Service) -> None:
+        node = service.node
+        overrides = Path(settings.matching.overrides) if settings.matching.overrides else None
+        hub = Hub(
+            node.engine, Matcher(), clock=lambda: datetime.now(UTC), kept=kept(settings, secrets), overrides=overrides,
+            on_update=node.heard,
+        )  # fmt: skip
+        node.parts["hub"] = hub
+        with secrets.out_of_logs():
+            asyncio.run(_until(node, hub.run(made, state=Path(settings.data.folder) / "feeds.json")))
+
+    return run
+
+
+async def _until(node: Node, work: Coroutine[Any, Any, None]) -> None:
+    """Let something run until the node closes."""
+    running = asyncio.create_task(work)
+    while not running.done() and not node.closing.is_set():
+        await asyncio.wait([running], timeout=0.1)
+    running.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await running
+
+
+# ---- running ----
+
+
+def build(settings: Settings, environ: Mapping[str, str], *, demonstration: bool, log: Log | None = None) -> Service:
+    """A service that is not started yet."""
+    log = Log(quiet=settings.service.quiet) if log is None else log
+    folder = Path(settings.data.folder)
+    keys = KeyStore(None if demonstration else folder, demo=demonstration)
+    node = Node(Engine(), keys, MemoryLimits(), LocalBus(), demo=demonstration)
+    run = demonstrate if demonstration else feeding(settings, environ) if settings.feeds else tick
+    return Service(node, settings, environ, log, run)
+
+
+def serve(settings: Settings, environ: Mapping[str, str], *, demonstration: bool, say: Callable[[str], None]) -> None:
+    """Serve until a signal says stop."""
+    options = settings.service
+    if demonstration and options.host not in ("127.0.0.1", "::1", "localhost"):
+        raise ValueError(f"--demo has keys that everybody knows and binds to loopback only, got host {options.host}")
+    service = build(settings, environ, demonstration=demonstration)
+    config = uvicorn.Config(
+        service, host=options.host, port=options.port, log_config=None, access_log=False, server_header=False,
+        timeout_graceful_shutdown=10, timeout_keep_alive=75, backlog=2048, proxy_headers=False, ws="none",
+    )  # fmt: skip
+    server = _Server(config, lambda port: say(_hello(options.host, port, demonstration=demonstration)))
+    if options.metrics_port:
+        _listen(service.metrics, options.host, options.metrics_port)
+    server.run()
+    if not server.started:
+        raise ValueError(f"cannot listen on {options.host} port {options.port}: is it in use?")
+
+
+class _Server(uvicorn.Server):
+    """Says where it listens once it does."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[int], None]) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: Any = None) -> None:
+        """Begin to listen."""
+        await super().startup(sockets)
+        if self.started:
+            self._ready(self.servers[0].sockets[0].getsockname()[1])
+
+
+def _hello(host: str, port: int, *, demonstration: bool) -> str:
+    name = f"[{host}]" if ":" in host else host
+    at = f"http://{name}:{port}"
+    lines = [f"oddsengine serves {at}{BASE}; its description is at {at}/docs"]
+    if demonstration:
+        lines += [
+            "a made-up world, in real time; keys: demo_free, demo_hobby, demo_pro, demo_sharp, demo_enterprise",
+            _CURLS.format(at=at + BASE),
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _listen(metrics: Metrics, host: str, port: int) -> None:
+    """Metrics on a listener of their own."""
+    start_http_server(port, host, metrics.registry)

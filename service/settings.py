@@ -1,0 +1,370 @@
+"""The settings: one file, `oddsengine.toml`, and the environment above it, read once at start.
+
+    [data]
+    folder = "oddsengine-data"
+
+    [feeds.american]
+    kind = "the_odds_api"
+    key_env = "ODDS_API_KEY"        # the name of the variable that holds the key, never the key
+    sports = ["basketball_nba"]
+    interval = 30
+
+A setting of the file is overridden by `ODDSENGINE_` and its place: `ODDSENGINE_FEEDS_AMERICAN_INTERVAL=60`. Lists are
+separated by commas there. What cannot be used is refused with one sentence: file, key, what came, what is allowed.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, get_origin, get_type_hints
+
+import msgspec
+from msgspec import Meta
+
+FILE = "oddsengine.toml"
+PREFIX = "ODDSENGINE"
+
+Seconds = Annotated[float, Meta(gt=0, le=31_536_000, description="a number of seconds above 0")]
+Text = Annotated[str, Meta(min_length=1, description="a text that is not empty")]
+Texts = Annotated[tuple[Text, ...], Meta(description="a list of texts")]
+Switch = Annotated[bool, Meta(description="true or false")]
+Count = Annotated[int, Meta(ge=0, description="a whole number from 0 up")]
+Day = Annotated[int, Meta(ge=1, le=28, description="a day of the month from 1 to 28")]
+Port = Annotated[int, Meta(ge=0, le=65_535, description="a port from 0 to 65535")]
+Variable = Annotated[
+    str, Meta(pattern="^([A-Za-z_][A-Za-z0-9_]*)?$", description="the name of an environment variable")
+]
+Url = Annotated[str, Meta(pattern="^https?://[^/]", description="an address that begins with http:// or https://")]
+Socket = Annotated[str, Meta(pattern=r"^(tls|tcp)://[^/:]+:\d+$", description="tls://HOST:PORT or tcp://HOST:PORT")]
+
+
+class SettingsError(ValueError):
+    """A setting that cannot be used; the message is one sentence for the operator."""
+
+
+class Data(msgspec.Struct, frozen=True, kw_only=True):
+    """`[data]`: what a node keeps on its disk."""
+
+    folder: Text = "oddsengine-data"
+    kept_files: Count = 50  # payloads that did not parse, the newest ones
+    kept_bytes: Count = 20_000_000
+
+
+class Keys(msgspec.Struct, frozen=True, kw_only=True):
+    """`[keys]`: where keys are; both files lie in the data folder unless their paths are absolute."""
+
+    file: Text = "keys.sqlite"
+    pepper: Text = "keys.pepper"  # without it the other file is of no use to anybody
+
+
+class Matching(msgspec.Struct, frozen=True, kw_only=True):
+    """`[matching]`: how events of different sources become one."""
+
+    overrides: str = ""  # a file with what a person decided
+
+
+class Serving(msgspec.Struct, frozen=True, kw_only=True):
+    """`[service]`: where a node listens, and whom it believes."""
+
+    host: Text = "127.0.0.1"
+    port: Port = 8000
+    trusted: Texts = ()  # addresses of proxies whose X-Forwarded-For counts
+    quiet: Switch = False  # no line in the log for requests that went well
+    metrics_port: Port = 0  # a listener of their own; 0 is none
+    metrics_token_env: Variable = ""  # else behind this token at /metrics
+    splits_token_env: Variable = ""  # who may post betting splits
+
+
+class Feed(msgspec.Struct, frozen=True, kw_only=True):
+    """What every source has: `[feeds.NAME]`."""
+
+    name: str
+    kind: str
+    books: Texts = ()  # empty is all that the source has
+    sports: Texts = ()
+    timeout: Seconds = 15.0  # of one whole request or of connecting
+    backoff: Seconds = 1.0  # the first wait after a failure; it doubles
+    backoff_cap: Seconds = 60.0
+    down_after: Seconds = 120.0  # without a payload or a sign of life
+    body_bytes: Count = 64_000_000  # no body, line or event may be longer
+
+
+class TheOddsApi(Feed, frozen=True, kw_only=True):
+    """The Odds API, version 4: featured markets of sports, and props event by event."""
+
+    key_env: Variable
+    sports: Annotated[tuple[Text, ...], Meta(min_length=1, description="a list of at least one of its sport keys")]
+    url: Url = "https://api.the-odds-api.com"
+    regions: Texts = ("us",)
+    markets: Texts = ("h2h", "spreads", "totals")
+    props: Texts = ()  # asked for event by event
+    props_within: Seconds = 86_400.0  # of the start
+    interval: Seconds = 30.0  # between two looks at games that are on or near
+    credits_kept: Count = 0  # never spent
+    renews: Day = 1  # of the month, when the credits do
+
+
+class Interface(Feed, frozen=True, kw_only=True):
+    """Another node with the same interface as ours."""
+
+    url: Url  # with /api/v1
+    key_env: Variable = ""
+    leagues: Texts = ()
+    markets: Texts = ()
+    stream: Switch = True  # else REST: a snapshot, then what changed
+    interval: Seconds = 2.0  # of REST
+    silence: Seconds = 60.0  # a stream without even a heartbeat for so long is broken
+    freshen: Seconds = 5.0  # how often a live upstream renews the times of what it last said
+
+
+class Optic(Feed, frozen=True, kw_only=True):
+    """A stream in the form of OpticOdds, version 3."""
+
+    key_env: Variable
+    sports: Annotated[tuple[Text, ...], Meta(min_length=1, description="a list of at least one of its sports")]
+    books: Annotated[tuple[Text, ...], Meta(min_length=1, description="a list of at least one of its sportsbooks")]
+    url: Url = "https://api.opticodds.com/api/v3"
+    leagues: Texts = ()
+    markets: Texts = ()
+    silence: Seconds = 60.0
+
+
+class Betfair(Feed, frozen=True, kw_only=True):
+    """The stream of the Betfair exchange; `sports` are the numbers of its event types, "1" is soccer."""
+
+    key_env: Variable
+    session_env: Variable = ""  # a session token; or user and password, to log in with
+    user_env: Variable = ""
+    password_env: Variable = ""
+    url: Socket = "tls://stream-api.betfair.com:443"
+    login_url: Url = "https://identitysso.betfair.com/api/login"
+    catalogue_url: str = "https://api.betfair.com/exchange/betting/rest/v1.0"  # names of events; empty: not asked
+    countries: Texts = ()
+    market_types: Texts = ("MATCH_ODDS", "ASIAN_HANDICAP", "ALT_TOTAL_GOALS", "OVER_UNDER_25", "MONEY_LINE")
+    heartbeat: Annotated[float, Meta(ge=0.5, le=30, description="0.5 to 30 seconds")] = 5.0
+    silence: Seconds = 15.0
+
+
+class BetfairHistory(Feed, frozen=True, kw_only=True):
+    """Recorded lines of the Betfair stream: .bz2, .gz or plain; a file or a folder of them."""
+
+    path: Text
+
+
+class FootballData(Feed, frozen=True, kw_only=True):
+    """CSV files of football-data.co.uk: a file, a folder or an address."""
+
+    path: str = ""
+    url: str = ""
+    interval: Annotated[float, Meta(ge=0, description="a number of seconds, 0 for once")] = 0.0
+
+
+class Table(Feed, frozen=True, kw_only=True):
+    """A table with the interface's columns: a file or an address, read once or watched."""
+
+    path: str = ""
+    url: str = ""
+    interval: Annotated[float, Meta(ge=0, description="a number of seconds, 0 for once")] = 0.0
+
+
+KINDS: dict[str, type[Feed]] = {
+    "the_odds_api": TheOddsApi,
+    "interface": Interface,
+    "optic": Optic,
+    "betfair": Betfair,
+    "betfair_history": BetfairHistory,
+    "football_data": FootballData,
+    "table": Table,
+}
+SECTIONS: dict[str, type[msgspec.Struct]] = {"data": Data, "keys": Keys, "matching": Matching, "service": Serving}
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """Everything that the operator decided."""
+
+    file: str
+    sections: Mapping[str, Any]  # of `SECTIONS`, each there
+    feeds: Mapping[str, Feed]
+
+    @property
+    def data(self) -> Data:
+        """What is kept on the disk."""
+        data: Data = self.sections["data"]
+        return data
+
+    @property
+    def service(self) -> Serving:
+        """Where a node listens."""
+        serving: Serving = self.sections["service"]
+        return serving
+
+    @property
+    def keys(self) -> Keys:
+        """Where keys are."""
+        keys: Keys = self.sections["keys"]
+        return keys
+
+    @property
+    def matching(self) -> Matching:
+        """How events become one."""
+        matching: Matching = self.sections["matching"]
+        return matching
+
+
+def load(path: str | Path | None, environ: Mapping[str, str]) -> Settings:
+    """Read the settings.
+
+    Parameters
+    ----------
+    path
+        The file; None is `oddsengine.toml` where the process runs, if it is there.
+    environ
+        The environment, which overrides the file.
+
+    Raises
+    ------
+    SettingsError
+        If the file does not read, or a setting in it or in the environment cannot be used.
+    """
+    tables = _tables(path)
+    name = str(path or FILE)
+    used: set[str] = set()
+    strange = sorted(set(tables) - {*SECTIONS, "feeds"})
+    if strange:
+        raise SettingsError(f"{name}: [{strange[0]}] is no section; the sections are {', '.join([*SECTIONS, 'feeds'])}")
+    sections = {
+        section: _Section(name, section, tables.get(section, {}), environ, used).read(kind)
+        for section, kind in SECTIONS.items()
+    }
+    given = _mapping(name, "feeds", tables.get("feeds", {}))
+    feeds = {}
+    for feed in [*given, *_from_environment(given, environ)]:
+        if not feed.isidentifier() or not feed.islower() or not feed.isascii():
+            raise SettingsError(f"{name}: a feed is named by small letters, digits and _, got feeds.{feed!r}")
+        feeds[feed] = _feed(_Section(name, f"feeds.{feed}", given.get(feed, {}), environ, used), feed)
+    for variable in sorted(environ):
+        parts = variable.split("_", 2)
+        if parts[0] == PREFIX and len(parts) == 3 and parts[1].lower() in {*SECTIONS, "feeds"} and variable not in used:
+            raise SettingsError(f"environment: {variable} is no setting of {name}")
+    return Settings(name, sections, feeds)
+
+
+def secret(settings: Settings, feed: Feed, field: str, environ: Mapping[str, str]) -> str:
+    """Look up the secret whose variable a setting names; none if the setting is empty.
+
+    Raises
+    ------
+    SettingsError
+        If there is no such variable.
+    """
+    variable = getattr(feed, field)
+    if not variable:
+        return ""
+    value = environ.get(variable, "").strip()
+    if not value:
+        raise SettingsError(
+            f"{settings.file}: feeds.{feed.name}.{field} is {variable!r}, and the environment has no such variable "
+            "or an empty one; it must name the variable that holds the secret"
+        )
+    return value
+
+
+def _tables(path: str | Path | None) -> dict[str, Any]:
+    file = Path(path or FILE)
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if path is None:
+            return {}
+        raise SettingsError(f"{path}: there is no such file") from None
+    except OSError as error:
+        raise SettingsError(f"{file}: cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{file}: this is no TOML: {error}") from None
+
+
+def _mapping(file: str, key: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise SettingsError(f"{file}: {key} must be a table, got {_shown(value)}")
+    return value
+
+
+def _from_environment(given: Mapping[str, Any], environ: Mapping[str, str]) -> list[str]:
+    """Names of feeds that only the environment declares, by their kind."""
+    start, end = f"{PREFIX}_FEEDS_", "_KIND"
+    names = [v[len(start) : -len(end)].lower() for v in environ if v.startswith(start) and v.endswith(end)]
+    return sorted(name for name in names if name and name not in given)
+
+
+def _feed(section: "_Section", name: str) -> Feed:
+    kind = section.take("kind", str)
+    if kind not in KINDS:
+        raise section.refused("kind", kind, f"one of {', '.join(KINDS)}")
+    feed = section.read(KINDS[kind], name=name, kind=kind)
+    if isinstance(feed, FootballData | Table):
+        if bool(feed.path) == bool(feed.url):
+            raise section.refused("path", feed.path, "given unless url is, and not beside it")
+        if feed.url and not feed.url.startswith(("http://", "https://")):
+            raise section.refused("url", feed.url, "an address that begins with http:// or https://")
+    if isinstance(feed, Betfair) and not feed.session_env and not (feed.user_env and feed.password_env):
+        raise section.refused("session_env", "", "given, or user_env and password_env instead")
+    assert isinstance(feed, Feed)
+    return feed
+
+
+class _Section:
+    """One table of the file, with the environment above it."""
+
+    def __init__(self, file: str, place: str, table: Any, environ: Mapping[str, str], used: set[str]) -> None:
+        self._file, self._place = file, place
+        self._table = _mapping(file, place, table)
+        self._environ, self._used = environ, used
+
+    def refused(self, key: str, came: Any, allowed: str) -> SettingsError:
+        """Make the sentence for a setting that cannot be used."""
+        variable = self._variable(key)
+        where = f"environment: {variable}" if variable in self._environ else f"{self._file}: {self._place}.{key}"
+        return SettingsError(f"{where} must be {allowed}, got {_shown(came)}")
+
+    def take(self, key: str, kind: Any, default: Any = msgspec.NODEFAULT) -> Any:
+        """Read one setting."""
+        variable = self._variable(key)
+        text = self._environ.get(variable)
+        self._used.add(variable)
+        came: Any = self._table.get(key) if text is None else text
+        if came is None:
+            if default is msgspec.NODEFAULT:
+                raise self.refused(key, None, _allowed(kind))
+            return default
+        if text is not None and get_origin(getattr(kind, "__origin__", kind)) is tuple:
+            came = [part.strip() for part in text.split(",") if part.strip()]
+        try:
+            return msgspec.convert(came, kind, strict=text is None)
+        except msgspec.ValidationError:
+            raise self.refused(key, came, _allowed(kind)) from None
+
+    def read(self, struct: type[msgspec.Struct], **known: str) -> Any:
+        """Read all settings that a struct has."""
+        hints = get_type_hints(struct, include_extras=True)
+        fields = {field.name: field for field in msgspec.structs.fields(struct) if field.name not in known}
+        strange = sorted(set(self._table) - {*fields, *known} | ({"name"} & set(self._table)))
+        if strange:
+            allowed = ", ".join(sorted({*fields, *known} - {"name"}))
+            raise SettingsError(f"{self._file}: {self._place}.{strange[0]} is no setting; there are {allowed}")
+        values = {name: self.take(name, hints[name], field.default) for name, field in fields.items()}
+        return struct(**values, **known)
+
+    def _variable(self, key: str) -> str:
+        return f"{PREFIX}_{self._place.replace('.', '_')}_{key}".upper()
+
+
+def _allowed(kind: Any) -> str:
+    """What a type allows, in words."""
+    for meta in getattr(kind, "__metadata__", ()):
+        if isinstance(meta, Meta) and meta.description:
+            return meta.description
+    return {str: "a text", bool: "true or false"}.get(kind, f"of type {kind}")
+
+
+def _shown(came: Any) -> str:
+    return "nothing" if came is None else repr(came)[:80]

@@ -1,0 +1,276 @@
+"""Betting splits: the last 48 hours of every event and book in a few numbers each; and made-up ones for the demo."""
+
+import hashlib
+import threading
+from array import array
+from collections import OrderedDict
+from collections.abc import Collection
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from oddsengine import catalog
+from oddsengine.board.state import SECOND
+from oddsengine.engine import Engine, micros
+from service.census import Census
+from service.wire_more import (
+    MoneylineSplit,
+    OverUnder,
+    Sides,
+    SplitsGame,
+    SplitsGiven,
+    SplitsHistoryEntry,
+    SpreadEntry,
+    SpreadSplit,
+    TotalSplit,
+)
+
+KEPT_S = 48 * 3600
+EVERY_S = 300  # s between two snapshots
+MOST = 2000  # pairs of event and book; the one heard of longest ago goes first
+_ON_TIME_S = 30  # s by which a snapshot may be early
+_WIDE = 17  # numbers of a snapshot: spread 6, total 5, moneyline 6; nan where there is none
+_MARKETS = ((0, 6), (6, 11), (11, 17))
+_NAN = float("nan")
+
+
+class Series:
+    """One event at one book."""
+
+    def __init__(self, given: SplitsGiven) -> None:
+        self.about = given
+        self.times = array("q")  # microseconds, rising
+        self.values = array("f")
+
+    def put(self, time: int, numbers: list[float]) -> bool:
+        """Add a snapshot, or renew the last one while it is young; False if it is not newer than that."""
+        if self.times and time <= self.times[-1]:
+            return False
+        before = self.times[-2] if len(self.times) > 1 else None
+        if before is not None and time - before < (EVERY_S - _ON_TIME_S) * SECOND:
+            self.times.pop()
+            del self.values[-_WIDE:]
+        self.times.append(time)
+        self.values.extend(numbers)
+        self.forget(time)
+        return True
+
+    def forget(self, now: int) -> None:
+        """Drop what is older than what is kept."""
+        old = 0
+        while old < len(self.times) and self.times[old] < now - KEPT_S * SECOND:
+            old += 1
+        if old:
+            del self.times[:old]
+            del self.values[: old * _WIDE]
+
+    def at(self, place: int) -> list[float]:
+        """The numbers of a snapshot."""
+        return [round(value, 4) for value in self.values[place * _WIDE : (place + 1) * _WIDE]]
+
+
+class Splits:
+    """All of it; from any thread."""
+
+    def __init__(self, most: int = MOST) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._known: OrderedDict[tuple[str, str], Series] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def put(self, given: SplitsGiven, now: datetime) -> bool:
+        """Take a record; False if one as new is known, or if it is older than what is kept."""
+        time, latest = micros(given.fetched_at or now), micros(now)
+        if time < latest - KEPT_S * SECOND:
+            return False
+        key = given.event_id, catalog.book(given.sportsbook).id
+        with self._lock:
+            series = self._known.get(key)
+            if series is None:
+                series = self._known[key] = Series(given)
+            if not series.put(time, _numbers(given)):
+                return False
+            series.about = given
+            self._known.move_to_end(key)
+            while len(self._known) > self._most:
+                self._known.popitem(last=False)
+            return True
+
+    def latest(self, now: datetime) -> list[SplitsGame]:
+        """The last record of each event and book up to a moment, in order of event and book."""
+        last = micros(now)
+        with self._lock:
+            self._tidy(last)
+            found = []
+            for (event, book), series in self._known.items():
+                place = _upto(series.times, last)
+                if place >= 0:
+                    found.append(_game(event, book, series, place))
+        return sorted(found, key=lambda row: (row.event_id, row.sportsbook))
+
+    def history(
+        self, event: str, books: Collection[str] | None, begin: int | None, end: datetime
+    ) -> list[SplitsHistoryEntry]:
+        """Snapshots of an event between two moments, oldest first."""
+        last, now = micros(end), micros(end)
+        with self._lock:
+            found = []
+            for (known, book), series in self._known.items():
+                if known != event or (books is not None and book not in books):
+                    continue
+                for place in range(len(series.times)):
+                    time = series.times[place]
+                    if (begin is None or time >= begin) and now - KEPT_S * SECOND <= time <= last:
+                        found.append((time, book, series.at(place)))
+        found.sort(key=lambda entry: entry[:2])
+        return [_entry(*each) for each in found]
+
+    def _tidy(self, now: int) -> None:
+        for key in [key for key, series in self._known.items() if series.times[-1] < now - KEPT_S * SECOND]:
+            del self._known[key]
+
+
+def _upto(times: Any, last: int) -> int:
+    place = len(times) - 1
+    while place >= 0 and times[place] > last:
+        place -= 1
+    return place
+
+
+# ---- records to numbers and back ----
+
+
+def _numbers(given: SplitsGiven) -> list[float]:
+    out: list[float | None] = []
+    spread, total, moneyline = given.spread, given.total, given.moneyline
+    for split in (spread, moneyline):
+        teams: list[float | None] = [None] * 6
+        if split is not None:
+            money, bets = split.handle_pct, split.bets_pct
+            teams = [split.away_odds, split.home_odds, money.away, money.home, bets.away, bets.home]
+        out += teams
+    middle: list[float | None] = [None] * 5
+    if total is not None:
+        money_, bets_ = total.handle_pct, total.bets_pct
+        middle = [total.line, money_.over, money_.under, bets_.over, bets_.under]
+    out[6:6] = middle
+    return [_NAN if value is None else float(value) for value in out]
+
+
+def _nullable(value: float) -> float | None:
+    return None if value != value else value + 0.0
+
+
+def _teams(numbers: list[float]) -> tuple[float | None, float | None, Sides, Sides] | None:
+    if numbers[2] != numbers[2]:
+        return None
+    away, home, *shares = numbers
+    return _nullable(away), _nullable(home), Sides(*shares[:2]), Sides(*shares[2:])
+
+
+def _total(numbers: list[float]) -> TotalSplit | None:
+    if numbers[1] != numbers[1]:
+        return None
+    return TotalSplit(_nullable(numbers[0]), OverUnder(*numbers[1:3]), OverUnder(*numbers[3:5]))
+
+
+def _parts(numbers: list[float]) -> tuple[Any, TotalSplit | None, MoneylineSplit | None]:
+    (spread, total, moneyline) = (numbers[a:b] for a, b in _MARKETS)
+    result = _teams(moneyline)
+    return _teams(spread), _total(total), None if result is None else MoneylineSplit(*result)
+
+
+def _game(event: str, book: str, series: Series, place: int) -> SplitsGame:
+    about = series.about
+    spread, total, moneyline = _parts(series.at(place))
+    return SplitsGame(
+        event_id=event, sport=about.sport, league=about.league, sportsbook=book, home_team=about.home_team,
+        away_team=about.away_team, fetched_at=_text(series.times[place]),
+        spread=None if spread is None else SpreadSplit(*spread), total=total, moneyline=moneyline,
+    )  # fmt: skip
+
+
+def _entry(time: int, book: str, numbers: list[float]) -> SplitsHistoryEntry:
+    spread, total, moneyline = _parts(numbers)
+    return SplitsHistoryEntry(
+        book=book, ts=_text(time), timestamp=time // SECOND, spread=None if spread is None else SpreadEntry(*spread),
+        total=total, moneyline=moneyline,
+    )  # fmt: skip
+
+
+def _text(time: int) -> str:
+    return f"{np.datetime64(time, 'us')}Z"
+
+
+# ---- the demo's ----
+
+_SIZES = {
+    "soccer": (1.5, 2.5), "hockey": (1.5, 6.0), "baseball": (1.5, 8.5), "basketball": (9.0, 225.0),
+    "football": (7.0, 44.0),
+}  # fmt: skip  # widest spread, usual total
+SOURCES = ("draftkings", "circa")  # a recreational book and one that sharp players like
+
+
+def made_up(seed: int, game: Any, book: str, now: datetime) -> SplitsGiven:
+    """Splits of a game at a moment: a taste of the public that is the game's own, and drifts from hour to hour.
+
+    The same seed, game, book and five minutes give the same. `game` has id, sport, league, home and away.
+    """
+    step = int(now.timestamp()) // EVERY_S
+    taste = _draw(seed, game.id)
+    drift = _draw(seed, game.id, book, step // 12)
+    noise = _draw(seed, game.id, book, step)
+    sharp = 0.35 if book == SOURCES[1] else 0.0  # sharp money likes what the public does not
+
+    def share(at: int) -> tuple[float, float]:
+        bets = 0.5 + 0.3 * (taste[at] - 0.5) + 0.15 * (drift[at] - 0.5) + 0.02 * (noise[at] - 0.5)
+        money = bets + sharp * (0.5 - bets) + 0.1 * (drift[at + 4] - 0.5)
+        return round(min(max(bets, 0.02), 0.98), 4), round(min(max(money, 0.02), 0.98), 4)
+
+    (bets, money), (over, over_money), (wins, wins_money) = (share(at) for at in range(3))
+    apart, total = _SIZES.get(game.sport, (4.0, 40.0))
+    line = round(2.0 * apart * (2.0 * taste[4] - 1.0)) / 2.0
+    number = round(2.0 * total * (0.9 + 0.2 * taste[5])) / 2.0
+    favourite = -110.0 - round(140.0 * taste[6])
+    away, home = (favourite, -favourite - 20.0) if line < 0.0 else (-favourite - 20.0, favourite)
+    return SplitsGiven(
+        event_id=game.id, sportsbook=book, sport=game.sport, league=game.league, home_team=game.home,
+        away_team=game.away, fetched_at=now,
+        spread=SpreadSplit(line, -line + 0.0, _sides(money), _sides(bets)),
+        total=TotalSplit(number, _over(over_money), _over(over)),
+        moneyline=MoneylineSplit(away, home, _sides(wins_money), _sides(wins)),
+    )  # fmt: skip
+
+
+def _draw(*of: Any) -> list[float]:
+    """Eight numbers of [0, 1) that hang on nothing else."""
+    digest = hashlib.blake2b("\x1f".join(map(str, of)).encode(), digest_size=32).digest()
+    return [int.from_bytes(digest[at : at + 4], "little") / 2.0**32 for at in range(0, 32, 4)]
+
+
+def _sides(away: float) -> Sides:
+    return Sides(away, round(1.0 - away, 4))
+
+
+def _over(over: float) -> OverUnder:
+    return OverUnder(over, round(1.0 - over, 4))
+
+
+def demonstrate(splits: Splits, board: Engine, now: datetime, *, seed: int = 7, hours: int = 0) -> int:
+    """Put made-up splits of every event of a board in, and of some hours before; how many records were taken."""
+    games = [
+        game._replace(sport=sport, league=league)
+        for census in (Census(board, None),)
+        for game, sport, league in zip(census.games, census.sports, census.leagues, strict=True)
+    ]
+    taken = 0
+    for back in range(hours * 3600 // EVERY_S, -1, -1):
+        then = datetime.fromtimestamp(now.timestamp() - back * EVERY_S, now.tzinfo)
+        taken += sum(splits.put(made_up(seed, game, book, then), now) for game in games for book in SOURCES)
+    return taken
+
+
+__all__ = ["EVERY_S", "KEPT_S", "MOST", "SOURCES", "Splits", "demonstrate", "made_up"]

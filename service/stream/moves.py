@@ -1,0 +1,197 @@
+"""Moves: what an update means to somebody who holds the active prices of the board.
+
+An update names the rows that are not what they were. Whether such a row is new to a subscriber, moved, or left depends
+on what it was before, which a `Mirror` remembers: per row whether it is shown, and what of it no delta can carry.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from oddsengine import catalog
+from oddsengine.board.facts import Facts
+from oddsengine.board.rows import BOOK_BITS, LIVE, ON, STATUS, SUSPENDED
+from oddsengine.board.state import Board
+from oddsengine.groups import NO_TIME, Bytes, Ints, Longs
+from oddsengine.update import Update, hexadecimal
+from service import wire
+from service.board import Found, Index, Terms
+from service.stream.sse import OddsDelta, raw
+
+_BOOK = (1 << BOOK_BITS) - 1
+Bools = npt.NDArray[np.bool_]
+
+
+class Rows(NamedTuple):
+    """Rows of an update: facts, and codes of their terms and books as `terms` has them."""
+
+    facts: Facts
+    term: Longs
+    book: Longs
+
+
+class Mirror:
+    """What is shown of a board, by slot."""
+
+    def __init__(self, board: Board, number: int) -> None:
+        rows = board.rows
+        self.number = number
+        self._shown = (rows.state == ON) & ((rows.flags & SUSPENDED) == 0)
+        self._start = rows.start.copy()
+        self._links: list[str | None] = list(rows.links)
+
+    def take(self, update: Update) -> tuple[Bools, Bools, Bools, Bools]:
+        """What became of the rows of an update: of those changed which moved, are new and left; of those gone which left."""
+        facts, what = update.facts, update.what
+        slots = facts.slot[update.rows]
+        self._room(int(max(slots.max(initial=-1), update.gone.slot.max(initial=-1))) + 1)
+        self.number = update.number
+        active = (facts.flags[update.rows] & SUSPENDED) == 0
+        was = self._shown[slots]
+        other = was & active & ((what & STATUS) != 0)
+        if other.any():
+            other &= (self._start[slots] != facts.start[update.rows]) | self._relinked(facts, update.rows, slots, other)
+        self._shown[slots] = active
+        self._start[slots] = facts.start[update.rows]
+        self._note(facts, update.rows, slots)
+        new = active & (~was | other)
+        gone = self._shown[update.gone.slot]
+        self._shown[update.gone.slot] = False
+        return was & active & ~new, new, was & ~active, gone
+
+    def _room(self, top: int) -> None:
+        have = self._shown.size
+        if top > have:
+            more = max(top, have + have // 4) - have
+            self._shown = np.concatenate((self._shown, np.zeros(more, bool)))
+            self._start = np.concatenate((self._start, np.full(more, NO_TIME)))
+
+    def _relinked(self, facts: Facts, at: Longs, slots: Ints, among: Bools) -> Bools:
+        out = np.zeros(slots.size, bool)
+        if facts.links:
+            n = len(self._links)
+            for i in np.flatnonzero(among).tolist():
+                slot = int(slots[i])
+                out[i] = facts.links[at[i]] != (self._links[slot] if slot < n else None)
+        return out
+
+    def _note(self, facts: Facts, at: Longs, slots: Ints) -> None:
+        if not facts.links or not slots.size:
+            return
+        links = self._links
+        links.extend([None] * (int(slots.max()) + 1 - len(links)))
+        for slot, i in zip(slots.tolist(), at.tolist(), strict=True):
+            links[slot] = facts.links[i]
+
+
+class Moves:
+    """One update as groups need it: rows that moved, are new, and left. Each is encoded when first sent."""
+
+    def __init__(self, update: Update, mirror: Mirror, index: Index) -> None:
+        self.number, self.now = update.number, update.now
+        moved, new, hidden, gone = mirror.take(update)
+        facts = update.facts
+        parts = (facts.take(update.rows[moved]), facts.take(update.rows[new]), facts.take(update.rows[hidden]))
+        lost = update.gone.take(np.flatnonzero(gone))
+        every = (*parts, lost)
+        self.terms = _terms(index, every)
+        self._index = index
+        self.moved, self.new, *left = (self._resolved(part) for part in every)
+        self.left = left
+        self._deltas: list[msgspec.Raw] | None = None
+        self._fulls: dict[str, list[msgspec.Raw]] = {}
+        self._ids = [hexadecimal(part.facts.id) for part in left]
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is to be told."""
+        return not (self.moved.term.size or self.new.term.size or any(part.term.size for part in self.left))
+
+    def _resolved(self, facts: Facts) -> Rows:
+        """Rows by the codes of now; a row that cannot be found any more is left out, for its removal is on its way."""
+        if facts.wordings is self.terms.names.wordings:
+            return Rows(facts, facts.key >> BOOK_BITS, facts.key & _BOOK)
+        with self._index.reading() as reading:  # terms have other codes since
+            rows = reading.board.rows
+            there = np.flatnonzero((facts.slot < rows.top) & (rows.id[np.minimum(facts.slot, rows.top - 1)] == facts.id))
+            facts = facts.take(there)
+            key = rows.key[facts.slot]
+        return Rows(facts, key >> BOOK_BITS, key & _BOOK)
+
+    # ---- encoded ----
+
+    def ids(self, part: int) -> list[str]:
+        """Ids of rows that left: 0 suspended, 1 gone."""
+        return self._ids[part]
+
+    def deltas(self) -> list[msgspec.Raw]:
+        """The rows that moved."""
+        if self._deltas is None:
+            facts, said = self.moved.facts, self.terms.said
+            self._deltas = raw(
+                map(
+                    OddsDelta, hexadecimal(facts.id), wire.american(facts.odds, facts.american),
+                    np.round(facts.odds, 6).tolist(), np.round(1.0 / facts.odds, 6).tolist(),
+                    [said[t].line for t in self.moved.term.tolist()], ((facts.flags & LIVE) != 0).tolist(),
+                    wire.moments(facts.changed),
+                )
+            )  # fmt: skip
+        return self._deltas
+
+    def fulls(self, state: str) -> list[msgspec.Raw]:
+        """The rows that are new, with links for a state."""
+        found = self._fulls.get(state)
+        if found is None:
+            with self._index.reading() as reading:
+                whole = self._found(reading.board, reading.main(self.new.facts.slot))
+            found = self._fulls[state] = raw(shown(whole, state))
+        return found
+
+    def _found(self, board: Board, main: Bytes) -> Found:
+        facts, term, index = self.new.facts, self.new.term, self._index
+        start, event = facts.start, self.terms.names.event.values[term]
+        if index.terms is self.terms:
+            start = np.where(start == NO_TIME, index.begin[event], start)
+        same = board.rows.id[facts.slot] == facts.id
+        return Found(
+            term.tolist(), self.new.book.tolist(), facts.id, facts.odds, facts.american, facts.seen, facts.changed, start,
+            facts.moved, facts.flags, np.where(same, main, -1).tolist(), facts.links or None, self.terms.said,
+            book_ids(facts.books),
+        )  # fmt: skip
+
+
+def shown(found: Found, state: str) -> list[wire.Odds]:
+    """Rows as they go out, with links for a state."""
+    rows = wire.odds(found)
+    if not state:
+        return rows
+    for at, row in enumerate(rows):
+        link = found.links[at] if found.links is not None else None
+        url = link.split(wire.SEPARATOR, 2)[1] if link is not None else ""
+        if url:
+            row.deep_link = catalog.localised(url, state) or None
+        else:
+            made = catalog.link(
+                row.sportsbook, event=row.external_event_id or "", market=row.market_id or "",
+                selection=row.selection_id or "", state=state,
+            )  # fmt: skip
+            row.deep_link = made.url if made is not None else None
+    return rows
+
+
+def book_ids(books: Sequence[str]) -> list[str]:
+    """Ids of books by code."""
+    return [catalog.book(name).id for name in books]
+
+
+def _terms(index: Index, parts: Sequence[Facts]) -> Terms:
+    """What the terms of some rows say, read as far as is needed."""
+    terms = index.terms
+    most = max((int(part.key.max(initial=-1)) >> BOOK_BITS for part in parts), default=-1)
+    if terms.names.wordings is not parts[0].wordings or most >= terms.columns["prop"].size:
+        with index.reading() as reading:
+            terms = reading.terms
+    return terms

@@ -1,0 +1,78 @@
+"""Tiers: what a subscription may do, and which books it may see."""
+
+from collections.abc import Iterable
+from functools import cache
+from typing import NamedTuple
+
+from oddsengine import catalog
+from service.problems import Problem
+
+
+class Tier(NamedTuple):
+    """One tier. `rate` is requests a minute; `books` is the most of them, None for all; `delay` is in seconds."""
+
+    id: str
+    rank: int
+    rate: int
+    delay: int
+    books: int | None
+    batch: int
+    features: frozenset[str]
+    streams: int = 0  # without the add-on
+
+
+_ODDS = frozenset({"odds", "schedule", "splits"})
+_HOBBY = _ODDS | {"arbitrage", "low_hold"}
+_PRO = _HOBBY | {"ev", "middles"}
+_ALL = _PRO | {"gamestate", "futures"}
+TIERS = {
+    tier.id: tier
+    for tier in (
+        Tier("free", 0, 12, 60, 2, 5, _ODDS),
+        Tier("hobby", 1, 120, 0, 5, 20, _HOBBY),
+        Tier("pro", 2, 300, 0, 15, 50, _PRO),
+        Tier("sharp", 3, 1000, 0, None, 100, _PRO),
+        Tier("enterprise", 4, 6000, 0, None, 100, _ALL, streams=100),
+    )
+}
+ADD_ON_STREAMS = 10
+ANONYMOUS_RATE = 12  # a minute and address
+
+
+def required(feature: str) -> Tier:
+    """The lowest tier that has a feature."""
+    return next(tier for tier in TIERS.values() if feature in tier.features)
+
+
+@cache
+def books_of(tier: str) -> frozenset[str] | None:
+    """Ids of the books that a tier may see, None for all there are."""
+    if TIERS[tier].books is None:
+        return None
+    rank = TIERS[tier].rank
+    return frozenset(book.id for book in catalog.books().values() if TIERS[book.requires_tier].rank <= rank)
+
+
+def allowed(tier: Tier, asked: Iterable[str] | None, added: Iterable[str] = ()) -> frozenset[str] | None:
+    """Books of an answer: those asked for, else the tier's own, and those added; None for all there are.
+
+    Raises
+    ------
+    Problem
+        403 `tier_restricted` if one of them is above the tier.
+    """
+    own = books_of(tier.id)
+    wanted = None if asked is None else [catalog.book(name).id for name in asked]
+    more = [catalog.book(name).id for name in added]
+    if own is not None:
+        for book in [*(wanted or ()), *more]:
+            known = catalog.books().get(book)
+            if known is not None and book not in own:
+                raise Problem(
+                    403,
+                    "tier_restricted",
+                    f"sportsbook {book} needs the tier {known.requires_tier}; this key's is {tier.id}",
+                )
+    if wanted is None:
+        return own
+    return frozenset(wanted) | frozenset(more)

@@ -1,0 +1,208 @@
+"""Views of callers: which books and thresholds are asked for, kept so that the next request finds them.
+
+A view costs the engine a little every step, so that only so many are kept; the ones read longest ago are closed. What
+a view holds is read once an update and then filtered, sorted and shown without the engine.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from oddsengine import catalog
+from oddsengine.engine import Engine
+from oddsengine.groups import NO_TIME, Floats, Longs
+from oddsengine.opportunities import Opportunities
+from oddsengine.view import View
+from service.filters import league_id, sport_id
+
+MOST_VIEWS = 32  # of a node
+_encode = msgspec.json.Encoder().encode
+Bools = npt.NDArray[np.bool_]
+Value = TypeVar("Value")
+
+
+class Coded(NamedTuple):
+    """A column as distinct values and their codes."""
+
+    values: list[Any]
+    codes: Longs
+
+    def where(self, meant: Sequence[bool]) -> Bools:
+        """The rows whose value is meant."""
+        return np.array(meant, bool)[self.codes] if self.values else np.zeros(0, bool)
+
+    def counts(self, at: Longs) -> dict[str, int]:
+        """How many of some rows have each value, most frequent first."""
+        found = np.bincount(self.codes[at], minlength=len(self.values)).tolist()
+        rows = sorted(zip(found, self.values, strict=True), key=lambda row: (-row[0], row[1] or ""))
+        return {value or "": n for n, value in rows if n}
+
+
+class Table:
+    """Opportunities of one kind: columns for filters and sorts, and rows that are encoded when first shown."""
+
+    def __init__(self, frame: pl.DataFrame, struct: Callable[[Mapping[str, Any]], msgspec.Struct]) -> None:
+        self.frame = frame
+        self.size = frame.height
+        self._struct = struct
+        self._made: dict[Hashable, Any] = {}
+        self._shown: dict[int, msgspec.Raw] = {}
+
+    def kept(self, name: Hashable, make: Callable[[], Value]) -> Value:
+        """Compute something once."""
+        found: Value | None = self._made.get(name)
+        if found is None:
+            found = self._made[name] = make()
+        return found
+
+    def column(self, name: str) -> pl.Series:
+        """A column; `a.b` is a field of one."""
+        outer, _, inner = name.partition(".")
+        found = self.frame[outer]
+        for part in inner.split(".") if inner else ():
+            found = found.struct.field(part)
+        return found
+
+    def coded(self, *names: str) -> Coded:
+        """One column, or several together."""
+        return self.kept(names, lambda: _coded([self.column(name).to_list() for name in names]))
+
+    def numbers(self, name: str) -> Floats:
+        """A column of numbers, nan where there is none."""
+        return self.kept(("#", name), lambda: self.column(name).cast(pl.Float64).fill_null(np.nan).to_numpy())
+
+    def flags(self, name: str) -> Bools:
+        """A column of flags."""
+        return self.kept(("?", name), lambda: self.column(name).fill_null(False).to_numpy())  # noqa: FBT003
+
+    def times(self, name: str) -> Longs:
+        """A column of times in microseconds, NO_TIME where there is none."""
+        return self.kept(("@", name), lambda: self.column(name).dt.epoch("us").fill_null(int(NO_TIME)).to_numpy())
+
+    def order(self, name: str, key: Callable[[], Floats], *, falling: bool = False) -> Longs:
+        """Places in order of a key; equal ones stay as they are, nan comes last."""
+
+        def sort() -> Longs:
+            by = key()
+            return np.argsort(-by if falling else by, kind="stable")
+
+        return self.kept(("order", name, falling), sort)
+
+    def shown(self, at: Sequence[int]) -> list[msgspec.Raw]:
+        """Some rows as they go out."""
+        shown = self._shown
+        missing = [row for row in at if row not in shown]
+        if missing:
+            for row, struct in zip(missing, self.structs(missing), strict=True):
+                shown[row] = msgspec.Raw(_encode(struct))
+        return [shown[row] for row in at]
+
+    def structs(self, at: Sequence[int]) -> list[msgspec.Struct]:
+        """Some rows as structs."""
+        return [self._struct(row) for row in self.frame[list(at)].iter_rows(named=True)]
+
+
+def _coded(columns: list[list[Any]]) -> Coded:
+    rows = columns[0] if len(columns) == 1 else zip(*columns, strict=True)
+    index: dict[Any, int] = {}
+    codes = np.array([index.setdefault(value, len(index)) for value in rows], np.int64)
+    return Coded(list(index), codes)
+
+
+def _named(frame: pl.DataFrame) -> pl.DataFrame:
+    """Sports, leagues and books by their ids, as prices have them."""
+    places = _coded([frame["sport"].to_list(), frame["league"].to_list()])
+    sports = [sport_id(sport) for sport, _ in places.values]
+    leagues = [league_id(league, sport) if league else "" for sport, league in places.values]
+    books = {}
+    if "sportsbook" in frame.columns:
+        named = _coded([frame["sportsbook"].to_list()])
+        ids = pl.Series([catalog.book(book).id for book in named.values], dtype=pl.String)
+        books["sportsbook"] = ids.gather(named.codes)
+    return frame.with_columns(
+        **books,
+        sport=pl.Series(sports, dtype=pl.String).gather(places.codes),
+        league=pl.Series(leagues, dtype=pl.String).gather(places.codes),
+    )
+
+
+class Opened:
+    """What was open in a view at one update."""
+
+    def __init__(self, number: int, now: datetime, found: Opportunities) -> None:
+        self.number, self.now, self.found = number, now, found
+        self.tables: dict[str, Table] = {}
+
+    def table(self, kind: str, struct: Callable[[Mapping[str, Any]], msgspec.Struct]) -> Table:
+        """The opportunities of a kind."""
+        table = self.tables.get(kind)
+        if table is None:
+            table = self.tables.setdefault(kind, Table(_named(getattr(self.found, kind)), struct))
+        return table
+
+
+class _Place:
+    """One view of a caller, and what was last read of it."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.view: View | None = None
+        self.opened: Opened | None = None
+        self.closed = False
+
+
+class Views:
+    """The views of a node's callers."""
+
+    def __init__(self, most: int = MOST_VIEWS) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._places: OrderedDict[Hashable, _Place] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def at(self, board: Engine, books: frozenset[str] | None, **wanted: Any) -> Opened:
+        """What is open now in the view over some books; `wanted` as for `Engine.view`."""
+        key = id(board), books, tuple(sorted(wanted.items()))
+        while True:
+            with self._lock:
+                place = self._places.get(key)
+                if place is None:
+                    place = self._places[key] = _Place()
+                self._places.move_to_end(key)
+                late = [self._places.popitem(last=False)[1] for _ in range(len(self._places) - self._most)]
+            for old in late:
+                self._close(old)
+            opened = place.opened
+            if opened is not None and opened.number == board.number:
+                return opened
+            with place.lock:
+                if not place.closed:
+                    return self._read(place, board, books, wanted)
+
+    def _read(self, place: _Place, board: Engine, books: frozenset[str] | None, wanted: Mapping[str, Any]) -> Opened:
+        opened = place.opened
+        if opened is not None and opened.number == board.number:  # somebody else read it meanwhile
+            return opened
+        if place.view is None:
+            place.view = board.view(books, **wanted)
+        with board.reading(place.view):
+            now = board.now or datetime.fromtimestamp(0, UTC)
+            place.opened = Opened(board.number, now, place.view.opportunities())
+        return place.opened
+
+    @staticmethod
+    def _close(place: _Place) -> None:
+        with place.lock:
+            place.closed = True
+            if place.view is not None and not place.view.kept:
+                place.view.close()
+            place.opened = None

@@ -1,0 +1,270 @@
+"""What crosses the wire: one struct a body or a part of one, for encoding and for the description of the interface.
+
+Numbers are rounded here, once: decimal odds and probabilities to 6 decimals, American prices to 2. Times are RFC 3339
+in UTC. What is not known is null, and no field is ever left out.
+"""
+# mypy: allow-untyped-calls
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Generic, TypeVar
+
+import msgspec
+import numpy as np
+from msgspec import UNSET, Meta, UnsetType
+
+from oddsengine import catalog
+from oddsengine.board.quotes import SEPARATOR
+from oddsengine.board.rows import LIVE, SUSPENDED
+from oddsengine.groups import NO_TIME, Floats, Longs
+from oddsengine.update import hexadecimal
+from service.board import Found
+from service.scan import write
+
+T = TypeVar("T")
+Moment = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
+Share = Annotated[float, Meta(ge=0.0, le=1.0)]
+
+
+class Odds(msgspec.Struct, gc=False):
+    """One price of one book."""
+
+    id: str
+    sportsbook: str
+    event_id: str
+    sport: str
+    league: str
+    home_team: str
+    away_team: str
+    market_type: str
+    selection: str
+    selection_type: str
+    odds_american: float
+    odds_decimal: float
+    odds_probability: Share
+    line: float | None
+    event_start_time: Moment | None
+    is_live: bool
+    last_seen_at: Moment
+    odds_changed_at: Moment
+    deep_link: str | None
+    sportsbook_name: str
+    probability: Share
+    timestamp: Moment
+    is_active: bool
+    is_main_line: bool | None
+    is_alternate_line: bool | None
+    player_name: str | None
+    stat_category: str | None
+    team_side: str | None
+    market_segment: str
+    external_event_id: str | None
+    market_id: str | None
+    selection_id: str | None
+    max_bet: float | None
+
+
+class EventOdds(msgspec.Struct):
+    """One event with its prices."""
+
+    event_id: str
+    event_name: str
+    sport: str
+    league: str
+    start_time: Moment | None
+    odds: list[Odds]
+
+
+class Removed(msgspec.Struct, gc=False):
+    """A price that left the board."""
+
+    id: str
+    sportsbook: str
+    removed_at: Moment
+
+
+class Batch(msgspec.Struct):
+    """The events whose prices are wanted; books and market types as in queries, separated by commas."""
+
+    event_ids: list[str]
+    sportsbook: str | None = None
+    market: str | None = None
+
+
+class Pagination(msgspec.Struct):
+    """Where a page stands. `next_offset` is null on the last page and at the cap of offsets; a cursor has no cap."""
+
+    limit: int
+    offset: int
+    has_more: bool
+    next_offset: int | None
+    next_cursor: str | UnsetType | None = UNSET
+
+
+class Told(msgspec.Struct):
+    """What is to be said of an answer: ids that nobody knows, by parameter; parameters that nobody declared."""
+
+    unknown: dict[str, list[str]] | UnsetType = UNSET
+    ignored: list[str] | UnsetType = UNSET
+
+
+class Counted(Told, kw_only=True):
+    """How many are on the page, and in all."""
+
+    count: int
+    total: int
+
+
+class Since(Counted, kw_only=True):
+    """The board's time of this answer, to ask for what changes after it; whether the time asked for was too old."""
+
+    server_time: Moment
+    since_clamped: bool | UnsetType = UNSET
+
+
+class Data(msgspec.Struct, Generic[T], kw_only=True):
+    """The data envelope."""
+
+    success: bool
+    data: T
+    meta: Told | UnsetType = UNSET
+
+
+class Page(msgspec.Struct, Generic[T], kw_only=True):
+    """The paginated envelope."""
+
+    success: bool
+    data: list[T]
+    pagination: Pagination
+    meta: Counted
+
+
+def _shapes() -> list[Any]:
+    """What a list of prices may hold: prices, with `group_by` events, with `fields` some fields of either."""
+    _, known = msgspec.json.schema_components([EventOdds], ref_template="#/components/schemas/{name}")
+    some = {key: value for key, value in known["Odds"].items() if key not in ("required", "title")}
+    return [{"$ref": "#/components/schemas/Odds"}, known["EventOdds"], some]
+
+
+class OddsPage(msgspec.Struct, kw_only=True):
+    """Prices; with `group_by` events with their prices, with `fields` some fields only."""
+
+    success: bool
+    data: Annotated[list[Any], Meta(extra_json_schema={"items": {"anyOf": _shapes()}})]
+    pagination: Pagination
+    meta: Counted
+
+
+class Delta(msgspec.Struct, kw_only=True):
+    """Prices that changed, and those that left."""
+
+    success: bool
+    data: list[Odds]
+    removed: list[Removed]
+    pagination: Pagination
+    meta: Since
+
+
+ODDS = Odds.__struct_fields__
+
+
+def moments(micros: Longs) -> list[Any]:
+    """Times as text; null where there is none."""
+    texts = np.empty((micros.size, 27), np.uint32)
+    write(micros, texts)
+    found: list[Any] = texts.view("U27").ravel().tolist()
+    if (micros == NO_TIME).any():
+        found = [None if moment == NO_TIME else text for text, moment in zip(found, micros.tolist(), strict=True)]
+    return found
+
+
+def american(odds: Floats, given: Floats) -> list[float]:
+    """American prices: as given, else as they follow from the decimal."""
+    win = odds - 1.0
+    made = np.where(odds >= 2.0, win * 100.0, -100.0 / win)
+    prices: list[float] = np.round(np.where(np.isnan(given), made, given), 2).tolist()
+    return prices
+
+
+def odds(found: Found) -> list[Odds]:
+    """Rows as the wire has them."""
+    return list(map(Odds, *_columns(found)))
+
+
+def fields_of(names: Sequence[str]) -> Callable[[Found], list[dict[str, Any]]]:
+    """What makes rows of some fields only."""
+    at = [ODDS.index(name) for name in names]
+
+    def rows(found: Found) -> list[dict[str, Any]]:
+        columns = _columns(found)
+        return [dict(zip(names, row, strict=True)) for row in zip(*(columns[i] for i in at), strict=True)]
+
+    return rows
+
+
+def removed(found: Found) -> list[Removed]:
+    """Rows that left as the wire has them."""
+    books = [found.books[b] for b in found.book]
+    return list(map(Removed, hexadecimal(found.id), books, moments(found.moved)))
+
+
+def _columns(found: Found) -> list[Any]:
+    """The columns of `Odds`, in its order."""
+    n = len(found.term)
+    if not n:
+        return [[] for _ in ODDS]
+    said = [found.texts[t] for t in found.term]
+    (event, sport, league, home, away, market, selection, kind, line, player, stat, side, segment) = zip(
+        *said, strict=True
+    )
+    books = [found.books[b] for b in found.book]
+    decimal = np.round(found.odds, 6).tolist()
+    share = np.round(1.0 / found.odds, 6).tolist()
+    times = moments(np.concatenate((found.start, found.seen, found.changed)))
+    begins, seen, changed = times[:n], times[n : 2 * n], times[2 * n :]
+    main = [_MAIN[m] for m in found.main]
+    deep, named, external, market_id, selection_id, most = _links(found, books)
+    return [
+        hexadecimal(found.id), books, event, sport, league, home, away, market, selection, kind,
+        american(found.odds, found.american), decimal, share, line, begins, ((found.flags & LIVE) != 0).tolist(), seen,
+        changed, deep, named, share, seen, ((found.flags & SUSPENDED) == 0).tolist(), main, [_OTHER[m] for m in main],
+        player, stat, side, segment, external, market_id, selection_id, most,
+    ]  # fmt: skip
+
+
+_MAIN = {1: True, 0: False, -1: None}
+_OTHER = {True: False, False: True, None: None}
+
+
+def _links(found: Found, books: Sequence[str]) -> tuple[list[Any], ...]:
+    """Columns of what belongs to one price alone: link, book's name, native ids, largest bet."""
+    known = {book: (catalog.book(book).display_name, _home(book)) for book in set(books)}
+    names = [known[book][0] for book in books]
+    deep: list[str | None] = [known[book][1] for book in books]
+    nothing: list[Any] = [None] * len(books)
+    if found.links is None or not any(found.links):
+        return deep, names, nothing, nothing, nothing, nothing
+    external, markets, selections, most = (list(nothing) for _ in range(4))
+    for at, text in enumerate(found.links):
+        if text is None:
+            continue
+        _, url, name, event, market, selection, largest, _, _ = text.split(SEPARATOR)
+        names[at] = name or names[at]
+        external[at], markets[at], selections[at] = event or None, market or None, selection or None
+        most[at] = float(largest) if largest else None
+        if url and "{state}" not in url:
+            deep[at] = url
+        else:
+            link = catalog.link(books[at], event=event, market=market, selection=selection)
+            deep[at] = link.url if link else None
+    return deep, names, external, markets, selections, most
+
+
+def _home(book: str) -> str | None:
+    link = catalog.link(book)
+    return link.url if link else None
+
+
+__all__ = [
+    "ODDS", "Batch", "Counted", "Data", "Delta", "EventOdds", "Moment", "Odds", "OddsPage", "Page", "Pagination",
+    "Removed", "Since", "Told", "american", "fields_of", "moments", "odds", "removed",
+]  # fmt: skip

@@ -1,0 +1,138 @@
+"""One node feeds another: over the stream, with connections that break, the second holds what the first one does."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+import polars as pl
+from local_servers import Answering, Request, http, iso, running, until
+
+from oddsengine.engine import Engine
+from oddsengine.matching import Matcher
+from oddsengine.simulate import World
+from oddsengine.update import Update
+from service.feeds import interface
+from service.feeds.hub import Hub
+from service.feeds.secrets import Secrets
+from service.settings import Interface
+
+CHUNK = 1000
+SAME = (
+    "sportsbook", "home_team", "away_team", "event_start_time", "market_type", "market_segment", "selection", "line",
+    "player_name", "odds_decimal", "is_live",
+)  # fmt: skip
+
+
+class Upstream:
+    """A node with the published stream; it stands in for ours until there is one."""
+
+    def __init__(self) -> None:
+        self.engine = Engine()
+        self.connections = 0
+        self.refusing = False
+        self._subscribers: dict[asyncio.Queue[list[tuple[str, Any]]], Answering] = {}
+
+    def step(self, **batch: Any) -> None:
+        """Apply a batch and tell everybody."""
+        events = list(_events(self.engine.step(**batch)))
+        for queue in self._subscribers:
+            queue.put_nowait(events)
+
+    def drop(self) -> None:
+        """Break every connection."""
+        for answering in self._subscribers.values():
+            answering.writer.transport.abort()
+        self._subscribers.clear()
+
+    async def __call__(self, _: Request, answering: Answering) -> None:
+        if self.refusing:
+            await answering.answer({"error": {"code": "not_ready", "message": "starting"}}, 503)
+            return
+        self.connections += 1
+        queue: asyncio.Queue[list[tuple[str, Any]]] = asyncio.Queue()
+        rows = _snapshot(self.engine.table())
+        self._subscribers[queue] = answering
+        await answering.stream()
+        again = self.connections > 1
+        await answering.event("connected", {"stream_id": "s", "channel": "odds", "reconnected": again}, "evt_0")
+        for at in range(0, len(rows), CHUNK):
+            chunk = rows[at : at + CHUNK]
+            told = {"odds": chunk, "count": len(chunk), "total": len(rows), "offset": at}
+            await answering.event("snapshot", told | {"has_more": at + CHUNK < len(rows)})
+        books = sorted({row["sportsbook"] for row in rows})
+        await answering.event("snapshot:complete", {"status": "ready", "books": books, "total_odds": len(rows)})
+        while True:
+            for name, data in await queue.get():
+                await answering.event(name, data, "evt_1")
+
+
+def _snapshot(table: pl.DataFrame) -> list[dict[str, Any]]:
+    return [_plain(row) for row in table.drop("id").rename({"row_id": "id"}).iter_rows(named=True)]
+
+
+def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: iso(value) if isinstance(value, datetime) else value for name, value in row.items() if value is not None
+    }
+
+
+def _events(update: Update) -> list[tuple[str, Any]]:
+    """An update in the published form; rows that are new come whole."""
+    plain = update.plain()
+    gone: dict[str, list[str]] = {}
+    for book, row in update.removed.select("sportsbook", "id").iter_rows():
+        gone.setdefault(book, []).append(row)
+    events: list[tuple[str, Any]] = [
+        ("odds:removed", {"ids": ids, "count": len(ids), "book": book}) for book, ids in gone.items()
+    ]
+    moved = [*plain["new"], *plain["changed"]]
+    if moved:
+        events.append(("odds:update", {"odds": moved, "count": len(moved), "book": "", "partial": False}))
+    return events or [("heartbeat", {"timestamp": plain["now"]})]
+
+
+def active(engine: Engine) -> Counter[tuple[Any, ...]]:
+    return Counter(engine.table().filter("is_active").select(SAME).iter_rows())
+
+
+def test_a_fed_node_holds_what_its_upstream_does() -> None:
+    """Seven minutes of five games, some in play, with two breaks: the same active rows, and none that is stale."""
+
+    async def check() -> None:
+        upstream, world = Upstream(), World(11, events=5, live=0.5, tick=2.0, pace=4.0)
+        batches = list(world.run(400.0))
+
+        def clock() -> datetime:
+            assert upstream.engine.now is not None
+            return upstream.engine.now
+
+        upstream.step(**batches[0]._asdict())
+        hub = Hub(Engine(), Matcher(), clock=clock)
+        async with http(upstream) as url:
+            quick: dict[str, Any] = dict(backoff=0.01, backoff_cap=0.05, freshen=0.01, silence=5.0, timeout=5.0)
+            feed = Interface(name="up", kind="interface", url=url, **quick)
+            async with running(hub, interface.source(feed, "", Secrets()), tick=0.05):
+                await until(lambda: active(hub.engine) == active(upstream.engine), "the first snapshot")
+                for at, batch in enumerate(batches[1:]):
+                    upstream.step(**batch._asdict())
+                    upstream.refusing = at % 100 in range(80, 95)
+                    if at % 100 == 80:
+                        upstream.drop()
+                    await asyncio.sleep(0.004)
+                moved = active(upstream.engine)
+                await until(lambda: active(hub.engine) == moved, f"{len(moved)} equal rows")
+                assert len(moved) > 500
+                assert upstream.connections >= 3
+                assert hub.quarantined() == []
+                upstream.step(now=clock() + timedelta(seconds=3))  # a heartbeat alone
+                live = pl.col("is_live") & pl.col("is_active")
+                await until(lambda: _oldest(hub.engine.table().filter(live), clock()) < 4.0, "fresh live rows")
+
+    def _oldest(rows: pl.DataFrame, at: datetime) -> float:
+        seen = rows["last_seen_at"].min()
+        assert isinstance(seen, datetime)
+        return (at - seen).total_seconds()
+
+    asyncio.run(check())
