@@ -318,7 +318,7 @@ class Engine:
             views=changes,
             rejected=self._refused(applied, read),
             late=applied.late,
-            seen=int((applied.what == SEEN).sum()),
+            again=rows.id[applied.slots[applied.what == SEEN]],
         )
 
     def _relined(self, slots: Ints, what: Any, gone: Facts) -> dict[int, int]:

@@ -93,7 +93,17 @@ class Update:
     views: Mapping["View", Change]
     rejected: pl.DataFrame  # `BAD_ROW_SCHEMA`, and rows that a suspended quote without a price named in vain
     late: int
-    seen: int  # rows that were only seen again
+    again: Words  # ids of rows that were only seen again
+
+    @property
+    def seen(self) -> int:
+        """How many rows were only seen again."""
+        return int(self.again.size)
+
+    @property
+    def renewed(self) -> list[str]:
+        """Ids of rows that were only seen again: nothing but their freshness moved."""
+        return hexadecimal(self.again)
 
     def of(self, view: "View") -> Change:
         """What the step did to one view; an empty change where it did nothing."""

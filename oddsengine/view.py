@@ -158,11 +158,17 @@ class View:
 
     # ---- reading ----
 
-    def opportunities(self) -> Opportunities:
-        """Everything that is open, in the frames of `find_all`; `detected_at` is when each was first found."""
+    def opportunities(self, near: Words | None = None) -> Opportunities:
+        """Everything that is open, in the frames of `find_all`; `detected_at` is when each was first found.
+
+        `near` are ids: only what is open in the units of these, which costs that much less, and nothing is counted.
+        """
         engine, w = self._engine, self.wanted
         with engine.reading(self) as board:
             at = self.open.places()
+            if near is not None:
+                unit = self.open.unit[at]
+                at = at[np.isin(unit, unit[np.isin(self.open.id[at], near)])]
             born = dict(zip(keys.hexadecimal(self.open.id[at]), self.open.born[at].tolist(), strict=True))
             units = np.unique(self.open.unit[at]).astype(np.int64)
             some = board.gather(units)
@@ -179,7 +185,7 @@ class View:
                 names.sorted_books(), np.empty(0, np.int32), np.empty(0, np.uint8), turned, tuple(names.sports),
                 pl.Series(names.subjects[3:], dtype=pl.String), names.traits,
             )  # fmt: skip
-            counts = engine.set_aside()
+            counts = engine.set_aside() if near is None else {}
             common = _common(some, lens(some.groups, names.traits, guarded, mine, off), mine, names, off, w)
         prepared = Prepared(None, identity, guarded, off, None)  # type: ignore[arg-type]
         question = Shown(**common, prepared=prepared, known=known, slots=slots)

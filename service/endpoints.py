@@ -56,9 +56,9 @@ class Answer(NamedTuple):
 class Endpoint:
     """One method of one path.
 
-    `answer` computes; it runs in a worker thread and returns an `Answer`, or what is encoded as JSON. A key is `needed`,
-    `optional` or `none`; `query_key` says that it may come in the query. `lasts` says what the answer hangs on beside
-    the request and the caller's rights: the `board`'s update, nothing (`always`), or more (`never` kept).
+    `answer` computes; it runs in a worker thread and returns an `Answer`, or what is encoded as JSON. A key is
+    `needed`, `optional` or `none`; `query_key` says that it may come in the query. `lasts` says what the answer hangs
+    on beside the request and the caller's rights: the `board`'s update, nothing (`always`), or more (`never` kept).
     """
 
     path: str

@@ -122,7 +122,11 @@ class Row:
 
 @dataclass
 class Said:
-    """What one step says: rows that are not what they were and how, rows that left, and counts."""
+    """What one step says: rows that are not what they were and how, rows that left, and counts.
+
+    `status` is whatever moved that is neither price nor liveness: suspension, start, flap, the American form as it was
+    given, texts of the row's own.
+    """
 
     changed: dict[Key, set[str]]
     removed: set[Key]
@@ -274,6 +278,7 @@ class NaiveLive:
         looked = known is None or time > row.seen or odds not in (None, row.odds) or not row.memory.looks
         if odds is not None:
             what |= {"price"} if odds != row.odds else set()
+            what |= {"status"} if quote.get("odds_american") != row.american else set()
             row.odds, row.american = odds, quote.get("odds_american")
         if live != row.live:
             what.add("live")
@@ -283,8 +288,10 @@ class NaiveLive:
             what.add("status")
         if what & {"new", "price", "live"}:
             row.changed = time if own_time is None else min(own_time, now)
-        if any(quote.get(name) is not None for name in OWN):
-            row.own = {name: quote.get(name) for name in OWN}
+        own = {name: quote.get(name) for name in OWN}
+        if own != row.own and any(value is not None for value in own.values()):
+            what.add("status")
+            row.own = own
         flap = row.memory.flap
         if looked and not suspended:
             if time - row.seen > WINDOW_S * SECOND:  # unseen for so long

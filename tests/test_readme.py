@@ -23,7 +23,7 @@ def without_time(text: str) -> str:
 
 
 def test_python_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    said = {}
+    said: dict[str, object] = {}
     for block in blocks("python"):  # each goes on with the names of those before it
         assert len(block.splitlines()) <= 15
         exec(compile(block, "README.md", "exec"), said)

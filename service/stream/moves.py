@@ -33,6 +33,16 @@ class Rows(NamedTuple):
     book: Longs
 
 
+class Became(NamedTuple):
+    """Of the rows that changed: which moved, are to be sent whole (and which of these were not shown), are suspended."""
+
+    moved: Bools
+    whole: Bools
+    fresh: Bools
+    hidden: Bools
+    gone: Bools  # of the rows that left the board: which were shown
+
+
 class Mirror:
     """What is shown of a board, by slot."""
 
@@ -43,8 +53,8 @@ class Mirror:
         self._start = rows.start.copy()
         self._links: list[str | None] = list(rows.links)
 
-    def take(self, update: Update) -> tuple[Bools, Bools, Bools, Bools]:
-        """What became of the rows of an update: of those changed which moved, are new and left; of those gone which left."""
+    def take(self, update: Update) -> "Became":
+        """What became of the rows of an update."""
         facts, what = update.facts, update.what
         slots = facts.slot[update.rows]
         self._room(int(max(slots.max(initial=-1), update.gone.slot.max(initial=-1))) + 1)
@@ -60,7 +70,7 @@ class Mirror:
         new = active & (~was | other)
         gone = self._shown[update.gone.slot]
         self._shown[update.gone.slot] = False
-        return was & active & ~new, new, was & ~active, gone
+        return Became(was & active & ~new, new, ~was[new], was & ~active, gone)
 
     def _room(self, top: int) -> None:
         have = self._shown.size
@@ -88,19 +98,19 @@ class Mirror:
 
 
 class Moves:
-    """One update as groups need it: rows that moved, are new, and left. Each is encoded when first sent."""
+    """One update as groups need it: rows that moved, are sent whole, and left. Each is encoded when first sent."""
 
     def __init__(self, update: Update, mirror: Mirror, index: Index) -> None:
         self.number, self.now = update.number, update.now
-        moved, new, hidden, gone = mirror.take(update)
-        facts = update.facts
-        parts = (facts.take(update.rows[moved]), facts.take(update.rows[new]), facts.take(update.rows[hidden]))
-        lost = update.gone.take(np.flatnonzero(gone))
-        every = (*parts, lost)
+        became = mirror.take(update)
+        facts, lost = update.facts, update.gone.take(np.flatnonzero(became.gone))
+        every = (*(facts.take(update.rows[which]) for which in (became.moved, became.whole, became.hidden)), lost)
         self.terms = _terms(index, every)
         self._index = index
         self.moved, self.new, *left = (self._resolved(part) for part in every)
         self.left = left
+        fresh = dict(zip(every[1].id.tolist(), became.fresh.tolist(), strict=True))
+        self.fresh = [fresh[ident] for ident in self.new.facts.id.tolist()]
         self._deltas: list[msgspec.Raw] | None = None
         self._fulls: dict[str, list[msgspec.Raw]] = {}
         self._ids = [hexadecimal(part.facts.id) for part in left]
