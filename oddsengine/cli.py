@@ -1,4 +1,5 @@
-"""The command line: `scan`, `explain`, `markets`, `devig`, `kelly`, `stakes`, `record`, `replay`, `feeds`, `keys`.
+"""The command line: `scan`, `explain`, `markets`, `devig`, `kelly`, `stakes`, `record`, `replay`, `feeds`, `keys` and
+`serve`.
 
 Exit status 0, or 2 with one sentence on standard error for input that cannot be used. Tables fit the terminal; into
 a pipe they are plain text, uncut. This module reads the words; the commands are in `oddsengine.commands`.
@@ -13,12 +14,12 @@ from datetime import UTC, datetime
 from typing import Any, NoReturn
 
 import oddsengine
-from oddsengine.commands import board, feeds, keys, price, tape
+from oddsengine.commands import board, feeds, keys, price, serve, tape
 from oddsengine.devig import DEVIG_METHODS
 from oddsengine.tape import SYNC
 
 _FORMATS = ("table", "json", "csv", "parquet")
-_COMMANDS = board.COMMANDS | price.COMMANDS | tape.COMMANDS | feeds.COMMANDS | keys.COMMANDS
+_COMMANDS = board.COMMANDS | price.COMMANDS | tape.COMMANDS | feeds.COMMANDS | keys.COMMANDS | serve.COMMANDS
 _KINDS = ("ev", "arb", "low-hold", "middles", "all")
 _INTERRUPTED, _BROKEN_PIPE = 130, 141
 
@@ -121,6 +122,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_record(commands)
     _add_replay(commands)
     _add_feeds(commands)
+    _add_serve(commands)
     _add_keys(commands)
     return parser
 
@@ -304,6 +306,14 @@ def _add_keys(commands: Any) -> None:
     for action in (create, listing, revoke, rotate, tier):
         action.add_argument("--config", metavar="FILE", help="settings (default: oddsengine.toml, if it is there)")
         action.add_argument("--json", action="store_true", help="as JSON")
+
+
+def _add_serve(commands: Any) -> None:
+    parser = commands.add_parser("serve", help="serve prices and opportunities over HTTP")
+    parser.add_argument("--demo", action="store_true", help="a made-up world and keys to try; on this machine only")
+    parser.add_argument("--config", metavar="FILE", help="settings (default: oddsengine.toml, if it is there)")
+    parser.add_argument("--host", help="address to listen on (default 127.0.0.1)")
+    parser.add_argument("--port", type=_count, help="port to listen on (default 8000)")
 
 
 # ---- entry ----

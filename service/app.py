@@ -205,11 +205,7 @@ class Api:
                     if all(values.values()):
                         break
         if methods is None or not all(values.values()):
-            raise Problem(
-                404,
-                "not_found",
-                f"there is no {BASE}{path[:100]}; {BASE.rsplit('/', 1)[0]} has its description at /openapi.json",
-            )
+            raise Problem(404, "not_found", f"there is no {BASE}{path[:100]}; /openapi.json describes what there is")
         endpoint = methods.get("GET" if method == "HEAD" else method)
         if endpoint is None:
             raise Problem(

@@ -20,14 +20,13 @@ from starlette.routing import Route
 
 from oddsengine.engine import Engine
 from oddsengine.matching import Matcher
-from service import api, demo, pages
+from service import api, demo, keys, pages
 from service.app import BASE, Api
 from service.bus import LocalBus
 from service.feeds.build import sources
 from service.feeds.check import kept
 from service.feeds.hub import Hub
 from service.feeds.secrets import Secrets
-from service.keys import KeyStore
 from service.limits import MemoryLimits
 from service.log import Log
 from service.metrics import Metrics
@@ -224,9 +223,7 @@ async def _until(node: Node, work: Coroutine[Any, Any, None]) -> None:
 def build(settings: Settings, environ: Mapping[str, str], *, demonstration: bool, log: Log | None = None) -> Service:
     """A service that is not started yet."""
     log = Log(quiet=settings.service.quiet) if log is None else log
-    folder = Path(settings.data.folder)
-    keys = KeyStore(None if demonstration else folder, demo=demonstration)
-    node = Node(Engine(), keys, MemoryLimits(), LocalBus(), demo=demonstration)
+    node = Node(Engine(), keys.of(settings, demo=demonstration), MemoryLimits(), LocalBus(), demo=demonstration)
     run = demonstrate if demonstration else feeding(settings, environ) if settings.feeds else tick
     return Service(node, settings, environ, log, run)
 

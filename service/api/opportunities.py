@@ -1,11 +1,11 @@
 """Opportunities: +EV, arbitrages, middles and low holds over exactly the books that the caller may and wants to use.
 
 A request's books and thresholds make a view of the engine (`views`); the other filters, the order and the page are
-taken from the view's columns (`sifting`). Thresholds below those of the usual view make another view with lower ones, of
-a few steps, so that there are never many.
+taken from the view's columns (`sifting`). Thresholds below those of the usual view make another view with lower ones,
+of a few steps, so that there are never many.
 
-**CSV of arbitrages.** The header has two legs, an arbitrage may have more. Each row has two: an arbitrage of three takes
-two rows that agree in everything but the legs, the third standing where the first was, the columns of a fourth empty.
+**CSV of arbitrages.** The header has two legs, an arbitrage may have more. Each row has two: an arbitrage of three
+takes two rows that agree in everything but the legs, the third standing where the first was, a fourth's columns empty.
 So every row has exactly the header's columns, no leg is lost, and the stakes of one arbitrage, whose rows follow each
 other, sum to 100. A text that a spreadsheet would take for a formula has a ' before it.
 """
@@ -81,8 +81,8 @@ _PLAYER = text("player_name", "Part of a player's name.")
 _STAT = words("stat_category", "Statistics of player props, such as points.")
 _STATE = text("state", "US state for the links to books, two small letters.")
 _COMMON = (
-    SPORT, LEAGUE, SPORTSBOOK, ADD_SPORTSBOOK, MARKET, EVENT, LIVE, TEAM, filters.DATE, _RANGE, Q, _PROP, _MAIN, _PLAYER, _STAT, _AGE,
-    MIN_ODDS, MAX_ODDS,
+    SPORT, LEAGUE, SPORTSBOOK, ADD_SPORTSBOOK, MARKET, EVENT, LIVE, TEAM, filters.DATE, _RANGE, Q, _PROP,
+    _MAIN, _PLAYER, _STAT, _AGE, MIN_ODDS, MAX_ODDS,
 )  # fmt: skip
 
 
@@ -596,8 +596,8 @@ endpoints = (
         feature="middles",
     ),
     Endpoint(
-        "/opportunities/middles/{id}", one_middle, "One middle", _TAG, Data[Middle], (SPORTSBOOK, ADD_SPORTSBOOK, _STATE),
-        feature="middles",
+        "/opportunities/middles/{id}", one_middle, "One middle", _TAG, Data[Middle],
+        (SPORTSBOOK, ADD_SPORTSBOOK, _STATE), feature="middles",
     ),
     *(
         Endpoint(

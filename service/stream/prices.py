@@ -1,0 +1,186 @@
+"""Prices for subscribers with equal filters: which rows are theirs, the events of an update, the board at the beginning."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from oddsengine import catalog
+from oddsengine.board.rows import SUSPENDED
+from oddsengine.engine import Engine
+from oddsengine.groups import Ints, Longs
+from service.board import Filter, Index, Reading, Terms, same_market
+from service.stream.moves import Moves, Rows, book_ids, shown
+from service.stream.sse import CHUNK, OddsRemoved, OddsUpdate, Snapshot, SnapshotComplete, frame, raw
+from service.wire import odds as _odds
+
+Bools = npt.NDArray[np.bool_]
+
+
+class _Column:
+    """Which terms one condition lets through; texts and terms are looked at once, as they come."""
+
+    def __init__(self, name: str, meant: Callable[[Any], bool]) -> None:
+        self._name, self._meant = name, meant
+        self._texts: list[bool] = []
+
+    def over(self, terms: Terms, first: int, last: int) -> Bools:
+        """Of some terms."""
+        column = terms.columns[self._name]
+        self._texts.extend(map(self._meant, column.texts[len(self._texts) :]))
+        return np.array(self._texts, bool)[column.values[first:last]]
+
+
+class Chosen:
+    """The terms and books of a filter, by code; sport, league, market and event mean what they mean in queries."""
+
+    def __init__(self, wanted: Filter) -> None:
+        self._wanted = wanted
+        self._terms: Terms | None = None
+        self._mask = np.empty(0, bool)
+        self._columns: list[list[_Column]] = []
+        self._books = np.empty(0, bool)
+
+    def of(self, rows: Rows, terms: Terms) -> Longs:
+        """Places of the rows that are chosen."""
+        if not rows.term.size:
+            return np.empty(0, np.int64)
+        if terms is not self._terms:
+            self._terms, self._mask, self._columns = terms, np.empty(0, bool), self._conditions()
+        if int(rows.term.max()) >= self._mask.size:
+            self._learn(terms)
+        chosen = self._mask[rows.term]
+        if self._wanted.books is not None:
+            if len(rows.facts.books) > self._books.size:
+                self._books = np.array([book in self._wanted.books for book in book_ids(rows.facts.books)], bool)
+            chosen = chosen & self._books[rows.book]
+        return np.flatnonzero(chosen)
+
+    def _learn(self, terms: Terms) -> None:
+        first, last = self._mask.size, terms.columns["prop"].size
+        new = np.ones(last - first, bool)
+        for either in self._columns:
+            new &= np.logical_or.reduce([column.over(terms, first, last) for column in either])
+        if self._wanted.event is not None:
+            wanted = set(self._wanted.event)
+            new &= np.array([said.event_id in wanted for said in terms.said[first:last]], bool)
+        self._mask = np.concatenate((self._mask, new))
+
+    def _conditions(self) -> list[list[_Column]]:
+        """Conditions that all hold, each of columns of which one does."""
+        wanted, out = self._wanted, list[list[_Column]]()
+        if wanted.sport is not None:
+            sports = {catalog.sport(name).id for name in wanted.sport}
+            out.append([_Column("sport", sports.__contains__)])
+        if wanted.league is not None:
+            leagues = wanted.league
+            out.append([_Column("league", lambda place: _in_league(leagues, *place))])
+        if wanted.market is not None:
+            kinds = [kind for name in wanted.market for kind in catalog.categories().get(name.lower(), (name,))]
+            plain = [kind for kind in kinds if kind != "player_*"]
+            either = [_Column("market", lambda text: any(same_market(kind, *text) for kind in plain))]
+            if len(plain) < len(kinds):
+                either.append(_Column("prop", bool))
+            out.append(either)
+        return out
+
+
+def _in_league(asked: Sequence[str], sport: str, league: str) -> bool:
+    return bool(league) and any(catalog.league(name, sport or None).id == league for name in asked)
+
+
+class Taken(NamedTuple):
+    """The board at one update, as frames; their first is to be sent first."""
+
+    number: int
+    frames: list[bytes]
+
+
+class Prices:
+    """One group: rows of a filter, with links for a state. Everything but `take` belongs to the hub's thread."""
+
+    def __init__(self, wanted: Filter, state: str, index: Index, engine: Engine) -> None:
+        self.wanted, self.state = wanted, state
+        self.members = 0
+        self._index, self._engine = index, engine
+        self._chosen = Chosen(wanted)
+        with index.reading() as reading:
+            self.number = engine.number
+            self.total = int(self._active(reading).size)
+
+    def frames(self, moves: Moves) -> list[bytes]:
+        """What an update means here."""
+        if moves.number <= self.number:
+            return []
+        self.number = moves.number
+        out: list[bytes] = []
+        for part, rows in enumerate(moves.left):
+            at = self._chosen.of(rows, moves.terms)
+            self.total -= at.size
+            ids = moves.ids(part) if at.size else []
+            for book, some in _by_book(rows, at):
+                out += [
+                    frame("odds:removed", OddsRemoved([ids[i] for i in chunk], len(chunk), book))
+                    for chunk, _ in _chunks(some)
+                ]
+        at = self._chosen.of(moves.new, moves.terms)
+        if at.size:
+            out += self._additions(moves.fulls(self.state), at.tolist(), moves)
+        at = self._chosen.of(moves.moved, moves.terms)
+        deltas = moves.deltas() if at.size else []
+        for book, some in _by_book(moves.moved, at):
+            out += [
+                frame("odds:update", OddsUpdate([deltas[i] for i in chunk], len(chunk), book, more))
+                for chunk, more in _chunks(some)
+            ]
+        return out
+
+    def _additions(self, fulls: Sequence[Any], at: list[int], moves: Moves) -> list[bytes]:
+        """Rows that are new here, or that no delta can describe; only the former add to the total."""
+        self.total += sum(map(moves.fresh.__getitem__, at))
+        offset, out = max(self.total - len(at), 0), []
+        for chunk, _ in _chunks(at):
+            rows = [fulls[i] for i in chunk]
+            out.append(frame("snapshot", Snapshot(rows, len(rows), self.total, offset, has_more=False)))
+            offset += len(rows)
+        return out
+
+    def _active(self, reading: Reading) -> Ints:
+        slots = reading.rows(self.wanted, {})
+        return slots[(reading.board.rows.flags[slots] & SUSPENDED) == 0]
+
+    def take(self) -> Taken:
+        """The rows of now; from any thread."""
+        with self._index.reading() as reading:
+            number = self._engine.number
+            found = reading.take(self._active(reading))
+        rows = shown(found, self.state) if self.state else _odds(found)
+        books = sorted({row.sportsbook for row in rows})
+        total, out = len(rows), []
+        for first in range(0, max(total, 1), CHUNK):
+            chunk = raw(rows[first : first + CHUNK])
+            out.append(frame("snapshot", Snapshot(chunk, len(chunk), total, first, first + CHUNK < total)))
+        return Taken(number, [*out, frame("snapshot:complete", SnapshotComplete("ready", books, total))])
+
+
+def nothing(*, games: bool = False) -> Taken:
+    """What those get at the beginning who want no prices."""
+    first = [] if games else [frame("snapshot", Snapshot([], 0, 0, 0, has_more=False))]
+    return Taken(0, [*first, frame("snapshot:complete", SnapshotComplete("ready", [], 0))])
+
+
+def _by_book(rows: Rows, at: Longs) -> Iterator[tuple[str, list[int]]]:
+    """Places by book, books in order of their ids."""
+    if not at.size:
+        return
+    books = rows.book[at]
+    ids = book_ids(rows.facts.books)
+    for code in sorted(np.unique(books).tolist(), key=ids.__getitem__):
+        yield ids[code], at[books == code].tolist()
+
+
+def _chunks(places: list[int]) -> Iterator[tuple[list[int], bool]]:
+    """Parts of a list, and whether more follow."""
+    for first in range(0, len(places), CHUNK):
+        yield places[first : first + CHUNK], first + CHUNK < len(places)
