@@ -1,5 +1,4 @@
-"""The command line: `scan`, `explain`, `markets`, `devig`, `kelly`, `stakes`, `record`, `replay`, `feeds`, `keys` and
-`serve`.
+"""The command line, `oddsengine COMMAND`.
 
 Exit status 0, or 2 with one sentence on standard error for input that cannot be used. Tables fit the terminal; into
 a pipe they are plain text, uncut. This module reads the words; the commands are in `oddsengine.commands`.
