@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
@@ -32,6 +33,7 @@ BASE = "/api/v1"
 MOST_BODY = 1 << 20
 BODY_S = 10.0  # a body that takes longer is given up
 FAILED_RATE = 600  # wrong keys a minute and address
+CODINGS = ("zstd", "gzip")  # of bodies, the best one first
 SMALL = 1024  # bytes; smaller bodies are not compressed
 KEPT, KEPT_BYTES = 4096, 64 << 20  # answers of one update
 ANONYMOUS = Caller("", "", TIERS["free"], ANONYMOUS_RATE, 0, TIERS["free"].features)
@@ -39,8 +41,11 @@ ANONYMOUS = Caller("", "", TIERS["free"], ANONYMOUS_RATE, 0, TIERS["free"].featu
 Scope = Mapping[str, Any]
 Headers = list[tuple[bytes, bytes]]
 _encode = msgspec.json.Encoder().encode
+_HEALTH = "/health"  # answers also while the node starts
 _no_store = (b"cache-control", b"no-store")
+_close = (b"connection", b"close")
 _revalidate = (b"cache-control", b"private, no-cache")
+_vary = (b"vary", b"Accept-Encoding, X-API-Key, Authorization")
 
 
 class Kept:
@@ -50,6 +55,10 @@ class Kept:
         self.answer = answer
         self.etag = b'"%s"' % hashlib.blake2b(answer.body, digest_size=12).hexdigest().encode()
         self._packed: dict[str, bytes] = {}
+
+    def tag(self, coding: str) -> bytes:
+        """The validator of the body in a coding: other bytes, another one."""
+        return b'%s-%s"' % (self.etag[:-1], coding.encode()) if coding else self.etag
 
     def packed(self, coding: str) -> bytes:
         """The body in a coding."""
@@ -86,11 +95,14 @@ class Answers:
 class Request:
     """What the headers of a request say, read once."""
 
-    __slots__ = ("address", "bearer", "codings", "etag", "headers", "key", "last_event", "length", "query", "started")
+    __slots__ = (
+        "address", "bearer", "codings", "etag", "headers", "key", "last_event", "length", "method", "query", "started",
+    )  # fmt: skip
 
     def __init__(self, scope: Scope, trusted: frozenset[str]) -> None:
         self.started = time.perf_counter()
         self.query: bytes = scope["query_string"]
+        self.method: str = scope["method"]
         self.key: bytes | None = None
         self.bearer: bytes | None = None
         self.etag = self.codings = b""
@@ -106,7 +118,7 @@ class Request:
             elif name == b"if-none-match":
                 self.etag = value
             elif name == b"accept-encoding":
-                self.codings = value
+                self.codings = value[:200]
             elif name == b"last-event-id":
                 self.last_event = value
             elif name == b"x-forwarded-for":
@@ -152,15 +164,16 @@ class Api:
         headers.append((b"x-request-id", ident))
         method = scope["method"]
         path = scope["path"][len(BASE) :]
+        raw: bytes = scope.get("raw_path") or scope["path"].encode()
         endpoint: Endpoint | None = None
         caller = ANONYMOUS
         status = 500
         try:
             try:
-                endpoint, values = self._find(method, path)
+                endpoint, values = self._find(method, path, raw[len(BASE) :].decode("latin-1"))
                 caller = self._caller(endpoint, request)
                 self._count(caller, request)
-                if not self.node.ready and endpoint.lasts != "never":
+                if not self.node.ready and endpoint.path != _HEALTH:
                     raise Problem(503, "not_ready", "the node is starting; try again in a few seconds")
                 if endpoint.feature and endpoint.feature not in caller.features:
                     raise _lacking(endpoint.feature, caller)
@@ -175,7 +188,9 @@ class Api:
             except Problem as problem:
                 status = problem.status
                 await _send_problem(send, problem, headers, method)
-            except (asyncio.CancelledError, ConnectionError):
+            except ConnectionError:  # nobody is there to be answered
+                status = 499
+            except asyncio.CancelledError:
                 status = 499
                 raise
             except Exception as error:
@@ -191,11 +206,11 @@ class Api:
             self.metrics.answered(route, method, status, spent)
             self.log.answered(ident, method, route, path, status, spent, caller, request.address)
 
-    def _find(self, method: str, path: str) -> tuple[Endpoint, dict[str, str]]:
+    def _find(self, method: str, path: str, raw: str) -> tuple[Endpoint, dict[str, str]]:
         methods = self._exact.get(path)
         values: dict[str, str] = {}
         if methods is None:
-            parts = path.split("/")
+            parts = raw.split("/")
             for pattern, known in self._patterned:
                 if len(pattern) == len(parts) and all(
                     p == q or p[:1] == "{" for p, q in zip(pattern, parts, strict=True)
@@ -208,8 +223,9 @@ class Api:
             raise Problem(404, "not_found", f"there is no {BASE}{path[:100]}; /openapi.json describes what there is")
         endpoint = methods.get("GET" if method == "HEAD" else method)
         if endpoint is None:
+            allowed = ", ".join(sorted({*methods, *(["HEAD"] if "GET" in methods else [])}))
             raise Problem(
-                405, "method_not_allowed", f"{BASE}{path[:100]} takes {', '.join(sorted(methods))}, got {method[:20]}"
+                405, "method_not_allowed", f"{BASE}{path[:100]} takes {allowed}, got {method[:20]}", allow=allowed
             )
         return endpoint, values
 
@@ -393,21 +409,19 @@ async def _send(send: Any, kept: Kept, request: Request, method: str) -> int:
     answer, headers = kept.answer, request.headers
     status = answer.status
     body = answer.body
-    if status == 200:
-        headers += [(b"etag", kept.etag), _revalidate, (b"vary", b"Accept-Encoding, X-API-Key, Authorization")]
-        if request.etag and _matches(request.etag, kept.etag):
+    coding = _coding(request.codings) if status == 200 and len(body) >= SMALL else ""
+    if status == 200 and method != "POST":
+        tag = kept.tag(coding)
+        headers += [(b"etag", tag), _revalidate, _vary]
+        if request.etag and _matches(request.etag, kept):
             await send({"type": "http.response.start", "status": 304, "headers": headers})
             await send({"type": "http.response.body", "body": b""})
             return 304
-        if len(body) >= SMALL and request.codings:
-            coding = (
-                "zstd" if _accepts(request.codings, b"zstd") else "gzip" if _accepts(request.codings, b"gzip") else ""
-            )
-            if coding:
-                body = kept.packed(coding)
-                headers.append((b"content-encoding", coding.encode()))
     else:
-        headers.append(_no_store)
+        headers += [_no_store, _vary]
+    if coding:
+        body = kept.packed(coding)
+        headers.append((b"content-encoding", coding.encode()))
     if status != 204:
         headers += [(b"content-type", answer.type.encode()), (b"content-length", b"%d" % len(body))]
     headers += [(name.encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers]
@@ -416,17 +430,20 @@ async def _send(send: Any, kept: Kept, request: Request, method: str) -> int:
     return status
 
 
-def _matches(given: bytes, etag: bytes) -> bool:
-    return given.strip() == b"*" or any(part.strip().removeprefix(b"W/") == etag for part in given.split(b","))
+def _matches(given: bytes, kept: Kept) -> bool:
+    """Whether a caller has this answer, in whatever coding."""
+    known = {kept.tag(coding) for coding in ("", *CODINGS)}
+    return given.strip() == b"*" or any(part.strip().removeprefix(b"W/") in known for part in given.split(b","))
 
 
-def _accepts(codings: bytes, coding: bytes) -> bool:
-    """Whether a coding is accepted and not with weight 0."""
-    for part in codings.lower().split(b","):
-        name, _, weight = part.partition(b";")
-        if name.strip() == coding:
-            return weight.replace(b" ", b"") not in (b"q=0", b"q=0.0", b"q=0.00", b"q=0.000")
-    return False
+@lru_cache(maxsize=1024)
+def _coding(accepted: bytes) -> str:
+    """The first of our codings that a caller takes; one with weight 0 is not taken, `*` is any that is not named."""
+    weights: dict[str, bool] = {}
+    for part in accepted.decode("latin-1").lower().split(","):
+        name, _, weight = part.partition(";")
+        weights[name.strip()] = weight.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
+    return next((coding for coding in CODINGS if weights.get(coding, weights.get("*", False))), "")
 
 
 async def _send_problem(send: Any, problem: Problem, headers: Headers, method: str) -> None:
@@ -434,6 +451,10 @@ async def _send_problem(send: Any, problem: Problem, headers: Headers, method: s
     headers = [*headers, (b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), _no_store]
     if "retry_after" in problem.extra:
         headers.append((b"retry-after", b"%d" % problem.extra["retry_after"]))
+    if "allow" in problem.extra:
+        headers.append((b"allow", problem.extra["allow"].encode()))
+    if problem.status in (408, 413):  # the rest of the body is not waited for
+        headers.append(_close)
     if problem.status == 401:
         headers.append((b"www-authenticate", b'Bearer realm="oddsengine"'))
     await send({"type": "http.response.start", "status": problem.status, "headers": headers})

@@ -43,7 +43,7 @@ SORTS = (
 _UNSAID = SEPARATOR * 2  # neither main nor alternate
 _BOOK = (1 << BOOK_BITS) - 1
 _SUBJECT = (1 << 24) - 1
-_CHUNK = 2000  # terms that are read while a writer waits
+_CHUNK = 500  # terms that are read while a writer waits
 _KEPT = 128  # masks
 _TYPES = frozenset({"home", "draw", "away", "over", "under", "yes", "no", "odd", "even", "none", "other"})
 
@@ -255,7 +255,7 @@ class Terms:
         )  # fmt: skip
         about = names.subjects[subject] if kind.subject == "player" else ""
         spoken = catalog.normalise(player or "") or about
-        chosen, type_id = catalog.normalise(selection), plain(market)
+        chosen, type_id = catalog.normalise(selection), _plain(market)
         columns["sport"].new.append(columns["sport"].code(sport))
         columns["league"].new.append(columns["league"].code((sport, league)))
         columns["market"].new.append(columns["market"].code((market, sport, stat or "")))
@@ -263,7 +263,7 @@ class Terms:
         columns["away"].new.append(columns["away"].code(catalog.normalise(wording[4] or "")))
         columns["player"].new.append(columns["player"].code(spoken))
         columns["selection"].new.append(columns["selection"].code(chosen))
-        columns["stat"].new.append(columns["stat"].code(plain(stat or "")))
+        columns["stat"].new.append(columns["stat"].code(_plain(stat or "")))
         columns["type"].new.append(columns["type"].code(given))
         columns["prop"].new.append(columns["prop"].code(kind.prop or type_id.startswith("player_")))
         self.keys.append((type_id, segment, stat or "", spoken, line, side, chosen, given, tie))
@@ -428,6 +428,9 @@ class Terms:
         return events, missing
 
 
+_plain = lru_cache(maxsize=65536)(plain)
+
+
 def _league(name: str, sport: str) -> str:
     return catalog.league(name, sport or None).id
 
@@ -446,7 +449,7 @@ class Index:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._mutex = threading.Lock()
+        self._mutex = threading.RLock()
         self._known = np.empty(0, np.int64)  # key of every slot, as it stands in `slots`
         self._at = -1
         self._starts: dict[str, int] = {}

@@ -23,7 +23,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -190,11 +190,18 @@ class Managed(Keys, Protocol):
 
 # ---- the file ----
 
+_making = threading.Lock()
+
 
 def connect(file: Path, wait: float = _WAIT_S) -> sqlite3.Connection:
     """Open the database, which is made if there is none, for its owner's eyes only."""
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
+    # A process that closes a file loses all its locks on it, SQLite's too: so the file is made before anybody in this
+    # process has it open, and never opened by us again.
+    with _making:
+        if not file.exists():
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with suppress(FileExistsError):  # another process was faster
+                os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     connection = sqlite3.connect(file, timeout=_WAIT_S, isolation_level=None, check_same_thread=False)
     try:
         # The timeout does not cover this change, and two processes may open a new file at once.

@@ -4,11 +4,14 @@ No line holds a key or a query string.
 """
 
 import atexit
+import logging
 import sys
 import threading
 import time
 import traceback
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
@@ -57,6 +60,16 @@ class Log:
         trace = "".join(traceback.format_exception(error))
         self.say("failure", id=ident.decode(), path=path[:200], error=type(error).__name__, trace=trace)
 
+    @contextmanager
+    def handed(self, name: str) -> Iterator[None]:
+        """Take over what a library logs by the standard module."""
+        logger, handler = logging.getLogger(name), _Handed(self)
+        logger.addHandler(handler)
+        try:
+            yield
+        finally:
+            logger.removeHandler(handler)
+
     def flush(self) -> None:
         """Write what waits."""
         with self._lock:
@@ -79,3 +92,17 @@ class Log:
         while not self._ended:
             self._wake.wait(_EVERY)
             self.flush()
+
+
+class _Handed(logging.Handler):
+    """What the standard module logs, as lines of ours."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Log a record; its trace too, if it has one."""
+        trace = "".join(traceback.format_exception(record.exc_info[1])) if record.exc_info else None
+        facts = {"error": record.getMessage(), **({} if trace is None else {"trace": trace})}
+        self._log.say("server", level=record.levelname.lower(), **facts)

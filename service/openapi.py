@@ -18,6 +18,7 @@ _ERRORS = {
     405: "The path takes other methods.",
     408: "The body did not arrive in time.",
     413: "The body is too large.",
+    415: "The body has a coding that is not read.",
     429: "Too many requests; `Retry-After` says when to try again.",
     503: "The node is starting.",
 }
@@ -45,7 +46,7 @@ class ErrorBody(msgspec.Struct):
 
 
 def document(endpoints: Iterable[Endpoint], base: str, samples: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The whole document; `samples` are real answers by path."""
+    """The whole document; `samples` are real answers by operation, such as `GET /odds`."""
     every = [endpoint for endpoint in endpoints if not endpoint.path.startswith("/_")]
     types = [ErrorBody, *(t for endpoint in every for t in (endpoint.returns, endpoint.body) if t is not None)]
     schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
@@ -115,8 +116,9 @@ def _plain(value: Any) -> Any:
 
 def _responses(endpoint: Endpoint, of: Mapping[int, Any], samples: Mapping[str, Any]) -> dict[str, Any]:
     media: dict[str, Any] = {"schema": of.get(id(endpoint.returns), {})}
-    if endpoint.path in samples and endpoint.method == "GET":
-        media["example"] = samples[endpoint.path]
+    name = f"{endpoint.method} {endpoint.path}"
+    if name in samples:
+        media["example"] = samples[name]
     headers = {name: {"description": doc, "schema": {"type": "string"}} for name, doc in _LIMITS.items()}
     good: dict[str, Any] = {"description": endpoint.summary, "headers": headers}
     if endpoint.status != 204:
@@ -130,7 +132,7 @@ def _responses(endpoint: Endpoint, of: Mapping[int, Any], samples: Mapping[str, 
         *((403,) if endpoint.key == "needed" else ()),
     }
     codes |= {404} if "{" in endpoint.path else set()
-    codes |= {408, 413} if endpoint.body is not None else set()
+    codes |= {408, 413, 415} if endpoint.body is not None else set()
     problem = {"application/json": {"schema": of[id(ErrorBody)]}}
     bad = {str(code): {"description": _ERRORS[code], "content": problem} for code in sorted(codes)}
     if endpoint.path == "/health":

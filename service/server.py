@@ -3,8 +3,10 @@
 import asyncio
 import contextlib
 import hmac
+import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +29,13 @@ from service.feeds.build import sources
 from service.feeds.check import kept
 from service.feeds.hub import Hub
 from service.feeds.secrets import Secrets
-from service.limits import MemoryLimits
+from service.limits import MemoryLimits, Usage
 from service.log import Log
 from service.metrics import Metrics
 from service.node import Node
 from service.openapi import document
+from service.protocol import Protocol
+from service.samples import samples
 from service.settings import Settings
 
 _SECURE = (
@@ -58,15 +62,40 @@ class Service:
         self.metrics.add(Gauges(node))
         options = settings.service
         self.api = Api(node, api.ENDPOINTS, log, self.metrics, options.trusted)
+        if options.splits_token_env:
+            node.parts["splits_token"] = environ.get(options.splits_token_env, "")
+        self.ends: list[Callable[[], None]] = []  # what is to be closed at the end
         self._run = run
-        self.document = document(api.ENDPOINTS, BASE)
+        self._describing = threading.Lock()
         routes = [
             Route("/", lambda _: RedirectResponse("/docs")),
-            Route("/openapi.json", lambda _: JSONResponse(self.document)),
-            Route("/docs", lambda _: HTMLResponse(pages.reference(self.document))),
+            Route("/openapi.json", lambda _: JSONResponse(self.document)),  # these run in threads
+            Route("/docs", lambda _: HTMLResponse(self.page)),
             Route("/metrics", self._metrics),
         ]
         self.pages = Starlette(routes=routes, exception_handlers={HTTPException: _refused, Exception: _failed})
+
+    @property
+    def document(self) -> Mapping[str, Any]:
+        """The description of the interface, made when first asked for; its examples are of a made-up board."""
+        with self._describing:
+            return self._document
+
+    @cached_property
+    def _document(self) -> Mapping[str, Any]:
+        return document(api.ENDPOINTS, BASE, samples(api.ENDPOINTS))
+
+    @cached_property
+    def page(self) -> str:
+        """The same for people."""
+        return pages.reference(self.document)
+
+    async def stop(self) -> None:
+        """End what would not end by itself: streams."""
+        self.node.closing.set()
+        stream = self.node.parts.get("stream")
+        if stream is not None:
+            await stream.close()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer one request, or live through the server's start and end."""
@@ -74,7 +103,10 @@ class Service:
             if scope["path"].startswith(BASE + "/"):
                 await self.api(scope, receive, send)
             else:
-                await self.pages(scope, receive, _with_headers(send))
+                try:
+                    await self.pages(scope, receive, _with_headers(send))
+                except Exception as error:  # it is answered already
+                    self.log.failure(b"-", scope["path"], error)
         elif scope["type"] == "lifespan":
             await self._lifespan(receive, send)
         else:
@@ -90,6 +122,8 @@ class Service:
         self.node.close()
         with contextlib.suppress(Exception):
             await running
+        for end in self.ends:
+            end()
         self.log.say("stopped")
         self.log.close()
         await send({"type": "lifespan.shutdown.complete"})
@@ -223,9 +257,21 @@ async def _until(node: Node, work: Coroutine[Any, Any, None]) -> None:
 def build(settings: Settings, environ: Mapping[str, str], *, demonstration: bool, log: Log | None = None) -> Service:
     """A service that is not started yet."""
     log = Log(quiet=settings.service.quiet) if log is None else log
-    node = Node(Engine(), keys.of(settings, demo=demonstration), MemoryLimits(), LocalBus(), demo=demonstration)
     run = demonstrate if demonstration else feeding(settings, environ) if settings.feeds else tick
-    return Service(node, settings, environ, log, run)
+    store = keys.of(settings, demo=demonstration)
+    usage = Usage(Path(settings.data.folder) / settings.keys.file)
+    node = Node(Engine(), store, MemoryLimits(usage), LocalBus(), demo=demonstration)
+    service = Service(node, settings, environ, log, run)
+    service.ends += [usage.close, store.close]
+    return service
+
+
+def configured(service: Service, host: str, port: int) -> uvicorn.Config:
+    """How a service is run."""
+    return uvicorn.Config(
+        service, host=host, port=port, http=Protocol, log_config=None, access_log=False, server_header=False,
+        timeout_graceful_shutdown=10, timeout_keep_alive=75, backlog=2048, proxy_headers=False, ws="none",
+    )  # fmt: skip
 
 
 def serve(settings: Settings, environ: Mapping[str, str], *, demonstration: bool, say: Callable[[str], None]) -> None:
@@ -234,35 +280,40 @@ def serve(settings: Settings, environ: Mapping[str, str], *, demonstration: bool
     if demonstration and options.host not in ("127.0.0.1", "::1", "localhost"):
         raise ValueError(f"--demo has keys that everybody knows and binds to loopback only, got host {options.host}")
     service = build(settings, environ, demonstration=demonstration)
-    config = uvicorn.Config(
-        service, host=options.host, port=options.port, log_config=None, access_log=False, server_header=False,
-        timeout_graceful_shutdown=10, timeout_keep_alive=75, backlog=2048, proxy_headers=False, ws="none",
-    )  # fmt: skip
-    server = _Server(config, lambda port: say(_hello(options.host, port, demonstration=demonstration)))
+    server = Server(service, options.host, options.port, lambda at: say(_hello(at, demonstration=demonstration)))
     if options.metrics_port:
         _listen(service.metrics, options.host, options.metrics_port)
-    server.run()
+    with service.log.handed("uvicorn.error"):
+        try:
+            server.run()
+        except SystemExit:  # uvicorn's own way to say the same
+            server.started = False
     if not server.started:
+        service.log.close()
         raise ValueError(f"cannot listen on {options.host} port {options.port}: is it in use?")
 
 
-class _Server(uvicorn.Server):
-    """Says where it listens once it does."""
+class Server(uvicorn.Server):
+    """Says where it listens once it does, and ends streams before it waits for what is in flight."""
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[int], None]) -> None:
-        super().__init__(config)
-        self._ready = ready
+    def __init__(self, service: Service, host: str, port: int, ready: Callable[[str], None]) -> None:
+        super().__init__(configured(service, host, port))
+        self._service, self._ready = service, ready
 
     async def startup(self, sockets: Any = None) -> None:
         """Begin to listen."""
         await super().startup(sockets)
         if self.started:
-            self._ready(self.servers[0].sockets[0].getsockname()[1])
+            host, port = self.config.host, self.servers[0].sockets[0].getsockname()[1]
+            self._ready(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
+
+    async def shutdown(self, sockets: Any = None) -> None:
+        """End."""
+        await self._service.stop()
+        await super().shutdown(sockets)
 
 
-def _hello(host: str, port: int, *, demonstration: bool) -> str:
-    name = f"[{host}]" if ":" in host else host
-    at = f"http://{name}:{port}"
+def _hello(at: str, *, demonstration: bool) -> str:
     lines = [f"oddsengine serves {at}{BASE}; its description is at {at}/docs"]
     if demonstration:
         lines += [

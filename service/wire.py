@@ -6,6 +6,7 @@ in UTC. What is not known is null, and no field is ever left out.
 # mypy: allow-untyped-calls
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
@@ -129,6 +130,14 @@ class Data(msgspec.Struct, Generic[T], kw_only=True):
     meta: Told | UnsetType = UNSET
 
 
+class OddsLists(msgspec.Struct, kw_only=True):
+    """Lists of prices by key: by market type, or by event."""
+
+    success: bool
+    data: dict[str, list[Odds]]
+    meta: Told | UnsetType = UNSET
+
+
 class Page(msgspec.Struct, Generic[T], kw_only=True):
     """The paginated envelope."""
 
@@ -237,9 +246,7 @@ _OTHER = {True: False, False: True, None: None}
 
 def _links(found: Found, books: Sequence[str]) -> tuple[list[Any], ...]:
     """Columns of what belongs to one price alone: link, book's name, native ids, largest bet."""
-    known = {book: (catalog.book(book).display_name, _home(book)) for book in set(books)}
-    names = [known[book][0] for book in books]
-    deep: list[str | None] = [known[book][1] for book in books]
+    names, deep = list(map(_name, books)), list(map(_home, books))
     nothing: list[Any] = [None] * len(books)
     if found.links is None or not any(found.links):
         return deep, names, nothing, nothing, nothing, nothing
@@ -259,12 +266,18 @@ def _links(found: Found, books: Sequence[str]) -> tuple[list[Any], ...]:
     return deep, names, external, markets, selections, most
 
 
+@lru_cache(maxsize=4096)
+def _name(book: str) -> str:
+    return catalog.book(book).display_name
+
+
+@lru_cache(maxsize=4096)
 def _home(book: str) -> str | None:
     link = catalog.link(book)
     return link.url if link else None
 
 
 __all__ = [
-    "ODDS", "Batch", "Counted", "Data", "Delta", "EventOdds", "Moment", "Odds", "OddsPage", "Page", "Pagination",
-    "Removed", "Since", "Told", "american", "fields_of", "moments", "odds", "removed",
+    "ODDS", "Batch", "Counted", "Data", "Delta", "EventOdds", "Moment", "Odds", "OddsLists", "OddsPage", "Page",
+    "Pagination", "Removed", "Since", "Told", "american", "fields_of", "moments", "odds", "removed",
 ]  # fmt: skip

@@ -5,6 +5,7 @@ walks it without a gap while prices move. Walking a list that is sorted by somet
 meanwhile may be met twice or not at all; every other row is met once.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, NamedTuple
@@ -21,9 +22,23 @@ from service.endpoints import MOST_LIMIT, MOST_OFFSET, Ask, Endpoint, page, told
 from service.params import MOST_TEXT, Param, choice, flag, moment, number, text, whole, words
 from service.problems import Problem, invalid, shown, unknown
 from service.tiers import allowed, books_of
-from service.wire import ODDS, Batch, Data, Delta, EventOdds, Odds, OddsPage, Page, fields_of, moments, odds, removed
+from service.wire import (
+    ODDS,
+    Batch,
+    Delta,
+    EventOdds,
+    Odds,
+    OddsLists,
+    OddsPage,
+    Page,
+    fields_of,
+    moments,
+    odds,
+    removed,
+)
 
 EASTERN = ZoneInfo("America/New_York")
+_DATE = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _EVENT = ("event_id", "event_name", "sport", "league", "start_time")
 
 
@@ -77,11 +92,11 @@ def books_for(ask: Ask, asked: Sequence[str] | None, added: Sequence[str] | None
     found, own = allowed(tier, asked, added or ()), books_of(tier.id)
     if found is None or own is None:
         return found
-    beyond = sorted(book for book in found - own if book in index_of(ask).books)
-    if beyond:
+    named = {catalog.book(name).id for name in (*(asked or ()), *(added or ()))}
+    if beyond := sorted(book for book in named - own if book in index_of(ask).books):
         needed = catalog.book(beyond[0]).requires_tier
         raise Problem(
-            403, "tier_restricted", f"sportsbook {shown(beyond[0])} needs the tier {needed}; this key's is {tier.id}"
+            403, "tier_restricted", f"sportsbook {beyond[0]} needs the tier {needed}; this key's is {tier.id}"
         )
     return found & own
 
@@ -92,12 +107,12 @@ def filter_of(ask: Ask, now: int, **more: Any) -> Filter:
     part = q.get("q")
     player = q.get("player_name")
     fields: dict[str, Any] = {
-        "books": books_for(ask, q.get("sportsbook"), q.get("add_sportsbook")),
-        "sport": q.get("sport"), "league": q.get("league"), "market": q.get("market"), "event": q.get("event"),
-        "team": q.get("team"), "live": q.get("live"), "low": q.get("min_odds"), "high": q.get("max_odds"),
+        "books": books_for(ask, q.get("sportsbook") or None, q.get("add_sportsbook")),
+        **{name: q.get(name) or None for name in ("sport", "league", "market", "event", "team", "selection")},
+        "live": q.get("live"), "low": q.get("min_odds"), "high": q.get("max_odds"),
         "q": None if part is None else catalog.normalise(part) or "\x00",  # a text without a letter is in no name
         "player": None if player is None else catalog.normalise(player) or "\x00",
-        "stat": q.get("stat_category"), "selection": q.get("selection"), "prop": q.get("is_player_prop"),
+        "stat": q.get("stat_category") or None, "prop": q.get("is_player_prop"),
         "main": q.get("is_main_line"), "day": None if q.get("date") is None else _day(q["date"], now),
     }  # fmt: skip
     return Filter(**fields | more)
@@ -109,7 +124,7 @@ def _day(word: str, now: int) -> tuple[int, int]:
     named = {"today": 0, "tomorrow": 1}.get(word.lower())
     try:
         day = date.fromisoformat(word) if named is None else today.date() + timedelta(days=named)
-        if named is None and len(word) != 10:
+        if named is None and not _DATE.fullmatch(word):
             raise ValueError(word)
         begin = datetime(day.year, day.month, day.day, tzinfo=EASTERN)
         following = day + timedelta(days=1)
@@ -152,7 +167,7 @@ class _Asked(NamedTuple):
 def listing(ask: Ask) -> dict[str, Any]:
     """Prices that fit, a page of them."""
     q = ask.query
-    names = q["fields"]
+    names = q["fields"] or None
     grouped = q["group_by"] is not None
     permitted = (*_EVENT, "odds", *ODDS) if grouped else ODDS
     if names is not None and (strange := [name for name in names if name not in permitted]):
@@ -312,11 +327,11 @@ endpoints = (
         "equal prices it is the one seen last, then the first book by id.",
     ),
     Endpoint(
-        "/odds/comparison", comparison, "One event's prices by market type", "Odds", Data[dict[str, list[Odds]]],
+        "/odds/comparison", comparison, "One event's prices by market type", "Odds", OddsLists,
         (text("event", "Id of an event.", required=True, aliases=("event_id",)), MARKET, SPORTSBOOK),
     ),
     Endpoint(
-        "/odds/batch", batch, "Prices of many events", "Odds", Data[dict[str, list[Odds]]], method="POST", body=Batch
+        "/odds/batch", batch, "Prices of many events", "Odds", OddsLists, method="POST", body=Batch
     ),
     Endpoint(
         "/odds/delta", delta, "Prices that changed", "Odds", Delta,

@@ -2,7 +2,7 @@
 
     bus -> hub (one thread) -> moves, prices, finds -> bytes of each group -> event loop -> subscribers
 
-Subscribers with equal filters and rights are a group, and a group's events are encoded once. Reading order: `sse` (what
-is sent), `moves` (what an update means to somebody who holds the board), `prices` and `finds` (the groups), `subscriber`
-(one connection), `hub` (the thread, and who joins and leaves).
+Subscribers with equal filters and rights are a group, and a group's events are encoded once. Reading order: `sse`
+(what is sent), `moves` (what an update means to somebody who holds the board), `prices` and `finds` (the groups),
+`subscriber` (one connection), `hub` (the thread, and who joins and leaves).
 """

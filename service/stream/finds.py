@@ -1,8 +1,8 @@
 """Opportunities for subscribers: what is open over some books, and which of it is open for a group.
 
-A `Watch` keeps what one view of the engine holds open, as it goes out. Groups have filters and thresholds of their own: what
-falls below those of a group is expired there, though it lives on for others. An opportunity whose figures move is sent
-again under its id.
+A `Watch` keeps what one view of the engine holds open, as it goes out. Groups have filters and thresholds of their
+own: what falls below those of a group is expired there, though it lives on for others. An opportunity that is not what
+it was is sent again under its id; ages alone, and what follows from them, are no reason to.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -20,11 +20,20 @@ from service.stream.sse import CHUNK, Expired, clock, frame
 from service.wire_more import arbitrage, ev, low_hold, middle
 
 KINDS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], Any]]] = {
-    "ev": ("ev", ev), "arbitrage": ("arb", arbitrage), "low_hold": ("low_hold", low_hold), "middles": ("middles", middle)
-}  # fmt: skip
+    "ev": ("ev", ev),
+    "arbitrage": ("arb", arbitrage),
+    "low_hold": ("low_hold", low_hold),
+    "middles": ("middles", middle),
+}
 """By their names in the engine, which are those of features: name in events, and row as it goes out."""
 EV_STEPS = (0.0, -2.0, -5.0, -10.0, -100.0)
 PROFIT_STEPS = (0.5, 0.0, -2.0, -10.0, -99.0)
+AGES = frozenset(
+    {
+        "oldest_odds_age_seconds", "odds_age_seconds", "possibly_stale", "warnings", "confidence", "confidence_score",
+        "quality_score", "timestamp",
+    }
+)  # fmt: skip
 _EPSILON = 1e-7  # percent, by which thresholds give way
 _encode = msgspec.json.Encoder().encode
 Word = int  # id of an opportunity as the engine has it
@@ -42,6 +51,7 @@ class Find(NamedTuple):
     market: str
     row: Any
     raw: msgspec.Raw
+    steady: bytes  # all but ages; what is compared
 
 
 class Asked(NamedTuple):
@@ -80,20 +90,23 @@ class Watch:
             self._view = engine.view(books, min_ev=min_ev, min_profit=min_profit, keep=True)
         self.members = 0
         self.open: dict[Word, Find] = {}
+        self._events: dict[str, set[Word]] = {}
         self._stirred: set[Word] = set()
         for word, find in self._read(None).items():
-            self.open[word] = find
+            self._keep(word, find)
 
     @property
     def stirred(self) -> bool:
         """Whether there is something to look at."""
         return bool(self._stirred)
 
-    def hear(self, views: Mapping[View, Change]) -> None:
-        """Note what an update changed."""
+    def hear(self, views: Mapping[View, Change], events: Iterable[str]) -> None:
+        """Note what an update changed, and what stands beside a price of it."""
         change = views.get(self._view) if self._view is not None else None
         if change is not None:
             self._stirred.update(change.hits.id.tolist(), change.expired.tolist())
+        for event in events if self._events else ():
+            self._stirred.update(self._events.get(event, ()))
 
     def look(self) -> dict[Word, Find | None]:
         """What is new or not what it was, and what is no more, since the last look."""
@@ -101,12 +114,22 @@ class Watch:
         found = self._read(stirred)
         out: dict[Word, Find | None] = {}
         for word in stirred:
-            find = found.get(word)
+            find, before = found.get(word), self.open.get(word)
             if find is not None:
-                out[word] = self.open[word] = find
-            elif self.open.pop(word, None) is not None:
+                if before is None or find.steady != before.steady:
+                    out[word] = find
+                    self._keep(word, find)
+            elif before is not None:
                 out[word] = None
+                del self.open[word]
+                self._events[before.event].discard(word)
+                if not self._events[before.event]:
+                    del self._events[before.event]
         return out
+
+    def _keep(self, word: Word, find: Find) -> None:
+        self.open[word] = find
+        self._events.setdefault(find.event, set()).add(word)
 
     def close(self) -> None:
         """Let the view sleep."""
@@ -134,8 +157,15 @@ def _find(kind: str, row: Mapping[str, Any], made: Any) -> Find:
     event, market = ("game_id", "market") if kind == "ev" else ("event_id", "market_type")
     return Find(
         made.id, kind, value, row[event], row["sport"] or "", row["league"] or "", row[market], made,
-        msgspec.Raw(_encode(made)),
+        msgspec.Raw(_encode(made)), _encode(steady(msgspec.to_builtins(made))),
     )  # fmt: skip
+
+
+def steady(value: Any) -> Any:
+    """An opportunity without its ages."""
+    if isinstance(value, dict):
+        return {name: steady(each) for name, each in value.items() if name not in AGES}
+    return [steady(each) for each in value] if isinstance(value, list) else value
 
 
 class Finds:
@@ -173,7 +203,9 @@ class Finds:
             finds = detected.get(kind, [])
             for first in range(0, len(finds), CHUNK):
                 some = finds[first : first + CHUNK]
-                out.append(frame(f"{name}:detected", [_localised(find.row, state) if state else find.raw for find in some]))
+                out.append(
+                    frame(f"{name}:detected", [_localised(find.row, state) if state else find.raw for find in some])
+                )
         return out
 
     def _expiries(self, expired: Mapping[str, list[str]]) -> list[bytes]:
@@ -210,7 +242,7 @@ def _localised(row: Any, state: str) -> Any:
     """A row whose links lead to the books' sites in a state."""
     changed: dict[str, Any] = {}
     for name in ("side1", "side2", "side3"):
-        side = getattr(row, name, None)
+        side: Any = getattr(row, name, None)
         links = getattr(side, "deep_links", None)
         if links is not None:
             links = {book: catalog.localised(link, state) for book, link in links.items()}

@@ -5,7 +5,7 @@ on what it was before, which a `Mirror` remembers: per row whether it is shown, 
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -13,14 +13,17 @@ import numpy.typing as npt
 
 from oddsengine import catalog
 from oddsengine.board.facts import Facts
+from oddsengine.board.quotes import SEPARATOR
 from oddsengine.board.rows import BOOK_BITS, LIVE, ON, STATUS, SUSPENDED
 from oddsengine.board.state import Board
-from oddsengine.groups import NO_TIME, Bytes, Ints, Longs
+from oddsengine.groups import NO_TIME, Ints, Longs
 from oddsengine.update import Update, hexadecimal
 from service import wire
 from service.board import Found, Index, Terms
 from service.stream.sse import OddsDelta, raw
 
+STALE = frozenset({"probability", "timestamp", "is_main_line", "is_alternate_line"})
+"""Fields of a price that are left out, for they move and no delta has them."""
 _BOOK = (1 << BOOK_BITS) - 1
 Bools = npt.NDArray[np.bool_]
 
@@ -34,7 +37,7 @@ class Rows(NamedTuple):
 
 
 class Became(NamedTuple):
-    """Of the rows that changed: which moved, are to be sent whole (and which of these were not shown), are suspended."""
+    """Of the rows that changed: which moved, are to be sent whole (which of these were not shown), are suspended."""
 
     moved: Bools
     whole: Bools
@@ -126,7 +129,9 @@ class Moves:
             return Rows(facts, facts.key >> BOOK_BITS, facts.key & _BOOK)
         with self._index.reading() as reading:  # terms have other codes since
             rows = reading.board.rows
-            there = np.flatnonzero((facts.slot < rows.top) & (rows.id[np.minimum(facts.slot, rows.top - 1)] == facts.id))
+            there = np.flatnonzero(
+                (facts.slot < rows.top) & (rows.id[np.minimum(facts.slot, rows.top - 1)] == facts.id)
+            )
             facts = facts.take(there)
             key = rows.key[facts.slot]
         return Rows(facts, key >> BOOK_BITS, key & _BOOK)
@@ -155,40 +160,43 @@ class Moves:
         """The rows that are new, with links for a state."""
         found = self._fulls.get(state)
         if found is None:
-            with self._index.reading() as reading:
-                whole = self._found(reading.board, reading.main(self.new.facts.slot))
-            found = self._fulls[state] = raw(shown(whole, state))
+            found = self._fulls[state] = raw(shown(self._found(), state))
         return found
 
-    def _found(self, board: Board, main: Bytes) -> Found:
+    def _found(self) -> Found:
         facts, term, index = self.new.facts, self.new.term, self._index
-        start, event = facts.start, self.terms.names.event.values[term]
-        if index.terms is self.terms:
-            start = np.where(start == NO_TIME, index.begin[event], start)
-        same = board.rows.id[facts.slot] == facts.id
+        start = facts.start
+        if (start == NO_TIME).any():
+            with index.reading():  # an event's start holds for its rows
+                if index.terms is self.terms:
+                    start = np.where(start == NO_TIME, index.begin[self.terms.names.event.values[term]], start)
         return Found(
-            term.tolist(), self.new.book.tolist(), facts.id, facts.odds, facts.american, facts.seen, facts.changed, start,
-            facts.moved, facts.flags, np.where(same, main, -1).tolist(), facts.links or None, self.terms.said,
+            term.tolist(), self.new.book.tolist(), facts.id, facts.odds, facts.american, facts.seen, facts.changed,
+            start, facts.moved, facts.flags, [-1] * len(term), facts.links or None, self.terms.said,
             book_ids(facts.books),
         )  # fmt: skip
 
 
-def shown(found: Found, state: str) -> list[wire.Odds]:
+_FIELDS = tuple(name for name in wire.ODDS if name not in STALE)
+_rows = wire.fields_of(_FIELDS)
+
+
+def shown(found: Found, state: str) -> list[dict[str, Any]]:
     """Rows as they go out, with links for a state."""
-    rows = wire.odds(found)
+    rows = _rows(found)
     if not state:
         return rows
     for at, row in enumerate(rows):
         link = found.links[at] if found.links is not None else None
-        url = link.split(wire.SEPARATOR, 2)[1] if link is not None else ""
+        url = link.split(SEPARATOR, 2)[1] if link is not None else ""
         if url:
-            row.deep_link = catalog.localised(url, state) or None
+            row["deep_link"] = catalog.localised(url, state) or None
         else:
             made = catalog.link(
-                row.sportsbook, event=row.external_event_id or "", market=row.market_id or "",
-                selection=row.selection_id or "", state=state,
+                row["sportsbook"], event=row["external_event_id"] or "", market=row["market_id"] or "",
+                selection=row["selection_id"] or "", state=state,
             )  # fmt: skip
-            row.deep_link = made.url if made is not None else None
+            row["deep_link"] = made.url if made is not None else None
     return rows
 
 

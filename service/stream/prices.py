@@ -1,4 +1,4 @@
-"""Prices for subscribers with equal filters: which rows are theirs, the events of an update, the board at the beginning."""
+"""Prices for subscribers with equal filters: which rows are theirs, the events of an update, the first snapshot."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -13,7 +13,6 @@ from oddsengine.groups import Ints, Longs
 from service.board import Filter, Index, Reading, Terms, same_market
 from service.stream.moves import Moves, Rows, book_ids, shown
 from service.stream.sse import CHUNK, OddsRemoved, OddsUpdate, Snapshot, SnapshotComplete, frame, raw
-from service.wire import odds as _odds
 
 Bools = npt.NDArray[np.bool_]
 
@@ -148,15 +147,16 @@ class Prices:
 
     def _active(self, reading: Reading) -> Ints:
         slots = reading.rows(self.wanted, {})
-        return slots[(reading.board.rows.flags[slots] & SUSPENDED) == 0]
+        active: Ints = slots[(reading.board.rows.flags[slots] & SUSPENDED) == 0]
+        return active
 
     def take(self) -> Taken:
         """The rows of now; from any thread."""
         with self._index.reading() as reading:
             number = self._engine.number
             found = reading.take(self._active(reading))
-        rows = shown(found, self.state) if self.state else _odds(found)
-        books = sorted({row.sportsbook for row in rows})
+        rows = shown(found, self.state)
+        books = sorted({row["sportsbook"] for row in rows})
         total, out = len(rows), []
         for first in range(0, max(total, 1), CHUNK):
             chunk = raw(rows[first : first + CHUNK])

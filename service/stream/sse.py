@@ -125,8 +125,8 @@ def frame(name: str, payload: Any) -> bytes:
 
     Examples
     --------
-    >>> frame("heartbeat", Heartbeat("2026-02-08T18:00:00Z"))
-    b'event: heartbeat\\ndata: {"timestamp":"2026-02-08T18:00:00Z"}\\n\\n'
+    >>> frame("heartbeat", Heartbeat("2026-02-08T18:00:00Z")).splitlines()
+    [b'event: heartbeat', b'data: {"timestamp":"2026-02-08T18:00:00Z"}', b'']
     """
     data = _encode(payload)
     if not data.isascii():

@@ -1,0 +1,193 @@
+"""The stream: a connection that gets the board, and from then on what becomes of it.
+
+First comes `connected`; then `snapshot` events with all prices that fit, in parts, what is open (`ev:detected` and so
+on), and `snapshot:complete`. From then on `odds:update` has what can move of a price, by id; `odds:removed` names
+prices that left or are suspended; a further `snapshot` brings prices that are new, or back, or have another start or
+link. An opportunity whose figures move is sent again under its id; `expired` names those that are no more, or below the
+thresholds of this stream. Who comes back with `Last-Event-ID` gets a fresh snapshot.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from oddsengine import catalog
+from service.api.odds import EVENT, LEAGUE, MARKET, SPORT, SPORTSBOOK, books_for, index_of
+from service.board import Filter
+from service.endpoints import Ask, Caller, Endpoint
+from service.params import Param, choice, number, parse, text
+from service.problems import Problem, invalid, shown
+from service.stream.finds import KINDS, Asked
+from service.stream.hub import Stream, StreamMetrics, Wants
+from service.stream.sse import Connected, Filters, frame
+from service.tiers import required
+
+if TYPE_CHECKING:
+    from service.app import Api, Request
+
+CHANNELS = ("odds", "opportunities", "gamestate", "all")
+_HEADERS = [
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"private, no-cache, no-store, no-transform"),
+    (b"x-accel-buffering", b"no"),  # a proxy in between has to pass on every event
+]
+_AGAIN_S = 5
+
+
+def _state(name: str, value: str) -> str:
+    word = value.strip().lower()
+    if word not in catalog.states():
+        raise invalid(f"{name} must be a US state as two small letters, such as nj, got {shown(value)}")
+    return word
+
+
+_CHANNEL = choice("channel", "What to listen to.", CHANNELS, default="opportunities")
+_PARAMS = (
+    SPORT, SPORTSBOOK, LEAGUE, EVENT, MARKET,
+    number("min_ev", "Least expected value in percent, of +EV opportunities.", default=2.0),
+    number("min_profit", "Least profit in percent, of arbitrages.", default=0.5),
+    Param("state", _state, {"type": "string", "pattern": "^[a-z]{2}$"}, "US state for the links to books."),
+    text("last_event_id", "Id of the last event that arrived, where the header Last-Event-ID cannot be set."),
+)  # fmt: skip
+
+
+class Channel:
+    """What one route of the stream answers."""
+
+    def __init__(self, channel: str | None) -> None:
+        self._channel = channel
+
+    def __call__(self, _: Ask) -> Any:
+        """Nothing can be answered without a connection."""
+        raise NotImplementedError
+
+    async def stream(
+        self, api: "Api", endpoint: Endpoint, caller: Caller, request: "Request", values: Mapping[str, str],
+        receive: Any, send: Any,
+    ) -> None:  # fmt: skip
+        """Serve one connection until it ends."""
+        query, ignored = parse(request.query, endpoint.by_name)
+        ask = Ask(caller, query, values, None, api.node.engine, api.node, ignored)
+        channel: str = self._channel or query["channel"]
+        if "eventId" in values:
+            query["event"] = (values["eventId"],)
+        wants = _wants(ask, channel)
+        hub = hub_of(api)
+        if hub.closed:
+            raise Problem(503, "not_ready", "the node stops; try again in a few seconds")
+        if not api.node.limits.open(caller.account, caller.streams):
+            raise Problem(
+                429, "too_many_streams", f"{caller.streams} streams may be open at once, and they are",
+                retry_after=_AGAIN_S,
+            )  # fmt: skip
+        try:
+            headers = [*request.headers, *_HEADERS]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            if request.method == "HEAD":
+                await send({"type": "http.response.body", "body": b""})
+                return
+            asked = Filters(*(query[name] for name in Filters.__struct_fields__))
+            reconnected = bool(request.last_event or query["last_event_id"])
+            first = Connected(f"str_{secrets.token_hex(8)}", channel, asked, reconnected)
+            subscriber = hub.subscriber(
+                send, caller.account, caller.key, lambda: _same(caller, api._caller(endpoint, request)),
+                frame("connected", first),
+            )  # fmt: skip
+            hub.join(subscriber, wants)
+            try:
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+            except asyncio.CancelledError:
+                subscriber.end()
+                if not subscriber.gone:  # what waits is not taken
+                    raise
+            finally:
+                hub.leave(subscriber)
+        finally:
+            api.node.limits.close(caller.account)
+
+
+def hub_of(api: "Api") -> Stream:
+    """All streams of a node; made for the first one."""
+    found: Stream | None = api.node.parts.get("stream")
+    if found is None:
+        ask: Any = Ask(None, {}, {}, None, api.node.engine, api.node, ())  # type: ignore[arg-type]
+        found = Stream(api.node, index_of(ask), api.log, **api.node.parts.get("stream settings", {}))
+        api.node.parts["stream"] = found
+        with suppress(ValueError):
+            api.metrics.add(StreamMetrics(found))
+    return found
+
+
+def _same(before: Caller, now: Caller) -> bool:
+    return (before.account, before.rights) == (now.account, now.rights) and now.streams > 0
+
+
+def _wants(ask: Ask, channel: str) -> Wants:
+    """What a request may listen to and wants to.
+
+    Raises
+    ------
+    Problem
+        403 if the tier has no streams, not the channel or not the books.
+    """
+    caller, query = ask.caller, ask.query
+    if not caller.streams:
+        raise Problem(
+            403, "tier_restricted",
+            f"streams need the streaming add-on of a paid tier, or the tier enterprise; this key's is {caller.tier.id}",
+        )  # fmt: skip
+    games = "gamestate" in caller.features
+    if channel == "gamestate" and not games:
+        raise Problem(
+            403, "tier_restricted",
+            f"gamestate needs the tier {required('gamestate').id} or higher; this key's is {caller.tier.id}",
+        )  # fmt: skip
+    books = books_for(ask, query["sportsbook"])
+    words = {name: query[name] for name in ("sport", "league", "market", "event")}
+    state = query["state"] or ""
+    wanted = Filter(books, **words)
+    kinds = frozenset(KINDS) & caller.features
+    return Wants(
+        wanted if channel in ("odds", "all") else None,
+        Asked(books, **words, kinds=kinds, min_ev=query["min_ev"], min_profit=query["min_profit"], state=state)
+        if channel in ("opportunities", "all")
+        else None,
+        Filter(**words) if channel == "gamestate" or (channel == "all" and games) else None,
+        state,
+    )
+
+
+_TAG = "Streaming"
+_EVENTS = """Server-Sent Events; ids are `evt_<sequence>`, heartbeats and errors have none.
+
+`odds`: snapshot, snapshot:complete, odds:update, odds:removed. `opportunities`: ev:detected, ev:expired, arb:detected,
+arb:expired, middles:detected, middles:expired, low_hold:detected, low_hold:expired. `gamestate`: gamestate:snapshot,
+gamestate:update, gamestate:removed. `all`: all of them that the key's tier has."""
+
+
+def _endpoint(path: str, channel: str | None, summary: str, leave_out: str = "") -> Endpoint:
+    params = [param for param in _PARAMS if param.name != leave_out]
+    return Endpoint(
+        path,
+        Channel(channel),
+        summary,
+        _TAG,
+        str,
+        params if channel else [_CHANNEL, *params],
+        query_key=True,
+        doc=_EVENTS,
+    )
+
+
+endpoints = (
+    _endpoint("/stream", None, "Listen to a channel"),
+    _endpoint("/stream/odds", "odds", "Listen to prices"),
+    _endpoint("/stream/opportunities", "opportunities", "Listen to opportunities"),
+    _endpoint("/stream/gamestate", "gamestate", "Listen to how games stand"),
+    _endpoint("/stream/all", "all", "Listen to everything"),
+    _endpoint("/stream/events/{eventId}", "odds", "Listen to the prices of one event", "event"),
+)
+__all__ = ["Channel", "endpoints", "hub_of"]

@@ -1,0 +1,257 @@
+"""Closing lines and bets: what prices were at the start, and what every +EV price that was shown was worth then.
+
+One SQLite file in the data folder, or a database in memory. An event's closing lines are one row: its facts, and all
+lines as one compressed Arrow table. A bet is a row of numbers: when an opportunity was first shown and at which price,
+the best price it had while it could still be taken, and the fair probability of its outcome at the close. Bets are
+graded when the close of their event is put in; a close that turns out not to be one (the event is put off) is taken
+back, with the grades that came of it.
+
+Both are bounded: what is older than it is kept for goes, and beyond a number of rows the oldest do.
+"""
+
+import io
+import sqlite3
+import threading
+from collections.abc import Iterable, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import polars as pl
+
+from oddsengine.clv import BETS_SCHEMA
+from oddsengine.groups import NO_TIME, Floats, Longs, Words
+
+FILE = "closing.sqlite"
+CLOSES_KEPT_D, BETS_KEPT_D = 30, 400  # days after the close, or after a bet was first shown
+MOST_CLOSES, MOST_BETS = 20_000, 1_000_000
+_EASTERN = ZoneInfo("America/New_York")
+_DAY = 86_400_000_000  # microseconds
+_SECOND = 1_000_000
+_PRUNED_EVERY = 64  # closes
+_VERSION = 1
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS closes (
+    event_id TEXT PRIMARY KEY, sport TEXT NOT NULL, league TEXT NOT NULL, home_team TEXT NOT NULL,
+    away_team TEXT NOT NULL, start INTEGER, captured_at INTEGER NOT NULL, lines BLOB NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS closes_time ON closes (captured_at);
+CREATE TABLE IF NOT EXISTS bets (
+    id TEXT PRIMARY KEY, outcome INTEGER NOT NULL, event_id TEXT NOT NULL, sport TEXT NOT NULL, league TEXT NOT NULL,
+    market TEXT NOT NULL, selection TEXT NOT NULL, line REAL, sportsbook TEXT NOT NULL, live INTEGER NOT NULL,
+    start INTEGER, first_at INTEGER NOT NULL, odds REAL NOT NULL, price REAL NOT NULL, ev REAL NOT NULL,
+    fair REAL NOT NULL, best_at INTEGER NOT NULL, best_odds REAL NOT NULL, best_price REAL NOT NULL,
+    closed_at INTEGER, closing REAL
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS bets_event ON bets (event_id);
+CREATE INDEX IF NOT EXISTS bets_time ON bets (first_at);
+"""
+_BET = (
+    "id", "outcome", "event_id", "sport", "league", "market", "selection", "line", "sportsbook", "live", "start",
+    "first_at", "odds", "price", "ev", "fair", "best_at", "best_odds", "best_price",
+)  # fmt: skip
+# A second sight of a bet moves its best price, as long as the event has not closed; never its first one.
+_SHOW = f"""
+INSERT INTO bets ({", ".join(_BET)}, closed_at)
+VALUES ({", ".join("?" * len(_BET))}, (SELECT captured_at FROM closes WHERE closes.event_id = ?))
+ON CONFLICT (id) DO UPDATE SET best_at = excluded.best_at, best_odds = excluded.best_odds,
+    best_price = excluded.best_price
+WHERE excluded.best_price > bets.best_price AND bets.closed_at IS NULL
+"""
+
+
+class ClosingError(ValueError):
+    """The file cannot be used; the message is one sentence."""
+
+
+class Bets(NamedTuple):
+    """+EV prices as they were shown, column by column."""
+
+    id: list[str]
+    outcome: Words  # of event, market, line and side, whoever offers it
+    event_id: list[str]
+    sport: list[str]
+    league: list[str]
+    market: list[str]
+    selection: list[str]
+    line: list[float | None]
+    sportsbook: list[str]
+    live: Sequence[bool]
+    start: Longs  # NO_TIME where nobody said
+    at: Longs
+    odds: Floats  # as quoted
+    price: Floats  # after commission
+    ev: Floats  # fraction
+    fair: Floats
+
+
+class Close(NamedTuple):
+    """One event as it stood when it began."""
+
+    event_id: str
+    sport: str
+    league: str
+    home_team: str
+    away_team: str
+    start: int
+    captured_at: int
+    lines: pl.DataFrame
+    outcome: Words  # with a fair probability, and that
+    fair: Floats
+
+
+class Closings:
+    """The database; every method may be called from any thread."""
+
+    def __init__(self, file: Path | None = None, *, closes: int = MOST_CLOSES, bets: int = MOST_BETS) -> None:
+        self._most_closes, self._most_bets = closes, bets
+        self._lock = threading.Lock()
+        self._puts = 0
+        if file is not None:
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            self._base = sqlite3.connect(
+                ":memory:" if file is None else file, timeout=5.0, isolation_level=None, check_same_thread=False
+            )
+            self._prepare()
+        except sqlite3.DatabaseError as error:
+            raise ClosingError(f"{file} cannot be used as closing lines: {error}") from None
+
+    def _prepare(self) -> None:
+        (version,) = self._base.execute("PRAGMA user_version").fetchone()
+        if version not in (0, _VERSION):
+            raise sqlite3.DatabaseError(f"it was written in form {version}; this program has form {_VERSION}")
+        self._base.execute("PRAGMA journal_mode = WAL").fetchall()
+        self._base.execute("PRAGMA synchronous = NORMAL")
+        self._base.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT;")
+
+    def close(self) -> None:
+        """Give the file up."""
+        with self._lock:
+            self._base.close()
+
+    @contextmanager
+    def _writing(self) -> Any:
+        """One change, whole or not at all."""
+        with self._lock:
+            self._base.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._base
+                self._base.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    self._base.execute("ROLLBACK")
+                raise
+
+    # ---- writing ----
+
+    def show(self, bets: Bets) -> None:
+        """Remember bets that were shown, or shown again."""
+        n = len(bets.id)
+        outcome, start = bets.outcome.view(np.int64).tolist(), [None if s == NO_TIME else s for s in bets.start.tolist()]
+        at, odds, price = bets.at.tolist(), bets.odds.tolist(), bets.price.tolist()
+        rows = zip(
+            bets.id, outcome, bets.event_id, bets.sport, bets.league, bets.market, bets.selection, bets.line,
+            bets.sportsbook, map(int, bets.live), start, at, odds, price, bets.ev.tolist(), bets.fair.tolist(),
+            at, odds, price, bets.event_id, strict=True,
+        )  # fmt: skip
+        if n:
+            with self._writing() as base:
+                base.executemany(_SHOW, rows)
+
+    def put(self, close: Close) -> None:
+        """Keep an event's close, and grade its bets."""
+        buffer = io.BytesIO()
+        close.lines.write_ipc_stream(buffer, compression="zstd")
+        start = None if close.start == NO_TIME else close.start
+        fair = dict(zip(close.outcome.view(np.int64).tolist(), close.fair.tolist(), strict=True))
+        with self._writing() as base:
+            base.execute(
+                "INSERT OR REPLACE INTO closes VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (*close[:5], start, close.captured_at, buffer.getvalue()),
+            )
+            known = base.execute("SELECT id, outcome FROM bets WHERE event_id = ?", (close.event_id,)).fetchall()
+            base.executemany(
+                "UPDATE bets SET closed_at = ?, closing = ?, start = ? WHERE id = ?",
+                [(close.captured_at, fair.get(outcome), start, id_) for id_, outcome in known],
+            )
+            self._puts += 1
+            if self._puts % _PRUNED_EVERY == 1:
+                self._prune(base, close.captured_at)
+
+    def take_back(self, event_id: str) -> None:
+        """Forget an event's close: it did not begin after all."""
+        with self._writing() as base:
+            base.execute("DELETE FROM closes WHERE event_id = ?", (event_id,))
+            base.execute("UPDATE bets SET closed_at = NULL, closing = NULL WHERE event_id = ?", (event_id,))
+
+    def _prune(self, base: sqlite3.Connection, now: int) -> None:
+        base.execute("DELETE FROM closes WHERE captured_at < ?", (now - CLOSES_KEPT_D * _DAY,))
+        base.execute("DELETE FROM bets WHERE first_at < ?", (now - BETS_KEPT_D * _DAY,))
+        for table, name, time, most in (
+            ("closes", "event_id", "captured_at", self._most_closes),
+            ("bets", "id", "first_at", self._most_bets),
+        ):
+            base.execute(
+                f"DELETE FROM {table} WHERE {name} IN "
+                f"(SELECT {name} FROM {table} ORDER BY {time} DESC, {name} LIMIT -1 OFFSET ?)",
+                (most,),
+            )
+
+    # ---- reading ----
+
+    def closing(self, event_id: str) -> Close | None:
+        """An event's close, without the fair probabilities by outcome; None if there is none."""
+        with self._lock:
+            row = self._base.execute("SELECT * FROM closes WHERE event_id = ?", (event_id,)).fetchone()
+        if row is None:
+            return None
+        *about, start, captured, blob = row
+        lines = pl.read_ipc_stream(io.BytesIO(blob))
+        none = np.empty(0)
+        return Close(*about, int(NO_TIME) if start is None else start, captured, lines, none.view(np.uint64), none)
+
+    def bets(self, until: int | None = None) -> pl.DataFrame:
+        """Every bet that was first shown up to a time, as `clv.BETS_SCHEMA`; what closed after it is still open."""
+        until = np.iinfo(np.int64).max if until is None else until
+        with self._lock:
+            rows = self._base.execute(
+                "SELECT id, event_id, sportsbook, sport, league, market, ev, price, best_price, closing, live, first_at,"
+                " closed_at, start FROM bets WHERE first_at <= ? ORDER BY first_at, id",
+                (until,),
+            ).fetchall()
+        names = (
+            "id", "event_id", "sportsbook", "sport", "league", "market", "ev", "price", "best_price", "closing", "live",
+            "first_at", "closed_at", "start",
+        )  # fmt: skip
+        texts, reals = dict.fromkeys(names[:6], pl.String), dict.fromkeys(names[6:10], pl.Float64)
+        frame = pl.DataFrame(rows, texts | reals | dict.fromkeys(names[10:], pl.Int64), orient="row")
+        closed = pl.col("closed_at") <= until
+        state = (
+            pl.when((pl.col("live") != 0) | (closed & (pl.col("first_at") > pl.col("closed_at"))))
+            .then(pl.lit("in_play"))
+            .when(closed & pl.col("closing").is_not_null())
+            .then(pl.lit("graded"))
+            .when(closed)
+            .then(pl.lit("without_close"))
+            .otherwise(pl.lit("waiting"))
+        )
+        day = pl.coalesce("start", "closed_at", "first_at").cast(pl.Datetime("us", "UTC"))
+        eastern = day.dt.convert_time_zone(str(_EASTERN)).dt.strftime("%Y-%m-%d")
+        return frame.with_columns(state.alias("state"), eastern.alias("day")).select(BETS_SCHEMA)
+
+
+def opened(folder: str | Path | None) -> Closings:
+    """The closing lines of a data folder, made when there are none; None is in memory."""
+    return Closings(None if folder is None else Path(folder) / FILE)
+
+
+def told(micros: Iterable[int]) -> list[datetime | None]:
+    """Times of microseconds; None for none."""
+    return [
+        None if m == NO_TIME else datetime.fromtimestamp(m // _SECOND, UTC).replace(microsecond=m % _SECOND)
+        for m in micros
+    ]
