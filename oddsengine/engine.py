@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, Protocol
+from weakref import WeakValueDictionary
 
 import numpy as np
 import polars as pl
@@ -89,8 +90,9 @@ class Engine:
     def __init__(self, *, guards: Iterable[str] | None = None) -> None:
         self._off = frozenset(CODES[name] for name in GUARDS) - enabled(guards)
         self._door = Door()
-        self._board = Board()
-        self._views: dict[Wanted, View] = {}
+        self._board = Board(self._off)
+        self._views: WeakValueDictionary[Wanted, View] = WeakValueDictionary()  # while anybody has one
+        self._awake: dict[Wanted, View] = {}
         self._lock = threading.RLock()
         self._number = 0
         self._recorders: list[Recorder] = []
@@ -152,7 +154,7 @@ class Engine:
             applied = board.apply(batch)
             try:
                 idle = self._idle()
-                searched = self._search([view for view in self._views.values() if view.awake and view not in idle])
+                searched = self._search([view for view in self._awake.values() if view not in idle])
                 for recorder in self._recorders:
                     recorder.batch(batch, [view.wanted for view in idle])
             except BaseException:
@@ -163,9 +165,9 @@ class Engine:
             for found in searched:
                 found.view.open.commit(found.units, found.hits, found.difference, found.ends, batch.now)
             for view in idle:
-                view.sleep()
+                self._sleep(view)
             if board.tidy():
-                for view in self._views.values():
+                for view in self._awake.values():
                     view.open.rehome(board.rows.unit)
             self._published = len(board.names.wordings), len(board.names.books)
             for delayed in self._delayed.values():
@@ -180,9 +182,8 @@ class Engine:
     def record(self, recorder: Recorder) -> None:
         """Tell a recorder of every batch from now on, and of the views that are awake."""
         with self._lock:
-            for view in self._views.values():
-                if view.awake:
-                    recorder.note("wake", view.wanted)
+            for view in self._awake.values():
+                recorder.note("wake", view.wanted)
             self._recorders.append(recorder)
 
     def stop_recording(self, recorder: Recorder) -> None:
@@ -202,8 +203,8 @@ class Engine:
         names = self._board.names
         moment = self._moment(now, read)
         ids = _ids(removed)
-        whole = [_snapshot(given) for given in complete]
-        notices = [_notice(given) for given in events]
+        whole = [_snapshot(given) for given in _listed("complete", complete)]
+        notices = [_notice(given) for given in _listed("events", events)]
         books = list(map(names.book_codes.get, read.books))
         if None in books:
             books = [names.book(book) for book in read.books]
@@ -227,13 +228,13 @@ class Engine:
             moment = max(last, newest)
             if moment == NO_TIME:
                 raise ValueError("step needs now: neither the quotes nor an earlier step say what time it is")
-            return moment
+            return _possible(moment)
         if not isinstance(now, datetime):
             raise ValueError(f"now must be a datetime, got {type(now).__name__} {now!r}")
         moment = micros(now)
         if moment < last:
             raise ValueError(f"now went back: {now.isoformat()} is before {_text(last)}, the last step's")
-        return moment
+        return _possible(moment)
 
     # ---- what a step looks at ----
 
@@ -276,10 +277,10 @@ class Engine:
     def _idle(self) -> list[View]:
         """Views that nobody reads, and that therefore sleep from this step on."""
         last = self._board.now - IDLE_S * SECOND
-        for view in self._views.values():
+        for view in self._awake.values():
             if view.read_at == NO_TIME:  # asked for before the first step
                 view.read_at = self._board.now
-        return [view for view in self._views.values() if view.awake and not view.kept and view.read_at < last]
+        return [view for view in self._awake.values() if not view.kept and view.read_at < last]
 
     # ---- what a step says ----
 
@@ -368,7 +369,7 @@ class Engine:
     def views(self) -> tuple[View, ...]:
         """The views that are awake."""
         with self._lock:
-            return tuple(view for view in self._views.values() if view.awake)
+            return tuple(self._awake.values())
 
     @property
     def told(self) -> tuple[int, int]:
@@ -446,12 +447,16 @@ class Engine:
             return view
 
     def close(self, view: View) -> None:
-        """Give a view up; it no longer takes part in steps."""
+        """Let a view sleep at once; whoever has it still may read it, which wakes it."""
         with self._lock:
+            view.kept = False
             if view.awake:
                 self._note("sleep", view)
-            view.sleep()
-            self._views.pop(view.wanted, None)
+                self._sleep(view)
+
+    def _sleep(self, view: View) -> None:
+        view.sleep()
+        del self._awake[view.wanted]
 
     @property
     def off(self) -> frozenset[int]:
@@ -463,7 +468,6 @@ class Engine:
         """Hold the board still while a view reads it; the view is awake."""
         with self._lock:
             view.read_at = self._board.now
-            self._views.setdefault(view.wanted, view)
             self._wake(view)
             self._settle()
             yield self._board
@@ -493,6 +497,7 @@ class Engine:
             (found,) = self._look(units, [view], fresh=False)
             view.open.commit(units, found.hits, found.difference, found.ends, board.now)
         view.awake = True
+        self._awake[view.wanted] = view
         self._note("wake", view)
 
     def delayed(self, seconds: float) -> "Delayed":
@@ -514,8 +519,7 @@ class Engine:
         board = self._board
         units = np.flatnonzero(board.units.dirty[: board.names.unit_event.size])
         if units.size:
-            awake = [view for view in self._views.values() if view.awake]
-            for found in self._look(units, awake, fresh=True):
+            for found in self._look(units, list(self._awake.values()), fresh=True):
                 found.view.open.commit(units, found.hits, found.difference, found.ends, board.now)
             board.units.dirty[units] = 0
 
@@ -561,8 +565,8 @@ class Engine:
                 rows.state[held], rows.flags[held], rows.moved[held], rows.looks[held], rows.depth[held],
             )  # fmt: skip
             total = int(parts.sum(dtype=np.uint64))
-            for wanted in sorted(self._views, key=repr):
-                view = self._views[wanted]
+            for wanted in sorted(self._awake, key=repr):
+                view = self._awake[wanted]
                 if view.awake:
                     at = view.open.places()
                     figures = view.open.figures[at].view(np.int64)
@@ -575,8 +579,7 @@ class Delayed(Engine):
     """An engine as it was some seconds ago; made by `Engine.delayed`. It cannot be written to."""
 
     def __init__(self, leader: Engine, seconds: float) -> None:
-        super().__init__()
-        self._off = leader._off
+        super().__init__(guards=[name for name in GUARDS if CODES[name] not in leader._off])
         self.seconds = seconds
         self._waiting: deque[tuple[int, Batch | Board]] = deque()
         if leader._number:
@@ -604,10 +607,9 @@ class Delayed(Engine):
         self._board, self._number = board, self._skipped
         self._published = len(board.names.wordings), len(board.names.books)
         board.units.dirty[board.units.size > 0] = 1
-        for view in self._views.values():
-            if view.awake:
-                view.sleep()
-                self._wake(view)
+        for view in list(self._awake.values()):
+            self._sleep(view)
+            self._wake(view)
 
 
 def micros(moment: datetime) -> int:
@@ -618,6 +620,13 @@ def micros(moment: datetime) -> int:
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST, _LAST = datetime(1900, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
+
+
+def _possible(moment: int) -> int:
+    if not micros(_FIRST) <= moment <= micros(_LAST):
+        raise ValueError(f"now must be from 1900 to 2199, got the year {np.datetime64(moment, 'us').astype('M8[Y]')}")
+    return moment
 
 
 def _datetime(micro: int) -> datetime | None:
@@ -651,6 +660,12 @@ def _ids(removed: Iterable[str]) -> Words:
     return np.array([int(given, 16) for given in ids], np.uint64)
 
 
+def _listed(name: str, given: Any) -> Iterable[Any]:
+    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+        raise ValueError(f"{name} takes a list, got {given!r}")
+    return given
+
+
 def _snapshot(given: Any) -> tuple[str, str | None]:
     if isinstance(given, str):
         return readable(given), None
@@ -660,6 +675,8 @@ def _snapshot(given: Any) -> tuple[str, str | None]:
 
 
 def _notice(given: Mapping[str, Any]) -> tuple[str, str, int]:
+    if not isinstance(given, Mapping):
+        raise ValueError(f"events takes mappings with event_id and status, got {given!r}")
     event, status, start = given.get("event_id"), given.get("status"), given.get("event_start_time")
     if not isinstance(event, str) or not event:
         raise ValueError(f"an event has an event_id, got {dict(given)!r}")

@@ -274,7 +274,8 @@ class Reader:
     ('boston celtics', 'los angeles lakers')
     """
 
-    def __init__(self) -> None:
+    def __init__(self, off: frozenset[int] = frozenset()) -> None:
+        self._off = off  # codes of guards that are switched off
         self._markets = _Memory(_market)
         self._names = _Memory(_name)
         self._selections = _Memory(_said)
@@ -313,10 +314,11 @@ class Reader:
             lost = True
 
         threshold, threshold_turned, fits = _thresholds(market, line, side, side_turned)
-        verdict = 0 if fits else _NO_LINE
+        stray = not fits and (market.kind.has_line or _NO_LINE not in self._off)
+        verdict = _NO_LINE if stray else 0
         if not market.usable:
             verdict = _UNMAPPED
-        elif conflict:
+        elif conflict and _CONFLICT not in self._off:
             verdict = _CONFLICT
         elif side < 0 or lost:
             verdict = _UNKNOWN

@@ -63,15 +63,16 @@ class Wanted(NamedTuple):
                 raise ValueError(f"{name} must be a finite number, got {value!r}")
         fixed: Any = sharp
         if isinstance(sharp, Mapping):
-            fixed = tuple(sharp.items())
+            fixed = tuple((book, float(weight)) for book, weight in sharp.items())
         elif sharp is not None and not isinstance(sharp, str):
             fixed = tuple(sharp)
         chosen = None if books is None else tuple(sorted({catalog.book(book).id for book in books}))
-        rates = tuple(sorted((commission or {}).items()))
-        for book, rate in rates:
+        for book, rate in (commission or {}).items():
             if not (isinstance(rate, Real) and 0.0 <= rate < 1.0):
                 raise ValueError(f"commission of {book} must be a rate from 0 to below 1, got {rate!r}")
-        return cls(chosen, fixed, method, rates, **limits)  # type: ignore[arg-type]
+        rates = tuple(sorted((book, float(rate)) for book, rate in (commission or {}).items()))
+        plain = {name: None if value is None else float(value) for name, value in limits.items()}
+        return cls(chosen, fixed, method, rates, **plain)  # type: ignore[arg-type]
 
     @property
     def lens(self) -> tuple[Any, ...]:

@@ -41,7 +41,7 @@ ANONYMOUS = Caller("", "", TIERS["free"], ANONYMOUS_RATE, 0, TIERS["free"].featu
 Scope = Mapping[str, Any]
 Headers = list[tuple[bytes, bytes]]
 _encode = msgspec.json.Encoder().encode
-_HEALTH = "/health"  # answers also while the node starts
+_HEALTH = "/health"  # answers also while the node starts, and however often it is asked
 _no_store = (b"cache-control", b"no-store")
 _close = (b"connection", b"close")
 _revalidate = (b"cache-control", b"private, no-cache")
@@ -172,9 +172,10 @@ class Api:
             try:
                 endpoint, values = self._find(method, path, raw[len(BASE) :].decode("latin-1"))
                 caller = self._caller(endpoint, request)
-                self._count(caller, request)
-                if not self.node.ready and endpoint.path != _HEALTH:
-                    raise Problem(503, "not_ready", "the node is starting; try again in a few seconds")
+                if endpoint.path != _HEALTH:
+                    self._count(caller, request)
+                    if not self.node.ready:
+                        raise Problem(503, "not_ready", "the node is starting; try again in a few seconds")
                 if endpoint.feature and endpoint.feature not in caller.features:
                     raise _lacking(endpoint.feature, caller)
                 stream = getattr(endpoint.answer, "stream", None)
@@ -233,8 +234,7 @@ class Api:
         """Who asks; a key that nobody has is refused also where none is needed."""
         key = request.key
         if key is None and request.bearer is not None:
-            scheme, _, word = request.bearer.partition(b" ")
-            key = word.strip() if scheme.lower() == b"bearer" else b""
+            key = _bearer(request.bearer)
         if key is None and endpoint.query_key and b"api_key=" in request.query:
             key = _query_key(request.query)
         if key is None:
@@ -324,7 +324,8 @@ class Api:
         query, ignored = parse(request.query, endpoint.by_name)
         ignored = [name for name in ignored if not (name == "api_key" and endpoint.query_key)]
         board = self.node.board(caller.tier) if self.node.ready else self.node.engine
-        return Ask(caller, query, values, body, board, self.node, ignored)
+        token = "" if endpoint.key != "none" else _bearer(request.bearer or b"").decode("latin-1")
+        return Ask(caller, query, values, body, board, self.node, ignored, token)
 
 
 # ---- parts ----
@@ -362,6 +363,12 @@ def _lacking(feature: str, caller: Caller) -> Problem:
     lowest = required(feature)
     code = "feature_required" if feature == "ev" else "tier_restricted"
     return Problem(403, code, f"{feature} needs the tier {lowest.id} or higher; this key's is {caller.tier.id}")
+
+
+def _bearer(value: bytes) -> bytes:
+    """What an Authorization header bears; nothing if it is of another scheme."""
+    scheme, _, word = value.partition(b" ")
+    return word.strip() if scheme.lower() == b"bearer" else b""
 
 
 def _query_key(query: bytes) -> bytes:

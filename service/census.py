@@ -54,7 +54,9 @@ class Census:
             seen, live = rows.seen[on], (rows.flags[on] & LIVE) != 0
             status, begins = board.statuses()
             self.market_names = list(names.market_names)
-            used = np.unique(term)
+            there = np.zeros(len(names.wordings), bool)
+            there[term] = True
+            used = np.flatnonzero(there)
             self.term_event = names.event.values[used].astype(np.int64)
             self.term_market = names.place.values[used, 3] >> 16
             self._selection = names.id.values[used]
@@ -81,15 +83,10 @@ class Census:
         """One wording of each event, by a row that names the teams as most do where there is one."""
         event = names.event.values[used]
         main = names.pair.values[used] == names.event_lead.values[event]
-        first: dict[int, int] = {}
-        for which in (main, ~main):
-            for code, term in zip(event[which].tolist(), used[which].tolist(), strict=True):
-                first.setdefault(code, term)
-        found = []
-        for code in sorted(first):
-            wording = names.wordings[first[code]]
-            found.append(Game(*(text or "" for text in wording[:5])))
-        return found
+        order = np.argsort(~main, kind="stable")
+        _, first = np.unique(event[order], return_index=True)
+        wordings = [names.wordings[term] for term in used[order[first]].tolist()]
+        return [Game(*(text or "" for text in wording[:5])) for wording in wordings]
 
     @staticmethod
     def _linked(links: list[str | None], event: Longs, book: Longs, slots: Any) -> dict[tuple[int, int], str]:
@@ -135,8 +132,8 @@ class Census:
     @cached_property
     def selections(self) -> Longs:
         """How many selections each market type has, however many books offer them."""
-        pairs = np.unique(np.stack([self.term_market.astype(np.uint64), self._selection]), axis=1)
-        return np.bincount(pairs[0].astype(np.int64), minlength=len(self.market_names))
+        _, first = np.unique(self._selection, return_index=True)  # the market type is part of it
+        return np.bincount(self.term_market[first], minlength=len(self.market_names))
 
     @cached_property
     def teams(self) -> dict[tuple[str, str], list[int]]:

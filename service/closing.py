@@ -241,7 +241,7 @@ class Closings:
         )
         day = pl.coalesce("start", "closed_at", "first_at").cast(pl.Datetime("us", "UTC"))
         eastern = day.dt.convert_time_zone(str(_EASTERN)).dt.strftime("%Y-%m-%d")
-        return frame.with_columns(state.alias("state"), eastern.alias("day")).select(BETS_SCHEMA)
+        return frame.with_columns(state.alias("state"), eastern.alias("day")).select(*BETS_SCHEMA)
 
 
 def opened(folder: str | Path | None) -> Closings:

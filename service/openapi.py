@@ -75,7 +75,7 @@ def document(endpoints: Iterable[Endpoint], base: str, samples: Mapping[str, Any
 
 
 def _operation(endpoint: Endpoint, of: Mapping[int, Any], samples: Mapping[str, Any]) -> dict[str, Any]:
-    stem = re.sub(r"\W+", "_", endpoint.path.strip("/")).strip("_")
+    stem = re.sub(r"[^\w-]+", "_", endpoint.path.strip("/")).strip("_")
     out: dict[str, Any] = {
         "operationId": f"{endpoint.method.lower()}_{stem}",
         "summary": endpoint.summary,

@@ -1,6 +1,7 @@
 """Betting splits: the last 48 hours of every event and book in a few numbers each; and made-up ones for the demo."""
 
 import hashlib
+import math
 import threading
 from array import array
 from collections import OrderedDict
@@ -161,18 +162,18 @@ def _numbers(given: SplitsGiven) -> list[float]:
 
 
 def _nullable(value: float) -> float | None:
-    return None if value != value else value + 0.0
+    return None if math.isnan(value) else value + 0.0
 
 
 def _teams(numbers: list[float]) -> tuple[float | None, float | None, Sides, Sides] | None:
-    if numbers[2] != numbers[2]:
+    if math.isnan(numbers[2]):
         return None
     away, home, *shares = numbers
     return _nullable(away), _nullable(home), Sides(*shares[:2]), Sides(*shares[2:])
 
 
 def _total(numbers: list[float]) -> TotalSplit | None:
-    if numbers[1] != numbers[1]:
+    if math.isnan(numbers[1]):
         return None
     return TotalSplit(_nullable(numbers[0]), OverUnder(*numbers[1:3]), OverUnder(*numbers[3:5]))
 

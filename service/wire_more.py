@@ -1,6 +1,6 @@
 """What crosses the wire beside prices: opportunities, reference data, events, splits. Field order is the wire's.
 
-Numbers are rounded here and nowhere else: American prices to 2 digits, decimal ones and probabilities to 6, others to 4.
+Numbers are rounded here, once: American prices to 2 digits, decimal ones and probabilities to 6, others to 4.
 """
 
 import math

@@ -4,6 +4,8 @@ The default draws the same examples every time, so that a change is judged by wh
 """
 
 import os
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -25,3 +27,12 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 def compiled() -> None:
     """Compile before anything is judged, so that no test waits for it in its middle."""
     oddsengine.compile_kernels()
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A server that answers on a socket; imported only where it is asked for."""
+    from service_running import running
+
+    with running(tmp_path_factory.mktemp("service")) as server:
+        yield server

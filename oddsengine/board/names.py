@@ -62,8 +62,8 @@ class Event(NamedTuple):
 class Names:
     """Codes and columns of terms, books, kinds, events, pairs of teams and units."""
 
-    def __init__(self) -> None:
-        self._reader = Reader()
+    def __init__(self, off: frozenset[int] = frozenset()) -> None:
+        self._reader = Reader(off)
         # Terms
         self.terms: dict[Wording, int] = {}
         self.wordings: list[Wording] = []

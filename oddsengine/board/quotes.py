@@ -5,6 +5,7 @@ list of them. Plain rows take a short way; rows that need any reading (numbers a
 `check_odds` like a table. Either way the same rows come out, and the same rows are refused for the same reasons.
 """
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from operator import attrgetter
@@ -111,18 +112,23 @@ class Door:
         if isinstance(quotes, bytes | str):
             try:
                 read = self._plain(_decoder.decode(quotes), known)
-            except msgspec.ValidationError:
+            except (msgspec.ValidationError, OverflowError):
                 read = None
-            except msgspec.DecodeError as error:
+            except (msgspec.DecodeError, RecursionError) as error:
                 raise OddsError(f"Quotes are a JSON list of rows; this does not read: {error}.") from None
             if read is not None:
                 return read
-            rows = msgspec.json.decode(quotes)
+            try:
+                rows = json.loads(quotes)  # takes numbers of any size, so that one costs its row and not the batch
+            except (ValueError, RecursionError) as error:
+                raise OddsError(f"Quotes are a JSON list of rows; this does not read: {error}.") from None
         else:
+            if not isinstance(quotes, Iterable):
+                raise OddsError(f"Quotes are a list of rows, each a mapping of fields; got {quotes!r}.")
             rows = quotes if isinstance(quotes, Sequence) else list(quotes)
             try:
                 read = self._plain(msgspec.convert(rows, list[_Plain]), known)
-            except msgspec.ValidationError:
+            except (msgspec.ValidationError, OverflowError):
                 read = None
             if read is not None:
                 return read
@@ -157,7 +163,7 @@ class Door:
                 seen = np.where(seen == NO_TIME, self._moments(stamp), seen)
             changed = self._moments([row.odds_changed_at for row in rows])
             start = self._moments([row.event_start_time for row in rows])
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, OverflowError, pl.exceptions.PolarsError):
             return None
         links = [[getattr(row, name) for row in rows] for name in LINKS]
         linked = _linked(links, n)
@@ -184,7 +190,7 @@ class Door:
 
     def _table(self, frame: pl.DataFrame, known: Mapping[Wording, int]) -> Quotes:
         """Quotes through `check_odds`; suspended ones may have no price."""
-        bare, frame = _without_price(frame)
+        bare, frame = _without_price(frame.drop("row", strict=False))
         table = check_odds(frame)
         keep = table.select(pl.exclude("row", "price_mismatch"))
         texts = [keep[name].to_list() for name in WORDING]
@@ -254,7 +260,7 @@ def _named(wording: Wording) -> bool:
     line = wording[-1]
     return (
         bool(wording[0] and wording[5] and wording[7])
-        and (line is None or abs(line) != np.inf)
+        and (line is None or abs(line) < np.inf)
         and _unicode(text for text in wording[:-1] if text)
     )
 
@@ -278,6 +284,7 @@ def _shape(rows: Any) -> str:
 def _frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     """Rows as a frame of whatever they hold; a field of several kinds is read as text."""
     names = dict.fromkeys(name for row in rows for name in row)
+    names.setdefault("odds_decimal")
     columns = {}
     if "last_seen_at" in names and "timestamp" in names:
         rows = [row if row.get("last_seen_at") else {**row, "last_seen_at": row.get("timestamp")} for row in rows]
@@ -285,7 +292,7 @@ def _frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
         values = [row.get(name) for row in rows]
         kinds = {type(value) for value in values if value is not None}
         if kinds <= {int, float}:
-            values = [None if value is None else float(value) for value in values]
+            values = [None if value is None else _float(value) for value in values]
         elif len(kinds) > 1 or not kinds <= {str, bool, datetime}:
             values = [None if value is None else _text(value) for value in values]
         if str in kinds:
@@ -299,8 +306,18 @@ def readable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
+def _float(value: float) -> float:
+    """The number; infinite, which is refused, where it is too large."""
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf")
+
+
 def _text(value: Any) -> str:
-    return value.isoformat() if isinstance(value, datetime) else str(value)
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return str(value) if not isinstance(value, int) or abs(value) < 1 << 128 else "a number of many digits"
 
 
 def _without_price(frame: pl.DataFrame) -> tuple[pl.Series | None, pl.DataFrame]:
@@ -342,9 +359,13 @@ def _linked(columns: Sequence[Sequence[Any]], n: int) -> list[str | None]:
     if all(column.count(None) == n for column in columns):
         return [None] * n
     return [
-        None if row == (None,) * len(LINKS) else SEPARATOR.join(["" if x is None else str(x) for x in row])
+        None if row == (None,) * len(LINKS) else SEPARATOR.join(["" if x is None else _linkable(x) for x in row])
         for row in zip(*columns, strict=True)
     ]
+
+
+def _linkable(value: Any) -> str:
+    return str(value).replace(SEPARATOR, " ")
 
 
 def _micros(value: Any) -> int:

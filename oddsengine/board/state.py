@@ -39,7 +39,7 @@ UPCOMING, IN_PLAY, ENDED, POSTPONED, CANCELLED = range(5)
 _FEW = 65_536  # terms that are kept whether used or not
 _MANY = 4096  # quotes in a batch that is applied in order of units
 _EVERY = 10 * SECOND  # how often events are looked at
-_STALE = CODES["stale"]
+_AGED = np.array([CODES["stale"], CODES["duplicate_outcome"]], np.uint8)  # verdicts that a new time may lift
 
 
 class Batch(NamedTuple):
@@ -149,8 +149,9 @@ def _unlisted(slots, key, state, seen, book, listed, time, out):
 class Board:
     """Prices, names, units, events; one writer."""
 
-    def __init__(self) -> None:
-        self.names = Names()
+    def __init__(self, off: frozenset[int] = frozenset()) -> None:
+        self.off = off  # codes of guards that are switched off
+        self.names = Names(off)
         self.rows = Rows()
         self.units = Units()
         self.now = int(NO_TIME)
@@ -237,7 +238,8 @@ class Board:
         left = self._left if aged else gone[:0]
         touched = slots[(what & MOVED) != 0]
         again = slots[what == SEEN]
-        again = again[((rows.flags[again] & LIVE) != 0) | (rows.aside[again] == _STALE)]
+        # A duplicate's time may decide which of two equal prices is the one.
+        again = again[((rows.flags[again] & LIVE) != 0) | np.isin(rows.aside[again], _AGED)]
         for some in (touched, again, gone):
             self.units.dirty[rows.unit[some]] = 1
         self._teams(slots[(what & NEW) != 0], np.concatenate((gone, left)))
@@ -467,7 +469,7 @@ class Board:
 
     def gather(self, units: Longs) -> Gathered:
         """Some units as a board of their own."""
-        return gather(self.rows, self.names, self.units, units)
+        return gather(self.rows, self.names, self.units, units, CODES["price_mismatch"] not in self.off)
 
     def facts(self, slots: Ints) -> Facts:
         """What the board says of some distinct rows now."""

@@ -186,7 +186,7 @@ def _gather(
                     lo = (lo & -16) | ((lo & 15) >> 1)
                     if (ways == 2 or drawn[b] != 0) and verdict in (0, c_no_line):
                         verdict = c_ambiguous
-            if flags[slot] & 4:
+            if flags[slot] & 4 and c_mismatch != 0:
                 verdict = c_mismatch
             if flags[slot] & 2:
                 verdict = c_suspended
@@ -276,8 +276,8 @@ def _gather(
     return n_rows, n_segments, n_markets, n_ladders, n_out
 
 
-def gather(rows: Rows, names: Names, held: Units, units: Longs) -> Gathered:
-    """Make a board of some units."""
+def gather(rows: Rows, names: Names, held: Units, units: Longs, mismatch: bool) -> Gathered:  # noqa: FBT001
+    """Make a board of some units; prices in two forms that differ are set aside if `mismatch`."""
     n = int(held.size[units].sum())
     most = int(held.size[units].max(initial=0)) + 1
     facts = names.traits
@@ -293,8 +293,9 @@ def gather(rows: Rows, names: Names, held: Units, units: Longs) -> Gathered:
     n_rows, n_segments, n_markets, n_ladders, n_out = _gather(
         units, held.start, held.size, held.pool, names.unit_event.values, names.unit_live.values, rows.key, rows.odds,
         rows.seen, rows.start, rows.state, rows.flags, names.place.values, names.tie.values, names.book_rank,
-        names.name_rank, facts.outcomes, CODES["price_mismatch"], CODES["suspended"], CODES["ambiguous_moneyline"],
-        CODES["no_line"], np.empty((most, 2), np.int64), np.empty(most, np.int64), np.empty(most, np.int32),
+        names.name_rank, facts.outcomes, CODES["price_mismatch"] * mismatch, CODES["suspended"],
+        CODES["ambiguous_moneyline"], CODES["no_line"], np.empty((most, 2), np.int64), np.empty(most, np.int64),
+        np.empty(most, np.int32),
         np.zeros(books + 1, np.uint8), np.empty(books + 1, np.int64),
         row, book, name, price, time, market, side, begin, flap, offsets, segments, markets, threshold, event, live,
         kind, subject, ladder, ladder_unit, out, why,

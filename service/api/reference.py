@@ -1,7 +1,7 @@
 """Reference data: sports, leagues, books, market types and teams, with counts of what the caller sees.
 
-Counts are of the caller's own books on the caller's own board; only `/sportsbooks` counts every book, so that a caller sees
-which book a higher tier would add. They come from a census (`census`), made once an update.
+Counts are of the caller's own books on the caller's own board; only `/sportsbooks` counts every book, so that a caller
+sees which book a higher tier would add. They come from a census (`census`), made once an update.
 """
 
 from typing import Any

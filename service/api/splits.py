@@ -1,6 +1,6 @@
 """Splits: what the public bets, by money and by number of bets, as sources post it.
 
-One record an event and book; each that differs in time becomes a snapshot, one in five minutes, and is kept for 48 hours.
+One record an event and book, the newest. Every five minutes one of them stays as a snapshot, for 48 hours.
 An operator's source posts them with the token of the settings; the demo makes its own (`service.splits`).
 """
 

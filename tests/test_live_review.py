@@ -1,0 +1,150 @@
+"""What reviews of the live board found, kept so that it does not come back."""
+
+import math
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import oddsengine as oe
+
+NOW = datetime(2026, 2, 8, tzinfo=UTC)
+
+
+def quote(selection: str = "X", odds: float = 1.95, book: str = "pinnacle", **fields: Any) -> dict[str, Any]:
+    return {
+        "sportsbook": book, "event_id": "e", "sport": "tennis", "home_team": "X", "away_team": "Y",
+        "market_type": "moneyline", "selection": selection, "odds_decimal": odds, **fields,
+    }  # fmt: skip
+
+
+ARB = [quote("X", 2.2, "fanduel"), quote("Y", 2.2, "draftkings"), quote("X", 1.9), quote("Y", 1.9)]
+
+
+def test_a_frame_with_row_numbers_of_its_own() -> None:
+    rows = [quote("x", book="a"), quote("y", book="b"), quote("z", book=""), quote("w", book="d")]
+    prices = pl.Series("odds_american", [110.0, -120.0, 130.0, 140.0])
+    frame = pl.DataFrame(rows).drop("odds_decimal").with_columns(prices, row=pl.Series([2, 3, 4, 5]))
+    engine = oe.Engine()
+    engine.step(frame, NOW)
+    assert engine.table().sort("sportsbook")["odds_american"].to_list() == [110.0, -120.0, 140.0]
+
+
+def test_a_link_with_the_separator_of_links() -> None:
+    engine = oe.Engine()
+    engine.step([quote(deep_link="https://x/?q=\x1fz\x1fz", max_bet=3.0)], NOW)
+    assert engine.table().select("deep_link", "sportsbook_name", "max_bet").row(0) == ("https://x/?q= z z", None, 3.0)
+
+
+def test_a_view_that_two_hold_and_one_closes() -> None:
+    engine = oe.Engine()
+    engine.step(ARB, NOW)
+    first, second = engine.view(), engine.view()
+    engine.close(first)
+    third = engine.view()
+    assert second is third
+    assert engine.views == (second,)
+    engine.step([quote("X", 1.8, "fanduel")], NOW + timedelta(seconds=1))
+    assert second.ids() == {kind: [] for kind in ("ev", "arbitrage", "low_hold", "middles")} | {
+        "ev": [i[-16:] for i in oe.find_all(engine.table(), now=engine.moment).ev["id"]],
+        "arbitrage": [i[-16:] for i in oe.find_all(engine.table(), now=engine.moment).arbitrage["id"]],
+        "low_hold": [i[-16:] for i in oe.find_all(engine.table(), now=engine.moment).low_hold["id"]],
+    }
+
+
+def test_numbers_of_other_kinds_can_be_recorded(tmp_path: Path) -> None:
+    engine, writer = oe.resume(tmp_path)
+    with writer:
+        engine.view(min_ev=np.float32(1.0), sharp={"pinnacle": np.int64(2)}, commission={"a": np.float32(0.01)})
+        engine.step(ARB, NOW)
+    assert oe.replay(oe.Tape(tmp_path)).state_hash() == engine.state_hash()
+
+
+@pytest.mark.parametrize("guard", ["side_conflict", "no_line", "price_mismatch"])
+def test_guards_of_identity_can_be_off(guard: str) -> None:
+    rows = [
+        quote("X", 2.2, "fanduel", odds_american=300.0), quote("Y", 2.2, "draftkings", selection_type="home"),
+        quote("X", 2.3, "bet365", line=3.5), quote("X", 1.9), quote("Y", 1.9),
+    ]  # fmt: skip
+    guards = [name for name in oe.GUARDS if name != guard]
+    engine = oe.Engine(guards=guards)
+    engine.step(rows, NOW)
+    whole = oe.find_all(engine.table(), now=NOW, guards=guards)
+    shown = {kind: sorted(i[-16:] for i in getattr(whole, kind)["id"]) for kind in ("ev", "arbitrage", "low_hold")}
+    assert {kind: ids for kind, ids in engine.view().ids().items() if kind != "middles"} == shown
+    assert any(shown.values())
+
+
+def test_a_duplicate_that_is_seen_again_may_be_the_one_shown() -> None:
+    line: dict[str, Any] = dict(sport="basketball", market_type="total_points", line=220.5)
+    engine = oe.Engine()
+    view = engine.view()
+    twins = [quote(text, 2.1, "fanduel", **line) for text in ("Over 220.5", "OVER 220.5")]
+    others = [quote("Under", 2.1, "draftkings", **line)]
+    engine.step([*twins, *others], NOW)
+    later = NOW + timedelta(seconds=70)
+    for twin in twins:
+        engine.step([twin, *others], later)
+        shown, whole = view.opportunities().arbitrage, oe.find_all(engine.table(), now=engine.moment).arbitrage
+        assert shown.drop("detected_at").equals(whole.drop("detected_at"))
+        later += timedelta(seconds=70)
+
+
+def test_a_line_that_is_no_number_makes_no_new_rows() -> None:
+    engine = oe.Engine()
+    for _ in range(5):
+        total = dict(sport="basketball", market_type="total_points", line=math.nan)
+        engine.step([quote("Over 220.5", book="fanduel", **total)], NOW)
+    assert (engine.size, len(engine.wordings)) == (1, 1)
+
+
+@pytest.mark.parametrize("field", ["odds_decimal", "odds_american", "line", "last_seen_at"])
+def test_a_number_that_is_too_large_costs_its_row(field: str) -> None:
+    engine = oe.Engine()
+    update = engine.step([quote(), {**quote("Y"), field: 10**400}], NOW)
+    assert engine.size == 1
+    assert update.rejected.select("row", "field").rows() == [(2, field)]
+
+
+def test_a_number_beyond_any_in_json() -> None:
+    same = '"sportsbook":"a","event_id":"e","market_type":"moneyline"'
+    text = f'[{{{same},"selection":"x","odds_decimal":1e999}},{{{same},"selection":"y","odds_decimal":2.0}}]'
+    engine = oe.Engine()
+    assert engine.step(text, NOW).rejected["row"].to_list() == [1]
+    assert engine.size == 1
+
+
+@pytest.mark.parametrize("quotes", ["[" * 100_000, None, 5])
+def test_what_is_no_list_of_quotes(quotes: Any) -> None:
+    with pytest.raises(oe.OddsError, match="Quotes are a"):
+        oe.Engine().step(quotes, NOW)
+
+
+def test_a_suspended_row_without_a_price_beside_a_bad_one() -> None:
+    bare = {name: value for name, value in quote().items() if name != "odds_decimal"}
+    update = oe.Engine().step([{**bare, "is_active": False}, {**bare, "sportsbook": ""}], NOW)
+    assert update.rejected.select("row", "field").rows() == [(1, "odds_decimal"), (2, "sportsbook")]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"complete": "fanduel"}, "complete takes a list, got 'fanduel'"),
+        ({"events": "x"}, "events takes a list, got 'x'"),
+        ({"events": [3]}, "events takes mappings with event_id and status, got 3"),
+    ],
+)
+def test_lists_that_are_none(words: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        oe.Engine().step([], NOW, **words)
+
+
+def test_a_time_that_cannot_be() -> None:
+    engine = oe.Engine()
+    with pytest.raises(ValueError, match="now must be from 1900 to 2199, got the year 10000"):
+        engine.step([quote(last_seen_at="9999-12-31T23:59:00-12:00")])
+    engine.step([quote()], NOW)
+    assert engine.size == 1
