@@ -13,12 +13,15 @@ from datetime import UTC, datetime
 from typing import Any, NoReturn
 
 import oddsengine
-from oddsengine.commands import board, feeds, keys, price, serve, tape
+from oddsengine.clv import GROUPINGS
+from oddsengine.commands import board, clv, feeds, keys, price, serve, tape
 from oddsengine.devig import DEVIG_METHODS
 from oddsengine.tape import SYNC
 
 _FORMATS = ("table", "json", "csv", "parquet")
-_COMMANDS = board.COMMANDS | price.COMMANDS | tape.COMMANDS | feeds.COMMANDS | keys.COMMANDS | serve.COMMANDS
+_COMMANDS = (
+    board.COMMANDS | price.COMMANDS | tape.COMMANDS | clv.COMMANDS | feeds.COMMANDS | keys.COMMANDS | serve.COMMANDS
+)
 _KINDS = ("ev", "arb", "low-hold", "middles", "all")
 _INTERRUPTED, _BROKEN_PIPE = 130, 141
 
@@ -120,6 +123,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_stakes(commands)
     _add_record(commands)
     _add_replay(commands)
+    _add_clv(commands)
     _add_feeds(commands)
     _add_serve(commands)
     _add_keys(commands)
@@ -256,6 +260,16 @@ def _add_replay(commands: Any) -> None:
         "--updates", metavar="FILE|-", help="write each update as a line of JSON, with the first view that is awake"
     )
     parser.add_argument("--json", action="store_true", help="the summary as JSON")
+
+
+def _add_clv(commands: Any) -> None:
+    parser = commands.add_parser("clv", help="grade the +EV prices that were shown against the closing lines")
+    parser.add_argument("--data", metavar="FOLDER", help="what a service kept (default: as the settings say)")
+    parser.add_argument("--tape", metavar="TAPE", help="what an engine shows of a tape instead")
+    parser.add_argument("--by", choices=GROUPINGS, default="sportsbook", help="groups (default: sportsbook)")
+    parser.add_argument("--min-ev", type=float, default=0.0, metavar="PCT", help="least EV when first shown")
+    parser.add_argument("--config", metavar="FILE", help="settings (default: oddsengine.toml, if it is there)")
+    parser.add_argument("--format", choices=_FORMATS[:3], default="table")
 
 
 def _add_feeds(commands: Any) -> None:

@@ -142,7 +142,12 @@ class Engine:
         """
         with self._lock:
             read = self._door.read(quotes, self._board.names.terms)
-            return self._feed(self._batch(read, now, removed, complete, events), read)
+            try:
+                batch = self._batch(read, now, removed, complete, events)
+            except BaseException:
+                self._board.mend()
+                raise
+            return self._feed(batch, read)
 
     def feed(self, batch: Batch) -> Update:
         """Apply a batch that is already in this engine's codes, as a tape holds it."""
@@ -151,28 +156,47 @@ class Engine:
     def _feed(self, batch: Batch, read: Quotes | None) -> Update:
         with self._lock:
             board = self._board
-            applied = board.apply(batch)
             try:
+                applied = board.apply(batch)
                 idle = self._idle()
                 searched = self._search([view for view in self._awake.values() if view not in idle])
+                update = self._update(batch, applied, searched, read)
                 for recorder in self._recorders:
                     recorder.batch(batch, [view.wanted for view in idle])
             except BaseException:
                 board.take_back()
+                board.mend()
                 raise
+            # From here on the step is made, and an interruption only makes the views look at everything again.
             self._number += 1
-            update = self._update(batch, applied, searched, read)
-            for found in searched:
-                found.view.open.commit(found.units, found.hits, found.difference, found.ends, batch.now)
-            for view in idle:
-                self._sleep(view)
-            if board.tidy():
-                for view in self._awake.values():
-                    view.open.rehome(board.rows.unit)
-            self._published = len(board.names.wordings), len(board.names.books)
-            for delayed in self._delayed.values():
-                delayed.follow(batch)
+            try:
+                board.keep()
+                self._commit(batch, searched, idle)
+            except BaseException:
+                self._look_again()
+                raise
             return update
+
+    def _commit(self, batch: Batch, searched: Sequence[Searched], idle: Sequence[View]) -> None:
+        board = self._board
+        for found in searched:
+            found.view.open.commit(found.units, found.hits, found.difference, found.ends, batch.now)
+        for view in idle:
+            self._sleep(view)
+        if board.tidy():
+            for view in self._awake.values():
+                view.open.rehome(board.rows.unit)
+        self._published = len(board.names.wordings), len(board.names.books)
+        for delayed in self._delayed.values():
+            delayed.follow(batch)
+
+    def _look_again(self) -> None:
+        board = self._board
+        board.mend()
+        board.rebuild()
+        for view in self._awake.values():
+            view.open = OpenSet()
+        self._published = len(board.names.wordings), len(board.names.books)
 
     def rehearse(self) -> None:
         """Compile what otherwise compiles in the middle of a long run."""
@@ -308,7 +332,7 @@ class Engine:
         facts = board.facts(every)
         gone = board.facts(np.unique(applied.gone))
         return Update(
-            number=self._number,
+            number=self._number + 1,
             now=batch.now,
             moment=board.moment,
             facts=facts,
@@ -563,8 +587,9 @@ class Engine:
             parts = mix(
                 rows.id[held], rows.odds[held].view(np.int64), rows.seen[held], rows.changed[held], rows.start[held],
                 rows.state[held], rows.flags[held], rows.moved[held], rows.looks[held], rows.depth[held],
+                np.nan_to_num(rows.american[held]).view(np.int64), rows.level[held].sum(axis=1, dtype=np.int64),
             )  # fmt: skip
-            total = int(parts.sum(dtype=np.uint64))
+            total = int(parts.sum(dtype=np.uint64)) ^ self._board.said_hash()
             for wanted in sorted(self._awake, key=repr):
                 view = self._awake[wanted]
                 if view.awake:
@@ -590,6 +615,12 @@ class Delayed(Engine):
         """Refuse: what was cannot be changed."""
         raise TypeError("a delayed engine follows another one and takes no steps of its own")
 
+    feed = step
+
+    def record(self, recorder: Recorder) -> None:
+        """Refuse: the leader's tape has the same steps."""
+        raise TypeError("a delayed engine is not recorded; record the engine that it follows")
+
     def follow(self, batch: Batch) -> None:
         """Hear of a batch that was applied, and do what is old enough by now."""
         with self._lock:
@@ -600,7 +631,7 @@ class Delayed(Engine):
                 if isinstance(what, Board):
                     self._begin(what)
                 else:
-                    self.feed(what)
+                    self._feed(what, None)
 
     def _begin(self, board: Board) -> None:
         """Take over what was on the board when this engine was asked for."""
@@ -670,7 +701,7 @@ def _snapshot(given: Any) -> tuple[str, str | None]:
     if isinstance(given, str):
         return readable(given), None
     if isinstance(given, Sequence) and len(given) == 2 and isinstance(given[0], str):
-        return given[0], None if given[1] is None else readable(str(given[1]))
+        return readable(given[0]), None if given[1] is None else readable(str(given[1]))
     raise ValueError(f"complete takes books or (book, event) pairs, got {given!r}")
 
 

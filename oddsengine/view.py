@@ -4,7 +4,7 @@ The engine keeps a view's open set up to date while the view is awake. A view an
 update; the full frames of `find_all` are made by the finders themselves over the units that hold something open.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -27,9 +27,13 @@ from oddsengine.markets import Identity
 from oddsengine.open import ARBITRAGE, EV, KINDS, LEGS, LOW_HOLD, MIDDLE, Hits, OpenSet
 from oddsengine.opportunities import Opportunities
 from oddsengine.reasons import CODES
+from oddsengine.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
 
 if TYPE_CHECKING:
     from oddsengine.engine import Engine
+
+
+_SCHEMAS = (EV_SCHEMA, ARBITRAGE_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA)  # of the kinds
 
 
 class Wanted(NamedTuple):
@@ -61,6 +65,9 @@ class Wanted(NamedTuple):
             optional = name in ("min_middle_ev", "max_profit")
             if not (value is None and optional) and not (isinstance(value, Real) and abs(float(value)) < np.inf):
                 raise ValueError(f"{name} must be a finite number, got {value!r}")
+            least = {"min_profit": -99.0, "max_hold": 0.0, "min_size": 0.0}.get(name, -1e6)
+            if value is not None and not least <= float(value) <= 1e6:
+                raise ValueError(f"{name} must be from {least:g} to 1000000, got {value!r}")
         fixed: Any = sharp
         if isinstance(sharp, Mapping):
             fixed = tuple((book, float(weight)) for book, weight in sharp.items())
@@ -68,6 +75,8 @@ class Wanted(NamedTuple):
             fixed = tuple(sharp)
         chosen = None if books is None else tuple(sorted({catalog.book(book).id for book in books}))
         for book, rate in (commission or {}).items():
+            if not isinstance(book, str):
+                raise ValueError(f"commission goes by book ids, got {book!r}")
             if not (isinstance(rate, Real) and 0.0 <= rate < 1.0):
                 raise ValueError(f"commission of {book} must be a rate from 0 to below 1, got {rate!r}")
         rates = tuple(sorted((book, float(rate)) for book, rate in (commission or {}).items()))
@@ -159,14 +168,17 @@ class View:
 
     # ---- reading ----
 
-    def opportunities(self, near: Words | None = None) -> Opportunities:
+    def opportunities(self, kinds: Iterable[str] = KINDS, *, near: Words | None = None) -> Opportunities:
         """Everything that is open, in the frames of `find_all`; `detected_at` is when each was first found.
 
-        `near` are ids: only what is open in the units of these, which costs that much less, and nothing is counted.
+        Other kinds than those asked for come as empty frames. `near` are ids: only what is open in the units of these,
+        which costs that much less, and nothing is counted.
         """
         engine, w = self._engine, self.wanted
+        asked_for = [KINDS.index(kind) for kind in kinds]
         with engine.reading(self) as board:
             at = self.open.places()
+            at = at[np.isin(self.open.kind[at], asked_for)]
             if near is not None:
                 unit = self.open.unit[at]
                 at = at[np.isin(unit, unit[np.isin(self.open.id[at], near)])]
@@ -190,18 +202,22 @@ class View:
             common = _common(some, lens(some.groups, names.traits, guarded, mine, off), mine, names, off, w)
         prepared = Prepared(None, identity, guarded, off, None)  # type: ignore[arg-type]
         question = Shown(**common, prepared=prepared, known=known, slots=slots)
-        frames = [
-            ev.rows(question, ev.found(question, w.min_ev), None),
-            arbitrage.rows(question, arbitrage.found(question, w.min_profit)),
-            low_hold.rows(question, low_hold.found(question, w.max_hold)),
-            middles.rows(question, middles.found(question, w.min_size, w.min_middle_ev)),
+        makers: list[Callable[[], pl.DataFrame]] = [
+            lambda: ev.rows(question, ev.found(question, w.min_ev), None),
+            lambda: arbitrage.rows(question, arbitrage.found(question, w.min_profit)),
+            lambda: low_hold.rows(question, low_hold.found(question, w.max_hold)),
+            lambda: middles.rows(question, middles.found(question, w.min_size, w.min_middle_ev)),
         ]
-        first, second, third, fourth = (_since(frame, born) for frame in frames)
+        first, second, third, fourth = (
+            _since(make(), born) if kind in asked_for else pl.DataFrame(schema=schema)
+            for kind, (make, schema) in enumerate(zip(makers, _SCHEMAS, strict=True))
+        )
         return Opportunities(first, second, third, fourth, counts)
 
     def counts(self) -> dict[str, int]:
         """How many are open, by kind; reading this does not keep the view awake."""
-        counts = np.bincount(self.open.kind[self.open.places()], minlength=len(KINDS))
+        with self._engine.still():
+            counts = np.bincount(self.open.kind[self.open.places()], minlength=len(KINDS))
         return dict(zip(KINDS, counts.tolist(), strict=True))
 
     def ids(self) -> dict[str, list[str]]:

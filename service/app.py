@@ -21,7 +21,7 @@ import msgspec
 import zstandard
 
 from service.endpoints import Answer, Ask, Caller, Endpoint
-from service.log import Log
+from service.log import Log, masked
 from service.metrics import Metrics
 from service.node import Node
 from service.params import parse
@@ -221,12 +221,13 @@ class Api:
                     if all(values.values()):
                         break
         if methods is None or not all(values.values()):
-            raise Problem(404, "not_found", f"there is no {BASE}{path[:100]}; /openapi.json describes what there is")
+            asked = masked(path)[:100]
+            raise Problem(404, "not_found", f"there is no {BASE}{asked}; /openapi.json describes what there is")
         endpoint = methods.get("GET" if method == "HEAD" else method)
         if endpoint is None:
             allowed = ", ".join(sorted({*methods, *(["HEAD"] if "GET" in methods else [])}))
             raise Problem(
-                405, "method_not_allowed", f"{BASE}{path[:100]} takes {allowed}, got {method[:20]}", allow=allowed
+                405, "method_not_allowed", f"{BASE}{masked(path)[:100]} takes {allowed}, got {method[:20]}", allow=allowed
             )
         return endpoint, values
 

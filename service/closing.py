@@ -53,6 +53,10 @@ _BET = (
     "id", "outcome", "event_id", "sport", "league", "market", "selection", "line", "sportsbook", "live", "start",
     "first_at", "odds", "price", "ev", "fair", "best_at", "best_odds", "best_price",
 )  # fmt: skip
+_READ = (
+    "id", "event_id", "sportsbook", "sport", "league", "market", "ev", "price", "best_price", "closing", "live",
+    "first_at", "closed_at", "start",
+)  # fmt: skip
 # A second sight of a bet moves its best price, as long as the event has not closed; never its first one.
 _SHOW = f"""
 INSERT INTO bets ({", ".join(_BET)}, closed_at)
@@ -151,7 +155,8 @@ class Closings:
     def show(self, bets: Bets) -> None:
         """Remember bets that were shown, or shown again."""
         n = len(bets.id)
-        outcome, start = bets.outcome.view(np.int64).tolist(), [None if s == NO_TIME else s for s in bets.start.tolist()]
+        outcome = bets.outcome.view(np.int64).tolist()
+        start = [None if s == NO_TIME else s for s in bets.start.tolist()]
         at, odds, price = bets.at.tolist(), bets.odds.tolist(), bets.price.tolist()
         rows = zip(
             bets.id, outcome, bets.event_id, bets.sport, bets.league, bets.market, bets.selection, bets.line,
@@ -212,21 +217,17 @@ class Closings:
         *about, start, captured, blob = row
         lines = pl.read_ipc_stream(io.BytesIO(blob))
         none = np.empty(0)
-        return Close(*about, int(NO_TIME) if start is None else start, captured, lines, none.view(np.uint64), none)
+        start = int(NO_TIME) if start is None else start
+        return Close._make((*about, start, captured, lines, none.view(np.uint64), none))
 
     def bets(self, until: int | None = None) -> pl.DataFrame:
         """Every bet that was first shown up to a time, as `clv.BETS_SCHEMA`; what closed after it is still open."""
         until = np.iinfo(np.int64).max if until is None else until
         with self._lock:
             rows = self._base.execute(
-                "SELECT id, event_id, sportsbook, sport, league, market, ev, price, best_price, closing, live, first_at,"
-                " closed_at, start FROM bets WHERE first_at <= ? ORDER BY first_at, id",
-                (until,),
+                f"SELECT {', '.join(_READ)} FROM bets WHERE first_at <= ? ORDER BY first_at, id", (until,)
             ).fetchall()
-        names = (
-            "id", "event_id", "sportsbook", "sport", "league", "market", "ev", "price", "best_price", "closing", "live",
-            "first_at", "closed_at", "start",
-        )  # fmt: skip
+        names = _READ
         texts, reals = dict.fromkeys(names[:6], pl.String), dict.fromkeys(names[6:10], pl.Float64)
         frame = pl.DataFrame(rows, texts | reals | dict.fromkeys(names[10:], pl.Int64), orient="row")
         closed = pl.col("closed_at") <= until

@@ -1,10 +1,11 @@
 """Logs of a node: one JSON object a line, written from a thread of its own, so that no request waits for a disk.
 
-No line holds a key or a query string.
+No line holds a query string, or of a key more than its id: a whole one may stand in a path or in a trace.
 """
 
 import atexit
 import logging
+import re
 import sys
 import threading
 import time
@@ -21,6 +22,7 @@ from service.endpoints import Caller
 
 _encode = msgspec.json.Encoder().encode
 _EVERY = 0.2  # seconds
+_KEY = re.compile(r"(oe_[0-9a-f]{12}\.)[\w-]+")
 
 
 class Log:
@@ -79,7 +81,7 @@ class Log:
                 line["at"] = datetime.fromtimestamp(line["at"], UTC).isoformat(timespec="milliseconds")
                 text += _encode(line).decode("utf-8", "replace") + "\n"
             if text:
-                self._out.write(text)
+                self._out.write(masked(text))
                 self._out.flush()
 
     def close(self) -> None:
@@ -92,6 +94,17 @@ class Log:
         while not self._ended:
             self._wake.wait(_EVERY)
             self.flush()
+
+
+def masked(text: str) -> str:
+    """A text in which keys end after their ids.
+
+    Examples
+    --------
+    >>> masked("GET /account/keys/oe_5c0d21be9f47.Jx3o")
+    'GET /account/keys/oe_5c0d21be9f47.****'
+    """
+    return _KEY.sub(r"\1****", text)
 
 
 class _Handed(logging.Handler):

@@ -11,11 +11,13 @@ from oddsengine.simulate import World
 from service.endpoints import Answer, Ask, Caller, Endpoint
 from service.node import Node
 from service.params import parse
+from service.problems import Problem
 from service.splits import Splits, demonstrate
 from service.tiers import TIERS
 
 SEED, EVENTS, SECONDS = 7, 6, 20
 _OF_A_NODE = ("account", "Streaming")  # tags of what a board alone cannot answer
+_BATCH = "/odds/batch"
 _SHOWN = 2  # entries of a list or an object
 _ASKED = {"limit": "1", "fields": "", "since": "2026-02-07T18:00:00Z"}
 
@@ -30,9 +32,13 @@ def samples(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
     words = _words(endpoints, node)
     found = {}
     for endpoint in endpoints:
-        if endpoint.key == "none" or endpoint.tag in _OF_A_NODE or ("{id}" in endpoint.path and "id" not in words):
+        of_a_node = endpoint.key == "none" or endpoint.tag in _OF_A_NODE
+        if of_a_node or (endpoint.body is not None and endpoint.path != _BATCH):
             continue
-        answer = _asked(endpoint, node, words)
+        try:
+            answer = _asked(endpoint, node, words)
+        except Problem:
+            continue  # this board has nothing to show for it
         if not isinstance(answer, Answer):
             found[f"{endpoint.method} {endpoint.path}"] = _cut(answer)
     return found
@@ -54,7 +60,7 @@ def _words(endpoints: Iterable[Endpoint], node: Node) -> dict[str, str]:
         "event": event["id"], "event_id": event["id"], "eventId": event["id"], "sportId": event["sport"],
         "leagueId": event["league"], "bookId": event["books"][0],
     }  # fmt: skip
-    return words | ({"id": middles[0]["id"]} if middles else {})
+    return words | {"id": middles[0]["id"] if middles else "0" * 16}
 
 
 def _asked(endpoint: Endpoint, node: Node, words: dict[str, str]) -> Any:
@@ -64,9 +70,7 @@ def _asked(endpoint: Endpoint, node: Node, words: dict[str, str]) -> Any:
         given["limit"] = _ASKED["limit"]
     query, _ = parse("&".join(f"{name}={value}" for name, value in given.items()).encode(), endpoint.by_name)
     path = {name[1:-1]: words[name[1:-1]] for name in endpoint.path.split("/") if name.startswith("{")}
-    body = None
-    if endpoint.body is not None:
-        body = msgspec.convert({"event_ids": [words["event_id"]]}, endpoint.body)
+    body = None if endpoint.body is None else msgspec.convert({"event_ids": [words["event_id"]]}, endpoint.body)
     tier = TIERS["enterprise"]
     caller = Caller("sample", "sample", tier, tier.rate, tier.streams, tier.features)
     answer = endpoint.answer(Ask(caller, query, path, body, node.engine, node, ()))

@@ -18,7 +18,6 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.engine import Engine
 from oddsengine.groups import NO_TIME, Floats, Longs
-from oddsengine.opportunities import Opportunities
 from oddsengine.view import View
 from service.filters import league_id, sport_id
 
@@ -136,15 +135,20 @@ def _named(frame: pl.DataFrame) -> pl.DataFrame:
 class Opened:
     """What was open in a view at one update."""
 
-    def __init__(self, number: int, now: datetime, found: Opportunities) -> None:
-        self.number, self.now, self.found = number, now, found
+    def __init__(self, number: int, now: datetime, view: View) -> None:
+        self.number, self.now, self._view = number, now, view
+        self._lock = threading.Lock()
         self.tables: dict[str, Table] = {}
 
     def table(self, kind: str, struct: Callable[[Mapping[str, Any]], msgspec.Struct]) -> Table:
         """The opportunities of a kind."""
         table = self.tables.get(kind)
         if table is None:
-            table = self.tables.setdefault(kind, Table(_named(getattr(self.found, kind)), struct))
+            with self._lock:  # one makes the frame, the others wait for it
+                table = self.tables.get(kind)
+                if table is None:
+                    frame = getattr(self._view.opportunities([kind]), kind)
+                    table = self.tables[kind] = Table(_named(frame), struct)
         return table
 
 
@@ -195,8 +199,8 @@ class Views:
         if place.view is None:
             place.view = board.view(books, **wanted)
         with board.reading(place.view):
-            now = board.now or datetime.fromtimestamp(0, UTC)
-            place.opened = Opened(board.number, now, place.view.opportunities())
+            number, now = board.number, board.now or datetime.fromtimestamp(0, UTC)
+        place.opened = Opened(number, now, place.view)
         return place.opened
 
     @staticmethod

@@ -1,6 +1,7 @@
 """What reviews of the live board found, kept so that it does not come back."""
 
 import math
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -148,3 +149,134 @@ def test_a_time_that_cannot_be() -> None:
         engine.step([quote(last_seen_at="9999-12-31T23:59:00-12:00")])
     engine.step([quote()], NOW)
     assert engine.size == 1
+
+
+def test_three_way_markets_of_two_names_meet() -> None:
+    teams = dict(sport="soccer", league="epl", home_team="Arsenal", away_team="Chelsea")
+    prices = {("fanduel", "moneyline"): (2.9, 3.2, 2.9), ("pinnacle", "1x2"): (2.7, 3.0, 3.3)}
+    rows = [
+        quote(side, odds, book, **teams, market_type=market)
+        for (book, market), offers in prices.items()
+        for side, odds in zip(("Arsenal", "Draw", "Chelsea"), offers, strict=True)
+    ]
+    engine = oe.Engine()
+    view = engine.view()
+    engine.step(rows, NOW)
+    whole = oe.find_all(engine.table(), now=NOW)
+    assert view.ids()["arbitrage"] == [i[-16:] for i in whole.arbitrage["id"]] != []
+    assert view.ids()["ev"] == sorted(i[-16:] for i in whole.ev["id"]) != []
+
+
+def test_a_price_suspended_for_most_of_a_day_does_not_flap() -> None:
+    engine = oe.Engine()
+    engine.step([quote(odds=2.0)], NOW)
+    engine.step([quote(odds=2.2)], NOW + timedelta(seconds=1))
+    for step in range(1, 110):
+        engine.step([quote(odds=2.2, is_active=False)], NOW + timedelta(minutes=10 * step))
+    engine.step([quote(odds=2.0)], NOW + timedelta(seconds=65_636))
+    assert engine.table()["flap"].to_list() == [False]
+
+
+def test_an_empty_text_is_none() -> None:
+    engine = oe.Engine()
+    for text in (None, "", None):
+        engine.step([quote(player_name=text)], NOW)
+    assert (engine.size, len(engine.wordings)) == (1, 1)
+
+
+def test_a_tape_begun_without_steps_forgets_the_guards_of_its_first_engine(tmp_path: Path) -> None:
+    _, writer = oe.resume(tmp_path, oe.Engine(guards=["stale"]))
+    writer.close()
+    engine, writer = oe.resume(tmp_path, oe.Engine())
+    with writer:
+        engine.step(ARB, NOW)
+    assert oe.Tape(tmp_path).without == ()
+    assert oe.replay(oe.Tape(tmp_path)).state_hash() == engine.state_hash()
+
+
+@pytest.mark.parametrize(
+    "words", [{"min_size": 1e308}, {"min_size": -1.0}, {"min_profit": -200.0}, {"commission": {5: 0.1}}]
+)
+def test_what_a_view_cannot_want(words: dict[str, Any]) -> None:
+    engine = oe.Engine()
+    with pytest.raises(ValueError, match=f"{next(iter(words))}"):
+        engine.view(**words)
+    engine.step(ARB, NOW)
+    assert engine.number == 1
+
+
+def test_delayed_engines_are_not_recorded() -> None:
+    engine = oe.Engine()
+    with pytest.raises(TypeError, match="record the engine that it follows"):
+        engine.delayed(5).record(None)  # type: ignore[arg-type]
+
+
+def test_states_that_differ_have_other_hashes() -> None:
+    def state(**words: Any) -> str:
+        engine = oe.Engine()
+        engine.step([quote(**words.pop("fields", {}))], NOW)
+        engine.step([], NOW, **words)
+        return engine.state_hash()
+
+    same = state()
+    assert same == state()
+    assert same != state(events=[{"event_id": "e", "status": "postponed"}])
+    assert same != state(fields={"odds_american": -105.0})
+
+
+class _Interrupted(BaseException):
+    pass
+
+
+def interrupted(engine: oe.Engine, at: int, **words: Any) -> bool:
+    """Make a step, and interrupt it before the line of this number; False where it ended before."""
+    left = [at]
+
+    def trace(frame: Any, event: str, _: Any) -> Any:
+        if "oddsengine" not in frame.f_code.co_filename:
+            return None
+        if event == "line":
+            left[0] -= 1
+            if left[0] == 0:
+                raise _Interrupted
+        return trace
+
+    sys.settrace(trace)
+    try:
+        engine.step(**words)
+    except _Interrupted:
+        return True
+    finally:
+        sys.settrace(None)
+    return False
+
+
+@pytest.mark.parametrize("start", range(7))
+def test_a_step_that_is_interrupted_anywhere_is_whole_or_not_at_all(start: int) -> None:
+    """At one line in seven of the whole step, each time with new names, prices that move and rows that leave."""
+    first = [*ARB, quote("X", 2.0, "bet365", event_id="other")]
+    second = {
+        "quotes": [quote("X", 2.3, "fanduel"), quote("Z", 3.0, "new_book", event_id="new", league="other")],
+        "now": NOW + timedelta(seconds=31), "complete": [("bet365", None)],
+    }  # fmt: skip
+    whole = oe.Engine()
+    before = oe.Engine()
+    for engine in (whole, before):
+        engine.view(keep=True)
+        engine.step(first, NOW)
+    whole.step(**second)
+    at = start + 1
+    while True:
+        engine = oe.Engine()
+        view = engine.view(keep=True)
+        engine.step(first, NOW)
+        if not interrupted(engine, at, **second):
+            break
+        as_is = whole if engine.number == 2 else before
+        assert engine.table().sort("row_id").equals(as_is.table().sort("row_id")), at
+        assert view.ids() == as_is.views[0].ids(), at
+        if engine.number == 1:
+            engine.step(**second)
+        assert engine.table().sort("row_id").equals(whole.table().sort("row_id")), at
+        assert view.ids() == whole.views[0].ids(), at
+        at += 61

@@ -20,7 +20,7 @@ from oddsengine.terms import Reader, Term, lead, turned
 from oddsengine.traits import Kind, Traits, traits
 
 Wording = tuple[Any, ...]  # the texts of `markets.WORDING`, then the line (None where there is none)
-_LINES = ("moneyline", "spread", "total")  # families whose ladders are read together
+_LINES = ("moneyline", "moneyline_3way", "spread", "total")  # families whose ladders are read together
 SOLE = -1  # unit kind of terms that belong to no market
 UNREAD = 15  # side of a term whose outcome does not read
 
@@ -121,6 +121,29 @@ class Names:
         fresh.event_units = [list(units) for units in self.event_units]
         return fresh
 
+    @property
+    def terms_held(self) -> int:
+        """How many terms are whole."""
+        columns = (self.event, self.pair, self.turned, self.place, self.other, self.units, self.id, self.stem, self.tie)
+        return min(len(self.wordings), *(column.size for column in columns))
+
+    @property
+    def whole(self) -> bool:
+        """Whether all columns are as long as they should be: learning a name was never interrupted."""
+        terms = (self.event, self.pair, self.turned, self.place, self.other, self.units, self.id, self.stem, self.tie)
+        events = (len(self.event_units), len(self.sports), len(self.event_codes))
+        lengths = [
+            {len(self.wordings), *(column.size for column in terms)},
+            {len(self.events), *events, self._event_hash.size, self.event_lead.size, self.event_many.size},
+            {self.pair_rows.size, self.pair_event.size, sum(len(event.pairs) for event in self.events)},
+            {self.unit_event.size, self.unit_live.size, self.unit_kind.size, len(self.unit_codes)},
+            {len(self.kinds), len(self._kind_codes), self._kind_hash.size},
+            {len(self.subjects), self._subject_hash.size, len(self._subject_codes)},
+            {len(self.market_names), len(self._market_codes), self.name_rank.size},
+            {len(self.books), self.book_rank.size, self.book_hash.size},
+        ]
+        return all(len(found) == 1 for found in lengths) and len(self.terms) >= len(self.wordings)
+
     # ---- books and market names ----
 
     def book(self, name: str) -> int:
@@ -209,7 +232,11 @@ class Names:
     def term(self, wording: Wording) -> int:
         """Code of a wording and line; read when new."""
         code = self.terms.get(wording)
-        return self._add(wording) if code is None else code
+        if code is None:
+            plain = tuple(text or None for text in wording[:-1])  # an empty text is none
+            same = self.terms.get((*plain, wording[-1]))
+            code = self.terms[wording] = self._add((*plain, wording[-1])) if same is None else same
+        return code
 
     def renewed(self, used: npt.NDArray[np.integer]) -> "Names":
         """The same books, and only those terms whose codes are `used` (rising), renumbered in their order."""

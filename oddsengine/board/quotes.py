@@ -6,6 +6,7 @@ list of them. Plain rows take a short way; rows that need any reading (numbers a
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from operator import attrgetter
@@ -31,6 +32,7 @@ LINKS = (
 """Columns that belong to one price alone and that nothing is computed from."""
 SEPARATOR = "\x1f"
 _MOST_TIMES = 1 << 16
+_ISO = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)?")
 
 
 class Quotes(NamedTuple):
@@ -376,7 +378,7 @@ def _micros(value: Any) -> int:
         return whole * 1_000_000 + moment.microsecond
     if isinstance(value, str):
         try:
-            return _micros(datetime.fromisoformat(value)) if len(value) > 10 and value[4] == "-" else _cast(value)
+            return _micros(datetime.fromisoformat(value)) if _ISO.fullmatch(value) else _cast(value)
         except ValueError:
             return _cast(value)
     return _cast(value)

@@ -363,6 +363,11 @@ def _apply(
             start[slot] = q_start[i]
             what |= np.uint8(8)
         seen[slot] = time
+        if (given & np.uint8(2)) != 0 and depth[slot] > 0:
+            # Suspended quotes are no looks, but they count the time that short seconds cannot.
+            last = (time // 1_000_000 - np.int64(level_time[slot, depth[slot] - 1])) & 65535
+            if last > window:
+                depth[slot] = 0
         if looked and (given & np.uint8(2)) == 0:
             flap = flags[slot] & np.uint8(8)
             _look(

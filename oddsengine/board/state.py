@@ -29,6 +29,7 @@ from oddsengine.board.rows import (
     _apply,
 )
 from oddsengine.board.units import Gathered, Units, gather
+from oddsengine.find.keys import word
 from oddsengine.groups import NO_TIME, Bytes, Ints, Longs, Words, mix
 from oddsengine.reasons import CODES
 
@@ -161,7 +162,7 @@ class Board:
         self.rejected: dict[str, int] = {}
         self._tidy_at = _FEW
         self._left = np.empty(0, np.int32)
-        self._past = Past(self._left, [], 0, self._left, [], {}, {})
+        self._past: Past | None = None  # while a batch may be taken back
 
     # ---- what a batch does ----
 
@@ -188,6 +189,8 @@ class Board:
     def take_back(self) -> None:
         """Make the board what it was before the last batch; slow, and for the failure of whoever looks at it."""
         past, rows = self._past, self.rows
+        if past is None:
+            return
         for slots, state, moved in reversed(past.lost):
             rows.state[slots], rows.moved[slots] = state, moved
         for slot, link in past.links.items():
@@ -199,7 +202,19 @@ class Board:
         rows.top, rows.spare, rows.spares = past.top, past.spare, past.spare.size
         for name, value in past.facts.items():
             setattr(self, name, value)
+        self.mend()
         self.rebuild()
+        self._past = None
+
+    def keep(self) -> None:
+        """The last batch is not taken back any more."""
+        self._past = None
+
+    def mend(self) -> None:
+        """Make names whole again if learning one was interrupted; codes of terms stay."""
+        if not self.names.whole:
+            self.names = self.names.renewed(np.arange(self.names.terms_held))
+            self.rebuild()
 
     def rebuild(self) -> None:
         """Make anew all that follows from the columns: tables, units, counts. Everything is to be looked at again."""
@@ -283,7 +298,8 @@ class Board:
             links.extend([None] * (slot + 1 - len(links)))
         if links[slot] == link:
             return False
-        self._past.links.setdefault(slot, links[slot])
+        if self._past is not None:
+            self._past.links.setdefault(slot, links[slot])
         links[slot] = link
         return True
 
@@ -333,7 +349,8 @@ class Board:
 
     def _drop(self, gone: Ints, now: int) -> None:
         rows = self.rows
-        self._past.lost.append((gone, rows.state[gone], rows.moved[gone]))
+        if self._past is not None:
+            self._past.lost.append((gone, rows.state[gone], rows.moved[gone]))
         rows.state[gone] = GONE
         rows.moved[gone] = now
 
@@ -433,8 +450,9 @@ class Board:
         """Free the slots of rows that left long ago."""
         if slots.size:
             rows, links = self.rows, self.rows.links
-            self._past.lost.append((slots, rows.state[slots], rows.moved[slots]))
-            self._past.links.update({s: links[s] for s in slots.tolist() if s < len(links)})
+            if self._past is not None:
+                self._past.lost.append((slots, rows.state[slots], rows.moved[slots]))
+                self._past.links.update({s: links[s] for s in slots.tolist() if s < len(links)})
             self.units.leave(slots, self.rows.unit)
             rows.member[slots] = 0
             rows.release(slots)
@@ -474,6 +492,12 @@ class Board:
     def facts(self, slots: Ints) -> Facts:
         """What the board says of some distinct rows now."""
         return Facts.of(self.rows, self.names, slots)
+
+    def said_hash(self) -> int:
+        """A number of what sources said of events."""
+        names = self.names
+        said = sorted((names.events[code].id, *said) for code, said in self._said.items())
+        return word(repr(said)) if said else 0
 
     def statuses(self) -> tuple[Bytes, Longs]:
         """Status and start of every event, by code."""

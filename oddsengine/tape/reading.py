@@ -80,7 +80,7 @@ class Tape:
         """Guards that were off in the engine that was recorded."""
         first = next(iter(self), None)
         notes = self.closing if first is None else first.notes
-        return next((what for kind, what in notes if kind == "without"), ())
+        return next((what for kind, what in reversed(notes) if kind == "without"), ())
 
     @property
     def closing(self) -> list[Note]:

@@ -125,7 +125,7 @@ class TapeWriter:
                 f"{self.path} ends with step {self.last}, and the engine is at step {engine.number} of something "
                 f"else: a tape is gone on with by an engine that was restored from it"
             )
-        if not self.last and engine.off:
+        if not self.last:
             self._notes.append(["without", without(engine)])
         engine.record(self)
         self._engine = engine

@@ -40,8 +40,9 @@ def _late(ask: Ask) -> datetime:
 def splits(ask: Ask) -> Any:
     """The last record of each event and book."""
     query = ask.query
-    strange = filters.strangers({**query, "market": None}, lambda: _NOBODY)
     rows = store(ask).latest(_late(ask))
+    seen = filters.Seen([r.sport for r in rows], [r.league for r in rows], [r.sportsbook for r in rows], ())
+    strange = filters.strangers({**query, "market": None}, lambda: seen)
     if query["market"] is not None:
         wrong = [word for word in query["market"] if word not in _MARKETS]
         if wrong:
@@ -54,25 +55,18 @@ def splits(ask: Ask) -> Any:
     if query["sportsbook"] is not None:
         books = {catalog.book(word).id for word in query["sportsbook"]}
         rows = [row for row in rows if row.sportsbook in books]
-        known = {row.sportsbook for row in store(ask).latest(_late(ask))}
-        if "sportsbook" in strange:
-            strange["sportsbook"] = [w for w in strange["sportsbook"] if catalog.book(w).id not in known]
     if query["event"] is not None:
         rows = [row for row in rows if row.event_id in query["event"]]
     limit, offset = query["limit"], query["offset"]
     shown = rows[offset : offset + limit]
     more = offset + len(shown) < len(rows)
     following = offset + limit if more and offset + limit <= MOST_OFFSET else None
-    strange = {name: ids for name, ids in strange.items() if ids}
     return {
         "data": shown,
         "pagination": {"limit": limit, "offset": offset, "has_more": more, "next_offset": following},
         "updated_at": max((row.fetched_at for row in rows), default=None),
         "meta": {"count": len(shown), "total": len(rows), **told(ask, strange)},
     }
-
-
-_NOBODY = filters.Seen((), (), (), ())
 
 
 def _those(rows: list[SplitsGame], meant: list[bool]) -> list[SplitsGame]:

@@ -140,7 +140,7 @@ class Watch:
         if self._view is None:
             return {}
         near = None if words is None else np.fromiter(words, np.uint64, len(words))
-        frames = self._view.opportunities(near)
+        frames = self._view.opportunities(near=near)
         out = {}
         for kind, (_, made) in KINDS.items():
             table = getattr(frames, kind)

@@ -31,7 +31,9 @@ from service.stream.sse import RETRY, Failure, GamesRemoved, Heartbeat, clock, f
 from service.stream.subscriber import LIMIT, Subscriber
 
 HEARTBEAT_S = 30.0
+PARTS = 30  # of the subscribers, that get their heartbeats one after the other
 CHECK_S = 0.5  # between two looks at keys, stalled readers and failures
+PAUSE_S = 0.02  # between two rounds of writing, at least; what comes meanwhile is joined
 MOST_WATCHES = 64  # sets of books and thresholds whose opportunities are followed
 LEAST_LOOK_S = 0.05  # between two looks at what is open; longer where a look is slow
 UPSTREAM = "upstream_error"
@@ -101,14 +103,14 @@ class Stream:
         self._node, self._index, self._log = node, index, log
         self._heartbeat, self._limit = heartbeat, limit
         self._loop = asyncio.get_running_loop()
-        self._sequence = itertools.count(1)
+        self._sequence, self._turns = itertools.count(1), itertools.count()
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._beginnings: queue.SimpleQueue[Prices | None] = queue.SimpleQueue()
         # Of the event loop
         self._subscribers: dict[Subscriber, None] = {}
         self._groups: dict[Group, _Members] = {}
         self._due: list[Subscriber] = []
-        self._flushing = False
+        self._flushing, self._flush_at = False, 0.0
         self._failures: frozenset[str] = frozenset()
         self._turn = 0
         self._timers: dict[str, asyncio.TimerHandle] = {}
@@ -137,6 +139,7 @@ class Stream:
     def subscriber(self, send: Any, account: str, key: str, check: Callable[[], bool], connected: bytes) -> Subscriber:
         """Somebody new, who gets `connected` at once and all else after `join`."""
         made = Subscriber(send, account, key, check, self._cut, self._limit)
+        made.turn = next(self._turns)
         self._subscribers[made] = None
         made.begin([RETRY, *numbered([connected], self._sequence)])
         made.flush()
@@ -202,14 +205,22 @@ class Stream:
     def _flush_soon(self) -> None:
         if not self._flushing and self._due:
             self._flushing = True
-            self._loop.call_soon(self._flush)
+            wait = self._flush_at - self._loop.time()
+            if wait > 0.0:
+                self._loop.call_later(wait, self._flush)
+            else:
+                self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
+        """Send what waits; then let as much time pass as that took, so that more is joined and others run too."""
+        began = time.perf_counter()
         self._flushing = False
         due, self._due = self._due, []
         for subscriber in due:
             if subscriber.size:
                 subscriber.flush()
+        spent = time.perf_counter() - began
+        self._flush_at = self._loop.time() + spent + max(PAUSE_S, spent)
 
     def _register(self, group: Group, subscriber: Subscriber) -> None:
         if subscriber in self._subscribers:
@@ -246,10 +257,10 @@ class Stream:
 
     def _beat(self) -> None:
         """Send heartbeats, to a part of the subscribers at a time."""
-        parts = 30 if self._heartbeat >= 3.0 else 1
+        parts = PARTS if self._heartbeat >= 3.0 else 1
         self._turn = (self._turn + 1) % parts
         told = frame("heartbeat", Heartbeat(clock()))
-        self._tell_all(told, [s for s in self._subscribers if id(s) // 64 % parts == self._turn and s.waiting is None])
+        self._tell_all(told, [s for s in self._subscribers if s.turn % parts == self._turn and s.waiting is None])
         if not self.closed:
             self._timers["beat"] = self._loop.call_later(self._heartbeat / parts, self._beat)
 
@@ -305,7 +316,16 @@ class Stream:
                     self._look()
             except Exception as error:
                 self._log.failure(b"-", "(stream)", error)
-                self._post(self._start_over)
+                self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """End every stream after a failure of ours: clients come back to a fresh snapshot."""
+        for watch in self._watches.values():
+            watch.close()
+        self._mirror = None
+        for table in (self._prices, self._finds, self._watches, self._games, self._coming):
+            table.clear()
+        self._post(self._end_all)
 
     def _patience(self) -> float | None:
         """How long to wait for a job before looking at what is open."""
@@ -319,8 +339,7 @@ class Stream:
         except RuntimeError:  # the loop has ended
             self._jobs.put(None)
 
-    def _start_over(self) -> None:
-        """End every stream after a failure of ours; clients come back to a fresh snapshot."""
+    def _end_all(self) -> None:
         for subscriber in tuple(self._subscribers):
             subscriber.end()
 
@@ -377,8 +396,7 @@ class Stream:
         if wants.finds is not None and wants.finds not in self._finds and not self._follow(wants.finds):
             self._post(self._refuse, subscriber)
             return
-        subscriber.wants = wants
-        groups: list[Group] = []
+        subscriber.wants, groups = wants, subscriber.groups
         prices: Prices | None = None
         if wants.prices is not None:
             key = wants.prices, wants.state
@@ -414,49 +432,39 @@ class Stream:
         return True
 
     def _leave(self, subscriber: Subscriber) -> None:
-        wants: Wants | None = subscriber.wants
-        if wants is None:
-            return
-        groups: list[tuple[dict[Any, Any], Hashable]] = []
-        if wants.prices is not None:
-            groups.append((self._prices, (wants.prices, wants.state)))
-        if wants.finds is not None:
-            groups.append((self._finds, wants.finds))
-        if wants.games is not None:
-            groups.append((self._games, wants.games))
-        for table, key in groups:
-            group = table[key]
+        for group in subscriber.groups:
             group.members -= 1
             if group.members:
                 continue
-            del table[key]
             self._post(self._close, group)
+            for table in (self._prices, self._finds, self._games):
+                _drop(table, group)
             if isinstance(group, Finds):
                 group.watch.members -= 1
                 if not group.watch.members:
                     group.watch.close()
-                    del self._watches[group.asked.view]
+                    _drop(self._watches, group.watch)
 
     def _begin(self, subscribers: list[Subscriber], taken: Taken) -> None:
         """Send newcomers their beginning: prices of one update, and what else is open now."""
-        made: dict[Hashable, list[bytes]] = {}
+        made: dict[Group, list[bytes]] = {}
         for subscriber in subscribers:
-            if subscriber.gone:
-                continue
-            wants: Wants = subscriber.wants
-            more = wants.finds, wants.games
-            if more not in made:
-                made[more] = [] if wants.finds is None else self._finds[wants.finds].beginning()
-                if wants.games is not None:
-                    made[more] += self._games[wants.games].beginning(self._states)
-            self._post(self._admit, subscriber, taken, made[more])
+            frames: list[bytes] = []
+            for group in subscriber.groups:
+                if group not in made:
+                    made[group] = [] if isinstance(group, Prices) else self._beginning(group)
+                frames += made[group]
+            self._post(self._admit, subscriber, taken, frames)
+
+    def _beginning(self, group: Finds | Games) -> list[bytes]:
+        return group.beginning(self._states) if isinstance(group, Games) else group.beginning()
 
     # ---- in the thread of beginnings ----
 
     def _begin_all(self) -> None:
         while (prices := self._beginnings.get()) is not None:
             with self._coming_lock:
-                subscribers = self._coming.pop(prices)
+                subscribers = self._coming.pop(prices, [])
             try:
                 taken = prices.take()
             except Exception as error:
@@ -472,6 +480,11 @@ def _touched(update: Update) -> set[str]:
     facts = update.facts
     terms = np.concatenate((facts.key[update.rows], update.gone.key)) >> BOOK_BITS
     return {facts.wordings[term][0] for term in np.unique(terms).tolist()}
+
+
+def _drop(table: dict[Any, Any], value: Any) -> None:
+    for key in [key for key, known in table.items() if known is value]:
+        del table[key]
 
 
 def _holds(check: Callable[[], bool]) -> bool:

@@ -5,6 +5,8 @@ through at once, as it does while the client reads, no task is woken for it.
 """
 
 import asyncio
+import contextlib
+import socket
 import time
 from collections.abc import Callable, Generator, Iterable
 from typing import Any
@@ -32,7 +34,7 @@ class Subscriber:
 
     __slots__ = (
         "_beginning", "_ending", "_pending", "_send", "_since", "_writing", "account", "check", "cut_short", "gone",
-        "key", "limit", "on_cut", "size", "task", "transport", "waiting", "wants",
+        "groups", "key", "limit", "on_cut", "size", "task", "transport", "turn", "waiting", "wants",
     )  # fmt: skip
 
     def __init__(
@@ -45,7 +47,10 @@ class Subscriber:
         self.waiting: list[tuple[int, list[bytes]]] | None = []
         self.gone = self.cut_short = self._ending = False
         self.size = 0
+        self.groups: list[Any] = []
+        self.turn = 0
         self.transport: Any = getattr(getattr(send, "__self__", None), "transport", None)
+        _watch(self.transport)
         self.task = asyncio.current_task()  # what to end where the transport is out of reach
         self._send = send
         self._pending: list[bytes] = []
@@ -147,6 +152,14 @@ class Subscriber:
         self._pending.clear()
         self.size = self._beginning = 0
         self.waiting = None
+
+
+def _watch(transport: Any) -> None:
+    """Let the connection fail if what was sent is not acknowledged: a client may vanish without a word."""
+    line = transport.get_extra_info("socket") if transport is not None else None
+    if line is not None and hasattr(socket, "TCP_USER_TIMEOUT"):
+        with contextlib.suppress(OSError):
+            line.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(STALLED_S * 1000))
 
 
 def _cut(body: bytes) -> list[bytes]:

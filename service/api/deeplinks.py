@@ -1,0 +1,193 @@
+"""Deep links: from the id of a price or an opportunity to a page of its book.
+
+The redirect is public, so it must not lead anywhere a stranger chooses. It goes to an address that our templates make
+of the book's own ids, or to one that a source or a caller gave, if that is https, plain ASCII and on a host of the
+catalog's links; everything else is refused before anything is looked up, and what goes out is checked once more.
+"""
+
+import re
+from typing import Annotated, Any, NamedTuple
+from urllib.parse import quote
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+
+from oddsengine import catalog
+from oddsengine.board.names import Wording
+from oddsengine.board.quotes import SEPARATOR
+from oddsengine.board.rows import BOOK_BITS, FREE
+from oddsengine.board.state import Board
+from oddsengine.catalog.links import Link, allowed, link, localised, states
+from oddsengine.engine import Engine
+from oddsengine.groups import Longs
+from service.api.odds import books_for
+from service.endpoints import Answer, Ask, Endpoint, data
+from service.params import MOST_TEXT, text
+from service.problems import Problem, invalid, shown
+from service.wire import Data
+
+BASE = "/api/v1/deeplink"
+MOST_IDS = 500
+MOST_URL = 2000  # characters of a link
+_TAG = "Deep Links"
+_HASH = re.compile("(?:.*:)?([0-9a-f]{16})", re.DOTALL)
+_BOOK = (1 << BOOK_BITS) - 1
+
+
+class Wanted(msgspec.Struct):
+    """Prices or opportunities to link to."""
+
+    ids: Annotated[list[str], Meta(description=f"From 1 to {MOST_IDS} ids of prices or opportunities.")]
+    state: Annotated[str | None, Meta(description="US state, two letters.")] = None
+
+
+class _Leg(NamedTuple):
+    """One price behind an id."""
+
+    book: str  # id
+    wording: Wording
+    link: str | None  # its own texts, see `board.quotes.LINKS`
+
+
+def redirect(ask: Ask) -> Answer:
+    """Lead to the closest page of a book."""
+    query = ask.query
+    state = _state(query["state"])
+    fallback = None if query["fallback"] is None else _fallback(query["fallback"])
+    book = None if query["book"] is None else catalog.book(query["book"]).id
+    legs = _legs(ask.node.engine, ask.path["id"], book)
+    found = _closest(legs[0], state) if legs else None
+    if found is None and fallback is not None:
+        found = Link(fallback, "home")
+    if found is None and book is not None:
+        found = link(book, state=state)
+    if found is None or not _safe(found.url):
+        raise Problem(404, "not_found", f"nothing that {shown(ask.path['id'])} names has a page to link to")
+    return Answer(b"", 302, "text/plain", (("Location", found.url), ("X-Deep-Link-Type", found.kind)))
+
+
+def batch(ask: Ask) -> Any:
+    """Paths of the links to many prices or opportunities."""
+    body: Wanted = ask.body
+    given = list(dict.fromkeys(body.ids))
+    if not 1 <= len(given) <= MOST_IDS:
+        raise invalid(f"ids has {len(given):,} ids; from 1 to {MOST_IDS} are allowed")
+    if long := next((id_ for id_ in given if len(id_) > MOST_TEXT), None):
+        raise invalid(f"ids has an id of {len(long):,} characters; up to {MOST_TEXT} are allowed")
+    state = _state(body.state)
+    books = books_for(ask, None)
+    tail = f"?state={state}" if state else ""
+    out: dict[str, str | None] = {}
+    for id_ in given:
+        legs = _legs(ask.board, id_, None)
+        seen = bool(legs) and (books is None or all(leg.book in books for leg in legs))
+        linked = seen and _closest(legs[0], state) is not None
+        out[id_] = f"{BASE}/{quote(id_, safe=':')}{tail}" if linked else None
+    return data(ask, out)
+
+
+# ---- what was given ----
+
+
+def _state(given: str | None) -> str:
+    word = (given or "").strip().lower()
+    if word and word not in states():
+        raise invalid(f"state must be one of {', '.join(sorted(states()))}, got {shown(word)}")
+    return word
+
+
+def _safe(url: str) -> bool:
+    """Whether an address may be redirected to."""
+    return len(url) <= MOST_URL and url.isascii() and allowed(url)
+
+
+def _fallback(given: str) -> str:
+    if not _safe(given):
+        raise invalid(f"fallback must be an https address of a known sportsbook, got {shown(given)}")
+    return given
+
+
+# ---- what an id stands for ----
+
+
+def _legs(engine: Engine, id_: str, book: str | None) -> list[_Leg]:
+    """The prices behind an id, that of some book first; none if nobody knows the id."""
+    found = _HASH.fullmatch(id_)
+    if found is None or len(id_) > MOST_TEXT:
+        return []
+    number = np.array([int(found[1], 16)], np.uint64)
+    with engine.still() as board:
+        slots = board.rows.find_ids(number) if id_ == found[1] else np.empty(0, np.int32)
+        slots = slots[slots >= 0]
+        if not slots.size:
+            slots = _opportunity(engine, number)
+        slots = slots[board.rows.state[slots] != FREE]
+        if book is not None:
+            slots = _at(board, slots, book)
+        return [_leg(board, slot) for slot in slots.tolist()]
+
+
+def _opportunity(engine: Engine, number: Any) -> Any:
+    """Slots of the legs of an open opportunity."""
+    for view in engine.views:
+        at = view.open.places()
+        at = at[view.open.id[at] == number[0]]
+        if at.size:
+            legs = view.open.legs[at[0]]
+            return legs[legs >= 0]
+    return np.empty(0, np.int32)
+
+
+def _at(board: Board, slots: Any, book: str) -> Any:
+    """Those of some slots that are of a book; else the same selections at that book."""
+    names, rows = board.names, board.rows
+    code = names.known_book(book)
+    if code is None:
+        return slots[:0]
+    mine = slots[(rows.key[slots] & _BOOK) == code]
+    if mine.size:
+        return mine
+    keys: Longs = (rows.key[slots] >> BOOK_BITS << BOOK_BITS) | code
+    found = rows.find(keys)
+    return found[found >= 0]
+
+
+def _leg(board: Board, slot: int) -> _Leg:
+    key, links = int(board.rows.key[slot]), board.rows.links
+    names = board.names
+    book = catalog.book(names.books[key & _BOOK]).id
+    return _Leg(book, names.wordings[key >> BOOK_BITS], links[slot] if slot < len(links) else None)
+
+
+def _closest(leg: _Leg, state: str) -> Link | None:
+    """The closest link to a price: the source's own where it may be followed, else what the templates make."""
+    own = event = market = selection = ""
+    if leg.link is not None:
+        _, own, _, event, market, selection, *_ = leg.link.split(SEPARATOR)
+    made = link(leg.book, event=event, market=market, selection=selection, state=state)
+    if own:
+        url = localised(own, state)
+        if url and "{" not in url and _safe(url) and (made is None or made.kind != "outcome"):
+            return Link(url, "outcome" if selection else "event")
+    return made if made is not None and _safe(made.url) else None
+
+
+endpoints = (
+    Endpoint(
+        "/deeplinks/batch", batch, "Links to many prices or opportunities", _TAG, Data[dict[str, str | None]],
+        method="POST", body=Wanted, lasts="never",
+        doc="Null where an id is unknown, of a book above the tier, or of a book without pages.",
+    ),
+    Endpoint(
+        "/deeplink/{id}", redirect, "Go to a sportsbook's page", _TAG, None,
+        (
+            text("state", "US state, two letters, for books with a site in each."),
+            text("book", "Sportsbook, where an opportunity has several."),
+            text("fallback", "Where to go if the id is unknown: an https address of a known sportsbook."),
+        ),
+        key="none", lasts="never", status=302,
+        doc="302 with `X-Deep-Link-Type`: outcome, event or home, as close as the book's own ids allow. It needs no "
+        "key, and never leads to a host outside the catalog of books.",
+    ),
+)  # fmt: skip

@@ -1,0 +1,357 @@
+"""What was: closing lines, how prices moved, and how the +EV prices that were shown did against the close.
+
+A caller sees of the past what it may see of the present: the books of its tier, and nothing younger than its delay.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+import polars as pl
+from msgspec import UNSET, Meta, UnsetType
+
+from oddsengine import catalog
+from oddsengine.board.names import Names
+from oddsengine.board.rows import LIVE, SUSPENDED
+from oddsengine.clv import GROUPINGS, report
+from oddsengine.engine import micros
+from oddsengine.groups import Ints, Longs
+from oddsengine.update import hexadecimal
+from service import filters
+from service.api.odds import EVENT, LEAGUE, LIMIT, MARKET, OFFSET, SPORT, SPORTSBOOK, books_for
+from service.board import LATEST, Terms, same_market
+from service.closing import Close
+from service.endpoints import Ask, Endpoint, data, page, told
+from service.history import Moves, ids
+from service.params import choice, moment, number, text, words
+from service.problems import Problem, invalid, unknown
+from service.recorder import Past
+from service.wire import Data, Moment, Page, Share, Told, american, moments
+
+MOST_POINTS = 500  # of one price
+Number = float | None
+_TAG, _HISTORICAL = "Odds", "Historical"
+_EVENT_ID = text("event_id", "Id of the event.", required=True, aliases=("event",))
+_ONE_EVENT = text("event", "Id of an event.", required=True, aliases=("event_id",))
+
+
+class ClosingLine(msgspec.Struct, gc=False):
+    """The last price of one book before the match, and what the reference thought then."""
+
+    id: str
+    market_type: str
+    market_segment: str | None
+    selection: str
+    selection_type: str | None
+    line: Number
+    player_name: str | None
+    stat_category: str | None
+    team_side: str | None
+    odds_american: float
+    odds_decimal: float
+    odds_probability: Share
+    last_seen_at: Moment
+    odds_changed_at: Moment
+    fair_probability: Annotated[Share | None, Meta(description="Null where no sharp book had the whole market.")]
+    no_vig_odds: Number
+    sharp_book: str | None
+
+
+class Closing(msgspec.Struct):
+    """An event as it stood when it began."""
+
+    event_id: str
+    sport: str
+    league: str
+    home_team: str
+    away_team: str
+    event_start_time: Moment | None
+    captured_at: Moment
+    books: dict[str, list[ClosingLine]]
+
+
+class Opening(msgspec.Struct, gc=False):
+    """The first price that was seen."""
+
+    at: Moment
+    odds_american: float
+    odds_decimal: float
+
+
+class Points(msgspec.Struct, gc=False):
+    """Prices one after the other, column by column."""
+
+    at: list[Moment]
+    odds_american: list[float]
+    odds_decimal: list[float]
+    is_live: list[bool]
+    is_active: list[bool]
+
+
+class Movement(msgspec.Struct):
+    """How one price of one book moved."""
+
+    id: str
+    event_id: str
+    sportsbook: str
+    market_type: str
+    market_segment: str
+    selection: str
+    selection_type: str
+    line: Number
+    player_name: str | None
+    opening: Opening
+    points: Points
+    omitted: Annotated[int, Meta(description="Points before the first one that are left out for their number.")]
+
+
+class ClvGroup(msgspec.Struct, kw_only=True):
+    """Bets of one group against the close; means are of the graded ones, in percent, errors are standard errors."""
+
+    group: str
+    count: int
+    graded: int
+    without_close: Annotated[int, Meta(description="Their event closed without a reference for their outcome.")]
+    waiting: Annotated[int, Meta(description="Their event has not closed.")]
+    in_play: Annotated[int, Meta(description="First shown after the close; never graded.")]
+    events: Annotated[int, Meta(description="Events of the graded ones.")]
+    avg_ev: Number
+    avg_ev_error: Number
+    avg_clv: Number
+    avg_clv_error: Number
+    beat_close: Annotated[Share | None, Meta(description="Share of the graded ones with a CLV above 0.")]
+    beat_close_error: Number
+    avg_best_clv: Annotated[Number, Meta(description="At the best price each had while it was on offer.")]
+    avg_best_clv_error: Number
+
+
+class ClvMeta(Told, kw_only=True):
+    """All bets together, and how they were grouped."""
+
+    by: str
+    count: int
+    total: ClvGroup
+    min_ev: float | UnsetType = UNSET
+
+
+class ClvPage(msgspec.Struct, kw_only=True):
+    """Groups of bets."""
+
+    success: bool
+    data: list[ClvGroup]
+    meta: ClvMeta
+
+
+def _past(ask: Ask) -> Past:
+    found: Past | None = ask.node.parts.get("past")
+    if found is None:
+        raise Problem(503, "not_ready", "this node does not record the past")
+    return found
+
+
+def _now(ask: Ask) -> int | None:
+    """The last moment that a caller may know of; None for none yet."""
+    return None if ask.board.now is None else micros(ask.board.now)
+
+
+# ---- closing lines ----
+
+
+def closing(ask: Ask) -> Any:
+    """The last prices of one event before it began."""
+    id_, now = ask.query["event_id"], _now(ask)
+    books = books_for(ask, ask.query["sportsbook"])
+    found = _past(ask).closings.closing(id_)
+    if found is None or now is None or found.captured_at > now:
+        with ask.board.still() as board:
+            known = id_ in board.names.event_codes
+        if known:
+            raise Problem(404, "not_found", f"{id_} has no closing lines: it has not begun, or was never seen before")
+        raise unknown("closing lines of event", id_)
+    missing: dict[str, list[str]] = {}
+    lines = found.lines
+    if ask.query["market"] is not None:
+        lines = _in_markets(lines, found, ask.query["market"], missing)
+    return data(ask, _closing(found, lines, books), missing)
+
+
+def _in_markets(lines: pl.DataFrame, close: Close, asked: Sequence[str], missing: dict[str, list[str]]) -> pl.DataFrame:
+    """Lines of some market types or categories."""
+    types = lines.select("market_type", "stat_category").unique()
+    wanted: set[tuple[str, str | None]] = set()
+    for name in asked:
+        hits = set()
+        for kind in catalog.categories().get(name.lower(), (name,)):
+            for market, stat in types.iter_rows():
+                prop = kind == "player_*" and catalog.market_type(market, close.sport, stat or "").is_prop
+                if prop or same_market(kind, market, close.sport, stat or ""):
+                    hits.add((market, stat))
+        if not hits and name.lower() not in catalog.categories() and not catalog.market_type(name).usable:
+            missing.setdefault("market", []).append(name)
+        wanted |= hits
+    chosen = pl.DataFrame(sorted(wanted, key=str), types.schema, orient="row")
+    return lines.join(chosen, on=["market_type", "stat_category"], how="semi", nulls_equal=True, maintain_order="left")
+
+
+def _closing(close: Close, lines: pl.DataFrame, books: frozenset[str] | None) -> Closing:
+    times = {name: moments(lines[name].dt.epoch("us").to_numpy()) for name in ("last_seen_at", "odds_changed_at")}
+    decimal = lines["odds_decimal"].to_numpy()
+    shown = {
+        "odds_american": american(decimal, lines["odds_american"].to_numpy()),
+        "odds_decimal": np.round(decimal, 6).tolist(),
+        "odds_probability": np.round(1.0 / decimal, 6).tolist(),
+        "fair_probability": lines["fair_probability"].round(6).to_list(),
+        "no_vig_odds": lines["no_vig_odds"].round(2).to_list(),
+        **times,
+    }
+    columns = [shown[name] if name in shown else lines[name].to_list() for name in ClosingLine.__struct_fields__]
+    out: dict[str, list[ClosingLine]] = {}
+    for name, line in zip(lines["sportsbook"].to_list(), map(ClosingLine, *columns), strict=True):
+        book = catalog.book(name).id
+        if books is None or book in books:
+            out.setdefault(book, []).append(line)
+    begins, captured = moments(np.array([close.start, close.captured_at]))
+    return Closing(*close[:5], begins, captured, dict(sorted(out.items())))
+
+
+# ---- movement ----
+
+
+def history(ask: Ask) -> Any:
+    """How the prices of one event moved."""
+    query, id_ = ask.query, ask.query["event"]
+    books, now = books_for(ask, query["sportsbook"]), _now(ask)
+    since, until = _window(query["since"], query["until"])
+    missing: dict[str, list[str]] = {}
+    if now is None:
+        return page(ask, [], 0, 0, told(ask, {"event": [id_]}))
+    moves = _past(ask).history.of(id_, min(now, until))
+    if not moves.wordings:
+        missing["event"] = [id_]
+    names = Names()
+    codes = [names.book(book) for book in moves.books]
+    spots = [names.term(wording) for wording in moves.wordings]
+    terms = Terms(names)
+    while not terms.learn(LATEST):
+        pass
+    term, book = np.array(spots, np.int64), np.array(codes, np.int64)
+    mask = np.ones(len(terms.said), bool)
+    if query["market"] is not None and moves.wordings:
+        mask, strange = terms.by_market(query["market"])
+        if strange:
+            missing["market"] = strange
+    if query["selection"] is not None:
+        mask = mask & terms.by_selection(query["selection"])
+    books_named = [catalog.book(name).id for name in names.books]
+    wanted = np.array([books is None or name in books for name in books_named], bool)
+    if strange := [w for w in query["sportsbook"] or () if not filters.known_book(w) and w not in books_named]:
+        missing["sportsbook"] = strange
+    begins = np.searchsorted(np.sort(moves.row, kind="stable"), np.arange(len(spots) + 1))
+    order = np.argsort(moves.row, kind="stable")
+    chosen = np.flatnonzero(mask[term] & wanted[book] & (np.diff(begins) > 0)) if spots else np.empty(0, np.int64)
+    rows = sorted(chosen.tolist(), key=lambda at: (terms.keys[spots[at]], books_named[codes[at]]))
+    limit, offset = query["limit"], query["offset"]
+    shown = rows[offset : offset + limit]
+    row_ids = hexadecimal(ids(names, term[shown], book[shown])) if shown else []
+    parts = [order[begins[at] : begins[at + 1]] for at in shown]
+    found = [
+        _movement(ident, terms.said[spots[at]], books_named[codes[at]], moves, part, since)
+        for ident, at, part in zip(row_ids, shown, parts, strict=True)
+    ]
+    return page(ask, found, len(found), len(rows), told(ask, missing))
+
+
+def _window(since: datetime | None, until: datetime | None) -> tuple[int, int]:
+    if since is not None and until is not None and until < since:
+        raise invalid(f"until must not be before since, got {until.isoformat()} and {since.isoformat()}")
+    return 0 if since is None else micros(since), LATEST if until is None else micros(until)
+
+
+def _movement(ident: str, said: Any, book: str, moves: Moves, at: Longs | Ints, since: int) -> Movement:
+    """One row's moves from the one that stood at `since`, the newest of them."""
+    first = max(int(np.searchsorted(moves.at[at], since, "right")) - 1, 0)
+    omitted = max(at.size - first - MOST_POINTS, 0)
+    shown = np.concatenate((at[:1], at[first + omitted :]))
+    price = american(moves.odds[shown], moves.american[shown])
+    odds = np.round(moves.odds[shown], 6).tolist()
+    times, flags = moments(moves.at[shown]), moves.flags[shown[1:]]
+    points = Points(times[1:], price[1:], odds[1:], ((flags & LIVE) != 0).tolist(), ((flags & SUSPENDED) == 0).tolist())
+    return Movement(
+        ident, said.event_id, book, said.market_type, said.market_segment, said.selection, said.selection_type,
+        said.line, said.player_name, Opening(times[0], price[0], odds[0]), points, omitted,
+    )  # fmt: skip
+
+
+# ---- closing line value ----
+
+
+def clv(ask: Ask) -> Any:
+    """How the +EV prices that were shown did against the close."""
+    query, now = ask.query, _now(ask)
+    missing = filters.strangers({**query, "market": None}, lambda: filters.Seen((), (), (), ()))
+    bets = _past(ask).closings.bets(-1 if now is None else now)
+    books = books_for(ask, query["sportsbook"])
+    if books is not None:
+        bets = _kept(bets, "sportsbook", [catalog.book(name).id in books for name in bets["sportsbook"].to_list()])
+    if query["sport"] is not None:
+        bets = _kept(bets, "sport", filters.in_sports(query["sport"], bets["sport"].to_list()))
+    if query["league"] is not None:
+        bets = _kept(bets, "league", filters.in_leagues(query["league"], bets.select("sport", "league").rows()))
+    if query["event"] is not None:
+        bets = bets.filter(pl.col("event_id").is_in(query["event"]))
+    bets = bets.filter(pl.col("ev") >= query["min_ev"] / 100.0 - 1e-9)
+    since, until = _window(query["since"], query["until"])
+    if since or until != LATEST:
+        first, last = _day(query["since"]) or "", _day(query["until"]) or "9"
+        bets = bets.filter((pl.col("day") >= first) & (pl.col("day") <= last))
+    groups = _groups(report(bets, query["by"]))
+    (total,) = _groups(report(bets))
+    return {"success": True, "data": groups, "meta": told(ask, missing, by=query["by"], count=len(groups), total=total)}
+
+
+def _day(time: datetime | None) -> str | None:
+    return None if time is None else str(time.astimezone(filters.EASTERN).date())
+
+
+def _kept(bets: pl.DataFrame, name: str, meant: Sequence[bool]) -> pl.DataFrame:
+    return bets.filter(pl.Series(name, meant, dtype=pl.Boolean))
+
+
+def _groups(frame: pl.DataFrame) -> list[ClvGroup]:
+    shown = frame.with_columns(pl.col(pl.Float64).round(4) + 0.0)
+    return [ClvGroup(**row) for row in shown.iter_rows(named=True)]
+
+
+endpoints = (
+    Endpoint(
+        "/odds/closing", closing, "Closing lines of one event", _TAG, Data[Closing], (_EVENT_ID, SPORTSBOOK, MARKET),
+        lasts="never",
+        doc="The last price of every book before the event began: at its start, or when it first went live. What left "
+        "more than five minutes before is not among them. `fair_probability` is the sharp reference's at that moment.",
+    ),
+    Endpoint(
+        "/odds/history", history, "How prices of one event moved", _TAG, Page[Movement],
+        (
+            _ONE_EVENT, MARKET, SPORTSBOOK, words("selection", "Selections as they are written, or their types."),
+            moment("since", "Points from this time on, and the one that stood then."),
+            moment("until", "Points up to this time."), LIMIT, OFFSET,
+        ),
+        lasts="never",
+        doc=f"One entry for each book, selection and line, in the order of the board; each has its opening, and the "
+        f"newest {MOST_POINTS} points of the time asked for. Times are those of our board.",
+    ),
+    Endpoint(
+        "/historical/clv", clv, "Closing line value of the +EV prices shown", _HISTORICAL, ClvPage,
+        (
+            choice("by", "What the bets are grouped by.", GROUPINGS, default="sportsbook"), SPORT, LEAGUE, SPORTSBOOK,
+            EVENT, number("min_ev", "Least EV in percent when first shown.", default=0.0),
+            moment("since", "First day of the starts, by US Eastern time."), moment("until", "Last day of the starts."),
+        ),
+        feature="ev", lasts="never",
+        doc="CLV is the price, after commission, times the fair probability at the close, minus 1, in percent. "
+        "Standard errors count bets on one event as dependent. Bets whose close has no reference are counted, "
+        "and not graded.",
+    ),
+)  # fmt: skip

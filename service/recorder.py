@@ -1,0 +1,374 @@
+"""The recorder: hears every update, keeps the last pre-match price of every row, and closes events when they begin.
+
+An event closes at its start, or when it first goes live, whichever comes first. Then its rows may be live or gone
+already, so the recorder has a column of its own for what each slot of the board last said before the match: prices that
+were seen after the start never enter it. A price that was taken down, suspended or turned live counts as the last one
+if that was within `LAST_S` of the close; what left earlier was no closing price.
+
+`heard` runs in the engine's writer and copies a few columns; de-vigging the close and writing it down is handed to
+`run`. The fair probabilities are those of `find_ev` over the closing prices: the same guards, references and method.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from oddsengine.board.facts import Facts, moments_of
+from oddsengine.board.names import Names
+from oddsengine.board.rows import BOOK_BITS, FLAP, LIVE, MISMATCH, SUSPENDED
+from oddsengine.board.state import ENDED, IN_PLAY, POSTPONED, UPCOMING, Board
+from oddsengine.detect import market_fair
+from oddsengine.engine import Engine
+from oddsengine.find import board as finder
+from oddsengine.groups import NO_TIME, Floats, Ints, Longs, Words, mix
+from oddsengine.odds import decimal_to_american
+from oddsengine.open import EV, FIGURES, LEGS, Hits
+from oddsengine.update import Update, hexadecimal
+from service.closing import Bets, Close, Closings, opened, told
+from service.filters import league_id, sport_id
+from service.history import Ring, Taped
+
+LAST_S = 300  # s before the close in which a price that left still counts
+_SECOND = 1_000_000
+_OPEN = np.iinfo(np.int64).max
+_MEMBERS = 2  # fewer books are no consensus
+_WAITING = 1000  # jobs
+Run = Callable[[Callable[[], None]], Any]
+
+
+class _Due(NamedTuple):
+    """Events that closed at one moment, and the rows of all of them."""
+
+    at: int
+    events: dict[str, int]  # start of each, by id
+    facts: Facts
+
+
+class _Mirror:
+    """What each slot of the board last said before its match."""
+
+    COLUMNS = (
+        ("id", np.uint64), ("odds", np.float64), ("american", np.float64), ("seen", np.int64), ("changed", np.int64),
+        ("shut", np.int64),
+    )  # fmt: skip
+
+    id: Words
+    odds: Floats
+    american: Floats
+    seen: Longs
+    changed: Longs
+    shut: Longs  # when it was no longer on offer, `_OPEN` while it is
+
+    def __init__(self) -> None:
+        for name, dtype in self.COLUMNS:
+            setattr(self, name, np.zeros(0, dtype))
+
+    def room_for(self, slots: int) -> None:
+        """Make room for so many slots."""
+        for name, dtype in self.COLUMNS:
+            old = getattr(self, name)
+            if slots > old.size:
+                grown = np.zeros(slots, dtype)
+                grown[: old.size] = old
+                setattr(self, name, grown)
+
+    def take(self, board: Board, slots: Ints, begins: Longs, now: int) -> None:
+        """Look at some slots of the board again."""
+        rows = board.rows
+        on = (rows.state[slots] == 1) & ((rows.flags[slots] & (LIVE | SUSPENDED)) == 0)
+        start = begins[board.names.event.values[rows.key[slots] >> BOOK_BITS]]
+        start = np.where(start == NO_TIME, rows.start[slots], start)
+        early = (start == NO_TIME) | (rows.seen[slots] <= start)
+        offered = slots[on & early]
+        for name in ("id", "odds", "american", "seen", "changed"):
+            getattr(self, name)[offered] = getattr(rows, name)[offered]
+        self.shut[offered] = _OPEN
+        left = slots[~on]
+        left = left[(self.id[left] == rows.id[left]) & (self.shut[left] == _OPEN)]
+        self.shut[left] = now
+
+    def last(self, board: Board, slots: Ints, since: int) -> Ints:
+        """Those of some slots that had a price before their match, on offer until some time or later."""
+        known = (self.id[slots] == board.rows.id[slots]) & (self.shut[slots] >= since)
+        found: Ints = slots[known]
+        return found
+
+
+def at_once(job: Callable[[], None]) -> None:
+    """Run a job now."""
+    job()
+
+
+class Recorder:
+    """Keeps closing lines and bets of one engine.
+
+    Parameters
+    ----------
+    engine
+        The engine; its usual view over all books is kept awake, and what that shows is what counts as shown.
+    closings
+        Where it goes.
+    run
+        What runs a job: in the server a thread of its own, one job after the other.
+    """
+
+    def __init__(self, engine: Engine, closings: Closings, run: Run = at_once) -> None:
+        self.engine, self.closings, self._run = engine, closings, run
+        self._view = engine.view(keep=True)
+        self._mirror = _Mirror()
+        self._closed: dict[str, int] = {}  # event to the moment of its close
+        self._moment = int(NO_TIME)
+        self._begins: Longs = np.empty(0, np.int64)
+        self._names: Names | None = None
+        self._begun = False
+
+    def heard(self, update: Update) -> None:
+        """Take in what a step did; in the thread that made it, before the next one."""
+        with self.engine.still() as board:
+            rows, names = board.rows, board.names
+            self._mirror.room_for(rows.key.size)
+            look = update.moment != self._moment or names is not self._names
+            if look:
+                status, begins = board.statuses()
+                self._moment, self._names, self._begins = update.moment, names, begins
+            elif self._begins.size < len(names.events):
+                more = np.full(len(names.events) - self._begins.size, NO_TIME)
+                self._begins = np.concatenate((self._begins, more))
+            if self._begun:
+                again = rows.find_ids(update.again)
+                slots = np.concatenate((update.facts.slot[update.rows], again[again >= 0], update.gone.slot))
+            else:
+                slots = board.on()
+            self._mirror.take(board, np.unique(slots).astype(np.int32), self._begins, update.now)
+            due = self._due(board, status, begins) if look else []
+            hits = self._shown(update)
+            bets = self._bets(board, update, hits) if hits.size else None
+            self._begun = True
+        for each in due:
+            self._run(partial(self._close, each))
+        if bets is not None:
+            self._run(partial(self.closings.show, bets))
+
+    # ---- closes ----
+
+    def _due(self, board: Board, status: Any, begins: Longs) -> list[_Due]:
+        """Events that close now; those that turn out not to have begun are taken back."""
+        names, moment = board.names, self._moment
+        begun = (begins != NO_TIME) & (begins <= moment)
+        waits = ~begun & ((status == UPCOMING) | (status == POSTPONED))
+        codes = names.event_codes
+        for id_ in [id_ for id_ in self._closed if id_ in codes and waits[codes[id_]]]:
+            del self._closed[id_]
+            self._run(partial(self.closings.take_back, id_))
+        closing = (begun & (status != POSTPONED)) | (status == IN_PLAY) | (status == ENDED)
+        found: dict[int, list[tuple[str, int, Ints]]] = {}
+        for code in np.flatnonzero(closing).tolist():
+            id_ = names.events[code].id
+            if id_ in self._closed:
+                continue
+            at = int(begins[code]) if begun[code] else moment
+            self._closed[id_] = at
+            units = np.array(names.event_units[code], np.int64)
+            slots = self._mirror.last(board, board.units.rows(units), at - LAST_S * _SECOND)
+            if slots.size:
+                found.setdefault(at, []).append((id_, int(begins[code]), slots))
+        if len(self._closed) > 4 * len(names.events) + 1024:
+            self._closed = {id_: at for id_, at in self._closed.items() if id_ in names.event_codes}
+        return [self._taken(board, at, events) for at, events in found.items()]
+
+    def _taken(self, board: Board, at: int, events: Sequence[tuple[str, int, Ints]]) -> _Due:
+        """Copy what is needed of some events."""
+        facts = board.facts(np.unique(np.concatenate([slots for _, _, slots in events])))
+        m, slot = self._mirror, facts.slot
+        starts = {id_: start for id_, start, _ in events}
+        own = np.array([starts[text[0]] for text in facts.texts], np.int64)
+        facts = facts._replace(
+            odds=m.odds[slot], american=m.american[slot], seen=m.seen[slot], changed=m.changed[slot],
+            start=np.where(own == NO_TIME, facts.start, own), flags=facts.flags & np.uint8(FLAP | MISMATCH),
+            books=list(facts.books),
+        )  # fmt: skip
+        return _Due(at, starts, facts)
+
+    def _close(self, due: _Due) -> None:
+        """De-vig the close of some events and write it down."""
+        lines, outcome, event_of, fair = closing_lines(due.facts, due.at)
+        for id_, start in due.events.items():
+            mine = lines.filter(pl.col("event_id") == id_)
+            about = mine.row(0, named=True)
+            which = event_of == id_
+            sport = sport_id(about["sport"] or "")
+            league = league_id(about["league"], sport) if about["league"] else ""
+            self.closings.put(
+                Close(
+                    id_, sport, league, about["home_team"] or "", about["away_team"] or "", start, due.at,
+                    mine.select(LINE), outcome[which], fair[which],
+                )
+            )  # fmt: skip
+
+    # ---- bets ----
+
+    def _shown(self, update: Update) -> Hits:
+        """+EV prices that this step showed, or that were open before the first one."""
+        if self._begun:
+            hits = update.of(self._view).hits
+            return hits.take(hits.kind == EV)
+        held = self._view.open
+        at = held.places()
+        at = at[held.kind[at] == EV]
+        return Hits(held.id[at], held.kind[at], held.unit[at], held.legs[at], held.figures[at])
+
+    def _bets(self, board: Board, update: Update, hits: Hits) -> Bets:
+        assert hits.legs.shape[1] == LEGS
+        assert hits.figures.shape[1] == FIGURES
+        slots = hits.legs[:, 0]
+        distinct, of = np.unique(slots, return_inverse=True)
+        facts = board.facts(distinct.astype(np.int32)).take(of)
+        texts, books = facts.texts, facts.sportsbooks
+        sports = [sport_id(text[1] or "") for text in texts]
+        leagues = [league_id(text[2], sport) if text[2] else "" for text, sport in zip(texts, sports, strict=True)]
+        begins = self._begins[board.names.event.values[facts.key >> BOOK_BITS]]
+        ev, fair, _, price = hits.figures.T
+        return Bets(
+            id=hexadecimal(hits.id),
+            outcome=outcomes(board, slots),
+            event_id=[text[0] for text in texts],
+            sport=sports,
+            league=leagues,
+            market=[text[5] or "" for text in texts],
+            selection=[text[7] or "" for text in texts],
+            line=[text[-1] for text in texts],
+            sportsbook=books,
+            live=((facts.flags & LIVE) != 0).tolist(),
+            start=np.where(begins == NO_TIME, facts.start, begins),
+            at=np.full(slots.size, update.now),
+            odds=facts.odds,
+            price=price,
+            ev=ev,
+            fair=fair,
+        )
+
+
+def outcomes(board: Board, slots: Ints) -> Words:
+    """What some rows are bets on, whoever offers them: hashes of event, market, line and side."""
+    units = np.unique(board.rows.unit[slots]).astype(np.int64)
+    g = board.gather(units).groups
+    market = g.market
+    ladder = board.names.hashes(g).ladder[g.ladder[market]]
+    every = mix(ladder, g.threshold[market].astype(np.int64), g.side.astype(np.int64))
+    order = np.argsort(g.row)
+    at = np.minimum(np.searchsorted(g.row, slots, sorter=order), order.size - 1)
+    found: Words = every[order[at]]
+    return found
+
+
+LINE = (
+    "id", "sportsbook", "market_type", "market_segment", "selection", "selection_type", "line", "player_name",
+    "stat_category", "team_side", "odds_american", "odds_decimal", "odds_probability", "last_seen_at",
+    "odds_changed_at", "fair_probability", "no_vig_odds", "sharp_book",
+)  # fmt: skip
+
+
+def closing_lines(facts: Facts, at: int) -> tuple[pl.DataFrame, Words, Any, Floats]:
+    """Lines with the reference's fair probabilities; and of every outcome that has one: hash, event, probability."""
+    table = facts.frame().with_columns(id=pl.Series(hexadecimal(facts.id), dtype=pl.String))
+    (now,) = told([at])
+    question = finder.ask(finder.prepare(table, None, now), None, None, "power", None, None)
+    prepared, v = question.prepared, question.view
+    g = v.groups
+    of = g.market.astype(np.int64)
+    shown = market_fair(v, np.arange(g.threshold.size))[of, g.side] if of.size else np.empty(0)
+    # A consensus of one is none; `market_fair` has the best prices' probabilities where there is no reference.
+    speaks = (v.member[g.book] != 0) & (v.trusted != 0) & ~np.isnan(v.own) & (g.side == 0)
+    several = np.bincount(of[speaks], minlength=g.threshold.size) >= _MEMBERS
+    fair = np.where((v.reference >= 0) | ((v.reference == -2) & several), 0.0, np.nan)[of] + shown
+    source = prepared.table["row"].gather(g.row).to_numpy().astype(np.int64) - 1
+    named = np.array([*prepared.identity.books, "", "consensus"], dtype=object)
+    sharp = named[np.where(v.reference == -2, len(named) - 1, v.reference)][of]
+    read = pl.DataFrame(
+        {
+            "place": source,
+            "side": finder.sides(question, np.arange(of.size, dtype=np.int32)),
+            "fair_probability": fair,
+            "sharp_book": pl.Series(sharp, dtype=pl.String),
+        }
+    ).with_columns(
+        pl.col("fair_probability").fill_nan(None), no_vig_odds=pl.Series(decimal_to_american(1.0 / fair)).fill_nan(None)
+    )
+    lines = (
+        table.with_columns(place=pl.int_range(pl.len(), dtype=pl.Int64))
+        .join(read, on="place", how="left", maintain_order="left")
+        .with_columns(
+            selection_type=pl.coalesce("side", "selection_type"),
+            sharp_book=pl.when(pl.col("fair_probability").is_not_null()).then("sharp_book"),
+            last_seen_at=moments_of(facts.seen), odds_changed_at=moments_of(facts.changed),
+        )
+    )  # fmt: skip
+    known = np.flatnonzero(~np.isnan(fair))
+    hashed = mix(question.hashes.ladder[g.ladder[of]], g.threshold[of].astype(np.int64), g.side.astype(np.int64))
+    events = np.array(table["event_id"].to_list(), dtype=object)[source[known]]
+    order = ("sportsbook", "market_type", "player_name", "line", "selection")
+    return lines.sort(order, nulls_last=False), hashed[known], events, fair[known]
+
+
+class Past:
+    """All that a node remembers of what was: closing lines, bets, and how prices moved.
+
+    Parameters
+    ----------
+    engine
+        The engine whose updates are heard.
+    folder
+        The data folder; None keeps everything in memory.
+    tape
+        A tape that is written of this engine; without one the newest moves are kept in memory.
+    failed
+        Told of what could not be written down; the engine goes on.
+    """
+
+    def __init__(
+        self, engine: Engine, folder: str | Path | None = None, tape: str | Path | None = None,
+        failed: Callable[[Exception], None] = lambda _: None,
+    ) -> None:  # fmt: skip
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="closing")
+        self._room = threading.BoundedSemaphore(_WAITING)
+        self._failed = failed
+        self.closings = opened(folder)
+        self.history: Ring | Taped = Ring(engine) if tape is None else Taped(tape)
+        self._recorder = Recorder(engine, self.closings, self._later)
+
+    def heard(self, update: Update) -> None:
+        """Take in what a step did; in the thread that made it, before the next one."""
+        self._recorder.heard(update)
+        if isinstance(self.history, Ring):
+            self.history.heard(update)
+
+    def _later(self, job: Callable[[], None]) -> None:
+        """Put a job behind those that wait; where too many do, wait with them."""
+        self._room.acquire()
+        try:
+            self._pool.submit(self._do, job)
+        except RuntimeError:  # closed
+            self._room.release()
+
+    def _do(self, job: Callable[[], None]) -> None:
+        try:
+            job()
+        except Exception as error:
+            self._failed(error)
+        finally:
+            self._room.release()
+
+    def settle(self) -> None:
+        """Wait until all that was heard is written down."""
+        self._pool.submit(lambda: None).result()
+
+    def close(self) -> None:
+        """Write down what waits, and give the files up."""
+        self._pool.shutdown(wait=True)
+        self.closings.close()
