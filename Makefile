@@ -11,7 +11,7 @@ export PIP_BUILD_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fmt check test coverage bench demo clean
+.PHONY: help setup fmt check test coverage bench demo serve clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ bench: $(VENV)/.bench ## measure speed, ours beside the others'
 
 demo: setup ## scan the board that comes with the package
 	@$(BIN)/oddsengine scan --sample
+
+serve: setup ## serve a made-up world on this machine, with keys to try it
+	@$(BIN)/oddsengine serve --demo
 
 clean: ## remove the virtual environment and every cache
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks .coverage build dist *.egg-info

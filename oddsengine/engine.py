@@ -25,7 +25,7 @@ import polars as pl
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.names import Wording
 from oddsengine.board.quotes import Door, Quotes, readable
-from oddsengine.board.rows import BOOK_BITS, MOVED, NEW, ON, SEEN, UNKNOWN, Quoted
+from oddsengine.board.rows import BOOK_BITS, FREE, GONE, LIVE, MOVED, NEW, ON, SEEN, UNKNOWN, Quoted
 from oddsengine.board.state import REMEMBERED_S, SECOND, STATUSES, Applied, Batch, Board
 from oddsengine.detect import Lens, lens
 from oddsengine.find.board import Sharp
@@ -425,7 +425,7 @@ class Engine:
         """Rows that left within the last ten minutes: id, book, event, when."""
         with self._lock:
             rows = self._board.rows
-            gone = np.flatnonzero(rows.state[: rows.top] == 2).astype(np.int32)
+            gone = np.flatnonzero(rows.state[: rows.top] == GONE).astype(np.int32)
             facts = self._board.facts(gone)
         frame = facts.frame().select("sportsbook", "event_id")
         return frame.with_columns(id=pl.Series(_hex(facts.id), dtype=pl.String), removed_at=moments_of(facts.moved))
@@ -564,7 +564,7 @@ class Engine:
             board = self._board
             on = board.on()
             key = board.rows.key[on]
-            event, live = board.names.event.values[key >> BOOK_BITS], (board.rows.flags[on] & 1) != 0
+            event, live = board.names.event.values[key >> BOOK_BITS], (board.rows.flags[on] & LIVE) != 0
             ids = [e.id for e in board.names.events]
             status, begins = board.statuses()
         frame = pl.DataFrame({"event": event, "book": key & ((1 << BOOK_BITS) - 1), "live": live})
@@ -583,7 +583,7 @@ class Engine:
         """16 hexadecimal digits of all that is on the board and open in its views; equal states, equal digits."""
         with self._lock:
             rows = self._board.rows
-            held = np.flatnonzero(rows.state[: rows.top] != 0)
+            held = np.flatnonzero(rows.state[: rows.top] != FREE)
             parts = mix(
                 rows.id[held], rows.odds[held].view(np.int64), rows.seen[held], rows.changed[held], rows.start[held],
                 rows.state[held], rows.flags[held], rows.moved[held], rows.looks[held], rows.depth[held],

@@ -15,6 +15,7 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.names import Names
+from oddsengine.board.rows import BOOK_BITS
 from oddsengine.board.units import Gathered
 from oddsengine.detect import Asked, Lens, Reference, asked, lens, look, scan
 from oddsengine.devig import DEVIG_METHODS
@@ -191,7 +192,7 @@ class View:
             known = board.facts(slots)
             guarded = Guarded(rows.aside[slots], np.full(slots.size, np.nan), rows.stingy[slots], board.moment)
             mine, off = self.asked(names), engine.off
-            turned = names.turned.values[known.key >> 16] != 0
+            turned = names.turned.values[known.key >> BOOK_BITS] != 0
             turned = turned[known.places(slots)]
             identity = Identity(
                 some.groups, tuple(names.kinds),

@@ -8,7 +8,7 @@ import msgspec
 
 import oddsengine
 from service.endpoints import Endpoint
-from service.params import Param
+from service.params import Param, text
 
 _ERRORS = {
     400: "A parameter or body that cannot be used; the message names it, what came and what is allowed.",
@@ -29,6 +29,9 @@ _LIMITS = {
     "X-Data-Delay": "Seconds by which the data is late; 0 is none.",
     "X-Request-Id": "Names this request in the logs.",
 }
+
+
+_ANY = text("format", "None.")
 
 
 class ErrorDetail(msgspec.Struct):
@@ -123,12 +126,14 @@ def _responses(endpoint: Endpoint, of: Mapping[int, Any], samples: Mapping[str, 
     good: dict[str, Any] = {"description": endpoint.summary, "headers": headers}
     if endpoint.status != 204:
         good["content"] = {"text/event-stream" if endpoint.tag == "Streaming" else "application/json": media}
+        if "csv" in endpoint.by_name.get("format", _ANY).kind.get("enum", ()):
+            good["content"]["text/csv"] = {"schema": {"type": "string"}}
     codes = {
         400,
         405,
         429,
         503,
-        *((401,) if endpoint.key != "none" else ()),
+        *((401,) if endpoint.key != "none" or endpoint.body is not None else ()),
         *((403,) if endpoint.key == "needed" else ()),
     }
     codes |= {404} if "{" in endpoint.path else set()
@@ -144,7 +149,7 @@ def _responses(endpoint: Endpoint, of: Mapping[int, Any], samples: Mapping[str, 
 
 def _security(endpoint: Endpoint) -> list[dict[str, list[str]]]:
     if endpoint.key == "none":
-        return []
+        return [] if endpoint.body is None else [{"bearer": []}]  # the token of an operator
     ways: list[dict[str, list[str]]] = [{"header": []}, {"bearer": []}]
     if endpoint.query_key:
         ways.append({"query": []})

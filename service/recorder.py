@@ -22,7 +22,7 @@ import polars as pl
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.names import Names
 from oddsengine.board.rows import BOOK_BITS, FLAP, LIVE, MISMATCH, SUSPENDED
-from oddsengine.board.state import ENDED, IN_PLAY, POSTPONED, UPCOMING, Board
+from oddsengine.board.state import CANCELLED, ENDED, IN_PLAY, POSTPONED, UPCOMING, Board
 from oddsengine.detect import market_fair
 from oddsengine.engine import Engine
 from oddsengine.find import board as finder
@@ -123,6 +123,7 @@ class Recorder:
         self._view = engine.view(keep=True)
         self._mirror = _Mirror()
         self._closed: dict[str, int] = {}  # event to the moment of its close
+        self._old_starts: dict[str, int] = {}  # of postponed events, before they were
         self._moment = int(NO_TIME)
         self._begins: Longs = np.empty(0, np.int64)
         self._names: Names | None = None
@@ -136,6 +137,7 @@ class Recorder:
             look = update.moment != self._moment or names is not self._names
             if look:
                 status, begins = board.statuses()
+                off = self._put_off(names, status, begins)
                 self._moment, self._names, self._begins = update.moment, names, begins
             elif self._begins.size < len(names.events):
                 more = np.full(len(names.events) - self._begins.size, NO_TIME)
@@ -146,7 +148,7 @@ class Recorder:
             else:
                 slots = board.on()
             self._mirror.take(board, np.unique(slots).astype(np.int32), self._begins, update.now)
-            due = self._due(board, status, begins) if look else []
+            due = self._due(board, status, begins, off) if look else []
             hits = self._shown(update)
             bets = self._bets(board, update, hits) if hits.size else None
             self._begun = True
@@ -157,7 +159,19 @@ class Recorder:
 
     # ---- closes ----
 
-    def _due(self, board: Board, status: Any, begins: Longs) -> list[_Due]:
+    def _put_off(self, names: Names, status: Any, begins: Longs) -> Any:
+        """Events that are postponed and have no later start yet."""
+        off = status == POSTPONED
+        before = self._begins if names is self._names else begins[:0]
+        known, self._old_starts = self._old_starts, {}
+        for code in np.flatnonzero(off).tolist():
+            id_ = names.events[code].id
+            old = known.get(id_, int(before[code]) if code < before.size else int(begins[code]))
+            self._old_starts[id_] = old
+            off[code] = begins[code] <= old
+        return off
+
+    def _due(self, board: Board, status: Any, begins: Longs, off: Any) -> list[_Due]:
         """Events that close now; those that turn out not to have begun are taken back."""
         names, moment = board.names, self._moment
         begun = (begins != NO_TIME) & (begins <= moment)
@@ -166,7 +180,7 @@ class Recorder:
         for id_ in [id_ for id_ in self._closed if id_ in codes and waits[codes[id_]]]:
             del self._closed[id_]
             self._run(partial(self.closings.take_back, id_))
-        closing = (begun & (status != POSTPONED)) | (status == IN_PLAY) | (status == ENDED)
+        closing = (begun & ~off & (status != CANCELLED)) | (status == IN_PLAY) | (status == ENDED)
         found: dict[int, list[tuple[str, int, Ints]]] = {}
         for code in np.flatnonzero(closing).tolist():
             id_ = names.events[code].id

@@ -219,11 +219,10 @@ class NaiveLive:
         self._leave(said.removed, now)
         for notice in events:
             event, before = notice["event_id"], self.said.get(notice["event_id"])
-            if event in self.events:
-                start = notice.get("event_start_time")
-                if start is None and before is not None:
-                    start = before.start
-                self.said[event] = Notice(notice["status"], now, start)
+            start = notice.get("event_start_time")
+            if start is None and before is not None:
+                start = before.start
+            self.said[event] = Notice(notice["status"], now, start)
         self._time(now, said)
         self._tell(said)
         return said

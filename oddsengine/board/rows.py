@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oddsengine._jit import kernel
-from oddsengine.groups import Bytes, Floats, Ints, Longs, Words
+from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words
 
 FREE, ON, GONE = 0, 1, 2
 LIVE, SUSPENDED, MISMATCH, FLAP = 1, 2, 4, 8
@@ -179,7 +179,7 @@ def _seek(wanted, key, state, table):
     at = _place(wanted, table.size)
     while table[at] != -1:
         slot = table[at]
-        if key[slot] == wanted and state[slot] != 0:
+        if key[slot] == wanted and state[slot] != FREE:
             return slot
         at = (at + 1) & (table.size - 1)
     return np.int32(-1)
@@ -234,7 +234,7 @@ def _look(
         if abs(np.float64(mark) - np.float64(last)) <= back * 65535.0:
             same[slot] = np.uint8(min(np.int64(same[slot]) + 1, 255))
             if same[slot] >= agree:
-                flags[slot] = flags[slot] & np.uint8(247)
+                flags[slot] = flags[slot] & ~FLAP
         else:
             same[slot] = 1
         if mark == last:
@@ -250,7 +250,7 @@ def _look(
                 break
             left = max(high - x, x - low) > away * 65535.0
             if left and abs(np.float64(mark) - x) <= back * 65535.0:
-                flags[slot] = flags[slot] | np.uint8(8)
+                flags[slot] = flags[slot] | FLAP
                 break
             low = min(low, x)
             high = max(high, x)
@@ -275,7 +275,7 @@ def _identify(slot, wanted, ids, state, table):
         taken = False
         while table[at] != -1:
             other = table[at]
-            if other != slot and ids[other] == h and state[other] != 0:
+            if other != slot and ids[other] == h and state[other] != FREE:
                 taken = True
                 break
             at = (at + 1) & (table.size - 1)
@@ -297,16 +297,14 @@ def _apply(
     entered = 0
     for i in range(q_key.size):
         out_slot[i] = -1
-        time = min(q_seen[i], now)
-        if q_seen[i] == -9223372036854775808:
-            time = now
-        given = q_flags[i] & np.uint8(7)
-        bare = (q_flags[i] & np.uint8(16)) != 0
+        time = now if q_seen[i] == NO_TIME else min(q_seen[i], now)
+        given = q_flags[i] & FLAGS_OF_QUOTE
+        bare = (q_flags[i] & NO_PRICE) != 0
         slot = _seek(q_key[i], key, state, by_key)
         fresh = slot < 0
         if fresh:
             if bare:
-                out_what[i] = 64
+                out_what[i] = UNKNOWN
                 continue
             if spares > 0:
                 spares -= 1
@@ -315,7 +313,7 @@ def _apply(
                 slot = np.int32(top)
                 top += 1
             key[slot] = q_key[i]
-            state[slot] = 1
+            state[slot] = ON
             _enter(slot, q_key[i], by_key)
             _identify(slot, q_id[i], ids, state, by_id)
             entered += 1
@@ -325,51 +323,51 @@ def _apply(
             flags[slot] = 0
             odds[slot] = 0.0
             seen[slot] = time
-            start[slot] = -9223372036854775808
-        elif time < seen[slot] or (state[slot] == 2 and time < moved[slot]):
+            start[slot] = NO_TIME
+        elif time < seen[slot] or (state[slot] == GONE and time < moved[slot]):
             out_slot[i] = slot
-            out_what[i] = 32
+            out_what[i] = LATE
             continue
-        elif state[slot] == 2:
+        elif state[slot] == GONE:
             if bare:
-                out_what[i] = 64
+                out_what[i] = UNKNOWN
                 continue
             fresh = True
-            state[slot] = 1
+            state[slot] = ON
         out_slot[i] = slot
         before = seen[slot]
         price = odds[slot] if bare else q_odds[i]
-        what = np.uint8(1)
+        what = SEEN
         if fresh:
-            what |= np.uint8(16)
+            what |= NEW
         if price != odds[slot]:
-            what |= np.uint8(2)
-        if ((given ^ flags[slot]) & np.uint8(1)) != 0:
-            what |= np.uint8(4)
+            what |= PRICE
+        if ((given ^ flags[slot]) & LIVE) != 0:
+            what |= LIVENESS
             depth[slot] = 0  # another market: its memory begins anew
-            flags[slot] = flags[slot] & np.uint8(247)
-        if ((given ^ flags[slot]) & np.uint8(6)) != 0:
-            what |= np.uint8(8)
-        if (what & np.uint8(22)) != 0:
-            changed[slot] = time if q_changed[i] == -9223372036854775808 else min(q_changed[i], now)
+            flags[slot] = flags[slot] & ~FLAP
+        if ((given ^ flags[slot]) & (SUSPENDED | MISMATCH)) != 0:
+            what |= STATUS
+        if (what & (NEW | PRICE | LIVENESS)) != 0:
+            changed[slot] = time if q_changed[i] == NO_TIME else min(q_changed[i], now)
         looked = time > before or price != odds[slot] or depth[slot] == 0
-        flags[slot] = (flags[slot] & np.uint8(248)) | given
+        flags[slot] = (flags[slot] & ~FLAGS_OF_QUOTE) | given
         if not bare:
             odds[slot] = q_odds[i]
             if q_american[i] != american[slot] and not (np.isnan(q_american[i]) and np.isnan(american[slot])):
-                what |= np.uint8(8)
+                what |= STATUS
             american[slot] = q_american[i]
-        if q_start[i] != -9223372036854775808 and q_start[i] != start[slot]:
+        if q_start[i] != NO_TIME and q_start[i] != start[slot]:
             start[slot] = q_start[i]
-            what |= np.uint8(8)
+            what |= STATUS
         seen[slot] = time
-        if (given & np.uint8(2)) != 0 and depth[slot] > 0:
+        if (given & SUSPENDED) != 0 and depth[slot] > 0:
             # Suspended quotes are no looks, but they count the time that short seconds cannot.
             last = (time // 1_000_000 - np.int64(level_time[slot, depth[slot] - 1])) & 65535
             if last > window:
                 depth[slot] = 0
-        if looked and (given & np.uint8(2)) == 0:
-            flap = flags[slot] & np.uint8(8)
+        if looked and (given & SUSPENDED) == 0:
+            flap = flags[slot] & FLAP
             _look(
                 slot,
                 time,
@@ -388,9 +386,9 @@ def _apply(
                 most,
                 agree,
             )
-            if (flags[slot] & np.uint8(8)) != flap:
-                what |= np.uint8(8)
-        if (what & np.uint8(30)) != 0:
+            if (flags[slot] & FLAP) != flap:
+                what |= STATUS
+        if (what & MOVED) != 0:
             moved[slot] = now
         out_what[i] = what
     return top, spares, entered

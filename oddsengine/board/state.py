@@ -17,6 +17,7 @@ from oddsengine.board.rows import (
     BOOK_BITS,
     FREE,
     GONE,
+    LATE,
     LIVE,
     LIVENESS,
     MOVED,
@@ -24,6 +25,7 @@ from oddsengine.board.rows import (
     ON,
     SEEN,
     STATUS,
+    UNKNOWN,
     Quoted,
     Rows,
     _apply,
@@ -37,8 +39,10 @@ SECOND = 1_000_000
 REMEMBERED_S = 600  # removals
 STATUSES = ("upcoming", "live", "ended", "postponed", "cancelled")
 UPCOMING, IN_PLAY, ENDED, POSTPONED, CANCELLED = range(5)
+_BOOK = (1 << BOOK_BITS) - 1
 _FEW = 65_536  # terms that are kept whether used or not
 _MANY = 4096  # quotes in a batch that is applied in order of units
+_NOTICES_S = 86_400  # a notice of an event without prices is remembered
 _EVERY = 10 * SECOND  # how often events are looked at
 _AGED = np.array([CODES["stale"], CODES["duplicate_outcome"]], np.uint8)  # verdicts that a new time may lift
 
@@ -104,17 +108,17 @@ def _age(
     """Mark units in which time alone changed something; list rows to leave, and rows to forget. Returns both counts."""
     n_left, n_freed = 0, 0
     for i in range(seen.size):
-        if state[i] == 1:
+        if state[i] == ON:
             t = seen[i]
             if t < moment - leave:
                 left[n_left] = i
                 n_left += 1
-            if flags[i] & 1:
+            if flags[i] & LIVE:
                 if (before - live <= t < moment - live) or (before - leg <= t < moment - leg):
                     dirty[unit[i]] = 1
             elif (before - prematch <= t < moment - prematch) or (before <= start[i] < moment):
                 dirty[unit[i]] = 1
-        elif state[i] == 2 and moved[i] < moment - remembered:
+        elif state[i] == GONE and moved[i] < moment - remembered:
             freed[n_freed] = i
             n_freed += 1
     return n_left, n_freed
@@ -124,14 +128,14 @@ def _age(
 def _watch(key, seen, start, state, flags, t_event, last, last_live, begins, told):
     """Of every event: when any of its prices was last seen, and any live one; the start its newest price gives."""
     for i in range(seen.size):
-        if state[i] != 1:
+        if state[i] != ON:
             continue
-        e = t_event[key[i] >> 16]
+        e = t_event[key[i] >> BOOK_BITS]
         last[e] = max(last[e], seen[i])
-        if start[i] != -9223372036854775808 and (seen[i] > told[e] or (seen[i] == told[e] and start[i] > begins[e])):
+        if start[i] != NO_TIME and (seen[i] > told[e] or (seen[i] == told[e] and start[i] > begins[e])):
             told[e] = seen[i]
             begins[e] = start[i]
-        if flags[i] & 1 and seen[i] > last_live[e]:
+        if flags[i] & LIVE and seen[i] > last_live[e]:
             last_live[e] = seen[i]
 
 
@@ -141,7 +145,7 @@ def _unlisted(slots, key, state, seen, book, listed, time, out):
     n = 0
     for i in range(slots.size):
         s = slots[i]
-        if state[s] == 1 and (key[s] & 65535) == book and listed[s] == 0 and seen[s] <= time:
+        if state[s] == ON and (key[s] & _BOOK) == book and listed[s] == 0 and seen[s] <= time:
             out[n] = s
             n += 1
     return n
@@ -158,7 +162,7 @@ class Board:
         self.now = int(NO_TIME)
         self.moment = int(NO_TIME)  # `now` in whole seconds: ages are judged at it
         self._watched = int(NO_TIME)
-        self._said: dict[int, Said] = {}  # by event
+        self._said: dict[str, Said] = {}  # by event id, also of events that have no price yet
         self.rejected: dict[str, int] = {}
         self._tidy_at = _FEW
         self._left = np.empty(0, np.int32)
@@ -260,7 +264,7 @@ class Board:
         self._teams(slots[(what & NEW) != 0], np.concatenate((gone, left)))
         if batch.rejected:
             self.refuse(batch.rejected)
-        late, unknown = int((what == 32).sum()), int((what == 64).sum())
+        late, unknown = int((what == LATE).sum()), int((what == UNKNOWN).sum())
         return Applied(slots, what, np.concatenate((gone, left)), late, unknown, aged)
 
     def _quotes(self, quoted: Quoted, now: int) -> tuple[Ints, Bytes]:
@@ -372,12 +376,9 @@ class Board:
             return
         self._said = dict(self._said)  # whoever holds the old one may need it again
         for event, status, start in batch.events:
-            code = self.names.event_codes.get(event)
-            if code is None:
-                continue
-            before = self._said.get(code)
+            before = self._said.get(event)
             begins = before.begins if start == NO_TIME and before is not None else start
-            self._said[code] = Said(STATUSES.index(status), batch.now, begins)
+            self._said[event] = Said(STATUSES.index(status), batch.now, begins)
 
     def refuse(self, counts: Mapping[str, int]) -> None:
         """Count rows that were refused."""
@@ -418,14 +419,15 @@ class Board:
             rows.key[: rows.top], rows.seen[: rows.top], rows.start, rows.state, rows.flags, names.event.values, last,
             last_live, begins, told,
         )  # fmt: skip
-        for event, said in self._said.items():
+        told_of = [(names.event_codes[id_], said) for id_, said in self._said.items() if id_ in names.event_codes]
+        for event, said in told_of:
             if said.begins != NO_TIME:
                 begins[event] = said.begins
         unseen = self.moment - round(limits.event_unseen_s * SECOND)
         started = (begins != NO_TIME) & (begins < self.moment)
         status = np.where(last_live >= unseen, IN_PLAY, np.where(started & (last < unseen), ENDED, UPCOMING))
         over = np.where(status == ENDED, last + round(limits.event_unseen_s * SECOND), NO_TIME)
-        for event, said in self._said.items():
+        for event, said in told_of:
             if said.status in (UPCOMING, IN_PLAY):
                 if status[event] != ENDED:
                     status[event] = said.status
@@ -469,8 +471,8 @@ class Board:
             return False
         dirty = self.units.dirty[rows.unit[held]]
         fresh = names.renewed(used)
-        event = {names.event_codes[e.id]: code for code, e in enumerate(fresh.events)}
-        self._said = {event[code]: said for code, said in self._said.items() if code in event}
+        old = self.now - _NOTICES_S * SECOND
+        self._said = {id_: said for id_, said in self._said.items() if id_ in fresh.event_codes or said.when > old}
         rows.key[held] = of << BOOK_BITS | rows.key[held] & ((1 << BOOK_BITS) - 1)
         self.names = fresh
         self.rebuild()
@@ -495,8 +497,7 @@ class Board:
 
     def said_hash(self) -> int:
         """A number of what sources said of events."""
-        names = self.names
-        said = sorted((names.events[code].id, *said) for code, said in self._said.items())
+        said = sorted((id_, *said) for id_, said in self._said.items())
         return word(repr(said)) if said else 0
 
     def statuses(self) -> tuple[Bytes, Longs]:

@@ -221,13 +221,13 @@ def _closing(close: Close, lines: pl.DataFrame, books: frozenset[str] | None) ->
 
 def history(ask: Ask) -> Any:
     """How the prices of one event moved."""
-    query, id_ = ask.query, ask.query["event"]
+    query, id_, past = ask.query, ask.query["event"], _past(ask)
     books, now = books_for(ask, query["sportsbook"]), _now(ask)
     since, until = _window(query["since"], query["until"])
     missing: dict[str, list[str]] = {}
     if now is None:
         return page(ask, [], 0, 0, told(ask, {"event": [id_]}))
-    moves = _past(ask).history.of(id_, min(now, until))
+    moves = past.history.of(id_, min(now, until))
     if not moves.wordings:
         missing["event"] = [id_]
     names = Names()
@@ -289,9 +289,9 @@ def _movement(ident: str, said: Any, book: str, moves: Moves, at: Longs | Ints, 
 
 def clv(ask: Ask) -> Any:
     """How the +EV prices that were shown did against the close."""
-    query, now = ask.query, _now(ask)
+    query, now, past = ask.query, _now(ask), _past(ask)
     missing = filters.strangers({**query, "market": None}, lambda: filters.Seen((), (), (), ()))
-    bets = _past(ask).closings.bets(-1 if now is None else now)
+    bets = past.closings.bets(-1 if now is None else now)
     books = books_for(ask, query["sportsbook"])
     if books is not None:
         bets = _kept(bets, "sportsbook", [catalog.book(name).id in books for name in bets["sportsbook"].to_list()])

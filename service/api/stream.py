@@ -20,7 +20,8 @@ from service.endpoints import Ask, Caller, Endpoint
 from service.params import Param, choice, number, parse, text
 from service.problems import Problem, invalid, shown
 from service.stream.finds import KINDS, Asked
-from service.stream.hub import Stream, StreamMetrics, Wants
+from service.stream.hub import Stream, Wants
+from service.stream.lines import LineMetrics
 from service.stream.sse import Connected, Filters, frame
 from service.tiers import required
 
@@ -75,7 +76,7 @@ class Channel:
             query["event"] = (values["eventId"],)
         wants = _wants(ask, channel)
         hub = hub_of(api)
-        if hub.closed:
+        if hub.lines.closed:
             raise Problem(503, "not_ready", "the node stops; try again in a few seconds")
         if not api.node.limits.open(caller.account, caller.streams):
             raise Problem(
@@ -91,7 +92,7 @@ class Channel:
             asked = Filters(*(query[name] for name in Filters.__struct_fields__))
             reconnected = bool(request.last_event or query["last_event_id"])
             first = Connected(f"str_{secrets.token_hex(8)}", channel, asked, reconnected)
-            subscriber = hub.subscriber(
+            subscriber = hub.lines.enter(
                 send, caller.account, caller.key, lambda: _same(caller, api._caller(endpoint, request)),
                 frame("connected", first),
             )  # fmt: skip
@@ -117,7 +118,7 @@ def hub_of(api: "Api") -> Stream:
         found = Stream(api.node, index_of(ask), api.log, **api.node.parts.get("stream settings", {}))
         api.node.parts["stream"] = found
         with suppress(ValueError):
-            api.metrics.add(StreamMetrics(found))
+            api.metrics.add(LineMetrics(found.lines))
     return found
 
 

@@ -4,5 +4,5 @@
 
 Subscribers with equal filters and rights are a group, and a group's events are encoded once. Reading order: `sse`
 (what is sent), `moves` (what an update means to somebody who holds the board), `prices` and `finds` (the groups),
-`subscriber` (one connection), `hub` (the thread, and who joins and leaves).
+`games` too, `subscriber` (one connection), `lines` (all of them, in the event loop), `hub` (the thread).
 """

@@ -37,6 +37,7 @@ AGES = frozenset(
 _EPSILON = 1e-7  # percent, by which thresholds give way
 _encode = msgspec.json.Encoder().encode
 Word = int  # id of an opportunity as the engine has it
+Near = tuple[str, str]  # event and player: what stands beside each other
 
 
 class Find(NamedTuple):
@@ -52,6 +53,7 @@ class Find(NamedTuple):
     row: Any
     raw: msgspec.Raw
     steady: bytes  # all but ages; what is compared
+    near: Near
 
 
 class Asked(NamedTuple):
@@ -90,28 +92,37 @@ class Watch:
             self._view = engine.view(books, min_ev=min_ev, min_profit=min_profit, keep=True)
         self.members = 0
         self.open: dict[Word, Find] = {}
-        self._events: dict[str, set[Word]] = {}
+        self._near: dict[Near, set[Word]] = {}
         self._stirred: set[Word] = set()
-        for word, find in self._read(None).items():
-            self._keep(word, find)
+        self._looking = True  # until `fill`
 
     @property
     def stirred(self) -> bool:
-        """Whether there is something to look at."""
-        return bool(self._stirred)
+        """Whether there is something to look at, and nobody is looking."""
+        return bool(self._stirred) and not self._looking
 
-    def hear(self, views: Mapping[View, Change], events: Iterable[str]) -> None:
+    def hear(self, views: Mapping[View, Change], touched: Iterable[Near]) -> None:
         """Note what an update changed, and what stands beside a price of it."""
         change = views.get(self._view) if self._view is not None else None
         if change is not None:
             self._stirred.update(change.hits.id.tolist(), change.expired.tolist())
-        for event in events if self._events else ():
-            self._stirred.update(self._events.get(event, ()))
+        for near in touched if self._near else ():
+            self._stirred.update(self._near.get(near, ()))
 
-    def look(self) -> dict[Word, Find | None]:
-        """What is new or not what it was, and what is no more, since the last look."""
-        stirred, self._stirred = self._stirred, set()
-        found = self._read(stirred)
+    def fill(self, found: Mapping[Word, Find]) -> None:
+        """Take what is open at the beginning."""
+        self._looking = False
+        for word, find in found.items():
+            self._keep(word, find)
+
+    def look(self) -> set[Word]:
+        """What is to be read; `settle` takes what came of it."""
+        stirred, self._stirred, self._looking = self._stirred, set(), True
+        return stirred
+
+    def settle(self, stirred: set[Word], found: Mapping[Word, Find]) -> dict[Word, Find | None]:
+        """What is new or not what it was, and what is no more."""
+        self._looking = False
         out: dict[Word, Find | None] = {}
         for word in stirred:
             find, before = found.get(word), self.open.get(word)
@@ -122,21 +133,22 @@ class Watch:
             elif before is not None:
                 out[word] = None
                 del self.open[word]
-                self._events[before.event].discard(word)
-                if not self._events[before.event]:
-                    del self._events[before.event]
+                self._near[before.near].discard(word)
+                if not self._near[before.near]:
+                    del self._near[before.near]
         return out
 
     def _keep(self, word: Word, find: Find) -> None:
         self.open[word] = find
-        self._events.setdefault(find.event, set()).add(word)
+        self._near.setdefault(find.near, set()).add(word)
 
     def close(self) -> None:
         """Let the view sleep."""
         if self._view is not None:
             self._view.kept = False
 
-    def _read(self, words: set[Word] | None) -> dict[Word, Find]:
+    def read(self, words: set[Word] | None) -> dict[Word, Find]:
+        """What is open now of some opportunities, or of all; from any thread."""
         if self._view is None:
             return {}
         near = None if words is None else np.fromiter(words, np.uint64, len(words))
@@ -157,8 +169,13 @@ def _find(kind: str, row: Mapping[str, Any], made: Any) -> Find:
     event, market = ("game_id", "market") if kind == "ev" else ("event_id", "market_type")
     return Find(
         made.id, kind, value, row[event], row["sport"] or "", row["league"] or "", row[market], made,
-        msgspec.Raw(_encode(made)), _encode(steady(msgspec.to_builtins(made))),
+        msgspec.Raw(_encode(made)), _encode(steady(msgspec.to_builtins(made))), near(row[event], row["player_name"]),
     )  # fmt: skip
+
+
+def near(event: str, player: str | None) -> Near:
+    """Where a price or an opportunity stands."""
+    return event, catalog.normalise(player) if player else ""
 
 
 def steady(value: Any) -> Any:
