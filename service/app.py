@@ -55,6 +55,7 @@ class Kept:
         self.answer = answer
         self.etag = b'"%s"' % hashlib.blake2b(answer.body, digest_size=12).hexdigest().encode()
         self._packed: dict[str, bytes] = {}
+        self.tags = frozenset(self.tag(coding) for coding in ("", *CODINGS))
 
     def tag(self, coding: str) -> bytes:
         """The validator of the body in a coding: other bytes, another one."""
@@ -257,10 +258,10 @@ class Api:
     def _count(self, caller: Caller, request: Request) -> None:
         room = self.node.limits.take(caller.account or f"address {request.address}", caller.rate)
         request.headers += [
-            (b"x-ratelimit-limit", b"%d" % room.limit),
+            (b"x-ratelimit-limit", _digits(room.limit)),
             (b"x-ratelimit-remaining", b"%d" % room.remaining),
-            (b"x-ratelimit-reset", b"%d" % room.reset),
-            (b"x-data-delay", b"%d" % caller.tier.delay),
+            (b"x-ratelimit-reset", _digits(room.reset)),
+            (b"x-data-delay", _digits(caller.tier.delay)),
         ]
         if not room.allowed:
             raise _limited(room, "requests")
@@ -294,9 +295,9 @@ class Api:
                 if len(self._forever) < KEPT:
                     self._forever[key] = found
             return found
-        loop = asyncio.get_running_loop()
         if endpoint.lasts == "never" or body is not None:
             ask = self._ask(endpoint, caller, request, values, body)
+            loop = asyncio.get_running_loop()
             return Kept(await loop.run_in_executor(self._pool, _computed, endpoint.answer, ask))
         answers = self._answers[caller.tier.delay]
         known = answers.at(self.node.board(caller.tier).number)
@@ -306,6 +307,7 @@ class Api:
         if kept is not None:
             return await asyncio.shield(kept)
         ask = self._ask(endpoint, caller, request, values, body)
+        loop = asyncio.get_running_loop()
         future: asyncio.Future[Kept] = loop.create_future()
         known[key] = future
         try:
@@ -438,10 +440,16 @@ async def _send(send: Any, kept: Kept, request: Request, method: str) -> int:
     return status
 
 
+@lru_cache(maxsize=256)
+def _digits(number: int) -> bytes:
+    return b"%d" % number
+
+
 def _matches(given: bytes, kept: Kept) -> bool:
     """Whether a caller has this answer, in whatever coding."""
-    known = {kept.tag(coding) for coding in ("", *CODINGS)}
-    return given.strip() == b"*" or any(part.strip().removeprefix(b"W/") in known for part in given.split(b","))
+    if given in kept.tags:
+        return True
+    return given.strip() == b"*" or any(part.strip().removeprefix(b"W/") in kept.tags for part in given.split(b","))
 
 
 @lru_cache(maxsize=1024)

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, TextIO
 
 import msgspec
@@ -78,7 +79,7 @@ class Log:
             text = ""
             while self._lines:
                 line = self._lines.popleft()
-                line["at"] = datetime.fromtimestamp(line["at"], UTC).isoformat(timespec="milliseconds")
+                line["at"] = _moment(line["at"])
                 text += _encode(line).decode("utf-8", "replace") + "\n"
             if text:
                 self._out.write(masked(text))
@@ -94,6 +95,16 @@ class Log:
         while not self._ended:
             self._wake.wait(_EVERY)
             self.flush()
+
+
+def _moment(time_: float) -> str:
+    second = int(time_)
+    return f"{_second(second)}.{int((time_ - second) * 1e3):03d}+00:00"
+
+
+@lru_cache(maxsize=4)
+def _second(time_: int) -> str:
+    return datetime.fromtimestamp(time_, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def masked(text: str) -> str:

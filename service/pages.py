@@ -1,11 +1,18 @@
-"""Pages for people: the description of the interface as one document without scripts."""
+"""Pages for people: the live page, and the description of the interface as one document without scripts."""
 
+import base64
+import hashlib
 from collections.abc import Mapping
 from html import escape
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import msgspec
 
+from oddsengine import catalog
+
+_PARTS = Path(__file__).with_name("page")
+_SCRIPTS = ("text.js", "stream.js", "lists.js", "board.js", "page.js")  # one module, in this order
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --dim: #7778; --code: #8882; }
 body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 68rem; padding: 1rem; }
@@ -34,6 +41,48 @@ _ERROR_CODES = {
     "internal_error": "Something failed here; the request id finds it in the logs.",
     "not_ready": "The node is starting.",
 }
+
+
+class Live(NamedTuple):
+    """The live page, and the policy under which it runs: its own style and script by hash, this host, nothing else."""
+
+    html: str
+    policy: str
+
+
+def live(base: str, demo_key: str = "") -> Live:
+    """The page at the root; a demonstration fills in its key."""
+    style = (_PARTS / "page.css").read_text("utf-8")
+    script = "\n".join((_PARTS / name).read_text("utf-8") for name in _SCRIPTS)
+    html = (_PARTS / "index.html").read_text("utf-8")
+    for name, text in {
+        "base": escape(base),
+        "demo_key": escape(demo_key),
+        "families": msgspec.json.encode(_families()).decode().replace("<", "\\u003c"),
+        "style": style,
+        "script": script,
+    }.items():
+        html = html.replace(f"{{{name}}}", text, 1)
+    policy = (
+        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; connect-src 'self'; img-src data:; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+        "require-trusted-types-for 'script'; trusted-types 'none'"
+    )
+    return Live(html, policy)
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _families() -> dict[str, str]:
+    """Market types that are another name for something: what settles alike stands in one table of the page."""
+    kinds = map(catalog.market_type, catalog.market_type_names())
+    return {
+        kind.name: kind.family
+        for kind in kinds
+        if kind.usable and not kind.is_prop and kind.period == "full_game" and kind.fixed_line is None
+    }
 
 
 def reference(document: Mapping[str, Any]) -> str:

@@ -17,7 +17,7 @@ from prometheus_client.registry import Collector
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from oddsengine.engine import Engine
@@ -68,7 +68,7 @@ class Service:
         self._run = run
         self._describing = threading.Lock()
         routes = [
-            Route("/", lambda _: RedirectResponse("/docs")),
+            Route("/", self._live),
             Route("/openapi.json", lambda _: JSONResponse(self.document)),  # these run in threads
             Route("/docs", lambda _: HTMLResponse(self.page)),
             Route("/metrics", self._metrics),
@@ -89,6 +89,15 @@ class Service:
     def page(self) -> str:
         """The same for people."""
         return pages.reference(self.document)
+
+    @cached_property
+    def live(self) -> pages.Live:
+        """The page at the root."""
+        return pages.live(BASE, "demo_enterprise" if self.node.demo else "")
+
+    async def _live(self, _: Request) -> Response:
+        headers = {"content-security-policy": self.live.policy, "cache-control": "no-cache"}
+        return HTMLResponse(self.live.html, headers=headers)
 
     async def stop(self) -> None:
         """End what would not end by itself: streams."""
@@ -202,7 +211,9 @@ async def _failed(_: Request, __: Exception) -> Response:
 def _with_headers(send: Any) -> Any:
     async def secured(message: Any) -> None:
         if message["type"] == "http.response.start":
-            message = {**message, "headers": [*message.get("headers", ()), *_SECURE]}
+            headers = [*message.get("headers", ())]
+            own = {name for name, _ in headers}
+            message = {**message, "headers": [*headers, *(pair for pair in _SECURE if pair[0] not in own)]}
         await send(message)
 
     return secured

@@ -321,7 +321,7 @@ class NaiveLive:
             for event in self.events:
                 _, _, over = self.standing(event)
                 if over is not None and over < moment - LEAVE:
-                    gone |= self._of(event).keys()
+                    gone |= {named for named, row in self._of(event).items() if row.seen <= over + LEAVE}
         self._leave(gone, now)
         said.removed |= gone
         for named in forgotten:

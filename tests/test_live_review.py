@@ -224,6 +224,15 @@ def test_states_that_differ_have_other_hashes() -> None:
     assert same != state(fields={"odds_american": -105.0})
 
 
+def test_prices_of_an_event_that_is_said_to_have_ended_but_is_quoted_stay() -> None:
+    engine = oe.Engine()
+    engine.step(ARB, NOW, events=[{"event_id": "e", "status": "ended"}])
+    for step in range(1, 80):
+        update = engine.step(ARB[:2], NOW + timedelta(seconds=10 * step))
+        assert step == 61 or not update.removed.height
+    assert engine.size == 2
+
+
 class _Interrupted(BaseException):
     pass
 

@@ -439,14 +439,17 @@ class Board:
         return Standing(status.astype(np.uint8), begins, over, last)
 
     def _watch(self) -> Ints:
-        """The rows of events that ended a while ago."""
+        """The rows of events that ended a while ago, and were not quoted since."""
         names, rows, limits = self.names, self.rows, catalog.thresholds()
         _, _, over, last = self._standing()
         leave = (over != NO_TIME) & (over < self.moment - round(limits.event_leave_s * SECOND)) & (last != NO_TIME)
         if not leave.any():
             return np.empty(0, np.int32)
         on = np.flatnonzero(rows.state[: rows.top] == ON).astype(np.int32)
-        return cast(Ints, on[leave[names.event.values[rows.key[on] >> BOOK_BITS]]])
+        event = names.event.values[rows.key[on] >> BOOK_BITS]
+        # A price that is still quoted so long after the end stays: it would come back at once.
+        quoted = rows.seen[on] > over[event] + round(limits.event_leave_s * SECOND)
+        return cast(Ints, on[leave[event] & ~quoted])
 
     def _forget(self, slots: Ints) -> None:
         """Free the slots of rows that left long ago."""

@@ -237,12 +237,17 @@ class TapeWriter:
         if self._file is None or (self._end.bytes and self._end.bytes + len(block) > self._most):
             self._begin_segment()
         assert self._file is not None
-        before = self._end
+        before, kept, wrote = self._end, self._kept, self._wrote
         self._append(self._file, block, before)
-        written = head(block, before.bytes)
-        assert written is not None
-        self._segments[-1] = before.with_block(written)
-        self._wrote, self._kept = (before, self._kept), []
+        try:
+            written = head(block, before.bytes)
+            assert written is not None
+            self._segments[-1] = before.with_block(written)
+            self._wrote, self._kept = (before, kept), []
+        except BaseException:  # an interruption: what waited waits again
+            self._segments[-1], self._wrote, self._kept = before, wrote, kept
+            self._file.truncate(before.bytes)
+            raise
 
     def _append(self, file: BinaryIO, block: bytes, before: Segment) -> None:
         path = self.path / before.file
@@ -294,7 +299,8 @@ class TapeWriter:
             self._catalogue()
         segment = segment_at(len(self._segments) + 1, before.last + 1, before.terms, before.books)
         path = self.path / segment.file
-        path.touch(exist_ok=False)
+        if path.exists() and path.stat().st_size:  # an empty one is left by a begin that failed
+            raise TapeError(f"{path} was written by somebody else")
         self._file = path.open("ab", buffering=0)  # at its end, also after it was cut back
         self._segments.append(segment)
         self._sync_folder()

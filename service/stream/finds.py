@@ -95,6 +95,7 @@ class Watch:
         self._near: dict[Near, set[Word]] = {}
         self._stirred: set[Word] = set()
         self._looking = True  # until `fill`
+        self._meanwhile: set[Near] = set()  # what was touched since the look that is under way began
 
     @property
     def stirred(self) -> bool:
@@ -106,14 +107,20 @@ class Watch:
         change = views.get(self._view) if self._view is not None else None
         if change is not None:
             self._stirred.update(change.hits.id.tolist(), change.expired.tolist())
-        for near in touched if self._near else ():
-            self._stirred.update(self._near.get(near, ()))
+        if self._looking:  # it may stand beside what is only being found
+            self._meanwhile.update(touched)
+        else:
+            self._stir(touched)
+
+    def _stir(self, touched: Iterable[Near]) -> None:
+        for place in touched if self._near else ():
+            self._stirred.update(self._near.get(place, ()))
 
     def fill(self, found: Mapping[Word, Find]) -> None:
         """Take what is open at the beginning."""
-        self._looking = False
         for word, find in found.items():
             self._keep(word, find)
+        self._looked()
 
     def look(self) -> set[Word]:
         """What is to be read; `settle` takes what came of it."""
@@ -122,7 +129,6 @@ class Watch:
 
     def settle(self, stirred: set[Word], found: Mapping[Word, Find]) -> dict[Word, Find | None]:
         """What is new or not what it was, and what is no more."""
-        self._looking = False
         out: dict[Word, Find | None] = {}
         for word in stirred:
             find, before = found.get(word), self.open.get(word)
@@ -136,7 +142,13 @@ class Watch:
                 self._near[before.near].discard(word)
                 if not self._near[before.near]:
                     del self._near[before.near]
+        self._looked()
         return out
+
+    def _looked(self) -> None:
+        self._looking = False
+        self._stir(self._meanwhile)
+        self._meanwhile = set()
 
     def _keep(self, word: Word, find: Find) -> None:
         self.open[word] = find

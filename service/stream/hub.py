@@ -155,7 +155,8 @@ class Stream:
         self._look_at = time.monotonic() + LEAST_LOOK_S
         for watch in self._watches.values():
             if watch.stirred:
-                self._looks.put(lambda w=watch, s=watch.look(): self._read(w, s))  # type: ignore[misc]
+                stirred = watch.look()
+                self._looks.put(lambda w=watch, s=stirred: self._read(w, s))  # type: ignore[misc]
 
     def _settle(self, watch: Watch, stirred: set[Word], found: Mapping[Word, Find], spent: float) -> None:
         """Tell what opened and expired."""
