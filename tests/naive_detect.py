@@ -56,8 +56,8 @@ class View:
     """What one caller looks at.
 
     `offers` are the legs of the caller's books, `everything` is all there is. `universe` has the offers and the
-    references' too: the `members` are behind a consensus, the `speakers` (the caller's and the named references) in a median. A book may not be
-    the reference where it is `stingy`.
+    references' too: the `members` are behind a consensus, the `speakers` (the caller's and the named references) in a
+    median. A book may not be the reference where it is `stingy`.
     """
 
     offers: list[Leg]

@@ -467,8 +467,16 @@ def test_when_a_source_says_that_an_event_ended() -> None:
     pair.step([price(A)], 0)
     pair.step([price(A)], 5, events=[{"event_id": "e1", "status": "ended"}])
     assert not pair.step([price(A)], 605).removed
-    assert not pair.step([price(A)], 609).removed  # looked for every ten seconds
-    assert pair.step([price(A)], 610).removed == {ONE}
+    assert not pair.step([], 609).removed  # looked for every ten seconds
+    assert pair.step([], 610).removed == {ONE}
+
+
+def test_a_price_that_is_quoted_long_after_the_end_stays() -> None:
+    pair = Pair()
+    pair.step([price(A)], 0)
+    pair.step([price(A)], 5, events=[{"event_id": "e1", "status": "ended"}])
+    assert not pair.step([price(A)], 606).removed
+    assert not pair.step([], 620).removed
 
 
 def test_odds_changed_at() -> None:
