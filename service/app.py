@@ -228,7 +228,10 @@ class Api:
         if endpoint is None:
             allowed = ", ".join(sorted({*methods, *(["HEAD"] if "GET" in methods else [])}))
             raise Problem(
-                405, "method_not_allowed", f"{BASE}{masked(path)[:100]} takes {allowed}, got {method[:20]}", allow=allowed
+                405,
+                "method_not_allowed",
+                f"{BASE}{masked(path)[:100]} takes {allowed}, got {method[:20]}",
+                allow=allowed,
             )
         return endpoint, values
 

@@ -56,6 +56,9 @@ class Node:
 
     def heard(self, update: Update) -> None:
         """Publish what came of a step, wherever it was made."""
+        past = self.parts.get("past")
+        if past is not None:
+            past.heard(update)
         if update.what.size or update.seen:
             self.changed_at = time.time()
         self.bus.publish(update)

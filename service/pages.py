@@ -2,7 +2,7 @@
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -58,7 +58,7 @@ def live(base: str, demo_key: str = "") -> Live:
     for name, text in {
         "base": escape(base),
         "demo_key": escape(demo_key),
-        "families": msgspec.json.encode(_families()).decode().replace("<", "\\u003c"),
+        "facts": msgspec.json.encode(_facts()).decode().replace("<", "\\u003c"),
         "style": style,
         "script": script,
     }.items():
@@ -75,14 +75,15 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _families() -> dict[str, str]:
-    """Market types that are another name for something: what settles alike stands in one table of the page."""
+def _facts() -> dict[str, Any]:
+    """What the page has to know of the catalog: market types that settle alike, and books whose prices are no offers."""
     kinds = map(catalog.market_type, catalog.market_type_names())
-    return {
+    families = {
         kind.name: kind.family
         for kind in kinds
         if kind.usable and not kind.is_prop and kind.period == "full_game" and kind.fixed_line is None
     }
+    return {"families": families, "mids": [book.id for book in catalog.books().values() if book.mid_price]}
 
 
 def reference(document: Mapping[str, Any]) -> str:
@@ -117,7 +118,7 @@ def _operation(path: str, method: str, operation: Mapping[str, Any]) -> str:
     out = [f'<h3 id="{operation["operationId"]}">{method} {escape(path)}</h3><p>{escape(operation["summary"])}']
     if operation.get("description"):
         out.append(f"<br>{escape(operation['description'])}")
-    out.append("</p>")
+    out.append(f'<br><span class="tag">{_key(operation["security"])}</span></p>')
     if operation["parameters"]:
         out.append("<table>")
         for param in operation["parameters"]:
@@ -134,6 +135,17 @@ def _operation(path: str, method: str, operation: Mapping[str, Any]) -> str:
     return "".join(out)
 
 
+def _key(ways: Sequence[Mapping[str, Any]]) -> str:
+    """Which key is asked for."""
+    if not ways:
+        return "No key."
+    if len(ways) == 1:
+        return "With the token of an operator, as bearer."
+    return ("A key is optional" if {} in ways else "With a key") + (
+        "; it may be in the query, as api_key." if {"query": []} in ways else "."
+    )
+
+
 def _kind(schema: Mapping[str, Any]) -> str:
     if "enum" in schema:
         found = " | ".join(map(str, schema["enum"]))
@@ -142,5 +154,6 @@ def _kind(schema: Mapping[str, Any]) -> str:
         if "minimum" in schema or "maximum" in schema:
             found += f" {schema.get('minimum', '')}..{schema.get('maximum', '')}"
     if "default" in schema:
-        found += f", default {schema['default']}"
+        default = schema["default"]
+        found += f", default {str(default).lower() if isinstance(default, bool) else default}"
     return escape(found)

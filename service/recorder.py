@@ -147,7 +147,7 @@ class Recorder:
                 slots = np.concatenate((update.facts.slot[update.rows], again[again >= 0], update.gone.slot))
             else:
                 slots = board.on()
-            self._mirror.take(board, np.unique(slots).astype(np.int32), self._begins, update.now)
+            self._mirror.take(board, slots.astype(np.int32), self._begins, update.now)
             due = self._due(board, status, begins, off) if look else []
             hits = self._shown(update)
             bets = self._bets(board, update, hits) if hits.size else None

@@ -24,7 +24,8 @@ _ASKED = {"limit": "1", "fields": "", "since": "2026-02-07T18:00:00Z"}
 
 def samples(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
     """Answers by operation, such as `GET /odds`; none of endpoints whose answers hang on an account."""
-    node = Node(_board(), None, None, None, demo=True)  # type: ignore[arg-type]  nobody asks for a key
+    # Nobody asks for a key here, nor listens.
+    node = Node(_board(), None, None, None, demo=True)  # type: ignore[arg-type]
     node.ready = True
     node.parts["splits"] = splits = Splits()
     demonstrate(splits, node.engine, datetime.now(UTC), hours=1)

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import hmac
+import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from datetime import UTC, datetime
@@ -35,6 +36,7 @@ from service.metrics import Metrics
 from service.node import Node
 from service.openapi import document
 from service.protocol import Protocol
+from service.recorder import Past
 from service.samples import samples
 from service.settings import Settings
 
@@ -45,6 +47,7 @@ _SECURE = (
         b"default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'",
     ),
 )  # fmt: skip
+_SWITCH = 0.0005  # s; a thread that computes lets the event loop in so soon
 _TICK = 1.0  # s between two steps when nothing comes
 _CURLS = """  curl -H 'X-API-Key: demo_pro' '{at}/odds?market=main&limit=3'
   curl -H 'X-API-Key: demo_pro' '{at}/opportunities/ev?min_ev=1&limit=3'
@@ -272,8 +275,14 @@ def build(settings: Settings, environ: Mapping[str, str], *, demonstration: bool
     store = keys.of(settings, demo=demonstration)
     usage = Usage(Path(settings.data.folder) / settings.keys.file)
     node = Node(Engine(), store, MemoryLimits(usage), LocalBus(), demo=demonstration)
+    past = Past(
+        node.engine, None if demonstration else settings.data.folder,
+        failed=lambda error: node.failures.__setitem__("closing", str(error)),
+    )  # fmt: skip
+    node.parts["past"] = past
+    node.parts["stream settings"] = {"heartbeat": settings.service.heartbeat}
     service = Service(node, settings, environ, log, run)
-    service.ends += [usage.close, store.close]
+    service.ends += [past.close, usage.close, store.close]
     return service
 
 
@@ -290,6 +299,7 @@ def serve(settings: Settings, environ: Mapping[str, str], *, demonstration: bool
     options = settings.service
     if demonstration and options.host not in ("127.0.0.1", "::1", "localhost"):
         raise ValueError(f"--demo has keys that everybody knows and binds to loopback only, got host {options.host}")
+    sys.setswitchinterval(_SWITCH)
     service = build(settings, environ, demonstration=demonstration)
     server = Server(service, options.host, options.port, lambda at: say(_hello(at, demonstration=demonstration)))
     if options.metrics_port:

@@ -70,6 +70,7 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
     port: Port = 8000
     trusted: Texts = ()  # addresses of proxies whose X-Forwarded-For counts
     quiet: Switch = False  # no line in the log for requests that went well
+    heartbeat: Seconds = 30.0  # between two signs of life on a stream
     metrics_port: Port = 0  # a listener of their own; 0 is none
     metrics_token_env: Variable = ""  # else behind this token at /metrics
     splits_token_env: Variable = ""  # who may post betting splits

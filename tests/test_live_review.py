@@ -97,7 +97,7 @@ def test_a_duplicate_that_is_seen_again_may_be_the_one_shown() -> None:
 def test_a_line_that_is_no_number_makes_no_new_rows() -> None:
     engine = oe.Engine()
     for _ in range(5):
-        total = dict(sport="basketball", market_type="total_points", line=math.nan)
+        total: dict[str, Any] = dict(sport="basketball", market_type="total_points", line=math.nan)
         engine.step([quote("Over 220.5", book="fanduel", **total)], NOW)
     assert (engine.size, len(engine.wordings)) == (1, 1)
 
@@ -152,7 +152,7 @@ def test_a_time_that_cannot_be() -> None:
 
 
 def test_three_way_markets_of_two_names_meet() -> None:
-    teams = dict(sport="soccer", league="epl", home_team="Arsenal", away_team="Chelsea")
+    teams: dict[str, Any] = dict(sport="soccer", league="epl", home_team="Arsenal", away_team="Chelsea")
     prices = {("fanduel", "moneyline"): (2.9, 3.2, 2.9), ("pinnacle", "1x2"): (2.7, 3.0, 3.3)}
     rows = [
         quote(side, odds, book, **teams, market_type=market)
@@ -264,7 +264,7 @@ def interrupted(engine: oe.Engine, at: int, **words: Any) -> bool:
 def test_a_step_that_is_interrupted_anywhere_is_whole_or_not_at_all(start: int) -> None:
     """At one line in seven of the whole step, each time with new names, prices that move and rows that leave."""
     first = [*ARB, quote("X", 2.0, "bet365", event_id="other")]
-    second = {
+    second: dict[str, Any] = {
         "quotes": [quote("X", 2.3, "fanduel"), quote("Z", 3.0, "new_book", event_id="new", league="other")],
         "now": NOW + timedelta(seconds=31), "complete": [("bet365", None)],
     }  # fmt: skip

@@ -18,7 +18,7 @@ TEMPLATES = (*KINDS, *(f"state_{kind}" for kind in KINDS))
 _PLACES = ("{event}", "{market}", "{selection}", "{state}")
 
 # No user, no port, no escape and nothing that a browser reads otherwise: a host, then the rest or nothing.
-_URL = re.compile(r"https://((?:[a-z0-9-]+\.)+[a-z]{2,})((?:[/?#][!-\[\]-~]*)?)", re.IGNORECASE)
+_URL = re.compile(r"https://((?:[a-z0-9-]+\.)+[a-z]{2,})((?:[/?#][!-\[\]-~]*)?)", re.IGNORECASE | re.ASCII)
 _TEMPLATE = re.compile(r"https://((?:[a-z0-9-]+\.|\{state\}\.)+[a-z]{2,})(/[!-~]*)")
 _UNRESERVED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~")
 

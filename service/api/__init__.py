@@ -1,9 +1,10 @@
 """Every endpoint of the interface."""
 
-from service.api import account, deeplinks, events, health, history, odds, opportunities, reference, splits
+from service.api import account, deeplinks, events, health, history, odds, opportunities, reference, splits, stream
 from service.endpoints import Endpoint
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     *health.endpoints, *reference.endpoints, *events.endpoints, *odds.endpoints, *opportunities.endpoints,
     *splits.endpoints, *account.endpoints, *history.endpoints, *deeplinks.endpoints,
+    *stream.endpoints,
 )  # fmt: skip

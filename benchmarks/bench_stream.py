@@ -1,0 +1,388 @@
+"""Streams under load: events to many clients, beside a server that writes the same bytes with asyncio and nothing else.
+
+    python benchmarks/bench_stream.py [--clients 100 1000] [--seconds 6] [--rate 100] [--groups 1]
+
+Servers and the client are processes of their own. Each update moves six prices of one book, which is one event of about
+1 KB for every client. `cpu` is the server's; `own` is without what the same steps take with nobody there.
+Latency is from before the engine's step to the client's socket, of one client in ten.
+"""
+
+import argparse
+import asyncio
+import gc
+import json
+import os
+import resource
+import subprocess
+import sys
+import threading
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import uvloop
+
+KEY = "x"
+ROWS = 1000
+BOOKS = ("pinnacle", "draftkings", "fanduel", "betmgm", "caesars")
+LEAGUES = ("nba", "nfl", "mlb", "nhl")
+
+
+def cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def memory() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+def say(**facts: Any) -> None:
+    print(json.dumps(facts), flush=True)
+
+
+# ---- the servers ----
+
+
+def quotes(tick: int, now: datetime, only: int | None = None) -> list[dict[str, Any]]:
+    """The opening board, or six moved prices of one book."""
+    out = []
+    per = ROWS // (2 * len(BOOKS))
+    for game in range(per):
+        if only is not None and not (only <= game < only + 3):
+            continue
+        for book in BOOKS if only is None else (BOOKS[tick % len(BOOKS)],):
+            for side in ("Home", "Away"):
+                out.append(
+                    {
+                        "sportsbook": book, "event_id": f"event_{game:03d}", "sport": "basketball",
+                        "league": LEAGUES[game % 4], "home_team": f"Home {game}", "away_team": f"Away {game}",
+                        "market_type": "moneyline", "selection": f"{side} {game}", "selection_type": side.lower(),
+                        "odds_decimal": 1.7 + ((tick * 7 + game * 3 + (side == "Home")) % 50) / 100.0,
+                        "last_seen_at": now, "odds_changed_at": now,
+                    }
+                )  # fmt: skip
+    return out
+
+
+async def ours(args: argparse.Namespace) -> None:
+    import uvicorn  # noqa: PLC0415
+
+    from oddsengine.engine import Engine  # noqa: PLC0415
+    from service.api import stream as route  # noqa: PLC0415
+    from service.app import Api  # noqa: PLC0415
+    from service.bus import LocalBus  # noqa: PLC0415
+    from service.endpoints import Caller  # noqa: PLC0415
+    from service.limits import MemoryLimits  # noqa: PLC0415
+    from service.log import Log  # noqa: PLC0415
+    from service.metrics import Metrics  # noqa: PLC0415
+    from service.node import Node  # noqa: PLC0415
+    from service.tiers import TIERS  # noqa: PLC0415
+
+    class Everybody:
+        def find(self, _: str) -> Caller:
+            tier = TIERS["enterprise"]
+            return Caller("load", "load", tier, 10_000_000, 100_000, tier.features)
+
+    sys.setswitchinterval(args.switch)
+    node = Node(Engine(), Everybody(), MemoryLimits(), LocalBus())
+    api = Api(node, route.endpoints, Log(quiet=True), Metrics())
+    node.bus.begin()
+    await asyncio.to_thread(node.warm)
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await api(scope, receive, send)
+
+    node.write(node.step, quotes(0, datetime.now(UTC)), datetime.now(UTC)).result()
+    config = uvicorn.Config(
+        app, host="127.0.0.1", port=0, log_config=None, access_log=False, lifespan="off", ws="none", backlog=8192
+    )
+    server = uvicorn.Server(config)
+    serving = asyncio.create_task(server.serve())
+    while not server.started:
+        await asyncio.sleep(0.01)
+    spent: list[float] = []
+
+    def run(stop: threading.Event, rate: float) -> int:
+        tick, at = 0, time.perf_counter()
+        games = ROWS // (2 * len(BOOKS))
+        while not stop.is_set():
+            tick += 1
+            at += 1.0 / rate
+            time.sleep(max(0.0, at - time.perf_counter()))
+            now = datetime.now(UTC)
+            began = time.perf_counter()
+            node.write(node.step, quotes(tick, now, tick % (games - 3)), now).result()
+            spent.append(time.perf_counter() - began)
+        return tick
+
+    async def turn(rate: float) -> Any:
+        stop = threading.Event()
+        return stop, asyncio.create_task(asyncio.to_thread(run, stop, rate))
+
+    await _commands(server.servers[0].sockets[0].getsockname()[1], turn, args, spent)
+    server.should_exit = True
+    stream = node.parts.get("stream")
+    if stream is not None:
+        await stream.close()
+    await serving
+    os._exit(0)
+
+
+async def raw(args: argparse.Namespace) -> None:
+    """One `transport.write` an event and client."""
+    clients: set[Any] = set()
+    body = b"id: evt_1234567\nevent: odds:update\ndata: {" + b"x" * args.size + b"}\n\n"
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+
+    class Writing(asyncio.Protocol):
+        def connection_made(self, transport: Any) -> None:
+            self.transport = transport
+
+        def data_received(self, data: bytes) -> None:
+            self.transport.write(head + b"16\r\nevent: snapshot:complete\r\n\r\n")
+            clients.add(self.transport)
+
+        def connection_lost(self, _: Any) -> None:
+            clients.discard(self.transport)
+
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(Writing, "127.0.0.1", 0, backlog=8192)
+
+    async def run(stop: threading.Event, rate: float) -> int:
+        tick, at = 0, time.perf_counter()
+        while not stop.is_set():
+            tick += 1
+            at += 1.0 / rate
+            await asyncio.sleep(max(0.0, at - time.perf_counter()))
+            stamp = datetime.now(UTC).isoformat(timespec="microseconds")[:26].encode()
+            event = body[:60] + b'"odds_changed_at":"' + stamp + b'Z"' + body[60 + 47 :]
+            chunk = b"%x\r\n%b\r\n" % (len(event), event)
+            for transport in clients:
+                transport.write(chunk)
+        return tick
+
+    async def turn(rate: float) -> Any:
+        stop = threading.Event()
+        return stop, asyncio.create_task(run(stop, rate))
+
+    await _commands(server.sockets[0].getsockname()[1], turn, args, [])
+    os._exit(0)
+
+
+async def _commands(port: int, turn: Any, args: argparse.Namespace, spent: list[float]) -> None:
+    """Do what the parent says: go, stop, end."""
+    say(port=port)
+    loop = asyncio.get_running_loop()
+    stop: Any = None
+    task: Any = None
+    before = began = 0.0
+    while True:
+        line = (await loop.run_in_executor(None, sys.stdin.readline)).strip()
+        if line == "go":
+            gc.collect()
+            spent.clear()
+            before, began = cpu(), time.perf_counter()
+            stop, task = await turn(args.rate)
+        elif line == "stop":
+            stop.set()
+            ended = time.perf_counter()
+            ticks = await task
+            steps = sorted(spent)
+            p99 = steps[int(len(steps) * 0.99)] if steps else 0.0
+            say(ticks=ticks, cpu=cpu() - before, wall=ended - began, step_p99=p99)
+        elif line == "memory":
+            say(memory=memory())
+        else:
+            return
+
+
+# ---- the client ----
+
+
+async def clients(args: argparse.Namespace) -> None:
+    """Hold connections; count events, and how late they are."""
+    loop = asyncio.get_running_loop()
+    events = total = complete = lost = 0
+    delays: list[float] = []
+    measuring = False
+
+    class Reading(asyncio.Protocol):
+        def __init__(self, at: int) -> None:
+            self.at, self.tail = at, b""
+            self.begun = False
+
+        def connection_made(self, transport: Any) -> None:
+            self.transport = transport
+            # A market that nobody knows changes the filter and not what fits.
+            markets = f"&market=moneyline,other_{self.at % args.groups}" if args.groups > 1 else ""
+            path = f"/api/v1/stream/odds?api_key={KEY}{markets}"
+            transport.write(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+
+        def data_received(self, data: bytes) -> None:
+            nonlocal events, total, complete
+            total += len(data)
+            if not self.begun:
+                if b"snapshot:complete" in self.tail + data:
+                    self.begun = True
+                    complete += 1
+                    if self.at % args.n < args.stopped:
+                        self.transport.pause_reading()
+                self.tail = data[-40:]
+                return
+            if not measuring:
+                return
+            events += data.count(b"\nevent: odds:update")
+            if self.at % 10 == 9:
+                at = data.rfind(b'odds_changed_at":"')
+                if at >= 0 and len(data) >= at + 44:
+                    text = data[at + 18 : at + 44].decode()
+                    delays.append(time.time() - datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp())
+
+        def connection_lost(self, _: Any) -> None:
+            nonlocal lost
+            lost += 1
+
+    began = time.perf_counter()
+    for first in range(0, args.n, 200):
+        await asyncio.gather(
+            *(
+                loop.create_connection(lambda at=at: Reading(at), "127.0.0.1", args.port)  # type: ignore[misc]
+                for at in range(first, min(args.n, first + 200))
+            )
+        )
+    until = time.perf_counter() + 90
+    while complete < args.n and time.perf_counter() < until:
+        await asyncio.sleep(0.02)
+    say(complete=complete, seconds=time.perf_counter() - began)
+    while True:
+        line = (await loop.run_in_executor(None, sys.stdin.readline)).strip()
+        if line == "go":
+            measuring, events, total, began = True, 0, 0, time.perf_counter()
+            delays.clear()
+        elif line == "stop":
+            measuring, seconds = False, time.perf_counter() - began
+            late = sorted(delays)
+            p50, p99 = (late[int(len(late) * q)] if late else -1.0 for q in (0.5, 0.99))
+            say(events=events, bytes=total, seconds=seconds, p50=p50, p99=p99, lost=lost)
+        else:
+            os._exit(0)
+
+
+# ---- the parent ----
+
+
+class Child:
+    """A process that is told what to do, line by line."""
+
+    def __init__(self, *words: Any) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, __file__, *map(str, words)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def tell(self, word: str) -> None:
+        assert self.process.stdin
+        self.process.stdin.write(word + "\n")
+        self.process.stdin.flush()
+
+    def hear(self) -> dict[str, Any]:
+        assert self.process.stdout
+        return json.loads(self.process.stdout.readline())
+
+    def cpu(self) -> float:
+        """Seconds of processor time so far."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def end(self) -> None:
+        self.tell("end")
+        self.process.wait(20)
+
+
+def measured(kind: str, n: int, args: argparse.Namespace, size: int) -> dict[str, Any]:
+    more = (
+        "--rate",
+        args.rate,
+        "--groups",
+        args.groups,
+        "--size",
+        size,
+        "--switch",
+        args.switch,
+        "--stopped",
+        args.stopped,
+    )
+    server = Child("--role", kind, *more)
+    port = server.hear()["port"]
+    idle = {"cpu": 0.0, "ticks": 1, "step_p99": 0.0}
+    if kind == "ours":
+        server.tell("go")
+        time.sleep(2.0)
+        server.tell("stop")
+        idle = server.hear()
+    server.tell("memory")
+    before = server.hear()["memory"]
+    client = Child("--role", "clients", "--n", n, "--port", port, *more)
+    joined = client.hear()
+    server.tell("memory")
+    held = server.hear()["memory"] - before
+    server.tell("go")
+    time.sleep(1.0)
+    client.tell("go")
+    spent, reading = -server.cpu(), -client.cpu()
+    time.sleep(args.seconds)
+    client.tell("stop")
+    spent, reading = spent + server.cpu(), reading + client.cpu()
+    server.tell("stop")
+    used, got = server.hear(), client.hear()
+    server.tell("memory")
+    after = server.hear()["memory"] - before
+    client.end()
+    server.end()
+    ticks = used["ticks"] * args.seconds / used["wall"]
+    own = max(spent - idle["cpu"] / idle["ticks"] * ticks, 1e-3)
+    rate = got["events"] / got["seconds"]
+    return {
+        "server": kind, "clients": n, "joined_s": round(joined["seconds"], 2), "events/s": round(rate),
+        "events/cpu_s": round(rate * args.seconds / spent), "events/own_cpu_s": round(rate * args.seconds / own),
+        "updates/s": round(used["ticks"] / used["wall"], 1), "p50_ms": round(got["p50"] * 1e3, 1),
+        "p99_ms": round(got["p99"] * 1e3, 1), "cpu_share": round(spent / args.seconds, 2),
+        "client_cpu_share": round(reading / args.seconds, 2),
+        "step_p99_ms": round(used["step_p99"] * 1e3, 2), "idle_step_p99_ms": round(idle["step_p99"] * 1e3, 2),
+        "kb_per_client": round(held / n / 1024, 1), "mb_after": round(after / 2**20, 1),
+        "bytes/event": round(got["bytes"] / max(got["events"], 1)),
+        "lost": got["lost"],
+    }  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--role", default="parent")
+    parser.add_argument("--clients", type=int, nargs="+", default=[100, 1000])
+    parser.add_argument("--seconds", type=float, default=6.0)
+    parser.add_argument("--rate", type=float, default=100.0)
+    parser.add_argument("--groups", type=int, default=1)
+    parser.add_argument("--size", type=int, default=1000)
+    parser.add_argument("--n", type=int, default=0)
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--stopped", type=int, default=0, help="clients that stop reading after their snapshot")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--switch", type=float, default=0.005, help="seconds between two switches of threads")
+    args = parser.parse_args()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(65536, resource.getrlimit(resource.RLIMIT_NOFILE)[1]),) * 2)
+    if args.role != "parent":
+        uvloop.run({"ours": ours, "raw": raw, "clients": clients}[args.role](args))
+        return
+    for n in args.clients:
+        size = args.size
+        for kind in ("ours", "raw"):
+            if args.only and kind != args.only:
+                continue
+            found = measured(kind, n, args, size)
+            size = found["bytes/event"] - 60 if kind == "ours" else size
+            print(json.dumps(found), flush=True)
+
+
+if __name__ == "__main__":
+    main()

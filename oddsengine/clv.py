@@ -1,0 +1,212 @@
+"""Closing line value: whether a price was better than what the market knew when it closed.
+
+**Grade.** The close is the sharp reference's fair probability q of the same outcome, margin removed, from the last
+prices before the start. A price d (after commission) that was taken earlier is worth
+
+    CLV = d q - 1
+
+a fraction: the mean profit of the bet if the close is right. It is the formula of the edge with the closing
+probability in the place of the one at the time, so the two compare. As long as nobody knows better than the close,
+q is the best guess of the truth, and the probability at the time is the best guess of q. Then the mean of CLV is the
+mean of the true edges, whatever the results were, and it shows with far fewer bets than results do.
+
+**Errors.** Bets on one event share its close: five books that offer the same side are hardly five proofs. The standard
+error of a mean is therefore that of sums over events (Liang and Zeger 1986, Longitudinal data analysis using
+generalized linear models, Biometrika 73, https://doi.org/10.1093/biomet/73.1.13): with n values x in G events and the
+sums S of the deviations x - mean within each event,
+
+    error = sqrt(G / (G - 1) sum S^2) / n
+
+It is ``nan`` for fewer than two events, and too small for very few.
+
+**No close.** Where no sharp book had a complete market at the close there is no q, and CLV is ``nan``. Such bets are
+counted apart: leaving them out in silence would flatter books whose odd markets nobody else quotes.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+Longs = NDArray[np.int64]
+
+STATES = ("graded", "without_close", "waiting", "in_play")
+"""A bet is graded; or its event closed without a reference; or has not closed; or it came after the close."""
+GROUPINGS = ("sportsbook", "sport", "league", "market", "day")
+
+BETS_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
+    "id": pl.String,
+    "event_id": pl.String,
+    "sportsbook": pl.String,
+    "sport": pl.String,
+    "league": pl.String,
+    "market": pl.String,
+    "day": pl.String,  # of the start, US Eastern
+    "state": pl.String,  # of `STATES`
+    "ev": pl.Float64,  # fraction, when first shown
+    "price": pl.Float64,  # decimal, after commission, when first shown
+    "best_price": pl.Float64,
+    "closing": pl.Float64,  # fair probability at the close
+}
+
+REPORT_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
+    "group": pl.String,
+    "count": pl.Int64,
+    **dict.fromkeys(STATES, pl.Int64()),
+    "events": pl.Int64,  # of the graded ones
+    "avg_ev": pl.Float64,  # percent, of the graded ones; so are the others
+    "avg_ev_error": pl.Float64,
+    "avg_clv": pl.Float64,
+    "avg_clv_error": pl.Float64,
+    "beat_close": pl.Float64,  # share from 0 to 1
+    "beat_close_error": pl.Float64,
+    "avg_best_clv": pl.Float64,
+    "avg_best_clv_error": pl.Float64,
+}
+
+
+class Means(NamedTuple):
+    """Of each group: values, clusters, mean, and the standard error of the mean."""
+
+    size: Longs
+    clusters: Longs
+    mean: Floats
+    error: Floats
+
+
+def clv(price: ArrayLike, closing: ArrayLike) -> Floats:
+    """Closing line value of prices.
+
+    Parameters
+    ----------
+    price : array_like of float
+        Decimal odds, after commission.
+    closing : array_like of float
+        Fair probability of the same outcome at the close; ``nan`` where there is none.
+
+    Returns
+    -------
+    ndarray of float
+        Fractions; ``nan`` for a probability outside [0, 1] or odds of 1 or less.
+
+    Examples
+    --------
+    A price of 2.10 on what closed at 50 % fair, and the same where it closed at 45 %:
+
+    >>> clv(2.10, [0.5, 0.45]).round(4).tolist()
+    [0.05, -0.055]
+    """
+    d, q = np.broadcast_arrays(np.asarray(price, dtype=np.float64), np.asarray(closing, dtype=np.float64))
+    known = (q >= 0.0) & (q <= 1.0) & (d > 1.0) & (d < np.inf)
+    return np.asarray(np.where(known, d, np.nan) * q - 1.0)
+
+
+def means(values: ArrayLike, group: ArrayLike, cluster: ArrayLike, groups: int) -> Means:
+    """Means of groups, with standard errors that know which values belong together.
+
+    Parameters
+    ----------
+    values : array_like of float
+        One each; ``nan`` is left out.
+    group, cluster : array_like of int
+        Codes from 0 up: the group of a value, and what it shares its luck with.
+    groups : int
+        How many groups there are.
+
+    Returns
+    -------
+    Means
+        ``nan`` is the mean of nothing, and the error of fewer than two clusters.
+
+    Examples
+    --------
+    Four values of two events: the deviations sum to -0.02 and 0.02.
+
+    >>> found = means([0.01, 0.03, 0.02, 0.06], [0, 0, 0, 0], [0, 0, 1, 1], 1)
+    >>> found.mean.round(4).tolist(), found.error.round(4).tolist()
+    ([0.03], [0.01])
+    """
+    x = np.asarray(values, dtype=np.float64)
+    known = ~np.isnan(x)
+    x, g = x[known], np.asarray(group, dtype=np.int64)[known]
+    c = np.asarray(cluster, dtype=np.int64)[known]
+    count = np.bincount(g, minlength=groups)
+    some = np.maximum(count, 1)
+    mean = np.where(count > 0, np.bincount(g, x, groups) / some, np.nan)
+    wide = int(c.max(initial=0)) + 1
+    pairs, of = np.unique(g * wide + c, return_inverse=True)
+    within = np.bincount(of, x - mean[g], pairs.size)
+    clusters = np.bincount(pairs // wide, minlength=groups)
+    squares = np.bincount(pairs // wide, within * within, groups)
+    spread = np.sqrt(clusters / np.maximum(clusters - 1, 1) * squares) / some
+    return Means(count, clusters, mean, np.where(clusters > 1, spread, np.nan))
+
+
+def report(bets: pl.DataFrame, by: str | None = None) -> pl.DataFrame:
+    """How bets did against the close, by group.
+
+    Means are of the graded bets only, so that the edges that were shown and what the close made of them are of the
+    same bets.
+
+    Parameters
+    ----------
+    bets
+        `BETS_SCHEMA`.
+    by
+        One of `GROUPINGS`; None is all of them together.
+
+    Returns
+    -------
+    polars.DataFrame
+        `REPORT_SCHEMA`: most bets first, or day by day.
+
+    Examples
+    --------
+    >>> bets = pl.DataFrame(
+    ...     {"event_id": ["a", "b", "c"], "sportsbook": ["x", "x", "y"], "state": ["graded", "graded", "waiting"],
+    ...      "ev": [0.04, 0.02, 0.03], "price": [2.1, 3.0, 1.9], "best_price": [2.2, 3.0, 1.9],
+    ...      "closing": [0.5, 0.33, None]})
+    >>> report(bets, "sportsbook").select("group", "count", "graded", "avg_ev", pl.col("avg_clv").round(4)).rows()
+    [('x', 2, 2, 3.0, 2.0), ('y', 1, 0, None, None)]
+    """
+    if by is not None and by not in GROUPINGS:
+        raise ValueError(f"by must be one of {', '.join(GROUPINGS)}, got {by!r}")
+    names = pl.repeat("all", bets.height, dtype=pl.String, eager=True) if by is None else bets[by].fill_null("")
+    texts = names.unique().sort() if by is not None else pl.Series(["all"])
+    n = texts.len()
+    group = _codes(names, texts)
+    event = _codes(bets["event_id"], bets["event_id"].unique())
+    state = {name: (bets["state"] == name).to_numpy() for name in STATES}
+    counts = {name: np.bincount(group[mask], minlength=n) for name, mask in state.items()}
+    closing = bets["closing"].cast(pl.Float64).fill_null(np.nan).to_numpy()
+    closing = np.where(state["graded"], closing, np.nan)
+    value, best = clv(bets["price"], closing), clv(bets["best_price"], closing)
+    beaten = np.where(np.isnan(value), np.nan, value > 0.0)
+    edges = means(np.where(np.isnan(value), np.nan, bets["ev"]), group, event, n)
+    values, shares, bests = (means(column, group, event, n) for column in (value, beaten, best))
+    columns = {
+        "group": texts,
+        "count": np.bincount(group, minlength=n),
+        **counts,
+        "events": values.clusters,
+        "avg_ev": edges.mean * 100.0,
+        "avg_ev_error": edges.error * 100.0,
+        "avg_clv": values.mean * 100.0,
+        "avg_clv_error": values.error * 100.0,
+        "beat_close": shares.mean,
+        "beat_close_error": shares.error,
+        "avg_best_clv": bests.mean * 100.0,
+        "avg_best_clv_error": bests.error * 100.0,
+    }
+    frame = pl.DataFrame(columns, schema_overrides={"group": pl.String}).cast(dict(REPORT_SCHEMA))  # type: ignore[arg-type]
+    frame = frame.with_columns(pl.col(pl.Float64).fill_nan(None))
+    return frame.sort("group") if by == "day" else frame.sort("count", "group", descending=[True, False])
+
+
+def _codes(texts: pl.Series, distinct: pl.Series) -> Longs:
+    """Places of texts among the distinct ones."""
+    place = pl.DataFrame({"text": distinct}).with_row_index("at")
+    found = pl.DataFrame({"text": texts}).join(place, on="text", how="left", maintain_order="left")
+    return np.asarray(found["at"].to_numpy(), dtype=np.int64)

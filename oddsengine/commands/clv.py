@@ -1,0 +1,116 @@
+"""The command `clv`: how the +EV prices that were shown did against the close.
+
+The service, which keeps what was shown, is imported only when it runs.
+"""
+
+import argparse
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from oddsengine.clv import STATES, report
+from oddsengine.commands.layout import Column, table
+from oddsengine.commands.output import bold, say, terminal, wrapped
+from oddsengine.commands.progress import Progress
+from oddsengine.commands.report import csv_text, records
+from oddsengine.tape import Tape, engine_for, play
+
+_WAIT = ("graded", "no close", "waiting", "in play")
+_NOTE = (
+    "EV and CLV in percent of the stake, of the graded bets, +- a standard error over events; Beat: share that beat "
+    "the close; Best: CLV at the best price. No close: no reference quoted the outcome at the start."
+)
+
+
+def clv_command(arguments: argparse.Namespace) -> None:
+    """Grade what was shown, of a data folder or of a tape."""
+    if arguments.data is not None and arguments.tape is not None:
+        raise ValueError("clv takes --data or --tape, got both")
+    bets = _graded(arguments) if arguments.tape is None else _replayed(arguments.tape)
+    bets = bets.filter(pl.col("ev") >= arguments.min_ev / 100.0 - 1e-9)
+    groups, total = report(bets, arguments.by), report(bets)
+    if arguments.format == "json":
+        document = {"by": arguments.by, "groups": records(groups), "total": records(total)[0]}
+        say(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    elif arguments.format == "csv":
+        say(csv_text(records(groups), groups.columns))
+    else:
+        say(_text(groups, total, arguments.by))
+
+
+def _service() -> Any:
+    try:
+        from service import closing, recorder  # noqa: PLC0415  see the module's docstring
+    except ModuleNotFoundError as error:
+        raise ValueError(f"this needs the package {error.name}: pip install 'oddsengine[service]' brings it") from None
+    return closing, recorder
+
+
+def _graded(arguments: argparse.Namespace) -> pl.DataFrame:
+    """Bets of a data folder."""
+    closing, _ = _service()
+    folder = arguments.data
+    if folder is None:
+        from service.settings import load  # noqa: PLC0415
+
+        folder = load(arguments.config, os.environ).data.folder
+    file = Path(folder) / closing.FILE
+    if not file.is_file():
+        raise ValueError(f"there is no {file}: serve writes it, or name a tape with --tape")
+    closings = closing.opened(folder)
+    try:
+        bets: pl.DataFrame = closings.bets()
+    finally:
+        closings.close()
+    return bets
+
+
+def _replayed(path: str) -> pl.DataFrame:
+    """Bets that an engine shows when it does again what is on a tape."""
+    closing, recorder = _service()
+    tape = Tape(path)
+    engine = engine_for(tape)
+    closings = closing.opened(None)
+    hears = recorder.Recorder(engine, closings)
+    with Progress("steps") as progress:
+        for step, update in play(tape, engine):
+            hears.heard(update)
+            progress(step.number / max(tape.last, 1), step.number, f"replaying {path}")
+    bets: pl.DataFrame = closings.bets()
+    closings.close()
+    return bets
+
+
+def _text(groups: pl.DataFrame, total: pl.DataFrame, by: str) -> str:
+    columns = (
+        Column(by.capitalize(), least=8), Column("Bets", right=True),
+        *(Column(name.capitalize(), right=True, drop=4 - at) for at, name in enumerate(_WAIT)),
+        Column("EV", right=True), Column("CLV", right=True), Column("Beat", right=True),
+        Column("Best", right=True, drop=5),
+    )  # fmt: skip
+    if not groups.height:
+        return "no bets\n"
+    rows = [[_cells(row)] for row in (*groups.iter_rows(named=True), *total.iter_rows(named=True))]
+    return "\n".join([*table(columns, rows, terminal(), bold=bold()), "", wrapped([_NOTE])]) + "\n"
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    return [
+        row["group"] or "(none)", f"{row['count']:,}", *(f"{row[name]:,}" for name in STATES),
+        _with_error(row["avg_ev"], row["avg_ev_error"]), _with_error(row["avg_clv"], row["avg_clv_error"]),
+        _with_error(row["beat_close"], row["beat_close_error"], 100.0, 0),
+        _with_error(row["avg_best_clv"], row["avg_best_clv_error"]),
+    ]  # fmt: skip
+
+
+def _with_error(value: float | None, error: float | None, scale: float = 1.0, digits: int = 2) -> str:
+    if value is None:
+        return ""
+    end = "" if error is None else f" +-{error * scale:.{digits}f}"
+    return f"{value * scale + 0.0:.{digits}f}{end}"
+
+
+COMMANDS = {"clv": clv_command}

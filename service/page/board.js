@@ -1,0 +1,295 @@
+// One event: books as columns, selections as rows, how each price moved.
+
+const MOST_POINTS = 60; // of one price
+const OUTCOMES = ["home", "draw", "away", "over", "under", "yes", "no"];
+const MAIN = ["moneyline|full_game", "moneyline_3way|full_game", "spread|full_game", "total|full_game"];
+const ALL_MAIN = "main";
+const { families, mids } = JSON.parse($("facts").textContent);
+const rank = (market) => (MAIN.includes(market) ? MAIN.indexOf(market) : MAIN.length);
+
+function marketKey(row) {
+  const segment = row.market_segment ?? "";
+  const plain = row.market_type.startsWith(`${segment}_`) ? row.market_type.slice(segment.length + 1) : row.market_type;
+  return `${families[plain] ?? plain}|${segment}`;
+}
+
+// `drawn` says which books price the draw of a market: without one, a side's price is of another bet.
+function place(row, drawn) {
+  const market = marketKey(row);
+  const type = row.selection_type ?? "";
+  const subject = row.player_name ?? (row.team_side ? row[`${row.team_side}_team`] ?? row.team_side : "");
+  const line = row.line === null || row.line === undefined ? null : row.line;
+  const anchor = line === null ? null : type === "away" ? -line : line;
+  const known = OUTCOMES.includes(type);
+  let label = row.selection;
+  const refunds = drawn.has(market) && !drawn.has(`${market} ${row.sportsbook}`) && (type === "home" || type === "away");
+  if (type === "home" || type === "away") label = row[`${type}_team`] + (line === null ? "" : ` ${signed(line)}`);
+  else if (type === "draw") label = "Draw";
+  else if (type === "over" || type === "under") label = `${subject ? `${subject} ` : ""}${spelled(type)} ${line ?? ""}`;
+  if (refunds) label += " (no draw price)";
+  const section = `${market}|${refunds}|${subject}`;
+  return {
+    key: [section, known ? type : row.selection.toLowerCase(), anchor].join("|"), group: `${section}|${anchor}`,
+    section, rank: rank(market), anchor, order: known ? OUTCOMES.indexOf(type) : OUTCOMES.length, label,
+  };
+}
+
+class Board {
+  event = "";
+  market = "";
+  alternates = false;
+  prices = new Map();
+  shown = this.prices;
+  moves = new Map(); // by id of a price; null where it was away
+  settled = false;
+  paused = false;
+  books = null;
+  #seeded = new Set();
+  #forgetful = false; // the service keeps no history
+  #cells = new Map();
+  #rows = new Map();
+  #head = "";
+
+  choose(event) {
+    this.event = event;
+    this.prices = this.shown = new Map();
+    this.moves = new Map();
+    this.#seeded.clear();
+    this.settled = false;
+    this.wipe();
+  }
+
+  wipe() {
+    this.#cells.clear();
+    this.#rows.clear();
+    this.#head = "";
+    $("board").tBodies[0].replaceChildren();
+    $("board").tHead.replaceChildren();
+  }
+
+  pause(paused) {
+    this.paused = paused;
+    if (paused) this.shown = new Map(this.shown);
+    else if (this.settled) this.shown = this.prices;
+  }
+
+  take(name, payload) {
+    const now = Date.now();
+    if (name === "connected") {
+      this.prices = new Map();
+      this.settled = false;
+    } else if (name === "snapshot") {
+      for (const row of payload.odds) {
+        this.prices.set(row.id, row);
+        this.#moved(row.id, Date.parse(row.odds_changed_at) || now, row.odds_decimal);
+      }
+    } else if (name === "odds:update") {
+      for (const delta of payload.odds) {
+        const row = this.prices.get(delta.id);
+        if (!row) continue; // until the next snapshot
+        this.prices.set(delta.id, { ...row, ...delta });
+        this.#moved(delta.id, Date.parse(delta.odds_changed_at) || now, delta.odds_decimal);
+      }
+    } else if (name === "odds:removed") {
+      for (const id of payload.ids) if (this.prices.delete(id)) this.#moved(id, now, null);
+    } else if (name === "snapshot:complete") {
+      this.settled = true;
+    }
+    if (this.settled && !this.paused) this.shown = this.prices;
+    return this.settled && !this.paused;
+  }
+
+  #moved(id, at, odds) {
+    const points = this.moves.get(id) ?? [];
+    this.moves.set(id, points);
+    const last = points[points.length - 1];
+    if (last && last.odds === odds) return;
+    points.push({ at: last ? Math.max(at, last.at) : at, odds });
+    if (points.length > MOST_POINTS) points.shift();
+  }
+
+  // What the service remembers of a market's prices, put before what was seen here.
+  async seed(ask) {
+    const key = `${this.event} ${this.market}`;
+    if (!this.settled || !this.market || this.#seeded.has(key) || this.#forgetful) return;
+    this.#seeded.add(key);
+    const types = [...new Set(this.#ofMarket().map((row) => row.market_type))].join(",");
+    for (let offset = 0; offset !== null; ) {
+      const page = await ask(`/odds/history?event=${encodeURIComponent(this.event)}&market=${encodeURIComponent(types)}&limit=200&offset=${offset}`);
+      if (!page) this.#forgetful = true;
+      if (!page || !this.#seeded.has(key)) return;
+      for (const price of page.data) {
+        const { at, odds_decimal: values, is_active: active } = price.points;
+        const points = at.map((text, i) => ({ at: Date.parse(text), odds: active[i] ? values[i] : null }));
+        if (price.opening && !price.omitted) points.unshift({ at: Date.parse(price.opening.at), odds: price.opening.odds_decimal });
+        const seen = this.moves.get(price.id) ?? [];
+        const first = seen[0]?.at ?? Infinity;
+        const joined = [...points.filter((point) => point.at < first), ...seen];
+        this.moves.set(price.id, joined.filter((point, i) => !i || point.odds !== joined[i - 1].odds).slice(-MOST_POINTS));
+      }
+      offset = page.pagination.next_offset;
+    }
+    this.#cells.forEach((cell) => (cell.dataset.mark = ""));
+    this.#rows.forEach((row) => (row.mark = ""));
+    draw();
+  }
+
+  #ofMarket() {
+    const fits = this.market === ALL_MAIN ? (key) => MAIN.includes(key) : (key) => key === this.market;
+    return [...this.shown.values()].filter((row) => fits(marketKey(row)));
+  }
+
+  markets() {
+    const found = new Map();
+    for (const row of this.shown.values()) {
+      const key = marketKey(row);
+      const types = found.get(key) ?? found.set(key, new Map()).get(key);
+      types.set(row.market_type, (types.get(row.market_type) ?? 0) + 1);
+    }
+    const named = [...found].map(([key, types]) => {
+      const [most] = [...types].sort((a, b) => b[1] - a[1])[0];
+      return [key, called("markets", most)];
+    });
+    named.sort((a, b) => rank(a[0]) - rank(b[0]) || collator.compare(a[1], b[1]));
+    return named.some(([key]) => MAIN.includes(key)) ? [[ALL_MAIN, "Main markets"], ...named] : named;
+  }
+
+  // ---- on the page ----
+
+  render() {
+    const markets = this.markets();
+    if (!markets.some(([key]) => key === this.market)) {
+      const meant = markets.find(([key]) => key === this.wanted) ?? markets[0];
+      if (meant) this.market = meant[0];
+    }
+    choose($("market"), [["", markets.map(([key, label]) => [key, label])]], this.market);
+    const rows = this.#ofMarket().filter((row) => !this.books || this.books.has(row.sportsbook));
+    const lines = this.#lines(rows);
+    const books = [...new Set(lines.flatMap((line) => [...line.prices.keys()]))];
+    books.sort((a, b) => collator.compare(called("sportsbooks", a), called("sportsbooks", b)));
+    this.#heading(books);
+    this.#body(lines, books);
+    const first = rows[0];
+    const at = first?.event_start_time;
+    $("board-summary").replaceChildren(...(first
+      ? [`${called("leagues", first.league)} · `, first.is_live ? "in play" : "starts ", first.is_live || !at ? "" : time(at),
+        ` · ${rows.length} prices of ${books.length} books${this.paused ? ", as they were when you paused" : ""}`]
+      : [this.event ? (this.settled ? "No prices here now." : "Waiting for the prices…") : "Choose an event."]));
+    write($("board-note"), first ? "★ marks the best price of a row; a mid price is no offer and never the best. Lines show how prices moved: up is better for the bettor." : "");
+  }
+
+  #lines(rows) {
+    const found = new Map();
+    const drawn = new Set(rows.filter((row) => row.selection_type === "draw").flatMap((row) => [marketKey(row), `${marketKey(row)} ${row.sportsbook}`]));
+    for (const row of rows) {
+      const at = place(row, drawn);
+      const line = found.get(at.key) ?? found.set(at.key, { ...at, prices: new Map() }).get(at.key);
+      const other = line.prices.get(row.sportsbook);
+      if (!other || other.odds_decimal < row.odds_decimal) line.prices.set(row.sportsbook, row);
+    }
+    let lines = [...found.values()];
+    if (!this.alternates) {
+      const sizes = new Map();
+      for (const line of lines) sizes.set(line.group, (sizes.get(line.group) ?? 0) + line.prices.size);
+      const main = new Map(); // by section
+      for (const line of lines) {
+        const held = main.get(line.section);
+        if (held === undefined || sizes.get(line.group) > sizes.get(held)) main.set(line.section, line.group);
+      }
+      lines = lines.filter((line) => line.anchor === null || main.get(line.section) === line.group);
+    }
+    return lines.sort((a, b) => a.rank - b.rank || collator.compare(a.section, b.section) || (a.anchor ?? 0) - (b.anchor ?? 0) || a.order - b.order || collator.compare(a.key, b.key));
+  }
+
+  #heading(books) {
+    const mark = `${books.join()} ${known}`;
+    if (mark === this.#head) return;
+    this.wipe();
+    this.#head = mark;
+    const table = $("board");
+    const heads = ["Selection", "Best", "Movement", ...books.map((book) => called("sportsbooks", book))];
+    table.tHead.replaceChildren(el("tr", {}, ...heads.map((head) => el("th", { scope: "col" }, head))));
+  }
+
+  #body(lines, books) {
+    const body = $("board").tBodies[0];
+    write($("board").caption, "Prices of one market by book");
+    let at = body.firstElementChild;
+    let group = null;
+    for (const line of lines) {
+      let row = this.#rows.get(line.key);
+      if (!row) {
+        row = el("tr", {}, el("th", { scope: "row" }, line.label), el("td"), el("td"), ...books.map(() => el("td")));
+        row.mark = "";
+        this.#rows.set(line.key, row);
+        books.forEach((book, i) => this.#cells.set(`${line.key} ${book}`, row.cells[i + 3]));
+      }
+      if (row === at) at = at.nextElementSibling;
+      else body.insertBefore(row, at);
+      row.classList.toggle("group", group !== null && line.group !== group);
+      group = line.group;
+      this.#fill(row, line, books);
+    }
+    while (at) {
+      const next = at.nextElementSibling;
+      this.#rows.forEach((row, key) => { if (row === at) this.#rows.delete(key); });
+      at.remove();
+      at = next;
+    }
+  }
+
+  #fill(row, line, books) {
+    const offers = books.filter((book) => line.prices.has(book) && !mids.includes(book));
+    const best = Math.max(...offers.map((book) => line.prices.get(book).odds_decimal));
+    const top = offers.filter((book) => line.prices.get(book).odds_decimal === best);
+    let moved = "";
+    for (const book of books) {
+      const price = line.prices.get(book);
+      const cell = this.#cells.get(`${line.key} ${book}`);
+      const points = price ? (this.moves.get(price.id) ?? []).filter((point) => point.odds !== null) : [];
+      const mark = price ? `${price.odds_decimal} ${price.odds_american} ${top.includes(book)} ${points.length} ${format}` : "none";
+      moved += mark;
+      if (cell.dataset.mark === mark) continue;
+      const before = Number(cell.dataset.odds);
+      cell.dataset.mark = mark;
+      cell.dataset.odds = price?.odds_decimal ?? "";
+      cell.className = top.includes(book) ? "best" : mids.includes(book) ? "mid" : "";
+      if (!price) cell.replaceChildren(el("span", { class: "dim", "aria-label": "no price" }, "·"));
+      else {
+        cell.replaceChildren(el("span", {}, odds(price.odds_american, price.odds_decimal)));
+        if (top.includes(book)) cell.append(el("span", { class: "unseen" }, " best price"));
+        if (points.length > 1) cell.append(sparkline(points, 46, 12));
+        if (before && before !== price.odds_decimal) flash(cell, price.odds_decimal > before);
+      }
+    }
+    if (row.mark === moved) return;
+    row.mark = moved;
+    const one = line.prices.get(top[0]);
+    if (!one) return row.cells[1].replaceChildren(el("span", { class: "dim" }, "no offer")), row.cells[2].replaceChildren();
+    row.cells[1].replaceChildren(
+      el("b", {}, odds(one.odds_american, one.odds_decimal)),
+      el("span", { class: "under" }, called("sportsbooks", top[0]) + (top.length > 1 ? ` +${top.length - 1}` : "")),
+    );
+    const path = this.#bestPath(line);
+    const text = path.length > 1 ? `best price: ${path.length - 1} moves, from ${path[0].odds.toFixed(2)} to ${path[path.length - 1].odds.toFixed(2)} decimal` : "";
+    row.cells[2].replaceChildren(path.length > 1 ? sparkline(path, 92, 26, text) : el("span", { class: "dim" }, "none yet"));
+  }
+
+  // The best price at each moment.
+  #bestPath(line) {
+    const paths = [...line.prices.values()].filter((price) => !mids.includes(price.sportsbook))
+      .map((price) => this.moves.get(price.id) ?? []).filter((points) => points.length);
+    const times = [...new Set(paths.flatMap((points) => points.map((point) => point.at)))].sort((a, b) => a - b);
+    const places = paths.map(() => 0);
+    const out = [];
+    for (const at of times) {
+      let best = 0;
+      paths.forEach((points, i) => {
+        while (places[i] < points.length && points[places[i]].at <= at) places[i] += 1;
+        if (places[i]) best = Math.max(best, points[places[i] - 1].odds ?? 0);
+      });
+      if (best && best !== out[out.length - 1]?.odds) out.push({ at, odds: best });
+    }
+    return out.slice(-MOST_POINTS);
+  }
+}

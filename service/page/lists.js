@@ -1,0 +1,284 @@
+// The four lists: what is held, what of it is shown, and in which order.
+
+const PAGE = 50; // rows that are on the page at once
+const collator = new Intl.Collator("en", { numeric: true });
+
+// A selection as its book words it, and what that leaves out: the player, the line.
+function bet({ selection, line }, player) {
+  const who = player && !selection.includes(player) ? `${player} ` : "";
+  const bare = line === null || line === undefined || selection.includes(String(Math.abs(line)));
+  return who + selection + (bare ? "" : ` ${/\b(over|under)\b/i.test(selection) ? line : signed(line)}`);
+}
+const side = (row, each, book, price, stake) => (
+  { selection: bet(each, row.player_name), books: [book].flat(), american: price.american, decimal: price.decimal, stake }
+);
+const priced = (each) => ({ american: each.odds_american, decimal: each.odds_decimal });
+const sides = (row) => [row.side1, row.side2, row.side3].filter(Boolean);
+
+// By kind: events of the stream, what the threshold is compared with, and legs.
+const KINDS = {
+  ev: {
+    tab: "+EV", event: "ev", threshold: "EV at least", rises: true, first: "",
+    value: (row) => row.ev_percentage,
+    game: (row) => row.game, market: (row) => row.market, eventId: (row) => row.game_id,
+    legs: (row) => [side(row, row, row.sportsbook, priced(row), null)],
+    none: "No bet beats the fair price by that much now.",
+  },
+  arbitrage: {
+    tab: "Arbitrage", event: "arb", threshold: "Profit at least", rises: true, first: "",
+    value: (row) => row.profit_percent,
+    legs: (row) => row.legs.map((leg) => side(row, leg, leg.sportsbook, priced(leg), leg.stake_percent)),
+    none: "No set of prices pays more than it costs now.",
+  },
+  low_hold: {
+    tab: "Low hold", event: "low_hold", threshold: "Hold at most", rises: false, first: "",
+    value: (row) => row.hold_percentage,
+    legs: (row) => sides(row).map((each) => side(row, each, each.books, each.odds, null)),
+    none: "No pair of prices is so cheap now.",
+  },
+  middles: {
+    tab: "Middles", event: "middles", threshold: "EV at least", rises: true, first: "",
+    value: (row) => row.expected_value,
+    legs: (row) => sides(row).map((each) => side(row, each, each.book, each.odds, each.stake_percent)),
+    none: "No two lines leave room between them now.",
+  },
+};
+
+function item(kind, row) {
+  const { value, legs, game, market, eventId } = KINDS[kind];
+  const made = {
+    id: row.id, kind, row, value: value(row), legs: legs(row),
+    game: game ? game(row) : row.event_name, market: market ? market(row) : row.market_type,
+    eventId: eventId ? eventId(row) : row.event_id,
+    start: Date.parse(row.start_time ?? "") || null, found: Date.parse(row.detected_at) || null,
+  };
+  made.text = [made.game, called("markets", made.market), row.player_name, row.league, ...made.legs.map((leg) => leg.selection)]
+    .join(" ").toLowerCase();
+  return made;
+}
+
+// ---- columns ----
+
+const chips = (row) => [
+  row.is_live && el("span", { class: "chip live" }, "In play"),
+  row.possibly_stale && el("span", { class: "chip", title: "One of the prices was not confirmed lately" }, "May be old"),
+];
+const gameLine = (it, market = "") => el(
+  "span", { class: "under" },
+  el("button", { type: "button", class: "plain", title: "Compare the books", "data-compare": true }, it.game),
+  `${market} · ${called("leagues", it.row.league)}`,
+);
+function bookLink(it, book) {
+  const href = `${BASE}/deeplink/${encodeURIComponent(it.id)}?book=${encodeURIComponent(book)}`;
+  return el("a", { href, target: "_blank", rel: "noopener noreferrer" }, called("sportsbooks", book));
+}
+const bookLinks = (it, books) => books.flatMap((book, i) => [i ? ", " : null, bookLink(it, book)]);
+const legRows = (it) => it.legs.map((leg) => el(
+  "span", { class: leg.stake === null ? "leg two" : "leg" },
+  el("span", {}, leg.selection), el("span", {}, ...bookLinks(it, leg.books)), el("b", {}, odds(leg.american, leg.decimal)),
+  leg.stake !== null && el("small", {}, `${leg.stake.toFixed(1)} %`),
+));
+
+const VALUE = (name, tone) => ({
+  id: "value", name, number: true, key: (it) => it.value,
+  fill: (it) => [el("span", { class: `value ${tone(it.value)}` }, percent(it.value))],
+});
+const GAME = { id: "game", name: "Event", key: (it) => it.game, fill: (it) => [el("span", { class: "bet" }, called("markets", it.market)), ...chips(it.row), gameLine(it)], whole: true };
+const LEGS = (name) => ({ id: "legs", name, fill: legRows, whole: true });
+const STARTS = { id: "start", name: "Starts", label: "Starts", key: (it) => it.start, fill: (it) => [it.row.start_time ? time(it.row.start_time) : ""] };
+const FOUND = { id: "found", name: "Found", label: "Found", key: (it) => it.found, fill: (it) => [time(it.row.detected_at)], latest: true };
+const good = (value) => (value > 0 ? "positive" : value < 0 ? "negative" : "");
+
+KINDS.ev.columns = [
+  VALUE("EV", good),
+  { id: "game", name: "Bet", key: (it) => it.game, fill: (it) => [el("span", { class: "bet" }, it.legs[0].selection), ...chips(it.row), gameLine(it, ` · ${called("markets", it.market)}`)], whole: true },
+  { id: "book", name: "Book", key: (it) => called("sportsbooks", it.row.sportsbook), fill: (it) => bookLinks(it, [it.row.sportsbook]) },
+  { id: "odds", name: "Odds", number: true, key: (it) => it.row.odds_decimal, fill: (it) => [el("b", {}, odds(it.row.odds_american, it.row.odds_decimal))] },
+  { id: "fair", name: "Fair", label: "Fair", number: true, key: (it) => decimalOf(it.row.no_vig_odds), fill: (it) => [odds(it.row.no_vig_odds, decimalOf(it.row.no_vig_odds))] },
+  { id: "kelly", name: "Kelly", label: "Kelly", number: true, key: (it) => it.row.kelly_percent, fill: (it) => [it.row.kelly_percent === null ? "" : percent(100 * it.row.kelly_percent, 1)] },
+  { id: "trust", name: "Confidence", label: "Confidence", number: true, least: true, key: (it) => it.row.confidence_score, fill: (it) => [it.row.confidence_score.toFixed(0)] },
+  STARTS, FOUND,
+];
+KINDS.arbitrage.columns = [VALUE("Profit", good), GAME, LEGS("Legs: bet, book, odds, stake"), STARTS, FOUND];
+KINDS.low_hold.columns = [VALUE("Hold", (value) => (value <= 0 ? "positive" : "")), GAME, LEGS("Sides: bet, books, odds"), STARTS, FOUND];
+KINDS.middles.columns = [
+  VALUE("EV", good), GAME, LEGS("Sides: bet, book, odds, stake"),
+  { id: "size", name: "Window", label: "Window", number: true, key: (it) => it.row.middle_size, fill: (it) => [el("span", {}, String(it.row.middle_size)), it.row.middle_numbers.length ? el("span", { class: "under" }, `on ${numbers(it.row.middle_numbers)}`) : null] },
+  { id: "chance", name: "Chance", label: "Chance", number: true, key: (it) => it.row.middle_probability, fill: (it) => [percent(100 * it.row.middle_probability, 1)] },
+  STARTS, FOUND,
+];
+const numbers = (list) => (list.length > 4 ? `${list[0]} to ${list[list.length - 1]}` : list.join(", "));
+
+// ---- what is held ----
+
+const fresh = () => Object.fromEntries(Object.keys(KINDS).map((kind) => [kind, new Map()]));
+
+class Lists {
+  // `held` follows the stream; `shown` is the same, unless it is paused or a new beginning is on its way.
+  held = fresh();
+  shown = this.held;
+  settled = false;
+  paused = false;
+  orders = Object.fromEntries(Object.entries(KINDS).map(([kind, { rises }]) => [kind, { column: "value", down: rises }]));
+  least = Object.fromEntries(Object.keys(KINDS).map((kind) => [kind, ""]));
+  pages = Object.fromEntries(Object.keys(KINDS).map((kind) => [kind, 0]));
+  filter = { sport: "", when: "", find: "", books: null };
+  kind = "ev";
+  #nodes = new Map();
+  #head = "";
+
+  clear() {
+    this.held = this.shown = fresh();
+    this.settled = false;
+  }
+
+  // Nothing came yet.
+  get waiting() {
+    return !this.settled && Object.values(this.shown).every((map) => !map.size);
+  }
+
+  pause(paused) {
+    this.paused = paused;
+    if (paused) this.shown = Object.fromEntries(Object.entries(this.shown).map(([kind, map]) => [kind, new Map(map)]));
+    else if (this.settled) this.shown = this.held;
+  }
+
+  // Take an event of the stream; says whether something may look different now.
+  take(name, payload) {
+    if (name === "connected") {
+      this.held = fresh();
+      this.settled = false;
+      return false;
+    }
+    if (name === "snapshot:complete") {
+      this.settled = true;
+      if (!this.paused) this.shown = this.held;
+      return !this.paused;
+    }
+    const [event, what] = name.split(":");
+    const kind = Object.keys(KINDS).find((each) => KINDS[each].event === event);
+    if (!kind) return false;
+    const map = this.held[kind];
+    if (what === "detected") for (const row of payload) map.set(row.id, item(kind, row));
+    else if (what === "expired") for (const id of payload.expired) map.delete(id);
+    return this.settled && !this.paused;
+  }
+
+  fits(it) {
+    const { sport, when, find, books } = this.filter;
+    if (sport && it.row.sport !== sport) return false;
+    if (when && it.row.is_live !== (when === "live")) return false;
+    const least = this.least[it.kind];
+    if (least !== "" && (KINDS[it.kind].rises ? it.value < least : it.value > least)) return false;
+    if (books && !it.legs.every((leg) => leg.books.some((book) => books.has(book)))) return false;
+    return !find || find.split(/\s+/).every((word) => it.text.includes(word));
+  }
+
+  count(kind) {
+    let n = 0;
+    for (const it of this.shown[kind].values()) n += this.fits(it);
+    return n;
+  }
+
+  chosen() {
+    const { column, down } = this.orders[this.kind];
+    const key = KINDS[this.kind].columns.find((each) => each.id === column).key;
+    const found = [...this.shown[this.kind].values()].filter((it) => this.fits(it)).map((it) => [key(it), it]);
+    const way = down ? -1 : 1;
+    found.sort(([a, one], [b, other]) => {
+      if (a === null || b === null) return (a === null) - (b === null) || (one.id < other.id ? -1 : 1);
+      const by = typeof a === "string" ? collator.compare(a, b) : a - b;
+      return by * way || (one.id < other.id ? -1 : 1);
+    });
+    return found.map(([, it]) => it);
+  }
+
+  // ---- on the page ----
+
+  render() {
+    const { columns, none, tab } = KINDS[this.kind];
+    this.#heading(columns, tab);
+    const found = this.chosen();
+    const last = Math.max(0, Math.ceil(found.length / PAGE) - 1);
+    const page = (this.pages[this.kind] = Math.min(this.pages[this.kind], last));
+    const rows = found.slice(page * PAGE, (page + 1) * PAGE);
+    const body = $("list").tBodies[0];
+    const focused = body.contains(document.activeElement) ? document.activeElement : null;
+    const mark = focused && [focused.closest("tr").dataset.id, focused.textContent];
+    const nodes = new Map();
+    let at = body.firstElementChild;
+    for (const it of rows) {
+      const node = this.#row(it, columns);
+      nodes.set(it.id, node);
+      if (node === at) at = at.nextElementSibling;
+      else body.insertBefore(node, at);
+    }
+    while (at) {
+      const next = at.nextElementSibling;
+      at.remove();
+      at = next;
+    }
+    this.#nodes = nodes;
+    if (!rows.length) body.append(el("tr", { class: "empty", role: "row" }, el("td", { colspan: columns.length, role: "cell" }, this.#empty(none))));
+    if (mark && document.activeElement !== focused) {
+      const row = nodes.get(mark[0]);
+      [...(row?.querySelectorAll("a, button") ?? [])].find((each) => each.textContent === mark[1])?.focus({ preventScroll: true });
+    }
+    const all = this.shown[this.kind].size;
+    write($("summary"), `${found.length === all ? all : `${found.length} of ${all}`} open${this.paused ? ", as they were when you paused" : ""}`);
+    $("pages").hidden = last === 0;
+    write($("where"), found.length ? `${page * PAGE + 1} to ${page * PAGE + rows.length} of ${found.length}` : "");
+    $("before").disabled = page === 0;
+    $("after").disabled = page === last;
+  }
+
+  #empty(none) {
+    if (this.waiting) return "Waiting for the board…";
+    return this.shown[this.kind].size ? "Nothing fits these filters." : none;
+  }
+
+  #heading(columns, tab) {
+    const { column, down } = this.orders[this.kind];
+    const mark = `${this.kind} ${column} ${down}`;
+    if (mark === this.#head) return;
+    const other = !this.#head.startsWith(`${this.kind} `);
+    this.#head = mark;
+    const table = $("list");
+    write(table.caption, `${tab}: open opportunities, a column's button sorts by it`);
+    if (other) {
+      this.#nodes = new Map();
+      table.tBodies[0].replaceChildren();
+      table.tHead.replaceChildren(el("tr", { role: "row" }, ...columns.map((each) => el(
+        "th", { scope: "col", role: "columnheader", class: `${each.number ? "number" : ""} ${each.least ? "least" : ""}`, "data-column": each.id },
+        each.key ? el("button", { type: "button" }, each.name) : each.name,
+      ))));
+    }
+    for (const th of table.tHead.rows[0].cells) {
+      if (th.dataset.column === column) th.setAttribute("aria-sort", down ? "descending" : "ascending");
+      else th.removeAttribute("aria-sort");
+    }
+  }
+
+  #row(it, columns) {
+    let node = this.#nodes.get(it.id);
+    const before = node?.item;
+    if (before === it && node.format === format && node.known === known) return node;
+    const isNew = !node;
+    if (isNew) node = el("tr", { role: "row", "data-id": it.id });
+    node.replaceChildren(...columns.map((each) => el(
+      "td", { role: "cell", class: `${each.number ? "number" : ""} ${each.least ? "least" : ""} ${each.whole ? "whole" : ""}`, "data-label": each.label },
+      ...each.fill(it).filter((child) => child !== null && child !== false && child !== undefined),
+    )));
+    if (before && before.value !== it.value) flash(node, it.value > before.value === KINDS[it.kind].rises);
+    Object.assign(node, { item: it, format, known });
+    return node;
+  }
+
+  sort(column) {
+    const order = this.orders[this.kind];
+    const { number, latest } = KINDS[this.kind].columns.find((each) => each.id === column);
+    if (order.column === column) order.down = !order.down;
+    else this.orders[this.kind] = { column, down: Boolean((number && !(column === "value" && !KINDS[this.kind].rises)) || latest) };
+    this.pages[this.kind] = 0;
+  }
+}

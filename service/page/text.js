@@ -1,0 +1,99 @@
+// Elements and words. Text becomes text nodes and nothing else.
+
+const $ = (id) => document.getElementById(id);
+
+function el(tag, attributes = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === true) node.setAttribute(name, "");
+    else if (value !== false && value !== null && value !== undefined) node.setAttribute(name, String(value));
+  }
+  node.append(...children.filter((child) => child !== null && child !== undefined && child !== false));
+  return node;
+}
+
+function write(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+// Option lists are touched only where they differ: an open one stays open.
+function choose(select, groups, chosen) {
+  const mark = JSON.stringify(groups);
+  if (select.dataset.mark !== mark) {
+    select.dataset.mark = mark;
+    const options = (list) => list.map(([value, text]) => el("option", { value }, text));
+    select.replaceChildren(
+      ...groups.flatMap(([label, list]) => (label ? [el("optgroup", { label }, ...options(list))] : options(list))),
+    );
+  }
+  if (select.value !== chosen) select.value = chosen;
+}
+
+const names = { sports: new Map(), leagues: new Map(), sportsbooks: new Map(), markets: new Map() };
+const spelled = (id) => (id ? id.charAt(0).toUpperCase() + id.slice(1).replaceAll("_", " ") : "");
+const called = (what, id) => names[what].get(id) ?? spelled(id);
+
+let format = "american";
+function odds(american, decimal) {
+  if (format === "decimal") return decimal === null || decimal === undefined ? "" : decimal.toFixed(2);
+  if (american === null || american === undefined) return "";
+  const whole = Math.round(american);
+  return whole < 0 ? `−${-whole}` : `+${whole}`;
+}
+const decimalOf = (american) => (american === null ? null : american > 0 ? 1 + american / 100 : 1 - 100 / american);
+const percent = (value, digits = 2) => (value === null ? "" : `${value < 0 ? "−" : ""}${Math.abs(value).toFixed(digits)} %`);
+const signed = (line) => (line > 0 ? `+${line}` : line < 0 ? `−${-line}` : "0");
+
+function span(seconds) {
+  if (seconds < 60) return `${Math.floor(seconds)} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
+  if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
+  return `${Math.floor(seconds / 86_400)} d ${Math.floor((seconds % 86_400) / 3600)} h`;
+}
+function relative(at, now) {
+  const seconds = (at - now) / 1000;
+  return seconds > 0 ? `in ${span(seconds)}` : `${span(-seconds)} ago`;
+}
+function time(text) {
+  const at = Date.parse(text ?? "");
+  if (Number.isNaN(at)) return el("span", {}, "");
+  const title = new Date(at).toLocaleString();
+  return el("time", { datetime: text, title, "data-at": at }, relative(at, Date.now()));
+}
+function tickTimes() {
+  const now = Date.now();
+  for (const node of document.querySelectorAll("time[data-at]")) write(node, relative(Number(node.dataset.at), now));
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+function sparkline(points, width, height, label) {
+  const svg = document.createElementNS(SVG, "svg");
+  const values = points.map((point) => point.odds);
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  const [first, last] = [points[0].at, points[points.length - 1].at];
+  const x = (at) => ((at - first) / Math.max(last - first, 1)) * (width - 4) + 2;
+  const y = (value) => height - 2 - ((value - low) / Math.max(high - low, 1e-9)) * (height - 4);
+  const steps = [];
+  points.forEach((point, i) => {
+    if (i) steps.push(`${x(point.at).toFixed(1)},${y(points[i - 1].odds).toFixed(1)}`);
+    steps.push(`${x(point.at).toFixed(1)},${y(point.odds).toFixed(1)}`);
+  });
+  const line = document.createElementNS(SVG, "polyline");
+  line.setAttribute("points", steps.join(" "));
+  svg.setAttribute("width", width);
+  svg.setAttribute("height", height);
+  svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  const moved = values[values.length - 1] - values[0];
+  svg.setAttribute("class", moved > 0 ? "up" : moved < 0 ? "down" : "");
+  if (label) {
+    svg.setAttribute("role", "img");
+    svg.setAttribute("aria-label", label);
+  } else svg.setAttribute("aria-hidden", "true");
+  svg.append(line);
+  return svg;
+}
+
+function flash(node, rises) {
+  node.classList.remove("up-now", "down-now");
+  requestAnimationFrame(() => node.classList.add(rises ? "up-now" : "down-now"));
+}

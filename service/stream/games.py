@@ -1,0 +1,41 @@
+"""Games for subscribers with equal filters: how they stand, as a source of scores tells it."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from service import filters
+from service.board import Filter
+from service.stream.sse import GamesRemoved, frame
+
+
+class Games:
+    """Games of a filter."""
+
+    def __init__(self, wanted: Filter) -> None:
+        self.wanted = wanted
+        self.members = 0
+        self._shown: set[str] = set()
+
+    def fits(self, event: str, state: Mapping[str, Any]) -> bool:
+        """Whether a game is of this group."""
+        w, sport, league = self.wanted, state.get("sport") or "", state.get("league") or ""
+        return (
+            (w.event is None or event in w.event)
+            and (w.sport is None or filters.in_sports(w.sport, [sport])[0])
+            and (w.league is None or filters.in_leagues(w.league, [(sport, league)])[0])
+        )
+
+    def frames(self, states: Mapping[str, Any], removed: Iterable[str]) -> list[bytes]:
+        """What changes mean here."""
+        mine = {event: state for event, state in states.items() if self.fits(event, state)}
+        self._shown.update(mine)
+        lost = [event for event in removed if event in self._shown]
+        self._shown.difference_update(lost)
+        out = [frame("gamestate:update", mine)] if mine else []
+        return out + ([frame("gamestate:removed", GamesRemoved(lost))] if lost else [])
+
+    def beginning(self, states: Mapping[str, Any]) -> list[bytes]:
+        """How games stand."""
+        mine = {event: state for event, state in states.items() if self.fits(event, state)}
+        self._shown.update(mine)
+        return [frame("gamestate:snapshot", mine)]

@@ -1,0 +1,160 @@
+"""A server on a socket of this machine: the demo's keys, a small made-up board that stands still unless it is moved."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from io import StringIO
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import httpx
+
+from oddsengine.simulate import World
+from service.limits import MemoryLimits
+from service.log import Log
+from service.server import Server, Service, build
+from service.settings import load
+from service.splits import Splits, demonstrate
+from service.tiers import TIERS
+
+TIER_IDS = tuple(TIERS)
+PATIENCE_S = 60.0  # on a busy machine; nothing waits so long when all is well
+SPLITS_TOKEN = "token-of-the-operator"
+METRICS_TOKEN = "token-for-metrics"
+_SEED, _EVENTS, _TICK = 7, 12, 5.0
+_WARM_UP = 18  # ticks: the board of 60 s ago has something too
+
+
+class Clock:
+    """The time that limits see: it stands still but for the minutes that somebody lets pass."""
+
+    def __init__(self) -> None:
+        self._now = time.time()
+
+    def __call__(self) -> float:
+        return self._now
+
+    def pass_minute(self) -> None:
+        self._now += 60.0
+
+
+class Running:
+    """A server that runs, and the world behind it."""
+
+    def __init__(self, folder: Path, *, waits: bool = False, seed: int = _SEED, events: int = _EVENTS) -> None:
+        environ = {
+            "ODDSENGINE_DATA_FOLDER": str(folder),
+            "ODDSENGINE_SERVICE_METRICS_TOKEN_ENV": "METRICS_TOKEN", "METRICS_TOKEN": METRICS_TOKEN,
+            "ODDSENGINE_SERVICE_SPLITS_TOKEN_ENV": "SPLITS_TOKEN", "SPLITS_TOKEN": SPLITS_TOKEN,
+        }  # fmt: skip
+        self.out = StringIO()
+        self.log = Log(self.out)
+        self.clock = Clock()
+        self.service = build(load(None, environ), environ, demonstration=True, log=self.log)
+        self.node = self.service.node
+        self.node.limits = MemoryLimits(clock=self.clock)
+        self.service._run = self._play
+        self.begin = threading.Event()  # warming up waits for it
+        if not waits:
+            self.begin.set()
+        warm = self.node.warm
+        self.node.warm = lambda: (self.begin.wait(PATIENCE_S), warm())[1]  # type: ignore[method-assign]
+        self.played = threading.Event()
+        self._world = World(seed, events=events, live=0.4, tick=_TICK, hazards=True)
+        self._ticks: SimpleQueue[tuple[int, Future[None]] | None] = SimpleQueue()
+        self._listening = threading.Event()
+        self._server = Server(self.service, "127.0.0.1", 0, self._heard)
+        self._thread = threading.Thread(target=self._server.run, name="server", daemon=True)
+        self.origin = ""
+
+    # ---- the server ----
+
+    def start(self) -> "Running":
+        self._thread.start()
+        assert self._listening.wait(PATIENCE_S)
+        if self.begin.is_set():
+            assert self.played.wait(PATIENCE_S), self.log_text()
+        return self
+
+    def stop(self) -> None:
+        self.begin.set()
+        self._server.should_exit = True
+        self._ticks.put(None)
+        self._thread.join(PATIENCE_S)
+        assert not self._thread.is_alive()
+
+    @property
+    def port(self) -> int:
+        return int(self.origin.rpartition(":")[2])
+
+    @property
+    def base(self) -> str:
+        return f"{self.origin}/api/v1"
+
+    def log_text(self) -> str:
+        self.log.flush()
+        return self.out.getvalue()
+
+    def _heard(self, origin: str) -> None:
+        self.origin = origin
+        self._listening.set()
+
+    # ---- the world ----
+
+    def advance(self, ticks: int = 1) -> None:
+        """Let the world go on; its prices are on the board when this returns."""
+        done: Future[None] = Future()
+        self._ticks.put((ticks, done))
+        done.result(PATIENCE_S)
+
+    def _play(self, service: Service) -> None:
+        node = service.node
+        batches = self._world.run(86_400.0)
+        self._step(batches, _WARM_UP)
+        splits: Splits = node.parts.setdefault("splits", Splits())
+        demonstrate(splits, node.engine, datetime.now(UTC), hours=1)
+        self.played.set()
+        while (asked := self._ticks.get()) is not None:
+            ticks, done = asked
+            try:
+                self._step(batches, ticks)
+            except BaseException as error:
+                done.set_exception(error)
+                raise
+            done.set_result(None)
+
+    def _step(self, batches: Iterator[Any], ticks: int) -> None:
+        for _ in range(ticks):
+            batch = next(batches)
+            more = {"complete": batch.complete, "events": batch.events}
+            self.node.write(self.node.step, batch.quotes, batch.now, **more).result()
+
+    # ---- requests ----
+
+    def client(self, tier: str | None = "enterprise", **more: Any) -> httpx.Client:
+        """A client with a tier's key; each request of it is in a minute of its own, so that limits never matter."""
+        headers = {**({} if tier is None else {"X-API-Key": f"demo_{tier}"}), **more.pop("headers", {})}
+        hooks = {"request": [lambda _: self.clock.pass_minute()]}
+        return httpx.Client(base_url=self.base, headers=headers, timeout=PATIENCE_S, event_hooks=hooks, **more)
+
+
+@contextmanager
+def running(folder: Path, **more: Any) -> Iterator[Running]:
+    """A server for a while."""
+    server = Running(folder, **more)
+    try:
+        yield server.start()
+    finally:
+        server.stop()
+
+
+def until(done: Callable[[], bool], what: str = "it") -> None:
+    """Wait for something that happens soon."""
+    end = time.monotonic() + PATIENCE_S
+    while not done():
+        assert time.monotonic() < end, f"{what} did not happen"
+        time.sleep(0.01)

@@ -1,0 +1,290 @@
+"""What nobody sends on purpose: requests made from the served description, and hostile ones made by hand."""
+
+import gzip
+import json
+import socket
+import time
+import zlib
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import httpx
+import psutil  # type: ignore[import-untyped]
+import pytest
+import requests
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis.checks import (
+    allow_header_conformance,
+    content_type_conformance,
+    not_a_server_error,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+from schemathesis.config import SchemathesisConfig
+from schemathesis.core.control import SkipTest
+from schemathesis.core.failures import FailureGroup
+from service_running import PATIENCE_S, TIER_IDS, Running
+
+from service.protocol import MOST_HEAD
+
+CHECKS = [
+    not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance,
+    response_headers_conformance, allow_header_conformance,
+]  # fmt: skip
+RECORDED = ("/odds/closing", "/odds/history", "/historical")  # a node that records the past has them
+CALM_S = 20.0  # an answer that is late even for this busy machine
+FEW = settings(
+    max_examples=max(6, settings().max_examples // 8), deadline=None, phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)  # fmt: skip
+
+
+# ---- from the description ----
+
+
+@pytest.fixture(scope="module")
+def description(service: Running) -> dict[str, Any]:
+    found: dict[str, Any] = httpx.get(f"{service.origin}/openapi.json", timeout=PATIENCE_S).json()
+    return found
+
+
+def operations(description: dict[str, Any], mode: schemathesis.GenerationMode) -> Iterator[Any]:
+    """What can be asked; streams have no end, and so no body that could be looked at."""
+    config = SchemathesisConfig.from_dict(
+        {"generation": {"with-security-parameters": False, "mode": mode.value, "allow-x00": True}}
+    )
+    for found in schemathesis.openapi.from_dict(description, config=config).get_all_operations():
+        operation = found.ok()  # type: ignore[union-attr]
+        if not operation.path.startswith(("/stream", *RECORDED)):
+            yield operation
+
+
+@pytest.mark.parametrize("mode", list(schemathesis.GenerationMode), ids=lambda mode: mode.value)
+@pytest.mark.parametrize("tier", TIER_IDS)
+def test_answers_conform_whatever_is_asked(
+    service: Running, description: dict[str, Any], tier: str, mode: schemathesis.GenerationMode
+) -> None:
+    with service.client() as client:
+        event = client.get("/events?limit=1").json()["data"][0]
+    known = {"eventId": event["id"], "sportId": event["sport"], "leagueId": event["league"], "bookId": "draftkings"}
+    statuses: set[int] = set()
+    faults: list[str] = []
+    with requests.Session() as session:
+        session.headers["X-API-Key"] = f"demo_{tier}"
+        for operation in operations(description, mode):
+
+            @given(case=operation.as_strategy(generation_mode=mode), real=st.booleans())
+            @FEW
+            def ask(case: Any, real: bool) -> None:
+                if real and case.path_parameters:
+                    case.path_parameters |= {n: v for n, v in known.items() if n in case.path_parameters}
+                service.clock.pass_minute()
+                answer = case.call(base_url=service.base, session=session, timeout=PATIENCE_S)
+                statuses.add(answer.status_code)
+                case.validate_response(answer, checks=CHECKS)
+
+            try:
+                ask()
+            except SkipTest:  # nothing about it can be wrong
+                continue
+            except FailureGroup as group:
+                faults.append(f"{operation.label}: {'; '.join(map(str, group.exceptions))}")
+    assert not faults, "\n\n".join(faults)
+    assert statuses >= ({200, 404} if mode is schemathesis.GenerationMode.POSITIVE else {400})
+
+
+# ---- by hand ----
+
+
+def exchanged(service: Running, sent: bytes, *, wait: float = CALM_S) -> bytes:
+    """What comes back for bytes, until the server closes, or says nothing for a while."""
+    with socket.create_connection(("127.0.0.1", service.port), CALM_S) as one:
+        got = b""
+        try:
+            one.sendall(sent)
+            one.settimeout(wait)
+            while part := one.recv(1 << 16):
+                got += part
+        except (ConnectionResetError, BrokenPipeError, TimeoutError):
+            pass
+        return got
+
+
+def head(path: str, *more: str, method: str = "GET", close: bool = True) -> bytes:
+    lines = [f"{method} /api/v1{path} HTTP/1.1", "host: x", "x-api-key: demo_enterprise", *more]
+    lines += ["connection: close"] if close else []
+    return "\r\n".join([*lines, "", ""]).encode("latin-1")
+
+
+def posted(body: bytes, *more: str, length: int | None = None) -> bytes:
+    size = len(body) if length is None else length
+    return head("/odds/batch", "content-type: application/json", f"content-length: {size}", *more, method="POST") + body
+
+
+DEEP = b"[" * 200_000
+MANY = b'{"event_ids":[' + b",".join(b'"e%d"' % n for n in range(100_000)) + b"]}"
+PACKED = gzip.compress(b'{"event_ids":["x"]}')
+BOMB = gzip.compress(b" " * (200 << 20), 9)
+GZIP = "content-encoding: gzip"
+# name, bytes, status; a body follows where the envelope is promised
+HOSTILE: list[tuple[str, bytes, int]] = [
+    ("a long value", head("/odds?sport=" + "a" * 10_000), 400),
+    ("a value beyond a query", head("/odds?sport=" + "a" * 50_000), 400),
+    ("100,000 ids in a query", head("/odds?event=" + ",".join(f"{n}" for n in range(9_000))), 400),
+    ("600 ids in a query", head("/odds?event=" + ",".join(f"{n}" for n in range(600))), 400),
+    ("a thousand parameters", head("/odds?" + "&".join(f"p{n}=1" for n in range(1_000))), 400),
+    ("the same one with other values", head("/odds?" + "&".join(f"limit={n}" for n in range(1, 50))), 400),
+    ("a percent sign and no more", head("/odds?sport=%"), 200),
+    ("half a character", head("/odds?sport=%e2%82"), 400),
+    ("a surrogate", head("/odds?sport=%ed%a0%80"), 400),
+    ("a zero", head("/odds?sport=%00"), 400),
+    ("a zero in a path", head("/events/%00"), 404),
+    ("raw bytes in a query", head("/odds?sport=\xff\xfe"), 400),
+    ("another way round", head("/odds?q=%E2%80%AEtxt"), 200),
+    ("a huge number", head("/odds?limit=" + "9" * 5_000), 400),
+    ("digits that are none of ours", head("/odds?limit=%D9%A1"), 400),
+    ("an exponent", head("/odds?min_odds=1e400"), 400),
+    ("a cursor", head("/odds?cursor=" + "A" * 3_999), 400),
+    ("a path that climbs", head("/../../etc/passwd"), 404),
+    ("a long path", head("/events/" + "a" * 20_000), 404),
+    ("a path of slashes", head("/" * 5_000), 404),
+    ("a long key", head("/odds").replace(b"demo_enterprise", b"k" * 20_000), 401),
+    ("deep JSON", posted(DEEP), 400),
+    ("deep JSON in a field", posted(b'{"event_ids":' + DEEP), 400),
+    ("deep JSON that nobody reads", posted(b'{"event_ids":["x"],"more":' + DEEP + b"]" * 200_000 + b"}"), 400),
+    ("100,000 ids", posted(MANY[: 1 << 20]), 413 if len(MANY) > 1 << 20 else 400),
+    ("90,000 ids", posted(b'{"event_ids":[' + b",".join(b'"e%d"' % n for n in range(90_000)) + b"]}"), 400),
+    ("an id of a megabyte", posted(b'{"event_ids":["' + b"a" * 1_000_000 + b'"]}'), 400),
+    ("a number of a megabyte", posted(b'{"event_ids":[' + b"1" * 1_000_000 + b"]}"), 400),
+    ("no UTF-8", posted(b'{"event_ids":["\xff"]}'), 400),
+    ("a lone surrogate", posted(rb'{"event_ids":["\ud800"]}'), 400),
+    ("UTF-16", posted('{"event_ids":["x"]}'.encode("utf-16")), 400),
+    ("two values", posted(b'{"event_ids":["x"]}{}'), 400),
+    ("nothing", posted(b""), 400),
+    ("broken gzip", posted(b"\x1f\x8b" + b"\x00" * 100, GZIP), 400),
+    ("half a gzip", posted(PACKED[:-9], GZIP), 400),
+    ("a gzip that unpacks without end", posted(BOMB, GZIP), 413),
+    ("a gzip that is none", posted(b'{"event_ids":["x"]}', GZIP), 400),
+    ("deflate", posted(zlib.compress(b"{}"), "content-encoding: deflate"), 415),
+    ("a gzip", posted(PACKED, GZIP), 200),
+    ("a body of a gigabyte, announced", posted(b" " * (1 << 20 | 1), length=1 << 30), 413),
+    ("no length", head("/odds/batch", method="POST"), 400),
+    ("a body where none is read", head("/odds?limit=1", "content-length: 5") + b"hello", 200),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sent", "status"), [row[1:] for row in HOSTILE], ids=[row[0] for row in HOSTILE])
+def test_hostile_requests_are_answered_quickly(service: Running, sent: bytes, status: int) -> None:
+    begun = time.monotonic()
+    got = exchanged(service, sent)
+    assert time.monotonic() - begun < CALM_S
+    assert got.startswith(f"HTTP/1.1 {status} ".encode()), got[:300]
+    if status >= 400:
+        assert set(json.loads(got.partition(b"\r\n\r\n")[2])["error"]) >= {"code", "message", "docs"}
+        assert len(got) < 3_000, "it is not sent back whole"
+    assert_alive(service)
+
+
+def assert_alive(service: Running) -> None:
+    service.clock.pass_minute()
+    assert exchanged(service, head("/health")).startswith(b"HTTP/1.1 200 ")
+
+
+NO_REQUESTS: list[tuple[str, bytes]] = [
+    ("junk", b"\x00\x01\x02\x03" * 100 + b"\r\n\r\n"),
+    ("a greeting of TLS", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x00" * 50),
+    ("an unknown method", b"BREW /api/v1/odds HTTP/1.1\r\nhost: x\r\n\r\n"),
+    ("a header without a colon", b"GET /api/v1/odds HTTP/1.1\r\nhost\r\n\r\n"),
+    ("a header with a zero", b"GET /api/v1/odds HTTP/1.1\r\nhost: x\r\nx-api-key: a\x00b\r\n\r\n"),
+    ("two lengths", b"POST /api/v1/odds/batch HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nxx"),
+    ("a length and chunks", b"POST /api/v1/odds/batch HTTP/1.1\r\nhost: x\r\ncontent-length: 5\r\n"
+     b"transfer-encoding: chunked\r\n\r\n0\r\n\r\n"),
+    ("a length below zero", b"POST /api/v1/odds/batch HTTP/1.1\r\nhost: x\r\ncontent-length: -1\r\n\r\n"),
+    ("a header without an end", b"GET /api/v1/odds HTTP/1.1\r\nx-a: " + b"a" * (8 * MOST_HEAD)),
+    ("headers without an end", b"GET /api/v1/odds HTTP/1.1\r\n" + b"x-a: b\r\n" * (2 * MOST_HEAD)),
+    ("a path without an end", b"GET /" + b"a" * (8 * MOST_HEAD)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("sent", [row[1] for row in NO_REQUESTS], ids=[row[0] for row in NO_REQUESTS])
+def test_what_is_no_request_is_refused_and_the_connection_closed(service: Running, sent: bytes) -> None:
+    got = exchanged(service, sent)
+    # What is refused while it is still being sent may be lost with the connection.
+    if got:
+        assert got.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 431 ")), got[:200]
+        assert json.loads(got.partition(b"\r\n\r\n")[2])["error"]["code"] == "validation_error"
+    else:
+        assert len(sent) > MOST_HEAD
+    assert_alive(service)
+
+
+def test_requests_in_a_row_and_junk_behind_them(service: Running) -> None:
+    some = [head(f"/sports?n={n}", close=False) for n in range(30)]
+    got = exchanged(service, b"".join(some) + b"\x00junk\r\n\r\n")
+    assert got.count(b"HTTP/1.1 200 ") <= 30
+    assert b"HTTP/1.1 500" not in got
+    service.clock.pass_minute()
+    got = exchanged(service, b"".join(some) + head("/markets"))
+    assert got.count(b"HTTP/1.1 200 ") == 31
+    assert_alive(service)
+
+
+def test_a_body_that_does_not_come_is_given_up(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("service.app.BODY_S", 0.5)
+    with socket.create_connection(("127.0.0.1", service.port), CALM_S) as one:
+        one.sendall(posted(b'{"event_ids', length=100))
+        got = b""
+        while part := one.recv(1 << 16):
+            got += part
+    assert got.startswith(b"HTTP/1.1 408 ")
+    assert json.loads(got.partition(b"\r\n\r\n")[2])["error"]["code"] == "request_timeout"
+
+
+def test_a_head_that_does_not_come_is_given_up(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("service.protocol.HEAD_S", 0.5)
+    for sent in (b"", b"GET /api/v1/odds HT", b"GET /api/v1/odds HTTP/1.1\r\nhost: x\r\n"):
+        got = exchanged(service, sent)
+        assert got.startswith(b"HTTP/1.1 408 "), sent
+    assert_alive(service)
+
+
+def test_slow_senders_hold_nobody_up(service: Running) -> None:
+    """Two hundred who send a byte now and then, and one who asks."""
+    slow = [socket.create_connection(("127.0.0.1", service.port), CALM_S) for _ in range(200)]
+    try:
+        for at, each in enumerate(slow):
+            each.sendall(posted(b"{", length=500)[: None if at % 2 else 60])
+        with service.client() as client:
+            assert client.get("/odds?limit=50").status_code == 200
+    finally:
+        for each in slow:
+            each.close()
+    assert_alive(service)
+
+
+def test_memory_stays_flat(service: Running) -> None:
+    """Hundreds of the largest requests that are looked at leave nothing behind."""
+    process = psutil.Process()
+    large = [sent for name, sent, _ in HOSTILE if len(sent) > 8_000 and "unpacks" not in name]
+    bomb = next(sent for name, sent, _ in HOSTILE if "unpacks" in name)
+
+    def round_() -> None:
+        for sent in large:
+            exchanged(service, sent)
+        exchanged(service, bomb)
+        with closing(service.client()) as client:
+            for n in range(100):
+                client.get("/odds", params={"q": f"{n}" * 40}, headers={"X-API-Key": f"wrong {n}" * 50})
+                client.get(f"/{n}" * 100)
+
+    for _ in range(3):
+        round_()
+    before = process.memory_info().rss
+    for _ in range(8):
+        round_()
+    grown = process.memory_info().rss - before
+    assert grown < 48 << 20, f"{grown / 2**20:.0f} MB more after {8 * len(large)} large requests"

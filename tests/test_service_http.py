@@ -1,0 +1,1515 @@
+"""The interface over a socket: every field, tier, error and header that the contract names.
+
+The contract's tables are here as data: a field is `name kind`, with a `?` where it may be null. A field that is missing
+or of another kind fails by its name.
+"""
+
+import gzip
+import http.client
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import zstandard
+from openapi_spec_validator import validate
+from prometheus_client.parser import text_string_to_metric_families
+from service_running import METRICS_TOKEN, PATIENCE_S, SPLITS_TOKEN, TIER_IDS, Running, until
+
+from oddsengine import catalog, cli
+from service import api
+from service.server import serve
+from service.settings import load
+from service.tiers import TIERS, books_of, required
+
+Json = dict[str, Any]
+
+
+# ---- the contract's tables ----
+
+
+def table(text: str) -> dict[str, str]:
+    return dict(line.split(maxsplit=1) for line in text.strip().splitlines())
+
+
+FIELDS = {
+    "Sport": table("""
+        id string
+        name string
+        event_count integer
+        live_count integer
+        leagues strings
+        slug string
+        active boolean
+    """),
+    "League": table("""
+        id string
+        name string
+        sport string
+        event_count integer
+        live_count integer
+        slug string
+        active boolean
+        sport_id string
+        country string?
+    """),
+    "Sportsbook": table("""
+        id string
+        name string
+        display_name string
+        is_sharp boolean
+        has_live_odds boolean
+        has_player_props boolean
+        regions strings
+        requires_tier string
+        status string
+        event_count integer
+        last_update time
+        unlisted boolean
+        slug string
+        active boolean
+    """),
+    "Market": table("""
+        id string
+        name string
+        description string
+        hasLine boolean
+        examples strings
+        event_count integer
+        selection_count integer
+        sports strings
+    """),
+    "Team": table("""
+        id string
+        name string
+        sport string
+        leagues strings
+        aliases strings
+        event_count integer
+        live_count integer
+    """),
+    "Event": table("""
+        id string
+        external_ids texts
+        sport string
+        league string
+        home_team string
+        away_team string
+        start_time time
+        status string
+        is_live boolean
+        book_count integer
+        markets strings
+        books strings
+    """),
+    "Odds": table("""
+        id string
+        sportsbook string
+        event_id string
+        sport string
+        league string
+        home_team string
+        away_team string
+        market_type string
+        selection string
+        selection_type string
+        odds_american number
+        odds_decimal number
+        odds_probability share
+        line number?
+        event_start_time time
+        is_live boolean
+        last_seen_at time
+        odds_changed_at time
+        deep_link url
+        sportsbook_name string
+        probability share
+        timestamp time
+        is_active boolean
+        is_main_line boolean?
+        is_alternate_line boolean?
+        player_name string?
+        stat_category string?
+        team_side string?
+        market_segment string
+        external_event_id string?
+        market_id string?
+        selection_id string?
+        max_bet number?
+    """),
+    "EventOdds": table("""
+        event_id string
+        event_name string
+        sport string
+        league string
+        start_time time
+        odds [Odds]
+    """),
+    "Removed": table("""
+        id string
+        sportsbook string
+        removed_at time
+    """),
+    "Ev": table("""
+        id string
+        game_id string?
+        external_event_id string?
+        selection_id string?
+        ev_percentage number
+        odds_american number
+        odds_decimal number
+        no_vig_odds number?
+        fair_probability share?
+        market_width number?
+        devig_method string
+        sharp_book string
+        selection string
+        market string
+        line number?
+        sportsbook string
+        game string
+        sport lower
+        league string
+        home_team string?
+        away_team string?
+        start_time time?
+        is_live boolean
+        confidence_score percent
+        kelly_percent share?
+        book_count number
+        arb_available boolean
+        arb_profit number?
+        is_player_prop boolean
+        player_name string?
+        stat_category string?
+        possibly_stale boolean
+        oldest_odds_age_seconds number?
+        warnings strings
+        detected_at time
+        ev_percent number
+        devig_book string
+        team_side string?
+        market_segment string
+    """),
+    "EvMeta": table("""
+        count integer
+        total integer
+        source string
+        last_update time
+        summary EvSummary
+        filters EvFilters
+    """),
+    "EvSummary": table("""
+        count integer
+        avg_ev number
+        max_ev number
+        by_sportsbook counts
+        by_sport counts
+        by_market counts
+    """),
+    "EvFilters": table("""
+        sport strings?
+        league strings?
+        sportsbook strings?
+        market strings?
+        min_ev number?
+        max_ev number?
+        live boolean?
+        sort string?
+        include nothing
+    """),
+    "Arbitrage": table("""
+        id string
+        event_id string
+        event_name string
+        sport lower
+        league string
+        market_type string
+        line number?
+        profit_percent number
+        implied_total number
+        is_live boolean
+        start_time time?
+        is_alternate_line boolean
+        possibly_stale boolean
+        oldest_odds_age_seconds number?
+        warnings strings
+        game_state GameState?
+        ev_available boolean
+        ev_percentage number?
+        is_player_prop boolean
+        player_name string?
+        stat_category string?
+        legs [Leg]
+        detected_at time
+        ev_percent number?
+        devig_book string?
+        team_side string?
+        market_segment string
+    """),
+    "GameState": table("""
+        period string?
+        clock string?
+        score_home number?
+        score_away number?
+    """),
+    "Leg": table("""
+        sportsbook string
+        selection string
+        odds_american number
+        odds_decimal number
+        implied_probability share
+        stake_percent number
+        timestamp time?
+        external_event_id string?
+        selection_id string?
+        market_id string?
+    """),
+    "ArbitrageMeta": table("""
+        count integer
+        total integer
+        source string
+        summary ArbitrageSummary
+        filters ArbitrageFilters
+        books_analyzed integer
+    """),
+    "ArbitrageSummary": table("""
+        count integer
+        avg_profit number
+        max_profit number
+        by_market counts
+        by_sport counts
+    """),
+    "ArbitrageFilters": table("""
+        sport strings?
+        league strings?
+        sportsbook strings?
+        market strings?
+        live boolean?
+        min_profit number
+    """),
+    "Middle": table("""
+        id string
+        event_id string
+        event_name string
+        sport string
+        league string
+        market_type string
+        side1 MiddleSide
+        side2 MiddleSide
+        middle_size number
+        middle_numbers integers
+        middle_probability number
+        expected_value number
+        quality_score number
+        detected_at time
+        home_team string?
+        away_team string?
+        start_time time?
+        roi_percentage number
+        worst_case_loss number
+        best_case_profit number
+        break_even_percent number
+        odds_age_seconds number
+        is_guaranteed_profit boolean
+        guaranteed_roi number?
+        key_numbers integers
+        key_number_probability number?
+        market_overround number
+        is_live boolean
+        is_player_prop boolean
+        player_name string?
+        stat_category string?
+        is_team_total boolean
+        team_name string?
+        warnings strings
+    """),
+    "MiddleSide": table("""
+        book string
+        selection string
+        line number
+        odds MiddleOdds
+        stake_percent number
+        odds_age_seconds number
+        deep_link url?
+    """),
+    "MiddleOdds": table("""
+        american number
+        decimal number
+        probability share
+        fair_probability share
+    """),
+    "MiddlesSummary": table("""
+        total integer
+        positive_ev_count integer
+        guaranteed_profit_count integer
+        player_prop_count integer
+        by_sport counts
+        by_market counts
+        by_sportsbook counts
+        avg_middle_size number
+        avg_probability number
+        avg_ev number
+        best_ev BestEv
+        has_key_numbers_count integer
+    """),
+    "BestEv": table("""
+        ev number
+        sport string
+        market string
+    """),
+    "LowHold": table("""
+        id string
+        event_id string
+        event_name string
+        sport string
+        league string
+        market_type string
+        line number?
+        home_team string
+        away_team string
+        start_time time
+        hold_percentage number
+        is_live boolean
+        all_books strings
+        side1 HoldSide
+        side2 HoldSide
+        side3 HoldSide?
+        detected_at time
+        is_alternate_line boolean
+        is_player_prop boolean
+        player_name string?
+        stat_category string?
+        confidence number
+        odds_age_seconds number?
+        possibly_stale boolean
+    """),
+    "HoldSide": table("""
+        selection string
+        books strings
+        line number?
+        odds HoldOdds
+        deep_links links
+    """),
+    "HoldOdds": table("""
+        american number
+        decimal number
+        implied_probability share
+        fair_probability share
+    """),
+    "Splits": table("""
+        event_id string
+        sport string
+        league string
+        sportsbook string
+        home_team string
+        away_team string
+        fetched_at time
+        spread SpreadSplit
+        total TotalSplit
+        moneyline SpreadSplit
+    """),
+    "SpreadSplit": table("""
+        away_odds number?
+        home_odds number?
+        handle_pct Sides
+        bets_pct Sides
+    """),
+    "TotalSplit": table("""
+        line number?
+        handle_pct OverUnder
+        bets_pct OverUnder
+    """),
+    "Sides": table("""
+        away share
+        home share
+    """),
+    "OverUnder": table("""
+        over share
+        under share
+    """),
+    "History": table("""
+        book string
+        ts time
+        timestamp integer
+        spread HistorySpread
+        total TotalSplit
+        moneyline SpreadSplit
+    """),
+    "HistorySpread": table("""
+        away_line number?
+        home_line number?
+        handle_pct Sides
+        bets_pct Sides
+    """),
+    "HistoryMeta": table("""
+        event_id string
+        total integer
+        books strings
+        oldest time
+        newest time
+        updated_at time
+    """),
+    "Account": table("""
+        key_id string
+        tier string
+        rate_limit RateLimit
+        features strings
+        streaming Streaming
+        key AccountKey
+        limits AccountLimits
+        add_ons strings
+    """),
+    "RateLimit": table("""
+        requests_per_minute integer
+        max_books integer
+    """),
+    "Streaming": table("""
+        enabled boolean
+        max_connections integer
+    """),
+    "AccountKey": table("""
+        id string
+        id_masked string
+    """),
+    "AccountLimits": table("""
+        requests_per_minute integer
+        max_streams integer
+        odds_delay_seconds integer
+        max_books integer
+    """),
+    "Usage": table("""
+        requests UsageRequests
+        streams UsageStreams
+        period UsagePeriod
+    """),
+    "UsageRequests": table("""
+        today integer
+        this_week integer
+        this_month integer
+        limit UsageLimit
+    """),
+    "UsageLimit": table("""
+        per_minute integer
+        remaining integer
+        resets_at time
+    """),
+    "UsageStreams": table("""
+        active integer
+        max integer
+    """),
+    "UsagePeriod": table("""
+        start time
+        end time
+    """),
+    "Key": table("""
+        id string
+        id_masked string
+        name string
+        tier string
+        is_active boolean
+        created_at time
+        updated_at time
+    """),
+    "Health": table("""
+        status string
+        version string
+        timestamp time
+        checks Checks
+    """),
+    "Checks": table("""
+        cache Check
+        data Check
+        schema Check
+    """),
+    "Check": table("""
+        status string
+    """),
+    "Pagination": table("""
+        limit integer
+        offset integer
+        has_more boolean
+        next_offset integer?
+    """),
+    "Counted": table("""
+        count integer
+        total integer
+    """),
+    "Since": table("""
+        count integer
+        total integer
+        server_time time
+    """),
+    "Error": table("""
+        error ErrorDetail
+    """),
+    "ErrorDetail": table("""
+        code string
+        message string
+        docs string
+    """),
+    "DataEnvelope": table("""
+        success true
+    """),
+    "Paginated": table("""
+        success true
+        pagination Pagination
+    """),
+}  # fmt: skip
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _moment(value: Any) -> bool:
+    return isinstance(value, str) and re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", value) is not None
+
+
+def _url(value: Any) -> bool:
+    return isinstance(value, str) and value.startswith("https://")
+
+
+def _each(value: Any, kind: type) -> bool:
+    return isinstance(value, list) and all(type(each) is kind for each in value)
+
+
+KINDS: dict[str, Callable[[Any], bool]] = {
+    "string": lambda v: isinstance(v, str) and v != "",
+    "lower": lambda v: isinstance(v, str) and v != "" and v == v.lower(),
+    "boolean": lambda v: isinstance(v, bool),
+    "true": lambda v: v is True,
+    "nothing": lambda v: v is None,
+    "integer": lambda v: isinstance(v, int) and not isinstance(v, bool),
+    "number": _number,
+    "share": lambda v: _number(v) and 0.0 <= v <= 1.0,
+    "percent": lambda v: _number(v) and 0.0 <= v <= 100.0,
+    "time": _moment,
+    "url": _url,
+    "strings": lambda v: _each(v, str),
+    "integers": lambda v: _each(v, int),
+    "texts": lambda v: isinstance(v, dict) and all(isinstance(each, str) for each in v.values()),
+    "counts": lambda v: isinstance(v, dict) and all(type(each) is int for each in v.values()),
+    "links": lambda v: isinstance(v, dict) and all(map(_url, v.values())),
+}
+
+
+def faults(value: Any, kind: str, at: str) -> Iterator[str]:
+    """What does not conform, by name."""
+    if kind.endswith("?"):
+        if value is None:
+            return
+        kind = kind[:-1]
+    if kind.startswith("["):
+        if not isinstance(value, list):
+            yield f"{at} is no list: {value!r}"
+            return
+        for place, each in enumerate(value):
+            yield from faults(each, kind[1:-1], f"{at}[{place}]")
+    elif kind in FIELDS:
+        if not isinstance(value, dict):
+            yield f"{at} is no object: {value!r}"
+            return
+        for name, field in FIELDS[kind].items():
+            if name not in value:
+                yield f"{at}.{name} is missing"
+            else:
+                yield from faults(value[name], field, f"{at}.{name}")
+    elif not KINDS[kind](value):
+        yield f"{at} must be {kind}: {value!r}"
+
+
+def check(body: Any, kind: str, at: str) -> None:
+    found = list(faults(body, kind, at))
+    assert not found, "\n".join([f"{len(found)} faults of {kind}", *found[:20]])
+
+
+# Every endpoint: path, envelope, kind of `data`, kind of `meta`; {event} and the like are ids of the board.
+READ = [
+    ("/sports", "DataEnvelope", "[Sport]", ""),
+    ("/sports?include_empty=true", "DataEnvelope", "[Sport]", ""),
+    ("/sports/{sport}", "DataEnvelope", "Sport", ""),
+    ("/leagues", "DataEnvelope", "[League]", ""),
+    ("/leagues?include_empty=true", "DataEnvelope", "[League]", ""),
+    ("/leagues/{league}", "DataEnvelope", "League", ""),
+    ("/sportsbooks", "DataEnvelope", "[Sportsbook]", ""),
+    ("/sportsbooks/{book}", "DataEnvelope", "Sportsbook", ""),
+    ("/markets", "DataEnvelope", "[Market]", ""),
+    ("/teams", "DataEnvelope", "[Team]", ""),
+    ("/events?limit=200", "Paginated", "[Event]", "Counted"),
+    ("/events/{event}", "DataEnvelope", "Event", ""),
+    ("/events/{event}/markets", "DataEnvelope", "strings", ""),
+    ("/events/{event}/odds?limit=200", "Paginated", "[Odds]", "Counted"),
+    ("/odds?limit=200", "Paginated", "[Odds]", "Counted"),
+    ("/odds?limit=200&market=props", "Paginated", "[Odds]", "Counted"),
+    ("/odds?limit=200&live=true&sort=-odds_decimal", "Paginated", "[Odds]", "Counted"),
+    ("/odds?group_by=event&limit=3", "Paginated", "[EventOdds]", "Counted"),
+    ("/odds/best?limit=200", "Paginated", "[Odds]", "Counted"),
+    ("/odds/delta?since={since}&limit=200", "Paginated", "[Odds]", "Since"),
+    ("/splits?limit=200", "", "[Splits]", ""),
+    ("/splits/history?event_id={event}", "DataEnvelope", "[History]", "HistoryMeta"),
+    ("/opportunities/ev?limit=200", "Paginated", "[Ev]", "EvMeta"),
+    ("/opportunities/arbitrage?limit=200&min_profit=-5", "Paginated", "[Arbitrage]", "ArbitrageMeta"),
+    ("/opportunities/middles?limit=200&min_ev=-20", "Paginated", "[Middle]", "Counted"),
+    ("/opportunities/middles/{middle}", "DataEnvelope", "Middle", ""),
+    ("/opportunities/middles/summary", "DataEnvelope", "MiddlesSummary", ""),
+    ("/opportunities/low_hold?limit=200&max_hold=10", "Paginated", "[LowHold]", "Counted"),
+    ("/opportunities/low-hold?limit=200&max_hold=10", "Paginated", "[LowHold]", "Counted"),
+    ("/account", "DataEnvelope", "Account", ""),
+    ("/account/usage", "DataEnvelope", "Usage", ""),
+    ("/account/keys", "DataEnvelope", "[Key]", ""),
+]
+FEATURES = {
+    "/opportunities/ev": "ev", "/opportunities/arbitrage": "arbitrage", "/opportunities/middles": "middles",
+    "/opportunities/low": "low_hold",
+}  # fmt: skip
+UNCHANGING = ("/account", "/splits")  # what follows hangs on more than the board
+
+# ---- the server ----
+
+
+@pytest.fixture
+def ids(service: Running) -> dict[str, str]:
+    """Ids that every tier sees."""
+    with service.client("free") as client:
+        event = client.get("/events?limit=1").json()["data"][0]
+    with service.client("pro") as client:
+        middles = client.get("/opportunities/middles?min_ev=-20").json()["data"]
+    return {
+        "event": event["id"], "sport": event["sport"], "league": event["league"], "book": event["books"][0],
+        "middle": middles[0]["id"], "since": "2026-02-07T18:00:00Z",
+    }  # fmt: skip
+
+
+def feature_of(path: str) -> str:
+    return next((feature for start, feature in FEATURES.items() if path.startswith(start)), "")
+
+
+def has(tier: str, path: str) -> bool:
+    feature = feature_of(path)
+    return not feature or feature in TIERS[tier].features
+
+
+# ---- fields ----
+
+
+@pytest.mark.parametrize("tier", TIER_IDS)
+@pytest.mark.parametrize(("path", "envelope", "kind", "meta"), READ, ids=[each[0] for each in READ])
+def test_every_field_of_the_contract(
+    service: Running, ids: dict[str, str], tier: str, path: str, envelope: str, kind: str, meta: str
+) -> None:
+    with service.client(tier) as client:
+        answer = client.get(path.format(**ids))
+    if not has(tier, path):
+        assert answer.status_code == 403
+        return
+    assert answer.status_code == 200, answer.text
+    body = answer.json()
+    assert kind.startswith(("[Splits", "[History")) or body["data"], "nothing to look at"
+    if envelope:
+        check(body, envelope, "body")
+    check(body["data"], kind, "data")
+    if meta:
+        check(body["meta"], meta, "meta")
+
+
+def test_data_of_a_comparison_and_a_batch_are_lists_by_name(service: Running, ids: dict[str, str]) -> None:
+    with service.client() as client:
+        for name in ("event", "event_id"):
+            side_by_side = client.get("/odds/comparison", params={name: ids["event"]}).json()
+            check(side_by_side, "DataEnvelope", "body")
+            assert set(side_by_side["data"]) == set(client.get(f"/events/{ids['event']}/markets").json()["data"])
+            for market, rows in side_by_side["data"].items():
+                check(rows, "[Odds]", f"data.{market}")
+                assert {row["market_type"] for row in rows} == {market}
+        batch = client.post("/odds/batch", json={"event_ids": [ids["event"], "nobody"]}).json()
+    check(batch, "DataEnvelope", "body")
+    assert list(batch["data"]) == [ids["event"], "nobody"]
+    check(batch["data"][ids["event"]], "[Odds]", "data")
+    assert batch["data"][ids["event"]]
+    assert batch["data"]["nobody"] == []
+
+
+def test_removed_rows_of_a_delta(service: Running) -> None:
+    with service.client() as client:
+        since = client.get("/odds/delta?since=2026-02-07T18:00:00Z").json()["meta"]["server_time"]
+        for _ in range(40):
+            service.advance(3)
+            body = client.get("/odds/delta", params={"since": since}).json()
+            if body["removed"]:
+                break
+        assert body["removed"]
+        check(body["removed"], "[Removed]", "removed")
+        assert all(row["removed_at"] > since for row in body["removed"])
+        early = client.get("/odds/delta?since=2020-01-01T00:00:00Z").json()
+    assert early["meta"]["since_clamped"] is True
+    assert "since_clamped" not in body["meta"]
+
+
+def test_splits_have_an_envelope_of_their_own(service: Running, ids: dict[str, str]) -> None:
+    with service.client("free") as client:
+        body = client.get("/splits?limit=1").json()
+        history = client.get("/splits/history", params={"event_id": ids["event"]}).json()
+    assert "success" not in body
+    check(body["pagination"], "Pagination", "pagination")
+    assert KINDS["time"](body["updated_at"])
+    times = [entry["ts"] for entry in history["data"]]
+    assert times == sorted(times)
+    assert (history["meta"]["oldest"], history["meta"]["newest"]) == (times[0], times[-1])
+
+
+def test_the_formulas(service: Running) -> None:
+    with service.client() as client:
+        value = client.get("/opportunities/ev?limit=200").json()["data"]
+        sure = client.get("/opportunities/arbitrage?limit=200").json()["data"]
+    assert value
+    assert sure
+    for row in value:
+        edge = row["fair_probability"] * row["odds_decimal"] - 1.0
+        assert row["ev_percentage"] == pytest.approx(100.0 * edge, abs=0.02) or row.get("push_probability")
+        assert row["ev_percent"] == row["ev_percentage"]
+        assert row["devig_book"] == row["sharp_book"]
+    for row in sure:
+        total = sum(leg["implied_probability"] for leg in row["legs"]) * 100.0
+        assert row["implied_total"] == pytest.approx(total, abs=1e-3)
+        assert row["profit_percent"] == pytest.approx(1e4 / row["implied_total"] - 100.0, abs=1e-3)
+        assert 0.5 <= row["profit_percent"] <= 10.0
+        assert sum(leg["stake_percent"] for leg in row["legs"]) == pytest.approx(100.0, abs=1e-6)
+        for leg in row["legs"]:
+            assert leg["stake_percent"] == pytest.approx(1e4 * leg["implied_probability"] / total, abs=1e-2)
+
+
+def test_pages(service: Running) -> None:
+    with service.client() as client:
+        first = client.get("/odds?limit=150").json()
+        second = client.get("/odds?limit=150&offset=150").json()
+        last = client.get(f"/odds?limit=200&offset={first['meta']['total'] // 200 * 200 % 5000}").json()
+        assert first["pagination"] | {"next_cursor": ""} == {
+            "limit": 150, "offset": 0, "has_more": True, "next_offset": 150, "next_cursor": "",
+        }  # fmt: skip
+        assert not {row["id"] for row in first["data"]} & {row["id"] for row in second["data"]}
+        assert last["pagination"]["offset"] + last["meta"]["count"] <= last["meta"]["total"]
+        capped = client.get("/odds?limit=200&offset=5000").json()
+        assert capped["pagination"]["has_more"] is True
+        assert capped["pagination"]["next_offset"] is None
+        seen: list[str] = []
+        cursor: dict[str, str] = {}
+        while True:
+            page = client.get("/odds", params={"limit": 200, "market": "main", **cursor}).json()
+            seen += [row["id"] for row in page["data"]]
+            if not page["pagination"]["has_more"]:
+                break
+            cursor = {"cursor": page["pagination"]["next_cursor"]}
+        assert page["pagination"]["next_cursor"] is None
+    assert len(seen) == len(set(seen)) == page["meta"]["total"]
+
+
+def test_csv_of_arbitrages(service: Running) -> None:
+    with service.client() as client:
+        answer = client.get("/opportunities/arbitrage?format=csv&min_profit=-5&limit=200")
+    header = (
+        "event,sport,market,line,profit%,implied_total,book1,selection1,odds1,stake1%,book2,selection2,odds2,stake2%,"
+        "is_live,is_alternate_line,possibly_stale,warnings,detected_at"
+    )
+    lines = answer.text.split("\r\n")
+    assert lines[0] == header
+    assert len(lines) > 2
+    assert answer.headers["content-type"].startswith("text/csv")
+    named = r'attachment; filename="arbitrage_\d{4}-\d\d-\d\d\.csv"'
+    assert re.fullmatch(named, answer.headers["content-disposition"])
+
+
+def test_what_is_unknown_or_ignored_is_said(service: Running) -> None:
+    with service.client() as client:
+        for path in ("/odds", "/odds/best", "/events", "/opportunities/ev", "/opportunities/arbitrage", "/splits"):
+            body = client.get(path, params={"sport": "quidditch", "sportsbook": "nobodys", "colour": "red"}).json()
+            assert body["data"] == [], path
+            assert body["meta"]["unknown"] == {"sport": ["quidditch"], "sportsbook": ["nobodys"]}, path
+            assert body["meta"]["ignored"] == ["colour"], path
+        for path in ("/sports", "/leagues", "/sportsbooks", "/markets", "/teams", "/account", "/account/keys"):
+            assert client.get(path, params={"colour": "red"}).json()["meta"]["ignored"] == ["colour"], path
+        assert client.get("/odds?min_odds=+500&limit=1").json()["data"][0]["odds_american"] >= 500
+
+
+# ---- errors ----
+
+# name, method, path, tier (None: no key), what is sent, status, code
+ERRORS: list[tuple[str, str, str, str | None, Json, int, str]] = [
+    ("no route", "GET", "/nothing", "pro", {}, 404, "not_found"),
+    ("no route, no key", "GET", "/nothing/at/all", None, {}, 404, "not_found"),
+    ("empty segment", "GET", "/events//odds", "pro", {}, 404, "not_found"),
+    ("method", "POST", "/odds", "pro", {}, 405, "method_not_allowed"),
+    ("method of a pattern", "DELETE", "/events/x", "pro", {}, 405, "method_not_allowed"),
+    ("another method", "OPTIONS", "/odds", "pro", {}, 405, "method_not_allowed"),
+    ("batch by GET", "GET", "/odds/batch", "pro", {}, 405, "method_not_allowed"),
+    ("no key", "GET", "/odds", None, {}, 401, "unauthorized"),
+    ("no key for ev", "GET", "/opportunities/ev", None, {}, 401, "unauthorized"),
+    ("wrong key", "GET", "/odds", None, {"headers": {"X-API-Key": "nobody"}}, 401, "unauthorized"),
+    ("wrong key, none needed", "GET", "/sports", None, {"headers": {"X-API-Key": "x"}}, 401, "unauthorized"),
+    ("empty key", "GET", "/odds", None, {"headers": {"X-API-Key": ""}}, 401, "unauthorized"),
+    ("wrong bearer", "GET", "/odds", None, {"headers": {"Authorization": "Bearer x"}}, 401, "unauthorized"),
+    ("basic", "GET", "/odds", None, {"headers": {"Authorization": "Basic ZGVtbzo="}}, 401, "unauthorized"),
+    ("binary key", "GET", "/odds", None, {"headers": {"X-API-Key": b"\xff\x00\x01"[:1]}}, 401, "unauthorized"),
+    ("ev for hobby", "GET", "/opportunities/ev", "hobby", {}, 403, "feature_required"),
+    ("ev for free", "GET", "/opportunities/ev", "free", {}, 403, "feature_required"),
+    ("arbs for free", "GET", "/opportunities/arbitrage", "free", {}, 403, "tier_restricted"),
+    ("middles for hobby", "GET", "/opportunities/middles", "hobby", {}, 403, "tier_restricted"),
+    ("low hold for free", "GET", "/opportunities/low_hold", "free", {}, 403, "tier_restricted"),
+    ("a book above", "GET", "/odds?sportsbook=pinnacle", "free", {}, 403, "tier_restricted"),
+    ("a book above, added", "GET", "/odds?add_sportsbook=pinnacle", "hobby", {}, 403, "tier_restricted"),
+    ("a book above, in a batch", "POST", "/odds/batch", "free",
+     {"json": {"event_ids": ["x"], "sportsbook": "pinnacle"}}, 403, "tier_restricted"),
+    ("unknown sport", "GET", "/sports/quidditch", "pro", {}, 404, "not_found"),
+    ("unknown league", "GET", "/leagues/quidditch", "pro", {}, 404, "not_found"),
+    ("unknown book", "GET", "/sportsbooks/nobodys", "pro", {}, 404, "not_found"),
+    ("unknown event", "GET", "/events/nothing", "pro", {}, 404, "not_found"),
+    ("its markets", "GET", "/events/nothing/markets", "pro", {}, 404, "not_found"),
+    ("its odds", "GET", "/events/nothing/odds", "pro", {}, 404, "not_found"),
+    ("unknown middle", "GET", "/opportunities/middles/0123456789abcdef", "pro", {}, 404, "not_found"),
+    ("unknown key", "DELETE", "/account/keys/oe_0123456789ab", "pro", {}, 404, "not_found"),
+    ("unknown key rotated", "POST", "/account/keys/oe_0123456789ab/rotate", "pro", {}, 404, "not_found"),
+    ("limit 0", "GET", "/odds?limit=0", "pro", {}, 400, "validation_error"),
+    ("limit 201", "GET", "/events?limit=201", "pro", {}, 400, "validation_error"),
+    ("limit is no number", "GET", "/odds/best?limit=ten", "pro", {}, 400, "validation_error"),
+    ("limit is a fraction", "GET", "/odds?limit=1.5", "pro", {}, 400, "validation_error"),
+    ("offset 5001", "GET", "/opportunities/ev?offset=5001", "pro", {}, 400, "validation_error"),
+    ("offset -1", "GET", "/opportunities/arbitrage?offset=-1", "pro", {}, 400, "validation_error"),
+    ("sort", "GET", "/odds?sort=colour", "pro", {}, 400, "validation_error"),
+    ("sort of ev", "GET", "/opportunities/ev?sort=colour", "pro", {}, 400, "validation_error"),
+    ("live", "GET", "/odds?live=perhaps", "pro", {}, 400, "validation_error"),
+    ("min_odds", "GET", "/odds?min_odds=high", "pro", {}, 400, "validation_error"),
+    ("nan", "GET", "/opportunities/ev?min_ev=nan", "pro", {}, 400, "validation_error"),
+    ("infinity", "GET", "/opportunities/ev?max_ev=inf", "pro", {}, 400, "validation_error"),
+    ("date", "GET", "/odds?date=2026-02-30", "pro", {}, 400, "validation_error"),
+    ("date_range", "GET", "/opportunities/ev?date_range=year", "pro", {}, 400, "validation_error"),
+    ("group_by", "GET", "/odds?group_by=sport", "pro", {}, 400, "validation_error"),
+    ("fields", "GET", "/odds?fields=id,colour", "pro", {}, 400, "validation_error"),
+    ("format", "GET", "/opportunities/arbitrage?format=xml", "pro", {}, 400, "validation_error"),
+    ("region", "GET", "/sportsbooks?region=MARS", "pro", {}, 400, "validation_error"),
+    ("cursor", "GET", "/odds?cursor=abc", "pro", {}, 400, "validation_error"),
+    ("middle id", "GET", "/opportunities/middles/xyz", "pro", {}, 400, "validation_error"),
+    ("comparison of nothing", "GET", "/odds/comparison", "pro", {}, 400, "validation_error"),
+    ("delta since never", "GET", "/odds/delta", "pro", {}, 400, "validation_error"),
+    ("delta since a word", "GET", "/odds/delta?since=yesterday", "pro", {}, 400, "validation_error"),
+    ("history of nothing", "GET", "/splits/history", "pro", {}, 400, "invalid_request"),
+    ("history from a word", "GET", "/splits/history?event_id=x&start_time=noon", "pro", {}, 400, "validation_error"),
+    ("twice", "GET", "/odds?limit=1&limit=2", "pro", {}, 400, "validation_error"),
+    ("no UTF-8", "GET", "/odds?sport=%ff%fe", "pro", {}, 400, "validation_error"),
+    ("batch of nothing", "POST", "/odds/batch", "pro", {"json": {"event_ids": []}}, 400, "validation_error"),
+    ("batch without ids", "POST", "/odds/batch", "pro", {"json": {}}, 400, "validation_error"),
+    ("batch is a list", "POST", "/odds/batch", "pro", {"json": []}, 400, "validation_error"),
+    ("batch of numbers", "POST", "/odds/batch", "pro", {"json": {"event_ids": [1]}}, 400, "validation_error"),
+    ("no JSON", "POST", "/odds/batch", "pro", {"content": b"{event_ids"}, 400, "validation_error"),
+    ("no body", "POST", "/odds/batch", "pro", {}, 400, "validation_error"),
+    ("six for free", "POST", "/odds/batch", "free", {"json": {"event_ids": list("abcdef")}}, 400, "validation_error"),
+    ("a coding", "POST", "/odds/batch", "pro",
+     {"content": b"x", "headers": {"Content-Encoding": "br"}}, 415, "validation_error"),
+    ("too large", "POST", "/odds/batch", "pro", {"content": b" " * ((1 << 20) + 1)}, 413, "payload_too_large"),
+    ("a key above", "POST", "/account/keys", "hobby", {"json": {"tier": "pro"}}, 403, "tier_restricted"),
+    ("a key of no tier", "POST", "/account/keys", "hobby", {"json": {"tier": "gold"}}, 400, "validation_error"),
+    ("splits without a token", "POST", "/splits", "enterprise", {"json": {"splits": []}}, 400, "validation_error"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "tier", "sent", "status", "code"), [row[1:] for row in ERRORS], ids=[row[0] for row in ERRORS]
+)
+def test_every_error(
+    service: Running, method: str, path: str, tier: str | None, sent: Json, status: int, code: str
+) -> None:
+    with service.client(tier) as client:
+        answer = client.request(method, path, **sent)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code), answer.text
+    check(answer.json(), "Error", "body")
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.headers["cache-control"] == "no-store"
+    assert re.fullmatch(r"req_[0-9a-f]+", answer.headers["x-request-id"])
+    if status == 405:
+        assert method not in answer.headers["allow"]
+    if status == 401:
+        assert answer.headers["www-authenticate"].startswith("Bearer")
+    page = service.service.page
+    assert f'id="{code}"' in page, "what the error's docs point at"
+
+
+def test_a_message_names_the_parameter_what_came_and_what_is_allowed(service: Running) -> None:
+    with service.client() as client:
+        said = client.get("/odds?limit=900").json()["error"]["message"]
+    assert "limit" in said
+    assert "900" in said
+    assert "200" in said
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/api", "/api/v1", "/api/v2/odds", "/favicon.ico"])
+def test_elsewhere_errors_have_the_envelope_too(service: Running, path: str) -> None:
+    answer = httpx.get(service.origin + path, timeout=PATIENCE_S)
+    assert answer.status_code == 404
+    check(answer.json(), "Error", "body")
+    assert answer.json()["error"]["code"] == "not_found"
+    answer = httpx.post(f"{service.origin}/docs", timeout=PATIENCE_S)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (405, "method_not_allowed")
+
+
+def test_a_failure_of_ours_says_so_and_no_more(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: Any) -> Any:
+        raise RuntimeError("the innermost thing")
+
+    known = service.service.api._exact["/teams"]
+    monkeypatch.setitem(known, "GET", replace(known["GET"], answer=broken))
+    with service.client() as client:
+        answer = client.get("/teams?q=fails")
+        again = client.get("/teams?q=fails")
+        monkeypatch.undo()
+        assert client.get("/teams?q=fails").status_code == 200
+    assert answer.status_code == again.status_code == 500
+    error = answer.json()["error"]
+    assert error["code"] == "internal_error"
+    assert error["request_id"] == answer.headers["x-request-id"] != again.headers["x-request-id"]
+    assert "innermost" not in answer.text
+    assert "Traceback" not in answer.text
+    logged = [json.loads(line) for line in service.log_text().splitlines()]
+    found = next(line for line in logged if line["event"] == "failure" and line["id"] == error["request_id"])
+    assert "the innermost thing" in found["trace"]
+
+
+# ---- keys ----
+
+NEEDED = [
+    "/odds", "/odds/best", "/odds/comparison?event=x", "/odds/delta?since=2026-02-07T18:00:00Z", "/events",
+    "/opportunities/ev", "/opportunities/arbitrage", "/opportunities/middles", "/opportunities/low_hold", "/splits",
+    "/splits/history?event_id=x", "/account", "/account/usage", "/account/keys",
+]  # fmt: skip
+REFERENCE = ["/sports/basketball", "/leagues/nba", "/sportsbooks", "/sportsbooks/pinnacle", "/markets", "/teams"]
+OPTIONAL = ["/sports", "/leagues"]
+
+
+@pytest.mark.parametrize("path", [*NEEDED, *REFERENCE, *OPTIONAL])
+def test_where_a_key_may_come(service: Running, path: str) -> None:
+    with service.client(None) as client:
+        assert client.get(path).status_code == (200 if path in OPTIONAL else 401)
+        assert client.get(path, headers={"X-API-Key": "demo_pro"}).status_code == 200
+        for scheme in ("Bearer", "bearer"):
+            assert client.get(path, headers={"Authorization": f"{scheme} demo_pro"}).status_code == 200
+        more = path + ("&" if "?" in path else "?")
+        assert client.get(f"{more}api_key=demo_pro").status_code == (401 if path in NEEDED else 200)
+        assert client.get(f"{more}api_key=nobody").status_code == 401
+        assert client.get(path, headers={"X-API-Key": "nobody"}).status_code == 401
+
+
+def test_health_takes_any_key_or_none(service: Running) -> None:
+    with service.client(None) as client:
+        assert client.get("/health").status_code == 200
+        assert client.get("/health", headers={"X-API-Key": "nobody"}).status_code == 200
+
+
+def test_a_key_raises_the_limit_of_what_needs_none(service: Running) -> None:
+    with service.client(None) as client:
+        assert client.get("/sports").headers["x-ratelimit-limit"] == "12"
+        assert client.get("/sports?api_key=demo_sharp").headers["x-ratelimit-limit"] == "1000"
+
+
+def test_keys_are_made_rotated_and_stopped(service: Running) -> None:
+    with service.client("hobby") as client:
+        answer = client.post("/account/keys", json={"name": "mine", "tier": "free"})
+        made = answer.json()["data"]
+        assert answer.status_code == 201
+        check(made, "Key", "data")
+        assert (made["name"], made["tier"], made["is_active"]) == ("mine", "free", True)
+        assert answer.headers["cache-control"] == "no-store"
+        use = {"X-API-Key": made["key"]}
+        assert client.get("/odds", headers=use).headers["x-data-delay"] == "60"
+        listed = client.get("/account/keys").json()["data"]
+        assert made["id"] in [key["id"] for key in listed]
+        assert all("key" not in key for key in listed)
+        turned = client.post(f"/account/keys/{made['id']}/rotate", headers={"If-None-Match": "*"})
+        assert turned.status_code == 200
+        new = {"X-API-Key": turned.json()["data"]["key"]}
+        time.sleep(1.0)  # what is promised
+        assert client.get("/odds", headers=use).status_code == 401
+        assert client.get("/odds", headers=new).status_code == 200
+        with service.client("pro") as other:
+            assert other.delete(f"/account/keys/{made['id']}").status_code == 404
+        gone = client.delete(f"/account/keys/{made['id']}")
+        assert (gone.status_code, gone.content) == (204, b"")
+        time.sleep(1.0)
+        assert client.get("/odds", headers=new).status_code == 401
+
+
+def test_keys_are_in_no_log_no_answer_no_metric_no_file(service: Running, tmp_path: Path) -> None:
+    with service.client("enterprise") as client:
+        made = client.post("/account/keys", json={}).json()["data"]
+        key = made["key"]
+        secret = key.partition(".")[2]
+        wrong = key[:-3] + "xyz"
+        answers = []
+        for word in (key, wrong):
+            for path in ("/sports", "/odds", "/odds?limit=x", "/nothing", "/markets", "/teams?q=%00"):
+                more = path + ("&" if "?" in path else "?")
+                answers += [
+                    client.get(path, headers={"X-API-Key": word}),
+                    client.get(path, headers={"Authorization": f"Bearer {word}"}),
+                    client.get(f"{more}api_key={word}"),
+                    client.post(f"{more}api_key={word}", json={"api_key": word}),
+                ]
+            answers += [
+                client.get(f"/account/keys/{word}"),
+                client.delete(f"/account/keys/{word}"),
+                client.post("/odds/batch", json={"event_ids": word}),
+            ]
+    assert {answer.status_code for answer in answers} >= {200, 400, 401, 404, 405}
+    metrics = service.service.metrics.text().decode()
+    for text in (service.log_text(), metrics, *(answer.text for answer in answers), *(str(a.headers) for a in answers)):
+        assert secret[:20] not in text
+    folder = Path(service.service.settings.data.folder)
+    assert any(folder.iterdir())
+    assert all(secret[:20].encode() not in file.read_bytes() for file in folder.iterdir())
+
+
+# ---- headers ----
+
+LIMITS = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "x-data-delay", "x-request-id")
+
+
+@pytest.mark.parametrize("tier", TIER_IDS)
+def test_limits_and_delay_stand_on_every_answer_to_a_key(service: Running, ids: dict[str, str], tier: str) -> None:
+    paths = [each[0].format(**ids) for each in READ]
+    paths += ["/odds?limit=0", "/events/nothing", "/odds?sportsbook=nobodys", "/opportunities/ev?sort=x"]
+    with service.client(tier) as client:
+        for path in paths:
+            answer = client.get(path)
+            assert [name for name in LIMITS if name not in answer.headers] == [], (path, answer.status_code)
+            assert int(answer.headers["x-ratelimit-limit"]) == TIERS[tier].rate
+            assert int(answer.headers["x-ratelimit-remaining"]) == TIERS[tier].rate - 1
+            assert 0 <= int(answer.headers["x-ratelimit-reset"]) - service.clock() <= 60
+            assert answer.headers["x-data-delay"] == ("60" if tier == "free" else "0")
+
+
+def test_request_ids_are_unique(service: Running) -> None:
+    with service.client() as client:
+        found = [client.get(path).headers["x-request-id"] for path in ("/health", "/odds", "/x") for _ in range(30)]
+    assert len(set(found)) == len(found) == 90
+
+
+CACHED = [each[0] for each in READ if not each[0].startswith(UNCHANGING)]
+
+
+@pytest.mark.parametrize("path", CACHED)
+def test_what_a_client_has_is_not_sent_again(service: Running, ids: dict[str, str], path: str) -> None:
+    path = path.format(**ids)
+    plain = {"Accept-Encoding": "identity"}
+    with service.client(headers=plain) as client:
+        answer = client.get(path)
+        tag = answer.headers["etag"]
+        assert re.fullmatch(r'"[^"]+"', tag), "a strong one"
+        assert "private" in answer.headers["cache-control"]
+        assert "Accept-Encoding" in answer.headers["vary"]
+        for given in (tag, f"W/{tag}", f'"other", {tag}', "*"):
+            again = client.get(path, headers={"If-None-Match": given})
+            assert (again.status_code, again.content) == (304, b""), given
+            assert again.headers["etag"] == tag
+            assert "x-ratelimit-limit" in again.headers
+        assert client.get(path, headers={"If-None-Match": '"other"'}).status_code == 200
+        head = client.head(path)
+        assert (head.status_code, head.content) == (200, b"")
+        assert head.headers["content-length"] == str(len(answer.content))
+        assert head.headers["etag"] == tag
+
+
+def test_another_board_is_another_answer(service: Running) -> None:
+    with service.client() as client:
+        before = client.get("/odds?limit=200&live=true&sort=-timestamp")
+        service.advance(2)
+        after = client.get(
+            "/odds?limit=200&live=true&sort=-timestamp", headers={"If-None-Match": before.headers["etag"]}
+        )
+    assert after.status_code == 200
+    assert after.headers["etag"] != before.headers["etag"]
+
+
+def raw(service: Running, path: str, accepted: str) -> tuple[http.client.HTTPResponse, bytes]:
+    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=PATIENCE_S)
+    with closing(connection):
+        connection.putrequest("GET", f"/api/v1{path}", skip_accept_encoding=True)
+        connection.putheader("X-API-Key", "demo_enterprise")
+        if accepted:
+            connection.putheader("Accept-Encoding", accepted)
+        connection.endheaders()
+        answer = connection.getresponse()
+        return answer, answer.read()
+
+
+UNPACK: dict[str | None, Callable[[bytes], bytes]] = {
+    "gzip": gzip.decompress,
+    "zstd": lambda b: zstandard.ZstdDecompressor().decompress(b),
+    None: lambda b: b,
+}
+
+
+@pytest.mark.parametrize(
+    ("accepted", "coding"),
+    [
+        ("", None), ("identity", None), ("gzip", "gzip"), ("zstd", "zstd"), ("gzip, zstd", "zstd"), ("GZIP", "gzip"),
+        ("gzip;q=0", None), ("zstd;q=0, gzip;q=0.5", "gzip"), ("br", None), ("*", "zstd"), ("*, zstd;q=0", "gzip"),
+    ],
+)  # fmt: skip
+def test_bodies_are_packed_as_the_client_can(service: Running, accepted: str, coding: str | None) -> None:
+    plain, expected = raw(service, "/odds?limit=100", "")
+    answer, body = raw(service, "/odds?limit=100", accepted)
+    assert answer.headers["content-encoding"] == coding
+    assert UNPACK[coding](body) == expected
+    assert int(answer.headers["content-length"] or 0) == len(body)
+    assert (answer.headers["etag"] == plain.headers["etag"]) == (coding is None), "other bytes, another strong tag"
+    if coding:
+        assert len(body) < len(expected) / 3
+    small, _ = raw(service, "/sports/basketball", accepted)
+    assert small.headers["content-encoding"] is None
+
+
+def test_a_tag_of_any_coding_is_known(service: Running) -> None:
+    tags = [raw(service, "/odds?limit=100", coding)[0].headers["etag"] or "" for coding in ("", "gzip", "zstd")]
+    assert len(set(tags)) == 3
+    with service.client() as client:
+        for tag in tags:
+            assert client.get("/odds?limit=100", headers={"If-None-Match": tag}).status_code == 304
+
+
+# ---- tiers ----
+
+
+def every_row(client: httpx.Client, path: str, **params: Any) -> list[Json]:
+    rows: list[Json] = []
+    while True:
+        page = client.get(path, params={"limit": 200, **params}).json()
+        rows += page["data"]
+        if not page["pagination"]["has_more"]:
+            return rows
+        cursor = page["pagination"].get("next_cursor")
+        params |= {"cursor": cursor} if cursor else {"offset": page["pagination"]["next_offset"]}
+
+
+@pytest.mark.parametrize("tier", TIER_IDS)
+def test_a_tier_sees_its_books(service: Running, tier: str) -> None:
+    own = books_of(tier)
+    with service.client("enterprise") as client:
+        there = {row["id"] for row in client.get("/sportsbooks?include_unlisted=true").json()["data"]}
+    seen: set[str] = set()
+    with service.client(tier) as client:
+        seen |= {row["sportsbook"] for row in every_row(client, "/odds", market="main")}
+        assert seen == (there if own is None else there & own)
+        assert {book for row in every_row(client, "/events") for book in row["books"]} <= seen
+        assert {row["sportsbook"] for row in every_row(client, "/odds/best")} <= seen
+        if has(tier, "/opportunities/arbitrage"):
+            arbs = every_row(client, "/opportunities/arbitrage", min_profit=-5)
+            assert {leg["sportsbook"] for row in arbs for leg in row["legs"]} <= seen
+            holds = every_row(client, "/opportunities/low_hold", max_hold=10)
+            assert {book for row in holds for book in row["all_books"]} <= seen
+        if has(tier, "/opportunities/ev"):
+            assert {row["sportsbook"] for row in every_row(client, "/opportunities/ev")} <= seen
+        for row in client.get("/sportsbooks").json()["data"]:
+            may = TIERS[row["requires_tier"]].rank <= TIERS[tier].rank
+            asked = client.get("/odds", params={"sportsbook": row["id"], "limit": 1})
+            assert asked.status_code == (200 if may else 403), row["id"]
+    assert TIERS[tier].books is None or len(seen) <= (TIERS[tier].books or 0)
+
+
+def test_opportunities_are_computed_over_the_books_that_are_asked_for(service: Running) -> None:
+    with service.client() as client:
+        every = every_row(client, "/opportunities/low_hold", max_hold=10)
+        two = every_row(client, "/opportunities/low_hold", max_hold=10, sportsbook="draftkings,fanduel")
+    assert two
+    filtered = [row for row in every if set(row["all_books"]) <= {"draftkings", "fanduel"}]
+    assert len(two) > len(filtered), "a filter over the best of all books would lose them"
+
+
+def test_a_free_key_sees_the_board_of_a_minute_ago(service: Running, ids: dict[str, str]) -> None:
+    path = f"/events/{ids['event']}/odds"
+    asked: Json = {"sportsbook": "draftkings", "limit": 200}
+    live: Json = {"sportsbook": "draftkings", "limit": 200, "live": "true", "sort": "event_start_time"}
+    with service.client("free") as free, service.client("enterprise") as now:
+        then = now.get(path, params=asked).json()["data"], now.get("/odds", params=live).json()["data"]
+        service.advance(12)
+        late = free.get(path, params=asked).json()["data"], free.get("/odds", params=live).json()["data"]
+        current = now.get("/odds", params=live).json()["data"]
+    assert then[0]
+    assert late == then
+    assert current != then[1], "the board moved meanwhile"
+
+
+@pytest.mark.parametrize("tier", TIER_IDS)
+def test_batches_have_the_size_of_the_tier(service: Running, tier: str) -> None:
+    most = {"free": 5, "hobby": 20, "pro": 50, "sharp": 100, "enterprise": 100}[tier]
+    with service.client(tier) as client:
+        fits = client.post("/odds/batch", json={"event_ids": [f"e{n}" for n in range(most)]})
+        beyond = client.post("/odds/batch", json={"event_ids": [f"e{n}" for n in range(most + 1)]})
+    assert fits.status_code == 200
+    assert len(fits.json()["data"]) == most
+    assert beyond.status_code == 400
+
+
+@pytest.mark.parametrize("tier", TIER_IDS)
+def test_an_account_says_what_the_tier_is(service: Running, tier: str) -> None:
+    rate, books, delay = {
+        "free": (12, 2, 60), "hobby": (120, 5, 0), "pro": (300, 15, 0), "sharp": (1000, 999, 0),
+        "enterprise": (TIERS["enterprise"].rate, 999, 0),
+    }[tier]  # fmt: skip
+    with service.client(tier) as client:
+        found = client.get("/account").json()["data"]
+    assert found["tier"] == tier
+    assert found["rate_limit"] == {"requests_per_minute": rate, "max_books": books}
+    assert (found["limits"]["odds_delay_seconds"], found["limits"]["max_books"]) == (delay, books)
+    assert set(found["features"]) == TIERS[tier].features
+    assert found["streaming"]["enabled"] == (tier in ("pro", "sharp", "enterprise"))
+    assert required("ev").id == "pro"
+
+
+# ---- a node's life ----
+
+
+def test_a_node_from_its_start_to_its_end(tmp_path: Path) -> None:
+    """Not ready, ready, at its limit, stopping."""
+    node = Running(tmp_path, waits=True).start()
+    try:
+        with httpx.Client(base_url=node.base, headers={"X-API-Key": "demo_free"}, timeout=PATIENCE_S) as client:
+            down = client.get("/health")
+            assert (down.status_code, down.json()["status"]) == (503, "down")
+            check(down.json(), "Health", "body")
+            for path in ("/odds", "/sports", "/account", "/splits", "/sportsbooks"):
+                answer = client.get(path)
+                assert (answer.status_code, answer.json()["error"]["code"]) == (503, "not_ready"), path
+            node.begin.set()
+            assert node.played.wait(PATIENCE_S)
+            until(lambda: client.get("/health").status_code == 200, "getting well")
+            well = client.get("/health").json()
+            check(well, "Health", "body")
+            assert (well["status"], well["version"]) == ("ok", "v1")
+            _limited(node, client)
+        _stopped_in_flight(node)
+    finally:
+        node.stop()
+    assert '"event":"stopped"' in node.log_text()
+
+
+def _limited(node: Running, client: httpx.Client) -> None:
+    node.clock.pass_minute()
+    reset = 0
+    for left in range(11, -1, -1):
+        answer = client.get("/odds?limit=1")
+        assert answer.status_code == 200
+        assert int(answer.headers["x-ratelimit-remaining"]) == left
+        reset = int(answer.headers["x-ratelimit-reset"])
+    beyond = client.get("/odds?limit=1")
+    error = beyond.json()["error"]
+    assert (beyond.status_code, error["code"]) == (429, "rate_limited")
+    assert [name for name in LIMITS if name not in beyond.headers] == []
+    assert beyond.headers["x-ratelimit-remaining"] == "0"
+    wait = int(beyond.headers["retry-after"])
+    assert wait == error["retry_after"]
+    assert 1 <= wait <= reset - time.time() + 2
+    assert client.get("/odds", headers={"X-API-Key": "demo_hobby"}).status_code == 200, "another account"
+    node.clock.pass_minute()
+    assert client.get("/odds?limit=1").status_code == 200
+    with httpx.Client(base_url=node.base, timeout=PATIENCE_S) as nobody:
+        assert [nobody.get("/health").status_code for _ in range(20)] == [200] * 20, "what a balancer asks"
+        found = [nobody.get("/sports").status_code for _ in range(13)]
+    assert found == [200] * 12 + [429], "an address without a key"
+
+
+def _stopped_in_flight(node: Running) -> None:
+    body = json.dumps({"event_ids": ["x"]}).encode()
+    head = (
+        "POST /api/v1/odds/batch HTTP/1.1\r\nhost: x\r\nx-api-key: demo_pro\r\ncontent-type: application/json\r\n"
+        f"content-length: {len(body)}\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", node.port), PATIENCE_S) as one:
+        one.sendall(head.encode() + body[:5])
+        until(lambda: '"path":"/nothing"' in _asked(node), "the request in flight")
+        stopping = threading.Thread(target=node.stop)
+        stopping.start()
+        until(node.node.closing.is_set, "stopping")
+        one.sendall(body[5:])
+        answer = b""
+        while part := one.recv(65536):
+            answer += part
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert b'"success":true' in answer
+    stopping.join(PATIENCE_S)
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.1", node.port), 1.0)
+
+
+def _asked(node: Running) -> str:
+    """One more request, whose line in the log says that those before were read."""
+    httpx.get(f"{node.base}/nothing", timeout=PATIENCE_S)
+    return node.log_text()
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.com"])
+def test_a_demonstration_is_for_this_machine_only(
+    tmp_path: Path, host: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["serve", "--demo", "--host", host, "--port", "0"]) != 0
+    said = capsys.readouterr().err
+    assert "loopback" in said
+    assert host in said
+    assert not [*tmp_path.iterdir()], "nothing was begun"
+
+
+def test_an_address_that_is_taken_is_a_sentence(service: Running, tmp_path: Path) -> None:
+    environ = {"ODDSENGINE_SERVICE_PORT": str(service.port), "ODDSENGINE_DATA_FOLDER": str(tmp_path)}
+    with pytest.raises(ValueError, match=f"cannot listen on 127.0.0.1 port {service.port}"):
+        serve(load(None, environ), environ, demonstration=True, say=lambda _: None)
+
+
+def test_demo_keys_exist_only_in_a_demonstration(tmp_path: Path) -> None:
+    from service.keys import of
+
+    store = of(load(None, {"ODDSENGINE_DATA_FOLDER": str(tmp_path)}), demo=False)
+    try:
+        assert [store.find(f"demo_{tier}") for tier in TIER_IDS] == [None] * 5
+    finally:
+        store.close()
+
+
+def _health(origin: str) -> str:
+    return str(httpx.get(f"{origin}/api/v1/health", timeout=PATIENCE_S).json()["status"])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_the_command_as_a_person_runs_it(tmp_path: Path) -> None:
+    """Its three lines work as they are pasted, and a signal ends it well."""
+    run = "from oddsengine.cli import main; raise SystemExit(main())"
+    command = [sys.executable, "-c", run, "serve", "--demo", "--port", "0"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            said = [process.stdout.readline() for _ in range(5)]
+            lines = [line.strip() for line in said if line.strip().startswith("curl ")]
+            assert len(lines) == 3
+            assert all(f"demo_{tier}" in "".join(said) for tier in TIER_IDS)
+            origin = re.search(r"http://127\.0\.0\.1:\d+", said[0])
+            assert origin
+            until(lambda: _health(origin[0]) == "ok", "ready")
+            for line in lines:
+                found = re.fullmatch(r"curl -H '(\S+): (\S+)' '(\S+)'", line)
+                assert found, line
+                answer = httpx.get(found[3], headers={found[1]: found[2]}, timeout=PATIENCE_S)
+                assert answer.status_code == 200
+                if "csv" not in line:
+                    assert answer.json()["data"], line
+            with httpx.Client(headers={"X-API-Key": "demo_pro"}, timeout=PATIENCE_S) as client:
+                assert client.get(f"{origin[0]}/api/v1/splits").json()["data"]
+        finally:
+            process.send_signal(signal.SIGTERM)
+            _, logged = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode in (0, -signal.SIGTERM, 128 + signal.SIGTERM)
+    events = [json.loads(line) for line in logged.splitlines() if not line.startswith("oddsengine: compiling")]
+    assert events[-1]["event"] == "stopped"
+    assert "Traceback" not in logged
+
+
+# ---- what describes it ----
+
+
+def test_the_description_is_valid_and_whole(service: Running) -> None:
+    document = httpx.get(f"{service.origin}/openapi.json", timeout=PATIENCE_S).json()
+    assert document["openapi"] == "3.1.0"
+    validate(document)
+    described = {(method.upper(), path) for path, methods in document["paths"].items() for method in methods}
+    assert described == {(endpoint.method, endpoint.path) for endpoint in api.ENDPOINTS}
+    ids_ = [operation["operationId"] for methods in document["paths"].values() for operation in methods.values()]
+    assert len(ids_) == len(set(ids_))
+
+
+def test_its_examples_are_answers(service: Running) -> None:
+    document = httpx.get(f"{service.origin}/openapi.json", timeout=PATIENCE_S).json()
+    for path, envelope, kind, meta in READ:
+        bare = re.sub(r"\?.*", "", path)
+        named = {"{sport}": "{sportId}", "{league}": "{leagueId}", "{book}": "{bookId}", "{event}": "{eventId}"}
+        for short, full in {**named, "{middle}": "{id}"}.items():
+            bare = bare.replace(short, full)
+        media = document["paths"][bare]["get"]["responses"]["200"]["content"]["application/json"]
+        if bare.startswith("/account"):
+            continue
+        if "?" in path and not media["example"]["data"]:
+            continue
+        if "group_by" not in path:
+            check(media["example"]["data"], kind, f"{path} example")
+        if envelope:
+            check(media["example"], envelope, "example")
+        if meta:
+            check(media["example"]["meta"], meta, "example.meta")
+
+
+def test_the_page_for_people(service: Running) -> None:
+    answer = httpx.get(f"{service.origin}/docs", timeout=PATIENCE_S)
+    assert answer.headers["content-type"].startswith("text/html")
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    for endpoint in api.ENDPOINTS:
+        assert f"{endpoint.method} {endpoint.path}</h3>" in answer.text
+    assert "<script" not in answer.text
+    assert httpx.get(service.origin, timeout=PATIENCE_S).headers["location"] == "/docs"
+
+
+def test_metrics(service: Running) -> None:
+    with service.client() as client:
+        client.get("/odds?limit=3")
+        client.get("/nothing/as/that")
+    at = f"{service.origin}/metrics"
+    for headers in ({}, {"Authorization": "Bearer x"}, {"X-API-Key": "demo_enterprise"}):
+        refused = httpx.get(at, headers=headers, timeout=PATIENCE_S)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (401, "unauthorized")
+    answer = httpx.get(at, headers={"Authorization": f"Bearer {METRICS_TOKEN}"}, timeout=PATIENCE_S)
+    found = {family.name: family for family in text_string_to_metric_families(answer.text)}
+    asked = found["oddsengine_requests"].samples
+    assert any(s.labels == {"route": "/odds", "method": "GET", "status": "200"} and s.value > 0 for s in asked)
+    assert {s.labels["route"] for s in asked} <= {"(none)", *(endpoint.path for endpoint in api.ENDPOINTS)}
+    assert found["oddsengine_board_rows"].samples[0].value == service.node.engine.size
+    for name in ("updates", "set_aside", "opportunities", "request_seconds"):
+        assert found[f"oddsengine_{name}"].samples, name
+
+
+def test_splits_of_an_operator(service: Running) -> None:
+    shares = {"away": 0.25, "home": 0.75}
+    record = {
+        "event_id": "posted", "sportsbook": "circa", "sport": "football", "league": "nfl", "home_team": "H",
+        "away_team": "A", "spread": {"away_odds": 3.5, "home_odds": -3.5, "handle_pct": shares, "bets_pct": shares},
+    }  # fmt: skip
+    with service.client(None) as client:
+        body = {"splits": [record]}
+        for headers in ({}, {"Authorization": "Bearer x"}, {"X-API-Key": "demo_enterprise"}):
+            refused = client.post("/splits", json=body, headers=headers)
+            assert (refused.status_code, refused.json()["error"]["code"]) == (401, "unauthorized")
+        taken = client.post("/splits", json=body, headers={"Authorization": f"Bearer {SPLITS_TOKEN}"})
+        assert taken.json()["data"] == {"accepted": 1, "ignored": 0}
+        found = client.get("/splits?event=posted", headers={"X-API-Key": "demo_pro"}).json()["data"]
+    assert [row["spread"]["handle_pct"] for row in found] == [shares]
+    assert found[0]["total"] is None
+
+
+def test_lines_of_the_log(service: Running) -> None:
+    with service.client("pro") as client:
+        answer = client.get("/odds?limit=7&secret=word")
+    lines = [json.loads(line) for line in service.log_text().splitlines()]
+    found = next(line for line in lines if line.get("id") == answer.headers["x-request-id"])
+    assert (found["event"], found["route"], found["status"], found["account"]) == ("request", "/odds", 200, "demo_pro")
+    assert datetime.fromisoformat(found["at"]).tzinfo == UTC
+    assert found["ms"] > 0
+    assert "word" not in json.dumps(found)
+
+
+def test_every_tier_and_book_of_these_tests_exists() -> None:
+    assert TIER_IDS == ("free", "hobby", "pro", "sharp", "enterprise")
+    assert {"pinnacle", "draftkings", "fanduel", "circa"} <= set(catalog.books())

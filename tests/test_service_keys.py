@@ -1,0 +1,817 @@
+"""Keys: who is found, what is kept of a secret, who may manage which, and the endpoints of an account."""
+
+import hashlib
+import hmac
+import os
+import re
+import secrets
+import sqlite3
+import stat
+import threading
+import time
+import timeit
+import traceback
+from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
+
+from service import keys as module
+from service.api import account as api
+from service.endpoints import Answer, Ask, Caller
+from service.keys import (
+    FEATURES,
+    BeyondError,
+    KeysError,
+    KeyStore,
+    Terms,
+    UnfitError,
+    UnknownKeyError,
+    of,
+)
+from service.limits import MemoryLimits, Usage
+from service.problems import Problem
+from service.settings import load
+from service.tiers import TIERS
+
+DEMOS = [f"demo_{tier}" for tier in TIERS]
+NOON = datetime(2026, 2, 8, 12, tzinfo=UTC)
+
+
+class Clock:
+    """A time that a test sets."""
+
+    def __init__(self, at: datetime = NOON) -> None:
+        self.at = at.timestamp()
+
+    def __call__(self) -> float:
+        return self.at
+
+
+def opened(folder: Path, **more: Any) -> KeyStore:
+    return KeyStore(folder / "keys.sqlite", folder / "keys.pepper", **more)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def store(folder: Path) -> Iterator[KeyStore]:
+    found = opened(folder)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Iterator[KeyStore]:
+    found = opened(tmp_path / "demo", demo=True)
+    yield found
+    found.close()
+
+
+def until(done: Callable[[], bool], most: float = 5.0) -> float:
+    """Wait for something; how long it took."""
+    start = time.monotonic()
+    while not done():
+        assert time.monotonic() - start < most, "it does not happen"
+        time.sleep(0.005)
+    return time.monotonic() - start
+
+
+def caller(store: KeyStore, key: str) -> Caller:
+    found = store.find(key)
+    assert found is not None
+    return found
+
+
+# ---- who is found ----
+
+
+def test_a_key_finds_who_has_it(store: KeyStore) -> None:
+    made = store.create("acme", Terms("pro"), "web")
+    assert store.find(made.key) == Caller("acme", made.record.id, TIERS["pro"], 300, 0, TIERS["pro"].features)
+
+
+@pytest.mark.parametrize(
+    ("terms", "rate", "streams"),
+    [
+        (Terms("free"), 12, 0),
+        (Terms("hobby", streaming=True), 120, 10),
+        (Terms("pro", rate=7), 7, 0),
+        (Terms("sharp", streaming=True, streams=3), 1000, 3),
+        (Terms("enterprise"), 6000, 100),
+        (Terms("enterprise", streaming=True), 6000, 100),
+        (Terms("enterprise", rate=20_000, streams=0), 20_000, 0),
+    ],
+    ids=str,
+)
+def test_limits_are_the_tiers_unless_the_key_has_its_own(
+    store: KeyStore, terms: Terms, rate: int, streams: int
+) -> None:
+    found = caller(store, store.create("acme", terms).key)
+    assert (found.rate, found.streams) == (rate, streams)
+
+
+def test_features_are_the_tiers_unless_the_key_has_its_own(store: KeyStore) -> None:
+    assert caller(store, store.create("acme", Terms("hobby")).key).features == TIERS["hobby"].features
+    own = frozenset({"odds", "futures"})
+    assert caller(store, store.create("acme", Terms("hobby", own)).key).features == own
+    assert caller(store, store.create("acme", Terms("hobby", frozenset())).key).features == frozenset()
+
+
+def test_the_form_of_a_key(store: KeyStore) -> None:
+    made = [store.create("acme", Terms("pro")) for _ in range(20)]
+    for one in made:
+        ident, dot, secret = one.key.partition(".")
+        assert (ident, dot) == (one.record.id, ".")
+        assert re.fullmatch(r"[A-Za-z0-9_-]{43}", secret)  # 43 * 6 bits hold 256
+        assert quote(one.key, safe="") == one.key
+    assert len({one.key.partition(".")[2] for one in made}) == len({one.record.id for one in made}) == 20
+
+
+@pytest.mark.parametrize(
+    "strange", ["", ".", "..", "a", "é.é", "\x00", "%", "'; --", "x" * 100_000, "\udc80", *DEMOS], ids=lambda s: s[:9]
+)
+def test_strange_keys_are_nobodys(store: KeyStore, strange: str) -> None:
+    made = store.create("acme", Terms("pro"))
+    assert store.find(strange) is None
+    assert store.find(f"{made.record.id}.{strange}") is None
+    assert store.find(made.key + strange) is (None if strange else store.find(made.key))
+
+
+def test_parts_of_keys_are_nobodys(store: KeyStore) -> None:
+    one, two = store.create("acme", Terms("pro")), store.create("acme", Terms("pro"))
+    secret = one.key.partition(".")[2]
+    for wrong in (one.record.id, secret, f".{secret}", f"{two.record.id}.{secret}", one.key[:-1], one.key.upper()):
+        assert store.find(wrong) is None
+    assert store.find(one.key) is not None
+
+
+def test_an_unknown_id_is_compared_as_a_known_one_is(store: KeyStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = store.create("acme", Terms("pro"))
+    compared: list[tuple[int, int]] = []
+
+    def compare(one: bytes, other: bytes) -> bool:
+        compared.append((len(one), len(other)))
+        return hmac.compare_digest(one, other)
+
+    monkeypatch.setattr(module, "hmac", SimpleNamespace(compare_digest=compare))
+    for wrong in (made.key[:-2] + "zz", "oe_ffffffffffff." + "z" * 43, "nothing"):
+        compared.clear()
+        assert store.find(wrong) is None
+        assert compared == [(32, 32)]
+
+
+def test_who_is_known_is_found_in_about_the_time_of_a_hash(store: KeyStore) -> None:
+    key = store.create("acme", Terms("pro")).key
+    pepper = secrets.token_bytes(32)
+    found = min(timeit.repeat(lambda: store.find(key), number=5000, repeat=7))
+    hashed = min(timeit.repeat(lambda: hashlib.blake2b(key.encode(), key=pepper).digest(), number=5000, repeat=7))
+    assert found < 6 * hashed
+
+
+# ---- what is kept ----
+
+
+def contents(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+def test_no_file_holds_a_secret(store: KeyStore, folder: Path) -> None:
+    made = [store.create("acme", Terms("pro"), "web") for _ in range(5)]
+    rotated = store.rotate(made[0].record.id)
+    store.revoke(made[1].record.id)
+    for one in (*made, rotated):
+        store.find(one.key)
+        secret = one.key.partition(".")[2].encode()
+        for held in (contents(folder), contents(folder.parent)):
+            assert one.record.id.encode() in held  # what is looked for would be found
+            assert secret not in held
+            for plain in (hashlib.sha256, hashlib.blake2b, lambda b: hashlib.blake2b(b, digest_size=32)):
+                for what in (secret, one.key.encode()):
+                    assert plain(what).digest() not in held  # a hash that anybody can compute
+
+
+def test_files_are_their_owners(folder: Path) -> None:
+    before = os.umask(0)
+    try:
+        store = opened(folder)
+        store.create("acme", Terms("pro"))
+        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        store.close()
+    finally:
+        os.umask(before)
+    assert {"keys.sqlite", "keys.pepper"} <= set(modes)
+    assert set(modes.values()) == {0o600}
+
+
+def test_keys_outlive_a_node(folder: Path) -> None:
+    store = opened(folder)
+    made = store.create("acme", Terms("sharp", frozenset({"odds"}), True, 9, 4), "web")
+    before = caller(store, made.key)
+    store.close()
+    again = opened(folder)
+    assert again.find(made.key) == before
+    assert again.record(made.record.id).terms == made.record.terms
+    again.close()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "sentence"),
+    [
+        (lambda pepper: pepper.unlink(), "is missing"),
+        (lambda pepper: pepper.write_bytes(secrets.token_bytes(32)), "is not the pepper"),
+        (lambda pepper: pepper.write_bytes(b"short"), "must have 32 bytes"),
+    ],
+    ids=["missing", "another", "short"],
+)
+def test_without_its_pepper_the_file_is_refused(folder: Path, spoil: Callable[[Path], Any], sentence: str) -> None:
+    opened(folder).close()
+    spoil(folder / "keys.pepper")
+    with pytest.raises(KeysError, match=sentence):
+        opened(folder)
+
+
+def test_a_pepper_that_is_there_is_used(folder: Path) -> None:
+    opened(folder).close()
+    pepper = (folder / "keys.pepper").read_bytes()
+    (folder / "keys.sqlite").unlink()
+    opened(folder).close()
+    assert (folder / "keys.pepper").read_bytes() == pepper
+
+
+def test_other_files_are_refused_with_a_sentence(folder: Path) -> None:
+    opened(folder).close()
+    with sqlite3.connect(folder / "keys.sqlite") as file:
+        file.execute("PRAGMA user_version = 99")
+    file.close()
+    with pytest.raises(KeysError, match="newer version"):
+        opened(folder)
+    for path in folder.iterdir():
+        path.unlink()
+    (folder / "keys.sqlite").write_bytes(b"no database at all " * 100)
+    with pytest.raises(KeysError, match="not a database"):
+        opened(folder)
+
+
+def test_many_may_begin_at_once(tmp_path: Path) -> None:
+    for turn in range(5):
+        folder = tmp_path / str(turn)
+        ready = threading.Barrier(6)
+        stores: list[KeyStore] = []
+        made: list[str] = []
+
+        def begin(folder: Path = folder, ready: Any = ready, stores: Any = stores, made: Any = made) -> None:
+            ready.wait()
+            store = opened(folder)
+            stores.append(store)
+            made.append(store.create("acme", Terms("pro")).key)
+
+        threads = [threading.Thread(target=begin) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(made) == 6
+        assert all(store.find(key) for store in stores for key in made)
+        for store in stores:
+            store.close()
+
+
+def test_secrets_are_in_no_text(store: KeyStore, caplog: pytest.LogCaptureFixture) -> None:
+    made = store.create("acme", Terms("pro"), "web")
+    other = caller(store, store.create("other", Terms("pro")).key)
+    secret = made.key.partition(".")[2]
+    texts = [repr(made), str(made), repr(made.record), repr(store.list()), repr(store), repr(caller(store, made.key))]
+    for attempt in (
+        lambda: store.record(made.key),
+        lambda: store.revoke(made.key),
+        lambda: store.rotate(made.key, other),
+        lambda: store.create_like(other._replace(key=made.key), None, ""),
+    ):
+        with pytest.raises(UnknownKeyError) as refused:
+            attempt()
+        texts += ["".join(traceback.format_exception(refused.value)), repr(refused.value)]
+    assert all(secret not in text for text in [*texts, caplog.text])
+    assert made.record.id in texts[0]
+
+
+# ---- changes ----
+
+
+def test_a_revoked_key_stops_at_once_here(store: KeyStore) -> None:
+    made, kept = store.create("acme", Terms("pro")), store.create("acme", Terms("pro"))
+    assert store.find(made.key)
+    assert not store.revoke(made.record.id).active
+    assert store.find(made.key) is None
+    assert store.find(kept.key)
+    assert not store.revoke(made.record.id).active  # and stays so
+
+
+def test_a_rotated_key_has_another_secret(store: KeyStore) -> None:
+    made = store.create("acme", Terms("pro"), "web")
+    before = caller(store, made.key)
+    again = store.rotate(made.record.id)
+    assert again.key != made.key
+    assert store.find(made.key) is None
+    assert store.find(again.key) == before
+    store.revoke(made.record.id)
+    with pytest.raises(UnfitError, match="revoked"):
+        store.rotate(made.record.id)
+    assert store.find(again.key) is None
+
+
+def test_a_retiered_key_has_other_rights(store: KeyStore) -> None:
+    made = store.create("acme", Terms("hobby", rate=5))
+    assert caller(store, made.key).tier.id == "hobby"
+    store.retier(made.record.id, tier="sharp", streaming=True)
+    found = caller(store, made.key)
+    assert (found.tier.id, found.rate, found.streams) == ("sharp", 5, 10)
+    store.retier(made.record.id, rate=None)
+    assert caller(store, made.key).rate == 1000
+    with pytest.raises(UnfitError, match="no streaming"):
+        store.retier(made.record.id, tier="free")
+    assert caller(store, made.key).tier.id == "sharp"
+
+
+@pytest.mark.parametrize(
+    ("change", "seen"),
+    [
+        (lambda s, i: s.revoke(i), lambda found: found is None),
+        (lambda s, i: s.rotate(i), lambda found: found is None),
+        (lambda s, i: s.retier(i, tier="hobby"), lambda found: found.tier.id == "hobby"),
+        (lambda s, i: s.retier(i, rate=3), lambda found: found.rate == 3),
+        (lambda s, i: s._writer.execute("DELETE FROM keys WHERE id = ?", (i,)), lambda found: found is None),
+    ],
+    ids=["revoke", "rotate", "retier", "rate", "by hand"],
+)
+def test_a_change_elsewhere_is_seen_within_a_second(
+    store: KeyStore, folder: Path, change: Callable[..., Any], seen: Callable[..., bool]
+) -> None:
+    made = store.create("acme", Terms("pro"))
+    other = opened(folder)
+    assert not seen(store.find(made.key))
+    change(other, made.record.id)
+    assert until(lambda: seen(store.find(made.key))) < 1.0
+    other.close()
+
+
+def test_who_is_known_is_remembered_until_a_key_changes(store: KeyStore, folder: Path) -> None:
+    made, other = store.create("acme", Terms("pro")), store.create("acme", Terms("pro"))
+    store.find(made.key)
+    until(lambda: store.record(made.record.id).used is not None)
+    first = store.find(made.key)
+    with sqlite3.connect(folder / "keys.sqlite") as file:
+        file.execute("CREATE TABLE more (x)")
+    file.close()
+    time.sleep(0.3)
+    assert store.find(made.key) is first  # another table says nothing of keys
+    store.retier(other.record.id, rate=5)
+    assert store.find(made.key) is not first
+
+
+def test_the_last_day_of_use_is_kept(folder: Path) -> None:
+    clock = Clock()
+    store = opened(folder, clock=clock)
+    made = store.create("acme", Terms("pro"))
+    assert store.record(made.record.id).used is None
+    store.find(made.key)
+    until(lambda: store.record(made.record.id).used == date(2026, 2, 8))
+    clock.at += 86_400
+    until(lambda: bool(store.find(made.key)) and store.record(made.record.id).used == date(2026, 2, 9))
+    assert store.record(made.record.id).updated_at == NOON
+    store.close()
+
+
+def test_no_thread_finds_a_key_after_it_was_revoked(store: KeyStore) -> None:
+    made = [store.create("acme", Terms("pro")) for _ in range(20)]
+    gone: set[str] = set()
+    ended, wrong = threading.Event(), []
+
+    def ask() -> None:
+        while not ended.is_set():
+            for one in made:
+                before = one.key in gone
+                if store.find(one.key) is not None and before:
+                    wrong.append(one.record.id)
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for one in made:
+        store.revoke(one.record.id)
+        gone.add(one.key)
+        time.sleep(0.005)
+    ended.set()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+# ---- who may do what ----
+
+
+@pytest.mark.parametrize(
+    ("terms", "sentence"),
+    [
+        (Terms("gold"), "tier must be one of free, hobby, pro, sharp, enterprise, got 'gold'"),
+        (Terms("pro", frozenset({"odds", "gossip"})), "got 'gossip'"),
+        (Terms("pro", rate=0), "rate must be"),
+        (Terms("pro", rate=10**9), "rate must be"),
+        (Terms("enterprise", streams=-1), "streams must be"),
+        (Terms("free", streaming=True), "free has no streaming"),
+        (Terms("pro", streams=5), "need the streaming add-on"),
+    ],
+    ids=str,
+)
+def test_terms_that_no_key_can_have_are_refused(store: KeyStore, terms: Terms, sentence: str) -> None:
+    with pytest.raises(UnfitError, match=sentence):
+        store.create("acme", terms)
+    assert store.list() == []
+
+
+@pytest.mark.parametrize("account", ["", "two words", "address 1.2.3.4", "demo_pro", "x" * 65, ".x", "a\n", "é"])
+def test_names_of_accounts(store: KeyStore, account: str) -> None:
+    with pytest.raises(UnfitError, match="account must be"):
+        store.create(account, Terms("pro"))
+
+
+@pytest.mark.parametrize("name", ["x" * 101, "a\x1b[2J", "a\x00"])
+def test_names_of_keys(store: KeyStore, name: str) -> None:
+    with pytest.raises(UnfitError, match="name must be"):
+        store.create("acme", Terms("pro"), name)
+
+
+TERMS = st.builds(
+    Terms,
+    st.sampled_from([*TIERS]),
+    st.none() | st.frozensets(st.sampled_from(sorted(FEATURES))),
+    st.booleans(),
+    st.none() | st.integers(1, 10_000),
+    st.none() | st.integers(0, 200),
+)
+
+
+@given(TERMS, st.sampled_from([*TIERS]))
+def test_lowered_terms_give_no_right_more(terms: Terms, tier: str) -> None:
+    try:
+        high = terms.checked().caller("a", "k")
+    except UnfitError:
+        return
+    if TIERS[tier].rank > high.tier.rank:
+        return
+    low = terms.lowered(tier).checked().caller("a", "k")
+    assert low.tier.id == tier
+    assert low.rate <= high.rate
+    assert low.features <= high.features
+    assert low.streams <= max(high.streams, 0)
+
+
+def test_a_new_key_is_never_above_the_one_that_made_it(store: KeyStore) -> None:
+    pro = caller(store, store.create("acme", Terms("pro", frozenset({"odds", "ev"}), True, 50)).key)
+    same, lower = store.create_like(pro, None, "same"), store.create_like(pro, "free", "lower")
+    assert caller(store, same.key)._replace(key="") == pro._replace(key="")
+    found = caller(store, lower.key)
+    assert (found.account, found.tier.id, found.rate, found.streams) == ("acme", "free", 12, 0)
+    assert found.features == {"odds"}
+    with pytest.raises(BeyondError, match="cannot make one of sharp"):
+        store.create_like(pro, "sharp", "")
+    with pytest.raises(UnfitError, match="tier must be"):
+        store.create_like(pro, "gold", "")
+    assert len(store.list("acme")) == 3
+
+
+def test_a_key_that_lost_rights_makes_none_with_them(store: KeyStore) -> None:
+    made = store.create("acme", Terms("sharp"))
+    before = caller(store, made.key)  # a request that was let in just before
+    store.retier(made.record.id, tier="hobby")
+    with pytest.raises(BeyondError):
+        store.create_like(before, "pro", "")
+    store.revoke(made.record.id)
+    with pytest.raises(UnknownKeyError):
+        store.create_like(before, "hobby", "")
+
+
+@pytest.mark.parametrize(
+    "higher",
+    [Terms("pro"), Terms("hobby", rate=999), Terms("hobby", FEATURES), Terms("hobby", streaming=True)],
+    ids=["tier", "rate", "features", "streams"],
+)
+def test_a_key_does_not_rotate_one_with_more_rights(store: KeyStore, higher: Terms) -> None:
+    low = caller(store, store.create("acme", Terms("hobby")).key)
+    high = store.create("acme", higher)
+    with pytest.raises(BeyondError, match="has rights"):
+        store.rotate(high.record.id, low)
+    assert store.find(high.key)
+    assert caller(store, store.rotate(low.key, caller(store, high.key)).key) == low
+
+
+def test_a_key_manages_its_own_account_only(store: KeyStore) -> None:
+    mine = caller(store, store.create("acme", Terms("enterprise")).key)
+    theirs = store.create("other", Terms("free"))
+    for attempt in (store.record, store.revoke, store.rotate):
+        with pytest.raises(UnknownKeyError, match="there is no key"):
+            attempt(theirs.record.id, mine)
+    assert [record.account for record in store.list("acme")] == ["acme"]
+    assert store.find(theirs.key)
+
+
+def test_an_account_has_so_many_keys(store: KeyStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_ACTIVE", 3)
+    monkeypatch.setattr(module, "MOST_REVOKED", 2)
+    made = [store.create("acme", Terms("pro")) for _ in range(3)]
+    with pytest.raises(UnfitError, match="revoke one first"):
+        store.create("acme", Terms("pro"))
+    store.create("other", Terms("pro"))
+    for _ in range(5):
+        store.revoke(made[-1].record.id)
+        made.append(store.create("acme", Terms("pro")))
+    records = store.list("acme")
+    assert sum(record.active for record in records) == 3
+    assert sum(not record.active for record in records) == 2
+    assert all(store.find(one.key) for one in (*made[:2], made[-1]))
+
+
+# ---- the demonstration ----
+
+
+def test_demonstration_keys(demo: KeyStore) -> None:
+    found = {key: caller(demo, key) for key in DEMOS}
+    assert [(one.account, one.tier.id) for one in found.values()] == [(f"demo_{tier}", tier) for tier in TIERS]
+    assert [one.streams for one in found.values()] == [0, 0, 10, 10, 100]
+    assert demo.find("demo_gold") is None
+    assert demo.find("demo_pro.x") is None
+
+
+def test_demonstration_keys_are_in_no_file(demo: KeyStore, tmp_path: Path) -> None:
+    pro = caller(demo, "demo_pro")
+    demo.record("demo_pro", pro)
+    held = contents(tmp_path / "demo")
+    assert all(key.encode() not in held for key in DEMOS)
+
+
+def test_keys_that_a_demonstration_made_end_with_it(demo: KeyStore, tmp_path: Path) -> None:
+    made = demo.create_like(caller(demo, "demo_pro"), None, "mine")
+    assert caller(demo, made.key).account == "demo_pro"
+    real = opened(tmp_path / "demo")
+    assert real.find(made.key) is None
+    assert real.find("demo_pro") is None
+    real.close()
+
+
+def test_demonstration_keys_are_fixed(demo: KeyStore) -> None:
+    pro = caller(demo, "demo_pro")
+    for attempt in (demo.revoke, demo.rotate):
+        with pytest.raises(UnfitError, match="fixed"):
+            attempt("demo_pro", pro)
+        with pytest.raises(UnknownKeyError):
+            attempt("demo_free", pro)
+    assert demo.find("demo_pro") == pro
+
+
+# ---- against a twin ----
+
+
+class Twins(RuleBasedStateMachine):
+    """Two nodes over one file do what a dict does."""
+
+    made = Bundle("made")
+
+    @initialize(folder=st.builds(lambda: Path(os.environ["KEYS_TWIN"]) / secrets.token_hex(4)))
+    def begin(self, folder: Path) -> None:
+        self.folder = folder
+        self.stores = [opened(folder), opened(folder)]
+        self.key_of: dict[str, str] = {}  # id to its key
+        self.twin: dict[str, tuple[str, Terms]] = {}  # active keys: account and terms
+        self.seen: set[str] = set()  # every key there ever was
+
+    def _took(self, made: Any) -> str:
+        self.seen.add(made.key)
+        ident: str = made.record.id
+        self.key_of[ident] = made.key
+        self.twin[made.key] = made.record.account, made.record.terms
+        return ident
+
+    @rule(target=made, at=st.integers(0, 1), account=st.sampled_from(["a", "b"]), terms=TERMS)
+    def create(self, at: int, account: str, terms: Terms) -> str:
+        try:
+            return self._took(self.stores[at].create(account, terms))
+        except UnfitError:
+            return self._took(self.stores[at].create(account, Terms(terms.tier)))
+
+    @rule(target=made, at=st.integers(0, 1), by=made, tier=st.sampled_from([*TIERS]))
+    def create_like(self, at: int, by: str, tier: str) -> str:
+        known = self.twin.get(self.key_of[by])
+        if known is None or TIERS[tier].rank > TIERS[known[1].tier].rank:
+            account, terms = known or ("a", Terms("enterprise"))
+            with pytest.raises(BeyondError if known else UnknownKeyError):
+                self.stores[at].create_like(terms.caller(account, by), tier, "")
+            return by
+        return self._took(self.stores[at].create_like(known[1].caller(known[0], by), tier, ""))
+
+    @rule(at=st.integers(0, 1), ident=made)
+    def revoke(self, at: int, ident: str) -> None:
+        self.stores[at].revoke(ident)
+        self.twin.pop(self.key_of[ident], None)
+
+    @rule(at=st.integers(0, 1), ident=made)
+    def rotate(self, at: int, ident: str) -> None:
+        known = self.twin.pop(self.key_of[ident], None)
+        if known is None:
+            with pytest.raises(UnfitError):
+                self.stores[at].rotate(ident)
+        else:
+            self._took(self.stores[at].rotate(ident))
+
+    @rule(at=st.integers(0, 1), ident=made, terms=TERMS)
+    def retier(self, at: int, ident: str, terms: Terms) -> None:
+        try:
+            record = self.stores[at].retier(ident, **terms.__dict__)
+        except UnfitError:
+            return
+        assert record.terms == terms
+        if self.key_of[ident] in self.twin:
+            self.twin[self.key_of[ident]] = record.account, terms
+
+    @rule(at=st.integers(0, 1))
+    def reopen(self, at: int) -> None:
+        self.stores[at].close()
+        self.stores[at] = opened(self.folder)
+
+    @invariant()
+    def same(self) -> None:
+        for store in self.stores:
+            for key in self.seen:
+                known = self.twin.get(key)
+                assert store.find(key) == (known and known[1].caller(known[0], key.partition(".")[0]))
+            active = {record.id: (record.account, record.terms) for record in store.list() if record.active}
+            assert active == {key.partition(".")[0]: known for key, known in self.twin.items()}
+
+    def teardown(self) -> None:
+        for store in getattr(self, "stores", ()):
+            store.close()
+
+
+def test_twins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEYS_TWIN", str(tmp_path))
+    monkeypatch.setattr(module, "_LOOK_S", 0.0)  # the other node need not wait
+    monkeypatch.setattr(module, "_REMEMBERED", 3)
+    machine: Any = Twins.TestCase
+    machine("runTest").runTest()
+
+
+# ---- settings ----
+
+
+def test_the_settings_name_the_files(tmp_path: Path) -> None:
+    apart = tmp_path / "apart" / "pepper"
+    environ = {"ODDSENGINE_DATA_FOLDER": str(tmp_path / "d"), "ODDSENGINE_KEYS_PEPPER": str(apart)}
+    environ["ODDSENGINE_KEYS_FILE"] = "who.sqlite"
+    of(load(None, environ)).close()
+    assert apart.exists()
+    assert (tmp_path / "d" / "who.sqlite").exists()
+
+
+# ---- endpoints ----
+
+ENDPOINTS = {(one.method, one.path): one for one in api.endpoints}
+
+
+class Node:
+    """What the endpoints of an account need of a node."""
+
+    def __init__(self, keys: KeyStore, usage: Usage | None = None) -> None:
+        self.keys, self.limits = keys, MemoryLimits(usage)
+
+    def ask(self, who: Caller, method: str, path: str, body: Any = None, **values: str) -> Any:
+        """Answer as the service does: the body, through JSON."""
+        endpoint = ENDPOINTS[method, path]
+        if endpoint.body is not None:
+            body = msgspec.convert(body, endpoint.body)
+        any_node: Any = self
+        found = endpoint.answer(Ask(who, {}, values, body, any_node, any_node, ()))
+        if isinstance(found, Answer):
+            assert found.status == endpoint.status
+            return msgspec.json.decode(found.body) if found.body else None
+        assert endpoint.status == 200
+        answer = msgspec.json.decode(msgspec.json.encode(found))
+        assert answer["success"] is True
+        return answer
+
+
+KEY_FIELDS = {"id", "id_masked", "name", "tier", "is_active", "created_at", "updated_at"}
+
+
+def test_every_endpoint_is_never_kept_and_needs_a_key() -> None:
+    assert {(one.lasts, one.key, one.query_key) for one in api.endpoints} == {("never", "needed", False)}
+    assert len(ENDPOINTS) == 6
+
+
+def test_account(store: KeyStore) -> None:
+    made = store.create("acme", Terms("sharp", streaming=True), "web")
+    found = Node(store).ask(caller(store, made.key), "GET", "/account")["data"]
+    assert found == {
+        "key_id": made.record.id,
+        "tier": "sharp",
+        "rate_limit": {"requests_per_minute": 1000, "max_books": 999},
+        "features": sorted(TIERS["sharp"].features),
+        "streaming": {"enabled": True, "max_connections": 10},
+        "key": {"id": made.record.id, "id_masked": f"{made.record.id}.****"},
+        "limits": {"requests_per_minute": 1000, "max_streams": 10, "odds_delay_seconds": 0, "max_books": 999},
+        "add_ons": ["streaming"],
+    }
+    free = Node(store).ask(caller(store, store.create("acme", Terms("free")).key), "GET", "/account")["data"]
+    assert free["rate_limit"] == {"requests_per_minute": 12, "max_books": 2}
+    assert free["streaming"] == {"enabled": False, "max_connections": 0}
+    assert (free["limits"]["odds_delay_seconds"], free["add_ons"]) == (60, [])
+
+
+def test_account_usage(store: KeyStore, folder: Path) -> None:
+    usage = Usage(folder / "keys.sqlite", every=60.0)
+    node = Node(store, usage)
+    who = caller(store, store.create("acme", Terms("hobby", streaming=True)).key)
+    for _ in range(7):
+        room = node.limits.take(who.account, who.rate)
+    node.limits.open(who.account, who.streams)
+    found = node.ask(who, "GET", "/account/usage")["data"]
+    requests = found["requests"]
+    assert (requests["today"], requests["this_week"], requests["this_month"]) == (7, 7, 7)
+    limit = requests["limit"]
+    assert set(limit) == {"per_minute", "remaining", "resets_at"}
+    assert (limit["per_minute"], limit["remaining"]) == (120, 113)
+    assert limit["resets_at"].endswith("Z")
+    assert datetime.fromisoformat(limit["resets_at"]).timestamp() == room.reset
+    assert found["streams"] == {"active": 1, "max": 10}
+    start, end = (datetime.fromisoformat(found["period"][name]) for name in ("start", "end"))
+    assert start <= datetime.now(UTC) < end
+    usage.close()
+
+
+def test_managing_keys(store: KeyStore) -> None:
+    node = Node(store)
+    who = caller(store, store.create("acme", Terms("pro"), "first").key)
+    made = node.ask(who, "POST", "/account/keys", {"name": " web "})["data"]
+    assert set(made) == KEY_FIELDS | {"key"}
+    assert (made["name"], made["tier"], made["is_active"]) == ("web", "pro", True)
+    assert made["id_masked"].startswith(made["id"])
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", made["created_at"])
+    assert store.find(made["key"])
+    listed = node.ask(who, "GET", "/account/keys")["data"]
+    assert [set(one) for one in listed] == [KEY_FIELDS, KEY_FIELDS]
+    assert [one["name"] for one in listed] == ["first", "web"]
+    rotated = node.ask(who, "POST", "/account/keys/{id}/rotate", id=made["id"])["data"]
+    assert set(rotated) == KEY_FIELDS | {"key"}
+    assert store.find(made["key"]) is None
+    assert caller(store, rotated["key"]).key == made["id"]
+    assert node.ask(who, "DELETE", "/account/keys/{id}", id=made["id"]) is None
+    assert store.find(rotated["key"]) is None
+    assert [one["is_active"] for one in node.ask(who, "GET", "/account/keys")["data"]] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "which", "status", "code"),
+    [
+        ("POST", "/account/keys", {"tier": "sharp"}, "", 403, "tier_restricted"),
+        ("POST", "/account/keys", {"tier": "gold"}, "", 400, "validation_error"),
+        ("POST", "/account/keys", {"name": "\x07"}, "", 400, "validation_error"),
+        ("DELETE", "/account/keys/{id}", None, "theirs", 404, "not_found"),
+        ("DELETE", "/account/keys/{id}", None, "none", 404, "not_found"),
+        ("POST", "/account/keys/{id}/rotate", None, "theirs", 404, "not_found"),
+        ("POST", "/account/keys/{id}/rotate", None, "higher", 403, "tier_restricted"),
+        ("POST", "/account/keys/{id}/rotate", None, "revoked", 400, "validation_error"),
+    ],
+)
+def test_what_cannot_be_managed(
+    store: KeyStore, method: str, path: str, body: Any, which: str, status: int, code: str
+) -> None:
+    made = {
+        "mine": store.create("acme", Terms("pro")),
+        "theirs": store.create("other", Terms("pro")),
+        "higher": store.create("acme", Terms("sharp")),
+        "revoked": store.create("acme", Terms("pro")),
+    }
+    store.revoke(made["revoked"].record.id)
+    ident = made[which].record.id if which in made else "oe_none"
+    with pytest.raises(Problem) as refused:
+        Node(store).ask(caller(store, made["mine"].key), method, path, body, id=ident)
+    assert (refused.value.status, refused.value.code) == (status, code)
+    assert len(store.list()) == 4
+
+
+def test_what_the_disk_did_is_not_the_callers_fault(store: KeyStore) -> None:
+    who = caller(store, store.create("acme", Terms("pro")).key)
+    store._writer.execute("ALTER TABLE keys RENAME TO gone")
+    with pytest.raises(KeysError, match="no such table") as failed:
+        Node(store).ask(who, "POST", "/account/keys", {})
+    assert not isinstance(failed.value, Problem)

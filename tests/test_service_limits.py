@@ -1,0 +1,394 @@
+"""Limits: a minute's requests, streams at once, and what an account used, against a twin, a clock and threads."""
+
+import sqlite3
+import sys
+import threading
+import time
+import timeit
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from limits import RateLimitItemPerMinute
+from limits.storage import MemoryStorage
+from limits.strategies import FixedWindowRateLimiter
+
+from service.limits import USAGE_DAYS, MemoryLimits, Usage, Used, Windows, period
+from service.store import Room
+
+SUNDAY = datetime(2026, 2, 8, 23, 59, 30, tzinfo=UTC)
+
+
+class Clock:
+    """A time that a test sets."""
+
+    def __init__(self, at: datetime = SUNDAY) -> None:
+        self.at = at.timestamp()
+
+    def __call__(self) -> float:
+        return self.at
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def often() -> Iterator[None]:
+    """Threads take turns as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def together(work: Callable[[], None], count: int = 8) -> None:
+    """Do it in several threads at once."""
+    ready = threading.Barrier(count)
+
+    def run() -> None:
+        ready.wait()
+        work()
+
+    threads = [threading.Thread(target=run) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+# ---- requests a minute ----
+
+
+def test_a_minute_of_requests(clock: Clock) -> None:
+    limits = MemoryLimits(clock=clock)
+    reset = int(clock.at) + 30  # the minute of the clock ends, not one that began with the first request
+    assert [limits.take("acme", 3) for _ in range(5)] == [
+        Room(3, 2, reset, True),
+        Room(3, 1, reset, True),
+        Room(3, 0, reset, True),
+        Room(3, 0, reset, False),
+        Room(3, 0, reset, False),
+    ]
+    clock.at += 29.9
+    assert not limits.take("acme", 3).allowed
+    clock.at += 0.1
+    assert limits.take("acme", 3) == Room(3, 2, reset + 60, True)
+
+
+def test_each_account_and_address_has_its_own_minute(clock: Clock) -> None:
+    limits = MemoryLimits(clock=clock)
+    assert limits.take("acme", 1).allowed
+    assert limits.take("other", 1).allowed
+    assert limits.take("address acme", 1).allowed
+    assert not limits.take("acme", 1).allowed
+
+
+def test_keys_of_one_account_share_its_minute(clock: Clock) -> None:
+    limits = MemoryLimits(clock=clock)
+    for _ in range(12):
+        limits.take("acme", 300)
+    assert not limits.take("acme", 12).allowed
+    assert limits.take("acme", 300).remaining == 300 - 14
+
+
+def test_looking_counts_nothing(clock: Clock) -> None:
+    limits = MemoryLimits(clock=clock)
+    assert limits.room("acme", 2) == Room(2, 2, int(clock.at) + 30, True)
+    for remaining in (1, 0, 0):
+        limits.take("acme", 2)
+        assert [limits.room("acme", 2).remaining for _ in range(3)] == [remaining] * 3
+    assert not limits.room("acme", 2).allowed
+
+
+def test_a_storage_of_the_package_will_do() -> None:
+    """As it must, where several nodes share one."""
+    clock = Clock(datetime.now(UTC))
+    own, theirs = MemoryLimits(clock=clock), MemoryLimits(storage=MemoryStorage(), clock=clock)
+    assert [own.take("acme", 3) for _ in range(5)] == [theirs.take("acme", 3) for _ in range(5)]
+    assert own.room("acme", 9) == theirs.room("acme", 9)
+
+
+@pytest.mark.usefixtures("often")
+def test_threads_together_get_what_one_would() -> None:
+    for _ in range(20):
+        limits = MemoryLimits(clock=Clock())
+        rooms: list[Room] = []
+        together(lambda limits=limits, rooms=rooms: rooms.extend(limits.take("acme", 100) for _ in range(25)))  # type: ignore[misc]
+        assert sorted(room.remaining for room in rooms) == [0] * 100 + [*range(100)]
+        assert sum(room.allowed for room in rooms) == 100
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from([0.0, 0.5, 30.0, 60.0]), st.integers(1, 3))))
+def test_windows_count_as_their_twin(steps: list[tuple[str, float, int]]) -> None:
+    clock = Clock()
+    windows = Windows(clock=clock)
+    twin: dict[str, tuple[int, float]] = {}
+    for key, later, amount in steps:
+        clock.at += later
+        count, end = twin.get(key, (0, 0.0))
+        if end <= clock.at:
+            count, end = 0, clock.at + 60
+        twin[key] = count + amount, end
+        assert windows.incr(key, 60, amount) == count + amount
+        for other, (held, until) in twin.items():
+            assert windows.get(other) == (held if until > clock.at else 0)
+            if until > clock.at:
+                assert windows.get_expiry(other) == until
+
+
+def test_counters_can_be_forgotten() -> None:
+    windows = Windows()
+    windows.incr("a", 60)
+    windows.incr("b", 60)
+    windows.clear("a")
+    assert (windows.get("a"), windows.get("b"), windows.check()) == (0, 1, True)
+    assert windows.reset() == 1
+    assert windows.get("b") == 0
+
+
+def test_many_addresses_need_bounded_memory(clock: Clock) -> None:
+    windows = Windows(most=1000, clock=clock)
+    limits = MemoryLimits(storage=windows, clock=clock)
+    for at in range(5000):
+        limits.take(f"address {at}", 12)
+        assert len(windows) <= 1000
+    assert limits.take("address 4999", 12).remaining == 10  # the newest are still counted
+    clock.at += 120
+    for at in range(500):
+        limits.take(f"address {at}", 12)
+    assert len(windows) == 500  # what ended is gone
+
+
+def test_a_minute_costs_less_than_the_packages_own_way() -> None:
+    own, item = MemoryLimits(), RateLimitItemPerMinute(10**9)
+    theirs = FixedWindowRateLimiter(MemoryStorage())
+
+    def take() -> None:
+        own.take("acme", 10**9)
+
+    def hit() -> None:
+        theirs.hit(item, "acme", "1")
+        theirs.get_window_stats(item, "acme", "1")
+
+    spent = [[timeit.timeit(work, number=1000) for _ in range(15)] for work in (take, hit)]
+    assert min(spent[0]) < min(spent[1])
+
+
+# ---- streams ----
+
+
+def test_slots_are_taken_and_given_back() -> None:
+    limits = MemoryLimits()
+    assert [limits.open("acme", 2) for _ in range(3)] == [True, True, False]
+    assert limits.open("other", 1)
+    assert (limits.streams("acme"), limits.streams("other"), limits.streams("nobody")) == (2, 1, 0)
+    limits.close("acme")
+    assert limits.open("acme", 2)
+    assert not limits.open("acme", 1)  # its tier fell meanwhile
+    for _ in range(2):
+        limits.close("acme")
+    assert limits.streams("acme") == 0
+    assert not limits.open("acme", 0)
+
+
+def test_a_slot_is_given_back_once() -> None:
+    limits = MemoryLimits()
+    limits.open("acme", 1)
+    limits.close("acme")
+    with pytest.raises(RuntimeError, match="acme has no stream"):
+        limits.close("acme")
+    assert limits.streams("acme") == 0
+
+
+@pytest.mark.usefixtures("often")
+def test_threads_never_have_more_slots_than_there_are() -> None:
+    limits, most, worst, taken = MemoryLimits(), 3, [0], [0]
+    held = threading.Semaphore(most)
+
+    def work() -> None:
+        for _ in range(300):
+            if limits.open("acme", most):
+                if not held.acquire(blocking=False):
+                    worst[0] += 1
+                    limits.close("acme")
+                    continue
+                taken[0] += 1
+                time.sleep(0)
+                held.release()
+                limits.close("acme")
+
+    together(work)
+    assert worst == [0]
+    assert taken[0] > 0
+    assert limits.streams("acme") == 0
+    assert [limits.open("acme", most) for _ in range(most + 1)] == [True] * most + [False]
+
+
+# ---- what an account used ----
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "keys.sqlite"
+
+
+def test_days_weeks_and_months(file: Path, clock: Clock) -> None:
+    """The 8th of February 2026 is a Sunday, its week began on the 2nd; on the 1st of March one is in a new month."""
+    usage = Usage(file, 60.0, clock)
+    limits = MemoryLimits(usage, clock=clock)
+
+    def on(month: int, day: int, count: int) -> None:
+        clock.at = datetime(2026, month, day, 12, tzinfo=UTC).timestamp()
+        for _ in range(count):
+            limits.take("acme", 10**6)
+        usage.flush()
+
+    for month, day, count in ((1, 31, 1), (2, 1, 10), (2, 2, 100), (2, 8, 1000)):
+        on(month, day, count)
+    assert limits.used("acme") == Used(1000, 1100, 1110)
+    on(2, 9, 10_000)
+    assert limits.used("acme") == Used(10_000, 10_000, 11_110)
+    on(3, 1, 2)
+    assert limits.used("acme") == Used(2, 2, 2)
+    assert limits.used("other") == Used(0, 0, 0)
+    usage.close()
+
+
+def test_a_week_reaches_into_the_month_before(file: Path) -> None:
+    clock = Clock(datetime(2026, 3, 31, 12, tzinfo=UTC))
+    usage = Usage(file, 60.0, clock)
+    usage.add("acme", clock())
+    clock.at += 86_400
+    usage.add("acme", clock())
+    usage.flush()
+    assert usage.used("acme") == Used(1, 2, 1)
+    usage.close()
+
+
+def test_what_waits_counts_too_and_midnight_divides_it(file: Path, clock: Clock) -> None:
+    usage = Usage(file, 60.0, clock)
+    usage.add("acme", clock())
+    clock.at += 60
+    usage.add("acme", clock())
+    assert usage.used("acme") == Used(1, 1, 2)
+    usage.flush()
+    assert usage.used("acme") == Used(1, 1, 2)
+    usage.close()
+
+
+def test_only_answered_requests_of_accounts_are_used(file: Path, clock: Clock) -> None:
+    usage = Usage(file, 60.0, clock)
+    limits = MemoryLimits(usage, clock=clock)
+    for who in ("acme", "address 1.2.3.4", "failed 1.2.3.4"):
+        for _ in range(5):
+            limits.take(who, 3)
+    usage.close()
+    with sqlite3.connect(file) as held:
+        assert held.execute("SELECT account, requests FROM usage").fetchall() == [("acme", 3)]
+    held.close()
+
+
+def test_without_a_file_nothing_is_used() -> None:
+    limits = MemoryLimits()
+    limits.take("acme", 3)
+    assert limits.used("acme") == Used(0, 0, 0)
+
+
+def test_usage_is_written_now_and_then_and_outlives_a_node(file: Path) -> None:
+    usage = Usage(file, every=0.05)
+    usage.add("acme", time.time())
+    with sqlite3.connect(file) as held:
+        until = time.monotonic() + 5.0
+        while not (rows := held.execute("SELECT requests FROM usage").fetchall()):
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        assert rows == [(1,)]
+    held.close()
+    usage.add("acme", time.time())
+    usage.close()
+    other = Usage(file)
+    assert other.used("acme").this_month in (1, 2)  # a month may have begun
+    other.close()
+
+
+def test_two_nodes_add_to_one_file(file: Path, clock: Clock) -> None:
+    one, two = Usage(file, 60.0, clock), Usage(file, 60.0, clock)
+    for usage, count in ((one, 3), (two, 4), (one, 5)):
+        for _ in range(count):
+            usage.add("acme", clock())
+        usage.flush()
+    assert one.used("acme") == two.used("acme") == Used(12, 12, 12)
+    one.close()
+    two.close()
+
+
+@pytest.mark.usefixtures("often")
+def test_nothing_is_lost_while_it_is_written(file: Path, clock: Clock) -> None:
+    usage = Usage(file, 0.001, clock)
+    seen: list[int] = []
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.is_set():
+            seen.append(usage.used("acme").today)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+
+    def work() -> None:
+        for _ in range(500):
+            usage.add("acme", clock())
+
+    together(work, 4)
+    ended.set()
+    watcher.join()
+    assert seen == sorted(seen)
+    assert usage.used("acme").today == 2000
+    usage.close()
+    with sqlite3.connect(file) as held:
+        assert held.execute("SELECT sum(requests) FROM usage").fetchall() == [(2000,)]
+    held.close()
+
+
+def test_what_cannot_be_written_waits(file: Path, clock: Clock) -> None:
+    usage = Usage(file, 60.0, clock)
+    usage.add("acme", clock())
+    with sqlite3.connect(file) as held:
+        held.execute("ALTER TABLE usage RENAME TO gone")
+    usage.flush()
+    assert usage.failure.startswith("usage is not written: no such table")
+    usage.add("acme", clock())
+    held.execute("ALTER TABLE gone RENAME TO usage")
+    held.commit()
+    held.close()
+    usage.flush()
+    assert usage.failure == ""
+    assert usage.used("acme") == Used(2, 2, 2)
+    usage.close()
+
+
+def test_old_days_are_forgotten(file: Path, clock: Clock) -> None:
+    usage = Usage(file, 60.0, clock)
+    for days in (0, USAGE_DAYS - 1, 1):
+        clock.at += 86_400 * days
+        usage.add("acme", clock())
+        usage.flush()
+    usage.add("acme", clock() + 86_400)
+    clock.at += 86_400
+    usage.flush()
+    usage.close()
+    with sqlite3.connect(file) as held:
+        assert held.execute("SELECT count(*) FROM usage").fetchall() == [(3,)]
+    held.close()
+
+
+@pytest.mark.parametrize("month", range(1, 13))
+def test_a_period_is_a_month(month: int) -> None:
+    start, end = period((datetime(2026, month, 1, tzinfo=UTC) + timedelta(days=26, hours=3)).timestamp())
+    assert (start.month, start.day, start.hour) == (month, 1, 0)
+    assert end == datetime(2026 + month // 12, month % 12 + 1, 1, tzinfo=UTC)

@@ -1,0 +1,752 @@
+"""The odds endpoints, asked without HTTP, beside plain Python over the rows of the board."""
+
+import base64
+import random
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import urlencode
+from zoneinfo import ZoneInfo
+
+import msgspec
+import numpy as np
+import pytest
+from boards import build, frame
+from hazards import HAZARDS, NOW, SECOND
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from live_strategies import feed, moment, row_ids
+
+from oddsengine import catalog
+from oddsengine.engine import Engine
+from oddsengine.find.board import prepare
+from oddsengine.guards import main_lines
+from oddsengine.reasons import CODES
+from service.api.odds import endpoints
+from service.board import SORTS, same_market
+from service.endpoints import Ask, Caller
+from service.params import parse
+from service.problems import Problem
+from service.tiers import TIERS, books_of
+from service.wire import ODDS, Batch
+
+PATHS = {endpoint.path: endpoint for endpoint in endpoints}
+SEEDS = st.integers(0, 2**32 - 1)
+FEW = settings(max_examples=max(3, settings().max_examples // 8))
+WORLD = build(11, 3, 7)
+Body = dict[str, Any]
+
+
+def stand(engine: Engine) -> Any:
+    """What an endpoint needs of a node."""
+    return SimpleNamespace(engine=engine, parts={})
+
+
+def call(
+    node: Any, path: str, query: dict[str, Any] | None = None, tier: str = "sharp", board: Engine | None = None,
+    body: Batch | None = None, **values: str,
+) -> Body:  # fmt: skip
+    """Ask as the application does, and read the answer as a client does."""
+    endpoint = PATHS[path]
+    read, ignored = parse(urlencode(query or {}).encode(), endpoint.by_name)
+    rights = TIERS[tier]
+    caller = Caller("account", "key", rights, rights.rate, 0, rights.features)
+    ask = Ask(caller, read, values, body, board or node.engine, node, ignored)
+    found: Body = msgspec.json.decode(msgspec.json.encode(endpoint.answer(ask)))
+    return found
+
+
+def refused(node: Any, path: str, query: dict[str, Any] | None = None, **more: Any) -> Problem:
+    with pytest.raises(Problem) as caught:
+        call(node, path, query, **more)
+    return caught.value
+
+
+def walk(node: Any, path: str, query: dict[str, Any], by: str = "cursor", **more: Any) -> Iterator[Body]:
+    """Every page, one after the other."""
+    query = dict(query)
+    while True:
+        answer = call(node, path, query, **more)
+        yield answer
+        pages = answer["pagination"]
+        if not pages["has_more"]:
+            assert pages["next_cursor" if by == "cursor" else "next_offset"] is None
+            return
+        query[by] = pages["next_cursor" if by == "cursor" else "next_offset"]
+
+
+def ids(pages: Sequence[Body] | Iterator[Body]) -> list[str]:
+    return [row["id"] for answer in pages for row in answer["data"]]
+
+
+def live_board(rows: Sequence[dict[str, Any]] = WORLD) -> Engine:
+    engine = Engine()
+    engine.step(frame(rows), moment(NOW))
+    return engine
+
+
+@pytest.fixture(scope="module")
+def node() -> Any:
+    return stand(live_board())
+
+
+def price(event: str, book: str, market: str, selection: str, decimal: float | None, **more: Any) -> dict[str, Any]:
+    return {
+        "event_id": event, "sportsbook": book, "sport": "basketball", "league": "nba", "home_team": "Boston Celtics",
+        "away_team": "LA Lakers", "market_type": market, "selection": selection, "odds_decimal": decimal,
+        "event_start_time": "2026-02-09T00:30:00Z", **more,
+    }  # fmt: skip
+
+
+# ---- the twin: the rows of a table as mappings ----
+
+
+def american(row: dict[str, Any]) -> float:
+    shown = round(row["odds_american"], 2)
+    return 100.0 if shown == -100.0 else shown
+
+
+def has_market(row: dict[str, Any], asked: str) -> bool:
+    kinds = catalog.categories().get(asked, (asked,))
+    props = catalog.market_type(row["market_type"], row["sport"] or "").is_prop
+    names = [kind for kind in kinds if kind != "player_*"]
+    exact = any(same_market(kind, row["market_type"], row["sport"], "") for kind in names)
+    return exact or ("player_*" in kinds and props)
+
+
+def named(row: dict[str, Any]) -> str:
+    texts = (row["home_team"], row["away_team"], row["player_name"], row["selection"])
+    return "\n".join(catalog.normalise(text or "") for text in texts)
+
+
+def fits(row: dict[str, Any], q: dict[str, Any], tier: str) -> bool:
+    """Whether a row is what a query asks for, condition by condition."""
+    low, high = (100.0 if q.get(name) == -100 else q.get(name) for name in ("min_odds", "max_odds"))
+    own = books_of(tier)
+    book = catalog.book(row["sportsbook"]).id
+    some = {name: q[name].split(",") if name in q else None for name in ("sport", "sportsbook", "market", "event")}
+    eastern = row["event_start_time"].astimezone(ZoneInfo("America/New_York")).date().isoformat()
+    return (
+        (own is None or book in own)
+        and (some["sport"] is None or row["sport"] in some["sport"])
+        and (some["sportsbook"] is None or book in some["sportsbook"])
+        and (some["event"] is None or row["event_id"] in some["event"])
+        and (some["market"] is None or any(has_market(row, asked) for asked in some["market"]))
+        and ("live" not in q or row["is_live"] == (q["live"] == "true"))
+        and (low is None or american(row) >= low)
+        and (high is None or american(row) <= high)
+        and ("q" not in q or catalog.normalise(q["q"]) in named(row))
+        and ("date" not in q or eastern == q["date"])
+    )
+
+
+def rows_of(engine: Engine) -> list[dict[str, Any]]:
+    return list(engine.table().iter_rows(named=True))
+
+
+VALUES: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "odds_american": lambda row: row["odds_american"], "odds_decimal": lambda row: row["odds_decimal"],
+    "probability": lambda row: row["odds_probability"], "timestamp": lambda row: row["last_seen_at"],
+    "event_start_time": lambda row: row["event_start_time"],
+    "sportsbook": lambda row: catalog.book(row["sportsbook"]).id, "sport": lambda row: row["sport"],
+    "league": lambda row: catalog.league(row["league"], row["sport"]).id,
+}  # fmt: skip
+
+EVENTS = sorted({row["event_id"] for row in WORLD})
+QUERIES = st.fixed_dictionaries(
+    {},
+    optional={
+        "sport": st.sampled_from(["basketball", "soccer", "baseball,hockey", "soccer,basketball"]),
+        "sportsbook": st.sampled_from(["draftkings", "fanduel", "fanduel,draftkings"]),
+        "market": st.sampled_from(
+            ["main", "spread", "props", "total,moneyline", "point_spread", "double_chance", "h2h"]
+        ),
+        "event": st.lists(st.sampled_from(EVENTS), min_size=1, max_size=3, unique=True).map(",".join),
+        "live": st.sampled_from(["true", "false"]),
+        "min_odds": st.sampled_from([-200, -110, -100, 0, 100, 120.5]),
+        "max_odds": st.sampled_from([-150, -100, 0, 100, 150, 400]),
+        "q": st.sampled_from(["atletico", "BOSTON", "jokic", "over", "köln", "!!", "n"]),
+        "date": st.sampled_from(["2026-02-08", "2026-02-09", "2026-01-01"]),
+    },
+)
+
+
+@given(QUERIES, st.sampled_from(["sharp", "sharp", "hobby", "free"]), st.integers(20, 200))
+def test_a_list_is_what_plain_python_finds(node: Any, query: dict[str, Any], tier: str, limit: int) -> None:
+    expected = {row["row_id"] for row in rows_of(node.engine) if fits(row, query, tier)}
+    for by in ("offset", "cursor"):
+        pages = list(walk(node, "/odds", query | {"limit": limit}, by, tier=tier))
+        found = ids(pages)
+        assert len(found) == len(expected)
+        assert set(found) == expected
+        assert all(page["meta"]["total"] == len(expected) for page in pages)
+        assert [page["meta"]["count"] for page in pages] == [len(page["data"]) for page in pages]
+        assert all(len(page["data"]) == limit for page in pages[:-1])
+    data = [row for page in pages for row in page["data"]]
+    order = [(row["event_start_time"], row["event_id"], row["market_type"]) for row in data]
+    starts: dict[str, str] = {}
+    for row in rows_of(node.engine):
+        starts[row["event_id"]] = min(starts.get(row["event_id"], "9"), row["event_start_time"].isoformat())
+    assert order == sorted(order, key=lambda key: (starts[key[1]], key[1], key[2]))
+
+
+@given(QUERIES, st.sampled_from([sign + name for name in SORTS for sign in ("", "-")]), st.integers(20, 200))
+def test_sorted_as_plain_python_sorts(node: Any, query: dict[str, Any], sort: str, limit: int) -> None:
+    plain = ids(walk(node, "/odds", query | {"limit": 200}))
+    value = VALUES[sort.removeprefix("-")]
+    rows = {row["row_id"]: row for row in rows_of(node.engine)}
+    expected = sorted(plain, key=lambda ident: value(rows[ident]), reverse=sort[0] == "-")  # stable either way
+    for by in ("offset", "cursor"):
+        assert ids(walk(node, "/odds", query | {"sort": sort, "limit": limit}, by)) == expected
+
+
+@given(QUERIES, st.sampled_from(["", "-odds_decimal", "league", "timestamp"]), st.integers(1, 3))
+def test_grouped_by_event(node: Any, query: dict[str, Any], sort: str, limit: int) -> None:
+    query = query | ({"sort": sort} if sort else {})
+    flat: dict[str, list[str]] = {}
+    for page in walk(node, "/odds", query | {"limit": 200}):
+        for row in page["data"]:
+            flat.setdefault(row["event_id"], []).append(row["id"])
+    for by in ("offset", "cursor"):
+        pages = list(walk(node, "/odds", query | {"group_by": "event", "limit": limit}, by))
+        assert all(page["meta"]["total"] == len(flat) for page in pages)
+        found = [(event["event_id"], [row["id"] for row in event["odds"]]) for page in pages for event in page["data"]]
+        assert found == list(flat.items())
+
+
+@FEW
+@given(SEEDS)
+def test_other_conditions(seed: int) -> None:
+    rows = build(seed, 2, 5, ("moneyline", "props", "team_total"), ())
+    board = stand(live_board(rows))
+    table = rows_of(board.engine)
+
+    def found(**query: Any) -> set[str]:
+        return set(ids(walk(board, "/odds", query | {"limit": 200})))
+
+    def those(fitting: Any) -> set[str]:
+        return {row["row_id"] for row in table if fitting(row)}
+
+    def is_prop(row: dict[str, Any]) -> bool:
+        return catalog.market_type(row["market_type"], row["sport"]).is_prop
+
+    assert found(is_player_prop="true") == those(is_prop)
+    assert found(is_player_prop="0") == those(lambda row: not is_prop(row))
+    assert found(player_name="lebron JÁMES") == those(
+        lambda row: is_prop(row) and "lebron james" in catalog.normalise(f"{row['player_name']} {row['selection']}")
+    )
+    assert found(stat_category="points") == those(lambda row: row["market_type"] == "player_points")
+    shown = [row for page in walk(board, "/odds", {"limit": 200}) for row in page["data"]]
+    assert found(selection="DRAW,under") == {
+        row["id"]
+        for row in shown
+        if catalog.normalise(row["selection"]) in ("draw", "under") or row["selection_type"] in ("draw", "under")
+    }
+    leagues = {row["league"] for row in table}
+    for league in leagues:
+        assert found(league=league) == those(lambda row, league=league: row["league"] == league)
+
+
+def test_teams_go_by_their_aliases() -> None:
+    rows = [price(event, "fanduel", "moneyline", "Boston Celtics", 1.9) for event in "ab"]
+    rows.append(price("c", "fanduel", "moneyline", "Nuggets", 1.9, home_team="Denver Nuggets", away_team="Miami Heat"))
+    engine = Engine()
+    engine.step(rows, datetime(2026, 2, 8, tzinfo=UTC))
+    board = stand(engine)
+    for name in ("Lakers", "LA Lakers", "los_angeles_lakers", "celtics"):
+        assert {row["event_id"] for row in call(board, "/odds", {"team": name})["data"]} == {"a", "b"}, name
+    assert call(board, "/odds", {"team": "Heat,Lakers"})["meta"]["total"] == 3
+    answer = call(board, "/odds", {"team": "Nobody FC"})
+    assert (answer["data"], answer["meta"]["unknown"]) == ([], {"team": ["Nobody FC"]})
+
+
+def test_days_are_those_of_the_eastern_us() -> None:
+    engine = Engine()
+    engine.step([price("late", "fanduel", "moneyline", "LA Lakers", 1.9)], datetime(2026, 2, 9, 4, 59, tzinfo=UTC))
+    board = stand(engine)  # it starts at 19:30 on the 8th in New York, where it is 23:59 of that day
+    assert call(board, "/odds", {"date": "today"})["meta"]["total"] == 1
+    assert call(board, "/odds", {"date": "2026-02-08"})["meta"]["total"] == 1
+    assert call(board, "/odds", {"date": "2026-02-09"})["meta"]["total"] == 0
+    engine.step([], datetime(2026, 2, 9, 5, 1, tzinfo=UTC))
+    assert call(board, "/odds", {"date": "today"})["meta"]["total"] == 0
+    for wrong in ("yesterday", "2026-2-9", "2026-02-30", "20260209", "9999-12-31", "2026-W06-1"):
+        assert refused(board, "/odds", {"date": wrong}).code == "validation_error"
+
+
+# ---- what the wire says ----
+
+
+def test_a_row_says_what_the_board_says(node: Any) -> None:
+    table = {row["row_id"]: row for row in rows_of(node.engine)}
+    shown = [row for page in walk(node, "/odds", {"limit": 200}) for row in page["data"]]
+    for row in shown:
+        given = table[row["id"]]
+        assert tuple(row) == ODDS
+        for name in ("event_id", "home_team", "away_team", "market_type", "selection", "is_live", "is_active"):
+            assert row[name] == given[name]
+        assert row["odds_decimal"] == round(given["odds_decimal"], 6)
+        assert row["odds_american"] == round(given["odds_american"], 2)
+        assert row["odds_probability"] == row["probability"] == round(1.0 / given["odds_decimal"], 6)
+        assert row["timestamp"] == row["last_seen_at"]
+        for name in ("last_seen_at", "odds_changed_at", "event_start_time"):
+            assert row[name][-1] == "Z"
+            assert datetime.fromisoformat(row[name]) == (given[name] or given["last_seen_at"])
+        if catalog.market_type(given["market_type"], given["sport"]).has_line:
+            assert row["line"] == given["line"]
+        if given["selection_type"] is not None:
+            assert row["selection_type"] == given["selection_type"]
+        assert row["selection_type"]
+        assert (row["is_main_line"] is None) == (row["is_alternate_line"] is None)
+        assert row["is_main_line"] is None or row["is_alternate_line"] is not row["is_main_line"]
+    assert {row["line"] for row in shown if row["market_type"] == "moneyline"} == {None}
+
+
+@given(st.lists(st.integers(-(10**16), 10**17), min_size=1, max_size=5))
+def test_times_are_written_as_numpy_writes_them(micros: list[int]) -> None:
+    from service.wire import moments
+
+    written = moments(np.array([*micros, np.iinfo(np.int64).min]))
+    years = [text for text in np.array(micros).astype("M8[us]").astype(str) if len(text) == 26 and text[0] != "-"]
+    assert [text[:-1] for text in written[:-1] if text[:-1] in years] == years
+    assert written[-1] is None
+
+
+def test_own_texts_of_a_price() -> None:
+    own = {
+        "deep_link": "https://sportsbook.draftkings.com/event/7", "sportsbook_name": "DK", "external_event_id": "7",
+        "market_id": "m", "selection_id": "s", "max_bet": 250.0, "is_main_line": False,
+    }  # fmt: skip
+    engine = Engine()
+    totals = [price("e", "draftkings", "total_points", "Over", 1.9, line=line) for line in (200.5, 201.5)]
+    engine.step(
+        [
+            totals[0] | own, totals[1] | {"is_alternate_line": False},
+            price("e", "betmgm", "moneyline", "LA Lakers", 1.9, deep_link="https://sports.{state}.betmgm.com/x"),
+            price("e", "corner_shop", "moneyline", "LA Lakers", 1.9, event_start_time=None),
+        ],
+        datetime(2026, 2, 8, tzinfo=UTC),
+    )  # fmt: skip
+    first = {(row["sportsbook"], row["line"]): row for row in call(stand(engine), "/odds")["data"]}
+    row = first["draftkings", 200.5]
+    assert {name: row[name] for name in own} == own
+    assert (row["is_alternate_line"], first["draftkings", 201.5]["is_main_line"]) == (True, True)
+    assert first["betmgm", None]["deep_link"] == "https://sports.betmgm.com/en/sports"
+    bare = first["corner_shop", None]
+    assert (bare["deep_link"], bare["sportsbook_name"], bare["max_bet"]) == (None, "corner_shop", None)
+    assert bare["event_start_time"] == "2026-02-09T00:30:00.000000Z"  # of its event
+    assert [
+        row["sportsbook"] for row in call(stand(engine), "/odds", {"is_main_line": "true", "market": "total"})["data"]
+    ] == ["draftkings"]
+
+
+def test_main_lines_are_those_of_the_table() -> None:
+    """The rule over whole tables, told to look at every price that is read and not suspended."""
+    for seed in range(8):
+        engine = live_board(build(seed, 3, 8, ("spread", "total", "team_total", "moneyline"), ()))
+        node = stand(engine)
+        reading = ("price_mismatch", "side_conflict", "unknown_outcome", "no_line")
+        prepared = prepare(engine.table(), reading, engine.moment)
+        g = prepared.identity.groups
+        main, _ = main_lines(g, g.odds, prepared.guarded.aside, len(prepared.identity.books))
+        rows = prepared.table["row_id"].to_list()
+        expected = {
+            rows[row]: bool(main[market]) for row, market in zip(g.row.tolist(), g.market.tolist(), strict=True)
+        }
+        shown = {row["id"]: row["is_main_line"] for page in walk(node, "/odds", {"limit": 200}) for row in page["data"]}
+        assert {ident: shown[ident] for ident in expected} == expected
+        for flag in (True, False):
+            chosen = set(ids(walk(node, "/odds", {"is_main_line": str(flag).lower(), "limit": 200})))
+            assert chosen == {ident for ident, main_line in shown.items() if main_line is flag}
+
+
+def test_of_equal_lines_the_lowest_is_the_main_one() -> None:
+    engine = Engine()
+    lines = (202.5, 201.5, 203.5)
+    sides = ("Over", "Under")
+    rows = [price("e", "fanduel", "total_points", side, 1.9, line=line) for line in lines for side in sides]
+    engine.step(rows, datetime(2026, 2, 8, tzinfo=UTC))
+    main = call(stand(engine), "/odds", {"is_main_line": "true"})["data"]
+    assert [row["line"] for row in main] == [201.5, 201.5]
+
+
+def test_a_list_of_nothing_is_no_condition(node: Any) -> None:
+    everything = call(node, "/odds", {"limit": 5})
+    for name in ("sport", "sportsbook", "market", "event", "team", "fields", "selection"):
+        assert call(node, "/odds", {"limit": 5, name: " , "}) == everything
+
+
+def test_fields() -> None:
+    node = stand(live_board())
+    answer = call(node, "/odds", {"fields": "odds_decimal,id", "limit": 3})
+    assert [tuple(row) for row in answer["data"]] == [("odds_decimal", "id")] * 3
+    assert [row["id"] for row in answer["data"]] == ids([call(node, "/odds", {"limit": 3})])
+    grouped = call(node, "/odds", {"fields": "id", "group_by": "event", "limit": 1})["data"][0]
+    assert all(tuple(row) == ("id",) for row in grouped["odds"])
+    problem = refused(node, "/odds", {"fields": "id,colour"})
+    assert problem.status == 400
+    assert "'colour'" in problem.message
+    assert "odds_decimal" in problem.message
+
+
+# ---- best ----
+
+
+def verdicts(engine: Engine) -> tuple[Any, list[str]]:
+    prepared = prepare(engine.table(), None, engine.moment)
+    return prepared, prepared.table["row_id"].to_list()
+
+
+@FEW
+@given(SEEDS, st.sampled_from(["free", "hobby", "sharp"]), st.sampled_from(["", "true", "false"]))
+def test_best_is_the_best_of_each_outcome(seed: int, tier: str, live: str) -> None:
+    """Outcomes and verdicts as they are read from a whole table."""
+    rng = random.Random(seed)
+    engine = live_board(build(seed, 2, 8, hazards=rng.sample(sorted(HAZARDS), 5)))
+    prepared, rows = verdicts(engine)
+    table = {row["row_id"]: row for row in rows_of(engine)}
+    g, own = prepared.identity.groups, books_of(tier)
+    best: dict[tuple[int, int], list[str]] = {}
+    for at, row in enumerate(g.row.tolist()):
+        price_row = table[rows[row]]
+        if prepared.guarded.aside[at] or (own is not None and price_row["sportsbook"] not in own):
+            continue
+        if live and price_row["is_live"] != (live == "true"):
+            continue
+        best.setdefault((int(g.market[at]), int(g.side[at])), []).append(rows[row])
+
+    def rank(ident: str) -> tuple[Any, ...]:
+        row = table[ident]
+        return -row["odds_decimal"], -row["last_seen_at"].timestamp(), catalog.book(row["sportsbook"]).id
+
+    expected = {min(each, key=rank) for each in best.values()}
+    read = {rows[row] for row in g.row.tolist()}
+    unread = {CODES["unmapped"], CODES["ambiguous_moneyline"]}
+    others = {rows[at] for at, code in enumerate(prepared.identity.verdict.tolist()) if code in unread}
+    query = {"limit": 200} | ({"live": live} if live else {})
+    pages = list(walk(stand(engine), "/odds/best", query, "offset", tier=tier)) if expected else []
+    found = ids(pages)
+    assert len(found) == len(set(found))
+    assert all(page["meta"]["total"] == len(found) for page in pages)
+    # Two rows of one book may tie in everything; then either is the best.
+    assert sorted(rank(ident) for ident in found if ident in read) == sorted(rank(ident) for ident in expected)
+    assert {ident for ident in found if ident not in read} <= others
+
+
+def test_of_equal_prices_the_one_seen_last_is_best() -> None:
+    engine = Engine()
+    now = datetime(2026, 2, 8, tzinfo=UTC)
+
+    def seen(book: str, ago: int, decimal: float = 2.0, **more: Any) -> dict[str, Any]:
+        return price("e", book, "moneyline", "LA Lakers", decimal, last_seen_at=now - timedelta(seconds=ago), **more)
+
+    engine.step([seen("betmgm", 9), seen("fanduel", 5), seen("caesars", 5), seen("pinnacle", 1, 1.95)], now)
+    board = stand(engine)
+
+    def winner(**query: Any) -> list[str]:
+        return [row["sportsbook"] for row in call(board, "/odds/best", query)["data"]]
+
+    assert winner() == ["caesars"]
+    assert winner(sportsbook="betmgm,fanduel") == ["fanduel"]
+    engine.step([seen("fanduel", -1)], now + timedelta(seconds=1))
+    assert winner() == ["fanduel"]
+    engine.step([seen("betmgm", -2, 2.6, is_active=False), seen("caesars", -2, 2.01)], now + timedelta(seconds=2))
+    assert winner() == ["caesars"]  # a suspended price is never the best
+    engine.step([seen("fanduel", -3000)], now + timedelta(seconds=3000))
+    assert winner() == ["fanduel"]  # nor is a stale one, though it is higher
+    turned = {"home_team": "LA Lakers", "away_team": "Boston Celtics"}
+    engine.step([seen("bovada", -3000, 2.02, **turned)], now + timedelta(seconds=3001))
+    assert winner() == ["bovada"]  # the same bet, the teams named the other way round
+    engine.step([seen("bovada", -3002, 1.5, is_live=True, **turned)], now + timedelta(seconds=3002))
+    assert winner(live="true") == ["bovada"]
+    assert winner(live="false") == ["fanduel"]
+
+
+def test_a_three_way_price_is_not_a_two_way_one() -> None:
+    engine = Engine()
+    soccer = {"sport": "tennis", "league": "atp", "home_team": "Ann", "away_team": "Bea"}
+    rows = [price("e", "fanduel", "moneyline", side, 2.9, **soccer) for side in ("Ann", "Draw", "Bea")]
+    rows += [price("e", "betmgm", "moneyline", side, 1.9, **soccer) for side in ("Ann", "Bea")]
+    rows += [price("e", "caesars", "moneyline_3way", "Ann", 3.1, **soccer)]
+    engine.step(rows, datetime(2026, 2, 8, tzinfo=UTC))
+    found = call(stand(engine), "/odds/best")["data"]
+    assert sorted((row["selection"], row["sportsbook"]) for row in found) == [
+        ("Ann", "betmgm"), ("Ann", "caesars"), ("Bea", "betmgm"), ("Bea", "fanduel"), ("Draw", "fanduel"),
+    ]  # fmt: skip
+
+
+# ---- one event, many events ----
+
+
+def test_comparison_has_market_types_for_keys(node: Any) -> None:
+    event = EVENTS[0]
+    answer = call(node, "/odds/comparison", {"event_id": event})
+    assert "meta" not in answer
+    table = [row for row in rows_of(node.engine) if row["event_id"] == event]
+    assert {name: sorted(row["id"] for row in rows) for name, rows in answer["data"].items()} == {
+        name: sorted(row["row_id"] for row in table if row["market_type"] == name)
+        for name in {row["market_type"] for row in table}
+    }
+    assert set(call(node, "/odds/comparison", {"event": event, "market": "moneyline"})["data"]) == {"moneyline"}
+    assert refused(node, "/odds/comparison", {"market": "main"}).status == 400
+    assert call(node, "/odds/comparison", {"event": "nothing"})["meta"]["unknown"] == {"event": ["nothing"]}
+
+
+def test_one_event(node: Any) -> None:
+    event = EVENTS[1]
+    found = ids(walk(node, "/events/{eventId}/odds", {"limit": 7}, eventId=event))
+    assert found == ids(walk(node, "/odds", {"event": event, "limit": 200}))
+    assert call(node, "/events/{eventId}/odds", {"market": "moneyline"}, eventId=event)["meta"]["total"] < len(found)
+    problem = refused(node, "/events/{eventId}/odds", eventId="nothing")
+    assert (problem.status, problem.code) == (404, "not_found")
+
+
+@pytest.mark.parametrize(("tier", "most"), [("free", 5), ("hobby", 20), ("pro", 50), ("sharp", 100)])
+def test_a_batch_has_a_limit(node: Any, tier: str, most: int) -> None:
+    def ask(*wanted: str, **more: Any) -> Body:
+        return call(node, "/odds/batch", body=Batch(list(wanted), **more), tier=tier)
+
+    strange = [f"event {at}" for at in range(most - 1)]
+    answer = ask(EVENTS[0], EVENTS[0], *strange)
+    assert list(answer["data"]) == [EVENTS[0], *strange]
+    assert answer["meta"]["unknown"]["event"] == strange
+    expected = {row["row_id"] for row in rows_of(node.engine) if row["event_id"] == EVENTS[0]}
+    shown = {row["id"] for row in answer["data"][EVENTS[0]]}
+    assert shown == expected if tier == "sharp" else shown < expected
+    for wrong in ([EVENTS[0], *strange, "one more"], [], ["x" * 300]):
+        problem = refused(node, "/odds/batch", body=Batch(wrong), tier=tier)
+        assert (problem.status, problem.code) == (400, "validation_error")
+    narrow = ask(EVENTS[0], sportsbook="draftkings, fanduel", market="moneyline")["data"][EVENTS[0]]
+    assert {row["market_type"] for row in narrow} <= {"moneyline"}
+    assert {row["sportsbook"] for row in narrow} <= {"draftkings", "fanduel"}
+
+
+# ---- who may see what ----
+
+
+def test_books_of_a_tier() -> None:
+    rows = [price("e", book, "moneyline", "LA Lakers", 1.9) for book in (*catalog.books(), "corner_shop")]
+    engine = Engine()
+    engine.step(rows, datetime(2026, 2, 8, tzinfo=UTC))
+    board = stand(engine)
+
+    def books(tier: str, **query: Any) -> set[str]:
+        return {row["sportsbook"] for page in walk(board, "/odds", query, tier=tier) for row in page["data"]}
+
+    for tier, count in (("free", 2), ("hobby", 5), ("pro", 15), ("sharp", len(rows)), ("enterprise", len(rows))):
+        assert len(books(tier)) == count
+    assert books("free", sportsbook="DraftKings") == {"draftkings"}
+    assert books("free", add_sportsbook="fanduel") == {"draftkings", "fanduel"}
+    assert books("sharp", sportsbook="fanduel", add_sportsbook="corner_shop") == {"fanduel", "corner_shop"}
+    for name in ("sportsbook", "add_sportsbook"):
+        for above in ("pinnacle", "corner_shop"):
+            problem = refused(board, "/odds", {name: f"draftkings,{above}"}, tier="free")
+            assert (problem.status, problem.code) == (403, "tier_restricted")
+            assert above in problem.message
+    assert refused(board, "/odds/batch", body=Batch(["e"], "pinnacle"), tier="free").code == "tier_restricted"
+
+
+def test_unknown_ids_are_named(node: Any) -> None:
+    query = {"sport": "quidditch", "league": "nbaa", "market": "moneylin", "sportsbook": "drftkings", "event": "e0"}
+    for name, value in query.items():
+        answer = call(node, "/odds", {name: value})
+        assert (answer["data"], answer["meta"]["total"]) == ([], 0)
+        assert answer["meta"]["unknown"] == {name: [value]}
+        assert answer["pagination"]["has_more"] is False
+    assert call(node, "/odds", query)["meta"]["unknown"] == {name: [value] for name, value in query.items()}
+    mixed = call(node, "/odds", {"sport": f"{WORLD[0]['sport']},quidditch"})
+    assert mixed["meta"]["unknown"] == {"sport": ["quidditch"]}
+    assert mixed["data"]
+    known = {"sport": "tennis", "league": "nfl", "market": "puck_line", "sportsbook": "bovada"}
+    assert "unknown" not in call(node, "/odds", known)["meta"]
+    assert call(node, "/odds", {"sprot": "tennis"})["meta"]["ignored"] == ["sprot"]
+
+
+def test_a_late_board_is_asked_alike() -> None:
+    engine = Engine()
+    late = engine.delayed(60)
+    board = stand(engine)
+    now = datetime(2026, 2, 8, tzinfo=UTC)
+    assert call(board, "/odds", tier="free", board=late)["data"] == []
+    assert call(board, "/odds/delta", {"since": now.isoformat()}, tier="free", board=late)["data"] == []
+    for second, decimal in ((0, 1.9), (30, 2.0), (61, 2.1)):
+        engine.step([price("e", "fanduel", "moneyline", "LA Lakers", decimal)], now + timedelta(seconds=second))
+    shown = {
+        tier: call(board, "/odds", tier=tier, board=at)["data"][0]["odds_decimal"]
+        for tier, at in (("free", late), ("pro", engine))
+    }
+    assert shown == {"free": 1.9, "pro": 2.1}
+
+
+# ---- while the board moves ----
+
+
+def test_offsets_end_at_their_cap() -> None:
+    engine = Engine()
+    rows = [price("e", "fanduel", "total_points", "Over", 1.9, line=at + 0.5) for at in range(5301)]
+    engine.step(rows, datetime(2026, 2, 8, tzinfo=UTC))
+    board = stand(engine)
+    pages = call(board, "/odds", {"limit": 200, "offset": 4800})["pagination"]
+    assert (pages["has_more"], pages["next_offset"]) == (True, 5000)
+    pages = call(board, "/odds", {"limit": 200, "offset": 5000})["pagination"]
+    assert (pages["has_more"], pages["next_offset"]) == (True, None)
+    rest = list(walk(board, "/odds", {"limit": 200, "cursor": pages["next_cursor"]}))
+    assert [len(page["data"]) for page in rest] == [101]
+    lines = [row["line"] for page in walk(board, "/odds", {"limit": 200}) for row in page["data"]]
+    assert lines == [at + 0.5 for at in range(5301)]
+    assert refused(board, "/odds", {"cursor": pages["next_cursor"], "offset": 50}).code == "validation_error"
+
+
+def stir(engine: Engine, said: Any) -> None:
+    """One step of a feed."""
+    step = said.step(row_ids(engine.table()))
+    engine.step(step.quotes, step.now, removed=step.removed, complete=step.complete, events=step.events)
+
+
+@FEW
+@given(SEEDS, st.sampled_from(["", "sportsbook", "-sport", "odds_decimal"]), st.sampled_from([1, 7, 40]))
+def test_a_walk_by_cursor_while_the_board_moves(seed: int, sort: str, limit: int) -> None:
+    """Whatever is there all the time, and in a sorted list does not move, is met once; nothing is met twice."""
+    engine = Engine()
+    said = feed(seed, 3, 5, pauses=(0.0, 0.4, 1.0))
+    first = said.first()
+    engine.step(first.quotes, first.now)
+    board, table = stand(engine), engine.table()
+    steady = dict(zip(table["row_id"], table["odds_decimal"], strict=True))
+    query: dict[str, Any] = {"limit": limit} | ({"sort": sort} if sort else {})
+    met: list[str] = []
+    for _ in range(60):
+        answer = call(board, "/odds", query)
+        met += ids([answer])
+        if not answer["pagination"]["has_more"]:
+            break
+        query["cursor"] = answer["pagination"]["next_cursor"]
+        stir(engine, said)
+        here = dict(zip(*engine.table().select("row_id", "odds_decimal").get_columns(), strict=True))
+        steady = {
+            ident: odds
+            for ident, odds in steady.items()
+            if ident in here and (sort != "odds_decimal" or here[ident] == odds)
+        }
+    else:
+        last = met[-1:]
+        assert last
+        return
+    counts = {ident: met.count(ident) for ident in steady}
+    assert set(counts.values()) <= {1}
+    if sort != "odds_decimal":
+        assert len(met) == len(set(met))
+
+
+def test_a_postponed_event_keeps_its_place() -> None:
+    engine = Engine()
+    now = datetime(2026, 2, 8, tzinfo=UTC)
+
+    def starting(event: str, hour: int) -> dict[str, Any]:
+        return price(event, "fanduel", "moneyline", "LA Lakers", 1.9, event_start_time=f"2026-02-09T{hour:02d}:00:00Z")
+
+    engine.step([starting("a", 3), starting("b", 1), starting("c", 2)], now)
+    board = stand(engine)
+    answer = call(board, "/odds", {"limit": 1})
+    assert answer["data"][0]["event_id"] == "b"
+    engine.step([starting("b", 9), starting("a", 0)], now + timedelta(seconds=1))
+    rest = walk(board, "/odds", {"limit": 1, "cursor": answer["pagination"]["next_cursor"]})
+    assert [page["data"][0]["event_id"] for page in rest] == ["c", "a"]
+    by_start = call(board, "/odds", {"sort": "event_start_time"})["data"]
+    assert [row["event_id"] for row in by_start] == ["a", "c", "b"]
+
+
+@given(st.one_of(st.text(max_size=40), st.binary(max_size=60).map(lambda raw: base64.urlsafe_b64encode(raw).decode())))
+def test_a_broken_cursor_is_refused(node: Any, text: str) -> None:
+    if text.strip():
+        problem = refused(node, "/odds", {"cursor": text})
+        assert (problem.status, problem.code) == (400, "validation_error")
+
+
+def test_a_cursor_of_another_order_is_refused(node: Any) -> None:
+    given_by = {}
+    for name, query in {
+        "plain": {}, "price": {"sort": "odds_decimal"}, "book": {"sort": "sportsbook"}, "events": {"group_by": "event"},
+    }.items():  # fmt: skip
+        given_by[name] = call(node, "/odds", query | {"limit": 1})["pagination"]["next_cursor"], query
+    for name, (cursor, _) in given_by.items():
+        for other, (_, query) in given_by.items():
+            if other != name:
+                assert refused(node, "/odds", query | {"cursor": cursor}).status == 400
+    cursor, query = given_by["price"]
+    fields = msgspec.json.decode(base64.urlsafe_b64decode(cursor + "=="))
+    for value in (10**30, "high", None, [1]):
+        forged = base64.urlsafe_b64encode(msgspec.json.encode([fields[0], value, *fields[2:]])).decode()
+        assert refused(node, "/odds", query | {"cursor": forged}).status == 400
+
+
+# ---- what changed ----
+
+STILL = ("last_seen_at", "timestamp", "is_main_line", "is_alternate_line")  # may differ without the price having moved
+
+
+def snapshot(board: Any) -> dict[str, Body]:
+    return {
+        row["id"]: {name: value for name, value in row.items() if name not in STILL}
+        for page in walk(board, "/odds", {"limit": 200})
+        for row in page["data"]
+    }
+
+
+@FEW
+@given(SEEDS, st.integers(1, 30))
+def test_a_snapshot_and_its_deltas_are_the_later_snapshot(seed: int, limit: int) -> None:
+    engine = Engine()
+    said = feed(seed, 2, 5, pauses=(0.4, 1.0, 1.0, 5.0, 30.0, 300.0))
+    first = said.first()
+    engine.step(first.quotes, first.now)
+    board = stand(engine)
+    known, since = snapshot(board), moment(said.now).isoformat()
+    for _ in range(6):
+        for _ in range(said.rng.randint(1, 2)):
+            stir(engine, said)
+        if said.now - round(datetime.fromisoformat(since).timestamp() * SECOND) > 600 * SECOND:
+            assert call(board, "/odds/delta", {"since": since})["meta"]["since_clamped"] is True
+            return
+        for page in walk(board, "/odds/delta", {"since": since, "limit": limit}):
+            assert "since_clamped" not in page["meta"]
+            for row in page["data"]:
+                known[row["id"]] = {name: value for name, value in row.items() if name not in STILL}
+            for row in page["removed"]:
+                assert set(row) == {"id", "sportsbook", "removed_at"}
+                known.pop(row["id"], None)
+            later = page["meta"]["server_time"]
+        since = later
+        assert known == snapshot(board)
+        assert call(board, "/odds/delta", {"since": since})["data"] == []
+
+
+def test_delta_says_what_left_and_for_how_long() -> None:
+    engine = Engine()
+    now = datetime(2026, 2, 8, tzinfo=UTC)
+    rows = [price("e", book, "moneyline", "LA Lakers", 1.9) for book in ("fanduel", "pinnacle")]
+    engine.step(rows, now)
+    board = stand(engine)
+
+    def delta(at: datetime, tier: str = "sharp", **query: Any) -> Body:
+        return call(board, "/odds/delta", {"since": at.isoformat()} | query, tier=tier)
+
+    assert [row["sportsbook"] for row in delta(now - timedelta(seconds=1))["data"]] == ["fanduel", "pinnacle"]
+    assert delta(now)["data"] == []  # strictly after
+    left = now + timedelta(seconds=10)
+    engine.step(removed=engine.table()["row_id"].to_list(), now=left)
+    answer = delta(now)
+    assert [(row["sportsbook"], row["removed_at"]) for row in answer["removed"]] == [
+        ("fanduel", "2026-02-08T00:00:10.000000Z"), ("pinnacle", "2026-02-08T00:00:10.000000Z"),
+    ]  # fmt: skip
+    assert (answer["data"], answer["meta"]["server_time"]) == ([], "2026-02-08T00:00:10.000000Z")
+    assert [row["sportsbook"] for row in delta(now, "free")["removed"]] == ["fanduel"]
+    assert delta(now, sport="soccer")["removed"] == []
+    assert delta(left)["removed"] == []
+    engine.step([], now + timedelta(seconds=605))
+    answer = delta(now)
+    assert (len(answer["removed"]), answer["meta"]["since_clamped"]) == (2, True)
+    engine.step([], now + timedelta(seconds=615))
+    assert delta(now)["removed"] == []
+    assert refused(board, "/odds/delta").status == 400
+    assert refused(board, "/odds/delta", {"since": "noon"}).code == "validation_error"

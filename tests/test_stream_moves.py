@@ -1,0 +1,94 @@
+"""Groups of prices without a socket: after every update, what their events add up to is what the board has."""
+
+import json
+import random
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from oddsengine.board import state as board_state
+from oddsengine.engine import Engine
+from oddsengine.simulate import Batch, World
+from service.board import Filter, Index
+from service.stream.moves import Mirror, Moves
+from service.stream.prices import Prices
+
+FRESH = {"last_seen_at", "odds_changed_at"}
+
+
+class Holder:
+    """Who merges the events of a group, and objects to whatever breaks a promise."""
+
+    def __init__(self, group: Prices) -> None:
+        self.group = group
+        self.odds: dict[str, dict[str, Any]] = {}
+        taken = group.take()
+        assert taken.number == group.number
+        self.merge(taken.frames)
+
+    def merge(self, frames: list[bytes]) -> None:
+        for text in frames:
+            first, second, *_ = text.decode().split("\n")
+            name, data = first.removeprefix("event: "), json.loads(second.removeprefix("data: "))
+            if name == "snapshot":
+                self.odds.update({row["id"]: row for row in data["odds"]})
+            elif name == "odds:update":
+                for delta in data["odds"]:
+                    assert self.odds[delta["id"]]["sportsbook"] == data["book"]
+                    self.odds[delta["id"]].update(delta)
+            elif name == "odds:removed":
+                for id_ in data["ids"]:
+                    assert self.odds.pop(id_)["sportsbook"] == data["book"]
+        assert self.group.total == len(self.odds)
+
+    def held(self) -> dict[str, dict[str, Any]]:
+        return {id_: {k: v for k, v in row.items() if k not in FRESH} for id_, row in self.odds.items()}
+
+
+@pytest.mark.parametrize("few", [65_536, 40])
+def test_events_add_up_to_the_board(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With `few` small, terms get other codes again and again."""
+    monkeypatch.setattr(board_state, "_FEW", few)
+    draw = random.Random(few)
+    engine = Engine()
+    index = Index(engine)
+    mirror: Mirror | None = None
+    holders: list[Holder] = []
+    compared, renamed = 0, 0
+    names: Any = None
+    start = datetime(2026, 2, 7, 18, tzinfo=UTC)
+    for day in range(4):
+        begin = start + timedelta(hours=12 * day)
+        world = World(
+            day, events=4, live=0.7, pace=20.0, hazards=True, start=begin,
+            books=["pinnacle", "draftkings", "fanduel", "betmgm"],
+        )  # fmt: skip
+        later = [Batch(begin + timedelta(hours=hour), [], [], []) for hour in (2, 4, 6)]  # all leaves, and is forgotten
+        for tick, batch in enumerate([*world.run(30), *later]):
+            update = engine.step(batch.quotes, batch.now, complete=batch.complete, events=batch.events)
+            if engine._board.names is not names:
+                names, renamed = engine._board.names, renamed + 1
+            if mirror is None:
+                with index.reading() as reading:
+                    mirror = Mirror(reading.board, engine.number)
+            else:
+                moves = Moves(update, mirror, index)
+                for holder in holders:
+                    holder.merge(holder.group.frames(moves))
+            if tick % 13 == 1:
+                events = engine.table()["event_id"].unique().sort().to_list()
+                chosen = Filter(
+                    books=draw.choice([None, frozenset({"pinnacle", "betmgm"}), frozenset({"nobody"})]),
+                    sport=draw.choice([None, None, ("basketball", "soccer")]),
+                    market=draw.choice([None, ("main",), ("props", "total_points")]),
+                    event=draw.choice([None, None, tuple(events[:2])]),
+                )
+                holders.append(Holder(Prices(chosen, draw.choice(["", "nj"]), index, engine)))
+            if tick % 4 == 0:
+                for holder in draw.sample(holders, min(len(holders), 3)):
+                    group = holder.group
+                    assert holder.held() == Holder(Prices(group.wanted, group.state, index, engine)).held()
+                    compared += len(holder.odds)
+    assert compared > 500
+    assert (renamed > 2) == (few == 40)
