@@ -12,7 +12,7 @@ ROOT = Path(oddsengine.__file__).parent
 # Each layer may import from its own earlier siblings in the list and from the layers above it.
 LAYERS: list[set[str]] = [
     {"_jit", "reasons", "sample"},
-    {"odds", "devig", "kelly", "arbitrage", "middle", "value", "clv", "catalog"},
+    {"odds", "devig", "kelly", "arbitrage", "middle", "value", "clv", "backtest", "catalog"},
     {"casts", "results"},
     {"schema"},
     {"tables", "groups"},
