@@ -12,6 +12,7 @@ from service.keys import MOST_NAME, BeyondError, Made, Managed, Record, UnfitErr
 from service.limits import Counting, period
 from service.problems import Problem, invalid
 from service.tiers import TIERS
+from service.wire import Data
 
 _ALL_BOOKS = 999  # what the interface says for all of them
 _encode = msgspec.json.Encoder().encode
@@ -223,14 +224,14 @@ def rotate(ask: Ask) -> Any:
 
 _TAG = "account"
 endpoints = (
-    Endpoint("/account", account, "What this key may do", _TAG, Account, lasts="never"),
-    Endpoint("/account/usage", usage, "What the account used", _TAG, AccountUsage, lasts="never"),
+    Endpoint("/account", account, "What this key may do", _TAG, Data[Account], lasts="never"),
+    Endpoint("/account/usage", usage, "What the account used", _TAG, Data[AccountUsage], lasts="never"),
     Endpoint(
-        "/account/keys", keys, "All keys of the account", _TAG, list[Key], lasts="never",
+        "/account/keys", keys, "All keys of the account", _TAG, Data[list[Key]], lasts="never",
         doc="Revoked ones too. No answer but the one that makes a key, or gives it another secret, has its text.",
     ),
     Endpoint(
-        "/account/keys", create, "Make a key", _TAG, Key, method="POST", body=NewKey, lasts="never", status=201,
+        "/account/keys", create, "Make a key", _TAG, Data[Key], method="POST", body=NewKey, lasts="never", status=201,
         doc=f"It has the rights of the key that asks, or of a lower tier: {', '.join(TIERS)}.",
     ),
     Endpoint(
@@ -238,7 +239,7 @@ endpoints = (
         doc="For good, and within a second. A key may stop itself.",
     ),
     Endpoint(
-        "/account/keys/{id}/rotate", rotate, "Give a key another secret", _TAG, Key, method="POST", lasts="never",
+        "/account/keys/{id}/rotate", rotate, "Give a key another secret", _TAG, Data[Key], method="POST", lasts="never",
         doc="The old one stops within a second. The key must not have rights that the one which asks has not.",
     ),
 )  # fmt: skip

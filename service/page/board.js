@@ -173,7 +173,7 @@ class Board {
     const at = first?.event_start_time;
     $("board-summary").replaceChildren(...(first
       ? [`${called("leagues", first.league)} · `, first.is_live ? "in play" : "starts ", first.is_live || !at ? "" : time(at),
-        ` · ${rows.length} prices of ${books.length} books${this.paused ? ", as they were when you paused" : ""}`]
+        ` · ${lines.reduce((n, line) => n + line.prices.size, 0)} prices of ${books.length} books${this.paused ? ", as they were when you paused" : ""}`]
       : [this.event ? (this.settled ? "No prices here now." : "Waiting for the prices…") : "Choose an event."]));
     write($("board-note"), first ? "★ marks the best price of a row; a mid price is no offer and never the best. Lines show how prices moved: up is better for the bettor." : "");
   }

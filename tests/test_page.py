@@ -1,0 +1,623 @@
+"""The page in headless Chromium, before a server on a real socket."""
+
+import base64
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect, sync_playwright
+from service_running import Running, running
+
+from service import pages
+
+KEY = "demo_enterprise"
+PATIENCE_MS = 20_000
+KINDS = ("ev", "arbitrage", "low_hold", "middles")
+ROWS = "#list tbody tr:not(.empty)"
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+_WATCH = """
+window.violations = [];
+document.addEventListener("securitypolicyviolation", (e) => violations.push(e.violatedDirective + " " + e.blockedURI));
+"""
+
+# ---- the browser and the server ----
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        own = Path(playwright.chromium.executable_path)
+        found = str(own) if own.exists() else next(filter(None, map(shutil.which, _BROWSERS)), None)
+        if found is None:
+            pytest.skip(f"no Chromium: neither {own} nor any of {', '.join(_BROWSERS)}")
+        sandbox = [] if os.geteuid() else ["--no-sandbox"]  # root has none
+        launched = playwright.chromium.launch(executable_path=found, args=sandbox)
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with running(tmp_path_factory.mktemp("page")) as server:
+        yield server
+
+
+class Visit:
+    """A page, and what went wrong on it."""
+
+    def __init__(self, context: BrowserContext, origin: str) -> None:
+        self.page: Page = context.new_page()
+        self.page.set_default_timeout(PATIENCE_MS)
+        self.origin, self.faults, self.requests = origin, list[str](), list[Any]()
+        self.accepted = ""  # pattern of faults that are meant to be
+        self.page.add_init_script(_WATCH)
+        self.page.on("console", lambda said: self.faults.append(said.text) if said.type == "error" else None)
+        self.page.on("pageerror", lambda error: self.faults.append(str(error)))
+        self.page.on("dialog", lambda dialog: (self.faults.append(f"dialog {dialog.message}"), dialog.dismiss())[1])
+        self.page.on("request", self.requests.append)
+        empty = {"success": True, "data": [], "pagination": {"next_offset": None}}
+        self.page.route("**/odds/history?*", lambda route: route.fulfill(json=empty))
+
+    def enter(self, *, wait: bool = True) -> Page:
+        self.page.goto(self.origin)
+        self.page.click("#entry button")
+        if wait:
+            self.page.wait_for_selector(ROWS)
+        return self.page
+
+    def stream(self, part: str, *events: tuple[str, Any], ends: str = "\n") -> None:
+        """Answer a stream with these events, and end it."""
+        lines: list[str] = [": a comment", "retry: 60000", ""]
+        for at, (name, payload) in enumerate(events):
+            first, _, second = json.dumps(payload, indent=1).partition("\n")
+            data = [f"data: {line}" for line in (first, *second.split("\n")) if line]
+            lines += [f"id: evt_{at}", f"event:{name}", *data, ""]
+        body = ends.join([*lines, ""])
+        headers = {"content-type": "text/event-stream"}
+        self.page.route(f"**/stream/{part}*", lambda route: route.fulfill(body=body, headers=headers))
+
+    def tab(self, name: str) -> Page:
+        self.page.click(f"#tab-{name}")
+        return self.page
+
+    def check(self) -> None:
+        hosts = {urlsplit(request.url).netloc for request in self.requests if not request.url.startswith("data:")}
+        assert hosts <= {urlsplit(self.origin).netloc}
+        assert not any(KEY in request.url for request in self.requests)
+        assert self.page.evaluate("window.violations") == []
+        assert [each for each in self.faults if not self.accepted or not re.search(self.accepted, each)] == []
+
+
+Visiting = Callable[..., Visit]
+
+
+@pytest.fixture
+def visit(browser: Browser, server: Running) -> Iterator[Visiting]:
+    visits: list[tuple[BrowserContext, Visit]] = []
+
+    def made(origin: str = "", **options: Any) -> Visit:
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
+        visits.append((context, Visit(context, origin or server.origin)))
+        return visits[-1][1]
+
+    yield made
+    for context, each in visits:
+        each.check()
+        context.close()
+
+
+def texts(page: Page, selector: str) -> list[str]:
+    return page.locator(selector).all_inner_texts()
+
+
+def column(page: Page, at: int) -> list[str]:
+    return texts(page, f"{ROWS} td:nth-child({at})")
+
+
+def number(text: str) -> float:
+    return float(text.replace("−", "-").replace("%", "").strip())
+
+
+def counted(page: Page, kind: str) -> int:
+    text = page.locator(f"#tab-{kind} .count").inner_text()
+    return int(text) if text else -1
+
+
+# ---- what is made up ----
+
+
+def found_ev(at: int, **other: Any) -> dict[str, Any]:
+    now = datetime.now(UTC)
+    row = {
+        "id": f"ev{at:06}", "game_id": "g1", "ev_percentage": 1 + at % 997 / 100, "odds_american": 100 + at % 300,
+        "odds_decimal": 2 + at % 300 / 100, "no_vig_odds": 105.0, "selection": f"Side {at}", "market": "moneyline",
+        "line": None, "sportsbook": "bet365", "game": f"Guests {at % 50} @ Hosts", "sport": "soccer", "league": "x",
+        "start_time": (now + timedelta(hours=2)).isoformat(), "is_live": at % 5 == 0, "confidence_score": 50 + at % 50,
+        "kelly_percent": 0.02, "player_name": None, "possibly_stale": False, "is_alternate_line": False,
+        "market_segment": "full_game", "detected_at": now.isoformat(),
+    }  # fmt: skip
+    return {**row, **other}
+
+
+def price(at: int, **other: Any) -> dict[str, Any]:
+    now = datetime.now(UTC).isoformat()
+    row = {
+        "id": f"p{at}", "sportsbook": "bet365", "event_id": "g1", "sport": "soccer", "league": "x", "home_team": "Hosts",
+        "away_team": "Guests", "market_type": "moneyline", "market_segment": "full_game", "selection": "Hosts",
+        "selection_type": "home", "odds_american": 100, "odds_decimal": 2.0, "odds_probability": 0.5, "line": None,
+        "event_start_time": now, "is_live": False, "odds_changed_at": now, "player_name": None, "team_side": None,
+    }  # fmt: skip
+    return {**row, **other}
+
+
+def beginning(*events: tuple[str, Any]) -> Sequence[tuple[str, Any]]:
+    return ("connected", {}), *events, ("snapshot:complete", {"status": "ready", "books": [], "total_odds": 0})
+
+
+# ---- without a browser ----
+
+
+def test_policy_names_exactly_what_the_page_has() -> None:
+    page = pages.live("/api/v1", '"><script>')
+    (style,) = re.findall(r"<style>(.*?)</style>", page.html, re.S)
+    (script,) = re.findall(r'<script type="module">(.*?)</script>', page.html, re.S)
+    for text in (style, script):
+        assert f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" in page.policy
+    assert "unsafe" not in page.policy
+    assert "<script>" not in page.html
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|localStorage|cookie", script)
+    assert "https:" not in page.html.replace("http://www.w3.org", "")
+
+
+def test_the_root_has_its_own_policy_and_no_other(server: Running) -> None:
+    answer = httpx.get(f"{server.origin}/")
+    assert answer.headers.get_list("content-security-policy") == [pages.live("/api/v1").policy]
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert "unsafe-inline" in httpx.get(f"{server.origin}/docs").headers["content-security-policy"]
+    assert f'data-demo-key="{KEY}"' in answer.text
+    assert KEY not in pages.live("/api/v1").html
+
+
+# ---- the lists ----
+
+
+def test_opportunities_appear_and_update(visit: Visiting, server: Running) -> None:
+    v = visit()
+    page = v.enter()
+    expect(page.locator("#state")).to_have_text("Live")
+    for kind in KINDS:
+        v.tab(kind)
+        page.wait_for_selector(ROWS)
+        assert counted(page, kind) > 0
+        assert page.locator(ROWS).count() <= 50
+    with server.client() as client:
+        for _ in range(2):
+            server.advance(3)
+            for kind, path in (("ev", "ev?min_ev=0"), ("arbitrage", "arbitrage?min_profit=0")):
+                total = client.get(f"/opportunities/{path}&limit=1").json()["meta"]["total"]
+                expect(page.locator(f"#tab-{kind} .count")).to_have_text(str(total), timeout=PATIENCE_MS)
+        rows = client.get("/opportunities/ev?min_ev=0&limit=1").json()["data"]
+    v.tab("ev")
+    expect(page.locator(f"{ROWS}:first-child .value")).to_have_text(f"{rows[0]['ev_percentage']:.2f} %")
+    assert page.evaluate("sessionStorage.getItem('oddsengine.key')") == KEY
+    assert page.evaluate("[localStorage.length, document.cookie]") == [0, ""]
+    sent = [request.headers for request in v.requests if "/api/" in request.url]
+    assert sent
+    assert all(headers["x-api-key"] == KEY for headers in sent)
+    page.reload()
+    page.wait_for_selector(ROWS)
+
+
+def test_sorting(visit: Visiting) -> None:
+    page = visit().enter()
+    page.click("#pause")
+    page.check("[name=format][value=decimal]", force=True)
+    values = [number(text) for text in column(page, 1)]
+    assert values == sorted(values, reverse=True)
+    head = page.locator("th[data-column=odds]")
+    for way, down in (("descending", True), ("ascending", False)):
+        head.locator("button").click()
+        expect(head).to_have_attribute("aria-sort", way)
+        expect(page.locator("th[aria-sort]")).to_have_count(1)
+        page.wait_for_timeout(100)
+        odds = [number(text) for text in column(page, 4)]
+        assert odds == sorted(odds, reverse=down)
+        assert len(odds) > 3
+    page.locator("th[data-column=book] button").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("th[data-column=book]")).to_have_attribute("aria-sort", "ascending")
+    page.wait_for_timeout(100)
+    books = column(page, 3)
+    assert books == sorted(books, key=str.lower)
+
+
+def test_filters(visit: Visiting, server: Running) -> None:
+    v = visit()
+    page = v.enter()
+    page.click("#pause")
+    everything = counted(page, "ev")
+    page.fill("#least", "2")
+    page.wait_for_timeout(100)
+    assert all(number(text) >= 2 for text in column(page, 1))
+    assert 0 <= counted(page, "ev") < everything
+    page.fill("#least", "")
+    page.wait_for_selector("#sport option[value=soccer]", state="attached")
+    page.select_option("#sport", "soccer")
+    page.wait_for_timeout(100)
+    with server.client() as client:
+        total = client.get("/opportunities/ev?min_ev=0&sport=soccer&limit=1").json()["meta"]["total"]
+    assert counted(page, "ev") == total
+    page.select_option("#sport", "")
+    page.fill("#find", "no such team")
+    expect(page.locator("#list .empty")).to_have_text("Nothing fits these filters.")
+    page.fill("#find", "")
+    page.click("#pause")
+    page.click("#books")
+    page.click("#books-none")
+    expect(page.locator("#list .empty")).to_be_visible()
+    page.check("#books-boxes [value=betrivers]")
+    expect(page.locator("#books")).to_have_text("BetRivers")
+    with page.expect_request(lambda request: "sportsbook=betrivers" in request.url):
+        pass
+    page.keyboard.press("Escape")
+    expect(page.locator("#books-list")).to_be_hidden()
+    expect(page.locator("#state")).to_have_text("Live")
+    page.wait_for_timeout(500)
+    assert set(column(page, 3)) == {"BetRivers"}
+    v.tab("arbitrage")
+    expect(page.locator("#list .empty")).to_be_visible()
+
+
+def test_pausing_holds_what_is_shown(visit: Visiting, server: Running) -> None:
+    page = visit().enter()
+    page.click("#pause")
+    expect(page.locator("#pause")).to_have_attribute("aria-pressed", "true")
+    before = texts(page, f"{ROWS} .value")
+    server.advance(4)
+    page.wait_for_timeout(900)
+    assert texts(page, f"{ROWS} .value") == before
+    page.click("#pause")
+    page.wait_for_function("(was) => [...document.querySelectorAll('.value')].map((n) => n.innerText) + '' !== was", arg=",".join(before))
+
+
+# ---- the board ----
+
+
+def test_board_has_every_book_and_marks_the_best(visit: Visiting, server: Running) -> None:
+    v = visit()
+    page = v.enter()
+    page.locator("[data-compare]").first.click()
+    expect(page.locator("#tab-board")).to_have_attribute("aria-selected", "true")
+    page.wait_for_selector("#board tbody tr")
+    page.select_option("#market", "main")
+    page.check("#alternates")
+    page.click("#pause")
+    with server.client() as client:
+        event = page.input_value("#event")
+        rows = client.get(f"/events/{event}/odds?limit=200").json()["data"]
+    books = {row["sportsbook_name"] for row in rows}
+    assert {*texts(page, "#board thead th")[3:]} <= books
+    page.check("[name=format][value=decimal]", force=True)
+    page.wait_for_timeout(200)
+    for row in page.locator("#board tbody tr").all()[:12]:
+        cells = row.locator("td").all_inner_texts()
+        best = [number(text.split()[0]) for text in row.locator("td.best").all_inner_texts()]
+        assert number(cells[1 - 1].split()[0]) == best[0]
+        others = row.locator("td:not(.mid):nth-child(n+4)").all_inner_texts()
+        assert best[0] == max(number(text.split()[0]) for text in others if text.strip() not in ("·", ""))
+    page.click("#pause")
+    expect(page.locator("#state")).to_have_text("Live")
+    for _ in range(6):
+        server.advance(2)
+        page.wait_for_timeout(400)
+    assert page.locator("#board svg[role=img]").count() > 0
+    assert "moves, from" in (page.locator("#board svg[role=img]").first.get_attribute("aria-label") or "")
+
+
+def test_board_follows_the_merge_rules_and_any_framing(visit: Visiting) -> None:
+    v = visit()
+    v.stream("opportunities", *beginning(("ev:detected", [found_ev(1)])), ends="\r\n")
+    moved = {"odds_american": 150.0, "odds_decimal": 2.5, "odds_probability": 0.4, "line": None, "is_live": False}
+    now = {"odds_changed_at": datetime.now(UTC).isoformat()}
+    v.stream(
+        "events/g1",
+        ("connected", {}),
+        ("snapshot", {"odds": [price(1), price(2, sportsbook="caesars"), price(3, sportsbook="novig")]}),
+        ("snapshot:complete", {}),
+        ("odds:update", {"odds": [{"id": "p1", **moved, **now}, {"id": "unknown", **moved, **now}], "book": "bet365"}),
+        ("odds:removed", {"ids": ["p2", "unknown"], "count": 2, "book": "caesars"}),
+        ends="\r",
+    )
+    page = v.enter()
+    page.locator("[data-compare]").first.click()
+    page.wait_for_selector("#board tbody tr")
+    expect(page.locator("#board tbody tr")).to_have_count(1)
+    expect(page.locator("#board thead th")).to_have_text(["Selection", "Best", "Movement", "bet365", "Novig"])
+    expect(page.locator("#board td.best span").first).to_have_text("+150")
+    expect(page.locator("#board td:nth-child(3) svg")).to_have_attribute(
+        "aria-label", "best price: 1 moves, from 2.00 to 2.50 decimal"
+    )
+
+
+def test_history_goes_before_what_was_seen(visit: Visiting) -> None:
+    v = visit()
+    v.stream("opportunities", *beginning(("ev:detected", [found_ev(1)])))
+    v.stream("events/g1", *beginning(("snapshot", {"odds": [price(1)]})))
+    early = [(datetime.now(UTC) - timedelta(hours=hours)).isoformat() for hours in (3, 2, 1)]
+    points = {"at": early[1:], "odds_american": [110, 120], "odds_decimal": [2.1, 2.2], "is_live": [False, False], "is_active": [True, True]}  # fmt: skip
+    opening = {"at": early[0], "odds_american": 105, "odds_decimal": 2.05}
+    told = {"data": [{"id": "p1", "opening": opening, "points": points, "omitted": 0}], "pagination": {"next_offset": None}}  # fmt: skip
+    v.page.route("**/odds/history?*", lambda route: route.fulfill(json=told))
+    page = v.enter()
+    page.locator("[data-compare]").first.click()
+    label = page.locator("#board td:nth-child(3) svg")
+    expect(label).to_have_attribute("aria-label", "best price: 3 moves, from 2.05 to 2.00 decimal")
+
+
+# ---- what goes wrong ----
+
+
+def test_a_wrong_key_is_told_in_a_sentence(visit: Visiting) -> None:
+    v = visit()
+    v.accepted = "401"
+    page = v.page
+    page.goto(v.origin)
+    page.fill("#key", "nobody")
+    page.keyboard.press("Enter")
+    expect(page.locator("#key-error")).to_have_text("The key is not valid.")
+    expect(page.locator("#key-error")).to_have_attribute("role", "alert")
+    expect(page.locator("#key")).to_be_focused()
+    expect(page.locator("#key")).to_have_attribute("aria-invalid", "true")
+    assert page.evaluate("sessionStorage.length") == 0
+    page.fill("#key", "käse")
+    page.keyboard.press("Enter")
+    expect(page.locator("#key-error")).to_contain_text("no spaces")
+    page.fill("#key", KEY)
+    page.keyboard.press("Enter")
+    page.wait_for_selector(ROWS)
+    page.click("#leave")
+    expect(page.locator("#entry")).to_be_visible()
+    assert page.evaluate("sessionStorage.length") == 0
+
+
+def test_a_tier_without_streams_is_told_so(visit: Visiting) -> None:
+    v = visit()
+    v.accepted = "403"
+    v.page.goto(v.origin)
+    v.page.fill("#key", "demo_free")
+    v.page.keyboard.press("Enter")
+    expect(v.page.locator("#key-error")).to_contain_text("add-on")
+
+
+def test_a_broken_stream_is_shown_and_comes_back(visit: Visiting, tmp_path: Path) -> None:
+    first = Running(tmp_path / "a").start()
+    v = visit(first.origin)
+    v.accepted = "ERR_|Failed to load"
+    page = v.enter()
+    try:
+        expect(page.locator("#age")).to_have_text(re.compile(r"^last event \d+ s ago$"))
+    finally:
+        first.stop()
+    expect(page.locator("#state")).to_have_text(re.compile("^Broken: "), timeout=PATIENCE_MS)
+    expect(page.locator("#age")).to_contain_text("next try in")
+    expect(page.locator("#again")).to_be_visible()
+    assert page.locator(ROWS).count() > 0  # what was known stays, and looks old
+    second = Running(tmp_path / "b", seed=8)
+    second._server.config.port = first.port
+    second.start()
+    try:
+        expect(page.locator("#state")).to_have_text("Live", timeout=60_000)
+        with second.client() as client:
+            total = client.get("/opportunities/ev?min_ev=0&limit=1").json()["meta"]["total"]
+        expect(page.locator("#tab-ev .count")).to_have_text(str(total), timeout=PATIENCE_MS)
+        again = [request.headers for request in v.requests if "/stream/" in request.url][-1]
+        assert again["last-event-id"].startswith("evt_")
+    finally:
+        v.check()
+        page.goto("about:blank")
+        v.page.evaluate("window.violations = []")
+        second.stop()
+
+
+def test_silence_is_shown_and_ends_in_a_new_connection(visit: Visiting) -> None:
+    v = visit()
+    v.page.clock.install()
+    page = v.enter(wait=False)
+    expect(page.locator("#state")).to_have_text("Live")
+    page.clock.fast_forward(45_000)
+    expect(page.locator("#state")).to_have_text("Late")
+    streams = sum("/stream/" in request.url for request in v.requests)
+    page.clock.fast_forward(20_000)
+    expect(page.locator("#state")).to_have_text("Broken: Nothing came for too long.")
+    page.click("#again")
+    expect(page.locator("#state")).to_have_text("Live")
+    assert sum("/stream/" in request.url for request in v.requests) > streams
+
+
+def test_hostile_names_stay_text(visit: Visiting) -> None:
+    v = visit()
+    bad = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+    v.stream("opportunities", *beginning(("ev:detected", [
+        found_ev(1, selection=bad, game=bad, league=bad, market=bad, sportsbook=f'"{bad}', id=f"javascript:{bad}"),
+    ])))  # fmt: skip
+    v.stream("events/g1", *beginning(("snapshot", {"odds": [
+        price(1, home_team=bad, sportsbook=bad, market_type=bad), price(2, selection_type="other", selection=bad, market_type=bad),
+    ]})))  # fmt: skip
+    named = {"data": [{"id": "soccer", "name": bad}], "pagination": {"next_offset": None}}
+
+    def hostile(route: Route) -> None:
+        route.fulfill(json=named)
+
+    for what in ("sports", "leagues", "sportsbooks", "markets"):
+        v.page.route(f"**/api/v1/{what}", hostile)
+    page = v.enter()
+    assert bad in page.locator(ROWS).first.inner_text()
+    assert all(href.startswith("/api/v1/deeplink/") for href in page.eval_on_selector_all("#list a", "all => all.map((a) => a.getAttribute('href'))"))
+    page.locator("[data-compare]").first.click()
+    page.wait_for_selector("#board tbody tr")
+    assert bad in page.locator("#board").inner_text()
+    assert page.locator("img, table script, option script").count() == 0
+
+
+# ---- how it feels ----
+
+
+def test_twenty_thousand_rows_stay_quick(visit: Visiting) -> None:
+    v = visit()
+    rows = [found_ev(at) for at in range(20_000)]
+    chunks = [("ev:detected", rows[at : at + 1000]) for at in range(0, 20_000, 1000)]
+    v.stream("opportunities", *beginning(*chunks))
+    page = v.enter()
+    expect(page.locator("#tab-ev .count")).to_have_text("20000")
+    assert page.locator(ROWS).count() == 50
+    spent = page.evaluate("""async () => {
+        const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+        const out = [];
+        for (const id of ["odds", "game", "kelly", "value"]) {
+            const begin = performance.now();
+            document.querySelector(`th[data-column=${id}] button`).click();
+            await frame();
+            await frame();
+            out.push(performance.now() - begin);
+        }
+        return out;
+    }""")
+    assert max(spent) < 1000  # on a busy machine; a few dozen when it is not
+    page.click("#after")
+    expect(page.locator("#where")).to_have_text("51 to 100 of 20000")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_everything_can_be_read(visit: Visiting, scheme: str) -> None:
+    v = visit(color_scheme=scheme)
+    page = v.page
+    page.goto(v.origin)
+    assert page.evaluate(_CONTRAST) == []
+    v.enter()
+    for tab in (*KINDS, "board"):
+        v.tab(tab)
+        page.wait_for_selector("#board tbody tr" if tab == "board" else ROWS)
+        page.wait_for_timeout(1800)  # a flash is over
+        assert page.evaluate(_CONTRAST) == []
+
+
+# Text whose contrast with what lies behind it is below 4.5 to 1.
+_CONTRAST = """() => {
+    const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+    const rgba = (color) => {
+        canvas.clearRect(0, 0, 1, 1);
+        canvas.fillStyle = color;
+        canvas.fillRect(0, 0, 1, 1);
+        return [...canvas.getImageData(0, 0, 1, 1).data];
+    };
+    const light = ([r, g, b]) => [r, g, b].map((c) => c / 255)
+        .map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
+        .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+    const behind = (node) => {
+        for (let at = node; at; at = at.parentElement) {
+            const color = rgba(getComputedStyle(at).backgroundColor);
+            if (color[3] === 255) return color;
+        }
+        return rgba("white");
+    };
+    const out = [];
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+        const node = walker.currentNode.parentElement;
+        if (!walker.currentNode.data.trim() || !node.checkVisibility() || node.closest("script, style, option, :disabled")) continue;
+        if (node.closest(".up-now, .down-now")?.getAnimations().length) continue;
+        const [a, b] = [light(rgba(getComputedStyle(node).color)), light(behind(node))].sort((x, y) => y - x);
+        const ratio = (a + 0.05) / (b + 0.05);
+        if (ratio < 4.5) out.push(`${walker.currentNode.data.trim()}: ${ratio.toFixed(2)}`);
+    }
+    return out;
+}"""
+
+
+def test_roles_names_and_keys(visit: Visiting) -> None:
+    v = visit()
+    page = v.page
+    page.goto(v.origin)
+    page.keyboard.press("Tab")
+    expect(page.locator(".skip")).to_be_focused()
+    for selector in ("header", "main", "footer", "h1", "[aria-live]"):
+        expect(page.locator(selector)).to_have_count(1)
+    expect(page.locator("[aria-live]")).to_have_attribute("aria-live", "polite")
+    v.enter()
+    assert page.evaluate(_NAMELESS) == []
+    assert page.evaluate("[...document.querySelectorAll('[id]')].map((n) => n.id).filter((id, i, all) => all.indexOf(id) !== i)") == []
+    references = page.evaluate("""[...document.querySelectorAll("[aria-controls], [aria-labelledby], [aria-describedby]")]
+        .flatMap((n) => ["aria-controls", "aria-labelledby", "aria-describedby"].flatMap((a) => (n.getAttribute(a) ?? "").split(" ")))
+        .filter((id) => id && !document.getElementById(id))""")
+    assert references == []
+    page.focus("#tab-ev")
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("#tab-arbitrage")).to_be_focused()
+    expect(page.locator("#tab-arbitrage")).to_have_attribute("aria-selected", "true")
+    expect(page.locator("#panel-list")).to_have_attribute("aria-labelledby", "tab-arbitrage")
+    expect(page.locator("[role=tab][tabindex='0']")).to_have_count(1)
+    page.keyboard.press("End")
+    page.wait_for_selector("#board tbody tr")
+    assert page.evaluate(_NAMELESS) == []
+    assert page.locator("#board thead th:not([scope=col])").count() == 0
+    assert page.locator("#board tbody tr > :first-child:not(th[scope=row])").count() == 0
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    page.keyboard.press("Home")
+    expect(page.locator("#list thead th").first).to_have_attribute("scope", "col")
+    expect(page.get_by_role("columnheader", name="EV", exact=True)).to_have_attribute("aria-sort", "descending")
+    row = page.locator("[data-compare]").first
+    row.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#tab-board")).to_be_focused()
+
+
+# Controls that a screen reader could not name.
+_NAMELESS = """() => [...document.querySelectorAll("button, a, input, select, [role=tabpanel], [role=region], svg[role=img]")]
+    .filter((node) => node.checkVisibility())
+    .filter((node) => !(node.innerText?.trim() && !["SELECT", "INPUT"].includes(node.tagName)) && !node.labels?.length
+        && !node.getAttribute("aria-label") && !node.getAttribute("aria-labelledby"))
+    .map((node) => node.outerHTML.slice(0, 120))"""
+
+
+def test_a_phone_never_scrolls_sideways(visit: Visiting) -> None:
+    phone: Mapping[str, Any] = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
+    v = visit(**phone)
+    v.page.goto(v.origin)
+    wide = "Math.max(document.documentElement.scrollWidth, document.body.scrollWidth)"
+    assert v.page.evaluate(wide) == 360
+    page = v.enter()
+    for tab in (*KINDS, "board"):
+        v.tab(tab)
+        page.wait_for_selector("#board tbody tr" if tab == "board" else ROWS)
+        assert page.evaluate(wide) == 360
+        small = page.evaluate("""[...document.querySelectorAll("button, select, input:not([type=radio])")]
+            .filter((n) => n.checkVisibility() && !n.classList.contains("plain")).map((n) => n.getBoundingClientRect())
+            .filter((box) => box.height < 16 || box.right > 360.5 && !document.querySelector("#tabs").matches(":hover") && box.width > 360)
+            .length""")
+        assert small == 0
+    page.click("#books")
+    assert page.evaluate(wide) == 360
+
+
+def test_reduced_motion_is_respected(visit: Visiting) -> None:
+    page = visit(reduced_motion="reduce").enter()
+    page.eval_on_selector(f"{ROWS}", "(row) => row.classList.add('up-now')")
+    assert page.eval_on_selector(".up-now", "(row) => getComputedStyle(row).animationName") == "none"
+
+
+def test_odds_format(visit: Visiting) -> None:
+    page = visit().enter()
+    page.click("#pause")
+    assert all(re.fullmatch(r"[+−]\d{3,}", text) for text in column(page, 4))
+    page.check("[name=format][value=decimal]", force=True)
+    page.wait_for_timeout(100)
+    assert all(re.fullmatch(r"\d+\.\d\d", text) for text in column(page, 4))
