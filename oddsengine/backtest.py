@@ -71,9 +71,7 @@ class Return(NamedTuple):
     high: float
 
 
-def prices(
-    quotes: pl.DataFrame, events: Sequence[str], sides: Sequence[str], column: str = "odds_decimal"
-) -> Floats:
+def prices(quotes: pl.DataFrame, events: Sequence[str], sides: Sequence[str], column: str = "odds_decimal") -> Floats:
     """Odds of one book and market as a matrix.
 
     Parameters

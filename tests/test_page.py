@@ -63,7 +63,7 @@ class Visit:
         self.page.on("console", lambda said: self.faults.append(said.text) if said.type == "error" else None)
         self.page.on("pageerror", lambda error: self.faults.append(str(error)))
         self.page.on("dialog", lambda dialog: (self.faults.append(f"dialog {dialog.message}"), dialog.dismiss())[1])
-        self.page.on("request", self.requests.append)
+        self.page.on("request", lambda request: self.requests.append(request))
         empty = {"success": True, "data": [], "pagination": {"next_offset": None}}
         self.page.route("**/odds/history?*", lambda route: route.fulfill(json=empty))
 
