@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 VENV ?= .venv
+WORKERS ?= 2
 BIN := $(VENV)/bin
 SOURCES := oddsengine scripts service tests benchmarks notebooks
 
@@ -42,8 +43,8 @@ check: setup ## lint, check the format and the types
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy
 
-test: setup check ## all checks, then the tests
-	$(BIN)/python -m pytest
+test: setup check ## all checks, then the tests, in WORKERS processes
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 coverage: setup ## the tests once more, kernels as plain Python, and which lines they reach
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest --cov=oddsengine --cov-report=term-missing:skip-covered

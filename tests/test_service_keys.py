@@ -433,7 +433,7 @@ def test_no_thread_finds_a_key_after_it_was_revoked(store: KeyStore) -> None:
         (Terms("free", streaming=True), "free has no streaming"),
         (Terms("pro", streams=5), "need the streaming add-on"),
     ],
-    ids=str,
+    ids=["tier", "feature", "rate", "too_fast", "streams", "free_streams", "no_add_on"],
 )
 def test_terms_that_no_key_can_have_are_refused(store: KeyStore, terms: Terms, sentence: str) -> None:
     with pytest.raises(UnfitError, match=sentence):
