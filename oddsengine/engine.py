@@ -408,12 +408,14 @@ class Engine:
     @property
     def now(self) -> datetime | None:
         """The moment of the last step."""
-        return _datetime(self._board.now)
+        with self._lock:
+            return _datetime(self._board.now)
 
     @property
     def moment(self) -> datetime | None:
         """The whole second that ages are judged at."""
-        return _datetime(self._board.moment)
+        with self._lock:
+            return _datetime(self._board.moment)
 
     def table(self) -> pl.DataFrame:
         """Every price on the board as an odds table, with our own `row_id`."""
@@ -448,7 +450,8 @@ class Engine:
         """Opportunities over exactly some books, kept up to date from now on.
 
         Asking for the same again gives the same view. A view that nobody reads for five minutes sleeps and costs
-        nothing; reading wakes it, at the cost of one search of the board.
+        nothing; reading wakes it, at the cost of one search of the board. Updates say nothing of it meanwhile: whoever
+        follows a view by its updates keeps it.
 
         Parameters
         ----------
