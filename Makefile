@@ -12,7 +12,7 @@ export PIP_BUILD_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fmt check test coverage bench demo serve clean
+.PHONY: help setup fmt check test coverage bench demo serve page clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ demo: setup ## scan the board that comes with the package
 
 serve: setup ## serve a made-up world on this machine, with keys to try it
 	@$(BIN)/oddsengine serve --demo
+
+page: setup ## drive the page in headless Chromium; skipped where there is none
+	PAGE_TESTS=1 $(BIN)/python -m pytest tests/test_page.py
 
 clean: ## remove the virtual environment and every cache
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks .coverage build dist *.egg-info

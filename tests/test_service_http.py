@@ -924,7 +924,7 @@ ERRORS: list[tuple[str, str, str, str | None, Json, int, str]] = [
     ("stream of games for pro", "GET", "/stream?channel=gamestate", "pro", {}, 403, "tier_restricted"),
     ("stream of nothing", "GET", "/stream?channel=colours", "pro", {}, 400, "validation_error"),
     ("stream of a word", "GET", "/stream?min_ev=high", "pro", {}, 400, "validation_error"),
-    ("stream of a book above", "GET", "/stream?sportsbook=betfair_exchange", "pro", {}, 403, "tier_restricted"),
+    ("stream of a book above", "GET", "/stream?sportsbook=sbobet", "pro", {}, 403, "tier_restricted"),
     ("a key above", "POST", "/account/keys", "hobby", {"json": {"tier": "pro"}}, 403, "tier_restricted"),
     ("a key of no tier", "POST", "/account/keys", "hobby", {"json": {"tier": "gold"}}, 400, "validation_error"),
     ("splits without a token", "POST", "/splits", "enterprise", {"json": {"splits": []}}, 400, "validation_error"),

@@ -271,7 +271,7 @@ class Board {
       el("span", { class: "under" }, called("sportsbooks", top[0]) + (top.length > 1 ? ` +${top.length - 1}` : "")),
     );
     const path = this.#bestPath(line);
-    const text = path.length > 1 ? `best price: ${path.length - 1} moves, from ${path[0].odds.toFixed(2)} to ${path[path.length - 1].odds.toFixed(2)} decimal` : "";
+    const text = path.length > 1 ? `best price: ${path.length - 1} ${path.length > 2 ? "moves" : "move"}, from ${path[0].odds.toFixed(2)} to ${path[path.length - 1].odds.toFixed(2)} decimal` : "";
     row.cells[2].replaceChildren(path.length > 1 ? sparkline(path, 92, 26, text) : el("span", { class: "dim" }, "none yet"));
   }
 
