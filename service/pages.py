@@ -76,7 +76,7 @@ def _hash(text: str) -> str:
 
 
 def _facts() -> dict[str, Any]:
-    """What the page has to know of the catalog: market types that settle alike, and books whose prices are no offers."""
+    """What the page knows of the catalog: market types that settle alike, and books whose prices are no offers."""
     kinds = map(catalog.market_type, catalog.market_type_names())
     families = {
         kind.name: kind.family

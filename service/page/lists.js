@@ -96,7 +96,7 @@ KINDS.ev.columns = [
   { id: "odds", name: "Odds", number: true, key: (it) => it.row.odds_decimal, fill: (it) => [el("b", {}, odds(it.row.odds_american, it.row.odds_decimal))] },
   { id: "fair", name: "Fair", label: "Fair", number: true, key: (it) => decimalOf(it.row.no_vig_odds), fill: (it) => [odds(it.row.no_vig_odds, decimalOf(it.row.no_vig_odds))] },
   { id: "kelly", name: "Kelly", label: "Kelly", number: true, key: (it) => it.row.kelly_percent, fill: (it) => [it.row.kelly_percent === null ? "" : percent(100 * it.row.kelly_percent, 1)] },
-  { id: "trust", name: "Confidence", label: "Confidence", number: true, least: true, key: (it) => it.row.confidence_score, fill: (it) => [it.row.confidence_score.toFixed(0)] },
+  { id: "trust", name: "Confidence", label: "Confidence", number: true, key: (it) => it.row.confidence_score, fill: (it) => [it.row.confidence_score.toFixed(0)] },
   STARTS, FOUND,
 ];
 KINDS.arbitrage.columns = [VALUE("Profit", good), GAME, LEGS("Legs: bet, book, odds, stake"), STARTS, FOUND];
@@ -107,7 +107,7 @@ KINDS.middles.columns = [
   { id: "chance", name: "Chance", label: "Chance", number: true, key: (it) => it.row.middle_probability, fill: (it) => [percent(100 * it.row.middle_probability, 1)] },
   STARTS, FOUND,
 ];
-const numbers = (list) => (list.length > 4 ? `${list[0]} to ${list[list.length - 1]}` : list.join(", "));
+const numbers = (list) => (list.length > 2 ? `${list[0]} to ${list[list.length - 1]}` : list.join(", ")).replaceAll("-", "−");
 
 // ---- what is held ----
 
@@ -249,7 +249,7 @@ class Lists {
       this.#nodes = new Map();
       table.tBodies[0].replaceChildren();
       table.tHead.replaceChildren(el("tr", { role: "row" }, ...columns.map((each) => el(
-        "th", { scope: "col", role: "columnheader", class: `${each.number ? "number" : ""} ${each.least ? "least" : ""}`, "data-column": each.id },
+        "th", { scope: "col", role: "columnheader", class: each.number ? "number" : null, "data-column": each.id },
         each.key ? el("button", { type: "button" }, each.name) : each.name,
       ))));
     }
@@ -266,7 +266,7 @@ class Lists {
     const isNew = !node;
     if (isNew) node = el("tr", { role: "row", "data-id": it.id });
     node.replaceChildren(...columns.map((each) => el(
-      "td", { role: "cell", class: `${each.number ? "number" : ""} ${each.least ? "least" : ""} ${each.whole ? "whole" : ""}`, "data-label": each.label },
+      "td", { role: "cell", class: `${each.number ? "number" : ""} ${each.whole ? "whole" : ""}`, "data-label": each.label },
       ...each.fill(it).filter((child) => child !== null && child !== false && child !== undefined),
     )));
     if (before && before.value !== it.value) flash(node, it.value > before.value === KINDS[it.kind].rises);
