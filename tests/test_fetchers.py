@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import polars as pl
 import pytest
 from local_servers import Answering, Request, game, http, new_hub, now, prices, running, until
 
@@ -245,6 +246,31 @@ def test_removal_by_the_source_s_own_id() -> None:
         assert hub.engine.table().select("market_type", "line").rows() == [("point_spread", 4.5)]
         await hub.deliver("main", Payload(removed=[moved["id"]]))
         assert prices(hub) == {}
+        await hub.close()
+
+    asyncio.run(check())
+
+
+def test_players_of_props_are_one_person_however_they_are_spelled() -> None:
+    """Two books' sides of one player's points are one market; an initial that fits two brothers is nobody's."""
+
+    async def check() -> None:
+        hub = new_hub()
+        hub.add(declared("http://127.0.0.1:1"))
+        event = Game("x", "basketball", "nba", "Boston Celtics", "Los Angeles Lakers", now() + timedelta(hours=1))
+        line = {"market_type": "player_points", "line": 22.5, "odds_decimal": 2.1}
+        quotes = [
+            {**_quote(event, book=book, pick=pick), **line, "player_name": name}
+            for book, pick, name in (
+                ("a", "Over", "Jaylen Brown"), ("b", "Under", "J. Brown"), ("c", "Over", "Marcus Morris"),
+                ("c", "Over", "Markieff Morris"), ("d", "Under", "M. Morris"),
+            )
+        ]  # fmt: skip
+        await hub.deliver("main", Payload([event], quotes))
+        names = dict(hub.engine.table().select("sportsbook", "player_name").filter(pl.col("sportsbook") != "c").rows())
+        assert names == {"a": "Jaylen Brown", "b": "Jaylen Brown", "d": "M. Morris"}
+        (arb,) = hub.engine.view().opportunities().arbitrage.iter_rows(named=True)
+        assert [leg["sportsbook"] for leg in arb["legs"]] == ["a", "b"]
         await hub.close()
 
     asyncio.run(check())

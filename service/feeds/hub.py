@@ -21,7 +21,7 @@ import msgspec
 
 from oddsengine.engine import Engine
 from oddsengine.feeds import Game, Payload
-from oddsengine.matching import Matcher, OverrideError, Overrides, Quarantined, parse_overrides
+from oddsengine.matching import Matcher, OverrideError, Overrides, Quarantined, match_player, parse_overrides
 from oddsengine.update import Update
 from service.feeds.kept import Kept
 from service.feeds.retry import Backoff
@@ -97,6 +97,7 @@ class Hub:
         self._tracks: dict[str, Track] = {}
         self._games: dict[str, dict[str, Game]] = {}
         self._ours: dict[tuple[str, str], str] = {}  # (source, its event) -> our event
+        self._players: dict[str, dict[str, str]] = {}  # our event -> player as quoted -> as he is called here
         self._quoted: dict[tuple[str, str], set[str]] = {}  # (source, its event) -> books
         self._rows = RowIds()
         self._overrides, self._overridden = overrides, -1
@@ -290,7 +291,7 @@ class Hub:
         for source, games in self._games.items():
             for event in [event for event, game in games.items() if game.start is not None and game.start < before]:
                 del games[event]
-                self._ours.pop((source, event), None)
+                self._players.pop(self._ours.pop((source, event), ""), None)
                 self._quoted.pop((source, event), None)
 
     def _reload(self, overrides: Overrides) -> Update | None:
@@ -310,9 +311,7 @@ class Hub:
         named.update(game.id for game in payload.games)
         named.update(event for _, event in payload.complete if event is not None)
         ours, doubtful = self._matched(source, named, known)
-        quotes = [
-            {**quote, "event_id": ours[quote["event_id"]]} for quote in payload.quotes if quote["event_id"] in ours
-        ]
+        quotes = [self._placed(quote, ours[quote["event_id"]]) for quote in payload.quotes if quote["event_id"] in ours]
         moved = self._moved(source, named, ours)
         complete = [
             (book, event and ours.get(event)) for book, event in payload.complete if event is None or event in ours
@@ -334,6 +333,26 @@ class Hub:
         self._rows.learn(source, quotes)
         books = {str(quote["sportsbook"]) for quote in payload.quotes}
         return _Applied(update, set(ours), doubtful, len(quotes), books)
+
+    def _placed(self, quote: Mapping[str, Any], event: str) -> dict[str, Any]:
+        """A quote under our event, its player as the event has him."""
+        placed = {**quote, "event_id": event}
+        name = quote.get("player_name")
+        if name:
+            placed["player_name"] = self._player(event, str(name))
+        return placed
+
+    def _player(self, event: str, name: str) -> str:
+        """The name that a player of an event goes by here; his own where nobody, or more than one, fits.
+
+        Only a name without initials takes others in: two brothers may come as one initial.
+        """
+        known = self._players.setdefault(event, {})
+        used = known.get(name)
+        if used is None:
+            whole = {text for text in known.values() if all(len(word.strip(".")) > 1 for word in text.split())}
+            used = known[name] = match_player(name, whole).name or name
+        return used
 
     def _matched(self, source: str, named: set[str], known: Mapping[str, Game]) -> tuple[dict[str, str], set[str]]:
         """Our ids of a source's events, and the events that are doubtful or never to be used."""
