@@ -38,7 +38,7 @@ def resident() -> int:
 def changes(engine: Engine, rng: np.random.Generator, count: int, now: int) -> Batch:
     """Prices of some rows moved by up to a percent and back towards where they were."""
     rows = engine._board.rows
-    slots = rng.choice(rows.top, count, replace=False)
+    slots = rng.choice(engine._board.on(), count, replace=False)
     odds = np.clip(rows.odds[slots] * (1.0 + (rng.random(count) - 0.5) * 0.02), 1.01, 50.0)
     none = np.full(count, NO_TIME)
     quoted = Quoted(

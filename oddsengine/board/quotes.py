@@ -167,8 +167,7 @@ class Door:
             start = self._moments([row.event_start_time for row in rows])
         except (ValueError, TypeError, OverflowError, pl.exceptions.PolarsError):
             return None
-        links = [[getattr(row, name) for row in rows] for name in LINKS]
-        linked = _linked(links, n)
+        linked = _linked([list(map(attrgetter(name), rows)) for name in LINKS], n)
         if not _unicode(link for link in linked if link):
             return None
         return Quotes(
@@ -358,24 +357,27 @@ def _given_american(frame: pl.DataFrame, table: pl.DataFrame) -> Floats:
 
 def _linked(columns: Sequence[Sequence[Any]], n: int) -> list[str | None]:
     """What belongs to one price alone, as one text a row; None where there is nothing."""
-    if all(column.count(None) == n for column in columns):
+    absent = [column.count(None) == n for column in columns]
+    if all(absent):
         return [None] * n
-    return [
-        None if row == (None,) * len(LINKS) else SEPARATOR.join(["" if x is None else _linkable(x) for x in row])
-        for row in zip(*columns, strict=True)
+    parts = [
+        [""] * n if none else ["" if value is None else str(value) for value in column]
+        for column, none in zip(columns, absent, strict=True)
     ]
-
-
-def _linkable(value: Any) -> str:
-    return str(value).replace(SEPARATOR, " ")
+    joined = list(map(SEPARATOR.join, zip(*parts, strict=True)))
+    within = len(LINKS) - 1
+    if sum(text.count(SEPARATOR) for text in joined) != n * within:  # a text has the separator in it
+        parts = [[text.replace(SEPARATOR, " ") for text in part] for part in parts]
+        joined = list(map(SEPARATOR.join, zip(*parts, strict=True)))
+    nothing = SEPARATOR * within
+    return [None if text == nothing else text for text in joined]
 
 
 def _micros(value: Any) -> int:
     """A time of any form that a table may hold, as microseconds."""
     if isinstance(value, datetime):
-        moment = value if value.tzinfo else value.replace(tzinfo=UTC)
-        whole = int((moment.replace(microsecond=0) - _EPOCH).total_seconds())
-        return whole * 1_000_000 + moment.microsecond
+        delta = (value if value.tzinfo else value.replace(tzinfo=UTC)) - _EPOCH
+        return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
     if isinstance(value, str):
         try:
             return _micros(datetime.fromisoformat(value)) if _ISO.fullmatch(value) else _cast(value)
