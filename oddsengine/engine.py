@@ -29,6 +29,7 @@ from oddsengine.board.rows import BOOK_BITS, FREE, GONE, LIVE, MOVED, NEW, ON, S
 from oddsengine.board.state import REMEMBERED_S, SECOND, STATUSES, Applied, Batch, Board
 from oddsengine.detect import Lens, lens
 from oddsengine.find.board import Sharp
+from oddsengine.find.keys import hexadecimal
 from oddsengine.groups import NO_TIME, Ints, Longs, Words, mix
 from oddsengine.guards import Guarded, judge
 from oddsengine.open import Difference, Hits, OpenSet
@@ -421,7 +422,7 @@ class Engine:
         """Every price on the board as an odds table, with our own `row_id`."""
         with self._lock:
             facts = self._board.facts(self._board.on())
-        return facts.frame().with_columns(row_id=pl.Series(_hex(facts.id), dtype=pl.String))
+        return facts.frame().with_columns(row_id=pl.Series(hexadecimal(facts.id), dtype=pl.String))
 
     def removed(self) -> pl.DataFrame:
         """Rows that left within the last ten minutes: id, book, event, when."""
@@ -430,7 +431,9 @@ class Engine:
             gone = np.flatnonzero(rows.state[: rows.top] == GONE).astype(np.int32)
             facts = self._board.facts(gone)
         frame = facts.frame().select("sportsbook", "event_id")
-        return frame.with_columns(id=pl.Series(_hex(facts.id), dtype=pl.String), removed_at=moments_of(facts.moved))
+        return frame.with_columns(
+            id=pl.Series(hexadecimal(facts.id), dtype=pl.String), removed_at=moments_of(facts.moved)
+        )
 
     def view(
         self,
@@ -672,11 +675,6 @@ def _datetime(micro: int) -> datetime | None:
 def _text(micro: int) -> str:
     moment = _datetime(micro)
     return "the beginning" if moment is None else moment.isoformat()
-
-
-def _hex(ids: Words) -> list[str]:
-    digits = ids.astype(">u8").tobytes().hex()
-    return [digits[at : at + 16] for at in range(0, len(digits), 16)]
 
 
 def _interned(wording: Wording) -> Wording:

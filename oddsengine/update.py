@@ -13,6 +13,7 @@ import polars as pl
 
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.rows import BOOK_BITS, LIVE, LIVENESS, NEW, PRICE, STATUS, SUSPENDED
+from oddsengine.find.keys import hexadecimal
 from oddsengine.groups import NO_TIME, Bytes, Longs, Words
 from oddsengine.markets import WORDING
 from oddsengine.open import ARBITRAGE, EV, KINDS, LOW_HOLD, SAME, Hits
@@ -24,12 +25,6 @@ if TYPE_CHECKING:
 _MOVES = (("price", PRICE), ("live", LIVENESS), ("status", STATUS))
 _encoder = msgspec.json.Encoder()
 _LINE = itemgetter(-1)
-
-
-def hexadecimal(ids: Words) -> list[str]:
-    """Ids as 16 hexadecimal digits."""
-    digits = ids.astype(">u8").tobytes().hex()
-    return [digits[at : at + 16] for at in range(0, len(digits), 16)]
 
 
 def iso(micros: int) -> str | None:

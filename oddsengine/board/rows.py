@@ -26,8 +26,6 @@ LEVELS = 6  # price levels that a row remembers
 SEEN, PRICE, LIVENESS, STATUS, NEW, LATE, UNKNOWN = 1, 2, 4, 8, 16, 32, 64
 MOVED = PRICE | LIVENESS | STATUS | NEW
 
-Marks = npt.NDArray[np.uint8]
-
 
 class Rows:
     """The columns, and the tables that find a row by key and by id. Only `Board` changes them."""
@@ -137,11 +135,6 @@ class Rows:
         self.spare = np.concatenate((kept, slots.astype(np.int32)))
         self.spares = self.spare.size
         # Freed rows stay in both tables as places that match nothing, until those are built anew.
-
-    @property
-    def bytes_per_slot(self) -> int:
-        """Size of one row's columns."""
-        return sum(np.dtype(dtype).itemsize * width for _, dtype, width in self.COLUMNS)
 
 
 class Quoted(NamedTuple):

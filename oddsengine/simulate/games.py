@@ -85,12 +85,6 @@ class Change(NamedTuple):
     moved: Floats  # (refreshed, LADDERS): by how much, in logits at the line that was the centre
 
 
-def logit(p: Floats) -> Floats:
-    """log(p / (1 - p)), kept finite."""
-    clipped = np.clip(p, _TINY, 1.0 - _TINY)
-    return np.asarray(np.log(clipped / (1.0 - clipped)))
-
-
 def shares(cdf: Floats, quarters: Longs, origin: Longs | int) -> tuple[Floats, Floats]:
     """What wins and loses at thresholds (..., lines), where P(X <= k) stands at k + origin of the last axis."""
     last = cdf.shape[-1] - 1
