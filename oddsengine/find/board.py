@@ -18,7 +18,7 @@ from oddsengine.detect import View, scan, view
 from oddsengine.devig import DEVIG_METHODS
 from oddsengine.find import keys
 from oddsengine.find.search import Search
-from oddsengine.groups import NO_TIME, Floats, Ints, Longs
+from oddsengine.groups import NO_TIME, Floats, Ints, Longs, Words, mix
 from oddsengine.guards import Guarded, guard
 from oddsengine.markets import Identity, identify, times
 from oddsengine.reasons import CODES, GUARDS, enabled
@@ -137,6 +137,13 @@ def _hashes(prepared: Prepared) -> keys.Hashes:
     return keys.Hashes(
         keys.ladders(event[event_of], g.live, kind[g.kind], texts[subject_of]), keys.words(identity.books)
     )
+
+
+def market_hash(question: Question, markets: Longs) -> Words:
+    """A stable hash of the keys of some markets."""
+    g = question.view.groups
+    ladder = g.ladder[markets]
+    return mix(question.hashes.ladder[ladder], g.threshold[markets].astype(np.int64))
 
 
 def subject(identity: Identity, subject: int) -> str:
