@@ -22,7 +22,7 @@ from service.board import Filter, Index
 from service.endpoints import Ask, Caller
 from service.params import parse
 from service.tiers import TIERS
-from service.wire import odds as to_wire
+from service.wire.odds import odds as to_wire
 
 SIZES = (10_000, 100_000, 1_000_000)
 PATHS = {endpoint.path: endpoint for endpoint in endpoints}

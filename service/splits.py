@@ -15,7 +15,7 @@ from oddsengine import catalog
 from oddsengine.board.state import SECOND
 from oddsengine.engine import Engine, micros
 from service.census import Census
-from service.wire_more import (
+from service.wire.splits import (
     MoneylineSplit,
     OverUnder,
     Sides,

@@ -29,7 +29,7 @@ from service.endpoints import Ask, Caller
 from service.params import parse
 from service.problems import Problem
 from service.tiers import TIERS, books_of
-from service.wire import ODDS, Batch
+from service.wire.odds import ODDS, Batch
 
 PATHS = {endpoint.path: endpoint for endpoint in endpoints}
 SEEDS = st.integers(0, 2**32 - 1)
@@ -304,7 +304,7 @@ def test_a_row_says_what_the_board_says(node: Any) -> None:
 
 @given(st.lists(st.integers(-(10**16), 10**17), min_size=1, max_size=5))
 def test_times_are_written_as_numpy_writes_them(micros: list[int]) -> None:
-    from service.wire import moments
+    from service.wire.numbers import moments
 
     written = moments(np.array([*micros, np.iinfo(np.int64).min]))
     years = [text for text in np.array(micros).astype("M8[us]").astype(str) if len(text) == 26 and text[0] != "-"]

@@ -16,7 +16,7 @@ from service import splits as store_module
 from service.node import Node
 from service.problems import Problem
 from service.splits import EVERY_S, KEPT_S, Splits, demonstrate
-from service.wire_more import SplitsGiven
+from service.wire.splits import SplitsGiven
 
 SPLITS, HISTORY = found(module.endpoints, "/splits"), found(module.endpoints, "/splits/history")
 POST = found(module.endpoints, "/splits", "POST")

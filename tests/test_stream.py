@@ -35,8 +35,11 @@ from service.params import parse
 from service.stream import sse
 from service.stream.finds import EV_STEPS, KINDS, PROFIT_STEPS, _step, steady
 from service.stream.moves import STALE
-from service.wire import ODDS, odds
-from service.wire_more import arbitrage, ev, low_hold, middle
+from service.wire.arbitrage import arbitrage
+from service.wire.ev import ev
+from service.wire.low_hold import low_hold
+from service.wire.middles import middle
+from service.wire.odds import ODDS, odds
 
 PATIENCE_S = 20.0  # on a busy machine; nothing waits so long when all is well
 BEAT_S = 0.5

@@ -12,7 +12,7 @@ from service.keys import MOST_NAME, BeyondError, Made, Managed, Record, UnfitErr
 from service.limits import Counting, period
 from service.problems import Problem, invalid
 from service.tiers import TIERS
-from service.wire import Data
+from service.wire.envelopes import Data
 
 _ALL_BOOKS = 999  # what the interface says for all of them
 _encode = msgspec.json.Encoder().encode

@@ -25,7 +25,7 @@ from service.api.odds import books_for
 from service.endpoints import Answer, Ask, Endpoint, data
 from service.params import MOST_TEXT, text
 from service.problems import Problem, invalid, shown
-from service.wire import Data
+from service.wire.envelopes import Data
 
 BASE = "/api/v1/deeplink"
 MOST_IDS = 500

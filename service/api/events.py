@@ -11,15 +11,15 @@ import numpy as np
 from oddsengine.update import iso
 from service import filters
 from service.api.odds import ADD_SPORTSBOOK, LEAGUE, LIMIT, LIVE, OFFSET, SPORT, SPORTSBOOK, TEAM, Q
-from service.api.opportunities import asked
+from service.api.opportunities.asked import asked
 from service.api.reference import censuses, own
 from service.census import Census
 from service.endpoints import Ask, Endpoint, data, page, told
 from service.params import flag
 from service.problems import unknown
 from service.views import Bools
-from service.wire import Data, Page
-from service.wire_more import Event
+from service.wire.envelopes import Data, Page
+from service.wire.reference import Event
 
 _TAG = "Events"
 

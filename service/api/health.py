@@ -14,7 +14,8 @@ from oddsengine import catalog
 from oddsengine.schema import ODDS_SCHEMA
 from service.endpoints import Answer, Ask, Endpoint
 from service.node import VERSION, Node
-from service.wire_more import Check, Health, moment
+from service.wire.health import Check, Health
+from service.wire.numbers import moment
 
 _ORDER = ("ok", "degraded", "down")
 OLD_S = 60.0  # s without a price; older is degraded

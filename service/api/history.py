@@ -28,7 +28,9 @@ from service.history import Moves, ids
 from service.params import choice, moment, number, text, words
 from service.problems import Problem, invalid, unknown
 from service.recorder import Past
-from service.wire import Data, Moment, Page, Share, Told, american, moments
+from service.wire.envelopes import Data, Moment, Page, Share, Told
+from service.wire.numbers import americans as american
+from service.wire.numbers import moments
 
 MOST_POINTS = 500  # of one price
 Number = float | None

@@ -22,20 +22,9 @@ from service.endpoints import MOST_LIMIT, MOST_OFFSET, Ask, Endpoint, page, told
 from service.params import MOST_TEXT, Param, choice, flag, moment, number, text, whole, words
 from service.problems import Problem, invalid, shown, unknown
 from service.tiers import allowed, books_of
-from service.wire import (
-    ODDS,
-    Batch,
-    Delta,
-    EventOdds,
-    Odds,
-    OddsLists,
-    OddsPage,
-    Page,
-    fields_of,
-    moments,
-    odds,
-    removed,
-)
+from service.wire.envelopes import Page
+from service.wire.numbers import moments
+from service.wire.odds import ODDS, Batch, Delta, EventOdds, Odds, OddsLists, OddsPage, fields_of, odds, removed
 
 EASTERN = ZoneInfo("America/New_York")
 _DATE = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")

@@ -19,8 +19,8 @@ from service.endpoints import Ask, Endpoint, data
 from service.params import choice, flag
 from service.problems import unknown
 from service.tiers import TIERS, books_of
-from service.wire import Data
-from service.wire_more import League, Market, Sport, Sportsbook, Team
+from service.wire.envelopes import Data
+from service.wire.reference import League, Market, Sport, Sportsbook, Team
 
 _TAG = "Reference Data"
 _ORDER = ("", "active", "degraded", "down")

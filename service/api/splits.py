@@ -17,8 +17,9 @@ from service.params import moment as time_param
 from service.params import text, whole, words
 from service.problems import Problem, invalid
 from service.splits import KEPT_S, Splits
-from service.wire import Data
-from service.wire_more import SplitsGame, SplitsHistory, SplitsPage, SplitsPosted, SplitsTaken, moment
+from service.wire.envelopes import Data
+from service.wire.numbers import moment
+from service.wire.splits import SplitsGame, SplitsHistory, SplitsPage, SplitsPosted, SplitsTaken
 
 _TAG = "Betting Splits"
 _MARKETS = ("spread", "total", "moneyline")

@@ -17,7 +17,10 @@ from oddsengine.update import Change
 from oddsengine.view import View
 from service import filters
 from service.stream.sse import CHUNK, Expired, clock, frame
-from service.wire_more import arbitrage, ev, low_hold, middle
+from service.wire.arbitrage import arbitrage
+from service.wire.ev import ev
+from service.wire.low_hold import low_hold
+from service.wire.middles import middle
 
 KINDS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], Any]]] = {
     "ev": ("ev", ev),

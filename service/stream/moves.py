@@ -18,9 +18,10 @@ from oddsengine.board.rows import BOOK_BITS, LIVE, ON, STATUS, SUSPENDED
 from oddsengine.board.state import Board
 from oddsengine.groups import NO_TIME, Ints, Longs
 from oddsengine.update import Update, hexadecimal
-from service import wire
 from service.board import Found, Index, Terms
 from service.stream.sse import OddsDelta, raw
+from service.wire.numbers import americans, moments
+from service.wire.odds import ODDS, fields_of
 
 STALE = frozenset({"probability", "timestamp", "is_main_line", "is_alternate_line"})
 """Fields of a price that are left out, for they move and no delta has them."""
@@ -148,10 +149,10 @@ class Moves:
             facts, said = self.moved.facts, self.terms.said
             self._deltas = raw(
                 map(
-                    OddsDelta, hexadecimal(facts.id), wire.american(facts.odds, facts.american),
+                    OddsDelta, hexadecimal(facts.id), americans(facts.odds, facts.american),
                     np.round(facts.odds, 6).tolist(), np.round(1.0 / facts.odds, 6).tolist(),
                     [said[t].line for t in self.moved.term.tolist()], ((facts.flags & LIVE) != 0).tolist(),
-                    wire.moments(facts.changed),
+                    moments(facts.changed),
                 )
             )  # fmt: skip
         return self._deltas
@@ -177,8 +178,8 @@ class Moves:
         )  # fmt: skip
 
 
-_FIELDS = tuple(name for name in wire.ODDS if name not in STALE)
-_rows = wire.fields_of(_FIELDS)
+_FIELDS = tuple(name for name in ODDS if name not in STALE)
+_rows = fields_of(_FIELDS)
 
 
 def shown(found: Found, state: str) -> list[dict[str, Any]]:

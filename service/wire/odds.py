@@ -1,13 +1,9 @@
-"""What crosses the wire: one struct a body or a part of one, for encoding and for the description of the interface.
-
-Numbers are rounded here, once: decimal odds and probabilities to 6 decimals, American prices to 2. Times are RFC 3339
-in UTC. What is not known is null, and no field is ever left out.
-"""
+"""Prices on the wire: columns of the board to rows, and what is asked and answered about them."""
 # mypy: allow-untyped-calls
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -16,14 +12,10 @@ from msgspec import UNSET, Meta, UnsetType
 from oddsengine import catalog
 from oddsengine.board.quotes import SEPARATOR
 from oddsengine.board.rows import LIVE, SUSPENDED
-from oddsengine.groups import NO_TIME, Floats, Longs
 from oddsengine.update import hexadecimal
 from service.board import Found
-from service.scan import write
-
-T = TypeVar("T")
-Moment = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
-Share = Annotated[float, Meta(ge=0.0, le=1.0)]
+from service.wire.envelopes import Counted, Moment, Pagination, Share, Told
+from service.wire.numbers import americans, moments
 
 
 class Odds(msgspec.Struct, gc=False):
@@ -91,43 +83,11 @@ class Batch(msgspec.Struct):
     market: str | None = None
 
 
-class Pagination(msgspec.Struct):
-    """Where a page stands. `next_offset` is null on the last page and at the cap of offsets; a cursor has no cap."""
-
-    limit: int
-    offset: int
-    has_more: bool
-    next_offset: int | None
-    next_cursor: str | UnsetType | None = UNSET
-
-
-class Told(msgspec.Struct):
-    """What is to be said of an answer: ids that nobody knows, by parameter; parameters that nobody declared."""
-
-    unknown: dict[str, list[str]] | UnsetType = UNSET
-    ignored: list[str] | UnsetType = UNSET
-
-
-class Counted(Told, kw_only=True):
-    """How many are on the page, and in all."""
-
-    count: int
-    total: int
-
-
 class Since(Counted, kw_only=True):
     """The board's time of this answer, to ask for what changes after it; whether the time asked for was too old."""
 
     server_time: Moment
     since_clamped: bool | UnsetType = UNSET
-
-
-class Data(msgspec.Struct, Generic[T], kw_only=True):
-    """The data envelope."""
-
-    success: bool
-    data: T
-    meta: Told | UnsetType = UNSET
 
 
 class OddsLists(msgspec.Struct, kw_only=True):
@@ -136,15 +96,6 @@ class OddsLists(msgspec.Struct, kw_only=True):
     success: bool
     data: dict[str, list[Odds]]
     meta: Told | UnsetType = UNSET
-
-
-class Page(msgspec.Struct, Generic[T], kw_only=True):
-    """The paginated envelope."""
-
-    success: bool
-    data: list[T]
-    pagination: Pagination
-    meta: Counted
 
 
 def _shapes() -> list[Any]:
@@ -174,24 +125,6 @@ class Delta(msgspec.Struct, kw_only=True):
 
 
 ODDS = Odds.__struct_fields__
-
-
-def moments(micros: Longs) -> list[Any]:
-    """Times as text; null where there is none."""
-    texts = np.empty((micros.size, 27), np.uint32)
-    write(micros, texts)
-    found: list[Any] = texts.view("U27").ravel().tolist()
-    if (micros == NO_TIME).any():
-        found = [None if moment == NO_TIME else text for text, moment in zip(found, micros.tolist(), strict=True)]
-    return found
-
-
-def american(odds: Floats, given: Floats) -> list[float]:
-    """American prices: as given, else as they follow from the decimal."""
-    win = odds - 1.0
-    made = np.where(odds >= 2.0, win * 100.0, -100.0 / win)
-    prices: list[float] = np.round(np.where(np.isnan(given), made, given), 2).tolist()
-    return prices
 
 
 def odds(found: Found) -> list[Odds]:
@@ -234,7 +167,7 @@ def _columns(found: Found) -> list[Any]:
     deep, named, external, market_id, selection_id, most = _links(found, books)
     return [
         hexadecimal(found.id), books, event, sport, league, home, away, market, selection, kind,
-        american(found.odds, found.american), decimal, share, line, begins, ((found.flags & LIVE) != 0).tolist(), seen,
+        americans(found.odds, found.american), decimal, share, line, begins, ((found.flags & LIVE) != 0).tolist(), seen,
         changed, deep, named, share, seen, ((found.flags & SUSPENDED) == 0).tolist(), main, [_OTHER[m] for m in main],
         player, stat, side, segment, external, market_id, selection_id, most,
     ]  # fmt: skip
@@ -275,9 +208,3 @@ def _name(book: str) -> str:
 def _home(book: str) -> str | None:
     link = catalog.link(book)
     return link.url if link else None
-
-
-__all__ = [
-    "ODDS", "Batch", "Counted", "Data", "Delta", "EventOdds", "Moment", "Odds", "OddsLists", "OddsPage", "Page",
-    "Pagination", "Removed", "Since", "Told", "american", "fields_of", "moments", "odds", "removed",
-]  # fmt: skip

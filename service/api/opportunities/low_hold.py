@@ -1,0 +1,70 @@
+"""Low holds: markets whose best prices leave the books little."""
+
+from typing import Any
+
+from service.api.odds import (
+    LIMIT,
+    OFFSET,
+)
+from service.api.opportunities.asked import COMMON, STATE, TAG, asked, echo, opened, paged, source
+from service.api.opportunities.sides import localised, side_prices
+from service.endpoints import Ask, Endpoint, page, told
+from service.params import Param, choice, number
+from service.sifting import Shape, Sort, arranged, every, keep, within
+from service.wire.low_hold import LowHoldPage, low_hold
+from service.wire.numbers import moment
+
+_HOLD_SORTS = {
+    "hold": Sort("hold_percentage"),
+    "start_time": Sort("start_time"),
+    "sport": Sort("sport"),
+    "market": Sort("market_type"),
+}
+_HOLD_STEPS = (2.0, 5.0, 10.0, 25.0, 100.0)
+_HOLD = Shape(
+    "event_id", "market_type", ("event_name",), "oldest_odds_age_seconds",
+    lambda table: side_prices(table, ("side1", "side2", "side3")),
+)  # fmt: skip
+
+
+def holds(ask: Ask) -> Any:
+    """The list of low holds."""
+    query = ask.query
+    books, strange = asked(ask)
+    filters = echo(query, "sport", "league", "sportsbook", "market", "live", "max_hold", "sort")
+    meta = told(ask, strange, source=source(ask), last_update=moment(ask.board.now), filters=filters)
+    if books is not None and not books:
+        return page(ask, [], 0, 0, meta)
+    step = next(step for step in _HOLD_STEPS if step >= query["max_hold"])
+    found = opened(ask, books, max_hold=step)
+    table = found.table("low_hold", low_hold)
+    kept = every(
+        [
+            keep(table, query, _HOLD, found.now),
+            within(table, "hold_percentage", query["min_hold"], query["max_hold"]),
+        ]
+    )
+    places = arranged(table, kept, query["sort"], _HOLD_SORTS)
+    rows = paged(ask, places)
+    return page(ask, localised(ask, table, rows), len(rows), int(places.size), meta)
+
+
+_HOLD_PARAMS: tuple[Param, ...] = (
+    *COMMON,
+    number("max_hold", "Largest hold in percent.", 0.0, 100.0, default=2.0),
+    number("min_hold", "Least hold in percent.", 0.0, 100.0),
+    STATE,
+    choice("sort", "The smallest first; - turns the order.", tuple(_HOLD_SORTS), signed=True, default="hold"),
+    LIMIT, OFFSET,
+)  # fmt: skip
+
+
+endpoints = (
+    *(
+        Endpoint(
+            path, holds, "Markets whose best prices leave little", TAG, LowHoldPage, _HOLD_PARAMS,
+            feature="low_hold",
+        )
+        for path in ("/opportunities/low_hold", "/opportunities/low-hold")
+    ),
+)  # fmt: skip

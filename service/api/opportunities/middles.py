@@ -1,0 +1,154 @@
+"""Middles: the list, one of them, all of them in numbers."""
+
+import re
+from typing import Any
+
+import numpy as np
+
+from oddsengine import catalog
+from oddsengine.groups import Longs
+from service.api.odds import (
+    ADD_SPORTSBOOK,
+    LIMIT,
+    OFFSET,
+    SPORTSBOOK,
+)
+from service.api.opportunities.asked import COMMON, MAIN, STATE, TAG, asked, echo, mean, most, opened, paged, source
+from service.api.opportunities.sides import localised, side_prices
+from service.endpoints import Ask, Endpoint, data, page, told
+from service.params import Param, choice, number
+from service.problems import invalid, shown, unknown
+from service.sifting import EPSILON, Shape, Sort, arranged, every, keep, within
+from service.views import Table
+from service.wire.envelopes import Data
+from service.wire.middles import BestEv, Middle, MiddlePage, MiddlesSummary, middle
+from service.wire.numbers import exact, moment
+
+_ID = re.compile("[0-9a-f]{16}")
+
+
+_MIDDLE_SORTS = {
+    "quality": Sort("quality_score", falling=True),
+    "ev": Sort("expected_value", falling=True),
+    "probability": Sort("middle_probability", falling=True),
+    "middle_size": Sort("middle_size", falling=True),
+}
+_MIDDLE_STEPS = (0.0, -2.0, -10.0)  # below them: all
+
+
+_MIDDLE = Shape(
+    "event_id", "market_type", ("event_name",), "odds_age_seconds",
+    lambda table: side_prices(table, ("side1", "side2")), None,
+)  # fmt: skip
+
+
+def _between(ask: Ask, books: frozenset[str] | None) -> tuple[Table | None, Longs]:
+    """Middles that fit a request, in order."""
+    query = ask.query
+    if books is not None and not books:
+        return None, np.empty(0, np.int64)
+    least = query["min_ev"]
+    step = next((step for step in _MIDDLE_STEPS if step <= least + EPSILON), None)
+    found = opened(ask, books, min_middle_ev=step)
+    table = found.table("middles", middle)
+    kept = every(
+        [
+            keep(table, query, _MIDDLE, found.now),
+            within(table, "expected_value", least, query.get("max_ev")),
+            within(table, "middle_size", query["min_size"], None),
+        ]
+    )
+    return table, arranged(table, kept, query["sort"], _MIDDLE_SORTS)
+
+
+def middles(ask: Ask) -> Any:
+    """The list of middles."""
+    books, strange = asked(ask)
+    table, places = _between(ask, books)
+    rows = paged(ask, places)
+    filters = echo(ask.query, "sport", "league", "sportsbook", "market", "live", "min_ev", "min_size", "sort")
+    shown_rows = localised(ask, table, rows)
+    meta = told(ask, strange, source=source(ask), last_update=moment(ask.board.now), filters=filters)
+    return page(ask, shown_rows, len(rows), int(places.size), meta)
+
+
+def one_middle(ask: Ask) -> Any:
+    """One middle by its id."""
+    ident = ask.path["id"]
+    if not _ID.fullmatch(ident):
+        raise invalid(f"id of a middle must be 16 hexadecimal digits, got {shown(ident)}")
+    books, strange = asked(ask)
+    if books is None or books:
+        for step in (_MIDDLE_STEPS[0], None):
+            table = opened(ask, books, min_middle_ev=step).table("middles", middle)
+            place = table.kept("ids", lambda t=table: {i: at for at, i in enumerate(t.column("id").to_list())})  # type: ignore[misc]
+            if ident in place:
+                return data(ask, localised(ask, table, [place[ident]])[0], strange)
+    raise unknown("middle", ident)
+
+
+def summary(ask: Ask) -> Any:
+    """Middles in numbers."""
+    books, strange = asked(ask)
+    table, places = _between(ask, books)
+    return data(ask, _summed(table, places), strange)
+
+
+def _summed(table: Table | None, places: Longs) -> MiddlesSummary:
+    if table is None or not places.size:
+        return MiddlesSummary(
+            total=0, positive_ev_count=0, guaranteed_profit_count=0, player_prop_count=0, by_sport={}, by_market={},
+            by_sportsbook={}, avg_middle_size=0.0, avg_probability=0.0, avg_ev=0.0, best_ev=None,
+            has_key_numbers_count=0,
+        )  # fmt: skip
+    value = table.numbers("expected_value")[places]
+    best = int(places[int(value.argmax())])
+    books: dict[str, int] = {}
+    for side in ("side1.book", "side2.book"):
+        for book, n in table.coded(side).counts(places).items():
+            ident = catalog.book(book).id
+            books[ident] = books.get(ident, 0) + n
+    keyed = table.kept("keyed", lambda: table.column("key_numbers").list.len().to_numpy() > 0)
+    return MiddlesSummary(
+        total=int(places.size),
+        positive_ev_count=int((value > 0.0).sum()),
+        guaranteed_profit_count=int(table.flags("is_guaranteed_profit")[places].sum()),
+        player_prop_count=int(table.flags("is_player_prop")[places].sum()),
+        by_sport=table.coded("sport").counts(places),
+        by_market=table.coded("market_type").counts(places),
+        by_sportsbook=dict(sorted(books.items(), key=lambda item: (-item[1], item[0]))),
+        avg_middle_size=mean(table.numbers("middle_size")[places]),
+        avg_probability=exact(float(table.numbers("middle_probability")[places].mean()), 6),
+        avg_ev=mean(value),
+        best_ev=BestEv(
+            most(value), table.column("sport")[best] or "", table.column("market_type")[best]
+        ),
+        has_key_numbers_count=int(keyed[places].sum()),
+    )  # fmt: skip
+
+
+_MIDDLE_PARAMS: tuple[Param, ...] = (
+    *(param for param in COMMON if param is not MAIN),
+    number("min_ev", "Least expected value in percent.", -100.0, 1000.0, default=0.0),
+    number("max_ev", "Largest expected value in percent.", -100.0, 1000.0),
+    number("min_size", "Least distance of the two lines.", 0.0),
+    STATE,
+    choice("sort", "The largest first; - turns the order.", tuple(_MIDDLE_SORTS), signed=True, default="quality"),
+    LIMIT, OFFSET,
+)  # fmt: skip
+
+
+endpoints = (
+    Endpoint(
+        "/opportunities/middles", middles, "Pairs of lines that can both win", TAG, MiddlePage, _MIDDLE_PARAMS,
+        feature="middles",
+    ),
+    Endpoint(
+        "/opportunities/middles/summary", summary, "Middles in numbers", TAG, Data[MiddlesSummary], _MIDDLE_PARAMS,
+        feature="middles",
+    ),
+    Endpoint(
+        "/opportunities/middles/{id}", one_middle, "One middle", TAG, Data[Middle],
+        (SPORTSBOOK, ADD_SPORTSBOOK, STATE), feature="middles",
+    ),
+)  # fmt: skip

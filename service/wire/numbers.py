@@ -1,0 +1,61 @@
+"""Numbers and times as they are shown. They are rounded here, once, and nowhere else.
+
+American prices have 2 digits, decimal ones and probabilities 6, others 4. Times are RFC 3339 in UTC.
+"""
+# mypy: allow-untyped-calls
+
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from oddsengine.groups import NO_TIME, Floats, Longs
+from service.scan import write
+
+Number = float | None
+
+
+def moment(time: datetime | None) -> str | None:
+    """A time of UTC as the wire writes it.
+
+    Examples
+    --------
+    >>> from datetime import UTC
+    >>> moment(datetime(2026, 2, 8, 18, 30, tzinfo=UTC))
+    '2026-02-08T18:30:00.000000Z'
+    """
+    return None if time is None else time.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+
+
+def rounded(value: Number, digits: int = 4) -> Number:
+    """A number as it is shown: never a minus zero."""
+    return None if value is None else round(value, digits) + 0.0
+
+
+def exact(value: float, digits: int = 4) -> float:
+    """The same of a number that is always there."""
+    return round(value, digits) + 0.0
+
+
+def american(value: float) -> float:
+    """An American price as it is shown; -100 is +100."""
+    shown = round(value, 2)
+    return 100.0 if shown == -100.0 else shown
+
+
+def moments(micros: Longs) -> list[Any]:
+    """Times as text; null where there is none."""
+    texts = np.empty((micros.size, 27), np.uint32)
+    write(micros, texts)
+    found: list[Any] = texts.view("U27").ravel().tolist()
+    if (micros == NO_TIME).any():
+        found = [None if moment == NO_TIME else text for text, moment in zip(found, micros.tolist(), strict=True)]
+    return found
+
+
+def americans(odds: Floats, given: Floats) -> list[float]:
+    """American prices: as given, else as they follow from the decimal."""
+    win = odds - 1.0
+    made = np.where(odds >= 2.0, win * 100.0, -100.0 / win)
+    prices: list[float] = np.round(np.where(np.isnan(given), made, given), 2).tolist()
+    return prices

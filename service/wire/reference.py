@@ -1,0 +1,90 @@
+"""Reference data and events on the wire. Field order is the wire's."""
+
+import msgspec
+
+
+class Sport(msgspec.Struct, frozen=True, kw_only=True):
+    """A sport; counts are of what the caller sees."""
+
+    id: str
+    name: str
+    event_count: int
+    live_count: int
+    leagues: list[str]
+    slug: str
+    active: bool
+
+
+class League(msgspec.Struct, frozen=True, kw_only=True):
+    """A competition."""
+
+    id: str
+    name: str
+    sport: str
+    event_count: int
+    live_count: int
+    slug: str
+    active: bool
+    sport_id: str
+    country: str | None
+
+
+class Sportsbook(msgspec.Struct, frozen=True, kw_only=True):
+    """A book. `degraded` is one without news for a minute, `down` one whose prices are too old to be used."""
+
+    id: str
+    name: str
+    display_name: str
+    is_sharp: bool
+    has_live_odds: bool
+    has_player_props: bool
+    regions: list[str]
+    requires_tier: str
+    status: str
+    event_count: int
+    last_update: str | None
+    unlisted: bool
+    slug: str
+    active: bool
+
+
+class Market(msgspec.Struct, frozen=True, kw_only=True, rename={"has_line": "hasLine"}):
+    """A market type."""
+
+    id: str
+    name: str
+    description: str
+    has_line: bool
+    examples: list[str]
+    event_count: int
+    selection_count: int
+    sports: list[str]
+
+
+class Team(msgspec.Struct, frozen=True, kw_only=True):
+    """A team that plays in an event of the board."""
+
+    id: str
+    name: str
+    sport: str
+    leagues: list[str]
+    aliases: list[str]
+    event_count: int
+    live_count: int
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """An event. `status` is upcoming, live, ended, postponed or cancelled."""
+
+    id: str
+    external_ids: dict[str, str]
+    sport: str
+    league: str
+    home_team: str
+    away_team: str
+    start_time: str | None
+    status: str
+    is_live: bool
+    book_count: int
+    markets: list[str]
+    books: list[str]

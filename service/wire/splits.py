@@ -1,0 +1,145 @@
+"""Public betting splits on the wire, both ways. Field order is the wire's."""
+
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from service.wire.envelopes import Counted, Pagination, Share
+from service.wire.numbers import Number
+
+
+class Sides(msgspec.Struct, frozen=True):
+    """A share of each team, 0 to 1."""
+
+    away: Share
+    home: Share
+
+
+class OverUnder(msgspec.Struct, frozen=True):
+    """A share of each side of a total, 0 to 1."""
+
+    over: Share
+    under: Share
+
+
+class SpreadSplit(msgspec.Struct, frozen=True):
+    """Shares on a spread; `away_odds` and `home_odds` are the lines, as the interface calls them."""
+
+    away_odds: Number
+    home_odds: Number
+    handle_pct: Sides
+    bets_pct: Sides
+
+
+class TotalSplit(msgspec.Struct, frozen=True):
+    """Shares on a total."""
+
+    line: Number
+    handle_pct: OverUnder
+    bets_pct: OverUnder
+
+
+class MoneylineSplit(msgspec.Struct, frozen=True):
+    """Shares on a result; prices are American."""
+
+    away_odds: Number
+    home_odds: Number
+    handle_pct: Sides
+    bets_pct: Sides
+
+
+class SplitsGame(msgspec.Struct, frozen=True, kw_only=True):
+    """What the public bets on one event at one book, of money (`handle_pct`) and of bets."""
+
+    event_id: str
+    sport: str
+    league: str
+    sportsbook: str
+    home_team: str
+    away_team: str
+    fetched_at: str
+    spread: SpreadSplit | None
+    total: TotalSplit | None
+    moneyline: MoneylineSplit | None
+
+
+class SpreadEntry(msgspec.Struct, frozen=True):
+    """Shares on a spread."""
+
+    away_line: Number
+    home_line: Number
+    handle_pct: Sides
+    bets_pct: Sides
+
+
+class SplitsHistoryEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One snapshot; `timestamp` is `ts` in Unix seconds."""
+
+    book: str
+    ts: str
+    timestamp: int
+    spread: SpreadEntry | None
+    total: TotalSplit | None
+    moneyline: MoneylineSplit | None
+
+
+Name = Annotated[str, Meta(min_length=1, max_length=200)]
+
+
+class SplitsGiven(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One record as an operator's source posts it; without `fetched_at` it is of now."""
+
+    event_id: Name
+    sportsbook: Name
+    sport: Annotated[str, Meta(max_length=200)] = ""
+    league: Annotated[str, Meta(max_length=200)] = ""
+    home_team: Annotated[str, Meta(max_length=200)] = ""
+    away_team: Annotated[str, Meta(max_length=200)] = ""
+    fetched_at: Annotated[datetime, Meta(tz=True)] | None = None
+    spread: SpreadSplit | None = None
+    total: TotalSplit | None = None
+    moneyline: MoneylineSplit | None = None
+
+
+class SplitsPosted(msgspec.Struct, frozen=True):
+    """What is posted."""
+
+    splits: Annotated[list[SplitsGiven], Meta(min_length=1, max_length=1000)]
+
+
+class SplitsTaken(msgspec.Struct, frozen=True):
+    """What became of it."""
+
+    accepted: int
+    ignored: int  # older than what is known, or than what is kept
+
+
+class SplitsPage(msgspec.Struct, frozen=True):
+    """Splits have an envelope of their own."""
+
+    data: list[SplitsGame]
+    pagination: Pagination
+    updated_at: str | None
+    meta: Counted
+
+
+class HistoryMeta(msgspec.Struct, frozen=True, kw_only=True):
+    """What a history holds; `total` are all that fit."""
+
+    event_id: str
+    total: int
+    books: list[str]
+    oldest: str | None
+    newest: str | None
+    updated_at: str
+    ignored: list[str] | msgspec.UnsetType = msgspec.UNSET
+
+
+class SplitsHistory(msgspec.Struct, frozen=True):
+    """Snapshots of one event."""
+
+    success: bool
+    data: list[SplitsHistoryEntry]
+    meta: HistoryMeta
