@@ -811,7 +811,8 @@ def test_what_cannot_be_managed(
 
 def test_what_the_disk_did_is_not_the_callers_fault(store: KeyStore) -> None:
     who = caller(store, store.create("acme", Terms("pro")).key)
-    store._writer.execute("ALTER TABLE keys RENAME TO gone")
+    with store._writing() as writer:  # not between the statements of the stamp's own transaction
+        writer.execute("ALTER TABLE keys RENAME TO gone")
     with pytest.raises(KeysError, match="no such table") as failed:
         Node(store).ask(who, "POST", "/account/keys", {})
     assert not isinstance(failed.value, Problem)
