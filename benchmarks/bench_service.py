@@ -46,6 +46,7 @@ class Beside:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._known: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
+        self.at_once = service.at_once
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http" or not scope["path"].startswith("/fixed/"):

@@ -96,6 +96,7 @@ class Engine:
         self._awake: dict[Wanted, View] = {}
         self._lock = threading.RLock()
         self._number = 0
+        self._now = int(NO_TIME)  # of the last step that was made
         self._recorders: list[Recorder] = []
         self._delayed: dict[float, Delayed] = {}
         self._published = 0, 0  # terms and books that batches have told of
@@ -170,6 +171,7 @@ class Engine:
                 raise
             # From here on the step is made, and an interruption only makes the views look at everything again.
             self._number += 1
+            self._now = board.now
             try:
                 board.keep()
                 self._commit(batch, searched, idle)
@@ -409,8 +411,7 @@ class Engine:
     @property
     def now(self) -> datetime | None:
         """The moment of the last step."""
-        with self._lock:
-            return _datetime(self._board.now)
+        return _datetime(self._now)
 
     @property
     def moment(self) -> datetime | None:
@@ -503,17 +504,36 @@ class Engine:
             yield self._board
 
     @contextmanager
-    def still(self) -> Iterator[Board]:
-        """Hold the board still while somebody reads prices; verdicts may be of an earlier step."""
-        with self._lock:
+    def still(self, *, wait: bool = True) -> Iterator[Board]:
+        """Hold the board still while somebody reads prices; verdicts may be of an earlier step.
+
+        Raises
+        ------
+        BlockingIOError
+            If it would have to wait, and may not.
+        """
+        if not self._lock.acquire(blocking=wait):
+            raise BlockingIOError("another thread has the board")
+        try:
             yield self._board
+        finally:
+            self._lock.release()
 
     @contextmanager
-    def judged(self) -> Iterator[Board]:
-        """Hold the board still with the verdicts of now."""
-        with self._lock:
-            self._settle()
-            yield self._board
+    def judged(self, *, wait: bool = True) -> Iterator[Board]:
+        """Hold the board still with the verdicts of now.
+
+        Raises
+        ------
+        BlockingIOError
+            If it would have to wait or to judge, and may not.
+        """
+        with self.still(wait=wait) as board:
+            if wait:
+                self._settle()
+            elif board.units.dirty[: board.names.unit_event.size].any():
+                raise BlockingIOError("not everything is judged yet")
+            yield board
 
     def _wake(self, view: View) -> None:
         """Search the whole board for a view that was not kept up to date."""
@@ -641,7 +661,7 @@ class Delayed(Engine):
 
     def _begin(self, board: Board) -> None:
         """Take over what was on the board when this engine was asked for."""
-        self._board, self._number = board, self._skipped
+        self._board, self._number, self._now = board, self._skipped, board.now
         self._published = len(board.names.wordings), len(board.names.books)
         board.units.dirty[board.units.size > 0] = 1
         for view in list(self._awake.values()):

@@ -45,6 +45,7 @@ _BOOK = (1 << BOOK_BITS) - 1
 _SUBJECT = (1 << 24) - 1
 _CHUNK = 500  # terms that are read while a writer waits
 _KEPT = 128  # masks
+_QUICK = 250_000  # rows that are looked through in a fraction of a millisecond
 _TYPES = frozenset({"home", "draw", "away", "over", "under", "yes", "no", "odd", "even", "none", "other"})
 
 
@@ -471,9 +472,24 @@ class Index:
         self._ranks: dict[str, tuple[Ints, list[str]]] = {}
 
     @contextmanager
-    def reading(self, *, judged: bool = False) -> Iterator["Reading"]:
-        """Hold the board still, with everything here up to date with it."""
-        with self._mutex:
+    def reading(self, *, judged: bool = False, wait: bool = True) -> Iterator["Reading"]:
+        """Hold the board still, with everything here up to date with it.
+
+        Raises
+        ------
+        BlockingIOError
+            If it would have to wait, for another thread or for much work, and may not.
+        """
+        if not self._mutex.acquire(blocking=wait):
+            raise BlockingIOError("another thread reads the board")
+        try:
+            if not wait:
+                with self._engine.judged(wait=False) if judged else self._engine.still(wait=False) as board:
+                    stale = self._engine.number != self._at or board.names is not self.terms.names
+                    if stale or self.slots.size > _QUICK:
+                        raise BlockingIOError("there is much to read")
+                    yield Reading(self, board)
+                return
             while True:  # many new terms are read a part at a time
                 with self._engine.still() as board:
                     if board.names is not self.terms.names:
@@ -486,6 +502,8 @@ class Index:
                     self._refresh(board)
                     self._at = self._engine.number
                 yield Reading(self, board)
+        finally:
+            self._mutex.release()
 
     def _refresh(self, board: Board) -> None:
         names, rows = board.names, board.rows

@@ -41,6 +41,7 @@ class Ask(NamedTuple):
     node: "Node"
     ignored: Sequence[str]  # names of parameters that nobody declared
     token: str = ""  # what came as a bearer, where no key is read
+    quick: bool = False  # the event loop computes: rather `BlockingIOError` than a wait
 
 
 class Answer(NamedTuple):
@@ -73,6 +74,7 @@ class Endpoint:
     feature: str = ""
     body: type[msgspec.Struct] | None = None
     lasts: str = "board"
+    quick: bool = False  # `answer` raises `BlockingIOError` where `ask.quick` and it would have to wait
     status: int = 200
     doc: str = ""
     by_name: Mapping[str, Param] = field(init=False)

@@ -5,7 +5,6 @@ No line holds a query string, or of a key more than its id: a whole one may stan
 
 import atexit
 import logging
-import re
 import sys
 import threading
 import time
@@ -20,10 +19,10 @@ from typing import Any, TextIO
 import msgspec
 
 from service.endpoints import Caller
+from service.problems import masked
 
 _encode = msgspec.json.Encoder().encode
 _EVERY = 0.2  # seconds
-_KEY = re.compile(r"(oe_[0-9a-f]{12}\.)[\w-]+")
 
 
 class Log:
@@ -105,17 +104,6 @@ def _moment(time_: float) -> str:
 @lru_cache(maxsize=4)
 def _second(time_: int) -> str:
     return datetime.fromtimestamp(time_, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-
-
-def masked(text: str) -> str:
-    """A text in which keys end after their ids.
-
-    Examples
-    --------
-    >>> masked("GET /account/keys/oe_5c0d21be9f47.Jx3o")
-    'GET /account/keys/oe_5c0d21be9f47.****'
-    """
-    return _KEY.sub(r"\1****", text)
 
 
 class _Handed(logging.Handler):

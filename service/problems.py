@@ -1,8 +1,11 @@
 """Problems: what goes wrong between a request and its answer, as the caller is told of it."""
 
+import re
 from typing import Any
 
 DOCS = "/docs"
+_BESIDE = ("retry_after", "required_tier")  # clients look for them beside `error`, and within it
+_KEY = re.compile(r"(oe_[0-9a-f]{12}\.)[\w-]+")
 
 
 class Problem(Exception):  # noqa: N818  what RFC 9457 calls it
@@ -14,7 +17,8 @@ class Problem(Exception):  # noqa: N818  what RFC 9457 calls it
 
     def body(self) -> dict[str, Any]:
         """The error envelope."""
-        return {"error": {"code": self.code, "message": self.message, "docs": f"{DOCS}#{self.code}", **self.extra}}
+        error = {"code": self.code, "message": self.message, "docs": f"{DOCS}#{self.code}", **self.extra}
+        return {"error": error, **{name: self.extra[name] for name in _BESIDE if name in self.extra}}
 
 
 def invalid(message: str, code: str = "validation_error") -> Problem:
@@ -28,5 +32,17 @@ def unknown(what: str, name: str) -> Problem:
 
 
 def shown(value: str, most: int = 60) -> str:
-    """A caller's text in a message: quoted, and cut where it is long."""
+    """A caller's text in a message: quoted, cut where it is long, and a key, which may stand anywhere, masked."""
+    value = masked(value)
     return repr(value if len(value) <= most else value[:most] + "...")
+
+
+def masked(text: str) -> str:
+    """A text in which keys end after their ids.
+
+    Examples
+    --------
+    >>> masked("GET /account/keys/oe_5c0d21be9f47.Jx3o")
+    'GET /account/keys/oe_5c0d21be9f47.****'
+    """
+    return _KEY.sub(r"\1****", text)

@@ -1,6 +1,7 @@
-"""HTTP/1.1 as uvicorn reads it, with bounds: how large the head of a request may be, and how long it may take.
+"""HTTP/1.1 as uvicorn reads it, with bounds: how large a request may be, and how long it may take.
 
-What cannot be read as a request gets the interface's error envelope too.
+What an application does not read of a body is bounded here too, and so is what may stand behind one. What cannot be
+read as a request gets the interface's error envelope.
 """
 
 import asyncio
@@ -12,7 +13,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from service.problems import Problem
 
 MOST_HEAD = 64 << 10  # bytes of the first line and all headers
-HEAD_S = 15.0  # for all of them to arrive
+HEAD_S = 15.0  # for all of them to arrive, and for a body that nobody waits for
+MOST_SENT = 8 << 20  # bytes of one body on the wire: a megabyte in small chunks is several
 
 
 class Protocol(HttpToolsProtocol):
@@ -22,6 +24,7 @@ class Protocol(HttpToolsProtocol):
         super().__init__(*args, **words)
         self._head = True  # the parser stands before the end of a head
         self._fresh = True  # which began with what is being read now
+        self._body = False  # it stands within a body
         self._size = 0
         self._timer: asyncio.TimerHandle | None = None
 
@@ -36,10 +39,16 @@ class Protocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Read on, unless a head is too long; one that came at once is as long as a read at most."""
+        """Read on, unless a head or a body is too long; one that came at once is as long as a read at most."""
         self._fresh = False
         super().data_received(data)
-        if not self._head or self.transport.is_closing():
+        if self.transport.is_closing():
+            return
+        if self._body:
+            self._size += len(data)
+            if self._size > MOST_SENT:
+                self.refuse(Problem(413, "payload_too_large", f"a body may have {MOST_SENT:,} bytes on its way"))
+        if not self._head:
             return
         self._size = len(data) if self._fresh else self._size + len(data)
         if self._size > MOST_HEAD and not self._fresh:
@@ -52,16 +61,33 @@ class Protocol(HttpToolsProtocol):
         self._head = self._fresh = True
         super().on_message_begin()
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header; what stands behind a body is of no use to anybody."""
+        if self._head:
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
         """Read a body, or what comes next."""
-        self._head = False
-        self._stop()
+        self.headed()
         super().on_headers_complete()
+
+    def headed(self) -> None:
+        """A head is read; a body follows, or nothing."""
+        self._head, self._body, self._size = False, True, 0
+        self._stop()
 
     def on_message_complete(self) -> None:
         """Wait for the next head, without haste: `timeout_keep_alive` bounds that."""
-        super().on_message_complete()
-        self._size = 0
+        if self.cycle is not None:  # else it was answered before there was one
+            super().on_message_complete()
+        self._body, self._size = False, 0
+        self._stop()
+
+    def on_response_complete(self) -> None:
+        """Wait for what is left of a body that was answered already, for a while."""
+        super().on_response_complete()
+        if self._body and self._timer is None and not self.transport.is_closing():
+            self._timer = self.loop.call_later(HEAD_S, self._late)
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what is no request."""
@@ -69,7 +95,10 @@ class Protocol(HttpToolsProtocol):
 
     def refuse(self, problem: Problem) -> None:
         """Answer for the application, and close; where an answer is under way, only close."""
-        if self.cycle is None or self.cycle.response_complete:
+        cycle = self.cycle
+        answered = cycle is not None and cycle.response_complete and self._body
+        waits = cycle is not None and cycle.more_body and not (cycle.response_started or self.pipeline)
+        if not answered and (cycle is None or cycle.response_complete or waits):
             body = msgspec.json.encode(problem.body())
             head = (
                 f"HTTP/1.1 {problem.status} Refused\r\ncontent-type: application/json\r\nconnection: close\r\n"
@@ -80,8 +109,13 @@ class Protocol(HttpToolsProtocol):
 
     def _late(self) -> None:
         self._timer = None
-        if self._head and not self.transport.is_closing():
+        if (self._head or self._body) and not self.transport.is_closing():
             self.refuse(Problem(408, "request_timeout", f"the head of a request did not arrive within {HEAD_S:g} s"))
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Answer in this protocol, and close: what comes behind such a request is read by nobody."""
+        if self.cycle is not None:
+            self.cycle.keep_alive = False
 
     def _stop(self) -> None:
         if self._timer is not None:

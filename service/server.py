@@ -24,21 +24,26 @@ from starlette.routing import Route
 from oddsengine.engine import Engine
 from oddsengine.matching import Matcher
 from service import api, demo, keys, pages
+from service.answers import Whole
 from service.app import BASE, Api
 from service.bus import LocalBus
+from service.direct import Direct
 from service.feeds.build import sources
 from service.feeds.check import kept
 from service.feeds.hub import Hub
 from service.feeds.secrets import Secrets
+from service.futures import Futures, stated_fields
+from service.games import games_of
 from service.limits import MemoryLimits, Usage
 from service.log import Log
 from service.metrics import Metrics
 from service.node import Node
 from service.openapi import document
-from service.protocol import Protocol
 from service.recorder import Past
+from service.request import Pairs
+from service.request import Request as Asked
 from service.samples import samples
-from service.settings import Settings
+from service.settings import Settings, token
 
 _SECURE = (
     (b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"),
@@ -65,8 +70,8 @@ class Service:
         self.metrics.add(Gauges(node))
         options = settings.service
         self.api = Api(node, api.ENDPOINTS, log, self.metrics, options.trusted)
-        if options.splits_token_env:
-            node.parts["splits_token"] = environ.get(options.splits_token_env, "")
+        node.parts["splits_token"] = token(settings, "splits_token_env", environ)
+        self._metrics_token = token(settings, "metrics_token_env", environ)
         self.ends: list[Callable[[], None]] = []  # what is to be closed at the end
         self._run = run
         self._describing = threading.Lock()
@@ -77,6 +82,7 @@ class Service:
             Route("/metrics", self._metrics),
         ]
         self.pages = Starlette(routes=routes, exception_handlers={HTTPException: _refused, Exception: _failed})
+        self.pages.router.redirect_slashes = False  # it would lead to whatever host the request names
 
     @property
     def document(self) -> Mapping[str, Any]:
@@ -108,6 +114,10 @@ class Service:
         stream = self.node.parts.get("stream")
         if stream is not None:
             await stream.close()
+
+    def at_once(self, path: str, query: bytes, headers: Pairs, address: str) -> tuple[Asked, Whole | None]:
+        """Answer a GET of the interface, if that takes no waiting (`Api.at_once`)."""
+        return self.api.at_once(path, query, headers, address)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer one request, or live through the server's start and end."""
@@ -151,11 +161,10 @@ class Service:
             self.log.failure(b"-", "(start)", error)
 
     async def _metrics(self, request: Request) -> Response:
-        token = self.environ.get(self.settings.service.metrics_token_env or "-", "")
-        if not token:
+        if not self._metrics_token:
             raise HTTPException(404, "metrics are on a listener of their own; see [service] metrics_port")
         given = request.headers.get("authorization", "").encode("utf-8", "replace")
-        if not hmac.compare_digest(given, f"Bearer {token}".encode()):
+        if not hmac.compare_digest(given, f"Bearer {self._metrics_token}".encode()):
             raise HTTPException(401, "metrics need their token: Authorization: Bearer TOKEN")
         return Response(self.metrics.text(), media_type="text/plain; version=0.0.4")
 
@@ -240,13 +249,15 @@ def feeding(settings: Settings, environ: Mapping[str, str]) -> Callable[[Service
     """The sources of the settings; what cannot be used is refused now, before anything runs."""
     secrets = Secrets()
     made = sources(settings, environ, secrets)
+    fields = stated_fields(settings)
 
     def run(service: Service) -> None:
         node = service.node
         overrides = Path(settings.matching.overrides) if settings.matching.overrides else None
+        node.parts["futures"] = futures = Futures(fields)
         hub = Hub(
             node.engine, Matcher(), clock=lambda: datetime.now(UTC), kept=kept(settings, secrets), overrides=overrides,
-            on_update=node.heard,
+            on_update=node.heard, games=games_of(node), futures=futures,
         )  # fmt: skip
         node.parts["hub"] = hub
         with secrets.out_of_logs():
@@ -289,7 +300,7 @@ def build(settings: Settings, environ: Mapping[str, str], *, demonstration: bool
 def configured(service: Service, host: str, port: int) -> uvicorn.Config:
     """How a service is run."""
     return uvicorn.Config(
-        service, host=host, port=port, http=Protocol, log_config=None, access_log=False, server_header=False,
+        service, host=host, port=port, http=Direct, log_config=None, access_log=False, server_header=False,
         timeout_graceful_shutdown=10, timeout_keep_alive=75, backlog=2048, proxy_headers=False, ws="none",
     )  # fmt: skip
 
@@ -311,7 +322,7 @@ def serve(settings: Settings, environ: Mapping[str, str], *, demonstration: bool
             server.started = False
     if not server.started:
         service.log.close()
-        raise ValueError(f"cannot listen on {options.host} port {options.port}: is it in use?")
+        raise ValueError(f"cannot listen on {options.host} port {options.port}: is it in use, or not of this machine?")
 
 
 class Server(uvicorn.Server):
@@ -346,4 +357,7 @@ def _hello(at: str, *, demonstration: bool) -> str:
 
 def _listen(metrics: Metrics, host: str, port: int) -> None:
     """Metrics on a listener of their own."""
-    start_http_server(port, host, metrics.registry)
+    try:
+        start_http_server(port, host, metrics.registry)
+    except OSError as error:
+        raise ValueError(f"cannot listen on {host} port {port} for service.metrics_port: {error.strerror}") from None

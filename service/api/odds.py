@@ -85,7 +85,10 @@ def books_for(ask: Ask, asked: Sequence[str] | None, added: Sequence[str] | None
     if beyond := sorted(book for book in named - own if book in index_of(ask).books):
         needed = catalog.book(beyond[0]).requires_tier
         raise Problem(
-            403, "tier_restricted", f"sportsbook {beyond[0]} needs the tier {needed}; this key's is {tier.id}"
+            403,
+            "tier_restricted",
+            f"sportsbook {beyond[0]} needs the tier {needed}; this key's is {tier.id}",
+            required_tier=needed,
         )
     return found & own
 
@@ -158,6 +161,8 @@ def listing(ask: Ask) -> dict[str, Any]:
     q = ask.query
     names = q["fields"] or None
     grouped = q["group_by"] is not None
+    if ask.quick and (grouped or q["sort"]):
+        raise BlockingIOError("sorting takes its time")
     permitted = (*_EVENT, "odds", *ODDS) if grouped else ODDS
     if names is not None and (strange := [name for name in names if name not in permitted]):
         raise invalid(f"fields has {shown(strange[0])}, which is no field; allowed: {', '.join(ODDS)}")
@@ -169,7 +174,7 @@ def listing(ask: Ask) -> dict[str, Any]:
 
 def _listed(ask: Ask, cut: _Asked, names: Sequence[str] | None, **more: Any) -> dict[str, Any]:
     missing: dict[str, list[str]] = {}
-    with index_of(ask).reading() as reading:
+    with index_of(ask).reading(wait=not ask.quick) as reading:
         rows = reading.rows(filter_of(ask, reading.now, **more), missing)
         slots, before = reading.page(rows, cut.sort, cut.limit, cut.offset, cut.cursor)
         found = reading.take(slots)
@@ -183,7 +188,7 @@ def _listed(ask: Ask, cut: _Asked, names: Sequence[str] | None, **more: Any) -> 
 def _grouped(ask: Ask, cut: _Asked, names: Sequence[str] | None) -> dict[str, Any]:
     """Events with their prices, a page of them."""
     missing: dict[str, list[str]] = {}
-    with index_of(ask).reading() as reading:
+    with index_of(ask).reading(wait=not ask.quick) as reading:
         rows = reading.rows(filter_of(ask, reading.now), missing)
         parts, before, total, firsts = reading.groups(rows, cut.sort, cut.limit, cut.offset, cut.cursor)
         taken = [reading.take(part) for part in parts]
@@ -214,7 +219,7 @@ def best(ask: Ask) -> dict[str, Any]:
     """The best price of each selection, a page of them."""
     missing: dict[str, list[str]] = {}
     limit, offset = ask.query["limit"], ask.query["offset"]
-    with index_of(ask).reading(judged=True) as reading:
+    with index_of(ask).reading(judged=True, wait=not ask.quick) as reading:
         rows = reading.best(reading.rows(filter_of(ask, reading.now), missing))
         found = reading.take(rows[offset : offset + limit])
         meta = _meta(ask, reading, missing)
@@ -225,7 +230,7 @@ def best(ask: Ask) -> dict[str, Any]:
 def comparison(ask: Ask) -> dict[str, Any]:
     """Every price of one event, by market type."""
     missing: dict[str, list[str]] = {}
-    with index_of(ask).reading() as reading:
+    with index_of(ask).reading(wait=not ask.quick) as reading:
         found = reading.take(reading.rows(filter_of(ask, reading.now, event=(ask.query["event"],)), missing))
         meta = _meta(ask, reading, missing)
     out: dict[str, list[Odds]] = {}
@@ -246,7 +251,7 @@ def batch(ask: Ask) -> dict[str, Any]:
     asked = None if not body.sportsbook else SPORTSBOOK.read("sportsbook", body.sportsbook)
     markets = None if not body.market else MARKET.read("market", body.market)
     missing: dict[str, list[str]] = {}
-    with index_of(ask).reading() as reading:
+    with index_of(ask).reading(wait=not ask.quick) as reading:
         f = Filter(books=books_for(ask, asked or None), event=ids, market=markets or None)
         found = reading.take(reading.rows(f, missing))
         meta = _meta(ask, reading, missing, asked or ())
@@ -261,7 +266,7 @@ def delta(ask: Ask) -> dict[str, Any]:
     cut = _Asked.of(ask, "moved")
     missing: dict[str, list[str]] = {}
     since = micros(ask.query["since"])
-    with index_of(ask).reading() as reading:
+    with index_of(ask).reading(wait=not ask.quick) as reading:
         now = reading.now
         oldest = now - REMEMBERED_S * SECOND if now != NO_TIME else NO_TIME
         after = max(since, int(oldest))
@@ -283,7 +288,7 @@ def delta(ask: Ask) -> dict[str, Any]:
 def of_event(ask: Ask) -> dict[str, Any]:
     """Prices of one event, a page of them."""
     id_ = ask.path["eventId"]
-    with index_of(ask).reading() as reading:
+    with index_of(ask).reading(wait=not ask.quick) as reading:
         if not reading.known(id_):
             raise unknown("event", id_)
     return _listed(ask, _Asked.of(ask), None, event=(id_,))
@@ -308,10 +313,11 @@ endpoints = (
             *FILTERS, ADD_SPORTSBOOK, *_MORE, _SORT, words("fields", "Names of the fields that are wanted."),
             choice("group_by", "One entry an event, with its prices.", ("event",)), *PAGES, CURSOR,
         ),
-        doc=__doc__.partition("\n\n")[2],
+        quick=True, doc=__doc__.partition("\n\n")[2],
     ),
     Endpoint(
-        "/odds/best", best, "The best price of each selection", "Odds", Page[Odds], (*FILTERS, TEAM, *PAGES),
+        "/odds/best", best, "The best price of each selection", "Odds", Page[Odds],
+        (*FILTERS, ADD_SPORTSBOOK, TEAM, *PAGES), quick=True,
         doc="Suspended prices and those that a guard keeps away (stale, too good to be true ...) are never best. Of "
         "equal prices it is the one seen last, then the first book by id.",
     ),

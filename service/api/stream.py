@@ -17,6 +17,7 @@ from oddsengine import catalog
 from service.api.odds import EVENT, LEAGUE, MARKET, SPORT, SPORTSBOOK, books_for, index_of
 from service.board import Filter
 from service.endpoints import Ask, Caller, Endpoint
+from service.games import games_of
 from service.params import Param, choice, number, parse, text
 from service.problems import Problem, invalid, shown
 from service.stream.finds import KINDS, Asked
@@ -26,7 +27,8 @@ from service.stream.sse import Connected, Filters, frame
 from service.tiers import required
 
 if TYPE_CHECKING:
-    from service.app import Api, Request
+    from service.app import Api
+    from service.request import Request
 
 CHANNELS = ("odds", "opportunities", "gamestate", "all")
 _HEADERS = [
@@ -117,6 +119,7 @@ def hub_of(api: "Api") -> Stream:
         ask: Any = Ask(None, {}, {}, None, api.node.engine, api.node, ())  # type: ignore[arg-type]
         found = Stream(api.node, index_of(ask), api.log, **api.node.parts.get("stream settings", {}))
         api.node.parts["stream"] = found
+        games_of(api.node).listen(found.games)
         with suppress(ValueError):
             api.metrics.add(LineMetrics(found.lines))
     return found
@@ -153,12 +156,15 @@ def _wants(ask: Ask, channel: str) -> Wants:
     kinds = frozenset(KINDS) & caller.features
     return Wants(
         wanted if channel in ("odds", "all") else None,
-        Asked(books, **words, kinds=kinds, min_ev=query["min_ev"], min_profit=query["min_profit"], state=state)
+        Asked(
+            books, **words, kinds=kinds, min_ev=query["min_ev"], min_profit=query["min_profit"], state=state,
+            told=games_of(ask.node).beside if games else None,
+        )
         if channel in ("opportunities", "all")
         else None,
         Filter(**words) if channel == "gamestate" or (channel == "all" and games) else None,
         state,
-    )
+    )  # fmt: skip
 
 
 _TAG = "Streaming"

@@ -19,12 +19,27 @@ from service.api.odds import (
     LIMIT,
     OFFSET,
 )
-from service.api.opportunities.asked import COMMON, TAG, asked, at_most, echo, mean, met, most, opened, paged, source
+from service.api.opportunities.asked import (
+    COMMON,
+    TAG,
+    asked,
+    at_most,
+    echo,
+    listed,
+    mean,
+    met,
+    most,
+    opened,
+    paged,
+    source,
+)
 from service.endpoints import Answer, Ask, Endpoint, page, told
+from service.games import games_of
 from service.params import Param, choice, number
 from service.sifting import Shape, Sort, arranged, every, keep, within
 from service.views import Bools, Table
 from service.wire.arbitrage import Arbitrage, ArbitragePage, arbitrage
+from service.wire.games import beside
 
 _DELIMITED = ("event", "sport", "market", "line", "profit%", "implied_total", "book1", "selection1", "odds1", "stake1%",
               "book2", "selection2", "odds2", "stake2%", "is_live", "is_alternate_line", "possibly_stale", "warnings",
@@ -76,8 +91,22 @@ def sure(ask: Ask) -> Any:
     rows = paged(ask, places)
     if query["format"] == "csv":
         return _download(ask, table.structs(rows) if table is not None and rows else [])
-    shown_rows = table.shown(rows) if table is not None else []
+    shown_rows = _shown(ask, table, rows) if table is not None else []
     return page(ask, shown_rows, len(rows), int(places.size), told(ask, strange, **meta))
+
+
+def _shown(ask: Ask, table: Table, rows: Sequence[int]) -> list[Any]:
+    """Some rows as they go out, with how their games stand for who may know that."""
+    out: list[Any] = list(table.shown(rows))
+    games = games_of(ask.node).rows(ask.caller.tier.delay) if "gamestate" in ask.caller.features else {}
+    events = table.coded("event_id")
+    for place, at in enumerate(rows):
+        game = games.get(events.values[events.codes[at]])
+        if game is not None:
+            row = table.structs([at])[0]
+            assert isinstance(row, Arbitrage)
+            out[place] = beside(row, game)
+    return out
 
 
 def _sure_places(ask: Ask, books: frozenset[str] | None) -> tuple[Table | None, Longs]:
@@ -85,7 +114,7 @@ def _sure_places(ask: Ask, books: frozenset[str] | None) -> tuple[Table | None, 
     if books is not None and not books:
         return None, np.empty(0, np.int64)
     found = opened(ask, books, min_profit=at_most(query["min_profit"], _ARB_STEPS))
-    table = found.table("arbitrage", arbitrage)
+    table = listed(ask, found, "arbitrage", arbitrage)
     kept = every(
         [keep(table, query, _ARB, found.now), within(table, "profit_percent", query["min_profit"], None)]
     )  # fmt: skip
@@ -150,7 +179,7 @@ _ARB_PARAMS: tuple[Param, ...] = (
 endpoints = (
     Endpoint(
         "/opportunities/arbitrage", sure, "Bets on every outcome that pay more than they cost", TAG, ArbitragePage,
-        _ARB_PARAMS, feature="arbitrage",
+        _ARB_PARAMS, feature="arbitrage", quick=True,
         doc="Above 10 percent nothing is shown. As CSV each row has two legs; an arbitrage of three takes two rows.",
     ),
 )  # fmt: skip

@@ -1,7 +1,9 @@
 """What the lists of opportunities share: whose books, which view, the order of parameters, parts of answers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
+
+import msgspec
 
 from oddsengine import catalog
 from oddsengine.engine import Engine
@@ -25,7 +27,7 @@ from service.api.reference import censuses
 from service.endpoints import Ask
 from service.params import choice, flag, number, text, words
 from service.sifting import EPSILON
-from service.views import Opened, Views
+from service.views import Opened, Table, Views
 from service.wire.numbers import exact
 
 TAG = "Opportunities"
@@ -62,9 +64,9 @@ def asked(ask: Ask) -> Asked:
         403 if a book is above the tier.
     """
     query = ask.query
-    strange = filters.strangers(query, lambda: censuses(ask).at(ask.board, None).known)
+    strange = filters.strangers(query, lambda: _seen(ask))
     if query.get("event") is not None:
-        with ask.board.still() as board:
+        with ask.board.still(wait=not ask.quick) as board:
             missing = [event for event in query["event"] if event not in board.names.event_codes]
         if missing:
             strange["event"] = missing
@@ -75,6 +77,12 @@ def asked(ask: Ask) -> Asked:
     return Asked(books, strange)
 
 
+def _seen(ask: Ask) -> filters.Seen:
+    if ask.quick:
+        raise BlockingIOError("a census takes its time")
+    return censuses(ask).at(ask.board, None).known
+
+
 def _views(ask: Ask) -> Views:
     found: Views | None = ask.node.parts.get("views")
     return ask.node.parts.setdefault("views", Views()) if found is None else found
@@ -82,7 +90,12 @@ def _views(ask: Ask) -> Views:
 
 def opened(ask: Ask, books: frozenset[str] | None, **wanted: Any) -> Opened:
     """What is open in the view of a request."""
-    return _views(ask).at(ask.board, books, **wanted)
+    return _views(ask).at(ask.board, books, wait=not ask.quick, **wanted)
+
+
+def listed(ask: Ask, found: Opened, kind: str, struct: Callable[[Mapping[str, Any]], msgspec.Struct]) -> Table:
+    """The opportunities of a kind in a view."""
+    return found.table(kind, struct, wait=not ask.quick)
 
 
 def at_most(value: float, steps: Sequence[float]) -> float:

@@ -10,7 +10,7 @@ from service.api.odds import (
     LIMIT,
     OFFSET,
 )
-from service.api.opportunities.asked import COMMON, TAG, asked, at_most, echo, mean, most, opened, paged, source
+from service.api.opportunities.asked import COMMON, TAG, asked, at_most, echo, listed, mean, most, opened, paged, source
 from service.api.reference import censuses
 from service.endpoints import Ask, Endpoint, page, told
 from service.params import Param, choice, number, text, words
@@ -73,18 +73,19 @@ def positive(ask: Ask) -> Any:
     there, sharp = _reference(ask, strange)
     meta = {
         "source": source(ask),
-        "last_update": moment(ask.board.now),
+        "last_update": None,
         "summary": {"count": 0, "avg_ev": 0.0, "max_ev": 0.0, "by_sportsbook": {}, "by_sport": {}, "by_market": {}},
         "filters": echo(
             query, "sport", "league", "sportsbook", "market", "min_ev", "max_ev", "live", "sort", "include"
         ),
     }  # fmt: skip
     if not there or (books is not None and not books):
+        meta["last_update"] = moment(ask.board.now)
         return page(ask, [], 0, 0, told(ask, strange, **meta))
     found = opened(
         ask, books, sharp=sharp, method=query["devig_method"], min_ev=at_most(query["min_ev"], _EV_STEPS)
     )  # fmt: skip
-    table = found.table("ev", ev)
+    table = listed(ask, found, "ev", ev)
     kept = every(
         [
             keep(table, query, _EV, found.now),
@@ -132,6 +133,6 @@ _EV_PARAMS: tuple[Param, ...] = (
 endpoints = (
     Endpoint(
         "/opportunities/ev", positive, "Prices that beat the fair probability", TAG, EvPage, _EV_PARAMS,
-        feature="ev", doc="One row for each book; the best first.",
+        feature="ev", quick=True, doc="One row for each book; the best first.",
     ),
 )  # fmt: skip

@@ -13,7 +13,20 @@ from service.api.odds import (
     OFFSET,
     SPORTSBOOK,
 )
-from service.api.opportunities.asked import COMMON, MAIN, STATE, TAG, asked, echo, mean, most, opened, paged, source
+from service.api.opportunities.asked import (
+    COMMON,
+    MAIN,
+    STATE,
+    TAG,
+    asked,
+    echo,
+    listed,
+    mean,
+    most,
+    opened,
+    paged,
+    source,
+)
 from service.api.opportunities.sides import localised, side_prices
 from service.endpoints import Ask, Endpoint, data, page, told
 from service.params import Param, choice, number
@@ -50,7 +63,7 @@ def _between(ask: Ask, books: frozenset[str] | None) -> tuple[Table | None, Long
     least = query["min_ev"]
     step = next((step for step in _MIDDLE_STEPS if step <= least + EPSILON), None)
     found = opened(ask, books, min_middle_ev=step)
-    table = found.table("middles", middle)
+    table = listed(ask, found, "middles", middle)
     kept = every(
         [
             keep(table, query, _MIDDLE, found.now),
@@ -80,7 +93,7 @@ def one_middle(ask: Ask) -> Any:
     books, strange = asked(ask)
     if books is None or books:
         for step in (_MIDDLE_STEPS[0], None):
-            table = opened(ask, books, min_middle_ev=step).table("middles", middle)
+            table = listed(ask, opened(ask, books, min_middle_ev=step), "middles", middle)
             place = table.kept("ids", lambda t=table: {i: at for at, i in enumerate(t.column("id").to_list())})  # type: ignore[misc]
             if ident in place:
                 return data(ask, localised(ask, table, [place[ident]])[0], strange)
@@ -141,14 +154,14 @@ _MIDDLE_PARAMS: tuple[Param, ...] = (
 endpoints = (
     Endpoint(
         "/opportunities/middles", middles, "Pairs of lines that can both win", TAG, MiddlePage, _MIDDLE_PARAMS,
-        feature="middles",
+        feature="middles", quick=True,
     ),
     Endpoint(
         "/opportunities/middles/summary", summary, "Middles in numbers", TAG, Data[MiddlesSummary], _MIDDLE_PARAMS,
-        feature="middles",
+        feature="middles", quick=True,
     ),
     Endpoint(
         "/opportunities/middles/{id}", one_middle, "One middle", TAG, Data[Middle],
-        (SPORTSBOOK, ADD_SPORTSBOOK, STATE), feature="middles",
+        (SPORTSBOOK, ADD_SPORTSBOOK, STATE), feature="middles", quick=True,
     ),
 )  # fmt: skip

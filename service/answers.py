@@ -1,0 +1,131 @@
+"""Answers as bytes: encoded and packed once, named by a validator, kept until the board's next update.
+
+The header lines of an answer are bytes too, made with it: an answer that is kept is sent without a look at its parts.
+"""
+
+import asyncio
+import gzip
+import re
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+import xxhash
+import zstandard
+
+from service.endpoints import Answer
+
+CODINGS = ("zstd", "gzip")  # of bodies, the best one first
+SMALL = 1024  # bytes; smaller bodies are not compressed
+KEPT, KEPT_BYTES = 4096, 64 << 20  # answers of one update
+NO_STORE = b"cache-control: no-store\r\n"
+_REVALIDATE = b"cache-control: private, no-cache\r\n"
+_VARY = b"vary: Accept-Encoding, X-API-Key, Authorization\r\n"
+_UNSAFE = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+encode = msgspec.json.Encoder().encode
+
+
+class Whole:
+    """A status, header lines each with its end, and a body: all that is left is to send it."""
+
+    __slots__ = ("body", "head", "status")
+
+    def __init__(self, status: int, head: bytes, body: bytes) -> None:
+        self.status, self.head, self.body = status, head, body
+
+
+class Kept:
+    """An encoded answer, and what is sent of it: in each coding, and where the caller has it already."""
+
+    def __init__(self, answer: Answer, *, cacheable: bool = True) -> None:
+        self.answer = answer
+        self._tagged = cacheable and answer.status == 200
+        self._etag = xxhash.xxh3_128_hexdigest(answer.body).encode() if self._tagged else b""
+        self.tags = frozenset(self._tag(coding) for coding in ("", *CODINGS)) if self._tagged else frozenset()
+        self._made: dict[tuple[str, bool], Whole] = {}
+        self._more = b"".join(_line(name, value) for name, value in answer.headers)
+
+    def sent(self, given: bytes, codings: bytes) -> Whole:
+        """What goes to a caller who has the bodies `given` (If-None-Match) and takes some codings."""
+        coding = _coding(codings) if self.answer.status == 200 and len(self.answer.body) >= SMALL else ""
+        known = bool(given) and self._tagged and self._matches(given)
+        whole = self._made.get((coding, known))
+        if whole is None:
+            whole = self._made[coding, known] = self._whole(coding, known=known)
+        return whole
+
+    def _whole(self, coding: str, *, known: bool) -> Whole:
+        answer = self.answer
+        head = b"etag: " + self._tag(coding) + b"\r\n" + _REVALIDATE if self._tagged else NO_STORE
+        head += _VARY
+        if known:
+            return Whole(304, head, b"")
+        body = answer.body
+        if coding:
+            body = (_zstd if coding == "zstd" else _gzip)(body)
+            head += b"content-encoding: %b\r\n" % coding.encode()
+        if answer.status != 204:
+            head += _line("content-type", answer.type) + b"content-length: %d\r\n" % len(body)
+        return Whole(answer.status, head + self._more, body)
+
+    def _tag(self, coding: str) -> bytes:
+        """The validator of the body in a coding: other bytes, another one."""
+        return b'"%b-%b"' % (self._etag, coding.encode()) if coding else b'"%b"' % self._etag
+
+    def _matches(self, given: bytes) -> bool:
+        """Whether a caller has this answer, in whatever coding."""
+        if given in self.tags:
+            return True
+        return given.strip() == b"*" or any(part.strip().removeprefix(b"W/") in self.tags for part in given.split(b","))
+
+
+class Answers:
+    """Answers of one update of one board."""
+
+    def __init__(self) -> None:
+        self.number = -1
+        self.known: dict[Any, Kept | asyncio.Future[Kept]] = {}
+        self.bytes = 0
+
+    def at(self, number: int) -> dict[Any, Kept | asyncio.Future[Kept]]:
+        """Those of an update; older ones are forgotten."""
+        if number != self.number or len(self.known) > KEPT or self.bytes > KEPT_BYTES:
+            self.number, self.known, self.bytes = number, {}, 0
+        return self.known
+
+
+def encoded(found: Any) -> Answer:
+    """What an endpoint found, as bytes."""
+    return found if isinstance(found, Answer) else Answer(encode(found))
+
+
+def _line(name: str, value: str) -> bytes:
+    """A header line.
+
+    Raises
+    ------
+    ValueError
+        If the value would end the line.
+    """
+    line = f"{name}: {value}".encode("latin-1")
+    if _UNSAFE.search(line):
+        raise ValueError(f"the header {name} would hold a control character: {value!r}")
+    return line + b"\r\n"
+
+
+def _gzip(body: bytes) -> bytes:
+    return gzip.compress(body, 5, mtime=0)
+
+
+def _zstd(body: bytes) -> bytes:
+    return zstandard.ZstdCompressor(3).compress(body)
+
+
+@lru_cache(maxsize=1024)
+def _coding(accepted: bytes) -> str:
+    """The first of our codings that a caller takes; one with weight 0 is not taken, `*` is any that is not named."""
+    weights: dict[str, bool] = {}
+    for part in accepted.decode("latin-1").lower().split(","):
+        name, _, weight = part.partition(";")
+        weights[name.strip()] = weight.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
+    return next((coding for coding in CODINGS if weights.get(coding, weights.get("*", False))), "")

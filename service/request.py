@@ -1,0 +1,89 @@
+"""One request: what its first line and headers say, read once, and what becomes known on the way to its answer."""
+
+import time
+from collections.abc import Iterable
+from urllib.parse import unquote
+
+from service.endpoints import Caller, Endpoint
+
+Pairs = Iterable[tuple[bytes, bytes]]
+
+
+class Request:
+    """One request; `head` are the header lines that its answer will have, whatever it is."""
+
+    __slots__ = (
+        "address", "bearer", "caller", "coded", "codings", "endpoint", "etag", "head", "ident", "key", "last_event",
+        "method", "path", "query", "started", "values",
+    )  # fmt: skip
+
+    def __init__(
+        self, ident: bytes, method: str, path: str, query: bytes, headers: Pairs, address: str, trusted: frozenset[str]
+    ) -> None:
+        self.started = time.perf_counter()
+        self.ident, self.method, self.path, self.query, self.address = ident, method, path, query, address
+        self.head = b"x-request-id: " + ident + b"\r\n"
+        self.endpoint: Endpoint | None = None
+        self.caller: Caller | None = None  # once it is allowed
+        self.values: dict[str, str] = {}  # of the path's parameters
+        self.key: bytes | None = None
+        self.bearer: bytes | None = None
+        self.last_event: bytes | None = None
+        self.etag = self.codings = self.coded = b""
+        forwarded = b""
+        for name, value in headers:
+            if name == b"x-api-key":
+                self.key = value
+            elif name == b"authorization":
+                self.bearer = value
+            elif name == b"if-none-match":
+                self.etag = value
+            elif name == b"accept-encoding":
+                self.codings = value[:200]
+            elif name == b"content-encoding":
+                self.coded = value
+            elif name == b"last-event-id":
+                self.last_event = value
+            elif name == b"x-forwarded-for":
+                forwarded = value
+        if forwarded and address in trusted:
+            self.address = forwarded.rsplit(b",", 1)[-1].strip().decode("latin-1")[:64]
+
+    @property
+    def headers(self) -> list[tuple[bytes, bytes]]:
+        """The header lines as pairs."""
+        return pairs(self.head)
+
+    def word(self) -> str:
+        """What was borne in the header, where no key is read."""
+        return bearer(self.bearer or b"").decode("latin-1")
+
+    def given_key(self, *, in_query: bool) -> bytes | None:
+        """The key: the header's, what was borne, or the query's where that is allowed."""
+        if self.key is not None:
+            return self.key
+        if self.bearer is not None:
+            return bearer(self.bearer)
+        return _query_key(self.query) if in_query and b"api_key=" in self.query else None
+
+
+def pairs(head: bytes) -> list[tuple[bytes, bytes]]:
+    """Header lines, each with its end, as pairs."""
+    found = []
+    for line in head.split(b"\r\n")[:-1]:
+        name, _, value = line.partition(b": ")
+        found.append((name, value))
+    return found
+
+
+def bearer(value: bytes) -> bytes:
+    """What an Authorization header bears; nothing if it is of another scheme."""
+    scheme, _, word = value.partition(b" ")
+    return word.strip() if scheme.lower() == b"bearer" else b""
+
+
+def _query_key(query: bytes) -> bytes:
+    for part in query.split(b"&"):
+        if part.startswith(b"api_key="):
+            return unquote(part[8:].decode("latin-1")).encode("latin-1", "replace")
+    return b""
