@@ -32,7 +32,7 @@ from oddsengine.engine import Engine
 from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words
 from oddsengine.reasons import CODES
 from service.problems import invalid
-from service.scan import arrange, begins, best, came, mains, scan
+from service.scan import arrange, begins, best, came, mains, scan, states
 
 Bools = npt.NDArray[np.bool_]
 Key = tuple[Any, ...]
@@ -464,6 +464,8 @@ class Index:
         self.first = np.zeros(1, np.int64)
         self.slots, self.book = np.empty(0, np.int32), np.empty(0, np.int32)
         self.looked, self.marks = np.empty(0, np.uint8), np.empty(0, np.uint8)  # units, and main lines by slot
+        self.room = _room(1, 1)
+        self.encoded: dict[Any, msgspec.Raw] = {}  # rows as they were sent, by all that they say
         self.begin = np.empty(0, np.int64)
         self.events = np.empty(0, np.int32)  # in order
         self.event_keys: list[tuple[int, str]] = []
@@ -527,6 +529,7 @@ class Index:
             arrange(rows.key, state, self.terms.place, self.rank, self.first, self.slots, self.book)
         self._order(board)
         self.looked, self.marks = np.zeros(names.unit_event.size, np.uint8), np.empty(top, np.uint8)
+        self.room = _room(int(board.units.size.max()) + 1, len(names.books) // 64 + 1)
 
     def _books(self, names: Names) -> None:
         ids = [catalog.book(name).id for name in names.books]
@@ -702,20 +705,15 @@ class Reading:
         place = names.place.values
         rest = place[term, 3]
         kinds = names.kinds
-        lined = self.terms.kept("lined", len(kinds), lambda _: np.array([kind.has_line for kind in kinds], bool))
+        lined, last = self.terms.kept("kinds", len(kinds), lambda _: _kinds(kinds))
         out = np.where(rest & 255, -1, 1).astype(np.int8)
         asked = np.flatnonzero((out == 1) & (rest >> 8 & 255 == 0) & lined[place[term, 0] >> 44])
         if asked.size:
             some = np.unique(rows.unit[found[asked]]).astype(np.int64)
-            most = int(units.size[some].max()) + 1
             looked, marks = self.index.looked, self.index.marks
-            last = self.terms.kept(
-                "last", len(kinds), lambda _: np.array([len(kind.outcomes) - 1 for kind in kinds], np.int64)
-            )
             mains(
                 some, units.start, units.size, units.pool, rows.key, rows.state, rows.flags, rows.odds, place, last,
-                np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64), np.empty((most, 2)),
-                np.empty((most, len(names.books) // 64 + 1), np.uint64), looked, marks,
+                *self.index.room, looked, marks,
             )  # fmt: skip
             out[asked] = marks[found[asked]]
         if rows.links:
@@ -731,6 +729,24 @@ class Reading:
                 continue
             *_, is_main, alternate = link.split(SEPARATOR)
             out[at] = is_main == "True" if is_main else alternate == "False"
+
+    def states(self, found: Ints) -> list[Any]:
+        """All that each row says, as something to compare: equal here, equal on the wire."""
+        index, rows, names, units = self.index, self.board.rows, self.board.names, self.board.units
+        lined, last = self.terms.kept("kinds", len(names.kinds), lambda _: _kinds(names.kinds))
+        out = np.empty((found.size, 7), np.int64)
+        states(
+            found, rows.key, rows.odds.view(np.int64), rows.american.view(np.int64), rows.seen, rows.changed,
+            rows.start, rows.flags, rows.unit, names.event.values, index.begin, lined, units.start, units.size,
+            units.pool, rows.state, rows.odds, names.place.values, last, *index.room, index.looked, index.marks, out,
+        )  # fmt: skip
+        raw, size = out.tobytes(), 7 * out.itemsize
+        said: list[Any] = [raw[at : at + size] for at in range(0, len(raw), size)]
+        links = rows.links
+        if links:
+            n = len(links)
+            said = [(what, links[s] if s < n else None) for what, s in zip(said, found.tolist(), strict=True)]
+        return said
 
     def take(self, found: Ints) -> Found:
         """What the board says of some rows."""
@@ -864,6 +880,18 @@ class Reading:
         return Cursor(sort, value, start, id_, None if event else (*term, book)).text()
 
 
+def _kinds(kinds: Sequence[Any]) -> tuple[Bools, Longs]:
+    """Whether each kind has lines, and its last outcome."""
+    lined = np.array([kind.has_line for kind in kinds], bool)
+    return lined, np.array([len(kind.outcomes) - 1 for kind in kinds], np.int64)
+
+
+def _room(most: int, wide: int) -> tuple[npt.NDArray[Any], ...]:
+    """Room for the lines of the largest unit."""
+    lines = [np.empty(most, np.int64) for _ in range(3)]
+    return *lines, np.empty((most, 2)), np.empty((most, wide), np.uint64)
+
+
 def _bounds(low: float, high: float) -> tuple[float, float, float, float]:
     """Bounds of American prices as they are shown, in hundredths, and the decimal prices that are shown within them.
 
@@ -911,3 +939,4 @@ def warm() -> None:
     with index.reading(judged=True) as reading:
         found = reading.rows(Filter(main=True, low=-500.0), {})
         reading.take(reading.best(found))
+        reading.states(found)

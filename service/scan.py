@@ -169,68 +169,108 @@ def mains(
     Main is the line that most books quote, then the best balanced one, then the lowest; suspended prices and such whose
     two forms differ do not count. The other arguments are room for the lines of one unit.
     """
-    wide = books.shape[1]
     for at in range(units.size):
-        u = units[at]
-        if looked[u] != 0:
+        if looked[units[at]] == 0:
+            _mark(
+                units[at], start, size, pool, key, state, flags, odds, place, last, ladder, line, count, outer, books,
+                looked, main,
+            )  # fmt: skip
+
+
+@kernel
+def _mark(u, start, size, pool, key, state, flags, odds, place, last, ladder, line, count, outer, books, looked, main):
+    """The same of one unit."""
+    wide = books.shape[1]
+    looked[u] = 1
+    n = 0
+    k = 0
+    for i in range(start[u], start[u] + size[u]):
+        s = pool[i]
+        t = key[s] >> 16
+        if state[s] != 1 or (flags[s] & 6) or (place[t, 3] & 255):
             continue
-        looked[u] = 1
-        n = 0
-        k = 0
-        for i in range(start[u], start[u] + size[u]):
-            s = pool[i]
-            t = key[s] >> 16
-            if state[s] != 1 or (flags[s] & 6) or (place[t, 3] & 255):
+        h, x = place[t, 0], place[t, 1] >> 4
+        tried = 0
+        while tried < n and not (ladder[k] == h and line[k] == x):
+            k = k + 1 if k + 1 < n else 0
+            tried += 1
+        if tried == n:
+            k = n
+            n += 1
+            ladder[k], line[k], count[k] = h, x, 0
+            outer[k, 0], outer[k, 1] = 0.0, 0.0
+            for w in range(wide):
+                books[k, w] = 0
+        b = key[s] & 65535
+        bit = np.uint64(1) << np.uint64(b & 63)
+        if not books[k, b >> 6] & bit:
+            books[k, b >> 6] |= bit
+            count[k] += 1
+        side = place[t, 1] & 15
+        if side == 0:
+            outer[k, 0] = max(outer[k, 0], odds[s])
+        if side == last[h >> 44]:
+            outer[k, 1] = max(outer[k, 1], odds[s])
+    # The main one of each ladder keeps its count, the others get none.
+    for k in range(n):
+        if count[k] == 0:
+            continue
+        chosen = k
+        for j in range(n):
+            if ladder[j] != ladder[k] or j == k or count[j] == 0:
                 continue
-            h, x = place[t, 0], place[t, 1] >> 4
-            tried = 0
-            while tried < n and not (ladder[k] == h and line[k] == x):
-                k = k + 1 if k + 1 < n else 0
-                tried += 1
-            if tried == n:
-                k = n
-                n += 1
-                ladder[k], line[k], count[k] = h, x, 0
-                outer[k, 0], outer[k, 1] = 0.0, 0.0
-                for w in range(wide):
-                    books[k, w] = 0
-            b = key[s] & 65535
-            bit = np.uint64(1) << np.uint64(b & 63)
-            if not books[k, b >> 6] & bit:
-                books[k, b >> 6] |= bit
-                count[k] += 1
-            side = place[t, 1] & 15
-            if side == 0:
-                outer[k, 0] = max(outer[k, 0], odds[s])
-            if side == last[h >> 44]:
-                outer[k, 1] = max(outer[k, 1], odds[s])
-        # The main one of each ladder keeps its count, the others get none.
-        for k in range(n):
-            if count[k] == 0:
-                continue
-            chosen = k
-            for j in range(n):
-                if ladder[j] != ladder[k] or j == k or count[j] == 0:
-                    continue
-                a = _apart(outer[chosen, 0], outer[chosen, 1])
-                b = _apart(outer[j, 0], outer[j, 1])
-                if count[j] > count[chosen] or (
-                    count[j] == count[chosen] and (b < a or (b == a and line[j] < line[chosen]))
-                ):
-                    chosen = j
-            for j in range(n):
-                if ladder[j] == ladder[k] and j != chosen:
-                    count[j] = 0
-        k = 0
-        for i in range(start[u], start[u] + size[u]):
-            s = pool[i]
-            t = key[s] >> 16
-            h, x = place[t, 0], place[t, 1] >> 4
-            tried = 0
-            while tried < n and not (ladder[k] == h and line[k] == x):
-                k = k + 1 if k + 1 < n else 0
-                tried += 1
-            main[s] = 1 if tried < n and count[k] > 0 else 0
+            a = _apart(outer[chosen, 0], outer[chosen, 1])
+            b = _apart(outer[j, 0], outer[j, 1])
+            if count[j] > count[chosen] or (
+                count[j] == count[chosen] and (b < a or (b == a and line[j] < line[chosen]))
+            ):
+                chosen = j
+        for j in range(n):
+            if ladder[j] == ladder[k] and j != chosen:
+                count[j] = 0
+    k = 0
+    for i in range(start[u], start[u] + size[u]):
+        s = pool[i]
+        t = key[s] >> 16
+        h, x = place[t, 0], place[t, 1] >> 4
+        tried = 0
+        while tried < n and not (ladder[k] == h and line[k] == x):
+            k = k + 1 if k + 1 < n else 0
+            tried += 1
+        main[s] = 1 if tried < n and count[k] > 0 else 0
+
+
+@kernel
+def states(
+    found, key, odds, american, seen, changed, begins, flags, unit, event, begin, lined, start, size, pool, state,
+    price, place, last, ladder, line, count, outer, books, looked, main, out,
+):  # fmt: skip
+    """All that a row says beside its texts, one row of `out` (7 columns) each: equal numbers, equal rows.
+
+    `odds` and `american` are bits here, `price` the same as numbers for `mains`, whose other arguments follow.
+    """
+    for at in range(found.size):
+        s = found[at]
+        t = key[s] >> 16
+        rest = place[t, 3]
+        mark = 1
+        if rest & 255:
+            mark = 2
+        elif (rest >> 8) & 255 == 0 and lined[place[t, 0] >> 44]:
+            u = unit[s]
+            if looked[u] == 0:
+                _mark(
+                    u, start, size, pool, key, state, flags, price, place, last, ladder, line, count, outer, books,
+                    looked, main,
+                )  # fmt: skip
+            mark = main[s]
+        out[at, 0] = key[s]
+        out[at, 1] = odds[s]
+        out[at, 2] = american[s]
+        out[at, 3] = seen[s]
+        out[at, 4] = changed[s]
+        out[at, 5] = begins[s] if begins[s] != -9223372036854775808 else begin[event[t]]
+        out[at, 6] = flags[s] << 8 | mark
 
 
 @kernel
@@ -277,4 +317,4 @@ def _digits(out, row, end, count, number):
         number //= 10
 
 
-__all__ = ["arrange", "begins", "best", "came", "mains", "scan", "write"]
+__all__ = ["arrange", "begins", "best", "came", "mains", "scan", "states", "write"]

@@ -56,7 +56,8 @@ class Feed:
         self.rng = random.Random(seed)
         self.now = NOW
         self.pauses = pauses
-        late = set(self.rng.sample(sorted({row["sportsbook"] for row in rows}), 1))
+        books = sorted({row["sportsbook"] for row in rows})
+        late = set(self.rng.sample(books, min(1, len(books))))
         self.quoted = [dict(row) for row in rows if row["sportsbook"] not in late]
         self.waiting = [dict(row) for row in rows if row["sportsbook"] in late]
         self.jumped: list[tuple[Row, float | None, float | None]] = []

@@ -6,8 +6,9 @@ meanwhile may be met twice or not at all; every other row is met once.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -24,7 +25,7 @@ from service.problems import Problem, invalid, shown, unknown
 from service.tiers import allowed, books_of
 from service.wire.envelopes import Page
 from service.wire.numbers import moments
-from service.wire.odds import ODDS, Batch, Delta, EventOdds, Odds, OddsLists, OddsPage, fields_of, odds, removed
+from service.wire.odds import ODDS, Batch, Delta, EventOdds, Odds, OddsLists, OddsPage, Shown, fields_of, odds, removed
 
 EASTERN = ZoneInfo("America/New_York")
 _DATE = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -177,11 +178,15 @@ def _listed(ask: Ask, cut: _Asked, names: Sequence[str] | None, **more: Any) -> 
     with index_of(ask).reading(wait=not ask.quick) as reading:
         rows = reading.rows(filter_of(ask, reading.now, **more), missing)
         slots, before = reading.page(rows, cut.sort, cut.limit, cut.offset, cut.cursor)
-        found = reading.take(slots)
+        page_of: Callable[[], list[Any]]
+        if names is None:
+            page_of = Shown(reading, slots).rows
+        else:
+            page_of = partial(fields_of(names), reading.take(slots))
         on = before + slots.size < rows.size
         cursor = reading.cursor(slots[-1], cut.sort) if on and slots.size else None
         meta = _meta(ask, reading, missing)
-    shown_rows: list[Any] = odds(found) if names is None else fields_of(names)(found)
+    shown_rows = page_of()
     return page(ask, shown_rows, len(shown_rows), rows.size, meta, cursor, before=before)
 
 
@@ -221,9 +226,9 @@ def best(ask: Ask) -> dict[str, Any]:
     limit, offset = ask.query["limit"], ask.query["offset"]
     with index_of(ask).reading(judged=True, wait=not ask.quick) as reading:
         rows = reading.best(reading.rows(filter_of(ask, reading.now), missing))
-        found = reading.take(rows[offset : offset + limit])
+        some = Shown(reading, rows[offset : offset + limit])
         meta = _meta(ask, reading, missing)
-    shown_rows = odds(found)
+    shown_rows = some.rows()
     return page(ask, shown_rows, len(shown_rows), rows.size, meta)
 
 
@@ -273,14 +278,14 @@ def delta(ask: Ask) -> dict[str, Any]:
         f = filter_of(ask, now, after=after)
         rows = reading.rows(f, missing)
         slots, before = reading.page(rows, cut.sort, cut.limit, cut.offset, cut.cursor)
-        found = reading.take(slots)
+        some = Shown(reading, slots)
         gone = reading.take(reading.rows(f, {}, gone=True))
         on = before + slots.size < rows.size
         cursor = reading.cursor(slots[-1], cut.sort) if on and slots.size else None
         meta = _meta(ask, reading, missing, server_time=moments(np.array([since if now == NO_TIME else now]))[0])
     if after > since:
         meta["since_clamped"] = True
-    shown_rows = odds(found)
+    shown_rows = some.rows()
     answer = page(ask, shown_rows, len(shown_rows), rows.size, meta, cursor, before=before)
     return {**answer, "removed": removed(gone)}
 

@@ -12,8 +12,9 @@ from msgspec import UNSET, Meta, UnsetType
 from oddsengine import catalog
 from oddsengine.board.quotes import SEPARATOR
 from oddsengine.board.rows import LIVE, SUSPENDED
+from oddsengine.groups import Ints
 from oddsengine.update import hexadecimal
-from service.board import Found
+from service.board import Found, Reading
 from service.wire.envelopes import Counted, Moment, Pagination, Share, Told
 from service.wire.numbers import americans, moments
 
@@ -125,11 +126,37 @@ class Delta(msgspec.Struct, kw_only=True):
 
 
 ODDS = Odds.__struct_fields__
+_MOST_ENCODED = 10_000  # rows, of about a kilobyte
+_encode = msgspec.json.Encoder().encode
 
 
 def odds(found: Found) -> list[Odds]:
     """Rows as the wire has them."""
     return list(map(Odds, *_columns(found)))
+
+
+class Shown:
+    """Rows of an answer: those that were sent before as they stand, and what the board says of the others.
+
+    Made while the board is held still; the encoding of what is new comes after.
+    """
+
+    def __init__(self, reading: Reading, slots: Ints) -> None:
+        self._encoded = reading.index.encoded
+        if len(self._encoded) > _MOST_ENCODED:
+            self._encoded.clear()
+        self._said = reading.states(slots)
+        known = self._encoded.get
+        self._rows: list[Any] = [known(said) for said in self._said]
+        self._new = [at for at, row in enumerate(self._rows) if row is None]
+        self._found = reading.take(slots[self._new]) if self._new else None
+
+    def rows(self) -> list[msgspec.Raw]:
+        """All rows, encoded."""
+        if self._found is not None:
+            for at, row in zip(self._new, odds(self._found), strict=True):
+                self._rows[at] = self._encoded[self._said[at]] = msgspec.Raw(_encode(row))
+        return self._rows
 
 
 def fields_of(names: Sequence[str]) -> Callable[[Found], list[dict[str, Any]]]:

@@ -1,0 +1,200 @@
+"""Answers that leave before a task is made: the same bytes as those that take the way of ASGI, and in order."""
+
+import asyncio
+import http.client
+import json
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from live_strategies import feed, row_ids
+from service_running import Running
+
+from oddsengine.engine import Engine
+from service.board import Filter, Index
+from service.wire.odds import Shown, odds
+
+PATHS = (
+    "/odds?limit=7", "/odds?market=main&min_odds=-200&limit=9", "/odds/best?limit=5", "/opportunities/ev?limit=3",
+    "/opportunities/arbitrage?min_profit=0", "/opportunities/middles?limit=2", "/opportunities/low_hold?limit=2",
+    "/sports", "/markets", "/odds?limit=0", "/odds?sport=nope", "/nowhere", "/events/none",
+    "/odds?sort=sportsbook&limit=3", "/account", "/opportunities/arbitrage?format=csv",
+)  # fmt: skip
+SEEDS = st.integers(0, 2**32 - 1)
+FEW = settings(max_examples=max(3, settings().max_examples // 8))
+Answered = tuple[int, dict[str, str], bytes]
+MOVING = {"date", "x-request-id", "x-ratelimit-remaining", "x-ratelimit-reset"}
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    server = Running(tmp_path_factory.mktemp("direct")).start()
+    yield server
+    server.stop()
+
+
+def asked(running: Running, path: str, **headers: str) -> Answered:
+    """An answer over a socket."""
+    running.clock.pass_minute()
+    line = http.client.HTTPConnection("127.0.0.1", running.port, timeout=30)
+    line.request("GET", f"/api/v1{path}", headers={"X-API-Key": "demo_enterprise", **headers})
+    got = line.getresponse()
+    found = got.status, {name.lower(): value for name, value in got.getheaders()}, got.read()
+    line.close()
+    return found
+
+
+def steady(answer: Answered) -> Answered:
+    status, headers, body = answer
+    return status, {name: value for name, value in headers.items() if name not in MOVING | {"connection"}}, body
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("coding", ["identity", "gzip"])
+def test_both_ways_give_the_same_bytes(running: Running, path: str, coding: str) -> None:
+    ways = [asked(running, path, **{"Accept-Encoding": coding}, **more) for more in ({}, {"Connection": "close"})]
+    if path == "/account":  # its numbers move with every request
+        ways = [(status, headers, b"") for status, headers, _ in ways]
+    first, second = map(steady, ways)
+    assert first == second
+    assert set(ways[0][1]) | {"connection"} == set(ways[1][1]) | {"connection"}
+
+
+def test_a_kept_answer_takes_no_task(running: Running) -> None:
+    """`at_once` has it; what must wait, it hands on with what it knows by then."""
+    service = running.service
+    headers = [(b"x-api-key", b"demo_pro")]
+    asked(running, "/odds?limit=4", **{"X-API-Key": "demo_pro"})
+    running.clock.pass_minute()
+    _, whole = service.at_once("/odds", b"limit=4", headers, "127.0.0.1")
+    assert whole is not None
+    assert (whole.status, json.loads(whole.body)["meta"]["count"]) == (200, 4)
+    request, waits = service.at_once("/account", b"", headers, "127.0.0.1")
+    assert waits is None
+    assert request.caller is not None
+    assert request.caller.tier.id == "pro"
+
+
+def test_a_request_that_waits_is_counted_once(running: Running) -> None:
+    running.clock.pass_minute()
+    line = http.client.HTTPConnection("127.0.0.1", running.port, timeout=30)
+    left = []
+    for path in ("/odds?limit=3", "/account", "/odds?sort=-odds_american&limit=2", "/odds?limit=3", "/nowhere"):
+        line.request("GET", f"/api/v1{path}", headers={"X-API-Key": "demo_pro"})
+        got = line.getresponse()
+        got.read()
+        left.append(int(got.headers["x-ratelimit-remaining"]))
+    line.close()
+    assert left == [left[0] - n for n in range(5)]
+
+
+def test_what_is_held_by_somebody_is_waited_for_elsewhere(running: Running) -> None:
+    """While the board is being written the event loop goes on, and the answer comes when it is free."""
+    held, let_go = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with running.node.engine.still():
+            held.set()
+            let_go.wait(20)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    assert held.wait(10)
+    found: list[int] = []
+    asking = threading.Thread(target=lambda: found.append(asked(running, "/odds?limit=1&offset=3")[0]))
+    asking.start()
+    try:
+        assert asked(running, "/health")[0] in (200, 503)
+        assert asked(running, "/nowhere")[0] == 404
+        assert found == []
+    finally:
+        let_go.set()
+        asking.join(20)
+        holder.join(20)
+    assert found == [200]
+
+
+def test_requests_in_one_piece_are_answered_in_order(running: Running) -> None:
+    """Pipelined ones: some at once, some after a wait."""
+    paths = ["/odds?limit=1", "/account", "/odds?limit=2", "/odds?sort=-sport&limit=3", "/nowhere", "/odds?limit=1"]
+    running.clock.pass_minute()
+
+    async def run() -> list[int]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
+        lines = [f"GET /api/v1{path} HTTP/1.1\r\nhost: x\r\nx-api-key: demo_enterprise\r\n\r\n" for path in paths]
+        writer.write("".join(lines).encode())
+        sizes = []
+        for _ in paths:
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = next(int(part[15:]) for part in head.lower().split(b"\r\n") if part.startswith(b"content-length:"))
+            body = json.loads(await reader.readexactly(length))
+            sizes.append(len(body["data"]) if isinstance(body.get("data"), list) else len(body))
+        writer.close()
+        return sizes
+
+    assert asyncio.run(asyncio.wait_for(run(), 30)) == [1, 2, 2, 3, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        b"GET /api/v1/odds?limit=1#x HTTP/1.1\r\nhost: x\r\nx-api-key: demo_pro\r\nconnection: close\r\n\r\n",
+        b"GET /api/v1/odds?limit=1 HTTP/1.0\r\nx-api-key: demo_pro\r\n\r\n",
+        b"GET http://x/api/v1/odds?limit=1 HTTP/1.1\r\nhost: x\r\nx-api-key: demo_pro\r\nconnection: close\r\n\r\n",
+        b"GET /api/v1/%6fdds?limit=1 HTTP/1.1\r\nhost: x\r\nx-api-key: demo_pro\r\nconnection: close\r\n\r\n",
+        b"GET /api/v1/odds?limit=1 HTTP/1.1\r\nhost: x\r\nx-api-key: demo_pro\r\ncontent-length: 0\r\n"
+        b"connection: close\r\n\r\n",
+    ],
+    ids=["fragment", "1.0", "absolute", "escaped", "with a body"],
+)
+def test_unusual_forms_take_the_long_way(running: Running, request_: bytes) -> None:
+    running.clock.pass_minute()
+
+    async def run() -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
+        writer.write(request_)
+        found = await reader.read()
+        writer.close()
+        return found
+
+    found = asyncio.run(asyncio.wait_for(run(), 30))
+    assert found.startswith(b"HTTP/1.1 200 "), found[:300]
+
+
+# ---- rows that were sent before ----
+
+
+def encoded(rows: Any) -> list[bytes]:
+    return [msgspec.json.encode(row) for row in rows]
+
+
+@FEW
+@given(SEEDS, st.booleans())
+def test_a_row_that_was_sent_before_says_what_the_board_says_now(seed: int, linked: bool) -> None:
+    """Whatever moves: prices, times, main lines, starts, links, suspensions, names."""
+    engine = Engine()
+    said = feed(seed, 3, 5, pauses=(0.0, 0.4, 1.0))
+    first = said.first()
+    engine.step(first.quotes, first.now)
+    index = Index(engine)
+    for at in range(8):
+        with index.reading() as reading:
+            slots = reading.rows(Filter(), {})
+            some = slots[np.arange(slots.size) % 3 != at % 3]
+            shown, whole = Shown(reading, some), odds(reading.take(some))
+            again = Shown(reading, some)
+        assert encoded(shown.rows()) == encoded(whole)
+        assert encoded(again.rows()) == encoded(whole)
+        here = row_ids(engine.table())
+        if len(here) < 3:
+            return
+        step = said.step(here)
+        quotes = step.quotes
+        if linked and len(quotes):
+            quotes = [{**row, "deep_link": f"https://example.com/{at}"} for row in quotes]
+        engine.step(quotes, step.now, removed=step.removed, complete=step.complete, events=step.events)
