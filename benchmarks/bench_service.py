@@ -2,10 +2,10 @@
 
     python benchmarks/bench_service.py [--rows 100000] [--seconds 3] [--rounds 3]
 
-Three processes' worth of work in two: the server (uvicorn with the node, whose board stands still, and a bare
-application under `/fixed/` that sends back what it was given) and the load (this one): connections that each wait for
-their answer before they ask again. Each figure is beside its ceiling, the two in turns; the ratio is the median of the
-rounds'. Bodies are not compressed.
+Three processes on two cores: the world; the server that it is played to (uvicorn with the node, whose board stands
+still, and under `/fixed/` a bare application that sends back what it was given); and the load, which is this one:
+connections that each wait for their answer before they ask again. Each figure is beside its ceiling, the two in turns;
+the ratio is the median of the rounds'. Bodies are not compressed.
 """
 
 import argparse
@@ -18,10 +18,12 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import uvloop
 
 from oddsengine.simulate import World
@@ -35,6 +37,37 @@ ROWS_AN_EVENT = 592  # of the simulator
 CONNECTIONS = 16
 ACCOUNTS = 4  # a limit of a million a minute each
 MOST_RATE = 1_000_000
+PART = 5_000  # quotes of a step
+
+
+# ---- the world ----
+
+
+def tell(rows: int) -> None:
+    """Play a world of so many prices into the output; its first tick, which is all of it, comes in parts."""
+    world = World(7, events=max(1, rows // ROWS_AN_EVENT), live=0.3)
+    for number, batch in enumerate(world.run(86_400.0)):
+        size = len(batch.quotes) if number else PART
+        for at in range(0, max(1, len(batch.quotes)), max(1, size)):
+            part = batch.quotes[at : at + size]
+            last = at + size >= len(batch.quotes)
+            more = {"complete": batch.complete if number else [], "events": batch.events} if last else {}
+            body = msgspec.msgpack.encode((part, batch.now, more))
+            sys.stdout.buffer.write(len(body).to_bytes(4, "big") + body)
+        sys.stdout.buffer.flush()
+
+
+def told(rows: int) -> Iterator[tuple[list[dict[str, Any]], datetime, dict[str, Any]]]:
+    """A world that is played in a process of its own, so that the server's memory is the server's."""
+    command = [sys.executable, __file__, "--world", "--rows", str(rows)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as world:
+        assert world.stdout is not None
+        try:
+            while size := world.stdout.read(4):
+                quotes, now, more = msgspec.msgpack.decode(world.stdout.read(int.from_bytes(size, "big")))
+                yield quotes, now.to_datetime() if hasattr(now, "to_datetime") else now, more
+        finally:
+            world.kill()
 
 
 # ---- the server ----
@@ -90,19 +123,16 @@ def served(rows: int) -> None:
         played, moving = threading.Event(), threading.Event()
 
         def play(served: Service) -> None:
-            world = World(7, events=max(1, rows // ROWS_AN_EVENT), live=0.3)
-            for batch in world.run(86_400.0):
+            for quotes, now, more in told(rows):
                 while played.is_set() and not moving.is_set():
                     if served.node.closing.wait(0.05):
                         return
-                more = {"complete": batch.complete, "events": batch.events}
                 at = time.perf_counter()
-                served.node.write(served.node.step, batch.quotes, batch.now, **more).result()
-                if played.is_set():
-                    sys.stderr.write(f"step {len(batch.quotes)} {time.perf_counter() - at:.4f}\n")
-                    if served.node.closing.wait(max(0.0, 1.0 - (time.perf_counter() - at))):
-                        return
-                played.set()
+                served.node.write(served.node.step, quotes, now, **more).result()
+                if more and played.is_set() and served.node.closing.wait(max(0.0, 1.0 - (time.perf_counter() - at))):
+                    return
+                if more:
+                    played.set()
 
         service._run = play
         origin: list[str] = []
@@ -312,7 +342,11 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--world", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.world:
+        tell(given.rows)
+        return
     if given.serve:
         served(given.rows)
         return

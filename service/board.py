@@ -886,10 +886,10 @@ def _kinds(kinds: Sequence[Any]) -> tuple[Bools, Longs]:
     return lined, np.array([len(kind.outcomes) - 1 for kind in kinds], np.int64)
 
 
-def _room(most: int, wide: int) -> tuple[npt.NDArray[Any], ...]:
+def _room(most: int, wide: int) -> tuple[Longs, Longs, Longs, Floats, Words]:
     """Room for the lines of the largest unit."""
-    lines = [np.empty(most, np.int64) for _ in range(3)]
-    return *lines, np.empty((most, 2)), np.empty((most, wide), np.uint64)
+    first, second, third = (np.empty(most, np.int64) for _ in range(3))
+    return first, second, third, np.empty((most, 2)), np.empty((most, wide), np.uint64)
 
 
 def _bounds(low: float, high: float) -> tuple[float, float, float, float]:

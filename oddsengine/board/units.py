@@ -41,8 +41,10 @@ class Units:
         unit_of = unit[slots]
         units, more = np.unique(unit_of, return_counts=True)
         size = self.size[units] + more
-        wider = np.where(size > self.room[units], size + size // 4 + 1, 0).astype(np.int32)
-        self._make_room(int(wider.sum()))
+        wider = self._wider(units, size)
+        if self.end + int(wider.sum()) > self.pool.size:
+            self.pack(int((size + size // 4 + 1).sum()))
+            wider = self._wider(units, size)  # packing takes room away, also from lists that had enough
         self.end = _widen(units, wider, self.start, self.size, self.room, self.pool, self.end)
         _enrol(slots, unit, self.start, self.size, self.pool)
 
@@ -56,9 +58,10 @@ class Units:
         at = np.repeat(self.start[units] - (np.cumsum(size) - size), size) + np.arange(int(size.sum()))
         return self.pool[at]
 
-    def _make_room(self, more: int) -> None:
-        if self.end + more > self.pool.size:
-            self.pack(more)
+    def _wider(self, units: Longs, size: Longs) -> Ints:
+        """Room for each list that has not enough for a size."""
+        wider: Ints = np.where(size > self.room[units], size + size // 4 + 1, 0).astype(np.int32)
+        return wider
 
     def pack(self, more: int) -> None:
         """Move all lists to a new pool with room for some more slots."""
