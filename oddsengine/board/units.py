@@ -58,7 +58,7 @@ class Units:
         at = np.repeat(self.start[units] - (np.cumsum(size) - size), size) + np.arange(int(size.sum()))
         return self.pool[at]
 
-    def _wider(self, units: Longs, size: Longs) -> Ints:
+    def _wider(self, units: Ints, size: Ints) -> Ints:
         """Room for each list that has not enough for a size."""
         wider: Ints = np.where(size > self.room[units], size + size // 4 + 1, 0).astype(np.int32)
         return wider
