@@ -16,8 +16,7 @@ import numpy.typing as npt
 
 from oddsengine import catalog
 from oddsengine.engine import micros
-from oddsengine.groups import NO_TIME
-from service.board import same_market
+from service.board import LATEST, same_market
 from service.params import Param
 from service.problems import invalid, shown
 
@@ -28,11 +27,15 @@ DAYS = ("today", "tomorrow", "week")
 
 
 def _day(name: str, value: str) -> str:
-    word = value.strip()
+    word = value.strip().lower()
+    if word in DAYS[:2]:
+        return word
     try:
-        return word if word in DAYS[:2] else date.fromisoformat(word).isoformat()
+        if date.fromisoformat(word).isoformat() == word:  # it reads other forms too
+            return word
     except ValueError:
-        raise invalid(f"{name} must be today, tomorrow or a day such as 2026-02-08, got {shown(value)}") from None
+        pass
+    raise invalid(f"{name} must be YYYY-MM-DD, today or tomorrow, got {shown(value)}")
 
 
 DATE = Param("date", _day, {"type": "string"}, "Day of the start in US Eastern time: YYYY-MM-DD, today or tomorrow.")
@@ -54,8 +57,8 @@ def span(day: str, now: datetime) -> tuple[int, int]:
         first = date.fromisoformat(day) if first is None else first
         after = first + timedelta(days=7 if day == "week" else 1)
         return _midnight(first), _midnight(after)
-    except OverflowError:  # the last day there is
-        return int(NO_TIME), int(NO_TIME)
+    except OverflowError:  # the last day there is: nothing begins then
+        return LATEST, LATEST
 
 
 def _midnight(day: date) -> int:

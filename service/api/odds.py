@@ -5,12 +5,10 @@ walks it without a gap while prices move. Walking a list that is sorted by somet
 meanwhile may be met twice or not at all; every other row is met once.
 """
 
-import re
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, NamedTuple
-from zoneinfo import ZoneInfo
 
 import numpy as np
 
@@ -18,6 +16,7 @@ from oddsengine import catalog
 from oddsengine.board.state import REMEMBERED_S, SECOND
 from oddsengine.engine import Engine, micros
 from oddsengine.groups import NO_TIME
+from service import filters
 from service.board import SORTS, Cursor, Filter, Found, Index, Reading
 from service.endpoints import MOST_LIMIT, MOST_OFFSET, Ask, Endpoint, page, told
 from service.params import MOST_TEXT, Param, choice, flag, moment, number, text, whole, words
@@ -27,8 +26,6 @@ from service.wire.envelopes import Page
 from service.wire.numbers import moments
 from service.wire.odds import ODDS, Batch, Delta, EventOdds, Odds, OddsLists, OddsPage, Shown, fields_of, odds, removed
 
-EASTERN = ZoneInfo("America/New_York")
-_DATE = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _EVENT = ("event_id", "event_name", "sport", "league", "start_time")
 
 
@@ -42,7 +39,6 @@ MARKET = words("market", "Market types, or the categories main, spread, total an
 EVENT = words("event", "Ids of events.", aliases=("event_id",))
 LIVE = flag("live", "True for prices in play, false for prices before the start.")
 TEAM = words("team", "Teams by id, name or another name of theirs.")
-DATE = text("date", "Day of the start in US Eastern time: YYYY-MM-DD, today or tomorrow.")
 Q = text("q", "Part of the name of a team, a player or a selection; case and accents do not count.")
 MIN_ODDS = number("min_odds", "Least American price.")
 MAX_ODDS = number("max_odds", "Greatest American price.")
@@ -106,25 +102,14 @@ def filter_of(ask: Ask, now: int, **more: Any) -> Filter:
         "q": None if part is None else catalog.normalise(part) or "\x00",  # a text without a letter is in no name
         "player": None if player is None else catalog.normalise(player) or "\x00",
         "stat": q.get("stat_category") or None, "prop": q.get("is_player_prop"),
-        "main": q.get("is_main_line"), "day": None if q.get("date") is None else _day(q["date"], now),
+        "main": q.get("is_main_line"), "day": None if q.get("date") is None else filters.span(q["date"], _moment(now)),
     }  # fmt: skip
     return Filter(**fields | more)
 
 
-def _day(word: str, now: int) -> tuple[int, int]:
-    """Beginning and end of a day in US Eastern time."""
-    today = (datetime.now(UTC) if now == NO_TIME else datetime.fromtimestamp(now / SECOND, UTC)).astimezone(EASTERN)
-    named = {"today": 0, "tomorrow": 1}.get(word.lower())
-    try:
-        day = date.fromisoformat(word) if named is None else today.date() + timedelta(days=named)
-        if named is None and not _DATE.fullmatch(word):
-            raise ValueError(word)
-        begin = datetime(day.year, day.month, day.day, tzinfo=EASTERN)
-        following = day + timedelta(days=1)
-    except (ValueError, OverflowError):
-        raise invalid(f"date must be YYYY-MM-DD, today or tomorrow, got {shown(word)}") from None
-    end = datetime(following.year, following.month, following.day, tzinfo=EASTERN)
-    return micros(begin.astimezone(UTC)), micros(end.astimezone(UTC))
+def _moment(now: int) -> datetime:
+    """The board's time; the clock's while it has none."""
+    return datetime.now(UTC) if now == NO_TIME else datetime.fromtimestamp(now / SECOND, UTC)
 
 
 def _meta(
@@ -303,7 +288,7 @@ def of_event(ask: Ask) -> dict[str, Any]:
 
 _SORT = choice("sort", "Order; a - before it turns it round.", SORTS, signed=True)
 _MORE = (
-    TEAM, DATE, Q, MIN_ODDS, MAX_ODDS,
+    TEAM, filters.DATE, Q, MIN_ODDS, MAX_ODDS,
     flag("is_main_line", "True for the main line of each market, false for the others."),
     flag("is_player_prop", "True for player props, false for all else."),
     text("player_name", "Part of a player's name; case and accents do not count."),
