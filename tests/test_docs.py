@@ -1,0 +1,341 @@
+"""The documents tell the truth: examples answer as shown, commands run, requests are answered, links lead somewhere.
+
+A page is read from top to bottom, in a folder of its own: Python blocks share their names; a console block shows a
+command after `$` and what it prints, where `...` stands for anything; a block that begins with `# oddsengine.toml`
+becomes that file. Requests go to a server on this machine. What is shown of a JSON answer is a part of it.
+"""
+
+import doctest
+import io
+import json
+import re
+import shlex
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+from msgspec import structs
+
+import oddsengine
+from oddsengine import cli
+from service import api, settings
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+WIDTH = 100  # of the terminal that the examples show
+STAYS = {"serve", "feeds"}  # commands that wait or ask the network: their words are read, and no more
+_LONG_AGO = "2026-02-07T18:00:00Z"
+DEMO = "http://127.0.0.1:8000"  # where the documents say that the demo is
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"(?<!`)\[[^\]]*\]\(([^)\s]+)\)")
+_TIMES = re.compile(r"\d+\.\d\d s\b")
+
+
+class Block(NamedTuple):
+    """A fenced block of a page."""
+
+    page: str
+    line: int  # of its first line
+    language: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.page}:{self.line}"
+
+
+def _named(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def blocks(path: Path) -> list[Block]:
+    text = path.read_text(encoding="utf-8")
+    name = _named(path)
+    return [Block(name, text.count("\n", 0, m.start(2)) + 1, m[1], m[2]) for m in _FENCE.finditer(text)]
+
+
+# ---- a page from top to bottom ----
+
+
+@pytest.mark.parametrize("path", PAGES, ids=_named)
+def test_page(
+    path: Path, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    for name, module in sys.modules.items():
+        if name.startswith("oddsengine.commands.") and hasattr(module, "terminal"):
+            monkeypatch.setattr(module, "terminal", lambda: WIDTH)
+    reader = Reader(request, capsys)
+    for block in blocks(path):
+        reader.read(block)
+
+
+class Reader:
+    """Does what a page says."""
+
+    def __init__(self, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]) -> None:
+        self._request, self._capsys = request, capsys
+        self._names: dict[str, Any] = {}
+        self._places: dict[str, str] = {}
+
+    def read(self, block: Block) -> None:
+        if block.language == "python":
+            self._python(block)
+        elif block.language == "toml" and block.text.startswith("# oddsengine.toml"):
+            Path("oddsengine.toml").write_text(block.text, encoding="utf-8")
+            settings.load("oddsengine.toml", {})
+        elif block.language == "toml":
+            tomllib.loads(block.text)
+        elif block.language in ("sh", "bash", "console"):
+            for command, shown in said(block):
+                self._command(block, command, shown)
+
+    def _python(self, block: Block) -> None:
+        if ">>>" not in block.text:
+            exec(compile("\n" * (block.line - 1) + block.text, block.page, "exec"), self._names)
+            return
+        test = doctest.DocTestParser().get_doctest(block.text, self._names, block.page, block.page, block.line - 1)
+        told = io.StringIO()
+        runner = doctest.DocTestRunner(verbose=False)
+        runner.run(test, out=told.write, clear_globs=False)
+        self._names.update(test.globs)
+        assert not told.getvalue(), told.getvalue()
+
+    def _command(self, block: Block, command: str, shown: str) -> None:
+        words = shlex.split(self._placed(command), comments=True)
+        while words and re.match(r"[A-Z_]+=", words[0]):
+            words.pop(0)
+        if not words:
+            return
+        if words[0] == "oddsengine":
+            self._run(block, words[1:], shown)
+        elif words[0] == "curl":
+            self._ask(block, words[1:], shown)
+        elif words[0] == "make":
+            assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE), f"{block}: {command}"
+
+    def _run(self, block: Block, words: list[str], shown: str) -> None:
+        if words[0] in STAYS:
+            cli._parser().parse_args(words)
+            return
+        self._capsys.readouterr()
+        status = cli.main(words)
+        out, err = self._capsys.readouterr()
+        assert status == (2 if shown.startswith("oddsengine ") else 0), f"{block}: {words} {err}"
+        if shown:
+            assert_shown(shown, out + err if status else out, f"{block}: {words}")
+
+    # ---- requests ----
+
+    def _ask(self, block: Block, words: list[str], shown: str) -> None:
+        server = self._request.getfixturevalue("service")
+        asked = Curl.of(words)
+        assert asked.url.startswith(DEMO), f"{block}: {asked.url}"
+        server.clock.pass_minute()
+        url = asked.url.replace(DEMO, server.origin)
+        sent = dict(headers=asked.headers, content=asked.body, timeout=30.0)
+        with httpx.stream(asked.method, url, **sent) as answer:  # type: ignore[arg-type]
+            streams = answer.headers.get("content-type", "").startswith("text/event-stream")
+            body = next(answer.iter_raw()) if streams else answer.read()
+        wanted = re.match(r"HTTP/1\.1 (\d+)", shown)
+        assert answer.status_code == (int(wanted[1]) if wanted else 200), f"{block}: {words} {body[:500]!r}"
+        if wanted:
+            head, _, shown = shown.partition("\n\n")
+            for line in head.splitlines()[1:]:
+                name, _, value = line.partition(":")
+                if value.strip():
+                    assert name in answer.headers, f"{block}: no header {name}"
+        if shown.startswith("{"):
+            assert_part(json.loads(self._placed(shown)), json.loads(body), str(block))
+        elif shown.strip():
+            assert_shown(shown, body.decode(), str(block))
+
+    def _placed(self, text: str) -> str:
+        """A text with what a reader would put in."""
+        if not re.search(r"\b[A-Z]+_ID\b|\$[A-Z]+_TOKEN\b|\bETAG\b|\bSINCE\b", text):
+            return text
+        if not self._places:
+            self._places = places(self._request.getfixturevalue("service"))
+        for name, value in self._places.items():
+            text = re.sub(rf"(?<![\w$]){re.escape(name)}(?!\w)" if name[0] != "$" else re.escape(name), value, text)
+        return text
+
+
+class Curl(NamedTuple):
+    """A request as curl's words say it."""
+
+    method: str
+    url: str
+    headers: dict[str, str]
+    body: str | None
+
+    @classmethod
+    def of(cls, words: list[str]) -> "Curl":
+        method, url, headers, body = "", "", {}, None
+        rest = iter(words)
+        for word in rest:
+            if word in ("-H", "--header"):
+                name, _, value = next(rest).partition(":")
+                headers[name] = value.strip()
+            elif word in ("-d", "--data"):
+                body = next(rest)
+            elif word in ("-X", "--request"):
+                method = next(rest)
+            elif not word.startswith("-"):
+                url = word
+            else:
+                assert set(word[1:]) <= set("isSN"), f"curl {word}"
+        if body is not None:
+            headers.setdefault("content-type", "application/json")
+        return cls(method or ("GET" if body is None else "POST"), url, headers, body)
+
+
+def places(server: Any) -> dict[str, str]:
+    """What stands for ids and tokens in the documents."""
+    from service_running import METRICS_TOKEN, SPLITS_TOKEN
+
+    with server.client() as client:
+
+        def data(path: str, **query: Any) -> Any:
+            return client.get(path, params=query).json()["data"]
+
+        event = next(row["id"] for row in data("/events", limit=200) if row["status"] == "upcoming")
+        return {
+            "EVENT_ID": event,
+            "ODDS_ID": data("/odds", event=event, is_main_line="true")[0]["id"],
+            "SPLIT_ID": data("/splits")[0]["event_id"],
+            "MIDDLE_ID": data("/opportunities/middles", min_ev=-20)[0]["id"],
+            "EV_ID": data("/opportunities/ev")[0]["id"],
+            "SINCE": client.get("/odds/delta", params={"since": _LONG_AGO}).json()["meta"]["server_time"],
+            "ETAG": client.get("/sports").headers["etag"].strip('"'),
+            "$METRICS_TOKEN": METRICS_TOKEN,
+            "$SPLITS_TOKEN": SPLITS_TOKEN,
+        }
+
+
+# ---- what is shown ----
+
+
+def said(block: Block) -> Iterator[tuple[str, str]]:
+    """Commands of a block, and what it shows of their output."""
+    text = block.text.replace("\\\n", " ")
+    if block.language != "console":
+        yield from ((line, "") for line in text.splitlines() if line.strip())
+        return
+    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        command, _, shown = part.partition("\n")
+        yield command, shown.strip("\n")
+
+
+def assert_shown(shown: str, came: str, where: str) -> None:
+    """Compare an output with what is shown of it, times apart."""
+    wanted = _TIMES.sub("0.00 s", shown).strip("\n")
+    pattern = ".*".join(re.escape(part) for part in wanted.split("..."))
+    came = "\n".join(line.rstrip() for line in _TIMES.sub("0.00 s", came).strip("\n").splitlines())
+    assert re.fullmatch(pattern, came, re.DOTALL), f"{where}\n--- shown\n{wanted}\n--- came\n{came}"
+
+
+def assert_part(shown: Any, came: Any, where: str) -> None:
+    """Whether what is shown of an answer has fields that it has, of the same kinds."""
+    if isinstance(shown, dict):
+        assert isinstance(came, dict), f"{where}: an object is shown, {came!r} came"
+        for name, value in shown.items():
+            assert name in came, f"{where}: {name} is shown, and not among {sorted(came)}"
+            assert_part(value, came[name], f"{where} {name}")
+    elif isinstance(shown, list):
+        assert isinstance(came, list), f"{where}: a list is shown, {came!r} came"
+        assert came or not shown, f"{where}: the list is empty"
+        for value in shown:
+            assert_part(value, came[0], f"{where}[]")
+    elif shown is not None and came is not None:
+        kinds = {type(shown), type(came)}
+        assert len(kinds) == 1 or kinds <= {int, float}, f"{where}: {shown!r} is shown, {came!r} came"
+
+
+# ---- links, lists and tables ----
+
+
+def slugs(path: Path) -> set[str]:
+    """Anchors of a page's headings."""
+    text = _FENCE.sub("", path.read_text(encoding="utf-8"))
+    heads = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.replace("`", "").lower()).strip().replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("path", [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"], ids=_named)
+def test_links_lead_somewhere(path: Path) -> None:
+    text = _FENCE.sub("", path.read_text(encoding="utf-8"))
+    for target in _LINK.findall(text):
+        if re.match(r"https?://|mailto:", target):
+            continue
+        file, _, anchor = target.partition("#")
+        found = (path.parent / file).resolve() if file else path
+        assert found.exists(), f"{path.name}: {target}"
+        assert not anchor or anchor in slugs(found), f"{path.name}: {target} is none of {sorted(slugs(found))}"
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = (ROOT / "docs/README.md").read_text(encoding="utf-8")
+    for path in PAGES[1:]:
+        assert path.name == "README.md" or f"({path.name})" in index, path.name
+
+
+def test_every_endpoint_is_in_a_page() -> None:
+    text = "\n".join(path.read_text(encoding="utf-8") for path in PAGES)
+    told = {re.sub(r"\{\w+\}", "{}", path) for path in re.findall(r"(?<![\w/])(?:/[a-z_-]+|/\{\w+\})+", text)}
+    told |= {path.removeprefix("/api/v1") for path in re.findall(r"/api/v1/[a-z/_-]+", text)}
+    for endpoint in api.ENDPOINTS:
+        assert re.sub(r"\{\w+\}", "{}", endpoint.path) in told, f"{endpoint.method} {endpoint.path}"
+
+
+def test_every_setting_is_in_its_table() -> None:
+    text = {name: (ROOT / f"docs/{name}.md").read_text(encoding="utf-8") for name in ("service", "feeds")}
+
+    def table(page: str, heading: str) -> dict[str, str]:
+        part = text[page].partition(f"\n{heading}\n")[2].partition("\n#")[0]
+        return dict(re.findall(r"^\| `(\w+)` \| ([^|]*) \|", part, re.MULTILINE))
+
+    for section, kind in settings.SECTIONS.items():
+        assert table("service", f"### `[{section}]`") == _defaults(kind), section
+    shared = _defaults(settings.Feed)
+    assert table("feeds", "## Every source") == {name: default for name, default in shared.items() if name != "name"}
+    for name, feed in settings.KINDS.items():
+        own = {field: default for field, default in _defaults(feed).items() if shared.get(field) != default}
+        assert table("feeds", f"### `{name}`") == own, name
+
+
+def _defaults(kind: Any) -> dict[str, str]:
+    return {field.name: _plain(field) for field in structs.fields(kind)}
+
+
+def _plain(field: Any) -> str:
+    """A default as TOML writes it."""
+    if field.required:
+        return "required"
+    found = list(field.default) if isinstance(field.default, tuple) else field.default
+    return f"`{found:g}`" if isinstance(found, float) else f"`{json.dumps(found)}`"
+
+
+def test_dependencies_are_listed() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    needed = [*project["dependencies"], *(one for extra in project["optional-dependencies"].values() for one in extra)]
+    section = (ROOT / "README.md").read_text(encoding="utf-8").partition("\n## Dependencies\n")[2].partition("\n## ")[0]
+    listed = [name for cell in re.findall(r"^\| ([^|]*) \| \S", section, re.MULTILINE) for name in cell.split(", ")]
+    names = {re.split(r"[<>=;\[ ]", one)[0] for one in needed} - {"oddsengine"}
+    assert sorted(name for name in listed if name not in ("package", "---")) == sorted(names)
+
+
+def test_every_guard_is_in_its_page() -> None:
+    text = (ROOT / "docs/guards.md").read_text(encoding="utf-8")
+    told = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
+    assert [name for name in told if name in oddsengine.GUARDS] == list(oddsengine.GUARDS)
+
+
+def test_pages_are_short() -> None:
+    for path in PAGES[1:]:
+        if path.name not in ("design.md",):
+            assert len(path.read_text(encoding="utf-8").splitlines()) <= 200, path.name
