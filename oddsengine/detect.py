@@ -300,7 +300,9 @@ def asked(
     )
 
 
-def lens(groups: Groups, traits: Traits, guarded: Guarded, asked: Asked, off: frozenset[int]) -> Lens:
+def lens(
+    groups: Groups, traits: Traits, guarded: Guarded, asked: Asked, off: frozenset[int], *, referred: bool = True
+) -> Lens:
     """Show the surviving prices as the references, method and commission that were asked for do.
 
     Parameters
@@ -311,6 +313,8 @@ def lens(groups: Groups, traits: Traits, guarded: Guarded, asked: Asked, off: fr
         Its books have no part in this: all that is asked for with the same other words shares the lens.
     off
         Codes of the guards that are off.
+    referred
+        False leaves references out: no market has one then, nothing has an edge. Sums of prices need none.
     """
     g, limits = groups, catalog.thresholds()
     n, markets, segments = g.row.size, g.threshold.size, g.rows.size - 1
@@ -319,23 +323,24 @@ def lens(groups: Groups, traits: Traits, guarded: Guarded, asked: Asked, off: fr
         net = np.empty(n)
         _charge(g.odds, g.book, asked.rate, asked.fee, net)
     widest = int(traits.outcomes.max(initial=2))
-    entry_rows, entry_odds = np.empty(n, np.int32), np.empty(n)
-    entry_ends = np.zeros(n // 2 + 2, np.int64)
-    entries = _complete(
-        g.segments, g.rows, g.book, net, guarded.aside, np.empty(widest, np.int64), np.empty(widest, np.int32),
-        entry_rows, entry_odds, entry_ends,
-    )  # fmt: skip
-    entry_ends = entry_ends[: entries + 1]
-    used = entry_ends[-1]
-    own, width = np.empty(n), np.empty(n)
     trusted = ((guarded.aside | guarded.stingy) == 0).view(np.uint8)
-    reference, fair = np.empty(markets, np.int32), np.empty(segments)
-    odds, ends = np.empty(segments), np.zeros(markets + 1, np.int64)
-    singles = _refer(
-        g.segments, g.rows, g.book, net, entry_rows[:used], devig_groups(entry_odds[:used], entry_ends, asked.method),
-        asked.rank, asked.member, asked.weighted, limits.reference_wide + limits.epsilon, trusted,
-        own, width, reference, fair, odds, ends,
-    )  # fmt: skip
+    own, width = np.full(n, np.nan), np.full(n, np.nan)
+    reference, fair = np.full(markets, -1, np.int32), np.full(segments, np.nan)
+    odds, ends, singles = np.empty(segments), np.zeros(markets + 1, np.int64), 0
+    if referred:
+        entry_rows, entry_odds = np.empty(n, np.int32), np.empty(n)
+        entry_ends = np.zeros(n // 2 + 2, np.int64)
+        entries = _complete(
+            g.segments, g.rows, g.book, net, guarded.aside, np.empty(widest, np.int64), np.empty(widest, np.int32),
+            entry_rows, entry_odds, entry_ends,
+        )  # fmt: skip
+        entry_ends = entry_ends[: entries + 1]
+        used = entry_ends[-1]
+        singles = _refer(
+            g.segments, g.rows, g.book, net, entry_rows[:used],
+            devig_groups(entry_odds[:used], entry_ends, asked.method), asked.rank, asked.member, asked.weighted,
+            limits.reference_wide + limits.epsilon, trusted, own, width, reference, fair, odds, ends,
+        )  # fmt: skip
     return Lens(
         groups=g,
         traits=traits,

@@ -32,7 +32,7 @@ from oddsengine.find.board import Sharp
 from oddsengine.find.keys import hexadecimal
 from oddsengine.groups import NO_TIME, Ints, Longs, Words, mix
 from oddsengine.guards import Guarded, judge
-from oddsengine.open import Difference, Hits, OpenSet
+from oddsengine.open import KINDS, Difference, Hits, OpenSet
 from oddsengine.reasons import CODES, GUARDS, NAMES, enabled
 from oddsengine.schema import BAD_ROW_SCHEMA
 from oddsengine.update import Change, Update
@@ -295,7 +295,7 @@ class Engine:
             asked = view.asked(names)
             shared = view.wanted.lens
             if shared not in lenses:
-                lenses[shared] = lens(g, names.traits, guarded, asked, self._off)
+                lenses[shared] = lens(g, names.traits, guarded, asked, self._off, referred=view.wanted.referred)
             hits = view.search(some, lenses[shared], asked, names, self._off)
             difference, ends = view.open.compare(units, hits)
             out.append(Searched(view, units, hits, difference, ends))
@@ -449,6 +449,7 @@ class Engine:
         min_size: float = 0.0,
         min_middle_ev: float | None = 0.0,
         max_profit: float | None = 10.0,
+        kinds: Iterable[str] = KINDS,
         keep: bool = False,
     ) -> View:
         """Opportunities over exactly some books, kept up to date from now on.
@@ -461,11 +462,14 @@ class Engine:
         ----------
         books, sharp, method, commission, min_ev, min_profit, max_hold, min_size, min_middle_ev, max_profit
             As for `find_all`.
+        kinds
+            What is looked for: some of ev, arbitrage, low_hold, middles. Fewer cost less; arbitrages and low holds
+            alone cost least.
         keep
             Never sleep.
         """
         wanted = Wanted.of(
-            books, sharp, method, commission, min_ev=min_ev, min_profit=min_profit, max_hold=max_hold,
+            books, sharp, method, commission, kinds, min_ev=min_ev, min_profit=min_profit, max_hold=max_hold,
             min_size=min_size, min_middle_ev=min_middle_ev, max_profit=max_profit,
         )  # fmt: skip
         with self._lock:

@@ -50,17 +50,21 @@ class Wanted(NamedTuple):
     min_size: float
     min_middle_ev: float | None
     max_profit: float | None
+    kinds: tuple[str, ...] = KINDS
 
     @classmethod
     def of(
         cls, books: Iterable[str] | None, sharp: Sharp, method: str, commission: Mapping[str, float] | None,
-        **limits: float | None,
+        kinds: Iterable[str] = KINDS, **limits: float | None,
     ) -> "Wanted":  # fmt: skip
         """Read the parameters of `Engine.view`."""
         if method not in DEVIG_METHODS:
             raise ValueError(f"method must be one of {', '.join(DEVIG_METHODS)}, got {method!r}")
         if isinstance(books, str) or not isinstance(books, Iterable | None):
             raise ValueError(f"books takes a list of book ids, got {books!r}")
+        named = {kinds} if isinstance(kinds, str) else set(kinds)
+        if not named or not named <= set(KINDS):
+            raise ValueError(f"kinds must be some of {', '.join(KINDS)}, got {kinds!r}")
         Reference.of(sharp)
         for name, value in limits.items():
             optional = name in ("min_middle_ev", "max_profit")
@@ -82,12 +86,18 @@ class Wanted(NamedTuple):
                 raise ValueError(f"commission of {book} must be a rate from 0 to below 1, got {rate!r}")
         rates = tuple(sorted((book, float(rate)) for book, rate in (commission or {}).items()))
         plain = {name: None if value is None else float(value) for name, value in limits.items()}
-        return cls(chosen, fixed, method, rates, **plain)  # type: ignore[arg-type]
+        some = tuple(kind for kind in KINDS if kind in named)
+        return cls(chosen, fixed, method, rates, kinds=some, **plain)  # type: ignore[arg-type]
 
     @property
     def lens(self) -> tuple[Any, ...]:
         """What it shares with other views: all but the books and thresholds."""
-        return self.sharp, self.method, self.commission
+        return self.sharp, self.method, self.commission, self.referred
+
+    @property
+    def referred(self) -> bool:
+        """Whether any of its kinds asks what is fair; sums of prices do not."""
+        return "ev" in self.kinds or "middles" in self.kinds
 
     @property
     def reference(self) -> Sharp:
@@ -146,37 +156,42 @@ class View:
         w = self.wanted
         search = Search(**_common(some, lens, asked, names, off, w))
         view = search.view
-        edges = ev.found(search, w.min_ev)
-        arbs, holds = arbitrage.found(search, w.min_profit), low_hold.found(search, w.max_hold)
-        pairs = middles.found(search, w.min_size, w.min_middle_ev)
-        pairs = pairs.only(np.flatnonzero(~middles.over_cap(search, pairs)))
         g = some.groups
         parts: list[tuple[int, Words, Any, Any, Any]] = []
-        if edges.row.size:
+        if "ev" in w.kinds:
+            edges = ev.found(search, w.min_ev)
             cut = ~ev.over_cap(search, edges)
             row = edges.row[cut]
             figures = np.stack([edges.edge[cut], edges.fair[cut], edges.width[cut], view.net[row]], axis=1)
             parts.append((EV, edges.id[cut], g.market[row], row[:, None], figures))
-        arbs = arbs.only(np.flatnonzero(~arbitrage.over_cap(search, arbs.legs)))
-        for kind, cases in ((ARBITRAGE, arbs), (LOW_HOLD, holds)):
-            if cases.market.size:
-                parts.append((kind, cases.legs.id, cases.market, cases.legs.rows, _priced(view.net, cases)))
-        if pairs.low.size:
+        if "arbitrage" in w.kinds:
+            arbs = arbitrage.found(search, w.min_profit)
+            arbs = arbs.only(np.flatnonzero(~arbitrage.over_cap(search, arbs.legs)))
+            parts.append((ARBITRAGE, arbs.legs.id, arbs.market, arbs.legs.rows, _priced(view.net, arbs)))
+        if "low_hold" in w.kinds:
+            holds = low_hold.found(search, w.max_hold)
+            parts.append((LOW_HOLD, holds.legs.id, holds.market, holds.legs.rows, _priced(view.net, holds)))
+        if "middles" in w.kinds:
+            pairs = middles.found(search, w.min_size, w.min_middle_ev)
+            pairs = pairs.only(np.flatnonzero(~middles.over_cap(search, pairs)))
             over, under = view.net[pairs.legs.rows[:, 0]], view.net[pairs.legs.rows[:, 1]]
             figures = np.stack([pairs.worth.ev, pairs.worth.prob, over, under], axis=1)
             parts.append((MIDDLE, pairs.legs.id, pairs.low, pairs.legs.rows, figures))
-        return _hits(some, parts)
+        return _hits(some, [part for part in parts if part[1].size])
 
     # ---- reading ----
 
-    def opportunities(self, kinds: Iterable[str] = KINDS, *, near: Words | None = None) -> Opportunities:
+    def opportunities(
+        self, kinds: Iterable[str] = KINDS, *, near: Words | None = None, counted: bool = True
+    ) -> Opportunities:
         """Everything that is open, in the frames of `find_all`; `detected_at` is when each was first found.
 
-        Other kinds than those asked for come as empty frames. `near` are ids: only what is open in the units of these,
-        which costs that much less, and nothing is counted.
+        Other kinds than those asked for, and than the view has, come as empty frames. `near` are ids: only what is open
+        in the units of these, which costs that much less, and what is set aside is not counted; nor is it unless
+        `counted`.
         """
         engine, w = self._engine, self.wanted
-        asked_for = [KINDS.index(kind) for kind in kinds]
+        asked_for = [KINDS.index(kind) for kind in kinds if kind in w.kinds]
         with engine.reading(self) as board:
             at = self.open.places()
             at = at[np.isin(self.open.kind[at], asked_for)]
@@ -199,7 +214,7 @@ class View:
                 names.sorted_books(), np.empty(0, np.int32), np.empty(0, np.uint8), turned, tuple(names.sports),
                 pl.Series(names.subjects[3:], dtype=pl.String), names.traits,
             )  # fmt: skip
-            counts = engine.set_aside() if near is None else {}
+            counts = engine.set_aside() if near is None and counted else {}
             common = _common(some, lens(some.groups, names.traits, guarded, mine, off), mine, names, off, w)
         prepared = Prepared(None, identity, guarded, off, None)  # type: ignore[arg-type]
         question = Shown(**common, prepared=prepared, known=known, slots=slots)

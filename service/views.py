@@ -157,7 +157,7 @@ class Opened:
             with self._lock:  # one makes the frame, the others wait for it
                 table = self.tables.get(kind)
                 if table is None:
-                    frame = getattr(self._view.opportunities([kind]), kind)
+                    frame = getattr(self._view.opportunities([kind], counted=False), kind)
                     table = self.tables[kind] = Table(_named(frame), struct)
         return table
 

@@ -126,6 +126,34 @@ def test_equal_prices_in_two_wordings() -> None:
     assert len(shown) == 1
 
 
+# ---- some kinds alone ----
+
+
+@few(4)
+@given(SEEDS, st.sets(st.sampled_from(KINDS), min_size=1, max_size=3), st.sampled_from(ASKED))
+def test_some_kinds_alone_are_those_of_all(seed: int, some: set[str], words: dict[str, Any]) -> None:
+    """A view of fewer kinds has what the view of all has of these, at every step, and nothing else."""
+    engine = Engine()
+    all_, few_ = engine.view(**words, keep=True), engine.view(**words, kinds=some, keep=True)
+    for _, update in tape(feed(seed), engine, 4):
+        expected, found = all_.ids(), few_.ids()
+        assert found == {kind: ids if kind in some else [] for kind, ids in expected.items()}
+        whole, part = all_.opportunities(), few_.opportunities()
+        for kind in KINDS:
+            frame = getattr(whole, kind)
+            assert_frame_equal(getattr(part, kind), frame if kind in some else frame.clear())
+        if few_ in update.views:
+            one, other = update.views[few_], update.views[all_]
+            assert all(one.ids(kind, new=True) == other.ids(kind, new=True) for kind in some)
+            assert all(one.gone(kind) == other.gone(kind) for kind in some)
+
+
+@pytest.mark.parametrize("kinds", [[], ["arbs"], "arbs", ["ev", "edges"]])
+def test_a_kind_that_nobody_knows_is_refused(kinds: Any) -> None:
+    with pytest.raises(ValueError, match="kinds must be some of ev, arbitrage, low_hold, middles, got"):
+        Engine().view(kinds=kinds)
+
+
 # ---- batches may be cut anywhere ----
 
 

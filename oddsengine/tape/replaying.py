@@ -91,7 +91,13 @@ class _Watch:
                 limits = {name: getattr(wanted, name) for name in _LIMITS}
                 rates = dict(wanted.commission)
                 self._held[wanted] = self._engine.view(
-                    wanted.books, wanted.reference, wanted.method, commission=rates, keep=True, **limits
+                    wanted.books,
+                    wanted.reference,
+                    wanted.method,
+                    commission=rates,
+                    kinds=wanted.kinds,
+                    keep=True,
+                    **limits,
                 )
             elif wanted in self._held:
                 self._engine.close(self._held.pop(wanted))

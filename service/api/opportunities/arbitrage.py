@@ -113,7 +113,7 @@ def _sure_places(ask: Ask, books: frozenset[str] | None) -> tuple[Table | None, 
     query = ask.query
     if books is not None and not books:
         return None, np.empty(0, np.int64)
-    found = opened(ask, books, min_profit=at_most(query["min_profit"], _ARB_STEPS))
+    found = opened(ask, "arbitrage", books, min_profit=at_most(query["min_profit"], _ARB_STEPS))
     table = listed(ask, found, "arbitrage", arbitrage)
     kept = every(
         [keep(table, query, _ARB, found.now), within(table, "profit_percent", query["min_profit"], None)]

@@ -88,9 +88,9 @@ def _views(ask: Ask) -> Views:
     return ask.node.parts.setdefault("views", Views()) if found is None else found
 
 
-def opened(ask: Ask, books: frozenset[str] | None, **wanted: Any) -> Opened:
-    """What is open in the view of a request."""
-    return _views(ask).at(ask.board, books, wait=not ask.quick, **wanted)
+def opened(ask: Ask, kind: str, books: frozenset[str] | None, **wanted: Any) -> Opened:
+    """What is open of a kind in the view of a request."""
+    return _views(ask).at(ask.board, books, wait=not ask.quick, kinds=(kind,), **wanted)
 
 
 def listed(ask: Ask, found: Opened, kind: str, struct: Callable[[Mapping[str, Any]], msgspec.Struct]) -> Table:

@@ -82,9 +82,8 @@ def positive(ask: Ask) -> Any:
     if not there or (books is not None and not books):
         meta["last_update"] = moment(ask.board.now)
         return page(ask, [], 0, 0, told(ask, strange, **meta))
-    found = opened(
-        ask, books, sharp=sharp, method=query["devig_method"], min_ev=at_most(query["min_ev"], _EV_STEPS)
-    )  # fmt: skip
+    least = at_most(query["min_ev"], _EV_STEPS)
+    found = opened(ask, "ev", books, sharp=sharp, method=query["devig_method"], min_ev=least)
     table = listed(ask, found, "ev", ev)
     kept = every(
         [

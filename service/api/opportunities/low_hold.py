@@ -36,7 +36,7 @@ def holds(ask: Ask) -> Any:
     if books is not None and not books:
         return page(ask, [], 0, 0, meta)
     step = next(step for step in _HOLD_STEPS if step >= query["max_hold"])
-    found = opened(ask, books, max_hold=step)
+    found = opened(ask, "low_hold", books, max_hold=step)
     table = listed(ask, found, "low_hold", low_hold)
     kept = every(
         [

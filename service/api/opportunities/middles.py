@@ -62,7 +62,7 @@ def _between(ask: Ask, books: frozenset[str] | None) -> tuple[Table | None, Long
         return None, np.empty(0, np.int64)
     least = query["min_ev"]
     step = next((step for step in _MIDDLE_STEPS if step <= least + EPSILON), None)
-    found = opened(ask, books, min_middle_ev=step)
+    found = opened(ask, "middles", books, min_middle_ev=step)
     table = listed(ask, found, "middles", middle)
     kept = every(
         [
@@ -93,7 +93,7 @@ def one_middle(ask: Ask) -> Any:
     books, strange = asked(ask)
     if books is None or books:
         for step in (_MIDDLE_STEPS[0], None):
-            table = listed(ask, opened(ask, books, min_middle_ev=step), "middles", middle)
+            table = listed(ask, opened(ask, "middles", books, min_middle_ev=step), "middles", middle)
             place = table.kept("ids", lambda t=table: {i: at for at, i in enumerate(t.column("id").to_list())})  # type: ignore[misc]
             if ident in place:
                 return data(ask, localised(ask, table, [place[ident]])[0], strange)
