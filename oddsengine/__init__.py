@@ -3,7 +3,7 @@
 Reading order: odds, devig, kelly, arbitrage, value, middle (the maths); catalog, schema, tables (what a table is and
 what is known of the world); wording, traits, markets, terms, groups (identity); reasons, guards; detect, tails
 (detection); find, results, opportunities, explain (what comes out); board, open, view, update, engine (the same, live);
-tape, simulate; cli.
+tape, simulate; futures, beside all of it; cli.
 """
 
 import importlib
@@ -49,12 +49,16 @@ __all__ = [
     "ARBITRAGE_SCHEMA",
     "DEVIG_METHODS",
     "EV_SCHEMA",
+    "FUTURES_SCHEMA",
     "GUARDS",
     "LOW_HOLD_SCHEMA",
     "MIDDLES_SCHEMA",
     "ODDS_SCHEMA",
     "Engine",
     "Explanation",
+    "Futures",
+    "FuturesBoard",
+    "FuturesField",
     "OddsError",
     "OddsTable",
     "Opportunities",
@@ -77,6 +81,7 @@ __all__ = [
     "find_all",
     "find_arbitrage",
     "find_ev",
+    "find_futures",
     "find_low_hold",
     "find_middles",
     "format_fractional",
@@ -96,8 +101,12 @@ __all__ = [
     "write_table",
 ]
 
-# Loaded when first asked for: who computes over tables needs neither.
-_LATER = {"World": "simulate", "Tape": "tape", "TapeError": "tape", "replay": "tape", "resume": "tape"}
+# Loaded when first asked for: who computes over tables of games needs none of these.
+_LATER = {
+    "World": "simulate", "Tape": "tape", "TapeError": "tape", "replay": "tape", "resume": "tape",
+    "FUTURES_SCHEMA": "futures", "Futures": "futures", "FuturesBoard": "futures", "FuturesField": "futures",
+    "find_futures": "futures",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -285,7 +285,7 @@ class Api:
             except BlockingIOError:
                 return None
             known[key] = kept
-            answers.bytes += len(kept.answer.body)
+            answers.bytes += len(kept.answer.body) + len(request.query)
         return kept if isinstance(kept, Kept) else None
 
     async def _answer(self, request: Request, body: Any) -> Kept:
@@ -321,7 +321,7 @@ class Api:
             raise
         future.set_result(made)
         known[key] = made
-        answers.bytes += len(made.answer.body)
+        answers.bytes += len(made.answer.body) + len(request.query)
         return made
 
     def _ask(self, request: Request, body: Any, *, quick: bool = False) -> Ask:

@@ -1,17 +1,40 @@
 """The demo: a made-up world in real time, so that everything can be tried without a feed."""
 
 import time
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
-from oddsengine.simulate import World
+from oddsengine.games import Reading
+from oddsengine.simulate import Batch, World
+from service import futures
+from service.games import games_of
 from service.log import Log
 from service.node import Node
 from service.splits import EVERY_S, Splits, demonstrate
+from service.wire.games import Teams
 
 SEED = 7
 EVENTS = 60
 SPLITS_H = 6  # of betting splits before the beginning
 _A_DAY = 86_400.0
+
+
+def take(node: Node, batch: Batch, scores: Sequence[Reading], teams: Mapping[str, Teams], now: datetime) -> None:
+    """Take what a world's feeds bring, in the writer.
+
+    Futures and game states come first, so that no answer about the new board lacks them.
+    """
+    futures.demonstrate(futures.futures_of(node), now)
+    games_of(node).put(scores, now, {reading.event: teams[reading.event] for reading in scores})
+    node.step(batch.quotes, now, complete=batch.complete, events=batch.events)
+
+
+def teams_of(world: World) -> dict[str, Teams]:
+    """Who plays in a world, by event."""
+    return {
+        fixture.id: Teams(fixture.league.sport, fixture.league.id, fixture.home, fixture.away)
+        for fixture in world.fixtures
+    }
 
 
 def run(node: Node, log: Log, *, seed: int = SEED, events: int = EVENTS) -> None:
@@ -20,6 +43,7 @@ def run(node: Node, log: Log, *, seed: int = SEED, events: int = EVENTS) -> None
     due, hours = 0.0, SPLITS_H
     while not node.closing.is_set():
         world = World(seed, events=events, start=datetime.now(UTC), live=0.3, hazards=True)
+        teams = teams_of(world)
         for batch in world.run(_A_DAY):
             ahead = (batch.now - datetime.now(UTC)).total_seconds()
             if ahead > 0.0 and node.closing.wait(ahead):
@@ -27,7 +51,7 @@ def run(node: Node, log: Log, *, seed: int = SEED, events: int = EVENTS) -> None
             if node.closing.is_set():
                 return
             now = max(batch.now, datetime.now(UTC) - timedelta(seconds=5))
-            node.write(node.step, batch.quotes, now, complete=batch.complete, events=batch.events).result()
+            node.write(take, node, batch, world.scores, teams, now).result()
             if time.monotonic() >= due:
                 demonstrate(splits, node.engine, datetime.now(UTC), seed=seed, hours=hours)
                 due, hours = time.monotonic() + EVERY_S, 0

@@ -15,6 +15,8 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
+from ipaddress import IPv6Address
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -195,7 +197,10 @@ class Usage:
 
 
 class MemoryLimits:
-    """Limits of one process. `who` is an account, or has a space in it and is none (`address 203.0.113.7`)."""
+    """Limits of one process. `who` is an account, or has a space in it and is none (`address 203.0.113.7`).
+
+    An address of IPv6 counts with its network of 64 bits, which is what one subscriber has.
+    """
 
     def __init__(
         self, usage: Usage | None = None, storage: Storage | None = None, clock: Callable[[], float] = time.time
@@ -209,16 +214,17 @@ class MemoryLimits:
         """Count one request."""
         now = self._clock()
         minute = int(now) // WINDOW_S
-        left = rate - self._storage.incr(f"{who}/{minute}", WINDOW_S)
+        account = " " not in who
+        left = rate - self._storage.incr(f"{who if account else _network(who)}/{minute}", WINDOW_S)
         allowed = left >= 0
-        if allowed and self._usage is not None and " " not in who:
+        if allowed and account and self._usage is not None:
             self._usage.add(who, now)
         return Room(rate, left if allowed else 0, (minute + 1) * WINDOW_S, allowed)
 
     def room(self, who: str, rate: int) -> Room:
         """What is left of the minute, uncounted."""
         minute = int(self._clock()) // WINDOW_S
-        left = rate - self._storage.get(f"{who}/{minute}")
+        left = rate - self._storage.get(f"{_network(who)}/{minute}")
         return Room(rate, max(0, left), (minute + 1) * WINDOW_S, left > 0)
 
     def used(self, account: str) -> Used:
@@ -254,6 +260,27 @@ class MemoryLimits:
     def streams(self, who: str) -> int:
         """Slots that are taken."""
         return self._open.get(who, 0)
+
+
+@lru_cache(maxsize=4096)
+def _network(who: str) -> str:
+    """Whoever counts together: of an address of IPv6 its first 64 bits, of one that stands for IPv4 that one.
+
+    Examples
+    --------
+    >>> _network("address 2001:db8::1:2:3:4"), _network("address ::ffff:203.0.113.7"), _network("address 203.0.113.7")
+    ('address 2001:db8::/64', 'address 203.0.113.7', 'address 203.0.113.7')
+    """
+    what, space, address = who.partition(" ")
+    if ":" not in address:
+        return who
+    try:
+        found = IPv6Address(address.partition("%")[0])
+    except ValueError:
+        return who
+    if found.ipv4_mapped is not None:
+        return f"{what}{space}{found.ipv4_mapped}"
+    return f"{what}{space}{IPv6Address(int(found) >> 64 << 64)}/64"
 
 
 def period(now: float) -> tuple[datetime, datetime]:

@@ -5,11 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
-import oddsengine
 from service.endpoints import Endpoint
 from service.params import Param, text
+from service.tiers import required
 
+VERSION = "2.0.0"  # of the interface
 _ERRORS = {
     400: "A parameter or body that cannot be used; the message names it, what came and what is allowed.",
     401: "The key is missing or not valid.",
@@ -20,6 +22,7 @@ _ERRORS = {
     413: "The body is too large.",
     415: "The body has a coding that is not read.",
     429: "Too many requests; `Retry-After` says when to try again.",
+    500: "Something failed here, not in the request; the request id finds it in the logs.",
     503: "The node is starting.",
 }
 _LIMITS = {
@@ -39,13 +42,18 @@ class ErrorDetail(msgspec.Struct):
 
     code: str
     message: str
-    docs: str | None = None
+    docs: str | UnsetType = UNSET
+    request_id: str | UnsetType = UNSET
+    retry_after: int | UnsetType = UNSET
+    required_tier: str | UnsetType = UNSET
 
 
 class ErrorBody(msgspec.Struct):
-    """Every answer that is an error."""
+    """Every answer that is an error. Seconds to wait and the tier that is needed stand within `error` and beside it."""
 
     error: ErrorDetail
+    retry_after: int | UnsetType = UNSET
+    required_tier: str | UnsetType = UNSET
 
 
 def document(endpoints: Iterable[Endpoint], base: str, samples: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -61,7 +69,7 @@ def document(endpoints: Iterable[Endpoint], base: str, samples: Mapping[str, Any
         "openapi": "3.1.0",
         "info": {
             "title": "oddsengine",
-            "version": oddsengine.__version__,
+            "version": VERSION,
             "description": "Prices of many sportsbooks, and what they are worth: +EV, arbitrage, middles, low hold.",
         },
         "servers": [{"url": base}],
@@ -87,8 +95,9 @@ def _operation(endpoint: Endpoint, of: Mapping[int, Any], samples: Mapping[str, 
         "responses": _responses(endpoint, of, samples),
         "security": _security(endpoint),
     }
-    if endpoint.doc:
-        out["description"] = endpoint.doc
+    needs = [f"For the tier {required(endpoint.feature).id} and above."] if endpoint.feature else []
+    if endpoint.doc or needs:
+        out["description"] = " ".join([*needs, *([endpoint.doc] if endpoint.doc else ())])
     if endpoint.body is not None:
         out["requestBody"] = {"required": True, "content": {"application/json": {"schema": of[id(endpoint.body)]}}}
     return out
@@ -124,7 +133,7 @@ def _responses(endpoint: Endpoint, of: Mapping[int, Any], samples: Mapping[str, 
         media["example"] = samples[name]
     headers = {name: {"description": doc, "schema": {"type": "string"}} for name, doc in _LIMITS.items()}
     good: dict[str, Any] = {"description": endpoint.summary, "headers": headers}
-    if endpoint.status != 204:
+    if endpoint.returns is not None:
         good["content"] = {"text/event-stream" if endpoint.tag == "Streaming" else "application/json": media}
         if "csv" in endpoint.by_name.get("format", _ANY).kind.get("enum", ()):
             good["content"]["text/csv"] = {"schema": {"type": "string"}}
@@ -132,6 +141,7 @@ def _responses(endpoint: Endpoint, of: Mapping[int, Any], samples: Mapping[str, 
         400,
         405,
         429,
+        500,
         503,
         *((401,) if endpoint.key != "none" or endpoint.body is not None else ()),
         *((403,) if endpoint.key == "needed" else ()),
@@ -139,7 +149,8 @@ def _responses(endpoint: Endpoint, of: Mapping[int, Any], samples: Mapping[str, 
     codes |= {404} if "{" in endpoint.path else set()
     codes |= {408, 413, 415} if endpoint.body is not None else set()
     problem = {"application/json": {"schema": of[id(ErrorBody)]}}
-    bad = {str(code): {"description": _ERRORS[code], "content": problem} for code in sorted(codes)}
+    bad: dict[str, Any] = {str(code): {"description": _ERRORS[code], "content": problem} for code in sorted(codes)}
+    bad["429"]["headers"] = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}}
     if endpoint.path == "/health":
         bad = {"503": {"description": "The service is down.", "content": {"application/json": media}}}
     if endpoint.method == "GET" and endpoint.lasts != "never":

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from oddsengine import catalog
+from service.tiers import TIERS
 
 _PARTS = Path(__file__).with_name("page")
 _SCRIPTS = ("text.js", "stream.js", "lists.js", "board.js", "page.js")  # one module, in this order
@@ -88,23 +90,26 @@ def _facts() -> dict[str, Any]:
 
 def reference(document: Mapping[str, Any]) -> str:
     """The document of the interface as a page."""
-    parts = [f"<h1>{escape(document['info']['title'])} {escape(document['info']['version'])}</h1>"]
+    parts = [f"<h1>{escape(document['info']['title'])}: interface {escape(document['info']['version'])}</h1>"]
     base = document["servers"][0]["url"]
     parts.append(
         f"<p>{escape(document['info']['description'])} Every path is below <code>{escape(base)}</code>; as JSON: "
-        '<a href="/openapi.json">/openapi.json</a>. Send your key as <code>X-API-Key</code>.</p>'
+        '<a href="/openapi.json">/openapi.json</a>. Send your key as <code>X-API-Key: KEY</code> or '
+        "<code>Authorization: Bearer KEY</code>; where it says so, as <code>api_key</code> in the query.</p>"
     )
+    parts.append(_tiers())
     tags: dict[str, list[str]] = {}
     links: list[str] = []
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
-            tags.setdefault(operation["tags"][0], []).append(_operation(path, method.upper(), operation))
+            body = _body(operation, document["components"]["schemas"])
+            tags.setdefault(operation["tags"][0], []).append(_operation(path, method.upper(), operation, body))
             links.append(f'<a href="#{operation["operationId"]}">{method.upper()} {escape(path)}</a>')
     parts.append(f"<nav>{''.join(links)}</nav>")
     for tag, sections in tags.items():
         parts.append(f"<h2>{escape(tag)}</h2>{''.join(sections)}")
     rows = "".join(
-        f'<tr id="{code}"><td><code>{code}</code></td><td>{escape(doc)}</td></tr>' for code, doc in _ERROR_CODES.items()
+        f'<tr id="{code}"><td><code>{code}</code></td><td>{_said(doc)}</td></tr>' for code, doc in _ERROR_CODES.items()
     )
     parts.append(f"<h2>Errors</h2><p>Always <code>{{error: {{code, message, docs}}}}</code>.</p><table>{rows}</table>")
     return (
@@ -114,19 +119,64 @@ def reference(document: Mapping[str, Any]) -> str:
     )
 
 
-def _operation(path: str, method: str, operation: Mapping[str, Any]) -> str:
+def _tiers() -> str:
+    head = "<tr><th>tier</th><th>requests a minute</th><th>delay</th><th>books</th><th>events a batch</th></tr>"
+    rows = "".join(
+        f"<tr><td><code>{tier.id}</code></td><td>{tier.rate:,}</td><td>{tier.delay} s</td>"
+        f"<td>{'all' if tier.books is None else tier.books}</td><td>{tier.batch}</td></tr>"
+        for tier in TIERS.values()
+    )
+    return (
+        f"<table>{head}{rows}</table><p>What is left of a minute stands in <code>X-RateLimit-Limit</code>, "
+        "<code>-Remaining</code> and <code>-Reset</code> of every answer to a key, the delay in "
+        "<code>X-Data-Delay</code>. A list has at most 200 entries a page, and <code>offset</code> ends at 5,000; "
+        "<code>next_cursor</code>, where there is one, goes on from there while prices move. What has not changed "
+        "is answered with 304 to <code>If-None-Match</code>.</p>"
+    )
+
+
+def _said(text: str) -> str:
+    """A text whose names stand between backticks."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(text))
+
+
+def _body(operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> str:
+    """The fields of a body that is sent."""
+    if "requestBody" not in operation:
+        return ""
+    schema = schemas[operation["requestBody"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]]
+    rows = "".join(
+        f"<tr><td><code>{escape(name)}</code></td><td>{_type(field)}"
+        f"{', required' if name in schema.get('required', ()) else ''}</td>"
+        f"<td>{_said(field.get('description', ''))}</td></tr>"
+        for name, field in schema["properties"].items()
+    )
+    return f"<p>Body, JSON: {_said(schema.get('description', ''))}</p><table>{rows}</table>"
+
+
+def _type(field: Mapping[str, Any]) -> str:
+    """What a field of a body holds, in a word or two."""
+    if "anyOf" in field:
+        return " or ".join(_type(each) for each in field["anyOf"])
+    if "$ref" in field:
+        return escape(field["$ref"].rpartition("/")[2])
+    return f"array of {_type(field['items'])}" if field.get("type") == "array" else escape(str(field.get("type", "")))
+
+
+def _operation(path: str, method: str, operation: Mapping[str, Any], body: str) -> str:
     out = [f'<h3 id="{operation["operationId"]}">{method} {escape(path)}</h3><p>{escape(operation["summary"])}']
     if operation.get("description"):
-        out.append(f"<br>{escape(operation['description'])}")
+        out.append(f"<br>{_said(operation['description'])}")
     out.append(f'<br><span class="tag">{_key(operation["security"])}</span></p>')
     if operation["parameters"]:
         out.append("<table>")
         for param in operation["parameters"]:
             out.append(
                 f"<tr><td><code>{escape(param['name'])}</code></td><td>{_kind(param['schema'])}"
-                f"{', required' if param['required'] else ''}</td><td>{escape(param.get('description', ''))}</td></tr>"
+                f"{', required' if param['required'] else ''}</td><td>{_said(param.get('description', ''))}</td></tr>"
             )
         out.append("</table>")
+    out.append(body)
     good = next(iter(operation["responses"].values()))
     for media in good.get("content", {}).values():
         if "example" in media:

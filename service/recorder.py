@@ -32,7 +32,8 @@ from oddsengine.open import EV, FIGURES, LEGS, Hits
 from oddsengine.update import Update, hexadecimal
 from service.closing import Bets, Close, Closings, opened, told
 from service.filters import league_id, sport_id
-from service.history import Ring, Taped
+from service.history import Ring
+from service.taped import Tapes
 
 LAST_S = 300  # s before the close in which a price that left still counts
 _SECOND = 1_000_000
@@ -339,21 +340,22 @@ class Past:
         The engine whose updates are heard.
     folder
         The data folder; None keeps everything in memory.
-    tape
-        A tape that is written of this engine; without one the newest moves are kept in memory.
+    tapes
+        A folder where the tape of this engine is written, and those of earlier starts are; without one the newest moves
+        are kept in memory.
     failed
         Told of what could not be written down; the engine goes on.
     """
 
     def __init__(
-        self, engine: Engine, folder: str | Path | None = None, tape: str | Path | None = None,
+        self, engine: Engine, folder: str | Path | None = None, tapes: str | Path | None = None,
         failed: Callable[[Exception], None] = lambda _: None,
     ) -> None:  # fmt: skip
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="closing")
         self._room = threading.BoundedSemaphore(_WAITING)
         self._failed = failed
         self.closings = opened(folder)
-        self.history: Ring | Taped = Ring(engine) if tape is None else Taped(tape)
+        self.history: Ring | Tapes = Ring(engine) if tapes is None else Tapes(tapes)
         self._recorder = Recorder(engine, self.closings, self._later)
 
     def heard(self, update: Update) -> None:

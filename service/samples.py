@@ -1,88 +1,152 @@
 """Samples: what endpoints answer about a small made-up board, for the description of the interface."""
 
-from collections.abc import Iterable
-from datetime import UTC, datetime
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
+import polars as pl
 
 from oddsengine.engine import Engine
 from oddsengine.simulate import World
-from service.endpoints import Answer, Ask, Caller, Endpoint
+from service import futures
+from service.bus import LocalBus
+from service.demo import teams_of
+from service.endpoints import Answer, Ask, Endpoint
+from service.games import games_of
+from service.keys import KeyStore, Terms
+from service.limits import MemoryLimits
 from service.node import Node
 from service.params import parse
 from service.problems import Problem
+from service.recorder import Past
 from service.splits import Splits, demonstrate
-from service.tiers import TIERS
 
 SEED, EVENTS, SECONDS = 7, 6, 20
-_OF_A_NODE = ("account", "Streaming")  # tags of what a board alone cannot answer
-_BATCH = "/odds/batch"
 _SHOWN = 2  # entries of a list or an object
 _ASKED = {"limit": "1", "fields": "", "since": "2026-02-07T18:00:00Z"}
+_TOKEN = "of the operator"
+_BODIES: Mapping[str, Any] = {
+    "/odds/batch": {"event_ids": ["{event}"]},
+    "/deeplinks/batch": {"ids": ["{price}"]},
+    "/account/keys": {"name": "of the office", "tier": "pro"},
+    "/splits": {
+        "splits": [
+            {
+                "event_id": "of a source", "sportsbook": "circa", "sport": "football", "league": "nfl",
+                "home_team": "Kansas City Chiefs", "away_team": "New York Jets",
+                "total": {
+                    "line": 44.5, "handle_pct": {"over": 0.6, "under": 0.4}, "bets_pct": {"over": 0.7, "under": 0.3},
+                },
+            }
+        ]
+    },
+}  # fmt: skip
 
 
 def samples(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
-    """Answers by operation, such as `GET /odds`; none of endpoints whose answers hang on an account."""
-    # Nobody asks for a key here, nor listens.
-    node = Node(_board(), None, None, None, demo=True)  # type: ignore[arg-type]
-    node.ready = True
-    node.parts["splits"] = splits = Splits()
-    demonstrate(splits, node.engine, datetime.now(UTC), hours=1)
+    """Answers by operation, such as `GET /odds`; none of streams, and of what answers without a body."""
     endpoints = tuple(endpoints)
-    words = _words(endpoints, node)
-    found = {}
+    with TemporaryDirectory() as folder, closing(KeyStore(Path(folder) / "keys", Path(folder) / "pepper")) as keys:
+        node = Node(Engine(), keys, MemoryLimits(), LocalBus())
+        with closing(Past(node.engine)) as past:
+            closed = _play(node, past)
+            node.parts |= {"past": past, "splits": Splits(), "splits_token": _TOKEN}
+            demonstrate(node.parts["splits"], node.engine, datetime.now(UTC), hours=1)
+            node.ready, node.changed_at = True, time.time()
+            return _answers(endpoints, node, keys, closed)
+
+
+def _play(node: Node, past: Past) -> str:
+    """Fill a board; an event of it begins at the end, whose id this is."""
+    engine, world = node.engine, World(SEED, events=EVENTS, live=0.5, tick=5.0, hazards=True)
+    for batch in world.run(SECONDS):
+        games_of(node).put(world.scores, batch.now, teams_of(world))
+        past.heard(engine.step(batch.quotes, batch.now, complete=batch.complete, events=batch.events))
+    assert engine.now is not None
+    board, now = engine.table(), engine.now
+    waiting = board.filter((pl.col("event_start_time") > now) & ~pl.col("is_live").any().over("event_id"))
+    event = str(waiting.sort("event_start_time", "event_id")["event_id"][0])
+    again, begins = f"{event}_2", now + timedelta(seconds=5)  # of the same teams
+    rows = board.filter(pl.col("event_id") == event).drop("row_id")
+    past.heard(engine.step(rows.with_columns(event_id=pl.lit(again), event_start_time=pl.lit(begins)), now))
+    past.heard(engine.step((), begins))
+    past.settle()
+    futures.demonstrate(futures.futures_of(node), begins)
+    return again
+
+
+def _answers(endpoints: tuple[Endpoint, ...], node: Node, keys: KeyStore, event: str) -> dict[str, Any]:
+    made, other = (keys.create("sample", Terms("enterprise"), name) for name in ("of the desk", "old"))
+    by_path = {endpoint.path: endpoint for endpoint in endpoints if endpoint.method == "GET"}
+    caller = made.record.caller
+    words = {"event": event, "event_id": event, "eventId": event}
+    plain = Ask(caller, {}, {}, None, node.engine, node, ())
+    (found,) = _asked(by_path["/events/{eventId}/odds"], plain, words)["data"]
+    middles = _asked(by_path["/opportunities/middles"], plain, words)["data"]
+    words |= {
+        "price": found["id"], "sportId": found["sport"], "leagueId": found["league"], "bookId": found["sportsbook"],
+        "sport": next(game.sport for game in games_of(node).rows().values()),
+    }  # fmt: skip
+    out = {}
     for endpoint in endpoints:
-        of_a_node = endpoint.key == "none" or endpoint.tag in _OF_A_NODE
-        if of_a_node or (endpoint.body is not None and endpoint.path != _BATCH):
+        unsaid = endpoint.body is not None and endpoint.path not in _BODIES
+        if endpoint.tag == "Streaming" or endpoint.method == "DELETE" or unsaid:
             continue
+        ident = other.record.id if endpoint.tag == "Account" else middles[0]["id"] if middles else "0" * 16
+        token = _TOKEN if endpoint.key == "none" else ""
         try:
-            answer = _asked(endpoint, node, words)
+            answer = _asked(endpoint, plain._replace(token=token), {**words, "id": ident})
         except Problem:
             continue  # this board has nothing to show for it
-        if not isinstance(answer, Answer):
-            found[f"{endpoint.method} {endpoint.path}"] = _cut(answer)
-    return found
+        if answer is not None:
+            out[f"{endpoint.method} {endpoint.path}"] = _cut(answer)
+    return out
 
 
-def _board() -> Engine:
-    engine = Engine()
-    for batch in World(SEED, events=EVENTS, live=0.5, tick=5.0, hazards=True).run(SECONDS):
-        engine.step(batch.quotes, batch.now, complete=batch.complete, events=batch.events)
-    return engine
-
-
-def _words(endpoints: Iterable[Endpoint], node: Node) -> dict[str, str]:
-    """Ids for paths and parameters, as the board has them."""
-    by_path = {endpoint.path: endpoint for endpoint in endpoints if endpoint.method == "GET"}
-    event = _asked(by_path["/events"], node, {})["data"][0]
-    middles = _asked(by_path["/opportunities/middles"], node, {})["data"]
-    words = {
-        "event": event["id"], "event_id": event["id"], "eventId": event["id"], "sportId": event["sport"],
-        "leagueId": event["league"], "bookId": event["books"][0],
-    }  # fmt: skip
-    return words | {"id": middles[0]["id"] if middles else "0" * 16}
-
-
-def _asked(endpoint: Endpoint, node: Node, words: dict[str, str]) -> Any:
-    """One answer as a client reads it."""
+def _asked(endpoint: Endpoint, ask: Ask, words: Mapping[str, str]) -> Any:
+    """One answer as a client reads it; None if it is no JSON."""
     given = {name: _ASKED.get(name) or words[name] for name, p in endpoint.by_name.items() if p.required}
     if "limit" in endpoint.by_name:
         given["limit"] = _ASKED["limit"]
     query, _ = parse("&".join(f"{name}={value}" for name, value in given.items()).encode(), endpoint.by_name)
     path = {name[1:-1]: words[name[1:-1]] for name in endpoint.path.split("/") if name.startswith("{")}
-    body = None if endpoint.body is None else msgspec.convert({"event_ids": [words["event_id"]]}, endpoint.body)
-    tier = TIERS["enterprise"]
-    caller = Caller("sample", "sample", tier, tier.rate, tier.streams, tier.features)
-    answer = endpoint.answer(Ask(caller, query, path, body, node.engine, node, ()))
-    return answer if isinstance(answer, Answer) else msgspec.json.decode(msgspec.json.encode(answer))
+    body = None
+    if endpoint.body is not None:
+        body = msgspec.convert(_filled(_BODIES[endpoint.path], words), endpoint.body)
+    answer = endpoint.answer(ask._replace(query=query, path=path, body=body))
+    if not isinstance(answer, Answer):
+        answer = Answer(msgspec.json.encode(answer))
+    return msgspec.json.decode(answer.body) if answer.body and answer.type == "application/json" else None
+
+
+def _filled(body: Any, words: Mapping[str, str]) -> Any:
+    """A body with ids of the board in it."""
+    return {
+        name: [each.format(**words) if isinstance(each, str) else each for each in value]
+        if isinstance(value, list)
+        else value
+        for name, value in body.items()
+    }
 
 
 def _cut(answer: Any) -> Any:
     """An answer whose data has a few entries."""
     data = answer.get("data")
+    if isinstance(data, list):
+        return {**answer, "data": data[:_SHOWN]}
     if isinstance(data, dict):
-        short = {name: value[:_SHOWN] if isinstance(value, list) else value for name, value in data.items()}
-        lists = all(isinstance(value, list) for value in data.values())  # prices by market type
-        return {**answer, "data": dict([*short.items()][:_SHOWN]) if lists else short}
-    return {**answer, "data": data[:_SHOWN]} if isinstance(data, list) else answer
+        short = _shortened(data) or {name: _shortened(value) or value for name, value in data.items()}
+        return {**answer, "data": short}
+    return answer
+
+
+def _shortened(value: Any) -> Any:
+    """A few of the lists by name, with a few entries each; None of anything else."""
+    if not isinstance(value, dict) or not value or not all(isinstance(each, list) for each in value.values()):
+        return None
+    return {name: each[:_SHOWN] for name, each in [*value.items()][:_SHOWN]}

@@ -7,7 +7,8 @@ import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from starlette.routing import Route
 
 from oddsengine.engine import Engine
 from oddsengine.matching import Matcher
-from service import api, demo, keys, pages
+from service import api, demo, keys, pages, taping
 from service.answers import Whole
 from service.app import BASE, Api
 from service.bus import LocalBus
@@ -39,11 +40,14 @@ from service.log import Log
 from service.metrics import Metrics
 from service.node import Node
 from service.openapi import document
+from service.problems import Problem, shown
 from service.recorder import Past
 from service.request import Pairs
 from service.request import Request as Asked
 from service.samples import samples
 from service.settings import Settings, token
+from service.taped import Tapes
+from service.taping import Taping
 
 _SECURE = (
     (b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"),
@@ -208,16 +212,22 @@ class Gauges(Collector):
 # ---- pages ----
 
 
-async def _refused(_: Request, error: Exception) -> Response:
+async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    status, said = error.status_code, str(error.detail)
+    if said == HTTPStatus(status).phrase:  # nobody said more
+        path = shown(request.scope["path"])
+        said = f"there is no {path}" if status == 404 else f"{path} takes other methods, got {request.method[:20]}"
     codes = {404: "not_found", 405: "method_not_allowed", 401: "unauthorized"}
-    detail = {"code": codes.get(error.status_code, "validation_error"), "message": str(error.detail), "docs": "/docs"}
-    return JSONResponse({"error": detail}, error.status_code, headers=error.headers)
+    return _problem(Problem(status, codes.get(status, "validation_error"), said), error.headers)
 
 
 async def _failed(_: Request, __: Exception) -> Response:
-    detail = {"code": "internal_error", "message": "something failed here, not in the request", "docs": "/docs"}
-    return JSONResponse({"error": detail}, 500)
+    return _problem(Problem(500, "internal_error", "something failed here, not in the request"))
+
+
+def _problem(problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
+    return JSONResponse(problem.body(), problem.status, headers={**(headers or {}), "cache-control": "no-store"})
 
 
 def _with_headers(send: Any) -> Any:
@@ -286,15 +296,31 @@ def build(settings: Settings, environ: Mapping[str, str], *, demonstration: bool
     store = keys.of(settings, demo=demonstration)
     usage = Usage(Path(settings.data.folder) / settings.keys.file)
     node = Node(Engine(), store, MemoryLimits(usage), LocalBus(), demo=demonstration)
+    folder = None if demonstration else Path(settings.data.folder)
+    tapes = folder / taping.FOLDER if folder is not None and settings.data.tape else None
     past = Past(
-        node.engine, None if demonstration else settings.data.folder,
+        node.engine, folder, tapes,
         failed=lambda error: node.failures.__setitem__("closing", str(error)),
     )  # fmt: skip
     node.parts["past"] = past
-    node.parts["stream settings"] = {"heartbeat": settings.service.heartbeat}
+    options = settings.service
+    node.parts["stream settings"] = {
+        "heartbeat": options.heartbeat, "stalled": options.stalled, "send_buffer": options.send_buffer,
+    }  # fmt: skip
     service = Service(node, settings, environ, log, run)
+    if tapes is not None:
+        tape = Taping(node.engine, tapes, settings.data.tape_days, datetime.now(UTC), partial(_broke, node, log))
+        if isinstance(past.history, Tapes):
+            past.history.write = tape.catch_up
+        service.ends.append(tape.close)
     service.ends += [past.close, usage.close, store.close]
     return service
+
+
+def _broke(node: Node, log: Log, error: Exception) -> None:
+    """The tape ended by itself."""
+    node.failures["tape"] = str(error)
+    log.say("tape ended", error=str(error))
 
 
 def configured(service: Service, host: str, port: int) -> uvicorn.Config:

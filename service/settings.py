@@ -21,11 +21,14 @@ from typing import Annotated, Any, get_origin, get_type_hints
 import msgspec
 from msgspec import Meta
 
+from oddsengine import catalog
+
 FILE = "oddsengine.toml"
 PREFIX = "ODDSENGINE"
 
 Seconds = Annotated[float, Meta(gt=0, le=31_536_000, description="a number of seconds above 0")]
 Text = Annotated[str, Meta(min_length=1, description="a text that is not empty")]
+Days = Annotated[float, Meta(gt=0, le=36_500, description="a number of days above 0")]
 Texts = Annotated[tuple[Text, ...], Meta(description="a list of texts")]
 Switch = Annotated[bool, Meta(description="true or false")]
 Count = Annotated[int, Meta(ge=0, description="a whole number from 0 up")]
@@ -35,6 +38,10 @@ Variable = Annotated[
     str, Meta(pattern="^([A-Za-z_][A-Za-z0-9_]*)?$", description="the name of an environment variable")
 ]
 Url = Annotated[str, Meta(pattern="^https?://[^/]", description="an address that begins with http:// or https://")]
+_ADDRESS = r"^([0-9]{1,3}(\.[0-9]{1,3}){3}|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*)$"
+Addresses = Annotated[
+    tuple[Annotated[str, Meta(pattern=_ADDRESS)], ...], Meta(description="a list of addresses such as 10.0.0.2")
+]
 Socket = Annotated[str, Meta(pattern=r"^(tls|tcp)://[^/:]+:\d+$", description="tls://HOST:PORT or tcp://HOST:PORT")]
 
 
@@ -46,8 +53,11 @@ class Data(msgspec.Struct, frozen=True, kw_only=True):
     """`[data]`: what a node keeps on its disk."""
 
     folder: Text = "oddsengine-data"
+    catalog: str = ""  # an operator's own file of books, leagues, teams and market names
     kept_files: Count = 50  # payloads that did not parse, the newest ones
     kept_bytes: Count = 20_000_000
+    tape: Switch = False  # record every step; history then goes back to earlier starts
+    tape_days: Days = 7.0  # after which a tape is removed at the next start
 
 
 class Keys(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,6 +71,7 @@ class Matching(msgspec.Struct, frozen=True, kw_only=True):
     """`[matching]`: how events of different sources become one."""
 
     overrides: str = ""  # a file with what a person decided
+    fields: str = ""  # a file that says who takes part in futures
 
 
 class Serving(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,9 +79,11 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
 
     host: Text = "127.0.0.1"
     port: Port = 8000
-    trusted: Texts = ()  # addresses of proxies whose X-Forwarded-For counts
+    trusted: Addresses = ()  # those of proxies whose X-Forwarded-For counts
     quiet: Switch = False  # no line in the log for requests that went well
     heartbeat: Seconds = 30.0  # between two signs of life on a stream
+    stalled: Seconds = 30.0  # that the reader of a stream may take nothing, before it is cut off
+    send_buffer: Count = 262_144  # bytes of the kernel's for each stream; 0 leaves it to the kernel
     metrics_port: Port = 0  # a listener of their own; 0 is none
     metrics_token_env: Variable = ""  # else behind this token at /metrics
     splits_token_env: Variable = ""  # who may post betting splits
@@ -100,6 +113,7 @@ class TheOddsApi(Feed, frozen=True, kw_only=True):
     markets: Texts = ("h2h", "spreads", "totals")
     props: Texts = ()  # asked for event by event
     props_within: Seconds = 86_400.0  # of the start
+    scores: Switch = False  # of games that are on; one credit a sport and look
     interval: Seconds = 30.0  # between two looks at games that are on or near
     credits_kept: Count = 0  # never spent
     renews: Day = 1  # of the month, when the credits do
@@ -116,6 +130,7 @@ class Interface(Feed, frozen=True, kw_only=True):
     interval: Seconds = 2.0  # of REST
     silence: Seconds = 60.0  # a stream without even a heartbeat for so long is broken
     freshen: Seconds = 5.0  # how often a live upstream renews the times of what it last said
+    games: Switch = False  # game states too, where the key has the right to them
 
 
 class Optic(Feed, frozen=True, kw_only=True):
@@ -250,6 +265,21 @@ def load(path: str | Path | None, environ: Mapping[str, str]) -> Settings:
     return Settings(name, sections, feeds)
 
 
+def learn(settings: Settings) -> None:
+    """Take the operator's own file into the catalog; before anything is looked up there.
+
+    Raises
+    ------
+    SettingsError
+        If the file cannot be used.
+    """
+    if settings.data.catalog:
+        try:
+            catalog.load(settings.data.catalog)
+        except catalog.CatalogError as error:
+            raise SettingsError(f"{settings.file}: data.catalog: {error}") from None
+
+
 def secret(settings: Settings, feed: Feed, field: str, environ: Mapping[str, str]) -> str:
     """Look up the secret whose variable a setting names; none if the setting is empty.
 
@@ -258,14 +288,28 @@ def secret(settings: Settings, feed: Feed, field: str, environ: Mapping[str, str
     SettingsError
         If there is no such variable.
     """
-    variable = getattr(feed, field)
+    return _secret(settings, f"feeds.{feed.name}.{field}", getattr(feed, field), environ)
+
+
+def token(settings: Settings, field: str, environ: Mapping[str, str]) -> str:
+    """Look up the token whose variable a setting of `[service]` names; none if the setting is empty.
+
+    Raises
+    ------
+    SettingsError
+        If there is no such variable.
+    """
+    return _secret(settings, f"service.{field}", getattr(settings.service, field), environ)
+
+
+def _secret(settings: Settings, place: str, variable: str, environ: Mapping[str, str]) -> str:
     if not variable:
         return ""
     value = environ.get(variable, "").strip()
     if not value:
         raise SettingsError(
-            f"{settings.file}: feeds.{feed.name}.{field} is {variable!r}, and the environment has no such variable "
-            "or an empty one; it must name the variable that holds the secret"
+            f"{settings.file}: {place} is {variable!r}, and the environment has no such variable or an empty one; "
+            "it must name the variable that holds the secret"
         )
     return value
 

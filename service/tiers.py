@@ -72,6 +72,7 @@ def allowed(tier: Tier, asked: Iterable[str] | None, added: Iterable[str] = ()) 
                     403,
                     "tier_restricted",
                     f"sportsbook {book} needs the tier {known.requires_tier}; this key's is {tier.id}",
+                    required_tier=known.requires_tier,
                 )
     if wanted is None:
         return own

@@ -5,15 +5,17 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from io import StringIO
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
 import httpx
+from contract import FEATURES
 
 from oddsengine.simulate import World
+from service.demo import take, teams_of
 from service.limits import MemoryLimits
 from service.log import Log
 from service.server import Server, Service, build
@@ -65,11 +67,13 @@ class Running:
         self.node.warm = lambda: (self.begin.wait(PATIENCE_S), warm())[1]  # type: ignore[method-assign]
         self.played = threading.Event()
         self._world = World(seed, events=events, live=0.4, tick=_TICK, hazards=True)
+        self._teams = teams_of(self._world)
         self._ticks: SimpleQueue[tuple[int, Future[None]] | None] = SimpleQueue()
         self._listening = threading.Event()
         self._server = Server(self.service, "127.0.0.1", 0, self._heard)
         self._thread = threading.Thread(target=self._server.run, name="server", daemon=True)
         self.origin = ""
+        self.closed = ""
 
     # ---- the server ----
 
@@ -111,6 +115,39 @@ class Running:
         self._ticks.put((ticks, done))
         done.result(PATIENCE_S)
 
+    def close_an_event(self) -> str:
+        """Id of an event that began, and has closing lines that every tier sees; made when first asked for."""
+        if not self.closed:
+            now = self.node.engine.now
+            assert now is not None
+            sides = (("Boston Celtics", "home", 1.9), ("Miami Heat", "away", 2.0))
+            rows = [
+                {
+                    "sportsbook": book, "event_id": "closed", "sport": "basketball", "league": "nba",
+                    "home_team": "Boston Celtics", "away_team": "Miami Heat", "market_type": "moneyline",
+                    "selection": team, "selection_type": side, "odds_decimal": odds, "is_live": False,
+                    "event_start_time": now + timedelta(seconds=7), "last_seen_at": now,
+                }
+                for book in ("draftkings", "fanduel", "pinnacle", "sbobet")
+                for team, side, odds in sides
+            ]  # fmt: skip
+            self.node.write(self.node.step, rows, now).result(PATIENCE_S)
+            self.advance(14)
+            self.closed = "closed"
+        return self.closed
+
+    def ids(self) -> dict[str, str]:
+        """Ids that every tier sees."""
+        closed = self.close_an_event()
+        with self.client("free") as client:
+            event = next(each for each in client.get("/events").json()["data"] if each["id"] != closed)
+        with self.client("pro") as client:
+            middle = client.get("/opportunities/middles?min_ev=-20").json()["data"][0]
+        return {
+            "event": event["id"], "sport": event["sport"], "league": event["league"], "book": event["books"][0],
+            "middle": middle["id"], "since": "2026-02-07T18:00:00Z", "closed": closed,
+        }  # fmt: skip
+
     def _play(self, service: Service) -> None:
         node = service.node
         batches = self._world.run(86_400.0)
@@ -130,8 +167,7 @@ class Running:
     def _step(self, batches: Iterator[Any], ticks: int) -> None:
         for _ in range(ticks):
             batch = next(batches)
-            more = {"complete": batch.complete, "events": batch.events}
-            self.node.write(self.node.step, batch.quotes, batch.now, **more).result()
+            self.node.write(take, self.node, batch, self._world.scores, self._teams, batch.now).result()
 
     # ---- requests ----
 
@@ -150,6 +186,12 @@ def running(folder: Path, **more: Any) -> Iterator[Running]:
         yield server.start()
     finally:
         server.stop()
+
+
+def has(tier: str, path: str) -> bool:
+    """Whether a tier may ask for a path."""
+    feature = next((feature for start, feature in FEATURES.items() if path.startswith(start)), "")
+    return not feature or feature in TIERS[tier].features
 
 
 def until(done: Callable[[], bool], what: str = "it") -> None:

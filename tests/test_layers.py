@@ -11,7 +11,7 @@ ROOT = Path(oddsengine.__file__).parent
 
 # Each layer may import from its own earlier siblings in the list and from the layers above it.
 LAYERS: list[set[str]] = [
-    {"_jit", "reasons", "sample"},
+    {"_jit", "games", "reasons", "sample"},
     {"odds", "devig", "kelly", "arbitrage", "middle", "value", "clv", "backtest", "catalog"},
     {"casts", "results"},
     {"schema"},
@@ -28,6 +28,7 @@ LAYERS: list[set[str]] = [
     {"update", "view", "engine"},
     {"tape", "simulate", "warm", "feeds"},
     {"matching"},
+    {"futures"},
     {"explain"},
     {"commands"},
     {"cli"},

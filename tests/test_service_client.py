@@ -44,13 +44,19 @@ ROWS: list[tuple[str, dict[str, Any], type]] = [
     ("odds.get", {"live": False, "sort": "-odds_decimal", "limit": 200, "offset": 10}, OddsLine),
     ("odds.best", {}, OddsLine),
     ("odds.best", {"sport": "{sport}", "league": "{league}", "market": "main", "event": "{event}", "live": False,
-                   "sportsbook": "draftkings", "limit": 5, "offset": 1}, OddsLine),
+                   "sportsbook": "draftkings", "add_sportsbook": "circa", "limit": 5, "offset": 1}, OddsLine),
     ("ev.get", {}, EVOpportunity),
     ("ev.get", {"min_ev": 1.0, "max_ev": 20.0, "max_market_width": 20.0, "max_odds_age": 600, "sort": "-kelly",
                 "live": False, "limit": 5, "offset": 1}, EVOpportunity),
+    ("ev.get", {"sport": ["basketball", "football", "hockey", "baseball", "soccer"], "market": "main",
+                "sportsbook": "draftkings", "add_sportsbook": ["novig", "betrivers"], "min_market_width": 0.0,
+                "date_range": "week"}, EVOpportunity),
     ("arbitrage.get", {"min_profit": 0.5}, ArbitrageOpportunity),
     ("arbitrage.get", {"min_profit": -5.0, "max_odds_age": 600, "sort": "sport", "group": "best", "limit": 3},
      ArbitrageOpportunity),
+    ("arbitrage.get", {"sort": "time", "market": "main", "sport": "{sport}", "live": False, "min_profit": -5.0,
+                       "sportsbook": ["draftkings", "fanduel"], "add_sportsbook": "novig"}, ArbitrageOpportunity),
+    ("arbitrage.get", {"sort": "market", "min_profit": -5.0, "offset": 1}, ArbitrageOpportunity),
     ("middles.get", {}, MiddleOpportunity),
     ("middles.get", {"max_odds_age": 600, "state": "nj", "sort": "ev", "min_size": 0.5, "limit": 3},
      MiddleOpportunity),
@@ -70,17 +76,24 @@ ONE: list[tuple[str, str, type]] = [
     ("sportsbooks.get", "book", Sportsbook),
     ("events.get", "event", Event),
 ]
-# Helper, what it is given, what it fails with, and the path and what the contract has there.
-CONFLICTS: list[tuple[str, list[Any], type[Exception], str, str]] = [
+# Helper, what it is given, what it fails with, and the path and what the contract has there; where that is a refusal,
+# a word of its message.
+CONFLICTS: list[tuple[str, Any, type[Exception], str, str]] = [
     ("events.markets", ["{event}"], pydantic.ValidationError, "/events/{event}/markets", "data of strings"),
     ("odds.comparison", ["{event}"], pydantic.ValidationError, "/odds/comparison?event={event}", "data is an object"),
     ("odds.batch", [["{event}"]], pydantic.ValidationError, "POST /odds/batch", "data is an object"),
     ("arbitrage.csv", [], json.JSONDecodeError, "/opportunities/arbitrage?format=csv", "a file"),
     ("account.me", [], pydantic.ValidationError, "/account", "features are a list"),
-]
-OTHERS = {"account.usage", "keys.create", "keys.rotate", "keys.revoke"}  # each in a test of its own
+    ("odds.get", {"group_by": "event"}, pydantic.ValidationError, "/odds?group_by=event", "events with odds"),
+    ("odds.get", {"fields": ["id", "odds_decimal"]}, pydantic.ValidationError, "/odds?fields=id,odds_decimal",
+     "two fields"),
+    ("odds.get", {"limit": 500}, ValidationError, "/odds?limit=500", "limit"),
+    ("ev.get", {"limit": 201}, ValidationError, "/opportunities/ev?limit=201", "200"),
+]  # fmt: skip
+OTHERS = {  # each in a test of its own
+    "account.usage", "keys.create", "keys.rotate", "keys.revoke", "odds.closing", "gamestate.get",
+}  # fmt: skip
 SYNC_ONLY = {"arbitrage.csv"}
-LATER = {"odds.closing", "gamestate.get"}  # not served by this node yet, or only tested beside it
 STREAMS = {"stream.odds", "stream.opportunities", "stream.all", "stream.event", "stream.gamestate"}
 
 
@@ -124,7 +137,7 @@ def make(request: pytest.FixtureRequest, service: Running) -> Iterator[Make]:
 @pytest.fixture
 def ids(service: Running) -> Ids:
     with service.client() as client:
-        event = client.get("/events?limit=1&live=false").json()["data"][0]
+        event = max(client.get("/events?live=false").json()["data"], key=lambda each: len(each["markets"]))
     return {"event": event["id"], "sport": event["sport"], "league": event["league"], "book": "draftkings"}
 
 
@@ -148,7 +161,7 @@ def helpers(client: Any) -> set[str]:
 
 
 def test_every_helper_is_here(make: Make) -> None:
-    tested = {row[0] for row in ROWS} | {row[0] for row in ONE} | {row[0] for row in CONFLICTS} | OTHERS | LATER
+    tested = {row[0] for row in ROWS} | {row[0] for row in ONE} | {row[0] for row in CONFLICTS} | OTHERS
     client = make()
     if isinstance(client.client, SharpAPI):
         assert helpers(client.client) == tested | STREAMS
@@ -173,20 +186,27 @@ def test_single_things(make: Make, ids: Ids, name: str, word: str, kind: type) -
     assert found.id == ids[word]  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(("name", "given", "error", "path", "what"), CONFLICTS, ids=[row[0] for row in CONFLICTS])
+@pytest.mark.parametrize(
+    ("name", "given", "error", "path", "what"), CONFLICTS, ids=[f"{row[0]} {row[4]}" for row in CONFLICTS]
+)
 def test_known_conflicts(
-    make: Make, service: Running, ids: Ids, name: str, given: list[Any], error: type[Exception], path: str, what: str
+    make: Make, service: Running, ids: Ids, name: str, given: Any, error: type[Exception], path: str, what: str
 ) -> None:
-    """The helper cannot read what the contract says."""
+    """The helper cannot read what the contract says, or asks for what it does not have."""
     both = make()
     if name in helpers(both.client):
+        words = filled(given, ids)
         with pytest.raises(error):
-            both(name, *filled(given, ids))
+            both(name, **words) if isinstance(words, dict) else both(name, *words)
     with service.client() as client:
         if path.startswith("POST "):
             answer = client.post(path[5:], json={"event_ids": [ids["event"]]})
         else:
             answer = client.get(path.format(**ids))
+    if error is ValidationError:
+        assert (answer.status_code, answer.json()["error"]["code"]) == (400, "validation_error")
+        assert what in answer.json()["error"]["message"]
+        return
     assert answer.status_code == 200
     if what == "a file":
         assert answer.headers["content-type"].startswith("text/csv")
@@ -196,8 +216,49 @@ def test_known_conflicts(
         "data of strings": lambda: all(isinstance(each, str) for each in data),
         "data is an object": lambda: all(isinstance(each, list) for each in data.values()),
         "features are a list": lambda: isinstance(data["features"], list),
+        "events with odds": lambda: all(each["event_id"] and each["odds"] for each in data),
+        "two fields": lambda: all(set(each) == {"id", "odds_decimal"} for each in data),
     }
     assert shown[what]()
+
+
+def test_a_minus_turns_an_order(make: Make) -> None:
+    """The client calls the falling order `-profit`; in the contract `profit` falls, and a minus turns it."""
+    client = make()
+    plain, turned = (
+        [row.profit_percent for row in client("arbitrage.get", sort=sort, min_profit=-5.0, limit=200).data]
+        for sort in ("profit", "-profit")
+    )
+    assert plain == sorted(plain, reverse=True)
+    assert turned == sorted(turned)
+    assert plain[0] > turned[0]
+
+
+def test_closing_lines(make: Make, service: Running) -> None:
+    event = service.close_an_event()
+    found = make("pro")("odds.closing", event)
+    assert set(found.books) == {"draftkings", "fanduel", "pinnacle"}
+    assert all(line.sportsbook == book for book, lines in found.books.items() for line in lines)
+    assert all(line.market_segment == "full_game" for lines in found.books.values() for line in lines)
+    assert (found.event_id, found.sport, found.league) == (event, "basketball", "nba")
+    assert found.captured_at == found.event_start_time
+    assert set(make("hobby")("odds.closing", event, sportsbook="fanduel").books) == {"fanduel"}
+    with pytest.raises(SharpAPIError) as caught:
+        make("pro")("odds.closing", "nothing")
+    assert (caught.value.code, caught.value.status) == ("not_found", 404)
+
+
+def test_game_states(make: Make) -> None:
+    for found in (make("enterprise")("gamestate.get"), make("enterprise")("gamestate.get", "basketball")):
+        assert isinstance(found, dict)
+    with pytest.raises(TierRestrictedError) as caught:
+        make("sharp")("gamestate.get")
+    assert caught.value.required_tier == "enterprise"
+
+
+def test_an_address_with_its_prefix(service: Running) -> None:
+    with SharpAPI("demo_pro", base_url=f"{service.base}/") as client:
+        assert client.sports.list().data
 
 
 def test_what_rows_say_in_the_clients_words(make: Make, service: Running) -> None:
@@ -205,6 +266,7 @@ def test_what_rows_say_in_the_clients_words(make: Make, service: Running) -> Non
     with service.client() as plain:
         rows = {row["id"]: row for row in plain.get("/opportunities/ev").json()["data"]}
         prices = {row["id"]: row for row in plain.get("/odds").json()["data"]}
+        holds = {row["id"]: row for row in plain.get("/opportunities/low_hold?max_hold=5").json()["data"]}
     for row in client("ev.get").data:
         told = rows[row.id]
         assert (row.event_id, row.event_name, row.market_type) == (told["game_id"], told["game"], told["market"])
@@ -214,7 +276,7 @@ def test_what_rows_say_in_the_clients_words(make: Make, service: Running) -> Non
         assert (row.probability, row.timestamp) == (told["odds_probability"], told["last_seen_at"])
         assert (row.is_active, row.market_segment) == (told["is_active"], told["market_segment"])
     for row in client("low_hold.get", max_hold=5.0).data:
-        assert row.side1.odds.probability == pytest.approx(1.0 / row.side1.odds.decimal, abs=1e-5)
+        assert row.side1.odds.probability == holds[row.id]["side1"]["odds"]["implied_probability"]
 
 
 def test_keys(make: Make) -> None:
@@ -273,6 +335,9 @@ def test_refusals(
         make(key=key)(name, *given, **words)
     assert (caught.value.code, caught.value.status) == (code, status)
     assert str(caught.value)
+    if isinstance(caught.value, TierRestrictedError):
+        assert caught.value.required_tier is not None
+        assert caught.value.required_tier in str(caught.value)
 
 
 def test_at_the_limit(make: Make) -> None:
@@ -282,3 +347,5 @@ def test_at_the_limit(make: Make) -> None:
     with pytest.raises(RateLimitedError) as caught:
         client("sports.list")
     assert caught.value.code == "rate_limited"
+    assert caught.value.retry_after is not None
+    assert caught.value.retry_after >= 1

@@ -1,5 +1,6 @@
 """The past over the wire: closing lines, movements from memory and from a tape beside plain loops, CLV groups."""
 
+import os
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,14 +14,16 @@ from oddsengine import catalog
 from oddsengine.board import state
 from oddsengine.engine import Engine, micros
 from oddsengine.simulate import World
-from oddsengine.tape import TapeWriter
-from service import history as moves_of
+from oddsengine.tape import Tape, TapeError, TapeWriter
+from service import taped as moves_of
 from service.api import history as module
 from service.board import same_market
-from service.history import Ring, Taped
+from service.history import Ring
 from service.node import Node
 from service.problems import Problem
 from service.recorder import Past
+from service.taped import Taped, Tapes
+from service.taping import Taping
 from service.tiers import books_of
 
 CLOSING = found(module.endpoints, "/odds/closing")
@@ -54,7 +57,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Stage:
         9, events=6, tick=30.0, live=0.4, pace=30.0, hazards=["flap"], books=["pinnacle", "fanduel", "betmgm"]
     )
     engine = Engine()
-    past, writer = Past(engine), TapeWriter(folder, sync="never", block_rows=400, segment_bytes=60_000)
+    past, writer = Past(engine), TapeWriter(folder / "first", sync="never", block_rows=400, segment_bytes=60_000)
     writer.follow(engine)
     moves: dict[Key, list[Point]] = {}
     about: dict[str, dict[str, Any]] = {}
@@ -64,7 +67,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Stage:
             note(engine, moves, about)
     past.settle()
     here, there = node(engine), node(engine)
-    here.parts["past"], there.parts["past"] = past, Past(engine, tape=folder)
+    here.parts["past"], there.parts["past"] = past, Past(engine, tapes=folder)
     return Stage(here, there, moves, about, world)
 
 
@@ -131,8 +134,10 @@ def test_a_tape_says_what_memory_says(stage: Stage) -> None:
 
 
 def test_only_blocks_with_the_event_are_read(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    taped = stage.taped.parts["past"].history
-    assert isinstance(taped, Taped)
+    tapes = stage.taped.parts["past"].history
+    assert isinstance(tapes, Tapes)
+    tapes.of("none", 0)
+    (taped,) = tapes._known.values()
     read: list[Any] = []
     real = moves_of._quotes
 
@@ -179,6 +184,63 @@ def test_a_tape_that_grows_is_read_on(tmp_path: Path) -> None:
     assert [odds for _, _, odds, _ in moves] == [pytest.approx(1.9 + 0.01 * k) for k in (0, 1, 2, 3, 3, 4, 5)]
     assert [flags for *_, flags in moves] == [0, 0, 0, 0, 2, 0, 0]
     writer.close()
+
+
+def test_history_goes_back_over_starts(tmp_path: Path) -> None:
+    """A tape for each start; what a row said before the stop is no move when it is said again."""
+    world = World(11, events=3, tick=20.0, live=0.5, pace=30.0, books=["pinnacle", "fanduel", "betmgm"])
+    moves: dict[Key, list[Point]] = {}
+    about: dict[str, dict[str, Any]] = {}
+    batches = list(world.run(1200))
+    for part in (batches[:20], batches[20:21], batches[21:]):
+        engine = Engine()
+        tape = Taping(engine, tmp_path, 7.0, part[0].now, unexpected)
+        for batch in part:
+            engine.step(batch.quotes, batch.now, complete=batch.complete, events=batch.events)
+            note(engine, moves, about)
+        tape.close()
+    assert len(list(tmp_path.iterdir())) == 3
+    here = node(engine)
+    here.parts["past"] = Past(engine, tapes=tmp_path)
+    for fixture in world.fixtures:
+        entries = {entry["id"]: points(entry) for entry in walk(here, {"event": fixture.id})}
+        expected = {i: shown(m) for (i, _), m in moves.items() if about[i]["event_id"] == fixture.id}
+        assert entries == expected
+
+
+def test_old_tapes_are_removed_and_nothing_else(tmp_path: Path) -> None:
+    begin = datetime(2026, 2, 8, 18, tzinfo=UTC)
+    for days in (9, 6.9, 1):
+        Taping(Engine(), tmp_path, 36_500.0, begin - timedelta(days=days), unexpected).close()
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "20200101").write_text("")
+    Taping(Engine(), tmp_path, 7.0, begin, unexpected).close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "20200101", "20260201T202400.000000Z", "20260207T180000.000000Z", "20260208T180000.000000Z", "mine",
+    ]  # fmt: skip
+
+
+def test_a_tape_that_cannot_be_written_ends_and_prices_go_on(tmp_path: Path) -> None:
+    engine, told = Engine(), list[Exception]()
+    begin = datetime(2026, 2, 8, 18, tzinfo=UTC)
+    tape = Taping(engine, tmp_path, 7.0, begin, told.append)
+    for second in range(8):
+        at = begin + timedelta(seconds=second)
+        engine.step([price(1.9 + second / 10, at)], at)
+        if second == 3:  # from here on the disk takes nothing: the file is open for reading only
+            assert tape._file is not None
+            with Path("/dev/null").open("rb") as nothing:
+                os.dup2(nothing.fileno(), tape._file.fileno())
+    tape.close()
+    assert engine.number == 8
+    assert engine.table()["odds_decimal"].to_list() == [pytest.approx(2.6)]
+    (error,) = told
+    assert isinstance(error, OSError | TapeError)
+    assert 0 < Tape(tape.path).last < 8  # what was written before is whole
+
+
+def unexpected(error: Exception) -> None:
+    raise AssertionError("the tape ended") from error
 
 
 def test_a_tape_whose_terms_were_counted_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,6 @@
-"""The interface over a socket: every field, tier, error and header that the contract names.
+"""The interface over a socket: bodies, errors, keys, headers, tiers, a node's life, and what describes it.
 
-The contract's tables are here as data: a field is `name kind`, with a `?` where it may be null. A field that is missing
-or of another kind fails by its name.
+Every field that the contract names is in `test_service_conformance`.
 """
 
 import gzip
@@ -14,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -22,11 +21,13 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import jsonschema  # type: ignore[import-untyped]
 import pytest
 import zstandard
+from contract import KINDS, READ, UNCHANGING, check
 from openapi_spec_validator import validate
 from prometheus_client.parser import text_string_to_metric_families
-from service_running import METRICS_TOKEN, PATIENCE_S, SPLITS_TOKEN, TIER_IDS, Running, until
+from service_running import METRICS_TOKEN, PATIENCE_S, SPLITS_TOKEN, TIER_IDS, Running, has, until
 
 from oddsengine import catalog, cli
 from service import api
@@ -37,692 +38,16 @@ from service.tiers import TIERS, books_of, required
 Json = dict[str, Any]
 
 
-# ---- the contract's tables ----
-
-
-def table(text: str) -> dict[str, str]:
-    return dict(line.split(maxsplit=1) for line in text.strip().splitlines())
-
-
-FIELDS = {
-    "Sport": table("""
-        id string
-        name string
-        event_count integer
-        live_count integer
-        leagues strings
-        slug string
-        active boolean
-    """),
-    "League": table("""
-        id string
-        name string
-        sport string
-        event_count integer
-        live_count integer
-        slug string
-        active boolean
-        sport_id string
-        country string?
-    """),
-    "Sportsbook": table("""
-        id string
-        name string
-        display_name string
-        is_sharp boolean
-        has_live_odds boolean
-        has_player_props boolean
-        regions strings
-        requires_tier string
-        status string
-        event_count integer
-        last_update time
-        unlisted boolean
-        slug string
-        active boolean
-    """),
-    "Market": table("""
-        id string
-        name string
-        description string
-        hasLine boolean
-        examples strings
-        event_count integer
-        selection_count integer
-        sports strings
-    """),
-    "Team": table("""
-        id string
-        name string
-        sport string
-        leagues strings
-        aliases strings
-        event_count integer
-        live_count integer
-    """),
-    "Event": table("""
-        id string
-        external_ids texts
-        sport string
-        league string
-        home_team string
-        away_team string
-        start_time time
-        status string
-        is_live boolean
-        book_count integer
-        markets strings
-        books strings
-    """),
-    "Odds": table("""
-        id string
-        sportsbook string
-        event_id string
-        sport string
-        league string
-        home_team string
-        away_team string
-        market_type string
-        selection string
-        selection_type string
-        odds_american number
-        odds_decimal number
-        odds_probability share
-        line number?
-        event_start_time time
-        is_live boolean
-        last_seen_at time
-        odds_changed_at time
-        deep_link url
-        sportsbook_name string
-        probability share
-        timestamp time
-        is_active boolean
-        is_main_line boolean?
-        is_alternate_line boolean?
-        player_name string?
-        stat_category string?
-        team_side string?
-        market_segment string
-        external_event_id string?
-        market_id string?
-        selection_id string?
-        max_bet number?
-    """),
-    "EventOdds": table("""
-        event_id string
-        event_name string
-        sport string
-        league string
-        start_time time
-        odds [Odds]
-    """),
-    "Removed": table("""
-        id string
-        sportsbook string
-        removed_at time
-    """),
-    "Ev": table("""
-        id string
-        game_id string?
-        external_event_id string?
-        selection_id string?
-        ev_percentage number
-        odds_american number
-        odds_decimal number
-        no_vig_odds number?
-        fair_probability share?
-        market_width number?
-        devig_method string
-        sharp_book string
-        selection string
-        market string
-        line number?
-        sportsbook string
-        game string
-        sport lower
-        league string
-        home_team string?
-        away_team string?
-        start_time time?
-        is_live boolean
-        confidence_score percent
-        kelly_percent share?
-        book_count number
-        arb_available boolean
-        arb_profit number?
-        is_player_prop boolean
-        player_name string?
-        stat_category string?
-        possibly_stale boolean
-        oldest_odds_age_seconds number?
-        warnings strings
-        detected_at time
-        ev_percent number
-        devig_book string
-        team_side string?
-        market_segment string
-    """),
-    "EvMeta": table("""
-        count integer
-        total integer
-        source string
-        last_update time
-        summary EvSummary
-        filters EvFilters
-    """),
-    "EvSummary": table("""
-        count integer
-        avg_ev number
-        max_ev number
-        by_sportsbook counts
-        by_sport counts
-        by_market counts
-    """),
-    "EvFilters": table("""
-        sport strings?
-        league strings?
-        sportsbook strings?
-        market strings?
-        min_ev number?
-        max_ev number?
-        live boolean?
-        sort string?
-        include nothing
-    """),
-    "Arbitrage": table("""
-        id string
-        event_id string
-        event_name string
-        sport lower
-        league string
-        market_type string
-        line number?
-        profit_percent number
-        implied_total number
-        is_live boolean
-        start_time time?
-        is_alternate_line boolean
-        possibly_stale boolean
-        oldest_odds_age_seconds number?
-        warnings strings
-        game_state GameState?
-        ev_available boolean
-        ev_percentage number?
-        is_player_prop boolean
-        player_name string?
-        stat_category string?
-        legs [Leg]
-        detected_at time
-        ev_percent number?
-        devig_book string?
-        team_side string?
-        market_segment string
-    """),
-    "GameState": table("""
-        period string?
-        clock string?
-        score_home number?
-        score_away number?
-    """),
-    "Leg": table("""
-        sportsbook string
-        selection string
-        odds_american number
-        odds_decimal number
-        implied_probability share
-        stake_percent number
-        timestamp time?
-        external_event_id string?
-        selection_id string?
-        market_id string?
-    """),
-    "ArbitrageMeta": table("""
-        count integer
-        total integer
-        source string
-        summary ArbitrageSummary
-        filters ArbitrageFilters
-        books_analyzed integer
-    """),
-    "ArbitrageSummary": table("""
-        count integer
-        avg_profit number
-        max_profit number
-        by_market counts
-        by_sport counts
-    """),
-    "ArbitrageFilters": table("""
-        sport strings?
-        league strings?
-        sportsbook strings?
-        market strings?
-        live boolean?
-        min_profit number
-    """),
-    "Middle": table("""
-        id string
-        event_id string
-        event_name string
-        sport string
-        league string
-        market_type string
-        side1 MiddleSide
-        side2 MiddleSide
-        middle_size number
-        middle_numbers integers
-        middle_probability number
-        expected_value number
-        quality_score number
-        detected_at time
-        home_team string?
-        away_team string?
-        start_time time?
-        roi_percentage number
-        worst_case_loss number
-        best_case_profit number
-        break_even_percent number
-        odds_age_seconds number
-        is_guaranteed_profit boolean
-        guaranteed_roi number?
-        key_numbers integers
-        key_number_probability number?
-        market_overround number
-        is_live boolean
-        is_player_prop boolean
-        player_name string?
-        stat_category string?
-        is_team_total boolean
-        team_name string?
-        warnings strings
-    """),
-    "MiddleSide": table("""
-        book string
-        selection string
-        line number
-        odds MiddleOdds
-        stake_percent number
-        odds_age_seconds number
-        deep_link url?
-    """),
-    "MiddleOdds": table("""
-        american number
-        decimal number
-        probability share
-        fair_probability share
-    """),
-    "MiddlesSummary": table("""
-        total integer
-        positive_ev_count integer
-        guaranteed_profit_count integer
-        player_prop_count integer
-        by_sport counts
-        by_market counts
-        by_sportsbook counts
-        avg_middle_size number
-        avg_probability number
-        avg_ev number
-        best_ev BestEv
-        has_key_numbers_count integer
-    """),
-    "BestEv": table("""
-        ev number
-        sport string
-        market string
-    """),
-    "LowHold": table("""
-        id string
-        event_id string
-        event_name string
-        sport string
-        league string
-        market_type string
-        line number?
-        home_team string
-        away_team string
-        start_time time
-        hold_percentage number
-        is_live boolean
-        all_books strings
-        side1 HoldSide
-        side2 HoldSide
-        side3 HoldSide?
-        detected_at time
-        is_alternate_line boolean
-        is_player_prop boolean
-        player_name string?
-        stat_category string?
-        confidence number
-        odds_age_seconds number?
-        possibly_stale boolean
-    """),
-    "HoldSide": table("""
-        selection string
-        books strings
-        line number?
-        odds HoldOdds
-        deep_links links
-    """),
-    "HoldOdds": table("""
-        american number
-        decimal number
-        implied_probability share
-        fair_probability share
-    """),
-    "Splits": table("""
-        event_id string
-        sport string
-        league string
-        sportsbook string
-        home_team string
-        away_team string
-        fetched_at time
-        spread SpreadSplit
-        total TotalSplit
-        moneyline SpreadSplit
-    """),
-    "SpreadSplit": table("""
-        away_odds number?
-        home_odds number?
-        handle_pct Sides
-        bets_pct Sides
-    """),
-    "TotalSplit": table("""
-        line number?
-        handle_pct OverUnder
-        bets_pct OverUnder
-    """),
-    "Sides": table("""
-        away share
-        home share
-    """),
-    "OverUnder": table("""
-        over share
-        under share
-    """),
-    "History": table("""
-        book string
-        ts time
-        timestamp integer
-        spread HistorySpread
-        total TotalSplit
-        moneyline SpreadSplit
-    """),
-    "HistorySpread": table("""
-        away_line number?
-        home_line number?
-        handle_pct Sides
-        bets_pct Sides
-    """),
-    "HistoryMeta": table("""
-        event_id string
-        total integer
-        books strings
-        oldest time
-        newest time
-        updated_at time
-    """),
-    "Account": table("""
-        key_id string
-        tier string
-        rate_limit RateLimit
-        features strings
-        streaming Streaming
-        key AccountKey
-        limits AccountLimits
-        add_ons strings
-    """),
-    "RateLimit": table("""
-        requests_per_minute integer
-        max_books integer
-    """),
-    "Streaming": table("""
-        enabled boolean
-        max_connections integer
-    """),
-    "AccountKey": table("""
-        id string
-        id_masked string
-    """),
-    "AccountLimits": table("""
-        requests_per_minute integer
-        max_streams integer
-        odds_delay_seconds integer
-        max_books integer
-    """),
-    "Usage": table("""
-        requests UsageRequests
-        streams UsageStreams
-        period UsagePeriod
-    """),
-    "UsageRequests": table("""
-        today integer
-        this_week integer
-        this_month integer
-        limit UsageLimit
-    """),
-    "UsageLimit": table("""
-        per_minute integer
-        remaining integer
-        resets_at time
-    """),
-    "UsageStreams": table("""
-        active integer
-        max integer
-    """),
-    "UsagePeriod": table("""
-        start time
-        end time
-    """),
-    "Key": table("""
-        id string
-        id_masked string
-        name string
-        tier string
-        is_active boolean
-        created_at time
-        updated_at time
-    """),
-    "Health": table("""
-        status string
-        version string
-        timestamp time
-        checks Checks
-    """),
-    "Checks": table("""
-        cache Check
-        data Check
-        schema Check
-    """),
-    "Check": table("""
-        status string
-    """),
-    "Pagination": table("""
-        limit integer
-        offset integer
-        has_more boolean
-        next_offset integer?
-    """),
-    "Counted": table("""
-        count integer
-        total integer
-    """),
-    "Since": table("""
-        count integer
-        total integer
-        server_time time
-    """),
-    "Error": table("""
-        error ErrorDetail
-    """),
-    "ErrorDetail": table("""
-        code string
-        message string
-        docs string
-    """),
-    "DataEnvelope": table("""
-        success true
-    """),
-    "Paginated": table("""
-        success true
-        pagination Pagination
-    """),
-}  # fmt: skip
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _moment(value: Any) -> bool:
-    return isinstance(value, str) and re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", value) is not None
-
-
-def _url(value: Any) -> bool:
-    return isinstance(value, str) and value.startswith("https://")
-
-
-def _each(value: Any, kind: type) -> bool:
-    return isinstance(value, list) and all(type(each) is kind for each in value)
-
-
-KINDS: dict[str, Callable[[Any], bool]] = {
-    "string": lambda v: isinstance(v, str) and v != "",
-    "lower": lambda v: isinstance(v, str) and v != "" and v == v.lower(),
-    "boolean": lambda v: isinstance(v, bool),
-    "true": lambda v: v is True,
-    "nothing": lambda v: v is None,
-    "integer": lambda v: isinstance(v, int) and not isinstance(v, bool),
-    "number": _number,
-    "share": lambda v: _number(v) and 0.0 <= v <= 1.0,
-    "percent": lambda v: _number(v) and 0.0 <= v <= 100.0,
-    "time": _moment,
-    "url": _url,
-    "strings": lambda v: _each(v, str),
-    "integers": lambda v: _each(v, int),
-    "texts": lambda v: isinstance(v, dict) and all(isinstance(each, str) for each in v.values()),
-    "counts": lambda v: isinstance(v, dict) and all(type(each) is int for each in v.values()),
-    "links": lambda v: isinstance(v, dict) and all(map(_url, v.values())),
-}
-
-
-def faults(value: Any, kind: str, at: str) -> Iterator[str]:
-    """What does not conform, by name."""
-    if kind.endswith("?"):
-        if value is None:
-            return
-        kind = kind[:-1]
-    if kind.startswith("["):
-        if not isinstance(value, list):
-            yield f"{at} is no list: {value!r}"
-            return
-        for place, each in enumerate(value):
-            yield from faults(each, kind[1:-1], f"{at}[{place}]")
-    elif kind in FIELDS:
-        if not isinstance(value, dict):
-            yield f"{at} is no object: {value!r}"
-            return
-        for name, field in FIELDS[kind].items():
-            if name not in value:
-                yield f"{at}.{name} is missing"
-            else:
-                yield from faults(value[name], field, f"{at}.{name}")
-    elif not KINDS[kind](value):
-        yield f"{at} must be {kind}: {value!r}"
-
-
-def check(body: Any, kind: str, at: str) -> None:
-    found = list(faults(body, kind, at))
-    assert not found, "\n".join([f"{len(found)} faults of {kind}", *found[:20]])
-
-
-# Every endpoint: path, envelope, kind of `data`, kind of `meta`; {event} and the like are ids of the board.
-READ = [
-    ("/sports", "DataEnvelope", "[Sport]", ""),
-    ("/sports?include_empty=true", "DataEnvelope", "[Sport]", ""),
-    ("/sports/{sport}", "DataEnvelope", "Sport", ""),
-    ("/leagues", "DataEnvelope", "[League]", ""),
-    ("/leagues?include_empty=true", "DataEnvelope", "[League]", ""),
-    ("/leagues/{league}", "DataEnvelope", "League", ""),
-    ("/sportsbooks", "DataEnvelope", "[Sportsbook]", ""),
-    ("/sportsbooks/{book}", "DataEnvelope", "Sportsbook", ""),
-    ("/markets", "DataEnvelope", "[Market]", ""),
-    ("/teams", "DataEnvelope", "[Team]", ""),
-    ("/events?limit=200", "Paginated", "[Event]", "Counted"),
-    ("/events/{event}", "DataEnvelope", "Event", ""),
-    ("/events/{event}/markets", "DataEnvelope", "strings", ""),
-    ("/events/{event}/odds?limit=200", "Paginated", "[Odds]", "Counted"),
-    ("/odds?limit=200", "Paginated", "[Odds]", "Counted"),
-    ("/odds?limit=200&market=props", "Paginated", "[Odds]", "Counted"),
-    ("/odds?limit=200&live=true&sort=-odds_decimal", "Paginated", "[Odds]", "Counted"),
-    ("/odds?group_by=event&limit=3", "Paginated", "[EventOdds]", "Counted"),
-    ("/odds/best?limit=200", "Paginated", "[Odds]", "Counted"),
-    ("/odds/delta?since={since}&limit=200", "Paginated", "[Odds]", "Since"),
-    ("/splits?limit=200", "", "[Splits]", ""),
-    ("/splits/history?event_id={event}", "DataEnvelope", "[History]", "HistoryMeta"),
-    ("/opportunities/ev?limit=200", "Paginated", "[Ev]", "EvMeta"),
-    ("/opportunities/arbitrage?limit=200&min_profit=-5", "Paginated", "[Arbitrage]", "ArbitrageMeta"),
-    ("/opportunities/middles?limit=200&min_ev=-20", "Paginated", "[Middle]", "Counted"),
-    ("/opportunities/middles/{middle}", "DataEnvelope", "Middle", ""),
-    ("/opportunities/middles/summary", "DataEnvelope", "MiddlesSummary", ""),
-    ("/opportunities/low_hold?limit=200&max_hold=10", "Paginated", "[LowHold]", "Counted"),
-    ("/opportunities/low-hold?limit=200&max_hold=10", "Paginated", "[LowHold]", "Counted"),
-    ("/account", "DataEnvelope", "Account", ""),
-    ("/account/usage", "DataEnvelope", "Usage", ""),
-    ("/account/keys", "DataEnvelope", "[Key]", ""),
-]
-FEATURES = {
-    "/opportunities/ev": "ev", "/opportunities/arbitrage": "arbitrage", "/opportunities/middles": "middles",
-    "/opportunities/low": "low_hold",
-}  # fmt: skip
-UNCHANGING = ("/account", "/splits")  # what follows hangs on more than the board
-
 # ---- the server ----
 
 
 @pytest.fixture
 def ids(service: Running) -> dict[str, str]:
     """Ids that every tier sees."""
-    with service.client("free") as client:
-        event = client.get("/events?limit=1").json()["data"][0]
-    with service.client("pro") as client:
-        middles = client.get("/opportunities/middles?min_ev=-20").json()["data"]
-    return {
-        "event": event["id"], "sport": event["sport"], "league": event["league"], "book": event["books"][0],
-        "middle": middles[0]["id"], "since": "2026-02-07T18:00:00Z",
-    }  # fmt: skip
+    return service.ids()
 
 
-def feature_of(path: str) -> str:
-    return next((feature for start, feature in FEATURES.items() if path.startswith(start)), "")
-
-
-def has(tier: str, path: str) -> bool:
-    feature = feature_of(path)
-    return not feature or feature in TIERS[tier].features
-
-
-# ---- fields ----
-
-
-@pytest.mark.parametrize("tier", TIER_IDS)
-@pytest.mark.parametrize(("path", "envelope", "kind", "meta"), READ, ids=[each[0] for each in READ])
-def test_every_field_of_the_contract(
-    service: Running, ids: dict[str, str], tier: str, path: str, envelope: str, kind: str, meta: str
-) -> None:
-    with service.client(tier) as client:
-        answer = client.get(path.format(**ids))
-    if not has(tier, path):
-        assert answer.status_code == 403
-        return
-    assert answer.status_code == 200, answer.text
-    body = answer.json()
-    assert kind.startswith(("[Splits", "[History")) or body["data"], "nothing to look at"
-    if envelope:
-        check(body, envelope, "body")
-    check(body["data"], kind, "data")
-    if meta:
-        check(body["meta"], meta, "meta")
+# ---- bodies ----
 
 
 def test_data_of_a_comparison_and_a_batch_are_lists_by_name(service: Running, ids: dict[str, str]) -> None:
@@ -966,6 +291,12 @@ def test_elsewhere_errors_have_the_envelope_too(service: Running, path: str) -> 
     assert answer.status_code == 404
     check(answer.json(), "Error", "body")
     assert answer.json()["error"]["code"] == "not_found"
+    assert path in answer.json()["error"]["message"]
+    assert answer.json()["error"]["docs"].endswith("#not_found")
+    assert answer.headers["cache-control"] == "no-store"
+    for at in ("/docs/", "/openapi.json/", "/docs//"):  # no redirect to a host that the request names
+        answer = httpx.get(f"{service.origin}{at}", headers={"Host": "elsewhere.example"}, timeout=PATIENCE_S)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found"), at
     answer = httpx.post(f"{service.origin}/docs", timeout=PATIENCE_S)
     assert (answer.status_code, answer.json()["error"]["code"]) == (405, "method_not_allowed")
 
@@ -1381,6 +712,40 @@ def test_an_address_that_is_taken_is_a_sentence(service: Running, tmp_path: Path
         serve(load(None, environ), environ, demonstration=True, say=lambda _: None)
 
 
+@pytest.mark.parametrize(
+    ("setting", "value", "said"),
+    [
+        ("TRUSTED", "proxy.example", "a list of addresses"), ("TRUSTED", "10.0.0.1, 300", "a list of addresses"),
+        ("METRICS_TOKEN_ENV", "NOBODY_SET_IT", "has no such variable"),
+        ("SPLITS_TOKEN_ENV", "NOBODY_SET_IT", "has no such variable"),
+        ("METRICS_PORT", "http", "a port"), ("QUIET", "perhaps", "true or false"), ("PROT", "80", "is no setting"),
+    ],
+)  # fmt: skip
+def test_a_setting_that_cannot_be_used_is_a_sentence(
+    tmp_path: Path, setting: str, value: str, said: str, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(f"ODDSENGINE_SERVICE_{setting}", value)
+    assert cli.main(["serve", "--demo", "--port", "0"]) == 2
+    told = capsys.readouterr().err.strip().splitlines()
+    assert len(told) == 1
+    assert said in told[0]
+    assert setting.lower() in told[0].lower()
+
+
+@pytest.mark.parametrize("value", ["10.0.0.1", "10.0.0.1, ::1", "2001:db8::7,fe80::1", ""])
+def test_proxies_are_trusted_by_their_addresses(value: str) -> None:
+    trusted = load(None, {"ODDSENGINE_SERVICE_TRUSTED": value}).service.trusted
+    assert trusted == tuple(part.strip() for part in value.split(",") if part)
+
+
+def test_a_listener_of_metrics_that_is_taken_is_a_sentence(service: Running, tmp_path: Path) -> None:
+    environ = {"ODDSENGINE_SERVICE_METRICS_PORT": str(service.port), "ODDSENGINE_DATA_FOLDER": str(tmp_path)}
+    with pytest.raises(ValueError, match=f"port {service.port} for service.metrics_port"):
+        serve(load(None, environ), environ, demonstration=True, say=lambda _: None)
+
+
 def test_demo_keys_exist_only_in_a_demonstration(tmp_path: Path) -> None:
     from service.keys import of
 
@@ -1442,23 +807,30 @@ def test_the_description_is_valid_and_whole(service: Running) -> None:
 
 
 def test_its_examples_are_answers(service: Running) -> None:
+    """Every answer with a body of JSON has one, which fits what is said of it, and the contract."""
     document = httpx.get(f"{service.origin}/openapi.json", timeout=PATIENCE_S).json()
+    kinds = {}
     for path, envelope, kind, meta in READ:
-        bare = re.sub(r"\?.*", "", path)
-        named = {"{sport}": "{sportId}", "{league}": "{leagueId}", "{book}": "{bookId}", "{event}": "{eventId}"}
-        for short, full in {**named, "{middle}": "{id}"}.items():
-            bare = bare.replace(short, full)
-        media = document["paths"][bare]["get"]["responses"]["200"]["content"]["application/json"]
-        if bare.startswith("/account"):
-            continue
-        if "?" in path and not media["example"]["data"]:
-            continue
+        bare = path.partition("?")[0].replace("{middle}", "{id}")
         if "group_by" not in path:
-            check(media["example"]["data"], kind, f"{path} example")
-        if envelope:
-            check(media["example"], envelope, "example")
-        if meta:
-            check(media["example"]["meta"], meta, "example.meta")
+            kinds[re.sub("{(sport|league|book|event)}", r"{\1Id}", bare)] = (envelope, kind, meta)
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            media = next(iter(operation["responses"].values())).get("content", {}).get("application/json")
+            if media is None:
+                continue
+            where = f"{method} {path} example"
+            example = media["example"]
+            schema = {**media["schema"], "components": document["components"]}
+            jsonschema.validate(example, schema, jsonschema.Draft202012Validator)
+            envelope, kind, meta = kinds.get(path, ("", "", "")) if method == "get" else ("", "", "")
+            if envelope:
+                check(example, envelope, where)
+            if kind:
+                assert example["data"], where
+                check(example["data"], kind, where)
+            if meta:
+                check(example["meta"], meta, where)
 
 
 def test_the_page_for_people(service: Running) -> None:
@@ -1467,7 +839,13 @@ def test_the_page_for_people(service: Running) -> None:
     assert "default-src 'none'" in answer.headers["content-security-policy"]
     for endpoint in api.ENDPOINTS:
         assert f"{endpoint.method} {endpoint.path}</h3>" in answer.text
+        for field in () if endpoint.body is None else endpoint.body.__struct_fields__:
+            assert f"<code>{field}</code>" in answer.text, "what may stand in a body"
+    for tier in TIERS.values():
+        assert f"<td><code>{tier.id}</code></td><td>{tier.rate:,}</td>" in answer.text
+    assert "For the tier pro and above." in answer.text
     assert "<script" not in answer.text
+    assert "`" not in re.sub("<style>.*</style>|<pre>.*?</pre>", "", answer.text, flags=re.DOTALL)
 
 
 def test_metrics(service: Running) -> None:

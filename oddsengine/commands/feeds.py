@@ -22,10 +22,11 @@ def feeds_command(arguments: argparse.Namespace) -> None:
     """Try sources, or list what of them is not understood."""
     try:
         from service.feeds import check  # noqa: PLC0415  see the module's docstring
-        from service.settings import load  # noqa: PLC0415
+        from service.settings import learn, load  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise ValueError(f"this needs the package {error.name}: pip install 'oddsengine[service]' brings it") from None
     settings = load(arguments.config, os.environ)
+    learn(settings)
     if arguments.action == "unmapped":
         found = check.unmapped_now(settings, os.environ, arguments.seconds) if arguments.check else None
         _unmapped(check.unmapped_of(settings) if found is None else found, arguments)

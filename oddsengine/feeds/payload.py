@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from oddsengine.games import Reading
+
 
 class FeedError(ValueError):
     """A payload that cannot be used; the message is one sentence for a person, and nothing of it was taken."""
@@ -45,3 +47,5 @@ class Payload(NamedTuple):
     unmapped: Counter[tuple[str, str]] = Counter()  # noqa: RUF012  nobody writes to it
     refused: Counter[str] = Counter()  # noqa: RUF012  reasons why parts of it were left out
     moment: datetime | None = None  # when the source says it was made
+    scores: Sequence[Reading] = ()  # how games stand; `event` is the source's id, and the source is not named
+    futures: Sequence[dict[str, Any]] = ()  # rows with the fields of `FUTURES_SCHEMA`; `removed` has their ids too

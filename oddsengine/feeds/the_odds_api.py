@@ -1,8 +1,11 @@
-"""The Odds API, version 4: odds of a sport, of one event, and of the past.
+"""The Odds API, version 4: odds of a sport, of one event, and of the past; scores of a sport.
 
 A price is suspended there by not being listed. What silence means depends on what was asked: `Asked` says it, and
 `TheOddsApi` remembers what was listed before. Outcomes are known by their names; their order means nothing. A price
 counts as seen when its market was last updated, and as live if that was at or after the start.
+
+A list of scores has the games to come and those that are on, unless past days are asked for too. A game that was on
+and is missing from two lists in a row is over.
 """
 
 from collections import Counter
@@ -13,12 +16,16 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from oddsengine.catalog.futures import split
 from oddsengine.feeds.decoding import Level, Name, Time, moment, plain, salvage, taken, unreadable
 from oddsengine.feeds.held import Listed, Pair
 from oddsengine.feeds.names import Market, book, market, side_of, sport_and_league
 from oddsengine.feeds.payload import FeedError, Game, Payload
+from oddsengine.games import ARRIVAL, Reading
 
 _SOURCE = "The Odds API"
+_MISSED = 2  # lists that a game is missing from before it is over
+_OUTRIGHTS = ("outrights", "outrights_lay")  # of events that are no games of two
 _WORDS = {"Draw": "draw", "Over": "over", "Under": "under", "Yes": "yes", "No": "no"}
 
 
@@ -63,6 +70,21 @@ class _Past(msgspec.Struct):
     data: list[_Event] | _Event
 
 
+class _TeamScore(msgspec.Struct):
+    name: Name
+    score: str | int | None = None
+
+
+class _Scored(msgspec.Struct):
+    id: Name
+    sport_key: Name
+    commence_time: Time = None
+    completed: bool = False
+    home_team: str | None = None
+    away_team: str | None = None
+    scores: list[_TeamScore] | None = None
+
+
 _LEVEL = Level(
     _Event, "an event", "bookmakers",
     Level(_Bookmaker, "a bookmaker", "markets", Level(_Market, "a market", "outcomes", Level(_Outcome, "an outcome"))),
@@ -70,6 +92,8 @@ _LEVEL = Level(
 _list = msgspec.json.Decoder(list[_Event])
 _one = msgspec.json.Decoder(_Event)
 _past = msgspec.json.Decoder(_Past)
+_SCORED = Level(_Scored, "a game", "scores", Level(_TeamScore, "a score"))
+_scores = msgspec.json.Decoder(list[_Scored])
 
 
 class Asked(NamedTuple):
@@ -137,7 +161,87 @@ class TheOddsApi:
             self._listed.add(event, reading.listed[event])
         self._sports |= reading.sports
         self._sports = {event: sport for event, sport in self._sports.items() if event in self._listed}
-        return Payload(reading.games, reading.quotes, complete, removed, reading.unmapped, refused, made)
+        return Payload(
+            reading.games, reading.quotes, complete, removed, reading.unmapped, refused, made, futures=reading.futures
+        )
+
+
+class Scores:
+    """Reads lists of scores, a sport at a time.
+
+    Examples
+    --------
+    >>> scores = Scores()
+    >>> listed = b'''[{"id": "g", "sport_key": "basketball_nba", "home_team": "A", "away_team": "B",
+    ...     "scores": [{"name": "B", "score": "7"}, {"name": "A", "score": "9"}]}]'''
+    >>> [reading.score for reading in scores.read(listed, "basketball_nba").scores]
+    [(9, 7)]
+    >>> [scores.read(b"[]", "basketball_nba").scores[:1] == () for _ in range(2)]
+    [True, False]
+    """
+
+    def __init__(self) -> None:
+        self._on: dict[str, dict[str, tuple[Reading, int]]] = {}  # sport key -> event -> last seen, lists without it
+
+    def read(self, data: bytes, sport: str) -> Payload:
+        """Read the list of one sport; readings count as seen when they arrive.
+
+        Raises
+        ------
+        FeedError
+            If it is no such list; what was on before still counts then.
+        """
+        refused: Counter[str] = Counter()
+        games: dict[str, Game] = {}
+        said: dict[str, Reading] = {}
+        for given in _scored(data, refused):
+            reading = _standing(given)
+            if reading is not None:
+                said[given.id] = reading
+                within, league = sport_and_league(given.sport_key)
+                names = given.home_team or "", given.away_team or ""
+                status = "ended" if given.completed else ""
+                games[given.id] = Game(given.id, within, league, *names, moment(given.commence_time), status)
+        before = self._on.get(sport, {})
+        missing = {event: (reading, n + 1) for event, (reading, n) in before.items() if event not in said}
+        ends = {event: reading._replace(over=True) for event, (reading, n) in missing.items() if n >= _MISSED}
+        if refused:  # whoever is missing may be among what does not read
+            missing, ends = {event: before[event] for event in missing}, {}
+        on = {event: (reading, 0) for event, reading in said.items() if not reading.over}
+        self._on[sport] = on | {event: held for event, held in missing.items() if event not in ends}
+        return Payload(list(games.values()), refused=refused, scores=(*said.values(), *ends.values()))
+
+
+def _scored(data: bytes, refused: Counter[str]) -> list[_Scored]:
+    """The games of a list of scores."""
+    try:
+        return _scores.decode(data)
+    except msgspec.ValidationError:
+        given = plain(data, _SOURCE)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise unreadable(_SOURCE, error) from None
+    if isinstance(given, dict) and ("error_code" in given or "message" in given):
+        raise FeedError(f"{_SOURCE} answered with an error: {str(given.get('message', given))[:200]}")
+    if not isinstance(given, list):
+        raise FeedError(f"This is no payload of {_SOURCE}: it holds no list of games.")
+    kept, _ = salvage(given, _SCORED, refused)
+    taken(kept, given, _SOURCE)
+    return kept
+
+
+def _standing(given: _Scored) -> Reading | None:
+    """How a game stands; None where one of the two scores is missing or is no whole number."""
+    scores = {one.name: _whole(one.score) for one in given.scores or ()}
+    home, away = scores.get(given.home_team or ""), scores.get(given.away_team or "")
+    if home is None or away is None or given.home_team == given.away_team:
+        return None
+    sport = sport_and_league(given.sport_key)[0]
+    return Reading(given.id, "", ARRIVAL, home, away, over=given.completed, sport=sport)
+
+
+def _whole(score: str | int | None) -> int | None:
+    text = str(score).strip()
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 4 else None
 
 
 def _events(data: bytes, refused: Counter[str]) -> tuple[list[_Event], set[str], datetime | None]:
@@ -183,6 +287,7 @@ class _Reading:
     def __init__(self, made: datetime | None, refused: Counter[str], *, american: bool) -> None:
         self.games: list[Game] = []
         self.quotes: list[dict[str, Any]] = []
+        self.futures: list[dict[str, Any]] = []
         self.listed: dict[str, dict[str, Pair]] = {}
         self.books: dict[str, list[str]] = {}
         self.sports: dict[str, str] = {}
@@ -196,7 +301,9 @@ class _Reading:
         sport, league = sport_and_league(event.sport_key)
         home, away = event.home_team or "", event.away_team or ""
         start = moment(event.commence_time)
-        self.games.append(Game(event.id, sport, league, home, away, start))
+        kinds = [offer.key for maker in event.bookmakers for offer in maker.markets]
+        if home or away or not kinds or not set(kinds) <= set(_OUTRIGHTS):
+            self.games.append(Game(event.id, sport, league, home, away, start))
         self.sports[event.id] = event.sport_key
         chosen = _chosen(event.bookmakers)
         if len(chosen) < len(event.bookmakers):
@@ -214,6 +321,9 @@ class _Reading:
                 whose["external_event_id"] = maker.sid
             updated = moment(maker.last_update) or self._made
             for offer in maker.markets:
+                if offer.key in _OUTRIGHTS:
+                    self._outright(event, maker, offer, listed)
+                    continue
                 row = whose.copy()
                 seen = row["last_seen_at"] = moment(offer.last_update) or updated
                 row["is_live"] = start is not None and seen is not None and seen >= start
@@ -267,6 +377,36 @@ class _Reading:
                 continue
             listed[given] = pair
             quotes.append(row)
+
+    def _outright(self, event: _Event, maker: _Bookmaker, offer: _Market, listed: dict[str, Pair]) -> None:
+        """Prices of a future: the key of the sport says what is decided, the start which season."""
+        if offer.key != "outrights":
+            self._refused["a lay price"] += len(offer.outcomes)
+            return
+        sport, league, what = split(event.sport_key)
+        shared = {
+            "sportsbook": book(maker.key), "sport": sport, "league": league, "market": what or offer.key,
+            "event_start_time": moment(event.commence_time),
+            "last_seen_at": moment(offer.last_update) or moment(maker.last_update) or self._made,
+        }  # fmt: skip
+        for outcome in offer.outcomes:
+            price = outcome.price
+            if not (100.0 <= abs(price) < inf if self._american else 1.0 < price < inf):
+                self._refused["a price that is none"] += 1
+                continue
+            parts = (event.id, maker.key, offer.key, outcome.name, outcome.description, outcome.point)
+            given = "/".join(str(part) for part in parts if part is not None)
+            if given in listed:
+                self._refused["a price given twice"] += 1
+                continue
+            link = next((one for one in (outcome.link, offer.link, maker.link) if isinstance(one, str)), None)
+            listed[given] = (maker.key, offer.key)
+            self.futures.append(
+                {
+                    **shared, "id": given, "selection": outcome.name, "subject": outcome.description,
+                    "line": outcome.point, "deep_link": link, self._field: price,
+                }
+            )  # fmt: skip
 
     @staticmethod
     def _subject(row: dict[str, Any], described: str, kind: Market) -> None:

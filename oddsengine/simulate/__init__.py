@@ -5,7 +5,7 @@ honest prices and errors of feeds are told apart, and every bet can be settled. 
 
 Reading order: `leagues` (what is played), `games` (scores, and what can be known of them), `desks` (what each book
 thinks and writes), `screens` (what it shows), `wording` and `calendar` (names), `hazards` (what feeds get wrong),
-`surebets` (arbitrages that are truly there), `world` (time).
+`surebets` (arbitrages that are truly there), `scoreboards` (what books say of scores), `world` (time).
 """
 
 from oddsengine.simulate.games import Chances

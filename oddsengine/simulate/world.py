@@ -7,17 +7,20 @@ from typing import NamedTuple
 import numpy as np
 
 from oddsengine import catalog
+from oddsengine.games import Reading
 from oddsengine.groups import Longs
 from oddsengine.simulate.calendar import fixtures, schedule
 from oddsengine.simulate.desks import DEFAULT_BOOKS, Habits, Opinions, american, desk
 from oddsengine.simulate.games import ENDED, LIVE, UPCOMING, Chances, Games
 from oddsengine.simulate.hazards import HAZARDS, Key, Phantom, Trouble, key_of
 from oddsengine.simulate.leagues import LEAGUES
+from oddsengine.simulate.scoreboards import Scoreboards
 from oddsengine.simulate.screens import Screens
 from oddsengine.simulate.surebets import Board, TrueArbitrage, best
 from oddsengine.simulate.wording import Place, Row
 
 START = datetime(2026, 2, 7, 18, 0, tzinfo=UTC)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _RESEND = np.array([45.0, 2.0])  # s after which a feed sends a screen again though nothing changed; live
 _COMPLETE = 3  # every so many such times it says that this is all
 _DELAY = (0.05, 0.6)  # s from a feed's look to the batch
@@ -86,8 +89,8 @@ class World:
         pace: float = 1.0,
         hazards: Collection[str] | bool = False,
     ) -> None:
-        streams = np.random.SeedSequence(seed).spawn(5)
-        setting, playing, thinking, self._feed, troubling = (np.random.default_rng(stream) for stream in streams)
+        streams = [np.random.default_rng(stream) for stream in np.random.SeedSequence(seed).spawn(6)]
+        setting, playing, thinking, self._feed, troubling, telling = streams
         self._start, self._tick, self._time = start, tick, 0.0
         named = HAZARDS if hazards is True else tuple(hazards or ())
         self.books = tuple(books or DEFAULT_BOOKS)
@@ -115,6 +118,8 @@ class World:
         self._late: list[tuple[float, int, Row]] = []
         self._open = False
         self._trouble = Trouble(named, troubling, self._games, self.fixtures, desks)
+        self._boards = Scoreboards(desks, self._games, self.fixtures, telling, troubled=bool(named))
+        self.scores: Sequence[Reading] = ()  # what books said of scores with the last batch; see `oddsengine.games`
 
     def __repr__(self) -> str:
         return f"<World of {len(self.fixtures)} events, {len(self.books)} books, {self.now:%Y-%m-%d %H:%M:%S}>"
@@ -144,6 +149,7 @@ class World:
         quotes, complete = self._look(np.arange(self._next.size), everything=True)
         status = ("upcoming", "live", "ended")
         events = [self._notice(at, status[s]) for at, s in enumerate(self._games.status)]
+        self._tell()
         return Batch(self.now, quotes, complete, events)
 
     def _step(self) -> Batch:
@@ -160,7 +166,11 @@ class World:
         self._next[self._trouble.strike(self._time)] = self._time
         due = np.flatnonzero((self._next <= self._time) & np.repeat(self._back <= self._time, self._screens.events))
         quotes, complete = self._look(due, everything=False)
+        self._tell()
         return Batch(self.now, self._belated() + quotes, complete, notices)
+
+    def _tell(self) -> None:
+        self.scores = self._boards.look(self._time, (self.now - _EPOCH) // timedelta(microseconds=1))
 
     def _suspend(self, scored: Longs) -> Longs:
         """Suspend games after a score; gives those and the ones that open again."""

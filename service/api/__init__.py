@@ -1,10 +1,23 @@
 """Every endpoint of the interface."""
 
-from service.api import account, deeplinks, events, health, history, odds, opportunities, reference, splits, stream
+from service.api import (
+    account,
+    deeplinks,
+    events,
+    futures,
+    gamestate,
+    health,
+    history,
+    odds,
+    opportunities,
+    reference,
+    splits,
+    stream,
+)
 from service.endpoints import Endpoint
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     *health.endpoints, *reference.endpoints, *events.endpoints, *odds.endpoints, *opportunities.endpoints,
     *splits.endpoints, *account.endpoints, *history.endpoints, *deeplinks.endpoints,
-    *stream.endpoints,
+    *futures.endpoints, *gamestate.endpoints, *stream.endpoints,
 )  # fmt: skip

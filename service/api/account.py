@@ -222,7 +222,7 @@ def rotate(ask: Ask) -> Any:
         return data(ask, _made(_keys(ask).rotate(ask.path["id"], ask.caller)))
 
 
-_TAG = "account"
+_TAG = "Account"
 endpoints = (
     Endpoint("/account", account, "What this key may do", _TAG, Data[Account], lasts="never"),
     Endpoint("/account/usage", usage, "What the account used", _TAG, Data[AccountUsage], lasts="never"),

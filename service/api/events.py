@@ -1,7 +1,6 @@
 """Events: what is played, when, and which of the caller's books have prices of it.
 
-An event is here as long as a price of it is on the caller's board, by one of the caller's books. Game states are
-not collected yet: no event has a score.
+An event is here as long as a price of it is on the caller's board, by one of the caller's books.
 """
 
 from typing import Any
@@ -15,6 +14,7 @@ from service.api.opportunities.asked import asked
 from service.api.reference import censuses, own
 from service.census import Census
 from service.endpoints import Ask, Endpoint, data, page, told
+from service.games import games_of
 from service.params import flag
 from service.problems import unknown
 from service.views import Bools
@@ -54,8 +54,9 @@ def _kept(ask: Ask, census: Census) -> Bools:
         out &= np.array(filters.in_leagues(query["league"], places), bool)
     if query["live"] is not None:
         out &= census.live == query["live"]
-    if query["has_score"]:
-        out[:] = False
+    if query["has_score"] is not None:
+        scored = games_of(ask.node).rows(ask.caller.tier.delay)
+        out &= np.array([(game.id in scored) == query["has_score"] for game in census.games], bool)
     if query["team"] is not None:
         games = ((game.sport, game.league, game.home, game.away) for game in census.games)
         out &= np.array(filters.with_teams(query["team"], games), bool)
@@ -102,7 +103,8 @@ endpoints = (
     Endpoint(
         "/events", events, "Events", _TAG, Page[Event],
         (
-            SPORT, LEAGUE, SPORTSBOOK, ADD_SPORTSBOOK, LIVE, flag("has_score", "true: events with game state only."),
+            SPORT, LEAGUE, SPORTSBOOK, ADD_SPORTSBOOK, LIVE,
+            flag("has_score", "true: events with game state only; false: events without."),
             TEAM, filters.DATE, Q, LIMIT, OFFSET,
         ),
         doc="By start. An event is listed while a book that the caller may see has prices of it.",

@@ -43,8 +43,9 @@ class ClosingLine(msgspec.Struct, gc=False):
     """The last price of one book before the match, and what the reference thought then."""
 
     id: str
+    sportsbook: str
     market_type: str
-    market_segment: str | None
+    market_segment: str
     selection: str
     selection_type: str | None
     line: Number
@@ -171,7 +172,7 @@ def closing(ask: Ask) -> Any:
             known = id_ in board.names.event_codes
         if known:
             raise Problem(404, "not_found", f"{id_} has no closing lines: it has not begun, or was never seen before")
-        raise unknown("closing lines of event", id_)
+        raise unknown("closing line of event", id_)
     missing: dict[str, list[str]] = {}
     lines = found.lines
     if ask.query["market"] is not None:
@@ -201,6 +202,11 @@ def _closing(close: Close, lines: pl.DataFrame, books: frozenset[str] | None) ->
     times = {name: moments(lines[name].dt.epoch("us").to_numpy()) for name in ("last_seen_at", "odds_changed_at")}
     decimal = lines["odds_decimal"].to_numpy()
     shown = {
+        "sportsbook": [catalog.book(name).id for name in lines["sportsbook"].to_list()],
+        "market_segment": [
+            given or catalog.market_type(market, close.sport, stat or "").period or catalog.FULL_GAME
+            for given, market, stat in lines.select("market_segment", "market_type", "stat_category").iter_rows()
+        ],
         "odds_american": american(decimal, lines["odds_american"].to_numpy()),
         "odds_decimal": np.round(decimal, 6).tolist(),
         "odds_probability": np.round(1.0 / decimal, 6).tolist(),
@@ -210,12 +216,14 @@ def _closing(close: Close, lines: pl.DataFrame, books: frozenset[str] | None) ->
     }
     columns = [shown[name] if name in shown else lines[name].to_list() for name in ClosingLine.__struct_fields__]
     out: dict[str, list[ClosingLine]] = {}
-    for name, line in zip(lines["sportsbook"].to_list(), map(ClosingLine, *columns), strict=True):
-        book = catalog.book(name).id
-        if books is None or book in books:
-            out.setdefault(book, []).append(line)
+    for line in map(ClosingLine, *columns):
+        if books is None or line.sportsbook in books:
+            out.setdefault(line.sportsbook, []).append(line)
     begins, captured = moments(np.array([close.start, close.captured_at]))
-    return Closing(*close[:5], begins, captured, dict(sorted(out.items())))
+    sport, league = filters.sport_id(close.sport), filters.league_id(close.league, close.sport)
+    return Closing(
+        close.event_id, sport, league, close.home_team, close.away_team, begins, captured, dict(sorted(out.items()))
+    )
 
 
 # ---- movement ----
@@ -314,7 +322,13 @@ def clv(ask: Ask) -> Any:
 
 
 def _day(time: datetime | None) -> str | None:
-    return None if time is None else str(time.astimezone(filters.EASTERN).date())
+    """The day of a time in US Eastern time; at the ends of the calendar, which the zone would leave, its own."""
+    if time is None:
+        return None
+    try:
+        return str(time.astimezone(filters.EASTERN).date())
+    except OverflowError:
+        return str(time.date())
 
 
 def _kept(bets: pl.DataFrame, name: str, meant: Sequence[bool]) -> pl.DataFrame:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from oddsengine import catalog
+from oddsengine.board.state import SECOND
 from oddsengine.engine import micros
 from service import filters
 from service.api.odds import EVENT, LEAGUE, LIMIT, OFFSET, SPORT, SPORTSBOOK
@@ -81,8 +82,9 @@ def history(ask: Ask) -> Any:
     begin, end, now = query["start_time"], query["end_time"], _late(ask)
     if begin is not None and end is not None and end < begin:
         raise invalid(f"end_time must not be before start_time, got {moment(end)} and {moment(begin)}")
+    oldest = micros(now) - KEPT_S * SECOND
     found = store(ask).history(
-        query["event_id"], books, None if begin is None else micros(begin), min(now, end) if end else now
+        query["event_id"], books, oldest if begin is None else max(oldest, micros(begin)), min(now, end) if end else now
     )  # fmt: skip
     total = len(found)
     found = found[-(query["limit"] if books is None else _MOST_HISTORY) :]

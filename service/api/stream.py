@@ -20,10 +20,11 @@ from service.endpoints import Ask, Caller, Endpoint
 from service.games import games_of
 from service.params import Param, choice, number, parse, text
 from service.problems import Problem, invalid, shown
-from service.stream.finds import KINDS, Asked
+from service.stream.finds import Asked
 from service.stream.hub import Stream, Wants
 from service.stream.lines import LineMetrics
 from service.stream.sse import Connected, Filters, frame
+from service.stream.watch import KINDS
 from service.tiers import required
 
 if TYPE_CHECKING:

@@ -24,6 +24,7 @@ class Target(NamedTuple):
     name: str
     cost: int  # credits
     starts: tuple[float, ...]  # of its games, seconds from now
+    live: bool = False  # of use only while a game is on
 
 
 class Plan(NamedTuple):
@@ -35,15 +36,19 @@ class Plan(NamedTuple):
     stretch: float  # 1 where the credits are enough for all wishes
 
 
-def wish(starts: Sequence[float], interval: float, at: float = 0.0) -> float | None:
+def wish(starts: Sequence[float], interval: float, at: float = 0.0, *, live: bool = False) -> float | None:
     """Seconds between two looks at games, `at` seconds from now; None if there is no game to look at.
+
+    With `live` only games that have begun are looked at.
 
     Examples
     --------
     >>> wish([600.0], 30.0), wish([7200.0], 30.0), wish([-20000.0], 30.0)
     (30.0, 180.0, None)
     """
-    looks = [next(looks for until, looks in _LOOKS if start - at <= until) for start in starts if start - at > -_LIVE_S]
+    least = 0.0 if live else float("inf")
+    near = [start - at for start in starts if -_LIVE_S < start - at <= least]
+    looks = [next(looks for until, looks in _LOOKS if wait <= until) for wait in near]
     return interval * min(looks) if looks else None
 
 
@@ -64,17 +69,19 @@ def plan(targets: Sequence[Target], interval: float, left: int | None, seconds: 
     Examples
     --------
     >>> plan([Target("nba", 3, (0.0,))], 30.0, 100_000, 86_400.0)[1:]
-    (360.0, 2880.0, 1.0)
+    (360.0, 1440.0, 1.0)
     """
     wanted = sum(
         target.cost * _STEP_S / seconds_between
         for target in targets
         for step in range(int(_DAY / _STEP_S))
-        if (seconds_between := wish(target.starts, interval, step * _STEP_S)) is not None
+        if (seconds_between := wish(target.starts, interval, step * _STEP_S, live=target.live)) is not None
     )
     share = float("inf") if left is None else max(0.0, float(left)) * min(1.0, _DAY / max(seconds, 1.0))
     stretch = 1.0 if wanted <= share else wanted / share if share > 0.0 else float("inf")
-    every = {one.name: found * stretch for one in targets if (found := wish(one.starts, interval)) is not None}
+    every = {
+        one.name: found * stretch for one in targets if (found := wish(one.starts, interval, live=one.live)) is not None
+    }
     an_hour = sum(target.cost * HOUR / every[target.name] for target in targets if target.name in every)
     return Plan(every, an_hour, wanted / stretch, stretch)
 

@@ -21,6 +21,7 @@ import msgspec
 
 from oddsengine.engine import Engine
 from oddsengine.feeds import Game, Payload
+from oddsengine.games import turned_round
 from oddsengine.matching import Matcher, OverrideError, Overrides, Quarantined, match_player, parse_overrides
 from oddsengine.update import Update
 from service.feeds.kept import Kept
@@ -28,7 +29,10 @@ from service.feeds.retry import Backoff
 from service.feeds.rows import RowIds
 from service.feeds.sink import Failure, Sink
 from service.feeds.status import BookStatus, SourceStatus, Track, books_of
+from service.futures import Futures
+from service.games import Games
 from service.settings import Feed
+from service.wire.games import Teams
 
 _log = logging.getLogger("oddsengine.feeds")
 _SAVE_EVERY_S = 10.0
@@ -66,6 +70,7 @@ class _Applied(NamedTuple):
     doubtful: set[str]
     quotes: int
     books: set[str]
+    refused: Sequence[str] = ()  # why futures were
 
 
 class Hub:
@@ -85,14 +90,20 @@ class Hub:
         A file of what a person decided about games; a change of it counts at once.
     on_update
         Called on the event loop with every update, in order.
+    games
+        Takes what sources say of scores.
+    futures
+        Takes their futures.
     """
 
     def __init__(
         self, engine: Engine, matcher: Matcher, *, clock: Clock | None, kept: Kept | None = None,
-        overrides: Path | None = None, on_update: Callable[[Update], None] | None = None,
+        overrides: Path | None = None, on_update: Callable[[Update], None] | None = None, games: Games | None = None,
+        futures: Futures | None = None,
     ) -> None:  # fmt: skip
         self.engine = engine
         self._matcher, self._clock, self._kept, self._on_update = matcher, clock, kept, on_update
+        self._standing, self._futures = games, Futures() if futures is None else futures
         self._writer = ThreadPoolExecutor(1, "writer")
         self._tracks: dict[str, Track] = {}
         self._games: dict[str, dict[str, Game]] = {}
@@ -203,6 +214,7 @@ class Hub:
         track.unmapped.update(payload.unmapped)
         track.refused.update(payload.refused)
         track.refused.update(Counter(done.update.rejected["guard"].to_list()))
+        track.refused.update(done.refused)
         track.events |= done.events
         track.doubtful = (track.doubtful - done.events) | done.doubtful
 
@@ -284,10 +296,13 @@ class Hub:
         if now - self._forgot > _FORGET_EVERY:
             self._forgot = now
             self._forget(now - _REMEMBERED)
+        if self._standing is not None:
+            self._standing.put((), now)
         return self._step((), {})
 
     def _forget(self, before: datetime) -> None:
         self._matcher.forget(before)
+        self._futures.apply((), self.now())
         for source, games in self._games.items():
             for event in [event for event, game in games.items() if game.start is not None and game.start < before]:
                 del games[event]
@@ -301,6 +316,7 @@ class Hub:
             old = self._ours.get((source, event))
             if old is not None and old != match.event_id:
                 moved += [(book, old) for book in sorted(self._quoted.pop((source, event), ()))]
+                self._unsay(source, old)
                 del self._ours[source, event]
         return self._step((), {"complete": moved}) if moved else None
 
@@ -310,6 +326,7 @@ class Hub:
         named = {str(quote["event_id"]) for quote in payload.quotes}
         named.update(game.id for game in payload.games)
         named.update(event for _, event in payload.complete if event is not None)
+        named.update(reading.event for reading in payload.scores)
         ours, doubtful = self._matched(source, named, known)
         quotes = [self._placed(quote, ours[quote["event_id"]]) for quote in payload.quotes if quote["event_id"] in ours]
         moved = self._moved(source, named, ours)
@@ -326,13 +343,36 @@ class Hub:
             "complete": [*moved, *complete],
             "events": events,
         }
-        update = self._step(quotes, more, payload.moment)
+        now = self._clock() if self._clock is not None else payload.moment or self.now()
+        with self._futures.taking(payload.futures, now, source=source, removed=payload.removed) as refused:
+            update = self._step(quotes, more, payload.moment)
+        self._score(source, payload, ours, known)
         games.update({event: known[event] for event in named if event in known})
         self._remember(source, named, ours, payload)
         self._rows.forget(source, payload.removed)
         self._rows.learn(source, quotes)
-        books = {str(quote["sportsbook"]) for quote in payload.quotes}
-        return _Applied(update, set(ours), doubtful, len(quotes), books)
+        books = {str(quote["sportsbook"]) for quote in (*payload.quotes, *payload.futures)}
+        return _Applied(update, set(ours), doubtful, len(quotes) + len(payload.futures), books, refused)
+
+    def _score(self, source: str, payload: Payload, ours: Mapping[str, str], known: Mapping[str, Game]) -> None:
+        """Tell how a source's games stand, under our events and as these name home and away."""
+        if self._standing is None or not payload.scores:
+            return
+        said, teams = [], {}
+        for reading in payload.scores:
+            event = ours.get(reading.event)
+            if event is None:
+                continue
+            game, turned = known[reading.event], self._matcher.match(source, known[reading.event]).turned
+            home, away = (game.away, game.home) if turned else (game.home, game.away)
+            said.append((turned_round(reading) if turned else reading)._replace(event=event, source=source))
+            teams[event] = Teams(game.sport, game.league, home, away)
+        self._standing.put(said, self.now(), teams)
+
+    def _unsay(self, source: str, event: str) -> None:
+        """Forget what a source said of an event that its game is not."""
+        if self._standing is not None:
+            self._standing.drop(source, event)
 
     def _placed(self, quote: Mapping[str, Any], event: str) -> dict[str, Any]:
         """A quote under our event, its player as the event has him."""
@@ -377,6 +417,8 @@ class Hub:
             old = self._ours.get((other, event))
             if old is not None and old != match.event_id:
                 left[other, event] = old
+        for (other, _), old in left.items():
+            self._unsay(other, old)
         return [(book, old) for key, old in left.items() for book in sorted(self._quoted.get(key, ()))]
 
     def _remember(self, source: str, named: set[str], ours: Mapping[str, str], payload: Payload) -> None:

@@ -1,6 +1,7 @@
 """Another node with our interface: its stream, or its pages and what changed since."""
 
 import asyncio
+from collections.abc import Coroutine
 from contextlib import aclosing, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,6 +13,7 @@ from oddsengine.feeds import Payload
 from oddsengine.feeds.held import Held
 from oddsengine.feeds.interface import InterfaceStream, read_page
 from service.feeds.arrival import on_arrival
+from service.feeds.gamestate import GameStateSource
 from service.feeds.retry import Backoff, keep_trying, parsed
 from service.feeds.secrets import Secrets
 from service.feeds.sink import Failure, Sink
@@ -34,6 +36,16 @@ def _filters(feed: Settings) -> dict[str, str | int]:
     return {name: ",".join(wanted) for name, wanted in asked.items() if wanted}
 
 
+async def _beside(feed: Settings, web: Web, sink: Sink, prices: Coroutine[Any, Any, None]) -> None:
+    """Bring prices, and game states where these are wanted."""
+    if not feed.games:
+        await prices
+        return
+    async with asyncio.TaskGroup() as group:
+        group.create_task(prices)
+        group.create_task(GameStateSource(feed).run(web, sink))
+
+
 class InterfaceSource:
     """The stream. While it is alive, what it said holds; a new connection begins with all there is."""
 
@@ -47,7 +59,8 @@ class InterfaceSource:
     async def run(self, sink: Sink) -> None:
         """Connect for ever."""
         async with Web(self.feed, self._secrets, self._headers) as web:
-            await keep_trying(self.feed, sink, lambda backoff: self._connection(web, sink, backoff))
+            prices = keep_trying(self.feed, sink, lambda backoff: self._connection(web, sink, backoff))
+            await _beside(self._settings, web, sink, prices)
 
     async def _connection(self, web: Web, sink: Sink, backoff: Backoff) -> float:
         feed = self._settings
@@ -105,7 +118,8 @@ class InterfacePages:
     async def run(self, sink: Sink) -> None:
         """Ask for ever."""
         async with Web(self.feed, self._secrets, self._headers) as web:
-            await keep_trying(self.feed, sink, lambda backoff: self._turn(web, sink, backoff))
+            prices = keep_trying(self.feed, sink, lambda backoff: self._turn(web, sink, backoff))
+            await _beside(self._settings, web, sink, prices)
 
     async def _turn(self, web: Web, sink: Sink, backoff: Backoff) -> float:
         feed = self._settings

@@ -1,4 +1,4 @@
-"""The Odds API: featured markets of whole sports, props event by event, within the credits that are left.
+"""The Odds API: featured markets and scores of whole sports, props event by event, within the credits that are left.
 
 Lists of events are free; with them the plan is made and its cost said before the first credit is spent.
 """
@@ -12,7 +12,7 @@ from math import inf
 import msgspec
 
 from oddsengine.feeds import FeedError
-from oddsengine.feeds.the_odds_api import Asked, TheOddsApi
+from oddsengine.feeds.the_odds_api import Asked, Scores, TheOddsApi
 from service.feeds.credits import Plan, Target, plan, until_renewal
 from service.feeds.retry import Backoff, keep_trying, parsed
 from service.feeds.secrets import Secrets
@@ -24,6 +24,7 @@ _log = logging.getLogger("oddsengine.feeds")
 _EVENTS_S = 1800.0  # between two lists of events
 _A_TURN = 20  # requests, before the plan is made anew
 _BOOKS_A_REGION = 10  # so many bookmakers cost as much as a region
+_SCORES, _SCORES_COST = "scores", 1  # without past days
 
 
 class _Coming(msgspec.Struct):
@@ -41,6 +42,7 @@ class TheOddsApiSource:
         self.feed = feed
         self._key, self._secrets = key, secrets
         self._reader = TheOddsApi(markets=(*feed.markets, *feed.props))
+        self._scores = Scores()
         self._coming: dict[str, list[_Coming]] = {}
         self._due: dict[str, float] = {}
         self._asked: dict[str, float] = {}
@@ -66,7 +68,7 @@ class TheOddsApiSource:
         for moment, name in due[:_A_TURN]:
             if moment > now or self._spent():
                 break
-            await self._guarded(sink, name, name.partition("/")[0], self._ask(web, sink, name))
+            await self._guarded(sink, name, _part(name), self._ask(web, sink, name))
         self._replan(sink)
         sink.caught_up(self.feed.name)
         now = asyncio.get_running_loop().time()
@@ -116,9 +118,12 @@ class TheOddsApiSource:
             sink.alive(self.feed.name, sport)
 
     async def _ask(self, web: Web, sink: Sink, name: str) -> None:
-        """Spend credits on one target: a sport, or one event of it."""
+        """Spend credits on one target: a sport, its scores, or one event of it."""
         feed = self.feed
         sport, _, event = name.partition("/")
+        if event == _SCORES:
+            await self._ask_scores(web, sink, name, sport)
+            return
         markets = feed.props if event else feed.markets
         query: dict[str, str | int] = {"markets": ",".join(markets), "oddsFormat": "decimal", "dateFormat": "iso"}
         query |= {"bookmakers": ",".join(feed.books)} if feed.books else {"regions": ",".join(feed.regions)}
@@ -130,6 +135,12 @@ class TheOddsApiSource:
         )
         payload = await parsed(feed, sink, answer.body, lambda: self._reader.read(answer.body, asked))
         await sink.deliver(feed.name, payload, sport)
+
+    async def _ask_scores(self, web: Web, sink: Sink, name: str, sport: str) -> None:
+        self._asked[name] = asyncio.get_running_loop().time()
+        body = (await self._get(web, f"/v4/sports/{sport}/scores", {"dateFormat": "iso"})).body
+        payload = await parsed(self.feed, sink, body, lambda: self._scores.read(body, sport))
+        await sink.deliver(self.feed.name, payload, _part(name))
 
     async def _get(self, web: Web, path: str, query: dict[str, str | int]) -> Answer:
         answer = await web.get(self.feed.url.rstrip("/") + path, {"apiKey": self._key, **query})
@@ -145,6 +156,8 @@ class TheOddsApiSource:
         for sport, coming in self._coming.items():
             starts = {event.id: (event.commence_time - now).total_seconds() for event in coming}
             targets.append(Target(sport, width * len(feed.markets), tuple(starts.values())))
+            if feed.scores:
+                targets.append(Target(f"{sport}/{_SCORES}", _SCORES_COST, tuple(starts.values()), live=True))
             if feed.props:
                 targets += [
                     Target(f"{sport}/{event}", width * len(feed.props), (start,))
@@ -157,6 +170,10 @@ class TheOddsApiSource:
         for sport in self._coming:
             if sport in self._plan.every and self._plan.stretch < inf:
                 sink.expect(feed.name, sport, self._plan.every[sport] + feed.timeout, polled=True)
+            scores = f"{sport}/{_SCORES}"
+            if scores in self._asked or scores in self._plan.every:  # without a game that is on nobody asks
+                within = self._plan.every.get(scores, inf) + feed.timeout
+                sink.expect(feed.name, _part(scores), within, polled=True)
         self._say(sink, left)
 
     def _say(self, sink: Sink, left: int | None) -> None:
@@ -176,6 +193,12 @@ class TheOddsApiSource:
         left = "an unknown number" if self._left is None else f"{self._left:,}"
         slow = f", looking {found.stretch:.1f} times less often than wished" if found.stretch > 1.0 else ""
         return f"{found.an_hour:,.0f} credits an hour now, {found.a_day:,.0f} in 24 hours{slow}; {left} left"
+
+
+def _part(name: str) -> str:
+    """The part of the source that a target is of: a sport, or its scores."""
+    sport, _, rest = name.partition("/")
+    return f"scores of {sport}" if rest == _SCORES else sport
 
 
 def _number(text: str | None, before: int | None) -> int | None:

@@ -1,0 +1,133 @@
+"""Game states of our own interface as a source: the answer of `/gamestate`, and the stream's channel.
+
+A state names its event by the upstream's id; who plays there is known from the upstream's prices. What the upstream
+itself calls stale is not passed on: nobody told it anything either.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from oddsengine import catalog
+from oddsengine.feeds.decoding import decode, plain
+from oddsengine.feeds.payload import FeedError, Payload
+from oddsengine.games import ARRIVAL, FINAL, Reading
+
+_SOURCE = "the interface"
+_NOTHING = Payload()
+
+
+class _State(msgspec.Struct):
+    home_score: int | None = None
+    away_score: int | None = None
+    game_period: str | None = None
+    game_clock: str | None = None
+    possession: str | None = None
+    sport: str | None = None
+    is_live: bool | None = None
+    stale: bool = False
+
+
+class _Removed(msgspec.Struct):
+    ids: list[str]
+
+
+_removed = msgspec.json.Decoder(_Removed)
+
+
+def read_states(data: bytes) -> Payload:
+    """Read the answer of `/gamestate` or of one sport's.
+
+    Raises
+    ------
+    FeedError
+        If it is none, or the body of an error.
+
+    Examples
+    --------
+    >>> body = b'{"data":{"soccer":{"e":{"sport":"soccer","home_score":1,"away_score":0,"game_period":"2H"}}}}'
+    >>> [(reading.event, reading.score, reading.period) for reading in read_states(body).scores]
+    [('e', (1, 0), '2H')]
+    """
+    given = plain(data, _SOURCE)
+    if isinstance(given, dict) and isinstance(given.get("error"), dict):
+        raise FeedError(f"The upstream answered with an error: {str(given['error'].get('message', ''))[:200]}")
+    sports = given.get("data") if isinstance(given, dict) else None
+    if not isinstance(sports, dict):
+        raise FeedError(f"This is no payload of {_SOURCE}: it has no game states.")
+    refused: Counter[str] = Counter()
+    states: dict[str, _State] = {}
+    for events in sports.values():
+        states |= _states(events, refused)
+    return Payload(refused=refused, scores=_readings(states))
+
+
+class GameStates:
+    """The channel of one upstream, over however many connections.
+
+    Examples
+    --------
+    >>> stream = GameStates()
+    >>> _ = stream.read("gamestate:snapshot", b'{"e": {"home_score": 0, "away_score": 0}}')
+    >>> stream.read("gamestate:update", b'{"e": {"home_score": 1, "away_score": 0}}').scores[0].score
+    (1, 0)
+    >>> [reading.event for reading in stream.alive().scores]
+    ['e']
+    """
+
+    def __init__(self) -> None:
+        self._states: dict[str, _State] = {}
+
+    def read(self, event: str, data: bytes) -> Payload:
+        """Read one event of the stream; one that is not about games says nothing.
+
+        Raises
+        ------
+        FeedError
+            If it does not read; the stream is then as if it had not come.
+        """
+        if event in ("gamestate:snapshot", "gamestate:update"):
+            refused: Counter[str] = Counter()
+            given = plain(data, _SOURCE)
+            if not isinstance(given, dict):
+                raise FeedError(f"This is no payload of {_SOURCE}: game states are an object.")
+            states = _states(given, refused)
+            self._states = states if event == "gamestate:snapshot" else self._states | states
+            return Payload(refused=refused, scores=_readings(states))
+        if event == "gamestate:removed":
+            for gone in decode(_removed, data, _SOURCE).ids:
+                self._states.pop(gone, None)
+        elif event == "connected":
+            self._states = {}
+        return _NOTHING
+
+    def alive(self) -> Payload:
+        """Say that the stream is alive: what it last said of each game still holds."""
+        return Payload(scores=_readings(self._states))
+
+
+def _states(events: Any, refused: Counter[str]) -> dict[str, _State]:
+    found = {}
+    for event, state in events.items() if isinstance(events, dict) else ():
+        try:
+            found[event] = msgspec.convert(state, _State)
+        except msgspec.ValidationError:
+            refused["a game state that does not read"] += 1
+    return found
+
+
+def _readings(states: Mapping[str, _State]) -> list[Reading]:
+    out = []
+    for event, state in states.items():
+        if not state.stale:
+            period = (state.game_period or "").strip().upper()
+            over = period == FINAL or (state.is_live is False and state.home_score is not None)
+            out.append(
+                Reading(
+                    event, "", ARRIVAL, state.home_score, state.away_score, period, state.game_clock or "",
+                    state.possession or "", over, catalog.sport(state.sport or "").id,
+                )
+            )  # fmt: skip
+    return out

@@ -1,0 +1,14 @@
+"""Futures: markets over a whole season or tournament, on a board of their own.
+
+They are never on the board of games: their markets have as many outcomes as contestants, and no two books list the
+same. `find_futures` takes a table; `FuturesBoard` is the same for a service, one batch after another.
+
+Reading order: identity (what a price is a price of), fields (who takes part), sheets (one market, selections by
+books), winners (margin removal with several winners), judging (guards, fair prices, hold, arbitrage), board, found.
+"""
+
+from oddsengine.futures.board import FUTURES_SCHEMA, FuturesBoard
+from oddsengine.futures.fields import FieldsError, FuturesField, parse_fields
+from oddsengine.futures.found import Futures, find_futures
+
+__all__ = ["FUTURES_SCHEMA", "FieldsError", "Futures", "FuturesBoard", "FuturesField", "find_futures", "parse_fields"]

@@ -1,0 +1,208 @@
+"""The board of futures: the last price of each book on each selection.
+
+Like everything that a reader may hold a board never changes; `apply` makes the next one.
+
+A price is known by market, selection and book. A later quote replaces an earlier one, a late quote changes nothing, a
+quote from the future was seen now. A price leaves when its source takes it back, or when nobody has seen it for hours.
+A suspended price stays, is shown, and is never used.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+
+from oddsengine import catalog
+from oddsengine.casts import TIME
+from oddsengine.catalog import futures as known
+from oddsengine.futures.fields import FuturesField, Stated, stated
+from oddsengine.futures.identity import Market, UnreadableError, Wording, read
+from oddsengine.futures.sheets import Sheet, sheets_of
+from oddsengine.schema import BAD_ROW_SCHEMA, check_odds
+
+FUTURES_SCHEMA: dict[str, pl.DataType] = {
+    "sportsbook": pl.String(),
+    "sport": pl.String(),
+    "league": pl.String(),
+    "market": pl.String(),
+    "season": pl.String(),
+    "future_type": pl.String(),
+    "subject": pl.String(),
+    "selection": pl.String(),
+    "line": pl.Float64(),
+    "places": pl.Int64(),
+    "odds_decimal": pl.Float64(),
+    "odds_american": pl.Float64(),
+    "event_start_time": TIME,
+    "last_seen_at": TIME,
+    "odds_changed_at": TIME,
+    "is_active": pl.Boolean(),
+    "deep_link": pl.String(),
+    "id": pl.String(),
+}
+"""Columns of a table of futures. Needed: `sportsbook`, `market`, `selection` and one form of the price.
+
+`market` says what is decided, `subject` whose over/under or yes/no it is, `places` how many contestants win; `id` is
+the source's own, by which it may take a price back.
+"""
+
+_KEY = ["market_id", "pick_key", "book"]
+_TEXTS = ("sport", "league", "market", "season", "future_type", "subject", "selection")
+_OWN = {"market_id": pl.String(), "pick": pl.String(), "pick_key": pl.String(), "book": pl.String(),
+        "source": pl.String(), "price_mismatch": pl.Boolean()}  # fmt: skip
+_EMPTY = pl.DataFrame(schema={**FUTURES_SCHEMA, **_OWN})
+
+
+class FuturesBoard:
+    """Prices of futures at one moment, and who takes part in their markets.
+
+    Parameters
+    ----------
+    fields
+        Who takes part where catalog and market do not say it.
+
+    Examples
+    --------
+    >>> from datetime import datetime, UTC
+    >>> quote = {"sportsbook": "FanDuel", "league": "nba", "market": "Winner", "selection": "Lakers", "odds_decimal": 9}
+    >>> board = FuturesBoard().apply([quote], datetime(2026, 11, 1, tzinfo=UTC))
+    >>> [(market.name, market.type) for market in board.markets.values()]
+    [('NBA Champion', 'TEAM')]
+    """
+
+    def __init__(self, fields: Sequence[FuturesField] = ()) -> None:
+        self.number = 0
+        self.now: datetime | None = None
+        self.table = _EMPTY
+        self.markets: Mapping[str, Market] = {}
+        self.rejected = pl.DataFrame(schema=BAD_ROW_SCHEMA)  # of the last batch
+        self.fields: Mapping[str, Stated] = stated(fields)
+
+    def __len__(self) -> int:
+        return self.table.height
+
+    def apply(
+        self, quotes: Sequence[Mapping[str, Any]] | pl.DataFrame, now: datetime, *, source: str = "",
+        removed: Collection[str] = (),
+    ) -> "FuturesBoard":  # fmt: skip
+        """Make the board after some quotes.
+
+        Parameters
+        ----------
+        quotes
+            Rows with the columns of `FUTURES_SCHEMA`, or a frame of them. What is no price ends in `rejected`.
+        now
+            UTC; the time does not go back.
+        source
+            Who says so: `removed` means prices of the same source.
+        removed
+            The source's ids of prices that are gone; applied before the quotes.
+
+        Raises
+        ------
+        OddsError
+            If a needed column is missing; nothing of the batch was taken.
+        """
+        now = now.astimezone(UTC) if now.tzinfo else now.replace(tzinfo=UTC)
+        now = now if self.now is None else max(now, self.now)
+        markets = dict(self.markets)
+        old = self.table
+        if removed:
+            old = old.filter(~((pl.col("source") == source) & pl.col("id").is_in(list(removed))))
+        made = FuturesBoard.__new__(FuturesBoard)
+        fresh, made.rejected = _read(quotes, markets, now, source)
+        if fresh.height:
+            fresh = _newer(fresh, old)
+            old = pl.concat([old.join(fresh, on=_KEY, how="anti"), fresh.select(old.columns)])
+        kept = old.filter(pl.col("last_seen_at") >= now - timedelta(seconds=known.limits().forget_s)).sort(_KEY)
+        here = set(kept["market_id"].unique().to_list())
+        made.number, made.now, made.table, made.fields = self.number + 1, now, kept, self.fields
+        made.markets = {id_: market for id_, market in markets.items() if id_ in here}
+        return made
+
+    def stating(self, fields: Sequence[FuturesField]) -> "FuturesBoard":
+        """Make the same board with other fields."""
+        made = FuturesBoard(fields)
+        made.number, made.now, made.table, made.markets = self.number + 1, self.now, self.table, self.markets
+        return made
+
+    @cached_property
+    def ids(self) -> frozenset[tuple[str, str]]:
+        """Sources with their own ids of the prices that are here."""
+        return frozenset(self.table.filter(pl.col("id").is_not_null()).select("source", "id").iter_rows())
+
+    @cached_property
+    def sheets(self) -> Mapping[str, Sheet]:
+        """Every market's prices, laid out by selection and book; by id."""
+        return sheets_of(self.table, self.markets, self.fields)
+
+
+def _read(
+    quotes: Sequence[Mapping[str, Any]] | pl.DataFrame, markets: dict[str, Market], now: datetime, source: str
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Cast quotes, say what each is a price of, and put aside what is none; new markets go into `markets`."""
+    if not len(quotes):
+        return _EMPTY, pl.DataFrame(schema=BAD_ROW_SCHEMA)
+    frame = quotes if isinstance(quotes, pl.DataFrame) else _frame(quotes)
+    if "market" in frame.columns:
+        frame = frame.with_columns(market_type=pl.col("market"))
+    table = check_odds(frame.with_columns(event_id=pl.lit("futures")))
+    rejected = table.rejected
+    texts = [pl.col(name) if name in table.columns else pl.lit(None).alias(name) for name in _TEXTS]
+    cast = [
+        pl.col(name).cast(kind, strict=False) if name in table.columns else pl.lit(None, kind).alias(name)
+        for name, kind in FUTURES_SCHEMA.items()
+    ]
+    wordings = table.select(*[text.cast(pl.String).fill_null("") for text in texts], "line").with_columns(
+        places=table["places"].cast(pl.Int64, strict=False) if "places" in table.columns else pl.lit(None, pl.Int64),
+        start=table["event_start_time"],
+    )
+    places: list[tuple[str, str, str] | None] = []
+    bad = []
+    for row, wording in zip(table["row"].to_list(), wordings.iter_rows(), strict=True):
+        try:
+            market, pick = read(Wording(*wording))
+        except UnreadableError as error:
+            places.append(None)
+            bad.append((row, "selection", wording[6], str(error), "unreadable"))
+            continue
+        markets.setdefault(market.id, market)
+        places.append((market.id, pick, catalog.normalise(pick)))
+    if bad:
+        rejected = pl.concat([rejected, pl.DataFrame(bad, schema=BAD_ROW_SCHEMA, orient="row")])
+    seen = pl.coalesce(pl.col("last_seen_at"), pl.lit(now, TIME))
+    found = (
+        table.select(*cast, "price_mismatch")
+        .with_columns(
+            market_id=pl.Series([place and place[0] for place in places], dtype=pl.String),
+            pick=pl.Series([place and place[1] for place in places], dtype=pl.String),
+            pick_key=pl.Series([place and place[2] for place in places], dtype=pl.String),
+            book=pl.Series([catalog.book(book).id or book for book in table["sportsbook"].to_list()], dtype=pl.String),
+            source=pl.lit(source),
+            last_seen_at=pl.min_horizontal(seen, pl.lit(now, TIME)),
+        )
+        .filter(pl.col("market_id").is_not_null())
+    )
+    return found.select(_EMPTY.columns), rejected
+
+
+def _frame(quotes: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    """A frame of rows; numbers and times may be texts."""
+    names = [name for name in FUTURES_SCHEMA if any(name in quote for quote in quotes)]
+    return pl.DataFrame(
+        {name: pl.Series([quote.get(name) for quote in quotes], strict=False) for name in names}, strict=False
+    )
+
+
+def _newer(fresh: pl.DataFrame, old: pl.DataFrame) -> pl.DataFrame:
+    """The newest quote of each price, unless a newer one is known; with the time at which the price last moved."""
+    last = fresh.sort("last_seen_at", maintain_order=True).unique(_KEY, keep="last", maintain_order=True)
+    before = old.select(*_KEY, was="odds_decimal", then="odds_changed_at", heard="last_seen_at")
+    joined = last.join(before, on=_KEY, how="left").filter(
+        pl.col("heard").is_null() | (pl.col("last_seen_at") >= pl.col("heard"))
+    )
+    held = pl.when(pl.col("odds_decimal") == pl.col("was")).then(pl.col("then"))
+    changed = pl.coalesce(pl.col("odds_changed_at"), held, pl.col("last_seen_at"))
+    return joined.with_columns(odds_changed_at=changed).select(old.columns)

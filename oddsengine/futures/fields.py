@@ -1,0 +1,150 @@
+"""Fields: who takes part in a market, and who says so. Without that no market over contestants is ever complete.
+
+| market | its field | who says so |
+| --- | --- | --- |
+| over/under, yes/no | the two sides | the `kind` itself |
+| the title of a league whose teams are all known | its teams | the `catalog` |
+| anything else, and any of these | what a `FuturesField` lists | the `operator` |
+
+Nothing is inferred from what books list: a book that leaves a contestant out says nothing about the contestant. "Any
+other" may be one of a stated field's contestants; it then means everybody whom that field does not name.
+"""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from oddsengine import catalog
+from oddsengine.catalog import futures as known
+from oddsengine.futures.identity import ANY_OTHER, Market, UnreadableError, Wording, contestant, read
+
+
+class FuturesField(NamedTuple):
+    """Everybody who takes part in a market, as a person or a source states it.
+
+    `market`, `league` and `season` are written as in a price; `places` is how many win.
+    """
+
+    league: str
+    market: str
+    contestants: tuple[str, ...]
+    season: str = ""
+    places: int = 1
+    sport: str = ""
+    type: str = ""  # TEAM or PLAYER, where neither market nor sport says it
+
+
+class Stated(NamedTuple):
+    """The field of one market, in the names that its prices have."""
+
+    contestants: tuple[str, ...]
+    places: int
+    source: str  # operator, catalog or kind
+
+
+class FieldsError(ValueError):
+    """Fields that cannot be used; the message is one sentence for a person."""
+
+
+def stated(fields: Sequence[FuturesField]) -> Mapping[str, Stated]:
+    """Market's id to its field; a later statement replaces an earlier one.
+
+    Raises
+    ------
+    FieldsError
+        If one names no market, too few contestants, or one of them twice.
+    """
+    found: dict[str, Stated] = {}
+    for field in fields:
+        where = f"the field of {field.league} {field.market}".strip()
+        if field.places < 1 or len(field.contestants) <= field.places:
+            raise FieldsError(f"{where} has {len(field.contestants)} contestants for {field.places} places")
+        words = Wording(
+            field.sport, field.league, field.market, field.season, field.type, "", field.contestants[0], None,
+            field.places,
+        )  # fmt: skip
+        try:
+            market, _ = read(words)
+            nobody_said, _ = read(words._replace(places=None))
+        except UnreadableError as error:
+            raise FieldsError(f"{where} cannot be used: {error}") from None
+        if market.type not in ("TEAM", "PLAYER"):
+            raise FieldsError(f"{where} is {market.type}; its two sides are its field")
+        team = market.type == "TEAM"
+        names = tuple(
+            contestant(market.sport, market.league, text) if team else _person(text) for text in field.contestants
+        )
+        plain = [catalog.normalise(name) for name in names]
+        twice = next((name for name, key in zip(names, plain, strict=True) if plain.count(key) > 1 or not key), None)
+        if twice is not None:
+            raise FieldsError(f"{where} names {twice!r} twice, or it is no name")
+        found[market.id] = Stated(names, field.places, "operator")
+        if nobody_said.places == 0:
+            found[nobody_said.id] = found[market.id]
+    return found
+
+
+def _person(text: str) -> str:
+    return ANY_OTHER if contestant("", "", text) == ANY_OTHER else " ".join(text.split())
+
+
+def field_of(market: Market, given: Mapping[str, Stated]) -> Stated | None:
+    """The field of a market; None where nobody says who takes part, or how many win."""
+    if market.id in given:
+        return given[market.id]
+    if market.type == "OVER_UNDER":
+        return Stated((f"Over {market.line:g}", f"Under {market.line:g}"), 1, "kind")
+    if market.type == "YES_NO":
+        return Stated(("Yes", "No"), 1, "kind")
+    if market.places and market.type == "TEAM" and known.kind(market.kind).whole_league:
+        teams = known.contestants(market.league)
+        if len(teams) > market.places:
+            return Stated(teams, market.places, "catalog")
+    return None
+
+
+def parse_fields(text: str) -> tuple[FuturesField, ...]:
+    """Read a file of fields.
+
+    Raises
+    ------
+    FieldsError
+        If it does not read.
+
+    Examples
+    --------
+    >>> found = parse_fields('''
+    ... [[field]]
+    ... league = "nba"
+    ... market = "MVP"
+    ... season = "2026-27"
+    ... contestants = ["Nikola Jokic", "Luka Doncic", "Any other"]
+    ... ''')
+    >>> found[0].contestants, found[0].places
+    (('Nikola Jokic', 'Luka Doncic', 'Any other'), 1)
+    """
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise FieldsError(f"this is no TOML: {error}") from None
+    rows = table.get("field", [])
+    if set(table) - {"field"} or not isinstance(rows, list):
+        raise FieldsError("a file of fields holds tables [[field]] and nothing else")
+    made = tuple(_field(at, row) for at, row in enumerate(rows, 1))
+    stated(made)
+    return made
+
+
+_KINDS: Mapping[str, type] = {
+    "league": str, "market": str, "season": str, "sport": str, "type": str, "places": int, "contestants": list,
+}  # fmt: skip
+
+
+def _field(at: int, row: Any) -> FuturesField:
+    if not isinstance(row, dict) or {"market", "contestants"} - set(row) or set(row) - set(_KINDS):
+        raise FieldsError(f"field {at} needs market and contestants, and may have {', '.join(sorted(_KINDS))}")
+    for name, value in row.items():
+        fine = isinstance(value, _KINDS[name]) and not isinstance(value, bool)
+        if not fine or (name == "contestants" and not all(isinstance(one, str) for one in value)):
+            raise FieldsError(f"field {at}: {name} is {value!r}, which it cannot be")
+    return FuturesField(**{"league": "", **row, "contestants": tuple(row["contestants"])})

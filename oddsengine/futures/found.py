@@ -1,0 +1,173 @@
+"""What comes out: markets, prices and arbitrages of futures as frames; columns have the interface's names."""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from oddsengine import catalog
+from oddsengine.casts import TIME
+from oddsengine.devig import DEVIG_METHODS
+from oddsengine.futures.board import FuturesBoard
+from oddsengine.futures.fields import FuturesField
+from oddsengine.futures.identity import price_id
+from oddsengine.futures.judging import REASONS, Judged, judge
+
+MARKETS_SCHEMA: dict[str, Any] = {
+    "market_id": pl.String, "display_name": pl.String, "sport": pl.String, "league": pl.String, "season": pl.String,
+    "future_type": pl.String, "subject": pl.String, "line": pl.Float64, "places": pl.Int64,
+    "selection_count": pl.Int64, "books_available": pl.Int64, "field_size": pl.Int64, "field_source": pl.String,
+    "is_complete": pl.Boolean, "incomplete_reason": pl.String, "hold_percentage": pl.Float64,
+    "reference_book": pl.String, "reference_hold": pl.Float64,
+}  # fmt: skip
+PRICES_SCHEMA: dict[str, Any] = {
+    "id": pl.String, "market_id": pl.String, "display_name": pl.String, "selection": pl.String, "sportsbook": pl.String,
+    "odds_decimal": pl.Float64, "odds_american": pl.Float64, "line": pl.Float64, "is_active": pl.Boolean,
+    "last_seen_at": TIME, "odds_changed_at": TIME, "set_aside": pl.String, "fair_probability": pl.Float64,
+    "ev_percentage": pl.Float64, "is_best": pl.Boolean,
+}  # fmt: skip
+LEG = {"selection": pl.String, "sportsbook": pl.String, "odds_decimal": pl.Float64, "stake_percent": pl.Float64}
+ARBITRAGE_SCHEMA: dict[str, Any] = {
+    "id": pl.String, "market_id": pl.String, "display_name": pl.String, "profit_percent": pl.Float64,
+    "implied_total": pl.Float64, "legs": pl.List(pl.Struct(LEG)),
+}  # fmt: skip
+
+
+class Futures(NamedTuple):
+    """What `find_futures` found: markets, every price, arbitrages, and the rows that are no price of a future."""
+
+    markets: pl.DataFrame
+    odds: pl.DataFrame
+    arbitrage: pl.DataFrame
+    rejected: pl.DataFrame
+
+
+def find_futures(
+    odds: pl.DataFrame, *, fields: Sequence[FuturesField] = (), books: Collection[str] | None = None,
+    sharp: Sequence[str] | None = None, method: str = "power", now: datetime | None = None, outliers: bool = True,
+) -> Futures:  # fmt: skip
+    """Fair prices, holds and arbitrages of futures, over whole fields only.
+
+    Parameters
+    ----------
+    odds
+        A table with the columns of `FUTURES_SCHEMA`.
+    fields
+        Who takes part, for markets whose field neither the catalog nor the market itself says.
+    books
+        Whose prices may be bet; None is all.
+    sharp
+        Books that say what is fair, in order of preference; None is the catalog's sharp books.
+    method
+        One of `DEVIG_METHODS`.
+    now
+        The moment, from which prices age; None is the newest time in the table.
+    outliers
+        Whether prices far off the other feeds' are set aside.
+
+    Examples
+    --------
+    >>> table = pl.DataFrame(
+    ...     {
+    ...         "sportsbook": ["pinnacle", "pinnacle", "fanduel", "fanduel"],
+    ...         "league": "nba",
+    ...         "market": "To make the playoffs 2026-27",
+    ...         "subject": "Spurs",
+    ...         "selection": ["Yes", "No", "Yes", "No"],
+    ...         "odds_decimal": [1.5, 2.7, 1.65, 2.2],
+    ...     }
+    ... )
+    >>> found = find_futures(table)
+    >>> found.markets.select("display_name", "is_complete").rows()
+    [('NBA to make the playoffs 2026-27: San Antonio Spurs', True)]
+    >>> found.odds.filter(sportsbook="fanduel").select("selection", pl.col("ev_percentage").round(2)).rows()
+    [('No', -23.18), ('Yes', 7.39)]
+    """
+    if method not in DEVIG_METHODS:
+        raise ValueError(f"method must be one of {', '.join(DEVIG_METHODS)}, got {method!r}")
+    board = FuturesBoard(fields).apply(odds, _newest(odds) if now is None else now)
+    moment = board.now or datetime.fromtimestamp(0, UTC)
+    mine = None if books is None else {catalog.book(book).id for book in books}
+    preferred = None if sharp is None else [catalog.book(book).id for book in sharp]
+    sheets = [board.sheets[id_] for id_ in sorted(board.sheets)]
+    judged = [judge(sheet, micros(moment), mine, preferred, method, outliers=outliers) for sheet in sheets]
+    prices = pl.concat([prices_of(one, board) for one in judged]) if judged else pl.DataFrame(schema=PRICES_SCHEMA)
+    return Futures(
+        pl.DataFrame([market_row(one) for one in judged], schema=MARKETS_SCHEMA, orient="row"), prices,
+        pl.DataFrame([row for one in judged if (row := _arbitrage_row(one))], schema=ARBITRAGE_SCHEMA, orient="row"),
+        board.rejected,
+    )  # fmt: skip
+
+
+def micros(moment: datetime) -> int:
+    """A time in microseconds since 1970."""
+    since = moment.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+def _newest(odds: pl.DataFrame) -> datetime:
+    """The newest time of a table; a table without times is all of one moment."""
+    name = next((name for name in ("last_seen_at", "timestamp") if name in odds.columns), None)
+    known = FuturesBoard().apply(odds, datetime(9999, 1, 1, tzinfo=UTC)).table if name else pl.DataFrame()
+    found = known["last_seen_at"].max() if known.height else None
+    return found if isinstance(found, datetime) else datetime.fromtimestamp(0, UTC)
+
+
+def market_row(judged: Judged) -> dict[str, Any]:
+    """One row of markets."""
+    market, field = judged.sheet.market, judged.sheet.field
+    return {
+        "market_id": market.id, "display_name": market.name, "sport": market.sport, "league": market.league,
+        "season": market.season or None, "future_type": market.type, "subject": market.subject or None,
+        "line": market.line, "places": judged.sheet.places or None, "selection_count": len(judged.sheet.names),
+        "books_available": len(judged.sheet.books), "field_size": None if field is None else len(field.contestants),
+        "field_source": None if field is None else field.source, "is_complete": judged.complete,
+        "incomplete_reason": judged.why or None, "hold_percentage": _percent(judged.hold),
+        "reference_book": judged.reference or None, "reference_hold": _percent(judged.margin),
+    }  # fmt: skip
+
+
+def prices_of(judged: Judged, board: FuturesBoard) -> pl.DataFrame:
+    """The prices of one market, by selection and book."""
+    sheet = judged.sheet
+    i, j = np.nonzero(sheet.row >= 0)
+    names = [sheet.names[at] for at in i.tolist()]
+    books = [sheet.books[at] for at in j.tolist()]
+    kept = board.table[sheet.row[i, j].tolist()]
+    return pl.DataFrame(
+        {
+            "id": [price_id(sheet.market.id, *pair) for pair in zip(names, books, strict=True)],
+            "market_id": sheet.market.id, "display_name": sheet.market.name, "selection": names, "sportsbook": books,
+            "odds_decimal": kept["odds_decimal"], "odds_american": kept["odds_american"],
+            "line": pl.Series([sheet.market.line] * i.size, dtype=pl.Float64), "is_active": kept["is_active"],
+            "last_seen_at": kept["last_seen_at"], "odds_changed_at": kept["odds_changed_at"],
+            "set_aside": pl.Series([REASONS[at] or None for at in judged.aside[i, j].tolist()], dtype=pl.String),
+            "fair_probability": pl.Series(judged.fair[i]).fill_nan(None),
+            "ev_percentage": pl.Series(100.0 * judged.edge[i, j]).fill_nan(None),
+            "is_best": judged.best[i] == j,
+        },
+        schema=PRICES_SCHEMA,
+    )  # fmt: skip
+
+
+def _arbitrage_row(judged: Judged) -> Mapping[str, Any] | None:
+    found, sheet = judged.arbitrage, judged.sheet
+    if found is None or sheet.field is None:
+        return None
+    legs = [
+        {
+            "selection": sheet.names[place], "sportsbook": sheet.books[book],
+            "odds_decimal": float(sheet.odds[place, book]), "stake_percent": 100.0 * share,
+        }
+        for place, book, share in zip(sheet.place.tolist(), found.book.tolist(), found.share.tolist(), strict=True)
+    ]  # fmt: skip
+    return {
+        "id": found.id, "market_id": sheet.market.id, "display_name": sheet.market.name,
+        "profit_percent": 100.0 * found.profit, "implied_total": 100.0 * found.implied, "legs": legs,
+    }  # fmt: skip
+
+
+def _percent(value: float) -> float | None:
+    return None if np.isnan(value) else 100.0 * value

@@ -1,0 +1,188 @@
+"""Identity: what a price of a future is a price of.
+
+A market is what settles together: sport, league, what is decided (a kind of the catalog, or the source's own words),
+season, type, subject (whose wins; who makes the playoffs), line, and how many contestants win. Its id is
+`{league}:{kind}:{hash}`, a stable hash of all of these, made as those of opportunities are. All that is said here
+follows from the texts of one price alone, so that no other price can change an id; only players' names are compared
+with those beside them (`sheets`).
+
+Teams have the catalog's name, found as games find it; a team that the catalog does not know, like a subject that is a
+player, is known by its normal form. "Any other" and its kin are one selection, whose meaning hangs on who else is
+listed: `sheets` sees to that.
+"""
+
+from datetime import datetime
+from functools import lru_cache
+from typing import NamedTuple
+
+from oddsengine import catalog
+from oddsengine.catalog import futures as known
+from oddsengine.find.keys import hexadecimal, word
+from oddsengine.groups import mix
+from oddsengine.matching import names, words
+
+ANY_OTHER = "Any other"
+_OTHERS = frozenset({
+    "any other", "any other team", "any other player", "any other contestant", "any other driver", "any other club",
+    "any other outcome", "field", "the field", "other", "others", "all others", "none of the above", "the rest",
+    "rest of the field", "any other golfer", "any other nation", "any other winner",
+})  # fmt: skip
+_SIDES = {"OVER_UNDER": ("Over", "Under"), "YES_NO": ("Yes", "No")}
+_MOST_PLACES = 99
+
+
+class Market(NamedTuple):
+    """One market. `places` is 0 where nobody has said how many win."""
+
+    id: str
+    name: str
+    sport: str
+    league: str
+    kind: str
+    season: str
+    type: str
+    subject: str
+    line: float | None
+    places: int
+
+
+class Wording(NamedTuple):
+    """The texts of a price, as its source gives them."""
+
+    sport: str = ""
+    league: str = ""
+    market: str = ""
+    season: str = ""
+    type: str = ""
+    subject: str = ""
+    selection: str = ""
+    line: float | None = None
+    places: int | None = None
+    start: datetime | None = None
+
+
+class UnreadableError(ValueError):
+    """A price that is not a price of any future; the message is a reason of a few words."""
+
+
+def contestant(sport: str, league: str, text: str) -> str:
+    """Name a contestant as far as his own text allows."""
+    if catalog.normalise(text) in _OTHERS:
+        return ANY_OTHER
+    if sport in words.PERSONS:
+        return " ".join(text.split())
+    return names.team(sport, league, text) or " ".join(text.split())
+
+
+@lru_cache(maxsize=1 << 16)
+def read(wording: Wording) -> tuple[Market, str]:
+    """Read one price: its market and its selection.
+
+    Raises
+    ------
+    UnreadableError
+        If it is a price of no future.
+
+    Examples
+    --------
+    >>> market, selection = read(Wording("nba", "nba", "Championship Winner", "2026/27", selection="BOS Celtics"))
+    >>> market.name, market.type, market.places, selection
+    ('NBA Champion 2026-27', 'TEAM', 1, 'Boston Celtics')
+    >>> market, selection = read(Wording("nba", "nba", "Season Wins", "2026/27", "", "Celtics", "over 52.5", 52.5))
+    >>> market.name, selection
+    ('NBA regular season wins 2026-27: Boston Celtics 52.5', 'Over 52.5')
+    """
+    sport = catalog.sport(wording.sport).id if wording.sport else ""
+    named, rest = known.competition(wording.league, sport)
+    league = catalog.leagues().get(named) or catalog.League(named, wording.league)
+    sport = sport or league.sport
+    text = f"{rest} {_without(known.without_season(wording.market), league)}".strip()
+    kind = known.kind(text or "championship")
+    season = known.season(wording.season, league.id) or known.season(wording.market, league.id, wording.start)
+    type_ = _type(wording, kind, sport)
+    subject, selection, line = _sides(wording, type_, sport, league.id)
+    places = 1 if type_ in _SIDES else _places(wording.places, kind)
+    market = Market(
+        _id(sport, league.id, kind.id, season, type_, subject, line, places),
+        _name(league, kind, season, subject, line), sport, league.id, kind.id, season, type_, subject, line, places,
+    )  # fmt: skip
+    return market, selection
+
+
+def _without(text: str, league: catalog.League) -> str:
+    """The market's name without the league's before it."""
+    for name in sorted((league.name, league.id, *league.aliases), key=len):
+        plain, own = catalog.normalise(text).split(), catalog.normalise(name).split()
+        if own and plain[: len(own)] == own and len(plain) > len(own):
+            return " ".join(plain[len(own) :])
+    return text
+
+
+def _type(wording: Wording, kind: known.Kind, sport: str) -> str:
+    """What kind of selections a market has."""
+    given = wording.type.strip().upper()
+    first = catalog.normalise(wording.selection).split(" ", 1)[0]
+    if kind.type in _SIDES or (kind.type == "PLAYER"):
+        found = kind.type
+    elif given in known.TYPES:
+        found = given
+    elif not kind.type and first in ("over", "under") and wording.line is not None:
+        found = "OVER_UNDER"
+    elif not kind.type and catalog.normalise(wording.selection) in ("yes", "no"):
+        found = "YES_NO"
+    else:
+        found = "PLAYER" if sport in words.PERSONS else kind.type or "TEAM"
+    return "PLAYER" if found == "TEAM" and sport in words.PERSONS else found
+
+
+def _sides(wording: Wording, type_: str, sport: str, league: str) -> tuple[str, str, float | None]:
+    """Subject, selection and line."""
+    if not catalog.normalise(wording.selection):
+        raise UnreadableError("a selection without a name")
+    if type_ not in _SIDES:
+        if type_ == "PLAYER" and catalog.normalise(wording.selection) not in _OTHERS:
+            return "", " ".join(wording.selection.split()), None
+        return "", contestant(sport, league, wording.selection), None
+    line = wording.line if type_ == "OVER_UNDER" else None
+    text = catalog.normalise(wording.selection).split()
+    numbers = set() if line is None else set(catalog.normalise(f"{line:g}").split())
+    side = next((name for name in _SIDES[type_] if name.lower() in text), "")
+    rest = [one for one in text if one != side.lower() and one not in numbers]
+    subject = wording.subject.strip() or " ".join(rest)
+    if not side and type_ == "YES_NO" and not wording.subject:
+        side = "Yes"  # a list of teams under "to make the playoffs"
+    if not side:
+        raise UnreadableError(f"a selection that is neither {' nor '.join(_SIDES[type_]).lower()}")
+    if type_ == "OVER_UNDER" and (line is None or round(100.0 * line) % 50):
+        raise UnreadableError("an over or under without a whole or half line")
+    team = catalog.team(subject, sport, league) if subject else None  # it may be a player: nothing is guessed
+    found = team.name if team is not None else " ".join(subject.split())
+    return found, f"{side} {line:g}" if line is not None else side, line
+
+
+def _places(given: int | None, kind: known.Kind) -> int:
+    if given is None:
+        return kind.places
+    if not 1 <= given <= _MOST_PLACES:
+        raise UnreadableError("a number of places that is none")
+    return given
+
+
+def _id(
+    sport: str, league: str, kind: str, season: str, type_: str, subject: str, line: float | None, places: int
+) -> str:
+    texts = [word(text) for text in ("future", sport, league, kind, season, type_, catalog.normalise(subject))]
+    threshold = 0 if line is None else round(100.0 * line)
+    code = hexadecimal(mix(*texts, int(line is not None), threshold, places))[0]
+    return f"{league or sport or 'any'}:{kind}:{code}"
+
+
+def _name(league: catalog.League, kind: known.Kind, season: str, subject: str, line: float | None) -> str:
+    head = " ".join(part for part in (league.name, kind.name, season) if part)
+    tail = " ".join(part for part in (subject, "" if line is None else f"{line:g}") if part)
+    return f"{head}: {tail}" if tail else head
+
+
+def price_id(market: str, selection: str, book: str) -> str:
+    """Id of one book's price of a selection; it stays when the price moves."""
+    return hexadecimal(mix(word(market), word(catalog.normalise(selection)), word(book)))[0]

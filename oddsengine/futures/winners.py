@@ -1,0 +1,129 @@
+"""Margin removal where several contestants win: the fair probabilities behind one book's prices for a whole field.
+
+Of n contestants exactly w win (a title: 1; a top-4 finish: 4; to reach the final: 2). The implied probabilities
+q_i = 1 / d_i of a book sum to more than w, and the fair ones sum to w. For w = 1 this is `oddsengine.devig`. For w > 1
+its methods carry over, with w in place of 1:
+
+==============  ==================================  =================================================
+method          fair probability                    unknown, from sum p_i = w
+==============  ==================================  =================================================
+multiplicative  p_i = q_i w / B, B = sum q_i        none
+additive        p_i = q_i - (B - w) / n             none
+power           p_i = q_i ** k                      k > 0; the sum falls from n to 0 as k grows
+odds_ratio      p_i = 1 / (1 + c (d_i - 1))         c > 0; the sum falls from n to 0 as c grows
+logarithmic     the same as odds_ratio
+worst_case      the least of the above, outcome by outcome; the sum is at most w
+==============  ==================================  =================================================
+
+`shin` is a model of one winner and has no answer for more. Prices that sum to exactly w come back unchanged.
+
+When it fails the whole field is `nan`: a price that is none, no more contestants than places, a probability that leaves
+(0, 1) (multiplicative and additive do for strong favourites at many places), a solver that does not converge.
+
+Reference: the methods are those of `oddsengine.devig`. How chances of a place follow from those of a win is another
+question, which needs no prices of places: D. A. Harville, "Assigning probabilities to the outcomes of multi-entry
+competitions", Journal of the American Statistical Association 68, 1973,
+https://doi.org/10.1080/01621459.1973.10482425.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from oddsengine.devig import DEVIG_METHODS, devig
+from oddsengine.groups import Floats
+
+_WIDEST = 600.0  # of the bracket, in the logarithm of the unknown
+_BISECTIONS = 200  # enough to halve the bracket to one unit in the last place
+_TOLERANCE = 1e-9  # a field whose sum is farther than this from its places did not converge
+
+
+def _multiplicative(odds: Floats, places: int) -> Floats:
+    q = 1.0 / odds
+    return np.asarray(q * (places / q.sum()))
+
+
+def _additive(odds: Floats, places: int) -> Floats:
+    q = 1.0 / odds
+    return np.asarray(q - (q.sum() - places) / q.size)
+
+
+def _power(odds: Floats, places: int) -> Floats:
+    log = -np.log(odds)
+    return _solved(lambda k: np.exp(k * log), places)
+
+
+def _odds_ratio(odds: Floats, places: int) -> Floats:
+    return _solved(lambda c: 1.0 / (1.0 + c * (odds - 1.0)), places)
+
+
+def _solved(at: Callable[[float], Floats], places: int) -> Floats:
+    """Bisect the logarithm of the unknown; the sum falls as it grows."""
+    low, high = -_WIDEST, _WIDEST
+    for _ in range(_BISECTIONS):
+        middle = 0.5 * (low + high)
+        if float(at(float(np.exp(middle))).sum()) > places:
+            low = middle
+        else:
+            high = middle
+    found = at(float(np.exp(0.5 * (low + high))))
+    return found if abs(float(found.sum()) - places) <= _TOLERANCE * places else np.full(found.size, np.nan)
+
+
+def _worst_case(odds: Floats, places: int) -> Floats:
+    return np.asarray(np.min([solve(odds, places) for solve in _PLAIN], axis=0))
+
+
+_PLAIN = (_multiplicative, _additive, _power, _odds_ratio)
+_SOLVERS: dict[str, Callable[[Floats, int], Floats]] = {
+    "multiplicative": _multiplicative, "additive": _additive, "power": _power, "odds_ratio": _odds_ratio,
+    "logarithmic": _odds_ratio, "worst_case": _worst_case,
+}  # fmt: skip
+
+
+def fair(odds: npt.ArrayLike, places: int = 1, method: str = "power") -> Floats:
+    """Fair probabilities of one whole field.
+
+    Parameters
+    ----------
+    odds : array_like
+        Decimal odds of every contestant.
+    places : int
+        How many of them win.
+    method : str
+        One of `DEVIG_METHODS`.
+
+    Returns
+    -------
+    ndarray
+        Probabilities in (0, 1) that sum to `places` (at most, for `worst_case`); all `nan` where there is no answer.
+
+    Raises
+    ------
+    ValueError
+        For an unknown method, or fewer places than 1.
+
+    Examples
+    --------
+    >>> fair([2.7, 2.3, 4.4]).round(4).tolist()
+    [0.3592, 0.4237, 0.2171]
+    >>> fair([1.4, 1.6, 2.2, 3.5], places=2, method="power").round(4).tolist()
+    [0.6988, 0.6061, 0.4318, 0.2633]
+    >>> fair([1.4, 1.6, 2.2, 3.5], places=2, method="shin").tolist()
+    [nan, nan, nan, nan]
+    """
+    if method not in DEVIG_METHODS:
+        raise ValueError(f"method must be one of {', '.join(DEVIG_METHODS)}, got {method!r}")
+    if places < 1:
+        raise ValueError(f"places must be at least 1, got {places}")
+    prices = np.asarray(odds, np.float64)
+    if prices.ndim != 1:
+        raise ValueError(f"odds must be 1-D, one field, got {prices.ndim}-D")
+    if places == 1:
+        return devig(prices, method)
+    none = np.full(prices.size, np.nan)
+    if method not in _SOLVERS or prices.size <= places or not ((prices > 1.0) & (prices < np.inf)).all():
+        return none
+    found = _SOLVERS[method](prices, places)
+    return found if ((found > 0.0) & (found < 1.0)).all() else none

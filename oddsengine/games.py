@@ -1,0 +1,324 @@
+"""How games stand, as several sources tell it: one reading a source, and what the readings come to.
+
+A reading is what one source said of one game at one moment; of each source the newest counts. Sources differ because
+some are slower, some are stuck and some are wrong, so the parts of a state are merged each in its own way. *Recent*
+are the readings less than `RECENT_S` older than the newest one of the game.
+
+**Score.** Each recent reading votes for its pair of scores, with a weight that falls evenly from 1 for the newest
+reading to 0 at `RECENT_S`. The heaviest pair wins; among equals the newer one, then the higher. A pair lower than what
+stood before, for either team, wins only if more than half of the recent sources say just that and what stood before
+did so for `LATE_S` at least (a goal taken back), or if none of them says as much as stood before; else the heaviest of
+those that are not lower wins. So one source that is stuck holds nothing back, and those that are slow take nothing
+away: of sources that are less than `LATE_S` late, pace included, and never go back themselves, the merged score never
+does.
+
+**Period, clock and possession** are those of the recent reading that is farthest on. **The end** is believed when half
+of the recent sources say so.
+
+**Time.** A state is `stale` when no source was heard for `STALE_S`. A game leaves `ENDED_S` after its end, or when no
+source was heard for `SILENT_S`; one that left after its end does not come back while anybody still tells of it. What
+is only heard of as over, or without a score, is not shown.
+
+Readings count in order of the time they were seen at, whatever their order within that time; the same readings give
+the same states. Times are microseconds, UTC, and come from outside: nothing here reads a clock.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from itertools import groupby
+from typing import NamedTuple
+
+SECOND = 1_000_000
+RECENT_S = 30
+LATE_S = 20
+STALE_S = 60
+ENDED_S = 600
+SILENT_S = 1800
+ARRIVAL = -1  # `Reading.seen` where a source tells no time: it counts as seen when it arrives
+FINAL = "FT"
+CLOCKS_UP = frozenset(
+    {
+        "soccer", "futsal", "handball", "rugby_union", "rugby_league", "bandy", "field_hockey", "gaelic_football",
+        "hurling", "kabaddi",
+    }
+)  # fmt: skip
+"""Sports whose clock shows the time played; everywhere else it shows what is left of the period."""
+
+Score = tuple[int, int]
+_RECENT, _LATE = RECENT_S * SECOND, LATE_S * SECOND
+_PERIOD = re.compile(r"([A-Z]+)(\d{0,2})")
+_TIMED = re.compile(r"(\d{1,3})(?::(\d{1,2}))?'?(?:\+(\d{1,2})(?::(\d{1,2}))?'?)?")
+_LAST_SECONDS = re.compile(r"\d{1,2}\.\d{1,3}")
+_LATER = {"OT": 100.0, "ET": 100.0, "SO": 200.0, "PEN": 200.0}  # after every regular period
+_BREAKS = {"HT": 2.5, "BT": 150.0}
+_NOWHERE = -1.0
+
+
+class Reading(NamedTuple):
+    """What one source says of one game. A period is Q3, 2H, P2, S2, T5 or B5 (of an inning), OT1, SO, HT or FT."""
+
+    event: str
+    source: str
+    seen: int  # microseconds, or `ARRIVAL`
+    home: int | None = None
+    away: int | None = None
+    period: str = ""
+    clock: str = ""
+    possession: str = ""  # home or away
+    over: bool = False
+    sport: str = ""
+
+    @property
+    def score(self) -> Score | None:
+        """Both scores; None where the source does not tell both."""
+        return None if self.home is None or self.away is None else (self.home, self.away)
+
+
+class State(NamedTuple):
+    """How a game stands."""
+
+    home: int | None
+    away: int | None
+    period: str
+    clock: str
+    possession: str
+    over: bool
+    primary: str  # the source that is farthest on
+    sources: int  # that are recent
+    stale: bool
+    changed: int  # when anything but `seen` last changed
+    seen: int  # the newest reading
+
+
+class Change(NamedTuple):
+    """What one step changed: states that are new or not what they were, and games that left."""
+
+    changed: Mapping[str, State]
+    removed: tuple[str, ...]
+
+
+def progress(sport: str, period: str, clock: str) -> tuple[float, float]:
+    """How far a game is: a number for the period, and one for the time within it; larger is farther on.
+
+    Examples
+    --------
+    >>> progress("basketball", "Q3", "2:10") > progress("basketball", "Q3", "11:40") > progress("basketball", "HT", "")
+    True
+    >>> progress("soccer", "2H", "45+2") > progress("soccer", "1H", "45+2") > progress("soccer", "1H", "31:07")
+    True
+    >>> progress("baseball", "B5", "") > progress("baseball", "T5", "") > progress("baseball", "B4", "")
+    True
+    """
+    return _place(period.strip().upper()), _elapsed(sport, clock.strip())
+
+
+def _place(period: str) -> float:
+    found = _PERIOD.fullmatch(period)
+    if period == FINAL:
+        return float("inf")
+    if period in _BREAKS:
+        return _BREAKS[period]
+    if found is None:  # "2H", or nothing that is known
+        return 2.0 * int(period[0]) - 1.0 if period in ("1H", "2H") else _NOWHERE
+    word, digits = found[1], found[2]
+    number = int(digits or 1)
+    if word in _LATER:
+        return _LATER[word] + number
+    if word in ("T", "B") and digits:
+        return 2.0 * number - (word == "T")
+    return float(number) if word in ("Q", "P", "S") and digits else _NOWHERE
+
+
+def _elapsed(sport: str, clock: str) -> float:
+    if _LAST_SECONDS.fullmatch(clock):
+        return -float(clock)
+    found = _TIMED.fullmatch(clock)
+    if found is None:
+        return float("-inf")
+    minutes, seconds, more, more_seconds = (int(part or 0) for part in found.groups())
+    shown = 60.0 * (minutes + more) + seconds + more_seconds
+    return shown if sport in CLOCKS_UP else -shown
+
+
+def turned_round(reading: Reading) -> Reading:
+    """A reading of a source that calls the home team away."""
+    possession = {"home": "away", "away": "home"}.get(reading.possession, reading.possession)
+    return reading._replace(home=reading.away, away=reading.home, possession=possession)
+
+
+# ---- one moment ----
+
+
+def recent(readings: Iterable[Reading]) -> list[Reading]:
+    """The readings that count, by source."""
+    held = sorted(readings, key=lambda reading: reading.source)
+    newest = max((reading.seen for reading in held), default=0)
+    return [reading for reading in held if reading.seen > newest - _RECENT]
+
+
+def consensus(readings: Collection[Reading], before: Score | None = None, since: int | None = None) -> Score | None:
+    """The score that recent readings come to, where `before` stood since some time (None: for long); see the module.
+
+    Examples
+    --------
+    >>> quick, slow = Reading("e", "a", 9 * SECOND, 1, 0), Reading("e", "b", 5 * SECOND, 0, 0)
+    >>> consensus([quick, slow]), consensus([quick, slow._replace(seen=10 * SECOND)], before=(1, 0))
+    ((1, 0), (1, 0))
+    >>> consensus([quick._replace(home=0), slow], before=(1, 0))
+    (0, 0)
+    """
+    newest = max((reading.seen for reading in readings), default=0)
+    weights: dict[Score, tuple[int, int, int]] = {}  # weight, newest, how many
+    for reading in readings:
+        if reading.score is not None:
+            weight, last, n = weights.get(reading.score, (0, 0, 0))
+            weights[reading.score] = weight + _RECENT - (newest - reading.seen), max(last, reading.seen), n + 1
+    if not weights:
+        return before
+
+    def heaviest(scores: Iterable[Score]) -> Score:
+        return max(scores, key=lambda score: (*weights[score][:2], sum(score), score))
+
+    winner = heaviest(weights)
+    if before is None or not _lower(winner, before):
+        return winner
+    voters = sum(n for *_, n in weights.values())
+    standing = [score for score in weights if not _lower(score, before)]
+    late = since is None or newest - since >= _LATE
+    return winner if not standing or (late and 2 * weights[winner][2] > voters) else heaviest(standing)
+
+
+def _lower(score: Score, before: Score) -> bool:
+    return score[0] < before[0] or score[1] < before[1]
+
+
+def merge(readings: Collection[Reading], before: Score | None = None, since: int | None = None) -> State:
+    """What the last readings of a game's sources come to; at least one, each source once."""
+    held = recent(readings)
+    newest = max(reading.seen for reading in held)
+    home, away = consensus(held, before, since) or (None, None)
+    ends = [reading for reading in held if reading.over]
+    if 2 * len(ends) >= len(held):
+        lead = max(ends, key=lambda reading: reading.seen)
+        shown = FINAL, "", "", True
+    else:
+        running = [reading for reading in held if not reading.over]
+        lead = max(running, key=lambda r: (*progress(r.sport, r.period, r.clock), r.seen))
+        shown = lead.period, lead.clock, lead.possession, False
+    return State(home, away, *shown, lead.source, len(held), stale=False, changed=newest, seen=newest)
+
+
+# ---- all games, over time ----
+
+
+class _Game:
+    """One game: the last reading of each source, and how it stood before the newest of them."""
+
+    def __init__(self) -> None:
+        self.readings: dict[str, Reading] = {}
+        self.at = ARRIVAL
+        self.before: Score | None = None
+        self.since: int | None = None  # when that score came
+        self.over_before: int | None = None
+        self.over: int | None = None  # when the end was first believed
+        self.begun = False  # somebody told a score while it was on
+        self.left = False
+        self.state: State | None = None
+
+    @property
+    def score(self) -> Score | None:
+        """The merged score."""
+        state = self.state
+        return None if state is None or state.home is None or state.away is None else (state.home, state.away)
+
+    def take(self, seen: int, readings: Iterable[Reading]) -> None:
+        """Take what was seen at one moment."""
+        if seen > self.at:
+            if self.score != self.before:
+                self.before, self.since = self.score, self.at
+            self.at, self.over_before = seen, self.over
+        for reading in readings:
+            last = self.readings.get(reading.source)
+            if last is None or _rank(reading) > _rank(last):
+                self.readings[reading.source] = reading
+                self.begun |= reading.score is not None and not reading.over
+        self.settle()
+
+    def settle(self) -> None:
+        """Merge what is known."""
+        self.state = merge(self.readings.values(), self.before, self.since)
+        since = self.at if self.over_before is None else self.over_before
+        self.over = since if self.state.over else None
+
+
+def _rank(reading: Reading) -> tuple[int, bool, Score, str, str, str]:
+    """Which of two readings of one source counts."""
+    score = reading.score or (-1, -1)
+    return reading.seen, reading.over, score, reading.period, reading.clock, reading.possession
+
+
+class Scoreboard:
+    """How every game stands that some source tells of; changed by `step` and `drop` only.
+
+    Examples
+    --------
+    >>> board = Scoreboard()
+    >>> change = board.step([Reading("e", "a", 0, 1, 0, "1H", "12:30", sport="soccer")], now=SECOND)
+    >>> change.changed["e"].home, board.step([], now=61 * SECOND).changed["e"].stale
+    (1, True)
+    """
+
+    def __init__(self) -> None:
+        self.now = ARRIVAL
+        self.states: dict[str, State] = {}  # replaced, never written to
+        self._games: dict[str, _Game] = {}
+
+    def __len__(self) -> int:
+        return len(self._games)
+
+    def __contains__(self, event: str) -> bool:
+        return event in self._games
+
+    def step(self, readings: Iterable[Reading], now: int) -> Change:
+        """Take readings, in any order, and let time pass; what is seen later than `now` was seen now."""
+        self.now = now = max(now, self.now)
+        taken = [r._replace(seen=now) if r.seen == ARRIVAL or r.seen > now else r for r in readings]
+        taken.sort(key=lambda reading: (reading.event, reading.seen))
+        for (event, seen), some in groupby(taken, key=lambda reading: (reading.event, reading.seen)):
+            self._games.setdefault(event, _Game()).take(seen, some)
+        return self._settle()
+
+    def drop(self, source: str, event: str) -> None:
+        """Forget what a source said of a game: it was another one. The next step tells what follows from it."""
+        game = self._games.get(event)
+        if game is None or game.readings.pop(source, None) is None:
+            return
+        if game.readings:
+            game.before = game.since = None
+            game.settle()
+        else:
+            game.state = None
+
+    def _settle(self) -> Change:
+        """Compare how games stand with what was shown."""
+        shown: dict[str, State] = {}
+        changed: dict[str, State] = {}
+        for event, game in list(self._games.items()):
+            if game.state is None or self.now - game.at >= SILENT_S * SECOND:
+                del self._games[event]
+                continue
+            game.left |= game.over is not None and self.now - game.over >= ENDED_S * SECOND
+            if game.left or not game.begun:
+                continue
+            shown[event] = state = self._dated(game.state, self.states.get(event))
+            if event not in self.states or state.changed != self.states[event].changed:
+                changed[event] = state
+        removed = tuple(sorted(self.states.keys() - shown.keys()))
+        self.states = shown
+        return Change(changed, removed)
+
+    def _dated(self, state: State, last: State | None) -> State:
+        """A state with its age, and when it became what it is."""
+        state = state._replace(stale=not state.over and self.now - state.seen >= STALE_S * SECOND)
+        same = last is not None and state._replace(changed=0, seen=0) == last._replace(changed=0, seen=0)
+        return state._replace(changed=last.changed if same and last is not None else self.now)

@@ -1,0 +1,129 @@
+"""What books say of the score: those that show one, each some seconds late and at a pace of its own.
+
+Of a game that is over they say so for a while. Where feeds are troubled, a book now and then goes on to show what it
+showed minutes ago. Which books show scores, and how late, depends on their names alone, like their other habits.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from typing import NamedTuple
+from zlib import crc32
+
+import numpy as np
+
+from oddsengine.games import FINAL, Reading
+from oddsengine.groups import Floats, Longs
+from oddsengine.simulate.desks import Desk
+from oddsengine.simulate.games import ENDED, LIVE, Games
+from oddsengine.simulate.wording import Fixture
+
+_SHARE = 0.5  # of the books that quote in play
+_QUICK = (0.4, 1.6)  # s by which a sharp book is late
+_LATE = (1.0, 12.0)  # the same for others
+_LOOKS = (1.0, 4.0)  # s between two looks
+_TELLS_END = 120.0  # s
+_FREEZE_EVERY = 2400.0  # s between two failures of one book on one game
+_FROZEN = (60.0, 240.0)  # s
+_TIMED = {"basketball": ("Q", 4, 12.0), "football": ("Q", 4, 15.0), "hockey": ("P", 3, 20.0)}  # minutes of each
+_HALF = 45.0
+_INNINGS = 9
+
+
+class _Past(NamedTuple):
+    """How games stood."""
+
+    time: float
+    status: Longs
+    clock: Floats
+    score: Longs  # events, teams
+
+
+class _Board:
+    """One book's scores."""
+
+    def __init__(self, desk: Desk) -> None:
+        rng = np.random.default_rng(crc32(f"scores of {desk.book.id}".encode()))
+        self.book = desk.book.id
+        self.shows = bool(rng.random() < _SHARE)
+        self.late = float(rng.uniform(*(_QUICK if desk.book.sharp or desk.book.exchange else _LATE)))
+        self.every = float(rng.uniform(*_LOOKS))
+        self.next = 0.0
+        self.frozen: dict[int, tuple[float, Reading]] = {}  # until when, and what it shows
+
+
+class Scoreboards:
+    """The scores of a world's books."""
+
+    def __init__(
+        self, desks: Sequence[Desk], games: Games, fixtures: Sequence[Fixture], rng: np.random.Generator, *,
+        troubled: bool,
+    ) -> None:  # fmt: skip
+        live = [_Board(desk) for desk in desks if desk.live and not desk.book.mid_price]
+        self.boards = [board for board in live if board.shows] or live[:1]
+        self._games, self._fixtures, self._rng, self._troubled = games, fixtures, rng, troubled
+        self._ends = np.full(games.league.size, np.inf)
+        self._ends[games.status == ENDED] = -np.inf
+        self._past: deque[_Past] = deque()
+
+    def look(self, now: float, stamp: int) -> list[Reading]:
+        """What the books say now; `stamp` is the same moment in microseconds."""
+        games = self._games
+        self._ends[(games.status == ENDED) & np.isinf(self._ends) & (self._ends > 0)] = now
+        self._past.append(_Past(now, games.status.copy(), games.clock.copy(), games.score[:, :2].copy()))
+        while len(self._past) > 1 and self._past[1].time <= now - _LATE[1]:
+            self._past.popleft()
+        told: list[Reading] = []
+        for board in self.boards:
+            if board.next <= now:
+                board.next = now + board.every
+                told += self._told(board, now, stamp)
+        return told
+
+    def _told(self, board: _Board, now: float, stamp: int) -> list[Reading]:
+        past = next((each for each in reversed(self._past) if each.time <= now - board.late), self._past[0])
+        ended = (past.status == ENDED) & (now - self._ends < _TELLS_END)
+        events = np.flatnonzero((past.status == LIVE) | ended)
+        fails = self._rng.random(events.size) < board.every / _FREEZE_EVERY
+        lasts = self._rng.uniform(*_FROZEN, events.size)
+        out = []
+        for event, failing, seconds in zip(events.tolist(), fails.tolist(), lasts.tolist(), strict=True):
+            reading = self._reading(board, past, event, stamp)
+            if self._troubled and failing and not reading.over:
+                board.frozen.setdefault(event, (now + seconds, reading))
+            until, shown = board.frozen.get(event, (now, reading))
+            if until <= now:
+                board.frozen.pop(event, None)
+                shown = reading
+            out.append(shown._replace(seen=stamp))
+        return out
+
+    def _reading(self, board: _Board, past: _Past, event: int, stamp: int) -> Reading:
+        fixture = self._fixtures[event]
+        over = bool(past.status[event] == ENDED)
+        home, away = past.score[event].tolist()
+        shown = (FINAL, "", "") if over else shown_at(fixture.league.sport, float(past.clock[event]))
+        return Reading(fixture.id, board.book, stamp, home, away, *shown, over=over, sport=fixture.league.sport)
+
+
+def shown_at(sport: str, share: float) -> tuple[str, str, str]:
+    """Period, clock and possession of a game of which a share is played.
+
+    Examples
+    --------
+    >>> shown_at("basketball", 0.6), shown_at("soccer", 0.75), shown_at("baseball", 0.5)
+    (('Q3', '7:12', ''), ('2H', '67:30', ''), ('B5', '', 'home'))
+    """
+    share = min(max(share, 0.0), 1.0 - 1e-9)
+    if sport == "baseball":
+        half = int(share * 2 * _INNINGS)
+        return f"{'TB'[half % 2]}{half // 2 + 1}", "", ("away", "home")[half % 2]
+    if sport not in _TIMED:
+        return f"{1 + int(share * 2)}H", _minutes(share * 2 * _HALF), ""
+    letter, periods, minutes = _TIMED[sport]
+    played = share * periods
+    return f"{letter}{1 + int(played)}", _minutes((1.0 - played % 1.0) * minutes), ""
+
+
+def _minutes(minutes: float) -> str:
+    whole = int(minutes * 60.0 + 1e-6)
+    return f"{whole // 60}:{whole % 60:02}"

@@ -1,0 +1,230 @@
+"""Futures: markets over a season or a tournament, on a board of their own, and every book's prices of them.
+
+Enterprise only. What is derived (fair probabilities, +EV, hold, arbitrage) is there only where a market is complete;
+`oddsengine.futures` says when that is. A market, its counts and its best prices are of the books that a request names.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from oddsengine import catalog
+from oddsengine.catalog.futures import TYPES
+from oddsengine.futures import FuturesBoard
+from oddsengine.futures.identity import Market, price_id
+from oddsengine.futures.judging import REASONS, Judged
+from oddsengine.futures.sheets import Bools, Sheet
+from service import filters
+from service.api.odds import LEAGUE, LIMIT, OFFSET, SPORT, SPORTSBOOK, books_for
+from service.endpoints import Ask, Endpoint, page, told
+from service.futures import METHOD, Futures, futures_of
+from service.params import choice, flag, text, words
+from service.wire.envelopes import Page
+from service.wire.futures import Future, FutureArbitrage, FutureLeg, FutureOdds
+from service.wire.numbers import american, exact, moment, rounded
+
+_TAG = "Futures"
+_MARKET = words("market_id", "Ids of markets.", aliases=("market", "future_market_id"))
+_TYPE = choice("future_type", "What the selections of a market are.", TYPES)
+_COMPLETE = flag("is_complete", "true: markets whose whole field has prices; false: the others.")
+
+
+class _Found(NamedTuple):
+    """The markets that a request means, in order, and what of their prices it may see."""
+
+    futures: Futures
+    board: FuturesBoard
+    sheets: list[Sheet]
+    books: frozenset[str] | None
+    now: datetime | None
+    strange: dict[str, list[str]]
+
+    def judged(self, sheet: Sheet) -> Judged:
+        return self.futures.judged(self.board, sheet.market.id, self.books, self.now)
+
+    def seen(self, sheet: Sheet) -> Bools:
+        """Which prices of a market are of these books."""
+        mine = np.array([self.books is None or book in self.books for book in sheet.books], np.bool_)
+        return np.asarray((sheet.row >= 0) & mine)
+
+
+def _asked(ask: Ask, *, by_selection: bool) -> _Found:
+    """Read a request. A part of a name may be in the market's, or in a selection's."""
+    query, futures = ask.query, futures_of(ask.node)
+    board = futures.board
+    markets = list(board.markets.values())
+    seen = filters.Seen(
+        {m.sport for m in markets}, {m.league for m in markets}, set(board.table["book"].unique().to_list()), ()
+    )
+    strange = filters.strangers({**query, "market": None}, lambda: seen)
+    if query["market_id"] is not None:
+        wrong = [word for word in query["market_id"] if word not in board.markets]
+        strange |= {"market_id": wrong} if wrong else {}
+        markets = [market for market in markets if market.id in query["market_id"]]
+    if query["future_type"] is not None:
+        markets = [market for market in markets if market.type == query["future_type"]]
+    if query["sport"] is not None:
+        markets = _those(markets, filters.in_sports(query["sport"], [m.sport for m in markets]))
+    if query["league"] is not None:
+        markets = _those(markets, filters.in_leagues(query["league"], [(m.sport, m.league) for m in markets]))
+    books = books_for(ask, query["sportsbook"])
+    found = _Found(futures, board, [], books, ask.board.now, strange)
+    order = sorted(markets, key=lambda m: (m.sport, m.league, m.name, m.id))
+    found.sheets.extend(sheet for m in order if found.seen(sheet := board.sheets[m.id]).any())
+    if query["q"] is not None and not by_selection:
+        texts = [" ".join((sheet.market.name, *sheet.names)) for sheet in found.sheets]
+        meant = filters.containing(query["q"], texts)
+        found.sheets[:] = [sheet for sheet, wanted in zip(found.sheets, meant, strict=True) if wanted]
+    return found
+
+
+def _those(markets: list[Market], meant: Sequence[bool]) -> list[Market]:
+    return [market for market, wanted in zip(markets, meant, strict=True) if wanted]
+
+
+# ---- markets ----
+
+
+def markets(ask: Ask) -> Any:
+    """Every market of futures."""
+    found = _asked(ask, by_selection=False)
+    wanted = ask.query["is_complete"]
+    sheets = [sheet for sheet in found.sheets if wanted is None or bool(found.judged(sheet).complete) == wanted]
+    first = ask.query["offset"]
+    shown = [_market(sheet, found) for sheet in sheets[first : first + ask.query["limit"]]]
+    return page(ask, shown, len(shown), len(sheets), told(ask, found.strange))
+
+
+def _market(sheet: Sheet, found: _Found) -> Future:
+    judged, seen, market, field = found.judged(sheet), found.seen(sheet), sheet.market, sheet.field
+    there = np.flatnonzero(seen.any(axis=0)).tolist()
+    rows = found.board.table[sheet.row[seen].tolist()]
+    return Future(
+        market_id=market.id, display_name=market.name, sport=market.sport, league=market.league,
+        future_type=market.type, selection_count=np.flatnonzero(seen.any(axis=1)).size,
+        books_available=len(there), season=market.season or None, subject=market.subject or None,
+        line=market.line, places=sheet.places or None, event_start_time=_time(rows["event_start_time"].min()),
+        last_update=_time(rows["last_seen_at"].max()),
+        books=[sheet.books[at] for at in there],
+        field_size=None if field is None else len(field.contestants),
+        field_source=None if field is None else field.source, is_complete=judged.complete,
+        incomplete_reason=judged.why or None, hold_percentage=_percent(judged.hold),
+        reference_book=judged.reference or None, reference_hold=_percent(judged.margin), devig_method=METHOD,
+        arbitrage=_arbitrage(judged),
+    )  # fmt: skip
+
+
+def _arbitrage(judged: Judged) -> FutureArbitrage | None:
+    found, sheet = judged.arbitrage, judged.sheet
+    if found is None:
+        return None
+    legs = [
+        FutureLeg(
+            selection=sheet.names[place], sportsbook=sheet.books[book],
+            odds_american=american(_american(float(sheet.odds[place, book]))),
+            odds_decimal=exact(float(sheet.odds[place, book]), 6), implied_probability=exact(1.0 / odds, 6),
+            stake_percent=exact(100.0 * share),
+        )
+        for place, book, odds, share in zip(
+            sheet.place.tolist(), found.book.tolist(), found.odds.tolist(), found.share.tolist(), strict=True
+        )
+    ]  # fmt: skip
+    return FutureArbitrage(
+        id=found.id, profit_percent=exact(100.0 * found.profit), implied_total=exact(100.0 * found.implied), legs=legs
+    )
+
+
+# ---- prices ----
+
+
+def odds(ask: Ask) -> Any:
+    """Prices of futures, by market, selection and book."""
+    found = _asked(ask, by_selection=True)
+    masks = [_meant(ask, sheet, found) for sheet in found.sheets]
+    counts = [int(mask.sum()) for mask in masks]
+    first, last = ask.query["offset"], ask.query["offset"] + ask.query["limit"]
+    shown: list[FutureOdds] = []
+    before = 0
+    for sheet, mask, count in zip(found.sheets, masks, counts, strict=True):
+        low, high = max(first - before, 0), min(last - before, count)
+        if low < high:
+            shown += _prices(sheet, found, np.argwhere(mask)[low:high].tolist())
+        before += count
+    return page(ask, shown, len(shown), before, told(ask, found.strange))
+
+
+def _meant(ask: Ask, sheet: Sheet, found: _Found) -> Bools:
+    """Which prices of a market the request means."""
+    meant = found.seen(sheet)
+    query = ask.query
+    if query["selection"] is not None:
+        meant = meant & np.array(filters.named(query["selection"], sheet.names), np.bool_)[:, None]
+    if query["q"] is not None and not filters.containing(query["q"], [sheet.market.name])[0]:
+        meant = meant & np.array(filters.containing(query["q"], sheet.names), np.bool_)[:, None]
+    return np.asarray(meant)
+
+
+def _prices(sheet: Sheet, found: _Found, places: Sequence[Sequence[int]]) -> Iterator[FutureOdds]:
+    judged, market = found.judged(sheet), sheet.market
+    rows = found.board.table[[int(sheet.row[i, j]) for i, j in places]]
+    columns = ("odds_american", "odds_decimal", "event_start_time", "last_seen_at", "odds_changed_at", "is_active",
+               "deep_link")  # fmt: skip
+    for (i, j), row in zip(places, rows.select(columns).iter_rows(), strict=True):
+        price, decimal, start, last, changed, active, link = row
+        fair = float(judged.fair[i])
+        told_fair = None if np.isnan(fair) else exact(fair, 6)
+        yield FutureOdds(
+            id=price_id(market.id, sheet.names[i], sheet.books[j]), selection=sheet.names[i], sportsbook=sheet.books[j],
+            odds_american=american(price), odds_decimal=exact(decimal, 6), probability=exact(1.0 / decimal, 6),
+            line=market.line, future_market_id=market.id, future_market_name=market.name,
+            event_start_time=_time(start), timestamp=_there(last), sport=market.sport, league=market.league,
+            future_type=market.type, season=market.season or None, subject=market.subject or None,
+            sportsbook_name=catalog.book(sheet.books[j]).display_name, is_active=active, last_seen_at=_there(last),
+            odds_changed_at=_there(changed), deep_link=link, is_complete=judged.complete,
+            is_best=bool(judged.best[i] == j), fair_probability=told_fair,
+            no_vig_odds=None if told_fair is None else american(_american(1.0 / fair)),
+            ev_percentage=_percent(float(judged.edge[i, j])), set_aside=REASONS[judged.aside[i, j]] or None,
+        )  # fmt: skip
+
+
+def _american(decimal: float) -> float:
+    return 100.0 * (decimal - 1.0) if decimal >= 2.0 else -100.0 / (decimal - 1.0)
+
+
+def _percent(value: float) -> float | None:
+    return None if np.isnan(value) else rounded(100.0 * value)
+
+
+def _time(value: Any) -> str | None:
+    return moment(value) if isinstance(value, datetime) else None
+
+
+def _there(value: datetime) -> str:
+    return moment(value) or ""
+
+
+_FILTERS = (SPORT, LEAGUE, _MARKET, _TYPE, SPORTSBOOK)
+endpoints = (
+    Endpoint(
+        "/futures", markets, "Markets of futures", _TAG, Page[Future],
+        (*_FILTERS, _COMPLETE, text("q", "Part of a market's or a selection's name."), LIMIT, OFFSET),
+        feature="futures",
+        doc="A market is complete where the catalog, the operator or the market itself says who takes part, nobody "
+        "quotes anybody else, and every contestant has a price that can be used. Only then is there a hold, a "
+        "reference or an arbitrage. Figures are over the books that are asked for; guards and the reference look at "
+        "all of them.",
+    ),
+    Endpoint(
+        "/futures/odds", odds, "Prices of futures", _TAG, Page[FutureOdds],
+        (
+            *_FILTERS, words("selection", "Selections by name."),
+            text("q", "Part of a market's or a selection's name."), LIMIT, OFFSET,
+        ),
+        feature="futures",
+        doc="`set_aside` says why a price is not used: unusable (not offered, two forms that differ, a mid price, "
+        "priced twice), stale, other_field (an `Any other` of other contestants), book_sum, outlier, ev_cap. Fair "
+        "probabilities sum to the number of places, not to one.",
+    ),
+)  # fmt: skip

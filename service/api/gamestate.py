@@ -1,0 +1,78 @@
+"""Game states: scores, periods and clocks of games that are on or have just ended, by sport and event."""
+
+from typing import Any
+
+from oddsengine import catalog
+from service import filters
+from service.api.odds import EVENT, LEAGUE, LIVE, SPORT
+from service.endpoints import Ask, Endpoint, data
+from service.games import Rows, games_of
+from service.problems import unknown
+from service.wire.envelopes import Data
+from service.wire.games import Standing
+
+_TAG = "Game State"
+_FEATURE = "gamestate"
+_DOC = (
+    "Merged over all that tell of a game: the score that most say, newer ones counting more; the clock that is "
+    "farthest on. `stale`: nobody told of it for a minute. A game is here from its first score until ten minutes after "
+    "its end."
+)
+Games = dict[str, dict[str, Standing]]
+
+
+def _kept(ask: Ask, rows: Rows) -> tuple[Games, dict[str, list[str]]]:
+    """The games that a request's filters let through, by sport; and the ids that nobody knows."""
+    query = ask.query
+    seen = filters.Seen({row.sport for row in rows.values()}, {row.league for row in rows.values()}, (), ())
+    strange = filters.strangers(query, lambda: seen)
+    if query["event"] is not None:
+        with ask.board.still() as board:
+            missing = [event for event in query["event"] if event not in rows and event not in board.names.event_codes]
+        if missing:
+            strange["event"] = missing
+    found: Games = {}
+    for event, row in sorted(rows.items()):
+        if _fits(query, event, row):
+            found.setdefault(row.sport, {})[event] = row
+    return dict(sorted(found.items())), strange
+
+
+def _fits(query: Any, event: str, row: Standing) -> bool:
+    return (
+        (query["event"] is None or event in query["event"])
+        and (query["live"] is None or query["live"] == row.is_live)
+        and (query.get("sport") is None or filters.in_sports(query["sport"], [row.sport])[0])
+        and (query["league"] is None or filters.in_leagues(query["league"], [(row.sport, row.league)])[0])
+    )
+
+
+def _rows(ask: Ask) -> Rows:
+    return games_of(ask.node).rows(ask.caller.tier.delay)
+
+
+def states(ask: Ask) -> Any:
+    """Every game, by sport."""
+    return data(ask, *_kept(ask, _rows(ask)))
+
+
+def states_of_sport(ask: Ask) -> Any:
+    """The games of one sport."""
+    rows, sport = _rows(ask), filters.sport_id(ask.path["sport"])
+    mine = {event: row for event, row in rows.items() if row.sport == sport}
+    if not mine and sport not in catalog.sports():
+        raise unknown("sport", ask.path["sport"])
+    found, strange = _kept(ask, mine)
+    return data(ask, {sport: found.get(sport, {})}, strange)
+
+
+endpoints = (
+    Endpoint(
+        "/gamestate", states, "How games stand", _TAG, Data[Games], (SPORT, LEAGUE, EVENT, LIVE),
+        feature=_FEATURE, lasts="never", doc=_DOC,
+    ),
+    Endpoint(
+        "/gamestate/{sport}", states_of_sport, "How the games of a sport stand", _TAG, Data[Games],
+        (LEAGUE, EVENT, LIVE), feature=_FEATURE, lasts="never", doc=_DOC,
+    ),
+)  # fmt: skip

@@ -1,0 +1,74 @@
+"""Game states of another node with our interface, beside its prices: the channel of its stream, or its pages.
+
+They are a part of their own: where the upstream's key has no right to them, its prices come all the same.
+"""
+
+import asyncio
+from contextlib import aclosing, suppress
+
+from oddsengine.feeds.gamestate import GameStates, read_states
+from service.feeds.retry import Backoff, keep_trying, parsed
+from service.feeds.sink import Failure, Sink
+from service.feeds.sse import Stream
+from service.feeds.web import Web
+from service.settings import Interface as Settings
+
+PART = "gamestate"
+
+
+class GameStateSource:
+    """What is asked for beside prices."""
+
+    def __init__(self, feed: Settings) -> None:
+        self._feed = feed
+        asked = {"sport": feed.sports, "league": feed.leagues}
+        self._query: dict[str, str | int] = {name: ",".join(wanted) for name, wanted in asked.items() if wanted}
+        self._stream = Stream(feed.silence, feed.body_bytes)
+        self._reader = GameStates()
+
+    async def run(self, web: Web, sink: Sink) -> None:
+        """Ask or listen for ever."""
+        attempt = self._connection if self._feed.stream else self._turn
+        await keep_trying(self._feed, sink, lambda backoff: attempt(web, sink, backoff), PART)
+
+    async def _turn(self, web: Web, sink: Sink, backoff: Backoff) -> float:
+        feed = self._feed
+        sink.expect(feed.name, PART, feed.interval + feed.timeout)
+        body = (await web.get(feed.url.rstrip("/") + "/gamestate", self._query)).body
+        await sink.deliver(feed.name, await parsed(feed, sink, body, lambda: read_states(body)), PART)
+        backoff.reset()
+        return feed.interval
+
+    async def _connection(self, web: Web, sink: Sink, backoff: Backoff) -> float:
+        feed = self._feed
+        sink.expect(feed.name, PART, feed.silence)
+        url = feed.url.rstrip("/") + "/stream/gamestate"
+        freshening = asyncio.create_task(self._freshen(sink))
+        try:
+            async with aclosing(self._stream.connect(web, url, self._query, {})) as events:
+                async for event in events:
+                    if freshening.done():
+                        await freshening
+                    if event is None:
+                        sink.alive(feed.name, PART)
+                        continue
+                    name, data = event.event, event.data
+                    payload = await parsed(feed, sink, data, lambda n=name, d=data: self._reader.read(n, d))  # type: ignore[misc]
+                    if payload.scores or payload.refused:
+                        await sink.deliver(feed.name, payload, PART)
+                        backoff.reset()
+                    else:
+                        sink.alive(feed.name, PART)
+        finally:
+            freshening.cancel()
+            with suppress(asyncio.CancelledError, Failure):
+                await freshening
+        raise Failure("the stream ended")
+
+    async def _freshen(self, sink: Sink) -> None:
+        """Say again what holds, between two things that the upstream says."""
+        while True:
+            await asyncio.sleep(self._feed.freshen)
+            payload = self._reader.alive()
+            if payload.scores:
+                await sink.deliver(self._feed.name, payload, PART)

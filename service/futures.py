@@ -1,0 +1,109 @@
+"""The node's futures: a board that only the writer replaces, what was judged of it, and the demo's seasons.
+
+Readers take `board` once and hold on to it: a board never changes. Whoever applies something makes a step of the engine
+afterwards, in the same job of the writer, so that answers which hang on the engine's update see it.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from oddsengine.engine import micros
+from oddsengine.futures import FieldsError, FuturesBoard, FuturesField, parse_fields
+from oddsengine.futures.judging import Judged, judge
+from oddsengine.simulate.futures import Season
+from service.node import Node
+from service.settings import Settings, SettingsError
+
+METHOD = "power"
+EVERY_S = 10.0  # between two looks of the demo's feeds
+LEAGUES = ("nba", "nfl")  # of the demo
+_MOST = 64  # sets of books that are judged for one moment
+_Key = tuple[int, int]  # number of a board, time of judging
+
+
+class Futures:
+    """All of it; `apply` and `state` are for the writer, everything else for any thread."""
+
+    def __init__(self, fields: Sequence[FuturesField] = ()) -> None:
+        self.board = FuturesBoard(fields)
+        self._judged: tuple[_Key, dict[tuple[frozenset[str] | None, str], Judged]] = ((-1, -1), {})
+
+    def __len__(self) -> int:
+        return len(self.board)
+
+    def apply(
+        self, quotes: Sequence[Mapping[str, Any]], now: datetime, *, source: str = "", removed: Collection[str] = ()
+    ) -> None:
+        """Take prices, and take prices back; all of it or, with an error, nothing."""
+        self.board = self.board.apply(quotes, now, source=source, removed=removed)
+
+    @contextmanager
+    def taking(
+        self, quotes: Sequence[Mapping[str, Any]], now: datetime, *, source: str, removed: Collection[str]
+    ) -> Iterator[list[str]]:
+        """Take what a source brings, unless what is done meanwhile fails; gives why prices were refused."""
+        before = self.board
+        if quotes or any((source, one) in before.ids for one in removed):
+            self.apply(quotes, now, source=source, removed=removed)
+        try:
+            yield [] if self.board is before else self.board.rejected["reason"].to_list()
+        except BaseException:
+            self.board = before
+            raise
+
+    def state(self, fields: Sequence[FuturesField]) -> None:
+        """Say who takes part, instead of what was said before."""
+        self.board = self.board.stating(fields)
+
+    def judged(self, board: FuturesBoard, market: str, books: frozenset[str] | None, now: datetime | None) -> Judged:
+        """What there is to say of a market at a moment, over some books."""
+        key = board.number, micros(now or board.now or datetime.fromtimestamp(0, UTC))
+        if self._judged[0] != key or len(self._judged[1]) > _MOST * max(len(board.markets), 1):
+            self._judged = key, {}
+        known = self._judged[1] if self._judged[0] == key else {}
+        found = known.get((books, market))
+        if found is None:
+            found = known[books, market] = judge(board.sheets[market], key[1], books, None, METHOD)
+        return found
+
+
+def stated_fields(settings: Settings) -> tuple[FuturesField, ...]:
+    """What the operator's file says of who takes part.
+
+    Raises
+    ------
+    SettingsError
+        If it does not read.
+    """
+    name = settings.matching.fields
+    if not name:
+        return ()
+    try:
+        return parse_fields(Path(name).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, FieldsError) as error:
+        raise SettingsError(f"{settings.file}: matching.fields is {name!r}, which cannot be used: {error}") from None
+
+
+def futures_of(node: Node) -> Futures:
+    """A node's futures."""
+    found: Futures = node.parts.setdefault("futures", Futures())
+    return found
+
+
+@lru_cache(maxsize=8)
+def _season(seed: int, league: str, year: int) -> Season:
+    return Season(seed, league, year)
+
+
+def demonstrate(futures: Futures, now: datetime, *, seed: int = 7) -> None:
+    """Put the demo's seasons on the board as they are at a moment, if its feeds look then; only in the writer."""
+    if futures.board.now is not None and (now - futures.board.now).total_seconds() < EVERY_S:
+        return
+    seasons = [_season(seed, league, now.year if now.month > 6 else now.year - 1) for league in LEAGUES]
+    if not futures.board.fields:
+        futures.state([FuturesField(**dict(field)) for season in seasons for field in season.fields()])
+    futures.apply([row for season in seasons for row in season.quotes(now)], now, source="demo")

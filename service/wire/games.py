@@ -1,0 +1,54 @@
+"""Game states."""
+
+import msgspec
+
+from oddsengine.games import State
+from oddsengine.update import iso
+from service.wire.arbitrage import Arbitrage, GameState
+from service.wire.envelopes import Moment
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """How a game stands, merged over what tells of it. Periods are Q3, 2H, P2, S2, T5 or B5, OT, HT, FT."""
+
+    home_team: str
+    away_team: str
+    sport: str
+    league: str
+    home_score: int | None
+    away_score: int | None
+    is_live: bool
+    game_period: str | None
+    game_clock: str | None
+    possession: str | None
+    primary_book: str
+    book_count: int
+    stale: bool
+    updated_at: Moment
+
+
+class Teams(msgspec.Struct, frozen=True):
+    """Who plays, and where."""
+
+    sport: str
+    league: str
+    home: str
+    away: str
+
+
+def standing(state: State, teams: Teams) -> Standing:
+    """A state as it goes out."""
+    return Standing(
+        home_team=teams.home, away_team=teams.away, sport=teams.sport, league=teams.league, home_score=state.home,
+        away_score=state.away, is_live=not state.over, game_period=state.period or None,
+        game_clock=state.clock or None, possession=state.possession or None, primary_book=state.primary,
+        book_count=state.sources, stale=state.stale, updated_at=iso(state.changed) or "",
+    )  # fmt: skip
+
+
+def beside(row: Arbitrage, game: Standing | None) -> Arbitrage:
+    """An arbitrage with how its game stands."""
+    if game is None:
+        return row
+    shown = GameState(game.game_period, game.game_clock, game.home_score, game.away_score)
+    return msgspec.structs.replace(row, game_state=shown)
