@@ -12,7 +12,7 @@ All of it happens while the board is held still: an answer is of one update.
 import base64
 import threading
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -32,10 +32,11 @@ from oddsengine.engine import Engine
 from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words
 from oddsengine.reasons import CODES
 from service.problems import invalid
-from service.scan import arrange, begins, best, came, mains, scan, states
+from service.scan import arrange, begins, best, came, mains, priced, scan, states
 
 Bools = npt.NDArray[np.bool_]
 Key = tuple[Any, ...]
+_Found = tuple[Ints, dict[str, list[str]]]
 LATEST = np.iinfo(np.int64).max
 SORTS = (
     "odds_american", "odds_decimal", "probability", "timestamp", "event_start_time", "sportsbook", "sport", "league",
@@ -45,6 +46,7 @@ _BOOK = (1 << BOOK_BITS) - 1
 _SUBJECT = (1 << 24) - 1
 _CHUNK = 500  # terms that are read while a writer waits
 _KEPT = 128  # masks
+_MOST_FOUND = 2_000_000  # rows that are remembered as fitting
 _QUICK = 250_000  # rows that are looked through in a fraction of a millisecond
 _TYPES = frozenset({"home", "draw", "away", "over", "under", "yes", "no", "odd", "even", "none", "other"})
 
@@ -466,6 +468,8 @@ class Index:
         self.looked, self.marks = np.empty(0, np.uint8), np.empty(0, np.uint8)  # units, and main lines by slot
         self.room = _room(1, 1)
         self.encoded: dict[Any, msgspec.Raw] = {}  # rows as they were sent, by all that they say
+        self._found: dict[Hashable, _Found] = {}  # of this update
+        self._held = 0  # rows in it
         self.begin = np.empty(0, np.int64)
         self.events = np.empty(0, np.int32)  # in order
         self.event_keys: list[tuple[int, str]] = []
@@ -528,6 +532,7 @@ class Index:
             self.slots, self.book = np.empty(top, np.int32), np.empty(top, np.int32)
             arrange(rows.key, state, self.terms.place, self.rank, self.first, self.slots, self.book)
         self._order(board)
+        self._found, self._held = {}, 0
         self.looked, self.marks = np.zeros(names.unit_event.size, np.uint8), np.empty(top, np.uint8)
         self.room = _room(int(board.units.size.max()) + 1, len(names.books) // 64 + 1)
 
@@ -565,6 +570,17 @@ class Index:
         self.event_keys = [(start, id_) for start, id_, _ in keyed]
         self.spot = np.empty(self.events.size, np.int32)
         self.spot[self.events] = np.arange(self.events.size, dtype=np.int32)
+
+    def kept(self, what: Hashable, make: Callable[[], _Found]) -> _Found:
+        """Rows that fit, found once an update: the next page asks for the same ones."""
+        found = self._found.get(what)
+        if found is None:
+            found = make()
+            if self._held + found[0].size > _MOST_FOUND:
+                self._found, self._held = {}, 0
+            self._found[what] = found
+            self._held += found[0].size
+        return found
 
     def ranks(self, column: str) -> tuple[Ints, list[str]]:
         """Rank of each code of a column by its text, and the texts in order."""
@@ -605,23 +621,32 @@ class Reading:
 
     def rows(self, f: Filter, unknown: dict[str, list[str]], *, gone: bool = False) -> Ints:
         """Slots of the rows that fit, in order; or of those that left. Ids that nobody knows are added to `unknown`."""
+        if f.low is not None or f.high is not None:
+            some, rows = self.rows(f._replace(low=None, high=None), unknown, gone=gone), self.board.rows
+            out = np.empty(some.size + 1, np.int32)
+            bounds = _bounds(-np.inf if f.low is None else f.low, np.inf if f.high is None else f.high)
+            return out[: priced(some, rows.odds, rows.american, *bounds, out)]
+        found, missing = self.index.kept(("rows", f, gone), lambda: self._rows(f, gone=gone))
+        unknown.update(missing)
+        return found
+
+    def _rows(self, f: Filter, *, gone: bool) -> tuple[Ints, dict[str, list[str]]]:
         index, terms, rows = self.index, self.terms, self.board.rows
+        unknown: dict[str, list[str]] = {}
         events = self._events(f, unknown)
         mask = self._mask(f, unknown)
         books = self._books(f.books)
         out = np.empty(index.slots.size, np.int32)
         day, end = f.day or (int(NO_TIME), 0)
-        prices = _bounds(-np.inf if f.low is None else f.low, np.inf if f.high is None else f.high)
         n = scan(
             events, terms.block, terms.sorted, index.first, index.slots, index.book, mask, rows.state, rows.flags,
-            rows.odds, rows.american, rows.start, rows.moved, index.begin, books, GONE if gone else ON,
-            -1 if f.live is None else int(f.live), *prices, int(NO_TIME) if f.after is None else f.after, day, end,
-            out,
+            rows.start, rows.moved, index.begin, books, GONE if gone else ON, -1 if f.live is None else int(f.live),
+            int(NO_TIME) if f.after is None else f.after, day, end, out,
         )  # fmt: skip
-        found: Ints = out[:n]
+        found: Ints = out[:n].copy()
         if f.main is not None and n:
             found = found[self.main(found) == int(f.main)]
-        return found
+        return found, unknown
 
     def _events(self, f: Filter, unknown: dict[str, list[str]]) -> Ints:
         """Events in order, of those that are asked for."""
@@ -679,11 +704,16 @@ class Reading:
         ids = {name: catalog.book(name).id for name in asked}
         return [name for name, id_ in ids.items() if id_ not in known and id_ not in self.index.books]
 
-    def best(self, found: Ints) -> Ints:
-        """Of some rows in order, the best price of each outcome; suspended prices and those set aside are none.
+    def best(self, f: Filter, unknown: dict[str, list[str]]) -> Ints:
+        """Of the rows that fit, the best price of each outcome; suspended prices and those set aside are none.
 
         Of equal prices it is the one seen last, for it is the likeliest to be there still; then the first book by id.
         """
+        found = self.rows(f, unknown)
+        chosen, _ = self.index.kept(("best", f), lambda: (self._best(found), {}))
+        return chosen
+
+    def _best(self, found: Ints) -> Ints:
         rows, names, units, terms = self.board.rows, self.board.names, self.board.units, self.terms
         count = len(names.unit_event.values)
         straight, drawn = terms.columns["straight"], terms.columns["drawn"]
@@ -938,5 +968,5 @@ def warm() -> None:
     index = Index(engine)
     with index.reading(judged=True) as reading:
         found = reading.rows(Filter(main=True, low=-500.0), {})
-        reading.take(reading.best(found))
+        reading.take(reading.best(Filter(), {}))
         reading.states(found)

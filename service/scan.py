@@ -67,17 +67,15 @@ def begins(key, state, start, event, begin, found):
 
 @kernel
 def scan(
-    events, block, terms, first, slots, book, ok, state, flags, odds, american, start, moved, begin, books, wanted,
-    live, low, high, least, most, after, day, end, out,
+    events, block, terms, first, slots, book, ok, state, flags, start, moved, begin, books, wanted, live, after, day,
+    end, out,
 ):  # fmt: skip
     """Rows of some events in order that fit; returns how many.
 
-    `ok` is per term, `books` per book; `wanted` is a state, `live` 0, 1 or -1 for both; American prices between `low`
-    and `high` (hundredths) where they were given, else decimal ones between `least` and `most`; changed later than
-    `after`, starting between `day` and `end`.
+    `ok` is per term, `books` per book; `wanted` is a state, `live` 0, 1 or -1 for both; changed later than `after`,
+    starting between `day` and `end`.
     """
     n = 0
-    priced = low > -np.inf or high < np.inf
     dated = day != -9223372036854775808
     moving = after != -9223372036854775808
     for at in range(events.size):
@@ -93,22 +91,34 @@ def scan(
                     continue
                 if live >= 0 and (flags[s] & 1) != live:
                     continue
-                if priced:
-                    x = american[s]
-                    if np.isnan(x):
-                        if not least <= odds[s] <= most:
-                            continue
-                    else:
-                        x = np.rint(x * 100.0)
-                        x = 10_000.0 if x == -10_000.0 else x
-                        if not low <= x <= high:
-                            continue
                 if dated:
                     t = start[s] if start[s] != -9223372036854775808 else begin[e]
                     if not day <= t < end:
                         continue
                 out[n] = s
                 n += 1
+    return n
+
+
+@kernel
+def priced(found, odds, american, low, high, least, most, out):
+    """Those of some rows whose price is within bounds; returns how many.
+
+    An American price that was given is between `low` and `high` (hundredths), else a decimal one between `least` and
+    `most`.
+    """
+    n = 0
+    for at in range(found.size):
+        s = found[at]
+        x = american[s]
+        if np.isnan(x):
+            fits = least <= odds[s] <= most
+        else:
+            x = np.rint(x * 100.0)
+            x = 10_000.0 if x == -10_000.0 else x
+            fits = low <= x <= high
+        out[n] = s
+        n += fits
     return n
 
 
@@ -317,4 +327,4 @@ def _digits(out, row, end, count, number):
         number //= 10
 
 
-__all__ = ["arrange", "begins", "best", "came", "mains", "scan", "states", "write"]
+__all__ = ["arrange", "begins", "best", "came", "mains", "priced", "scan", "states", "write"]

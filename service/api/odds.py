@@ -210,7 +210,7 @@ def best(ask: Ask) -> dict[str, Any]:
     missing: dict[str, list[str]] = {}
     limit, offset = ask.query["limit"], ask.query["offset"]
     with index_of(ask).reading(judged=True, wait=not ask.quick) as reading:
-        rows = reading.best(reading.rows(filter_of(ask, reading.now), missing))
+        rows = reading.best(filter_of(ask, reading.now), missing)
         some = Shown(reading, rows[offset : offset + limit])
         meta = _meta(ask, reading, missing)
     shown_rows = some.rows()
