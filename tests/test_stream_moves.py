@@ -11,8 +11,10 @@ from oddsengine.board import state as board_state
 from oddsengine.engine import Engine
 from oddsengine.simulate import Batch, World
 from service.board import Filter, Index
+from service.stream.backlog import Backlog
 from service.stream.moves import Mirror, Moves
 from service.stream.prices import Prices
+from service.stream.told import Told, bodies
 
 FRESH = {"last_seen_at", "odds_changed_at"}
 
@@ -23,6 +25,7 @@ class Holder:
     def __init__(self, group: Prices) -> None:
         self.group = group
         self.odds: dict[str, dict[str, Any]] = {}
+        self.backlog: Backlog | None = None
         taken = group.take()
         assert taken.number == group.number
         self.merge(taken.frames)
@@ -40,7 +43,19 @@ class Holder:
             elif name == "odds:removed":
                 for id_ in data["ids"]:
                     assert self.odds.pop(id_)["sportsbook"] == data["book"]
-        assert self.group.total == len(self.odds)
+        assert self.backlog is not None or self.group.total == len(self.odds)
+
+    def hear(self, told: list[Told], *, behind: bool = False) -> None:
+        """Take events, now or, merged, once it is not behind any more."""
+        if self.backlog is None and behind:
+            self.backlog = Backlog()
+        if self.backlog is None:
+            self.merge(bodies(told))
+            return
+        self.backlog.take(told)
+        if not behind:
+            frames, self.backlog = self.backlog.frames(), None
+            self.merge(frames)
 
     def held(self) -> dict[str, dict[str, Any]]:
         return {id_: {k: v for k, v in row.items() if k not in FRESH} for id_, row in self.odds.items()}
@@ -75,7 +90,7 @@ def test_events_add_up_to_the_board(few: int, monkeypatch: pytest.MonkeyPatch) -
             else:
                 moves = Moves(update, mirror, index)
                 for holder in holders:
-                    holder.merge(holder.group.frames(moves))
+                    holder.hear(holder.group.told(moves), behind=draw.random() < 0.5)
             if tick % 13 == 1:
                 events = engine.table()["event_id"].unique().sort().to_list()
                 chosen = Filter(
@@ -87,6 +102,7 @@ def test_events_add_up_to_the_board(few: int, monkeypatch: pytest.MonkeyPatch) -
                 holders.append(Holder(Prices(chosen, draw.choice(["", "nj"]), index, engine)))
             if tick % 4 == 0:
                 for holder in draw.sample(holders, min(len(holders), 3)):
+                    holder.hear([])
                     group = holder.group
                     assert holder.held() == Holder(Prices(group.wanted, group.state, index, engine)).held()
                     compared += len(holder.odds)

@@ -5,7 +5,8 @@ from typing import Any
 
 from service import filters
 from service.board import Filter
-from service.stream.sse import GamesRemoved, frame
+from service.stream.sse import frame
+from service.stream.told import GAMES, Told, forgotten, played
 
 
 class Games:
@@ -25,17 +26,18 @@ class Games:
             and (w.league is None or filters.in_leagues(w.league, [(sport, league)])[0])
         )
 
-    def frames(self, states: Mapping[str, Any], removed: Iterable[str]) -> list[bytes]:
+    def told(self, states: Mapping[str, Any], removed: Iterable[str]) -> list[Told]:
         """What changes mean here."""
         mine = {event: state for event, state in states.items() if self.fits(event, state)}
+        fresh = [event not in self._shown for event in mine]
         self._shown.update(mine)
         lost = [event for event in removed if event in self._shown]
         self._shown.difference_update(lost)
-        out = [frame("gamestate:update", mine)] if mine else []
-        return out + ([frame("gamestate:removed", GamesRemoved(lost))] if lost else [])
+        return [*played(mine, fresh), *forgotten(lost)]
 
-    def beginning(self, states: Mapping[str, Any]) -> list[bytes]:
+    def beginning(self, states: Mapping[str, Any]) -> list[Told]:
         """How games stand."""
         mine = {event: state for event, state in states.items() if self.fits(event, state)}
         self._shown.update(mine)
-        return [frame("gamestate:snapshot", mine)]
+        rows = list(mine.values())
+        return [Told(frame("gamestate:snapshot", mine), GAMES, list(mine), rows, [True] * len(rows))]

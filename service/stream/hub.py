@@ -22,12 +22,14 @@ from oddsengine.update import Update
 from service.board import Filter, Index
 from service.log import Log
 from service.node import Node
-from service.stream.finds import Asked, Find, Finds, Near, Watch, Word, near
+from service.stream.finds import Asked, Finds
 from service.stream.games import Games
 from service.stream.lines import Group, Lines
 from service.stream.moves import Mirror, Moves
 from service.stream.prices import Prices, Taken, nothing
 from service.stream.subscriber import Subscriber
+from service.stream.told import Told, bodies
+from service.stream.watch import Look, Near, Watch, Word, near
 
 MOST_WATCHES = 64  # sets of books and thresholds whose opportunities are followed
 LEAST_LOOK_S = 0.05  # between two looks at what is open; longer where a look is slow
@@ -41,6 +43,13 @@ class Wants(NamedTuple):
     finds: Asked | None
     games: Filter | None
     state: str
+
+
+class _Looked(NamedTuple):
+    """What came of a look at the board, to be told once its update was heard."""
+
+    number: int
+    settle: Callable[[], None]
 
 
 class Stream:
@@ -62,6 +71,7 @@ class Stream:
         self._states: dict[str, Any] = {}
         self._coming: dict[Prices, list[Subscriber]] = {}
         self._coming_lock = threading.Lock()
+        self._looked: list[_Looked] = []
         self._look_at = 0.0
         self._forget = node.bus.listen(self._heard)
         for work in (self._run, self._begin_all, self._look_all):
@@ -116,6 +126,7 @@ class Stream:
         for watch in self._watches.values():
             watch.close()
         self._mirror = None
+        self._looked.clear()
         for table in (self._prices, self._finds, self._watches, self._games, self._coming, self._making):
             table.clear()
         self._post(self.lines.end_all)
@@ -138,15 +149,19 @@ class Stream:
         if self._watches:
             touched = _touched(update)
             for watch in self._watches.values():
-                watch.hear(update.views, touched)
-        moves = Moves(update, self._mirror, self._index)
-        if moves.empty:
-            return
-        batches: list[tuple[Group, int, list[bytes]]] = []
-        for group in self._prices.values():
-            frames = group.frames(moves)
-            if frames:
-                batches.append((group, moves.number, frames))
+                watch.hear(update, touched)
+        calm: list[tuple[Group, int, list[Told]]] = [
+            (group, update.number, []) for group in self._finds.values() if group.watch.number == update.number
+        ]
+        self._tell(Moves(update, self._mirror, self._index), calm)
+        while self._looked and self._looked[0].number <= update.number:
+            self._looked.pop(0).settle()
+
+    def _tell(self, moves: Moves, batches: list[tuple[Group, int, list[Told]]]) -> None:
+        """Tell what an update means, and what else there is to be told."""
+        for group in self._prices.values() if not moves.empty else ():
+            if told := group.told(moves):
+                batches.append((group, moves.number, told))
         if batches:
             self._post(self.lines.deliver, batches)
 
@@ -158,14 +173,23 @@ class Stream:
                 stirred = watch.look()
                 self._looks.put(lambda w=watch, s=stirred: self._read(w, s))  # type: ignore[misc]
 
-    def _settle(self, watch: Watch, stirred: set[Word], found: Mapping[Word, Find], spent: float) -> None:
+    def _when_heard(self, number: int, settle: Callable[[], None]) -> None:
+        """Do something once an update was heard, and all before it."""
+        if self._mirror is None:
+            return
+        if number <= self._mirror.number:
+            settle()
+        else:
+            self._looked.append(_Looked(number, settle))
+            self._looked.sort(key=lambda looked: looked.number)
+
+    def _settle(self, watch: Watch, stirred: set[Word], found: Look, spent: float) -> None:
         """Tell what opened and expired."""
         self._look_at = max(self._look_at, time.monotonic() + 3.0 * spent)
         looked = watch.settle(stirred, found)
-        batches: list[tuple[Group, int, list[bytes]]] = []
-        for group in self._finds.values() if looked else ():
-            if group.watch is watch and (frames := group.frames(looked)):
-                batches.append((group, 0, frames))
+        batches: list[tuple[Group, int, list[Told]]] = [
+            (group, watch.number, group.told(looked)) for group in self._finds.values() if group.watch is watch
+        ]
         if batches:
             self._post(self.lines.deliver, batches)
 
@@ -173,10 +197,10 @@ class Stream:
         self._states.update(states)
         for event in removed:
             self._states.pop(event, None)
-        batches: list[tuple[Group, int, list[bytes]]] = []
+        batches: list[tuple[Group, int, list[Told]]] = []
         for group in self._games.values():
-            if frames := group.frames(states, removed):
-                batches.append((group, 0, frames))
+            if told := group.told(states, removed):
+                batches.append((group, 0, told))
         if batches:
             self._post(self.lines.deliver, batches)
 
@@ -201,7 +225,8 @@ class Stream:
             groups.append(self._games.setdefault(wants.games, Games(wants.games)))
         for group in groups:
             group.members += 1
-            self._post(self.lines.register, group, subscriber)
+            number = group.watch.number if isinstance(group, Finds) else 0
+            self._post(self.lines.register, group, subscriber, number)
         if prices is None:
             self._begin([subscriber], nothing(games=wants.finds is None))
             return
@@ -230,7 +255,7 @@ class Stream:
         self._finds[wants.finds] = Finds(wants.finds, watch)
         return True
 
-    def _made(self, view: Hashable, watch: Watch, found: Mapping[Word, Find]) -> None:
+    def _made(self, view: Hashable, watch: Watch, found: Look) -> None:
         """Let those in who waited for a watch."""
         if self._watches.get(view) is not watch:
             return
@@ -268,7 +293,7 @@ class Stream:
             self._post(self.lines.admit, subscriber, taken, frames)
 
     def _beginning(self, group: Finds | Games) -> list[bytes]:
-        return group.beginning(self._states) if isinstance(group, Games) else group.beginning()
+        return bodies(group.beginning(self._states) if isinstance(group, Games) else group.beginning())
 
     # ---- in threads that only read ----
 
@@ -285,13 +310,13 @@ class Stream:
         watch = Watch(self._node.engine, *view)
         self._jobs.put(lambda: self._watches.__setitem__(view, watch))
         found = watch.read(None)
-        self._jobs.put(lambda: self._made(view, watch, found))
+        self._jobs.put(lambda: self._when_heard(found.number, lambda: self._made(view, watch, found)))
 
     def _read(self, watch: Watch, stirred: set[Word]) -> None:
         began = time.monotonic()
         found = watch.read(stirred)
         spent = time.monotonic() - began
-        self._jobs.put(lambda: self._settle(watch, stirred, found, spent))
+        self._jobs.put(lambda: self._when_heard(found.number, lambda: self._settle(watch, stirred, found, spent)))
 
     def _begin_all(self) -> None:
         while (prices := self._beginnings.get()) is not None:

@@ -11,11 +11,13 @@ from prometheus_client.registry import Collector
 
 from service.log import Log
 from service.node import Node
+from service.stream.backlog import Backlog
 from service.stream.finds import Finds
 from service.stream.games import Games
 from service.stream.prices import Prices, Taken
 from service.stream.sse import RETRY, Failure, Heartbeat, clock, frame, numbered
-from service.stream.subscriber import LIMIT, Subscriber
+from service.stream.subscriber import Bounds, Subscriber, parts
+from service.stream.told import Told, bodies
 
 HEARTBEAT_S = 30.0
 PARTS = 30  # of the subscribers, that get their heartbeats one after the other
@@ -29,9 +31,10 @@ Group = Prices | Finds | Games
 class _Members:
     """A group as the event loop has it."""
 
-    __slots__ = ("prices", "subscribers")
+    __slots__ = ("number", "prices", "subscribers")
 
-    def __init__(self, *, prices: bool) -> None:
+    def __init__(self, number: int, *, prices: bool) -> None:
+        self.number = number  # of the update that they hold; 0 is none in particular
         self.prices = prices  # their events are kept for those who are still waiting
         self.subscribers: dict[Subscriber, None] = {}
 
@@ -39,11 +42,11 @@ class _Members:
 class Lines:
     """Every subscriber of a node, and the groups they are of."""
 
-    def __init__(self, node: Node, log: Log, *, heartbeat: float = HEARTBEAT_S, limit: int = LIMIT) -> None:
+    def __init__(self, node: Node, log: Log, *, heartbeat: float = HEARTBEAT_S, **bounds: Any) -> None:
         self.closed = False
-        self.events = self.cuts = 0
+        self.made = self.events = self.merged = self.cuts = 0
         self._node, self._log = node, log
-        self._heartbeat, self._limit = heartbeat, limit
+        self._heartbeat, self._bounds = heartbeat, Bounds(**bounds)
         self._loop = asyncio.get_running_loop()
         self._sequence, self._turns = itertools.count(1), itertools.count()
         self._subscribers: dict[Subscriber, None] = {}
@@ -51,7 +54,8 @@ class Lines:
         self._due: list[Subscriber] = []
         self._flushing, self._flush_at = False, 0.0
         self._failures: frozenset[str] = frozenset()
-        self._turn = 0
+        self._turn = self._look = 0
+        self._looks = max(1, round(min(5.0, self._bounds.stalled / 6.0) / CHECK_S))  # ticks between two at a reader
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._tick()
         self._beat()
@@ -60,7 +64,7 @@ class Lines:
 
     def enter(self, send: Any, account: str, key: str, check: Callable[[], bool], connected: bytes) -> Subscriber:
         """Somebody new, who gets `connected` at once."""
-        made = Subscriber(send, account, key, check, self._cut, self._limit)
+        made = Subscriber(send, account, key, check, self._bounds, self._cut, self._caught_up)
         made.turn = next(self._turns)
         self._subscribers[made] = None
         made.begin([RETRY, *numbered([connected], self._sequence)])
@@ -99,23 +103,42 @@ class Lines:
 
     # ---- what goes out ----
 
-    def deliver(self, batches: list[tuple[Group, int, list[bytes]]]) -> None:
+    def deliver(self, batches: list[tuple[Group, int, list[Told]]]) -> None:
         """Give groups their events, each with the number of its update."""
-        for group, number, frames in batches:
+        for group, number, told in batches:
             members = self._groups.get(group)
-            if members is None or not members.subscribers:
+            if members is None:
                 continue
-            joined = b"".join(numbered(frames, self._sequence))
+            members.number = number
+            if not told:
+                continue
+            joined = b"".join(numbered(bodies(told), self._sequence))
+            pieces, size = parts(joined), len(joined)
             count = 0
+            due = self._due.append
+            slow: list[Subscriber] = []
             for subscriber in members.subscribers:
-                if subscriber.waiting is None:
-                    subscriber.take(joined)
-                    self._due.append(subscriber)
+                if subscriber.waiting is not None:
+                    if members.prices:
+                        subscriber.waiting.append((number, told))
+                elif subscriber.backlog is not None:
+                    slow.append(subscriber)
+                else:
+                    subscriber.take(pieces, size)
+                    due(subscriber)
                     count += 1
-                elif members.prices:
-                    subscriber.waiting.append((number, frames))
-            self.events += count * len(frames)
+            for subscriber in slow:
+                subscriber.miss(told)
+            self.made += len(told)
+            self.events += count * len(told)
         self._flush_soon()
+
+    def _caught_up(self, subscriber: Subscriber, backlog: Backlog) -> None:
+        """Send somebody what was missed, who took all that was pending."""
+        frames = backlog.frames()
+        self.merged += max(backlog.events - len(frames), 0)
+        self.events += len(frames)
+        subscriber.begin(numbered(frames, self._sequence))
 
     def _flush_soon(self) -> None:
         if not self._flushing and self._due:
@@ -137,19 +160,20 @@ class Lines:
         spent = time.perf_counter() - began
         self._flush_at = self._loop.time() + spent + max(PAUSE_S, spent)
 
-    def register(self, group: Group, subscriber: Subscriber) -> None:
-        """Make somebody one of a group."""
+    def register(self, group: Group, subscriber: Subscriber, number: int) -> None:
+        """Make somebody one of a group, which holds what an update made of it."""
         if subscriber in self._subscribers:
             members = self._groups.get(group)
             if members is None:
-                members = self._groups[group] = _Members(prices=isinstance(group, Prices))
+                members = self._groups[group] = _Members(number, prices=isinstance(group, Prices))
             members.subscribers[subscriber] = None
 
     def admit(self, subscriber: Subscriber, taken: Taken, frames: list[bytes]) -> None:
         """Send somebody the beginning, what else is open, and what came after the beginning's update."""
         if subscriber.gone or subscriber.waiting is None:
             return
-        later = [body for number, bodies in subscriber.waiting if number > taken.number for body in bodies]
+        later = [each.body for number, told in subscriber.waiting if number > taken.number for each in told]
+        subscriber.number = taken.number
         subscriber.waiting = None
         every = [*taken.frames[:-1], *frames, taken.frames[-1], *later]
         subscriber.begin(numbered(every, self._sequence))
@@ -163,31 +187,47 @@ class Lines:
     def refuse(self, subscriber: Subscriber) -> None:
         """End a stream that would need one view too many."""
         message = "too many sets of books are followed already; ask for a usual one, or later"
-        subscriber.take(frame("error", Failure(UPSTREAM, message)))
+        self._tell(frame("error", Failure(UPSTREAM, message)), subscriber)
         subscriber.end()
 
-    def _tell_all(self, told: bytes, some: Iterable[Subscriber]) -> None:
-        for subscriber in some:
-            subscriber.take(told)
-            self._due.append(subscriber)
+    def _tell(self, told: bytes, subscriber: Subscriber) -> None:
+        """Send somebody what is no part of the board, and has no number."""
+        subscriber.take((told,), len(told))
+        self._due.append(subscriber)
         self._flush_soon()
 
     # ---- what time does ----
 
     def _beat(self) -> None:
         """Send heartbeats, to a part of the subscribers at a time."""
-        parts = PARTS if self._heartbeat >= 3.0 else 1
-        self._turn = (self._turn + 1) % parts
+        rounds = PARTS if self._heartbeat >= 3.0 else 1
+        self._turn = (self._turn + 1) % rounds
         told = frame("heartbeat", Heartbeat(clock()))
-        self._tell_all(told, [s for s in self._subscribers if s.turn % parts == self._turn and s.waiting is None])
+        for subscriber in self._subscribers:
+            if subscriber.turn % rounds == self._turn and subscriber.waiting is None:
+                self._tell(self._holds(subscriber) + told, subscriber)
         if not self.closed:
-            self._timers["beat"] = self._loop.call_later(self._heartbeat / parts, self._beat)
+            self._timers["beat"] = self._loop.call_later(self._heartbeat / rounds, self._beat)
+
+    def _holds(self, subscriber: Subscriber) -> bytes:
+        """Say in a comment which update of the board somebody holds by now, if it is one."""
+        if subscriber.backlog is not None:
+            return b""
+        said = []
+        for group in subscriber.groups:
+            members = self._groups.get(group)
+            if members is not None and isinstance(group, Prices):
+                said.append(b"prices %d" % max(members.number, subscriber.number))
+            elif members is not None and isinstance(group, Finds) and members.number:
+                said.append(b"opportunities %d" % members.number)
+        return b": %b\n" % b", ".join(said) if said else b""
 
     def _tick(self) -> None:
         """Look after keys, readers and sources."""
         if self.closed:
             return
         self._timers["tick"] = self._loop.call_later(CHECK_S, self._tick)
+        self._look = (self._look + 1) % self._looks
         now = time.monotonic()
         valid: dict[str, bool] = {}
         for subscriber in tuple(self._subscribers):
@@ -195,12 +235,14 @@ class Lines:
                 valid[subscriber.key] = _holds(subscriber.check)
             if not valid[subscriber.key]:
                 subscriber.end()
-            if subscriber.overdue(now):
-                subscriber.cut("it reads nothing")
+            if subscriber.lingers(now) or (subscriber.turn % self._looks == self._look and subscriber.stalls(now)):
+                subscriber.cut("it takes nothing")
         failures = frozenset(self._failing())
         for name in sorted(failures - self._failures):
             message = f"the source {name} does not answer; its prices age out until it does"
-            self._tell_all(frame("error", Failure(UPSTREAM, message)), tuple(self._subscribers))
+            told = frame("error", Failure(UPSTREAM, message))
+            for subscriber in self._subscribers:
+                self._tell(told, subscriber)
         self._failures = failures
 
     def _failing(self) -> Iterable[str]:
@@ -234,5 +276,9 @@ class LineMetrics(Collector):
         """Every figure."""
         lines = self._lines
         yield GaugeMetricFamily("oddsengine_streams", "Streams that are open", lines.streams)
+        yield CounterMetricFamily("oddsengine_stream_made", "Events that were encoded, each for a group", lines.made)
         yield CounterMetricFamily("oddsengine_stream_events", "Events sent on streams", lines.events)
+        yield CounterMetricFamily(
+            "oddsengine_stream_merged", "Events that slow readers got as part of a later one", lines.merged
+        )
         yield CounterMetricFamily("oddsengine_stream_cuts", "Streams cut off because their reader was slow", lines.cuts)

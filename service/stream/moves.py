@@ -117,7 +117,7 @@ class Moves:
         self.fresh = [fresh[ident] for ident in self.new.facts.id.tolist()]
         self._deltas: list[msgspec.Raw] | None = None
         self._fulls: dict[str, list[msgspec.Raw]] = {}
-        self._ids = [hexadecimal(part.facts.id) for part in left]
+        self._ids: dict[int, list[str]] = {}
 
     @property
     def empty(self) -> bool:
@@ -139,9 +139,12 @@ class Moves:
 
     # ---- encoded ----
 
-    def ids(self, part: int) -> list[str]:
-        """Ids of rows that left: 0 suspended, 1 gone."""
-        return self._ids[part]
+    def ids(self, rows: Rows) -> list[str]:
+        """Ids of one of the parts."""
+        found = self._ids.get(id(rows))
+        if found is None:
+            found = self._ids[id(rows)] = hexadecimal(rows.facts.id)
+        return found
 
     def deltas(self) -> list[msgspec.Raw]:
         """The rows that moved."""
@@ -149,7 +152,7 @@ class Moves:
             facts, said = self.moved.facts, self.terms.said
             self._deltas = raw(
                 map(
-                    OddsDelta, hexadecimal(facts.id), americans(facts.odds, facts.american),
+                    OddsDelta, self.ids(self.moved), americans(facts.odds, facts.american),
                     np.round(facts.odds, 6).tolist(), np.round(1.0 / facts.odds, 6).tolist(),
                     [said[t].line for t in self.moved.term.tolist()], ((facts.flags & LIVE) != 0).tolist(),
                     moments(facts.changed),

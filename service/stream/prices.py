@@ -12,7 +12,8 @@ from oddsengine.engine import Engine
 from oddsengine.groups import Ints, Longs
 from service.board import Filter, Index, Reading, Terms, same_market
 from service.stream.moves import Moves, Rows, book_ids, shown
-from service.stream.sse import CHUNK, OddsRemoved, OddsUpdate, Snapshot, SnapshotComplete, frame, raw
+from service.stream.sse import CHUNK, Snapshot, SnapshotComplete, frame, raw
+from service.stream.told import Told, added, moved, removed
 
 Bools = npt.NDArray[np.bool_]
 
@@ -108,41 +109,28 @@ class Prices:
             self.number = engine.number
             self.total = int(self._active(reading).size)
 
-    def frames(self, moves: Moves) -> list[bytes]:
+    def told(self, moves: Moves) -> list[Told]:
         """What an update means here."""
         if moves.number <= self.number:
             return []
         self.number = moves.number
-        out: list[bytes] = []
-        for part, rows in enumerate(moves.left):
+        out: list[Told] = []
+        for rows in moves.left:
             at = self._chosen.of(rows, moves.terms)
             self.total -= at.size
-            ids = moves.ids(part) if at.size else []
+            ids = moves.ids(rows) if at.size else []
             for book, some in _by_book(rows, at):
-                out += [
-                    frame("odds:removed", OddsRemoved([ids[i] for i in chunk], len(chunk), book))
-                    for chunk, _ in _chunks(some)
-                ]
-        at = self._chosen.of(moves.new, moves.terms)
-        if at.size:
-            out += self._additions(moves.fulls(self.state), at.tolist(), moves)
+                out += removed(book, [ids[i] for i in some], self.total)
+        new = self._chosen.of(moves.new, moves.terms).tolist()
+        if new:  # here, or such that no delta can describe it; only the former add to the total
+            fulls, fresh, ids = moves.fulls(self.state), [moves.fresh[i] for i in new], moves.ids(moves.new)
+            self.total += sum(fresh)
+            out += added([ids[i] for i in new], [fulls[i] for i in new], fresh, self.total)
         at = self._chosen.of(moves.moved, moves.terms)
-        deltas = moves.deltas() if at.size else []
-        for book, some in _by_book(moves.moved, at):
-            out += [
-                frame("odds:update", OddsUpdate([deltas[i] for i in chunk], len(chunk), book, more))
-                for chunk, more in _chunks(some)
-            ]
-        return out
-
-    def _additions(self, fulls: Sequence[Any], at: list[int], moves: Moves) -> list[bytes]:
-        """Rows that are new here, or that no delta can describe; only the former add to the total."""
-        self.total += sum(map(moves.fresh.__getitem__, at))
-        offset, out = max(self.total - len(at), 0), []
-        for chunk, _ in _chunks(at):
-            rows = [fulls[i] for i in chunk]
-            out.append(frame("snapshot", Snapshot(rows, len(rows), self.total, offset, has_more=False)))
-            offset += len(rows)
+        if at.size:
+            deltas, ids = moves.deltas(), moves.ids(moves.moved)
+            for book, some in _by_book(moves.moved, at):
+                out += moved(book, [ids[i] for i in some], [deltas[i] for i in some], self.total)
         return out
 
     def _active(self, reading: Reading) -> Ints:
@@ -178,9 +166,3 @@ def _by_book(rows: Rows, at: Longs) -> Iterator[tuple[str, list[int]]]:
     ids = book_ids(rows.facts.books)
     for code in sorted(np.unique(books).tolist(), key=ids.__getitem__):
         yield ids[code], at[books == code].tolist()
-
-
-def _chunks(places: list[int]) -> Iterator[tuple[list[int], bool]]:
-    """Parts of a list, and whether more follow."""
-    for first in range(0, len(places), CHUNK):
-        yield places[first : first + CHUNK], first + CHUNK < len(places)

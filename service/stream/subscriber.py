@@ -1,21 +1,47 @@
 """One connection: what waits for it, and one write at a time.
 
 Everything here happens in the event loop. What is pending is joined into one write; if the server lets the write
-through at once, as it does while the client reads, no task is woken for it.
+through at once, as it does while the client reads, no task is woken for it. A reader with more than `BEHIND` bytes
+pending is behind: what comes then goes into its backlog, until all that was pending is taken.
 """
 
 import asyncio
 import contextlib
 import socket
+import struct
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any
 
-WRITE = 1 << 17  # bytes of one write
-PIECE = 1 << 16  # bytes of a shared piece
-LIMIT = 4 << 20  # bytes that may wait, beside the beginning
-STALLED_S = 60.0  # without a byte taken
-LINGER_S = 5.0  # to take the rest once the stream ends
+from service.stream.backlog import Backlog
+from service.stream.told import Told
+
+try:
+    import fcntl
+    import termios
+except ImportError:  # Windows
+    fcntl = termios = None  # type: ignore[assignment]
+
+WRITE = 1 << 16  # bytes of one write
+PIECE = 1 << 15  # bytes of a shared piece
+_LATER_S = 15.0  # that the kernel waits longer than we do, so that a reader that stops is cut off by us, and counted
+
+
+Piece = bytes | memoryview
+
+
+class Bounds:
+    """How much may wait for one reader, and for how long."""
+
+    def __init__(
+        self, *, behind: int = 1 << 18, limit: int = 4 << 20, stalled: float = 30.0, linger: float = 5.0,
+        send_buffer: int = 1 << 18,
+    ) -> None:  # fmt: skip
+        self.behind = behind  # bytes pending, beside the beginning, from which on changes of a row are merged
+        self.limit = limit  # bytes of merged rows
+        self.stalled = stalled  # seconds without a byte taken, or acknowledged
+        self.linger = linger  # seconds to take the rest once the stream ends
+        self.send_buffer = send_buffer  # bytes of the kernel, which has megabytes for each unless told; 0 leaves it
 
 
 class _Rest:
@@ -33,56 +59,72 @@ class Subscriber:
     """Who listens. `waiting` holds what comes while the beginning is being made; None afterwards."""
 
     __slots__ = (
-        "_beginning", "_ending", "_pending", "_send", "_since", "_writing", "account", "check", "cut_short", "gone",
-        "groups", "key", "limit", "on_cut", "size", "task", "transport", "turn", "waiting", "wants",
+        "_beginning", "_bounds", "_ending", "_pending", "_send", "_sent", "_since", "_taken", "_writing", "account",
+        "backlog", "check", "cut_short", "gone", "groups", "key", "number", "on_cut", "on_taken", "size", "task",
+        "transport", "turn", "waiting", "wants",
     )  # fmt: skip
 
     def __init__(
-        self, send: Callable[[Any], Any], account: str, key: str, check: Callable[[], bool],
-        on_cut: Callable[["Subscriber", str], None], limit: int = LIMIT,
+        self, send: Callable[[Any], Any], account: str, key: str, check: Callable[[], bool], bounds: Bounds,
+        on_cut: Callable[["Subscriber", str], None], on_taken: Callable[["Subscriber", Backlog], None],
     ) -> None:  # fmt: skip
         self.account, self.key, self.check = account, key, check
-        self.on_cut, self.limit = on_cut, limit
+        self.on_cut, self.on_taken, self._bounds = on_cut, on_taken, bounds
         self.wants: Any = None
-        self.waiting: list[tuple[int, list[bytes]]] | None = []
+        self.waiting: list[tuple[int, list[Told]]] | None = []
+        self.backlog: Backlog | None = None  # while it is behind
         self.gone = self.cut_short = self._ending = False
-        self.size = 0
+        self.size = self.number = 0  # bytes that wait; the update that the beginning is of
         self.groups: list[Any] = []
         self.turn = 0
         self.transport: Any = getattr(getattr(send, "__self__", None), "transport", None)
-        _watch(self.transport)
+        _watch(self.transport, bounds)
         self.task = asyncio.current_task()  # what to end where the transport is out of reach
         self._send = send
-        self._pending: list[bytes] = []
+        self._pending: list[Piece] = []
         self._beginning = 0  # bytes of it that still wait
         self._writing: asyncio.Task[None] | None = None
-        self._since = 0.0
+        self._sent = self._taken = 0  # bytes that it was sent; that it had taken when somebody last looked
+        self._since = time.monotonic()  # when it last took something, or had all
 
     # ---- what comes ----
 
     def begin(self, pieces: Iterable[bytes]) -> None:
-        """Queue what it gets at the beginning, however much that is."""
+        """Queue what it gets at the beginning or to catch up, however much that is."""
         for piece in pieces:
             self._beginning += len(piece)
             self.size += len(piece)
-            self._pending.extend([piece] if len(piece) <= PIECE else _cut(piece))
+            self._pending.extend(parts(piece))
 
-    def take(self, frame: bytes) -> None:
-        """Queue an event; `flush` sends it."""
+    def take(self, pieces: Sequence[Piece], size: int) -> None:
+        """Queue events; `flush` sends them."""
         if self.gone or self._ending:
             return
-        self._pending.append(frame)
-        self.size += len(frame)
-        if self.size - self._beginning > self.limit:
-            self.cut("it does not keep up")
+        self._pending.extend(pieces)
+        self.size += size
+        if self.size - self._beginning > self._bounds.behind and self.backlog is None:
+            self.backlog = Backlog()
+
+    def miss(self, told: Iterable[Told]) -> None:
+        """Keep for later what events say."""
+        if self.backlog is not None and not self.gone and not self._ending:
+            self.backlog.take(told)
+            if self.backlog.size > self._bounds.limit:
+                self.cut("it does not keep up")
 
     # ---- what goes ----
 
     def flush(self) -> None:
-        """Send what is pending."""
-        while self._pending and self._writing is None and not self.gone:
+        """Send what is pending, and after that what was missed."""
+        while self._writing is None and not self.gone:
+            if not self._pending:
+                backlog, self.backlog = self.backlog, None
+                if backlog is None or self._ending:
+                    break
+                self.on_taken(self, backlog)
+                continue
             if self.size <= WRITE:
-                body = self._pending[0] if len(self._pending) == 1 else b"".join(self._pending)
+                body = b"".join(self._pending)
                 self._pending.clear()
             else:
                 body = self._some()
@@ -104,12 +146,12 @@ class Subscriber:
         return body
 
     def _write(self, message: dict[str, Any]) -> None:
+        self._sent += len(message["body"])
         sending = self._send(message).__await__()
         try:
             waits = next(sending)
         except StopIteration:
             return
-        self._since = time.monotonic()
         self._writing = asyncio.get_running_loop().create_task(self._finish(_Rest(sending, waits)))
 
     async def _finish(self, rest: _Rest) -> None:
@@ -129,11 +171,20 @@ class Subscriber:
             self._ending, self._since = True, time.monotonic()
         self.flush()
 
-    def overdue(self, now: float) -> bool:
-        """Whether it took nothing for too long."""
-        if self.gone or (self._writing is None and not self._ending):
+    def lingers(self, now: float) -> bool:
+        """Whether it does not take the rest."""
+        return self._ending and not self.gone and now - self._since > self._bounds.linger
+
+    def stalls(self, now: float) -> bool:
+        """Whether it took nothing for too long, or is not there any more."""
+        if self.gone or self._ending:
             return False
-        return now - self._since > (LINGER_S if self._ending else STALLED_S)
+        left = _unsent(self.transport)
+        taken = self._sent - left
+        if taken > self._taken or not (left or self._writing):  # it may be slow, but it is alive
+            self._since = now
+        self._taken = taken
+        return now - self._since > self._bounds.stalled
 
     def cut(self, reason: str) -> None:
         """Close the connection; what waits is lost."""
@@ -151,19 +202,44 @@ class Subscriber:
         """Forget what waits."""
         self._pending.clear()
         self.size = self._beginning = 0
-        self.waiting = None
+        self.waiting = self.backlog = None
 
 
-def _watch(transport: Any) -> None:
-    """Let the connection fail if what was sent is not acknowledged: a client may vanish without a word."""
+def parts(body: bytes) -> list[Piece]:
+    """Pieces of it that are small enough to be sent one by one; nothing is copied, for many may wait for the same."""
+    if len(body) <= PIECE:
+        return [body]
+    view = memoryview(body)
+    return [view[at : at + PIECE] for at in range(0, len(body), PIECE)]
+
+
+def _watch(transport: Any, bounds: Bounds) -> None:
+    """Bound the kernel's buffer, and let the connection fail if what was sent is not acknowledged.
+
+    A client may vanish without a word; only silence tells.
+    """
     line = transport.get_extra_info("socket") if transport is not None else None
-    if line is not None and hasattr(socket, "TCP_USER_TIMEOUT"):
-        with contextlib.suppress(OSError):
-            line.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(STALLED_S * 1000))
+    if line is None:
+        return
+    with contextlib.suppress(OSError):
+        if bounds.send_buffer:
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, bounds.send_buffer)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            line.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round((bounds.stalled + _LATER_S) * 1000))
 
 
-def _cut(body: bytes) -> list[bytes]:
-    return [body[at : at + PIECE] for at in range(0, len(body), PIECE)]
+def _unsent(transport: Any) -> int:
+    """Bytes that the other side has not acknowledged: the server's and, where it tells, the kernel's."""
+    if transport is None:
+        return 0
+    size: int = transport.get_write_buffer_size()
+    line = transport.get_extra_info("socket")
+    if fcntl is None or line is None:
+        return size
+    with contextlib.suppress(OSError, ValueError):
+        answer = fcntl.ioctl(line.fileno(), termios.TIOCOUTQ, struct.pack("i", 0))
+        size += struct.unpack("i", answer)[0]
+    return size
 
 
-__all__ = ["LIMIT", "PIECE", "Subscriber"]
+__all__ = ["PIECE", "Bounds", "Subscriber", "parts"]

@@ -1,0 +1,147 @@
+"""What a slow reader missed, row by row: several changes of a row become the last one.
+
+A reader that does not keep up gets no more events for now. What they say is kept here, and once the reader took what
+was on its way it is sent as few events, after which it holds what everybody holds. Of a row only two things matter:
+whether the reader holds it, and what it is now. The first change that is kept says the one: a row that moves or leaves
+was held, a whole row says itself whether it is fresh. The last says the other. What moved names every field that can
+move, so a later one replaces an earlier one, and over a whole row it changes that row's fields.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from service.stream.told import (
+    GAMES,
+    ODDS,
+    Told,
+    added,
+    bodies,
+    detected,
+    expired,
+    forgotten,
+    moved,
+    played,
+    removed,
+)  # fmt: skip
+
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+_encode = msgspec.json.Encoder().encode
+ENTRY = 250  # bytes that a row takes beside its own
+
+
+class _Row:
+    """One row: what it is now, and whether the reader holds an older form of it."""
+
+    __slots__ = ("book", "delta", "held", "size", "whole")
+
+    def __init__(self, *, held: bool) -> None:
+        self.held = held
+        self.book = ""
+        self.whole: Any = None
+        self.delta: Any = None
+        self.size = 0
+
+    @property
+    def now(self) -> Any:
+        """The whole row."""
+        if self.delta is None:
+            return self.whole
+        return msgspec.Raw(_encode(_decode(self.whole) | _decode(self.delta)))
+
+
+class Backlog:
+    """Changes that one reader did not get yet."""
+
+    __slots__ = ("_rows", "_total", "events", "size")
+
+    def __init__(self) -> None:
+        self._rows: dict[str, dict[str, _Row]] = {}
+        self._total = 0
+        self.events = 0  # that are kept here
+        self.size = 0  # bytes, about
+
+    def __bool__(self) -> bool:
+        return bool(self._rows)
+
+    def take(self, some: Iterable[Told]) -> None:
+        """Keep what events say."""
+        for told in some:
+            self.events += 1
+            family = self._rows.setdefault(told.family, {})
+            if told.family == ODDS:
+                self._total = told.total
+            if told.rows is None:
+                for id_ in told.ids:
+                    self._leave(family, id_, told.book)
+            else:
+                self._change(family, told)
+
+    def _change(self, family: dict[str, _Row], told: Told) -> None:
+        assert told.rows is not None
+        size = len(told.body) // len(told.ids) + ENTRY
+        for at, (id_, value) in enumerate(zip(told.ids, told.rows, strict=True)):
+            row = family.get(id_)
+            if row is None:
+                row = family[id_] = _Row(held=told.partly or not told.fresh[at])
+            if told.partly:
+                row.delta, row.book = value, told.book
+            else:
+                row.whole, row.delta = value, None
+            self.size += size - row.size
+            row.size = size
+
+    def _leave(self, family: dict[str, _Row], id_: str, book: str) -> None:
+        row = family.get(id_)
+        if row is None:
+            row = family[id_] = _Row(held=True)
+        self.size -= row.size
+        if not row.held:  # it came and went meanwhile
+            del family[id_]
+            return
+        row.whole = row.delta = None
+        row.book, row.size = book, ENTRY
+        self.size += ENTRY
+
+    def frames(self) -> list[bytes]:
+        """Events that say all of it."""
+        out: list[Told] = []
+        for family, rows in self._rows.items():
+            if family == ODDS:
+                out += self._prices(rows)
+                continue
+            gone = [id_ for id_, row in rows.items() if row.whole is None]
+            here = {id_: row for id_, row in rows.items() if row.whole is not None}
+            fresh = [not row.held for row in here.values()]
+            if family == GAMES:
+                out += [*played({id_: row.whole for id_, row in here.items()}, fresh), *forgotten(gone)]
+            else:
+                out += [*expired(family, gone), *detected(family, list(here), _wholes(here), fresh)]
+        return bodies(out)
+
+    def _prices(self, rows: Mapping[str, _Row]) -> list[Told]:
+        gone: dict[str, list[str]] = {}
+        deltas: dict[str, list[str]] = {}
+        whole: dict[str, _Row] = {}
+        for id_, row in rows.items():
+            if row.whole is not None:
+                whole[id_] = row
+            elif row.delta is not None:
+                deltas.setdefault(row.book, []).append(id_)
+            else:
+                gone.setdefault(row.book, []).append(id_)
+        out: list[Told] = []
+        for book in sorted(gone):
+            out += removed(book, gone[book], self._total)
+        out += added(list(whole), _wholes(whole), [not row.held for row in whole.values()], self._total)
+        for book in sorted(deltas):
+            out += moved(book, deltas[book], [rows[id_].delta for id_ in deltas[book]], self._total)
+        return out
+
+
+def _wholes(rows: Mapping[str, _Row]) -> Sequence[Any]:
+    return [row.now for row in rows.values()]
+
+
+__all__ = ["Backlog"]

@@ -1,0 +1,95 @@
+"""What a group tells its subscribers: an event's bytes, and what it says of each of its rows.
+
+The bytes are what most subscribers get. The rows are for those who are slow: several events become one (`backlog`), of
+which every part is made here too.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from service.stream.sse import CHUNK, Expired, GamesRemoved, OddsRemoved, OddsUpdate, Snapshot, clock, frame
+
+ODDS, GAMES = "odds", "gamestate"
+
+
+class Told(NamedTuple):
+    """An event without its number; `rows` is None if the ids are gone, `partly` if a row is only what moved."""
+
+    body: bytes
+    family: str  # prices, games, or a kind of opportunities by its name in events
+    ids: Sequence[str]
+    rows: Sequence[Any] | None
+    fresh: Sequence[bool] = ()  # of each whole row: it was not there before
+    partly: bool = False
+    book: str = ""  # of prices that moved or are gone
+    total: int = 0  # prices that match afterwards
+
+
+def bodies(told: Sequence[Told]) -> list[bytes]:
+    """The bytes."""
+    return [each.body for each in told]
+
+
+# ---- prices ----
+
+
+def removed(book: str, ids: Sequence[str], total: int) -> list[Told]:
+    """Prices of a book that are gone or suspended."""
+    return [
+        Told(frame("odds:removed", OddsRemoved(list(some), len(some), book)), ODDS, some, None, book=book, total=total)
+        for some in (ids[at : at + CHUNK] for at in range(0, len(ids), CHUNK))
+    ]
+
+
+def added(ids: Sequence[str], rows: Sequence[Any], fresh: Sequence[bool], total: int) -> list[Told]:
+    """Whole prices; they are the last ones of `total`."""
+    out, offset = [], max(total - len(ids), 0)
+    for at in range(0, len(ids), CHUNK):
+        some = rows[at : at + CHUNK]
+        body = frame("snapshot", Snapshot(some, len(some), total, offset + at, has_more=False))
+        out.append(Told(body, ODDS, ids[at : at + CHUNK], some, fresh[at : at + CHUNK], total=total))
+    return out
+
+
+def moved(book: str, ids: Sequence[str], deltas: Sequence[Any], total: int) -> list[Told]:
+    """What moved of a book's prices."""
+    out = []
+    for at in range(0, len(ids), CHUNK):
+        some = deltas[at : at + CHUNK]
+        body = frame("odds:update", OddsUpdate(some, len(some), book, at + CHUNK < len(ids)))
+        out.append(Told(body, ODDS, ids[at : at + CHUNK], some, partly=True, book=book, total=total))
+    return out
+
+
+# ---- opportunities and games ----
+
+
+def detected(kind: str, ids: Sequence[str], rows: Sequence[Any], fresh: Sequence[bool]) -> list[Told]:
+    """Opportunities that are new, or not what they were."""
+    return [
+        Told(
+            frame(f"{kind}:detected", rows[at : at + CHUNK]), kind, ids[at : at + CHUNK], rows[at : at + CHUNK],
+            fresh[at : at + CHUNK],
+        )
+        for at in range(0, len(ids), CHUNK)
+    ]  # fmt: skip
+
+
+def expired(kind: str, ids: Sequence[str]) -> list[Told]:
+    """Opportunities that are no more."""
+    if not ids:
+        return []
+    gone = Expired(list(ids), clock()) if kind in ("ev", "arb") else Expired(list(ids))
+    return [Told(frame(f"{kind}:expired", gone), kind, ids, None)]
+
+
+def played(states: Mapping[str, Any], fresh: Sequence[bool]) -> list[Told]:
+    """How games stand that began or moved."""
+    if not states:
+        return []
+    return [Told(frame("gamestate:update", states), GAMES, list(states), list(states.values()), fresh)]
+
+
+def forgotten(ids: Sequence[str]) -> list[Told]:
+    """Games whose state is no longer kept."""
+    return [Told(frame("gamestate:removed", GamesRemoved(list(ids))), GAMES, ids, None)] if ids else []
