@@ -55,7 +55,7 @@ class Wanted(NamedTuple):
     @classmethod
     def of(
         cls, books: Iterable[str] | None, sharp: Sharp, method: str, commission: Mapping[str, float] | None,
-        kinds: Iterable[str] = KINDS, **limits: float | None,
+        kinds: Iterable[str] = KINDS, /, **limits: float | None,
     ) -> "Wanted":  # fmt: skip
         """Read the parameters of `Engine.view`."""
         if method not in DEVIG_METHODS:
