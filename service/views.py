@@ -140,9 +140,7 @@ class Opened:
         self._lock = threading.Lock()
         self.tables: dict[str, Table] = {}
 
-    def table(
-        self, kind: str, struct: Callable[[Mapping[str, Any]], msgspec.Struct], *, wait: bool = True
-    ) -> Table:
+    def table(self, kind: str, struct: Callable[[Mapping[str, Any]], msgspec.Struct], *, wait: bool = True) -> Table:
         """The opportunities of a kind.
 
         Raises
