@@ -32,7 +32,7 @@ from oddsengine.engine import Engine
 from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words
 from oddsengine.reasons import CODES
 from service.problems import invalid
-from service.scan import arrange, begins, best, came, mains, priced, scan, states
+from service.scan import arrange, begins, best, between, came, mains, prices, scan, states
 
 Bools = npt.NDArray[np.bool_]
 Key = tuple[Any, ...]
@@ -622,13 +622,19 @@ class Reading:
     def rows(self, f: Filter, unknown: dict[str, list[str]], *, gone: bool = False) -> Ints:
         """Slots of the rows that fit, in order; or of those that left. Ids that nobody knows are added to `unknown`."""
         if f.low is not None or f.high is not None:
-            some, rows = self.rows(f._replace(low=None, high=None), unknown, gone=gone), self.board.rows
-            out = np.empty(some.size + 1, np.int32)
-            bounds = _bounds(-np.inf if f.low is None else f.low, np.inf if f.high is None else f.high)
-            return out[: priced(some, rows.odds, rows.american, *bounds, out)]
+            some = f._replace(low=None, high=None)
+            found = self.rows(some, unknown, gone=gone)
+            price, _ = self.index.kept(("prices", some, gone), lambda: (self._prices(found), {}))
+            out = np.empty(found.size + 1, np.int32)
+            return out[: between(found, price, *_bounds(f.low, f.high), out)]
         found, missing = self.index.kept(("rows", f, gone), lambda: self._rows(f, gone=gone))
         unknown.update(missing)
         return found
+
+    def _prices(self, found: Ints) -> Ints:
+        out = np.empty(found.size, np.int32)
+        prices(found, self.board.rows.odds, self.board.rows.american, out)
+        return out
 
     def _rows(self, f: Filter, *, gone: bool) -> tuple[Ints, dict[str, list[str]]]:
         index, terms, rows = self.index, self.terms, self.board.rows
@@ -922,22 +928,14 @@ def _room(most: int, wide: int) -> tuple[Longs, Longs, Longs, Floats, Words]:
     return first, second, third, np.empty((most, 2)), np.empty((most, wide), np.uint64)
 
 
-def _bounds(low: float, high: float) -> tuple[float, float, float, float]:
-    """Bounds of American prices as they are shown, in hundredths, and the decimal prices that are shown within them.
-
-    -100 is the price +100, as a bound and as a price.
-    """
-    low, high = (round((100.0 if price == -100.0 else price) * 100.0, 6) for price in (low, high))
-    least = -np.inf if low == -np.inf else (np.ceil(low) - 0.5) / 100.0
-    most = np.inf if high == np.inf else (np.floor(high) + 0.5) / 100.0
-    return low, high, _decimal(least), _decimal(most)
-
-
-def _decimal(american: float) -> float:
-    """Decimal price of a bound; between -100 and +100 it is where prices begin to be shown as -100."""
-    if american >= 100.0:
-        return 1.0 + american / 100.0
-    return 1.0 - 100.0 / min(american, -100.005)
+def _bounds(low: float | None, high: float | None) -> tuple[int, int]:
+    """The hundredths between which American prices are shown; -100 is the price +100, also as a bound."""
+    least, most = (None if price is None else 100.0 if price == -100.0 else price for price in (low, high))
+    ends = np.iinfo(np.int32)
+    return (
+        ends.min if least is None else int(np.clip(np.ceil(round(least * 100.0, 6)), ends.min, ends.max)),
+        ends.max if most is None else int(np.clip(np.floor(round(most * 100.0, 6)), ends.min, ends.max)),
+    )
 
 
 def _smallest(values: npt.NDArray[Any], first: int, last: int) -> Longs:

@@ -101,24 +101,26 @@ def scan(
 
 
 @kernel
-def priced(found, odds, american, low, high, least, most, out):
-    """Those of some rows whose price is within bounds; returns how many.
-
-    An American price that was given is between `low` and `high` (hundredths), else a decimal one between `least` and
-    `most`.
-    """
-    n = 0
+def prices(found, odds, american, out):
+    """American prices of some rows in hundredths, as they are shown: as given, else as they follow; -100 is +100."""
     for at in range(found.size):
         s = found[at]
         x = american[s]
         if np.isnan(x):
-            fits = least <= odds[s] <= most
-        else:
-            x = np.rint(x * 100.0)
-            x = 10_000.0 if x == -10_000.0 else x
-            fits = low <= x <= high
-        out[n] = s
-        n += fits
+            win = odds[s] - 1.0
+            x = win * 100.0 if win >= 1.0 else -100.0 / win
+        x = np.rint(x * 100.0)
+        x = 10_000.0 if x == -10_000.0 else x
+        out[at] = np.int32(min(max(x, -2_000_000_000.0), 2_000_000_000.0))
+
+
+@kernel
+def between(found, price, low, high, out):
+    """Those of some rows whose price lies between two others; returns how many."""
+    n = 0
+    for at in range(found.size):
+        out[n] = found[at]
+        n += low <= price[at] <= high
     return n
 
 
@@ -327,4 +329,4 @@ def _digits(out, row, end, count, number):
         number //= 10
 
 
-__all__ = ["arrange", "begins", "best", "came", "mains", "priced", "scan", "states", "write"]
+__all__ = ["arrange", "begins", "best", "between", "came", "mains", "prices", "scan", "states", "write"]
