@@ -19,9 +19,9 @@ from boards import board as make_board
 from oddsengine.engine import Engine
 from service.api.odds import endpoints
 from service.board import Filter, Index
-from service.endpoints import Ask, Caller
+from service.endpoints import Ask
 from service.params import parse
-from service.tiers import TIERS
+from service.tiers import TIERS, Caller
 from service.wire.odds import odds as to_wire
 
 SIZES = (10_000, 100_000, 1_000_000)

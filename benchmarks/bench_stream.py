@@ -76,12 +76,11 @@ async def ours(args: argparse.Namespace) -> None:
     from service.api import stream as route  # noqa: PLC0415
     from service.app import Api  # noqa: PLC0415
     from service.bus import LocalBus  # noqa: PLC0415
-    from service.endpoints import Caller  # noqa: PLC0415
     from service.limits import MemoryLimits  # noqa: PLC0415
     from service.log import Log  # noqa: PLC0415
     from service.metrics import Metrics  # noqa: PLC0415
     from service.node import Node  # noqa: PLC0415
-    from service.tiers import TIERS  # noqa: PLC0415
+    from service.tiers import TIERS, Caller  # noqa: PLC0415
 
     class Everybody:
         def find(self, _: str) -> Caller:

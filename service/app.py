@@ -23,7 +23,7 @@ from urllib.parse import unquote
 import msgspec
 
 from service.answers import NO_STORE, Answers, Kept, Whole, encode, encoded
-from service.endpoints import Answer, Ask, Caller, Endpoint
+from service.endpoints import Answer, Ask, Endpoint
 from service.log import Log
 from service.metrics import Metrics
 from service.node import Node
@@ -31,13 +31,15 @@ from service.params import parse
 from service.problems import Problem, invalid, masked
 from service.request import Pairs, Request, pairs
 from service.store import Room
-from service.tiers import ANONYMOUS_RATE, TIERS, required
+from service.tiers import ANONYMOUS_RATE, TIERS, Caller, required
 
 BASE = "/api/v1"
 MOST_BODY = 1 << 20
 BODY_S = 10.0  # a body that takes longer is given up
 FAILED_RATE = 600  # wrong keys a minute and address
 KEPT_FOREVER = 4096
+FEW_NAMES = 10  # that the event loop looks up
+LARGE = 1 << 20  # bytes; the event loop compresses no larger body
 ANONYMOUS = Caller("", "", TIERS["free"], ANONYMOUS_RATE, 0, TIERS["free"].features)
 
 Scope = Mapping[str, Any]
@@ -82,7 +84,7 @@ class Api:
         except Exception as error:
             whole = self._failure(request, error)
         else:
-            if kept is None:
+            if kept is None or len(kept.answer.body) > LARGE:
                 return request, None
             whole = kept.sent(request.etag, request.codings)
         self._tell(request, whole.status)
@@ -109,7 +111,11 @@ class Api:
                     return
                 body = await self._body(endpoint, request, receive) if endpoint.body is not None else None
                 kept = await self._answer(request, body)
-                whole = kept.sent(request.etag, request.codings)
+                if len(kept.answer.body) > LARGE:
+                    loop = asyncio.get_running_loop()
+                    whole = await loop.run_in_executor(self._pool, kept.sent, request.etag, request.codings)
+                else:
+                    whole = kept.sent(request.etag, request.codings)
                 status = whole.status
                 await _send(send, whole, request, method)
             except Problem as problem:
@@ -279,7 +285,7 @@ class Api:
         answers = self._answers[caller.tier.delay]
         known = answers.at(self.node.board(caller.tier).number)
         kept = known.get(key)
-        if kept is None and endpoint.quick:
+        if kept is None and endpoint.quick and _names(request.query) <= FEW_NAMES:
             try:
                 kept = Kept(encoded(endpoint.answer(self._ask(request, None, quick=True))))
             except BlockingIOError:
@@ -346,6 +352,11 @@ def _ids() -> Iterator[bytes]:
     while True:
         at += 1
         yield b"req_%b%08x" % (stem, at)
+
+
+def _names(query: bytes) -> int:
+    """How many names a query lists, about."""
+    return query.count(b",") + query.count(b"%2C") + query.count(b"%2c")
 
 
 def _computed(answer: Callable[[Ask], Any], ask: Ask) -> Answer:

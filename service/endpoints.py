@@ -8,26 +8,10 @@ import msgspec
 
 from oddsengine.engine import Engine
 from service.params import Param, by_name
-from service.tiers import Tier
+from service.tiers import Caller
 
 if TYPE_CHECKING:
     from service.node import Node
-
-
-class Caller(NamedTuple):
-    """Who asks: an account's key, or an address without one."""
-
-    account: str  # empty without a key
-    key: str  # id of the key
-    tier: Tier
-    rate: int  # requests a minute
-    streams: int  # that may be open at once
-    features: frozenset[str]
-
-    @property
-    def rights(self) -> tuple[str, frozenset[str]]:
-        """What an answer may depend on: callers with equal rights get equal bytes."""
-        return self.tier.id, self.features
 
 
 class Ask(NamedTuple):

@@ -10,6 +10,7 @@ from typing import Any
 from oddsengine import compile_kernels
 from oddsengine.engine import Engine
 from oddsengine.update import Update
+from service import board
 from service.bus import Bus
 from service.store import Keys, Limits
 from service.tiers import TIERS, Tier
@@ -40,6 +41,7 @@ class Node:
     def warm(self) -> None:
         """Compile what is not compiled, and get the delayed boards; afterwards the node is ready."""
         compile_kernels()
+        board.warm()
         for delay in self._delays:
             self._late[delay] = self.engine.delayed(delay)
         self.ready = True

@@ -4,7 +4,8 @@ import time
 from collections.abc import Iterable
 from urllib.parse import unquote
 
-from service.endpoints import Caller, Endpoint
+from service.endpoints import Endpoint
+from service.tiers import Caller
 
 Pairs = Iterable[tuple[bytes, bytes]]
 

@@ -21,6 +21,22 @@ class Tier(NamedTuple):
     streams: int = 0  # without the add-on
 
 
+class Caller(NamedTuple):
+    """Who asks: an account's key, or an address without one."""
+
+    account: str  # empty without a key
+    key: str  # id of the key
+    tier: Tier
+    rate: int  # requests a minute
+    streams: int  # that may be open at once
+    features: frozenset[str]
+
+    @property
+    def rights(self) -> tuple[str, frozenset[str]]:
+        """What an answer may depend on: callers with equal rights get equal bytes."""
+        return self.tier.id, self.features
+
+
 _ODDS = frozenset({"odds", "schedule", "splits"})
 _HOBBY = _ODDS | {"arbitrage", "low_hold"}
 _PRO = _HOBBY | {"ev", "middles"}

@@ -7,10 +7,10 @@ import msgspec
 
 from oddsengine.engine import Engine
 from oddsengine.simulate import World
-from service.endpoints import Answer, Ask, Caller, Endpoint
+from service.endpoints import Answer, Ask, Endpoint
 from service.node import Node
 from service.params import parse
-from service.tiers import TIERS
+from service.tiers import TIERS, Caller
 
 
 class NoKeys:

@@ -26,7 +26,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 
 from service import keys as module
 from service.api import account as api
-from service.endpoints import Answer, Ask, Caller
+from service.endpoints import Answer, Ask
 from service.keys import (
     FEATURES,
     BeyondError,
@@ -40,7 +40,7 @@ from service.keys import (
 from service.limits import MemoryLimits, Usage
 from service.problems import Problem
 from service.settings import load
-from service.tiers import TIERS
+from service.tiers import TIERS, Caller
 
 DEMOS = [f"demo_{tier}" for tier in TIERS]
 NOON = datetime(2026, 2, 8, 12, tzinfo=UTC)

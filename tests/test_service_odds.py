@@ -25,10 +25,10 @@ from oddsengine.guards import main_lines
 from oddsengine.reasons import CODES
 from service.api.odds import endpoints
 from service.board import SORTS, same_market
-from service.endpoints import Ask, Caller
+from service.endpoints import Ask
 from service.params import parse
 from service.problems import Problem
-from service.tiers import TIERS, books_of
+from service.tiers import TIERS, Caller, books_of
 from service.wire.odds import ODDS, Batch
 
 PATHS = {endpoint.path: endpoint for endpoint in endpoints}

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from oddsengine import catalog
 from service.api.odds import EVENT, LEAGUE, MARKET, SPORT, SPORTSBOOK, books_for, index_of
 from service.board import Filter
-from service.endpoints import Ask, Caller, Endpoint
+from service.endpoints import Ask, Endpoint
 from service.games import games_of
 from service.params import Param, choice, number, parse, text
 from service.problems import Problem, invalid, shown
@@ -25,7 +25,7 @@ from service.stream.hub import Stream, Wants
 from service.stream.lines import LineMetrics
 from service.stream.sse import Connected, Filters, frame
 from service.stream.watch import KINDS
-from service.tiers import required
+from service.tiers import Caller, required
 
 if TYPE_CHECKING:
     from service.app import Api

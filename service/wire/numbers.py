@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from oddsengine.groups import NO_TIME, Floats, Longs
-from service.scan import write
+from service.wire.moments import write
 
 Number = float | None
 

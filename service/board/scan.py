@@ -291,42 +291,4 @@ def _apart(first, last):
     return abs(1.0 / first - 1.0 / last) if first > 0.0 and last > 0.0 else np.inf
 
 
-@kernel
-def write(micros, out):
-    """Write times as 27 characters: 2026-02-08T18:00:00.000000Z."""
-    for i in range(micros.size):
-        days, rest = micros[i] // 86_400_000_000, micros[i] % 86_400_000_000
-        # Days to a date by eras of 400 years that begin in March: H. Hinnant, "chrono-Compatible Low-Level Date
-        # Algorithms", 2013, https://howardhinnant.github.io/date_algorithms.html
-        z = days + 719_468
-        era = z // 146_097
-        doe = z - era * 146_097
-        yoe = (doe - doe // 1460 + doe // 36_524 - doe // 146_096) // 365
-        doy = doe - (365 * yoe + yoe // 4 - yoe // 100)
-        mp = (5 * doy + 2) // 153
-        month = mp + 3 if mp < 10 else mp - 9
-        parts = (yoe + era * 400 + (1 if month <= 2 else 0), month, doy - (153 * mp + 2) // 5 + 1)
-        ends, marks = (4, 7, 10), (45, 45, 84)
-        for k in range(3):
-            _digits(out, i, ends[k], 4 if k == 0 else 2, parts[k])
-            out[i, ends[k]] = marks[k]
-        second = rest // 1_000_000
-        _digits(out, i, 13, 2, second // 3600)
-        _digits(out, i, 16, 2, second // 60 % 60)
-        _digits(out, i, 19, 2, second % 60)
-        _digits(out, i, 26, 6, rest % 1_000_000)
-        out[i, 13] = 58
-        out[i, 16] = 58
-        out[i, 19] = 46
-        out[i, 26] = 90
-
-
-@kernel
-def _digits(out, row, end, count, number):
-    """Write so many digits of a number before a place."""
-    for k in range(count):
-        out[row, end - 1 - k] = 48 + number % 10
-        number //= 10
-
-
-__all__ = ["arrange", "begins", "best", "between", "came", "mains", "prices", "scan", "states", "write"]
+__all__ = ["arrange", "begins", "best", "between", "came", "mains", "prices", "scan", "states"]

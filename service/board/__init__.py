@@ -1,0 +1,38 @@
+"""Queries: which rows of a board fit, in which order, and which of them are on a page.
+
+`asking` says what may be asked, `terms` knows the texts, `index` keeps the order beside a board, `reading` holds the
+board still and answers; the loops are in `scan`.
+"""
+
+from datetime import UTC, datetime
+
+from oddsengine.engine import Engine
+from service.board.asking import LATEST, SORTS, Cursor, Filter
+from service.board.index import Index
+from service.board.reading import Found, Reading
+from service.board.terms import Terms, same_market
+
+
+def warm() -> None:
+    """Run every kernel once."""
+    engine = Engine()
+    rows = [
+        {
+            "sportsbook": book, "event_id": "e", "sport": "basketball", "home_team": "Home", "away_team": "Away",
+            "market_type": market, "selection": side, "odds_decimal": 1.9, "line": line,
+        }
+        for book in ("a", "b")
+        for market, line in (("moneyline", None), ("total_points", 200.5), ("total_points", 201.5))
+        for side in (("Home", "Away") if line is None else ("Over", "Under"))
+    ]  # fmt: skip
+    engine.step(rows, datetime(2026, 1, 1, tzinfo=UTC))
+    index = Index(engine)
+    with index.reading(judged=True) as reading:
+        found = reading.rows(Filter(main=True, low=-500.0), {})
+        reading.take(reading.best(Filter(), {}))
+        reading.states(found)
+
+
+__all__ = [
+    "LATEST", "SORTS", "Cursor", "Filter", "Found", "Index", "Reading", "Terms", "same_market", "warm",
+]  # fmt: skip

@@ -1,0 +1,185 @@
+"""An index beside one board: its terms as codes, its rows in *the order*, and what was found and encoded of them.
+
+The order is start of the event, event, market, line, side, book. Prices do not change it. An event's start counts as it
+was when first known, so that a postponed event keeps its place and a walk by cursor meets every row once.
+"""
+# mypy: allow-untyped-calls
+
+import threading
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from oddsengine import catalog
+from oddsengine.board.names import Names
+from oddsengine.board.state import Board
+from oddsengine.engine import Engine
+from oddsengine.groups import NO_TIME, Floats, Ints, Longs, Words
+from service.board.asking import LATEST
+from service.board.reading import Reading
+from service.board.scan import arrange, begins, came
+from service.board.terms import Terms
+
+_Found = tuple[Ints, dict[str, list[str]]]
+_CHUNK = 500  # terms that are read while a writer waits
+_MOST_FOUND = 2_000_000  # rows that are remembered as fitting
+_QUICK = 250_000  # rows that are looked through in a fraction of a millisecond
+
+
+class Index:
+    """One board's terms and rows in order."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._mutex = threading.RLock()
+        self._known = np.empty(0, np.int64)  # key of every slot, as it stands in `slots`
+        self._at = -1
+        self._starts: dict[str, int] = {}
+        self.books: list[str] = []  # ids, by code
+        self._rename(Names())
+
+    def _rename(self, names: Names) -> None:
+        """Begin anew with other names."""
+        self.terms = Terms(names)
+        self._known = np.empty(0, np.int64)
+        self.first = np.zeros(1, np.int64)
+        self.slots, self.book = np.empty(0, np.int32), np.empty(0, np.int32)
+        self.looked, self.marks = np.empty(0, np.uint8), np.empty(0, np.uint8)  # units, and main lines by slot
+        self.room = _room(1, 1)
+        self.encoded: dict[Any, msgspec.Raw] = {}  # rows as they were sent, by all that they say
+        self._found: dict[Hashable, _Found] = {}  # of this update
+        self._held = 0  # rows in it
+        self.begin = np.empty(0, np.int64)
+        self.events = np.empty(0, np.int32)  # in order
+        self.event_keys: list[tuple[int, str]] = []
+        self.spot = np.empty(0, np.int32)  # of each event in the order
+        self.books, self.rank = [], np.empty(0, np.int32)
+        self._ranks: dict[str, tuple[Ints, list[str]]] = {}
+
+    @contextmanager
+    def reading(self, *, judged: bool = False, wait: bool = True) -> Iterator["Reading"]:
+        """Hold the board still, with everything here up to date with it.
+
+        Raises
+        ------
+        BlockingIOError
+            If it would have to wait, for another thread or for much work, and may not.
+        """
+        if not self._mutex.acquire(blocking=wait):
+            raise BlockingIOError("another thread reads the board")
+        try:
+            if not wait:
+                with self._engine.judged(wait=False) if judged else self._engine.still(wait=False) as board:
+                    stale = self._engine.number != self._at or board.names is not self.terms.names
+                    if stale or self.slots.size > _QUICK:
+                        raise BlockingIOError("there is much to read")
+                    yield Reading(self, board)
+                return
+            while True:  # many new terms are read a part at a time
+                with self._engine.still() as board:
+                    if board.names is not self.terms.names:
+                        self._rename(board.names)
+                    if len(board.names.wordings) - len(self.terms.said) <= _CHUNK:
+                        break
+                    self.terms.learn(_CHUNK)
+            with self._engine.judged() if judged else self._engine.still() as board:
+                if self._engine.number != self._at or board.names is not self.terms.names:
+                    self._refresh(board)
+                    self._at = self._engine.number
+                yield Reading(self, board)
+        finally:
+            self._mutex.release()
+
+    def _refresh(self, board: Board) -> None:
+        names, rows = board.names, board.rows
+        if names is not self.terms.names:
+            self._rename(names)
+        learnt = len(self.terms.said)
+        while not self.terms.learn(LATEST):
+            pass
+        self.terms.turn()
+        state, top = rows.state[: rows.top], rows.top
+        new = len(names.books) > len(self.books) or len(self.terms.said) > learnt
+        if new:
+            self._books(names)
+        if top > self._known.size:
+            grown = np.full(max(rows.key.size, 1024), -1, np.int64)
+            grown[: self._known.size] = self._known
+            self._known = grown
+        if came(rows.key, state, self._known) or new:
+            self.first = np.zeros(len(self.terms.said) + 1, np.int64)
+            self.slots, self.book = np.empty(top, np.int32), np.empty(top, np.int32)
+            arrange(rows.key, state, self.terms.place, self.rank, self.first, self.slots, self.book)
+        self._order(board)
+        self._found, self._held = {}, 0
+        self.looked, self.marks = np.zeros(names.unit_event.size, np.uint8), np.empty(top, np.uint8)
+        self.room = _room(int(board.units.size.max()) + 1, len(names.books) // 64 + 1)
+
+    def _books(self, names: Names) -> None:
+        ids = [catalog.book(name).id for name in names.books]
+        self.books.extend(ids[len(self.books) :])
+        order = sorted(range(len(ids)), key=ids.__getitem__)
+        self.rank = np.empty(len(ids), np.int32)
+        self.rank[order] = np.arange(len(ids), dtype=np.int32)
+        self._ranks.clear()
+
+    def _order(self, board: Board) -> None:
+        """Put events in order; only those move whose start was not known."""
+        names, rows = board.names, board.rows
+        ids = [event.id for event in names.events[self.begin.size :]]
+        if ids:
+            starts = [self._starts.get(id_, int(NO_TIME)) for id_ in ids]
+            self.begin = np.concatenate((self.begin, np.array(starts, np.int64)))
+        elif not (self.begin == NO_TIME).any():
+            return
+        found = np.full(self.begin.size, LATEST)
+        begins(rows.key, rows.state[: rows.top], rows.start, names.event.values, self.begin, found)
+        known = np.flatnonzero(found != LATEST)
+        if not known.size and not ids:
+            return
+        self.begin[known] = found[known]
+        for e in known.tolist():
+            self._starts[names.events[e].id] = int(found[e])
+        if len(self._starts) > 4 * self.begin.size + 1024:
+            here = {event.id for event in names.events}
+            self._starts = {id_: start for id_, start in self._starts.items() if id_ in here}
+        starts = [LATEST if start == NO_TIME else start for start in self.begin.tolist()]
+        keyed = sorted((start, event.id, e) for e, (start, event) in enumerate(zip(starts, names.events, strict=True)))
+        self.events = np.array([e for _, _, e in keyed], np.int32)
+        self.event_keys = [(start, id_) for start, id_, _ in keyed]
+        self.spot = np.empty(self.events.size, np.int32)
+        self.spot[self.events] = np.arange(self.events.size, dtype=np.int32)
+
+    def kept(self, what: Hashable, make: Callable[[], _Found]) -> _Found:
+        """Rows that fit, found once an update: the next page asks for the same ones."""
+        found = self._found.get(what)
+        if found is None:
+            found = make()
+            if self._held + found[0].size > _MOST_FOUND:
+                self._found, self._held = {}, 0
+            self._found[what] = found
+            self._held += found[0].size
+        return found
+
+    def ranks(self, column: str) -> tuple[Ints, list[str]]:
+        """Rank of each code of a column by its text, and the texts in order."""
+        texts = {
+            "sportsbook": lambda: self.books,
+            "sport": lambda: self.terms.columns["sport"].texts,
+            "league": lambda: [league for _, league in self.terms.columns["league"].texts],
+        }[column]()
+        known = self._ranks.get(column)
+        if known is None or known[0].size != len(texts):
+            order = sorted(set(texts))
+            place = {text: at for at, text in enumerate(order)}
+            known = self._ranks[column] = np.array([place[text] for text in texts], np.int32), order
+        return known
+
+
+def _room(most: int, wide: int) -> tuple[Longs, Longs, Longs, Floats, Words]:
+    """Room for the lines of the largest unit."""
+    first, second, third = (np.empty(most, np.int64) for _ in range(3))
+    return first, second, third, np.empty((most, 2)), np.empty((most, wide), np.uint64)

@@ -1,0 +1,339 @@
+"""The terms of a board, as codes and in order: what each of them says, and which of them a condition on texts fits."""
+# mypy: allow-untyped-calls
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from oddsengine import catalog
+from oddsengine.board.names import UNREAD, Names, Wording
+from oddsengine.catalog.names import plain
+from oddsengine.groups import Ints
+from service.board.asking import Key
+
+Bools = npt.NDArray[np.bool_]
+_SUBJECT = (1 << 24) - 1
+_KEPT = 128  # masks
+_TYPES = frozenset({"home", "draw", "away", "over", "under", "yes", "no", "odd", "even", "none", "other"})
+
+
+class Said(NamedTuple):
+    """What a term says on the wire."""
+
+    event_id: str
+    sport: str
+    league: str
+    home_team: str
+    away_team: str
+    market_type: str
+    selection: str
+    selection_type: str
+    line: float | None
+    player_name: str | None
+    stat_category: str | None
+    team_side: str | None
+    market_segment: str
+
+
+class _Codes:
+    """A column of codes that grows by many at a time, and the texts that they stand for."""
+
+    def __init__(self) -> None:
+        self.texts: list[Any] = []
+        self.of: dict[Any, int] = {}
+        self._data = np.empty(1024, np.int32)
+        self.size = 0
+        self.new: list[int] = []
+
+    def code(self, text: Any) -> int:
+        """Code of a text; made when new."""
+        found = self.of.get(text)
+        if found is None:
+            found = self.of[text] = len(self.texts)
+            self.texts.append(text)
+        return found
+
+    def settle(self) -> None:
+        """Put what was appended to `new` into the column."""
+        end = self.size + len(self.new)
+        if end > self._data.size:
+            grown = np.empty(end + end // 2, np.int32)
+            grown[: self.size] = self._data[: self.size]
+            self._data = grown
+        self._data[self.size : end] = self.new
+        self.size, self.new = end, []
+
+    @property
+    def values(self) -> Ints:
+        """The column."""
+        return self._data[: self.size]
+
+    def among(self, codes: Iterable[int]) -> Bools:
+        """Which terms have one of some codes."""
+        chosen = np.zeros(len(self.texts) + 1, bool)
+        chosen[list(codes)] = True
+        return np.take(chosen, self.values)
+
+    def holding(self, part: str) -> Bools:
+        """Which terms have a text with a part in it."""
+        return self.among([at for at, text in enumerate(self.texts) if part in text])
+
+
+_COLUMNS = (
+    "sport", "league", "market", "home", "away", "player", "selection", "stat", "type", "prop", "straight", "drawn",
+)  # fmt: skip
+
+
+class Terms:
+    """What the terms of a board say, in order of their codes, and the order they stand in."""
+
+    def __init__(self, names: Names) -> None:
+        self.names = names
+        self.said: list[Said] = []
+        self.keys: list[Key] = []  # place within the event
+        self.columns = {name: _Codes() for name in _COLUMNS}
+        self.ways = np.empty(0, np.uint8)
+        self.turned = np.empty(0, np.uint8)
+        self.sorted = np.empty(0, np.int32)  # terms, event by event
+        self.block = np.zeros(1, np.int64)
+        self.place = np.empty(0, np.int32)  # of each term in `sorted`
+        self.teams: dict[str, set[int]] = {}  # as they compare -> events
+        self.leagues: dict[tuple[Any, Any], tuple[str, str]] = {}
+        self.masks: dict[Any, Any] = {}
+        self._pairs = 0
+
+    def learn(self, most: int) -> bool:
+        """Read up to so many terms that are new; True when none is left."""
+        names = self.names
+        at, end = len(self.said), min(len(names.wordings), len(self.said) + most)
+        if at == end:
+            return True
+        place, other, turned = names.place.values, names.other.values, names.turned.values
+        own = np.where(turned[at:end, None] != 0, other[at:end], place[at:end]).tolist()
+        event, tie = names.event.values[at:end].tolist(), names.tie.values[at:end].tolist()
+        for term, parts, e, checksum in zip(range(at, end), own, event, tie, strict=True):
+            self._read(names.wordings[term], parts, e, checksum)
+        self._outcomes(at, end)
+        for column in self.columns.values():
+            column.settle()
+        self.ways = ((place[:end, 3] >> 8) & 255).astype(np.uint8)
+        self.turned = np.concatenate((self.turned, turned[at:end]))
+        self._sort(at, end)
+        self.masks.clear()
+        return end == len(names.wordings)
+
+    def _read(self, wording: Wording, own: list[int], event: int, tie: int) -> None:
+        names, columns = self.names, self.columns
+        high, low, with_draw, rest = own
+        ways, side = rest >> 8 & 255, low & 15
+        kind = names.kinds[(with_draw if ways else high) >> 44]
+        line, subject, player = (low >> 4) - (1 << 30), high >> 20 & _SUBJECT, wording[9] or None
+        sides = kind.outcomes
+        owner = names.subjects[subject] if kind.subject == "team" else ""
+        word = sides[side] if side != UNREAD and side < len(sides) else ""
+        given = (wording[8] or "").strip().lower()
+        if not given or not _TYPES.issuperset(given.split("_")):
+            given = (f"{owner}_{word}" if owner and word else word) or "other"
+        sport, league = self._league(wording, event)
+        segment = wording[6] or kind.period or catalog.FULL_GAME
+        shown = None if (kind.family and not kind.has_line) or wording[-1] != wording[-1] else wording[-1]
+        market, selection = wording[5] or "", wording[7] or ""
+        stat = wording[10] or kind.stat or None
+        self.said.append(
+            Said(
+                wording[0], sport, league, wording[3] or "", wording[4] or "", market, selection, given, shown, player,
+                stat, wording[11] or owner or None, segment,
+            )
+        )  # fmt: skip
+        about = names.subjects[subject] if kind.subject == "player" else ""
+        spoken = catalog.normalise(player or "") or about
+        chosen, type_id = catalog.normalise(selection), _plain(market)
+        columns["sport"].new.append(columns["sport"].code(sport))
+        columns["league"].new.append(columns["league"].code((sport, league)))
+        columns["market"].new.append(columns["market"].code((market, sport, stat or "")))
+        columns["home"].new.append(columns["home"].code(catalog.normalise(wording[3] or "")))
+        columns["away"].new.append(columns["away"].code(catalog.normalise(wording[4] or "")))
+        columns["player"].new.append(columns["player"].code(spoken))
+        columns["selection"].new.append(columns["selection"].code(chosen))
+        columns["stat"].new.append(columns["stat"].code(_plain(stat or "")))
+        columns["type"].new.append(columns["type"].code(given))
+        columns["prop"].new.append(columns["prop"].code(kind.prop or type_id.startswith("player_")))
+        self.keys.append((type_id, segment, stat or "", spoken, line, side, chosen, given, tie))
+        for team in (columns["home"].texts[columns["home"].new[-1]], columns["away"].texts[columns["away"].new[-1]]):
+            if team:
+                name = catalog.team_aliases(sport).get(team, team)
+                self.teams.setdefault(name, set()).add(event)
+
+    def _league(self, wording: Wording, event: int) -> tuple[str, str]:
+        """Ids of sport and league; where a row names none, those of the event."""
+        given = wording[1] or "", wording[2] or ""
+        if not all(given):
+            most, league = self.names.sports[event]
+            given = given[0] or most.id, given[1] or league
+        found = self.leagues.get(given)
+        if found is None:
+            sport = catalog.sport(given[0]).id
+            found = self.leagues[given] = sport, catalog.league(given[1], sport).id if given[1] else ""
+        return found
+
+    def _outcomes(self, at: int, end: int) -> None:
+        """What is the same bet: by what the term means, or by its own texts where that is not known."""
+        names, straight, drawn = self.names, self.columns["straight"], self.columns["drawn"]
+        ids = names.id.values[at:end].tolist()
+        events = names.event.values[at:end].tolist()
+        for ident, e, (high, low, with_draw, rest) in zip(
+            ids, events, names.place.values[at:end].tolist(), strict=True
+        ):
+            ways = rest >> 8 & 255
+            mine: Key = (e, high, (low & -16) | (low & 15) >> 1 if ways else low)
+            other: Key = (e, with_draw, low)
+            if rest & 255:
+                mine = other = (ident,)
+            straight.new.append(straight.code(mine))
+            drawn.new.append(straight.code(other))
+
+    def turn(self) -> None:
+        """Look again at what is the same bet, if an event was turned round."""
+        now = self.names.turned.values[: self.turned.size]
+        if not np.array_equal(now, self.turned):
+            self.columns["straight"], self.columns["drawn"] = _Codes(), _Codes()
+            self._outcomes(0, self.turned.size)
+            self.columns["straight"].settle()
+            self.columns["drawn"].settle()
+            self.turned = now.copy()
+
+    def _sort(self, at: int, end: int) -> None:
+        """Put new terms into their places: each event's in order, events by code."""
+        event = self.names.event.values[:end]
+        new: dict[int, list[int]] = {}
+        for term, e in zip(range(at, end), event[at:end].tolist(), strict=True):
+            new.setdefault(e, []).append(term)
+        block, pieces, done = self.block, [], 0
+        for e in sorted(new):
+            known = e < block.size - 1
+            here = self.sorted[block[e] : block[e + 1]].tolist() if known else []
+            if known:
+                pieces.append(self.sorted[done : block[e]])
+                done = int(block[e + 1])
+            else:
+                pieces.append(self.sorted[done:])
+                done = self.sorted.size
+            pieces.append(np.array(sorted(here + new[e], key=self.keys.__getitem__), np.int32))
+        pieces.append(self.sorted[done:])
+        self.sorted = np.concatenate(pieces)
+        counts = np.bincount(event, minlength=len(self.names.events))
+        self.block = np.concatenate(([0], np.cumsum(counts)))
+        self.place = np.empty(end, np.int32)
+        self.place[self.sorted] = np.arange(end, dtype=np.int32)
+
+    # ---- conditions ----
+
+    def kept(self, name: str, value: Any, make: Callable[[Any], Any]) -> Any:
+        """What was made of a condition, or is made now; forgotten when terms come."""
+        found = self.masks.get((name, value))
+        if found is None:
+            if len(self.masks) >= _KEPT:
+                self.masks.clear()
+            found = self.masks[name, value] = make(value)
+        return found
+
+    def by_sport(self, asked: tuple[str, ...]) -> tuple[Bools, list[str]]:
+        """Terms of some sports, and the ids nobody knows."""
+        column = self.columns["sport"]
+        ids = {name: catalog.sport(name).id for name in asked}
+        missing = [name for name, id_ in ids.items() if id_ not in column.of and id_ not in catalog.sports()]
+        return column.among(column.of[id_] for id_ in set(ids.values()) if id_ in column.of), missing
+
+    def by_league(self, asked: tuple[str, ...]) -> tuple[Bools, list[str]]:
+        """Terms of some leagues, and the ids nobody knows."""
+        column, codes, missing = self.columns["league"], set[int](), list[str]()
+        for name in asked:
+            hits = [at for at, (sport, id_) in enumerate(column.texts) if id_ and _league(name, sport) == id_]
+            codes.update(hits)
+            if not hits and not any(_league(name, sport) in catalog.leagues() for sport in ("", *catalog.sports())):
+                missing.append(name)
+        return column.among(codes), missing
+
+    def by_market(self, asked: tuple[str, ...]) -> tuple[Bools, list[str]]:
+        """Terms of some market types or categories of them, and the ids nobody knows."""
+        column, codes, missing = self.columns["market"], set[int](), list[str]()
+        found = np.zeros(len(self.said), bool)
+        for name in asked:
+            known = False
+            for kind in catalog.categories().get(name.lower(), (name,)):
+                if kind == "player_*":
+                    found |= self.by_prop(wanted=True)
+                    known = True
+                    continue
+                hits = [at for at, text in enumerate(column.texts) if same_market(kind, *text)]
+                codes.update(hits)
+                known |= bool(hits) or name.lower() in catalog.categories() or catalog.market_type(kind).usable
+            if not known:
+                missing.append(name)
+        return found | column.among(codes), missing
+
+    def by_prop(self, *, wanted: bool) -> Bools:
+        """Terms that are player props, or that are none."""
+        column = self.columns["prop"]
+        return column.among([column.of[wanted]] if wanted in column.of else [])
+
+    def by_text(self, part: str) -> Bools:
+        """Terms in whose names a text is."""
+        names = [self.columns[name] for name in ("home", "away", "player", "selection")]
+        found: Bools = np.logical_or.reduce([column.holding(part) for column in names])
+        return found
+
+    def by_player(self, part: str) -> Bools:
+        """Terms about a player with a text in the name."""
+        column = self.columns["player"]
+        return column.among([at for at, name in enumerate(column.texts) if name and part in name])
+
+    def by_stat(self, asked: tuple[str, ...]) -> Bools:
+        """Terms that count something."""
+        column = self.columns["stat"]
+        ids = {plain(name) for name in asked} - {""}
+        return column.among(column.of[id_] for id_ in ids if id_ in column.of)
+
+    def by_selection(self, asked: tuple[str, ...]) -> Bools:
+        """Terms whose selection, or its type, is one of some."""
+        texts, types = self.columns["selection"], self.columns["type"]
+        named = {catalog.normalise(name) for name in asked}
+        typed = {name.lower() for name in asked}
+        return texts.among(texts.of[name] for name in named if name in texts.of) | types.among(
+            types.of[name] for name in typed if name in types.of
+        )
+
+    def events_of(self, asked: tuple[str, ...]) -> tuple[set[int], list[str]]:
+        """Events in which a team of some names plays, and the names that nobody has."""
+        events, missing = set[int](), list[str]()
+        places = {(sport, league) for sport, league in self.columns["league"].texts}
+        for name in asked:
+            text = catalog.normalise(name)
+            known = {text}
+            for sport, league in places:
+                team = catalog.team(name, sport, league)
+                known.add(catalog.normalise(team.name) if team else catalog.team_aliases(sport).get(text, text))
+            hits = set[int]().union(*(self.teams.get(each, ()) for each in known))
+            events |= hits
+            if not hits:
+                missing.append(name)
+        return events, missing
+
+
+_plain = lru_cache(maxsize=65536)(plain)
+
+
+def _league(name: str, sport: str) -> str:
+    return catalog.league(name, sport or None).id
+
+
+@lru_cache(maxsize=65536)
+def same_market(asked: str, market: str, sport: str, stat: str) -> bool:
+    """Whether a row's market type is the one that is asked for, under this name or another one."""
+    if plain(asked) == plain(market):
+        return True
+    wanted, found = catalog.market_type(asked, sport, stat), catalog.market_type(market, sport, stat)
+    return wanted.usable and found.usable and (wanted.base, wanted.period) == (found.base, found.period)
