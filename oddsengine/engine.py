@@ -451,6 +451,7 @@ class Engine:
         max_profit: float | None = 10.0,
         kinds: Iterable[str] = KINDS,
         keep: bool = False,
+        wider: bool = False,
     ) -> View:
         """Opportunities over exactly some books, kept up to date from now on.
 
@@ -467,6 +468,9 @@ class Engine:
             alone cost least.
         keep
             Never sleep.
+        wider
+            A view that is kept anyway and finds more kinds, else the same, may be given instead: it costs nothing, and
+            has found what it holds since it was asked for.
         """
         wanted = Wanted.of(
             books, sharp, method, commission, kinds, min_ev=min_ev, min_profit=min_profit, max_hold=max_hold,
@@ -474,6 +478,11 @@ class Engine:
         )  # fmt: skip
         with self._lock:
             view = self._views.get(wanted)
+            if view is None and wider:
+                more = (
+                    each for each in self._awake.values() if each.kept and set(wanted.kinds) < set(each.wanted.kinds)
+                )
+                view = next((each for each in more if each.wanted._replace(kinds=wanted.kinds) == wanted), None)
             if view is None:
                 view = self._views[wanted] = View(self, wanted)
             view.kept |= keep

@@ -193,6 +193,8 @@ class Views:
         while True:
             with self._lock:
                 place = self._places.get(key)
+                if place is None and not wait:  # to make room for it may take long too
+                    raise BlockingIOError("there is no such view yet")
                 if place is None:
                     place = self._places[key] = _Place()
                 self._places.move_to_end(key)
@@ -213,7 +215,7 @@ class Views:
         if opened is not None and opened.number == board.number:  # somebody else read it meanwhile
             return opened
         if place.view is None:
-            place.view = board.view(books, **wanted)
+            place.view = board.view(books, **wanted, wider=True)
         with board.reading(place.view):
             number, now = board.number, board.now or datetime.fromtimestamp(0, UTC)
         place.opened = Opened(number, now, place.view)

@@ -148,6 +148,15 @@ def test_some_kinds_alone_are_those_of_all(seed: int, some: set[str], words: dic
             assert all(one.gone(kind) == other.gone(kind) for kind in some)
 
 
+def test_a_wider_view_may_stand_in_where_it_is_kept() -> None:
+    engine = Engine()
+    usual, other = engine.view(keep=True), engine.view(min_ev=2.0)
+    assert engine.view(kinds=["ev"], wider=True) is usual
+    assert engine.view(kinds=["ev"], wider=True, min_ev=2.0) is not other  # it may fall asleep
+    assert engine.view(kinds=["ev"], wider=True, books=["fanduel"]).wanted.kinds == ("ev",)
+    assert engine.view(kinds=["ev"]).wanted.kinds == ("ev",)
+
+
 @pytest.mark.parametrize("kinds", [[], ["arbs"], "arbs", ["ev", "edges"]])
 def test_a_kind_that_nobody_knows_is_refused(kinds: Any) -> None:
     with pytest.raises(ValueError, match="kinds must be some of ev, arbitrage, low_hold, middles, got"):

@@ -1,6 +1,7 @@
 """Answers that leave before a task is made: the same bytes as those that take the way of ASGI, and in order."""
 
 import asyncio
+import gzip
 import http.client
 import json
 import threading
@@ -10,6 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from live_strategies import feed, row_ids
@@ -17,6 +19,7 @@ from service_running import Running
 
 from oddsengine.engine import Engine
 from service.board import Filter, Index
+from service.direct import AT_ONCE
 from service.wire.odds import Shown, odds
 
 PATHS = (
@@ -25,6 +28,7 @@ PATHS = (
     "/sports", "/markets", "/odds?limit=0", "/odds?sport=nope", "/nowhere", "/events/none",
     "/odds?sort=sportsbook&limit=3", "/account", "/opportunities/arbitrage?format=csv",
 )  # fmt: skip
+PIECE = ("/odds?limit=1", "/stream?channel=opportunities")
 SEEDS = st.integers(0, 2**32 - 1)
 FEW = settings(max_examples=max(3, settings().max_examples // 8))
 Answered = tuple[int, dict[str, str], bytes]
@@ -140,6 +144,85 @@ def test_requests_in_one_piece_are_answered_in_order(running: Running) -> None:
     assert asyncio.run(asyncio.wait_for(run(), 30)) == [1, 2, 2, 3, 1, 1]
 
 
+def test_an_answer_at_once_does_not_end_the_stream_behind_it(running: Running) -> None:
+    """What is set when a connection rests is taken back when the next request came in the same piece."""
+    asked(running, PIECE[0])
+    running.clock.pass_minute()
+
+    async def run() -> bool:
+        reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
+        lines = [f"GET /api/v1{path} HTTP/1.1\r\nhost: x\r\nx-api-key: demo_enterprise\r\n\r\n" for path in PIECE]
+        writer.write("".join(lines).encode())
+        await reader.readuntil(b"event: connected")
+        port = writer.get_extra_info("sockname")[1]
+        (mine,) = [one for one in list(running._server.server_state.connections) if one.client[1] == port]
+        rests = mine.timeout_keep_alive_task is not None
+        writer.close()
+        return rests
+
+    assert not asyncio.run(asyncio.wait_for(run(), 30))
+
+
+def test_one_caller_s_piece_is_not_all_that_is_done(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many requests in one piece a few are answered at once; before each of the others somebody else may be."""
+    asked(running, "/odds?limit=1")
+    running.clock.pass_minute()
+    calls, at_once = [], running.service.at_once
+
+    def counted(*of: Any) -> Any:
+        calls.append(of[0])
+        return at_once(*of)
+
+    monkeypatch.setattr(running.service, "at_once", counted)
+
+    async def run() -> list[int]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
+        head = "HTTP/1.1\r\nhost: x\r\nx-api-key: demo_enterprise\r\n\r\n"
+        writer.write("".join(f"GET /api/v1/odds?limit={n} {head}" for n in range(1, 51)).encode())
+        sizes = []
+        for _ in range(50):
+            head_ = await reader.readuntil(b"\r\n\r\n")
+            length = next(int(part[15:]) for part in head_.lower().split(b"\r\n") if part[:15] == b"content-length:")
+            sizes.append(len(json.loads(await reader.readexactly(length))["data"]))
+        writer.close()
+        return sizes
+
+    assert asyncio.run(asyncio.wait_for(run(), 30)) == list(range(1, 51))
+    assert 0 < len(calls) <= AT_ONCE
+
+
+def test_many_names_are_looked_up_elsewhere(running: Running) -> None:
+    """A list of names that nobody knows takes long, and the event loop has no time for it."""
+    asked(running, "/odds?limit=4")
+    running.clock.pass_minute()
+    headers = [(b"x-api-key", b"demo_pro")]
+    assert running.service.at_once("/odds", b"league=nowhere,nba", headers, "x")[1] is not None
+    names = [f"nowhere{n}" for n in range(40)]
+    for joint in (",", "%2c", "%2C"):
+        assert running.service.at_once("/odds", f"league={joint.join(names)}".encode(), headers, "x")[1] is None
+    status, _, body = asked(running, f"/odds?league={','.join(names)}")
+    assert (status, json.loads(body)["meta"]["unknown"]["league"]) == (200, names)
+
+
+@pytest.mark.parametrize("coding", ["gzip", "zstd"])
+def test_large_bodies_are_packed_elsewhere(running: Running, monkeypatch: pytest.MonkeyPatch, coding: str) -> None:
+    seen = []
+    pack, compressor = gzip.compress, zstandard.ZstdCompressor
+
+    def noted(*args: Any, **words: Any) -> Any:
+        seen.append(threading.current_thread().name)
+        return (pack if coding == "gzip" else compressor)(*args, **words)
+
+    monkeypatch.setattr(*((gzip, "compress") if coding == "gzip" else (zstandard, "ZstdCompressor")), noted)
+    monkeypatch.setattr("service.app.LARGE", 4000)
+    query = f"/odds?limit=50&offset={11 if coding == 'gzip' else 12}"
+    for _ in range(2):
+        status, headers, _ = asked(running, query, **{"Accept-Encoding": coding})
+        assert (status, headers["content-encoding"]) == (200, coding)
+    assert len(seen) == 1
+    assert seen[0].startswith("answer")
+
+
 @pytest.mark.parametrize(
     "request_",
     [
@@ -198,3 +281,12 @@ def test_a_row_that_was_sent_before_says_what_the_board_says_now(seed: int, link
         if linked and len(quotes):
             quotes = [{**row, "deep_link": f"https://example.com/{at}"} for row in quotes]
         engine.step(quotes, step.now, removed=step.removed, complete=step.complete, events=step.events)
+
+
+@pytest.mark.parametrize("kind", ["ev", "arbitrage", "middles", "low_hold"])
+def test_what_was_open_before_anybody_asked_has_its_time(running: Running, kind: str) -> None:
+    """The lists over all books are of a view that is always awake."""
+    _, _, body = asked(running, f"/opportunities/{kind}?limit=200")
+    found = {row["detected_at"] for row in json.loads(body)["data"]}
+    assert found
+    assert min(found) < max(found)
