@@ -118,7 +118,7 @@ def served(rows: int) -> None:
         assert isinstance(service.node.keys, KeyStore)
         terms = Terms("enterprise", rate=MOST_RATE)
         keys = [service.node.keys.create(f"bench{n}", terms).key for n in range(ACCOUNTS)]
-        trivial = Endpoint("/_trivial", lambda _: {"success": True}, "Nothing", "Health", dict, lasts="always")
+        trivial = Endpoint("/_trivial", lambda _: {"success": True}, "Nothing", "Health", dict)
         service.api._exact["/_trivial"] = {"GET": trivial}
         played, moving = threading.Event(), threading.Event()
 
@@ -312,7 +312,7 @@ def in_process(number: int = 20_000) -> None:
         service = build(load(None, environ), environ, demonstration=True, log=Log(out))
         assert isinstance(service.node.keys, KeyStore)
         key = service.node.keys.create("bench", Terms("enterprise", rate=MOST_RATE)).key.encode()
-        trivial = Endpoint("/_trivial", lambda _: {"success": True}, "Nothing", "Health", dict, lasts="always")
+        trivial = Endpoint("/_trivial", lambda _: {"success": True}, "Nothing", "Health", dict)
         service.api._exact["/_trivial"] = {"GET": trivial}
         service.node.ready = True
         service.node._late = {60: service.node.engine}  # type: ignore[dict-item]

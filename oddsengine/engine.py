@@ -170,8 +170,8 @@ class Engine:
                 board.mend()
                 raise
             # From here on the step is made, and an interruption only makes the views look at everything again.
-            self._number += 1
             self._now = board.now
+            self._number += 1
             try:
                 board.keep()
                 self._commit(batch, searched, idle)

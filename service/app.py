@@ -31,18 +31,17 @@ from service.params import parse
 from service.problems import Problem, invalid, masked
 from service.request import Pairs, Request, pairs
 from service.store import Room
-from service.tiers import ANONYMOUS_RATE, TIERS, Caller, required
+from service.tiers import ANONYMOUS, TIERS, Caller, required
 
 BASE = "/api/v1"
 MOST_BODY = 1 << 20
 BODY_S = 10.0  # a body that takes longer is given up
 FAILED_RATE = 600  # wrong keys a minute and address
-KEPT_FOREVER = 4096
 FEW_NAMES = 10  # that the event loop looks up
 LARGE = 1 << 20  # bytes; the event loop compresses no larger body
-ANONYMOUS = Caller("", "", TIERS["free"], ANONYMOUS_RATE, 0, TIERS["free"].features)
 
 Scope = Mapping[str, Any]
+_Known = dict[Any, Kept | asyncio.Future[Kept]]
 _HEALTH = "/health"  # answers also while the node starts, and however often it is asked
 
 
@@ -67,7 +66,6 @@ class Api:
                 self._patterned.append((parts, known))
             known[endpoint.method] = endpoint
         self._answers = {delay: Answers() for delay in {tier.delay for tier in TIERS.values()}}
-        self._forever: dict[Any, Kept] = {}
         self._pool = ThreadPoolExecutor(4, thread_name_prefix="answer")
         self._ids = _ids()
 
@@ -97,20 +95,20 @@ class Api:
         status = 500
         try:
             try:
-                if request is None:
+                kept: Kept | None = None
+                if request is None:  # no `at_once` went before
                     request = self._request(scope)
                     raw: bytes = scope.get("raw_path") or scope["path"].encode()
                     self._admit(request, raw[len(BASE) :].decode("latin-1"))
+                    kept = self._at_hand(request)
                 endpoint = request.endpoint
-                assert endpoint is not None
-                assert request.caller is not None
                 stream = getattr(endpoint.answer, "stream", None)
                 if stream is not None:
                     status = 200
                     await stream(self, endpoint, request.caller, request, request.values, receive, send)
                     return
                 body = await self._body(endpoint, request, receive) if endpoint.body is not None else None
-                kept = await self._answer(request, body)
+                kept = kept or await self._answer(request, body)
                 if len(kept.answer.body) > LARGE:
                     loop = asyncio.get_running_loop()
                     whole = await loop.run_in_executor(self._pool, kept.sent, request.etag, request.codings)
@@ -155,11 +153,10 @@ class Api:
     def _tell(self, request: Request, status: int) -> None:
         """Count the request, and log it."""
         spent = time.perf_counter() - request.started
-        endpoint = request.endpoint
-        route = endpoint.path if endpoint is not None else "(none)"
+        route = request.endpoint.path
         self.metrics.answered(route, request.method, status, spent)
         self.log.answered(
-            request.ident, request.method, route, request.path, status, spent, request.caller or ANONYMOUS,
+            request.ident, request.method, route, request.path, status, spent, request.caller,
             request.address,
         )  # fmt: skip
 
@@ -267,23 +264,19 @@ class Api:
 
     # ---- the answer ----
 
-    def _at_hand(self, request: Request) -> Kept | None:
-        """The answer if it is kept, or takes no waiting; None if it does."""
+    def _place(self, request: Request) -> tuple[Answers, _Known, Any]:
+        """Where an answer is kept that hangs on the board's update, and its key there."""
         endpoint, caller = request.endpoint, request.caller
-        assert endpoint is not None
-        assert caller is not None
-        if endpoint.body is not None or endpoint.lasts == "never":
-            return None
-        key = (endpoint, request.query, tuple(request.values.values()), caller.rights)
-        if endpoint.lasts == "always":
-            found = self._forever.get(key)
-            if found is None:
-                found = Kept(encoded(endpoint.answer(self._ask(request, None))))
-                if len(self._forever) < KEPT_FOREVER:
-                    self._forever[key] = found
-            return found
         answers = self._answers[caller.tier.delay]
         known = answers.at(self.node.board(caller.tier).number)
+        return answers, known, (endpoint, request.query, tuple(request.values.values()), caller.rights)
+
+    def _at_hand(self, request: Request) -> Kept | None:
+        """The answer if it is kept, or takes no waiting; None if it does."""
+        endpoint = request.endpoint
+        if endpoint.body is not None or endpoint.lasts == "never":
+            return None
+        answers, known, key = self._place(request)
         kept = known.get(key)
         if kept is None and endpoint.quick and _names(request.query) <= FEW_NAMES:
             try:
@@ -296,19 +289,12 @@ class Api:
 
     async def _answer(self, request: Request, body: Any) -> Kept:
         """The answer: kept, being computed for somebody else, or computed now."""
-        endpoint, caller = request.endpoint, request.caller
-        assert endpoint is not None
-        assert caller is not None
-        found = self._at_hand(request)
-        if found is not None:
-            return found
+        endpoint = request.endpoint
         loop = asyncio.get_running_loop()
         if endpoint.lasts == "never" or body is not None:
             answer = await loop.run_in_executor(self._pool, _computed, endpoint.answer, self._ask(request, body))
             return Kept(answer, cacheable=endpoint.method == "GET")
-        key = (endpoint, request.query, tuple(request.values.values()), caller.rights)
-        answers = self._answers[caller.tier.delay]
-        known = answers.at(self.node.board(caller.tier).number)
+        answers, known, key = self._place(request)
         kept = known.get(key)
         if isinstance(kept, Kept):
             return kept
@@ -332,8 +318,6 @@ class Api:
 
     def _ask(self, request: Request, body: Any, *, quick: bool = False) -> Ask:
         endpoint, caller = request.endpoint, request.caller
-        assert endpoint is not None
-        assert caller is not None
         query, ignored = parse(request.query, endpoint.by_name)
         if ignored and endpoint.query_key:
             ignored = [name for name in ignored if name != "api_key"]

@@ -12,6 +12,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from service.app import BASE
 from service.protocol import Protocol
 
+AT_ONCE = 16  # requests of one piece; then other connections have their turn
 _STATUS = dict(STATUS_LINE)
 _ROOT = BASE.encode() + b"/"
 _SLOW = frozenset({b"content-length", b"transfer-encoding", b"expect", b"upgrade"})
@@ -29,18 +30,26 @@ class Direct(Protocol):
     def __init__(self, *args: Any, **words: Any) -> None:
         super().__init__(*args, **words)
         self._at_once = getattr(self.app, "at_once", None)
+        self._left = AT_ONCE
+
+    def data_received(self, data: bytes) -> None:
+        """Read on."""
+        self._left = AT_ONCE
+        super().data_received(data)
 
     def on_headers_complete(self) -> None:
         """Answer now what can be."""
         if self._answered():
             self.headed()
         else:
+            self._unset_keepalive_if_required()  # an answer before it, in the same piece, set it
             super().on_headers_complete()
 
     def _answered(self) -> bool:
         url, cycle = self.url, self.cycle
         if (
             self._at_once is None
+            or not self._left
             or not url.startswith(_ROOT)
             or b"%" in url.partition(b"?")[0]
             or b"#" in url
@@ -58,6 +67,7 @@ class Direct(Protocol):
         if whole is None:
             self.scope["state"]["request"] = request
             return False
+        self._left -= 1
         date = b"".join(b"%b: %b\r\n" % pair for pair in self.server_state.default_headers)
         head = b"%b%b%b%b\r\n" % (_STATUS[whole.status], date, request.head, whole.head)
         self.transport.writelines((head, whole.body) if whole.body else (head,))

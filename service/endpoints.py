@@ -43,7 +43,7 @@ class Endpoint:
 
     `answer` computes; it runs in a worker thread and returns an `Answer`, or what is encoded as JSON. A key is
     `needed`, `optional` or `none`; `query_key` says that it may come in the query. `lasts` says what the answer hangs
-    on beside the request and the caller's rights: the `board`'s update, nothing (`always`), or more (`never` kept).
+    on beside the request and the caller's rights: the `board`'s update, or more (`never` kept).
     """
 
     path: str
@@ -65,6 +65,13 @@ class Endpoint:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_name", by_name(self.params))
+
+
+def _nothing(_: Ask) -> Any:
+    raise NotImplementedError
+
+
+NOWHERE = Endpoint("(none)", _nothing, "No endpoint", "", dict)  # where a request is that nothing takes
 
 
 # ---- envelopes ----

@@ -22,7 +22,7 @@ METHOD = "power"
 EVERY_S = 10.0  # between two looks of the demo's feeds
 LEAGUES = ("nba", "nfl")  # of the demo
 _MOST = 64  # sets of books that are judged for one moment
-_Key = tuple[int, int]  # number of a board, time of judging
+_Key = tuple[FuturesBoard | None, int]  # time of judging
 
 
 class Futures:
@@ -30,7 +30,7 @@ class Futures:
 
     def __init__(self, fields: Sequence[FuturesField] = ()) -> None:
         self.board = FuturesBoard(fields)
-        self._judged: tuple[_Key, dict[tuple[frozenset[str] | None, str], Judged]] = ((-1, -1), {})
+        self._judged: tuple[_Key, dict[tuple[frozenset[str] | None, str], Judged]] = ((None, -1), {})
 
     def __len__(self) -> int:
         return len(self.board)
@@ -61,10 +61,11 @@ class Futures:
 
     def judged(self, board: FuturesBoard, market: str, books: frozenset[str] | None, now: datetime | None) -> Judged:
         """What there is to say of a market at a moment, over some books."""
-        key = board.number, micros(now or board.now or datetime.fromtimestamp(0, UTC))
-        if self._judged[0] != key or len(self._judged[1]) > _MOST * max(len(board.markets), 1):
-            self._judged = key, {}
-        known = self._judged[1] if self._judged[0] == key else {}
+        key = board, micros(now or board.now or datetime.fromtimestamp(0, UTC))
+        held = self._judged  # other threads put theirs in its place
+        if held[0] != key or len(held[1]) > _MOST * max(len(board.markets), 1):
+            held = self._judged = key, {}
+        known = held[1]
         found = known.get((books, market))
         if found is None:
             found = known[books, market] = judge(board.sheets[market], key[1], books, None, METHOD)

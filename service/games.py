@@ -55,7 +55,7 @@ class Games:
             self._past.append((self._board.now, self._rows))
             while len(self._past) > 1 and self._past[1][0] <= self._board.now - _LATEST_S * SECOND:
                 self._past.popleft()
-            for listener in self._listeners:
+            for listener in tuple(self._listeners):  # one may end meanwhile
                 listener(_plain(fresh), change.removed)
 
     def drop(self, source: str, event: str) -> None:

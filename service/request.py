@@ -4,8 +4,8 @@ import time
 from collections.abc import Iterable
 from urllib.parse import unquote
 
-from service.endpoints import Endpoint
-from service.tiers import Caller
+from service.endpoints import NOWHERE, Endpoint
+from service.tiers import ANONYMOUS, Caller
 
 Pairs = Iterable[tuple[bytes, bytes]]
 
@@ -24,8 +24,8 @@ class Request:
         self.started = time.perf_counter()
         self.ident, self.method, self.path, self.query, self.address = ident, method, path, query, address
         self.head = b"x-request-id: " + ident + b"\r\n"
-        self.endpoint: Endpoint | None = None
-        self.caller: Caller | None = None  # once it is allowed
+        self.endpoint: Endpoint = NOWHERE
+        self.caller: Caller = ANONYMOUS
         self.values: dict[str, str] = {}  # of the path's parameters
         self.key: bytes | None = None
         self.bearer: bytes | None = None

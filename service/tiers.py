@@ -53,6 +53,7 @@ TIERS = {
 }
 ADD_ON_STREAMS = 10
 ANONYMOUS_RATE = 12  # a minute and address
+ANONYMOUS = Caller("", "", TIERS["free"], ANONYMOUS_RATE, 0, TIERS["free"].features)
 
 
 def required(feature: str) -> Tier:

@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 import sqlite3
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -522,19 +521,3 @@ def test_the_command_reads_a_folder_and_a_tape_alike(season: Season, capsys: pyt
     assert main(["clv", "--data", str(season.folder / "tape")]) == 2
     assert "serve writes it" in capsys.readouterr().err
     assert main(["clv", "--data", "a", "--tape", "b"]) == 2
-
-
-# ---- the page ----
-
-
-def test_the_example_of_the_docs_runs() -> None:
-    text = (Path(__file__).parent.parent / "docs" / "clv.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert blocks
-    for block in blocks:
-        scope: dict[str, Any] = {}
-        for code, value in re.findall(r"(.*?)(?:  # -> (.*))?\n", block):
-            if value:
-                assert str(eval(code, scope)) == value, code
-            else:
-                exec(code, scope)

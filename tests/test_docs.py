@@ -203,7 +203,8 @@ def places(server: Any) -> dict[str, str]:
         def data(path: str, **query: Any) -> Any:
             return client.get(path, params=query).json()["data"]
 
-        event = next(row["id"] for row in data("/events", limit=200) if row["status"] == "upcoming")
+        waiting = [row["id"] for row in data("/events", limit=200) if row["status"] == "upcoming"]
+        event = next(id_ for id_ in waiting if id_ != "closed")  # another test's, which begins in a moment
         return {
             "EVENT_ID": event,
             "ODDS_ID": data("/odds", event=event, is_main_line="true")[0]["id"],

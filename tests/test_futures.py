@@ -134,12 +134,32 @@ def test_two_sides_about_a_subject() -> None:
     assert read(playoffs._replace(subject="", selection="Celtics - No"))[1] == "No"
 
 
+def test_yes_or_no_at_two_lines_are_two_markets() -> None:
+    """Between 44.5 and 46.5 wins both sides lose: no arbitrage, and neither is fair for the other."""
+    asked = Wording("basketball", "nba", "To win more games", "2026-27", "YES_NO", "Spurs", "Yes", 44.5)
+    assert read(asked._replace(line=46.5))[0].id != read(asked)[0].id
+    assert (read(asked)[0].line, read(asked)[1]) == (44.5, "Yes")
+    base = {"league": "nba", "market": "To win more games", "future_type": "YES_NO", "season": "2026-27"}
+    prices_ = {("pinnacle", 44.5): (1.7, 2.2), ("fanduel", 46.5): (1.93, 1.9)}
+    rows = [
+        {**base, "subject": "Spurs", "sportsbook": book, "line": line, "selection": side, "odds_decimal": odds}
+        for (book, line), pair in prices_.items()
+        for side, odds in zip(("Yes", "No"), pair, strict=True)
+    ]
+    result = find_futures(pl.DataFrame(rows))
+    assert result.arbitrage.height == 0
+    assert sorted(result.markets["line"].to_list()) == [44.5, 46.5]
+    assert result.odds["ev_percentage"].to_list() == [None] * 4
+
+
 @pytest.mark.parametrize(
     ("wording", "reason"),
     [
         (Wording("", "nba", "Season wins", "", "", "Celtics", "Over"), "without a whole or half line"),
         (Wording("", "nba", "Season wins", "", "", "Celtics", "Over 50.25", 50.25), "without a whole or half line"),
         (Wording("", "nba", "Season wins", "", "", "Celtics", "Celtics", 50.5), "neither over nor under"),
+        (Wording("", "nba", "Season wins", "", "", "Celtics", "Over", 1e300), "a line that is none"),
+        (Wording("", "nba", "To make the playoffs", "", "", "Celtics", "Yes", -1e300), "a line that is none"),
         (Wording("", "nba", "To make the playoffs", "", "", "Celtics", "Maybe"), "neither yes nor no"),
         (TITLE._replace(selection=" - "), "without a name"),
         (TITLE._replace(places=0), "number of places"),

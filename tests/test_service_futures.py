@@ -354,6 +354,28 @@ def test_futures_are_taken_with_their_payload_or_not_at_all() -> None:
     asyncio.run(check())
 
 
+def test_what_was_judged_of_a_board_that_was_taken_back_is_nobody_s() -> None:
+    """The next board has its number, and may have its moment."""
+    futures, now = Futures((BAKING,)), datetime(2026, 11, 1, tzinfo=UTC)
+    seen = []
+
+    def fails() -> None:
+        with futures.taking(rows_of("betmgm", {"Ada": 2.2}), now, source="a", removed=()):
+            (market,) = futures.board.markets
+            assert futures.judged(futures.board, market, None, now).sheet is futures.board.sheets[market]
+            seen.append((futures.board, market))
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fails()
+    gone, market = seen[0]
+    with futures.taking(rows_of("betmgm", {"Ada": 2.4, "Ben": 3.5}), now, source="a", removed=()):
+        board = futures.board
+        assert board.number == gone.number
+        assert futures.judged(board, market, None, now).sheet is board.sheets[market]
+        assert futures.judged(gone, market, None, now).sheet is gone.sheets[market]
+
+
 def test_who_takes_part_is_the_operator_s_word(tmp_path: Path) -> None:
     file = tmp_path / "fields.toml"
     file.write_text('[[field]]\nmarket = "Baking contest"\ncontestants = ["Ada", "Ben", "Cem"]\n', encoding="utf-8")

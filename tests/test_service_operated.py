@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ import httpx
 import pytest
 from service_running import PATIENCE_S, until
 
-from oddsengine.sample import SAMPLE_BOARD
 from oddsengine.tape import Tape
 
 COMMAND = [sys.executable, "-c", "from oddsengine.cli import main; raise SystemExit(main())"]
@@ -22,11 +22,19 @@ OWN = '[books.corner_shop]\nname = "Corner Shop"\nregions = ["UK"]\nrequires_tie
 
 
 def settings(folder: Path, **data: Any) -> Path:
+    """A node that reads a small table of two games that begin tomorrow."""
+    start = (datetime.now(UTC) + timedelta(days=1)).isoformat()
+    table = ["sportsbook,event_id,sport,league,home_team,away_team,market_type,selection,odds_decimal,event_start_time"]
+    for event, home, away in (("g1", "Boston Celtics", "Miami Heat"), ("g2", "LA Lakers", "Denver Nuggets")):
+        for at, book in enumerate(("draftkings", "fanduel", "pinnacle")):
+            for team, odds in ((home, 1.9 + at / 50), (away, 1.95 - at / 50)):
+                table.append(f"{book},{event},basketball,nba,{home},{away},moneyline,{team},{odds},{start}")
+    (folder / "table.csv").write_text("\n".join(table) + "\n")
     lines = "".join(f"{name} = {json.dumps(value)}\n" for name, value in data.items())
     path = folder / "oddsengine.toml"
     path.write_text(
         f'[data]\nfolder = "{folder / "data"}"\n{lines}'
-        f'[service]\nport = 0\n[feeds.file]\nkind = "table"\npath = "{SAMPLE_BOARD}"\n'
+        f'[service]\nport = 0\n[feeds.file]\nkind = "table"\npath = "{folder / "table.csv"}"\n'
     )
     return path
 

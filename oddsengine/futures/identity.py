@@ -29,6 +29,7 @@ _OTHERS = frozenset({
 })  # fmt: skip
 _SIDES = {"OVER_UNDER": ("Over", "Under"), "YES_NO": ("Yes", "No")}
 _MOST_PLACES = 99
+_MOST_LINE = 1e9
 
 
 class Market(NamedTuple):
@@ -143,7 +144,7 @@ def _sides(wording: Wording, type_: str, sport: str, league: str) -> tuple[str, 
         if type_ == "PLAYER" and catalog.normalise(wording.selection) not in _OTHERS:
             return "", " ".join(wording.selection.split()), None
         return "", contestant(sport, league, wording.selection), None
-    line = wording.line if type_ == "OVER_UNDER" else None
+    line = wording.line  # a yes or no may have one too: to win 45 games, to win 50
     text = catalog.normalise(wording.selection).split()
     numbers = set() if line is None else set(catalog.normalise(f"{line:g}").split())
     side = next((name for name in _SIDES[type_] if name.lower() in text), "")
@@ -153,11 +154,13 @@ def _sides(wording: Wording, type_: str, sport: str, league: str) -> tuple[str, 
         side = "Yes"  # a list of teams under "to make the playoffs"
     if not side:
         raise UnreadableError(f"a selection that is neither {' nor '.join(_SIDES[type_]).lower()}")
+    if line is not None and not abs(line) < _MOST_LINE:
+        raise UnreadableError("a line that is none")
     if type_ == "OVER_UNDER" and (line is None or round(100.0 * line) % 50):
         raise UnreadableError("an over or under without a whole or half line")
     team = catalog.team(subject, sport, league) if subject else None  # it may be a player: nothing is guessed
     found = team.name if team is not None else " ".join(subject.split())
-    return found, f"{side} {line:g}" if line is not None else side, line
+    return found, side if type_ == "YES_NO" else f"{side} {line:g}", line
 
 
 def _places(given: int | None, kind: known.Kind) -> int:
