@@ -147,8 +147,8 @@ def listing(ask: Ask) -> dict[str, Any]:
     q = ask.query
     names = q["fields"] or None
     grouped = q["group_by"] is not None
-    if ask.quick and (grouped or q["sort"]):
-        raise BlockingIOError("sorting takes its time")
+    if ask.quick and (grouped or q["sort"] or q["is_main_line"] is not None):
+        raise BlockingIOError("looking at every row that fits takes its time")
     permitted = (*_EVENT, "odds", *ODDS) if grouped else ODDS
     if names is not None and (strange := [name for name in names if name not in permitted]):
         raise invalid(f"fields has {shown(strange[0])}, which is no field; allowed: {', '.join(ODDS)}")
