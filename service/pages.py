@@ -11,10 +11,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from oddsengine import catalog
-from service.tiers import TIERS
+from service.tiers import TIERS, required
 
 _PARTS = Path(__file__).with_name("page")
-_SCRIPTS = ("text.js", "stream.js", "lists.js", "board.js", "page.js")  # one module, in this order
+_SCRIPTS = (  # one module, in this order
+    "text.js", "stream.js", "asker.js", "games.js", "lists.js", "places.js", "board.js", "page.js", "controls.js",
+)  # fmt: skip
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --dim: #7778; --code: #8882; }
 body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 68rem; padding: 1rem; }
@@ -78,14 +80,22 @@ def _hash(text: str) -> str:
 
 
 def _facts() -> dict[str, Any]:
-    """What the page knows of the catalog: market types that settle alike, and books whose prices are no offers."""
+    """What the page knows without asking.
+
+    Market types that settle alike, books whose prices are no offers, the tier each list needs, tiers from low to high.
+    """
     kinds = map(catalog.market_type, catalog.market_type_names())
     families = {
         kind.name: kind.family
         for kind in kinds
         if kind.usable and not kind.is_prop and kind.period == "full_game" and kind.fixed_line is None
     }
-    return {"families": families, "mids": [book.id for book in catalog.books().values() if book.mid_price]}
+    return {
+        "families": families,
+        "mids": [book.id for book in catalog.books().values() if book.mid_price],
+        "needs": {kind: required(kind).id for kind in ("ev", "arbitrage", "low_hold", "middles")},
+        "tiers": list(TIERS),
+    }
 
 
 def reference(document: Mapping[str, Any]) -> str:

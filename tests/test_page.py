@@ -3,9 +3,7 @@
 import base64
 import hashlib
 import json
-import os
 import re
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,6 +12,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from chromium import launched
 from playwright.sync_api import (
     Browser,
     BrowserContext,
@@ -23,17 +22,16 @@ from playwright.sync_api import (
     Request,
     Route,
     expect,
-    sync_playwright,
 )
-from service_running import Running, running
+from service_running import Running, running, until
 
 from service import pages
+from service.keys import KeyStore, Terms
 
 KEY = "demo_enterprise"
 PATIENCE_MS = 20_000
 KINDS = ("ev", "arbitrage", "low_hold", "middles")
 ROWS = "#list tbody tr:not(.empty)"
-_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _WATCH = """
 window.violations = [];
 document.addEventListener("securitypolicyviolation", (e) => violations.push(e.violatedDirective + " " + e.blockedURI));
@@ -44,17 +42,8 @@ document.addEventListener("securitypolicyviolation", (e) => violations.push(e.vi
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    if "PAGE_TESTS" not in os.environ:
-        pytest.skip("it takes a minute of Chromium: `make page` runs it")
-    with sync_playwright() as playwright:
-        own = Path(playwright.chromium.executable_path)
-        found = str(own) if own.exists() else next(filter(None, map(shutil.which, _BROWSERS)), None)
-        if found is None:
-            pytest.skip(f"no Chromium: neither {own} nor any of {', '.join(_BROWSERS)}")
-        sandbox = [] if os.geteuid() else ["--no-sandbox"]  # root has none
-        launched = playwright.chromium.launch(executable_path=found, args=sandbox)
-        yield launched
-        launched.close()
+    with launched() as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
@@ -91,8 +80,10 @@ class Visit:
     def _fault(self, text: str) -> None:
         self.faults.append(text)
 
-    def enter(self) -> Page:
+    def enter(self, key: str = "") -> Page:
         self.page.goto(self.origin)
+        if key:
+            self.page.fill("#key", key)
         self.page.click("#entry button")
         self.page.wait_for_selector(ROWS)
         return self.page
@@ -106,7 +97,8 @@ class Visit:
             lines += [f"id: evt_{at}", f"event:{name}", *data, ""]
         body = ends.join([*lines, ""])
         headers = {"content-type": "text/event-stream"}
-        self.page.route(f"**/stream/{part}*", lambda route: route.fulfill(body=body, headers=headers))
+        for path in (part, *(["all"] if part.startswith("events/") else [])):
+            self.page.route(f"**/stream/{path}*", lambda route: route.fulfill(body=body, headers=headers))
 
     def tab(self, name: str) -> Page:
         self.page.click(f"#tab-{name}")
@@ -136,6 +128,11 @@ def visit(browser: Browser, server: Running) -> Iterator[Visiting]:
     for context, each in visits:
         each.check()
         context.close()
+
+
+def keys_of(server: Running) -> KeyStore:
+    assert isinstance(server.node.keys, KeyStore)
+    return server.node.keys
 
 
 def texts(page: Page, selector: str) -> list[str]:
@@ -417,13 +414,64 @@ def test_a_wrong_key_is_told_in_a_sentence(visit: Visiting) -> None:
     assert page.evaluate("sessionStorage.length") == 0
 
 
-def test_a_tier_without_streams_is_told_so(visit: Visiting) -> None:
+def test_a_tier_without_streams_asks(visit: Visiting, server: Running) -> None:
     v = visit()
-    v.accepted = "403"
-    v.page.goto(v.origin)
-    v.page.fill("#key", "demo_free")
-    v.page.keyboard.press("Enter")
-    expect(v.page.locator("#key-error")).to_contain_text("add-on")
+    v.page.clock.install()
+    page = v.enter("demo_hobby")
+    expect(page.locator("#state")).to_have_text("Asked every 15 s")
+    expect(page.locator("#notice")).to_contain_text("no streaming")
+    expect(page.locator("#tab-arbitrage")).to_have_attribute("aria-selected", "true")
+    expect(page.locator("#tab-ev .count")).to_have_text("Pro")
+    for _ in range(2):
+        with server.client("hobby") as client:
+            for kind, path in (("arbitrage", "arbitrage?min_profit=0"), ("low_hold", "low-hold?")):
+                total = client.get(f"/opportunities/{path}&limit=1").json()["meta"]["total"]
+                expect(page.locator(f"#tab-{kind} .count")).to_have_text(str(total), timeout=PATIENCE_MS)
+        server.advance(3)
+        page.clock.fast_forward(16_000)
+    v.tab("ev")
+    expect(page.locator("#list .empty")).to_have_text("+EV needs the tier pro or higher; this key's is hobby.")
+    v.tab("board")
+    page.wait_for_selector("#board tbody tr")
+    page.click("#books")
+    with server.client("hobby") as client:
+        found = client.get("/sportsbooks").json()["data"]
+    mine = {each["id"] for each in found if each["requires_tier"] in ("free", "hobby")}
+    shown = page.eval_on_selector_all("#books-boxes input", "(all) => all.map((n) => n.value)")
+    assert {*shown} == mine
+    assert not [request for request in v.requests if "/stream/" in request.url]
+
+
+def test_the_lowest_tier_compares_books(visit: Visiting) -> None:
+    v = visit()
+    page = v.page
+    page.goto(v.origin)
+    page.fill("#key", "demo_free")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#board tbody tr")
+    expect(page.locator("#notice")).to_contain_text("60 s late")
+    expect(page.locator("#tab-board")).to_have_attribute("aria-selected", "true")
+
+
+def test_a_key_without_a_kind_is_told_so(visit: Visiting, server: Running) -> None:
+    v = visit()
+    page = v.enter(keys_of(server).create("acme", Terms("hobby", streaming=True)).key)
+    expect(page.locator("#tab-arbitrage")).to_have_attribute("aria-selected", "true")
+    expect(page.locator("#state")).to_have_text("Live")
+    v.tab("middles")
+    expect(page.locator("#list .empty")).to_contain_text("needs the tier pro")
+
+
+def test_a_revoked_key_is_told_so(visit: Visiting, server: Running) -> None:
+    v = visit()
+    v.accepted = "401"
+    made = keys_of(server).create("acme", Terms("enterprise"))
+    page = v.enter(made.key)
+    expect(page.locator("#state")).to_have_text("Live")
+    keys_of(server).revoke(made.record.id)
+    expect(page.locator("#key-error")).to_have_text("The key is not valid.")
+    expect(page.locator("#key")).to_be_focused()
+    assert page.evaluate("sessionStorage.length") == 0
 
 
 def test_a_broken_stream_is_shown_and_comes_back(visit: Visiting, tmp_path: Path) -> None:
@@ -495,6 +543,156 @@ def test_hostile_names_stay_text(visit: Visiting) -> None:
     page.wait_for_selector("#board tbody tr")
     assert bad in page.locator("#board").inner_text()
     assert page.locator("img, table script, option script").count() == 0
+
+
+# ---- scores ----
+
+
+def state(**other: Any) -> dict[str, Any]:
+    row = {
+        "home_team": "Hosts", "away_team": "Guests", "sport": "soccer", "league": "x", "home_score": 1, "away_score": 2,
+        "is_live": True, "game_period": "2H", "game_clock": "71:20", "possession": None, "stale": False,
+    }  # fmt: skip
+    return {**row, **other}
+
+
+def test_scores_stand_beside_what_is_in_play(visit: Visiting) -> None:
+    v = visit()
+    rows = [found_ev(1, is_live=True), found_ev(2, is_live=True, game_id="g2"), found_ev(3, is_live=False)]
+    v.stream("opportunities", *beginning(("ev:detected", rows)))
+    v.stream(
+        "gamestate",
+        ("connected", {}),
+        ("gamestate:snapshot", {"g1": state(), "g2": state(home_score=None), "g3": state()}),
+        ("gamestate:update", {"g1": state(home_score=3)}),
+        ("gamestate:removed", {"ids": ["g3"], "count": 1}),
+        ("snapshot:complete", {}),
+        ("heartbeat", {}),
+    )
+    now = ("snapshot", {"odds": [price(1, is_live=True)]}), ("gamestate:snapshot", {"g1": state()})
+    v.stream("events/g1", *beginning(*now))
+    page = v.enter()
+    expect(page.locator("[data-id=ev000002] .chip.live")).to_have_text("In play")
+    expect(page.locator("[data-id=ev000003] .chip")).to_have_count(0)
+    chip = page.locator("[data-id=ev000001] .score")
+    expect(chip.locator("[aria-hidden]")).to_have_text("2–3 2H 71:20")
+    expect(chip.locator(".unseen")).to_have_text("In play: Guests 2, Hosts 3. 2nd half 71:20")
+    expect(chip).to_have_class(re.compile("dated"))  # the stream that was made up ended
+    page.locator("[data-id=ev000001] [data-compare]").click()
+    expect(page.locator("#board-score")).to_have_text("Guests 2  Hosts 12nd half, 71:20")
+
+
+def test_scores_of_the_world_are_shown(visit: Visiting, server: Running) -> None:
+    v = visit()
+    v.enter()
+    page = v.tab("low_hold")
+    page.select_option("#when", "live")
+    page.wait_for_selector(f"{ROWS} .score")
+    with server.client() as client:
+        states = client.get("/gamestate?live=true").json()["data"]
+    games = {event: each for sport in states.values() for event, each in sport.items()}
+    for row in page.locator(f"{ROWS}:has(.score)").all()[:5]:
+        game = games[row.evaluate("(node) => node.item.eventId")]
+        assert row.locator(".score b").inner_text() == f"{game['away_score']}–{game['home_score']}"
+    row.locator("[data-compare]").click()
+    expect(page.locator("#board-score b")).to_have_text([str(game["away_score"]), str(game["home_score"])])
+
+
+def test_a_key_without_the_right_sees_no_scores(visit: Visiting) -> None:
+    v = visit()
+    v.enter("demo_pro")
+    page = v.tab("low_hold")
+    page.select_option("#when", "live")
+    page.wait_for_selector(f"{ROWS} .chip.live")
+    page.wait_for_timeout(500)
+    assert page.locator(".score").count() == 0
+    v.tab("board")
+    page.wait_for_selector("#board tbody tr")
+    expect(page.locator("#board-score")).to_be_hidden()
+    assert not [request for request in v.requests if re.search("gamestate|stream/all", request.url)]
+
+
+# ---- below the hand ----
+
+
+def test_rows_stay_where_they_are_pointed_at(visit: Visiting, server: Running) -> None:
+    page = visit().enter()
+    order = f"[...document.querySelectorAll('{ROWS}')].map((row) => row.dataset.id)"
+    page.wait_for_timeout(500)
+    page.locator(f"{ROWS} .value").nth(1).hover()
+    page.wait_for_timeout(400)
+    before = page.evaluate(order)
+    server.advance(12)
+    page.wait_for_selector(f"{ROWS} .chip.gone")
+    assert page.evaluate(order) == before
+    page.mouse.move(5, 5)
+    expect(page.locator(".chip.gone")).to_have_count(0)
+    assert page.evaluate(order) != before
+
+
+def test_focus_stays_while_prices_move(visit: Visiting, server: Running) -> None:
+    page = visit().enter()
+    page.locator(f"{ROWS}:nth-child(3) a").focus()
+    page.evaluate("window.had = document.activeElement; window.rows = [...document.querySelectorAll('tbody tr')]")
+    server.advance(6)
+    page.wait_for_timeout(900)
+    assert page.evaluate("had === document.activeElement && had.isConnected")
+    assert page.evaluate("had.closest('tr').sectionRowIndex") == 2
+    page.evaluate("document.activeElement.blur()")
+
+
+def test_nothing_chatters(visit: Visiting, server: Running) -> None:
+    page = visit().enter()
+    page.evaluate("""() => {
+        window.said = [];
+        new MutationObserver(() => said.push(document.getElementById("said").textContent))
+            .observe(document.getElementById("said"), { childList: true });
+    }""")
+    until(lambda: page.evaluate("said.length") == 1)
+    assert page.evaluate("said") == ["Live"]
+    for _ in range(4):
+        server.advance(2)
+        page.wait_for_timeout(400)
+    assert page.evaluate("said") == ["Live"]
+    page.fill("#find", "no such team")
+    until(lambda: page.evaluate("said.length") == 2)
+    assert page.evaluate("said[1]").startswith("0 of ")
+
+
+def test_a_hidden_page_rests_and_wakes(visit: Visiting, server: Running) -> None:
+    v = visit()
+    v.page.clock.install()
+    page = v.enter()
+    expect(page.locator("#state")).to_have_text("Live")
+    hide = """(hidden) => {
+        Object.defineProperty(document, "hidden", { configurable: true, get: () => hidden });
+        document.dispatchEvent(new Event("visibilitychange"));
+    }"""
+    page.evaluate(hide, True)
+    page.clock.fast_forward(30_000)
+    expect(page.locator("#state")).to_have_text("Live")
+    page.clock.fast_forward(30_500)
+    expect(page.locator("#state")).to_have_text("Resting while hidden")
+    server.advance(5)
+    page.evaluate(hide, False)
+    expect(page.locator("#state")).to_have_text("Live")
+    with server.client() as client:
+        total = client.get("/opportunities/ev?min_ev=0&limit=1").json()["meta"]["total"]
+    expect(page.locator("#tab-ev .count")).to_have_text(str(total), timeout=PATIENCE_MS)
+
+
+def test_drawing_waits_for_the_one_frame_that_comes(visit: Visiting, server: Running) -> None:
+    page = visit().enter()
+    page.evaluate("""() => {
+        window.frames = [];
+        window.real = window.requestAnimationFrame;
+        window.requestAnimationFrame = (act) => frames.push(act);  // as in the background
+    }""")
+    for _ in range(5):
+        server.advance(1)
+        page.wait_for_timeout(400)
+    assert page.evaluate("frames.length") == 1
+    page.evaluate("window.requestAnimationFrame = real; frames[0](performance.now())")
 
 
 # ---- how it feels ----
@@ -582,6 +780,7 @@ def test_roles_names_and_keys(visit: Visiting) -> None:
     for selector in ("header", "main", "footer", "h1", "[aria-live]"):
         expect(page.locator(selector)).to_have_count(1)
     expect(page.locator("[aria-live]")).to_have_attribute("aria-live", "polite")
+    expect(page.locator("#said")).to_have_text("")
     v.enter()
     assert page.evaluate(_NAMELESS) == []
     ids = page.eval_on_selector_all("[id]", "(all) => all.map((n) => n.id)")
@@ -635,8 +834,9 @@ def test_a_phone_never_scrolls_sideways(visit: Visiting) -> None:
             "(all) => all.filter((n) => n.checkVisibility()).map((n) => n.getBoundingClientRect().height)",
         )
         assert min(heights) >= 24
-    page.click("#books")
-    assert page.evaluate(_TOO_WIDE) == []
+    for button in ("#more", "#books"):
+        page.click(button)
+        assert page.evaluate(_TOO_WIDE) == []
 
 
 @pytest.mark.parametrize("width", [768, 1024, 1200, 1280])

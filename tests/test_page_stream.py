@@ -1,17 +1,14 @@
 """A browser's own EventSource before a server on a real socket: it hears, and comes back by itself."""
 
-import os
-import shutil
 from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from chromium import launched
+from playwright.sync_api import Browser, Page
 from stream_running import Served, full_board, lasting, moment, price
 
-_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _LISTEN = """
 ([address, names]) => {
   window.told = [];
@@ -39,17 +36,8 @@ PATIENCE_MS = 20_000
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    if "PAGE_TESTS" not in os.environ:
-        pytest.skip("it takes a minute of Chromium: `make page` runs it")
-    with sync_playwright() as playwright:
-        own = Path(playwright.chromium.executable_path)
-        found = str(own) if own.exists() else next(filter(None, map(shutil.which, _BROWSERS)), None)
-        if found is None:
-            pytest.skip(f"no Chromium: neither {own} nor any of {', '.join(_BROWSERS)}")
-        sandbox = [] if os.geteuid() else ["--no-sandbox"]  # root has none
-        launched = playwright.chromium.launch(executable_path=found, args=sandbox)
-        yield launched
-        launched.close()
+    with launched() as found:
+        yield found
 
 
 @pytest.fixture(scope="module")

@@ -1,38 +1,7 @@
 // One event: books as columns, selections as rows, how each price moved.
 
 const MOST_POINTS = 60; // of one price
-const OUTCOMES = ["home", "draw", "away", "over", "under", "yes", "no"];
-const MAIN = ["moneyline|full_game", "moneyline_3way|full_game", "spread|full_game", "total|full_game"];
-const ALL_MAIN = "main";
-const { families, mids } = JSON.parse($("facts").textContent);
-const rank = (market) => (MAIN.includes(market) ? MAIN.indexOf(market) : MAIN.length);
-
-function marketKey(row) {
-  const segment = row.market_segment ?? "";
-  const plain = row.market_type.startsWith(`${segment}_`) ? row.market_type.slice(segment.length + 1) : row.market_type;
-  return `${families[plain] ?? plain}|${segment}`;
-}
-
-// `drawn` says which books price the draw of a market: without one, a side's price is of another bet.
-function place(row, drawn) {
-  const market = marketKey(row);
-  const type = row.selection_type ?? "";
-  const subject = row.player_name ?? (row.team_side ? row[`${row.team_side}_team`] ?? row.team_side : "");
-  const line = row.line === null || row.line === undefined ? null : row.line;
-  const anchor = line === null ? null : type === "away" ? -line : line;
-  const known = OUTCOMES.includes(type);
-  let label = row.selection;
-  const refunds = drawn.has(market) && !drawn.has(`${market} ${row.sportsbook}`) && (type === "home" || type === "away");
-  if (type === "home" || type === "away") label = row[`${type}_team`] + (line === null ? "" : ` ${signed(line)}`);
-  else if (type === "draw") label = "Draw";
-  else if (type === "over" || type === "under") label = `${subject ? `${subject} ` : ""}${spelled(type)} ${line ?? ""}`;
-  if (refunds) label += " (no draw price)";
-  const section = `${market}|${refunds}|${subject}`;
-  return {
-    key: [section, known ? type : row.selection.toLowerCase(), anchor].join("|"), group: `${section}|${anchor}`,
-    section, rank: rank(market), anchor, order: known ? OUTCOMES.indexOf(type) : OUTCOMES.length, label,
-  };
-}
+const HELD_MS = 30_000; // a suspended market keeps its place
 
 class Board {
   event = "";
@@ -45,6 +14,8 @@ class Board {
   paused = false;
   books = null;
   #seeded = new Set();
+  #seen = new Set(); // books that had a price: their columns stay
+  #lately = new Map(); // rows, by key, and when they were last priced
   #forgetful = false; // the service keeps no history
   #cells = new Map();
   #rows = new Map();
@@ -56,6 +27,13 @@ class Board {
     this.moves = new Map();
     this.#seeded.clear();
     this.settled = false;
+    this.forget();
+  }
+
+  // Another event, another market, other books: nothing keeps its place.
+  forget() {
+    this.#seen.clear();
+    this.#lately.clear();
     this.wipe();
   }
 
@@ -165,16 +143,19 @@ class Board {
     choose($("market"), [["", markets.map(([key, label]) => [key, label])]], this.market);
     const rows = this.#ofMarket().filter((row) => !this.books || this.books.has(row.sportsbook));
     const lines = this.#lines(rows);
-    const books = [...new Set(lines.flatMap((line) => [...line.prices.keys()]))];
-    books.sort((a, b) => collator.compare(called("sportsbooks", a), called("sportsbooks", b)));
+    for (const line of lines) for (const book of line.prices.keys()) this.#seen.add(book);
+    const books = [...this.#seen].sort((a, b) => collator.compare(called("sportsbooks", a), called("sportsbooks", b)));
     this.#heading(books);
     this.#body(lines, books);
     const first = rows[0];
     const at = first?.event_start_time;
+    const game = games.of(this.event);
+    $("board-score").hidden = !game;
+    morph($("board-score").firstElementChild, game ? scoreLine(game) : el("span"));
     $("board-summary").replaceChildren(...(first
       ? [`${called("leagues", first.league)} · `, first.is_live ? "in play" : "starts ", first.is_live || !at ? "" : time(at),
         ` · ${lines.reduce((n, line) => n + line.prices.size, 0)} prices of ${books.length} books${this.paused ? ", as they were when you paused" : ""}`]
-      : [this.event ? (this.settled ? "No prices here now." : "Waiting for the prices…") : "Choose an event."]));
+      : [this.event ? (this.settled ? "No prices here now." : "Waiting for the prices…") : events.length ? "Choose an event." : "No event is on the board yet."]));
     write($("board-note"), first ? "★ marks the best price of a row; a mid price is no offer and never the best. Lines show how prices moved: up is better for the bettor." : "");
   }
 
@@ -198,7 +179,19 @@ class Board {
       }
       lines = lines.filter((line) => line.anchor === null || main.get(line.section) === line.group);
     }
-    return lines.sort((a, b) => a.rank - b.rank || collator.compare(a.section, b.section) || (a.anchor ?? 0) - (b.anchor ?? 0) || a.order - b.order || collator.compare(a.key, b.key));
+    return this.#suspended(lines).sort((a, b) => a.rank - b.rank || collator.compare(a.section, b.section) || (a.anchor ?? 0) - (b.anchor ?? 0) || a.order - b.order || collator.compare(a.key, b.key));
+  }
+
+  // With the rows of markets that nobody prices just now.
+  #suspended(lines) {
+    const now = Date.now();
+    const sections = new Set(lines.map((line) => line.section));
+    for (const [key, { line, at }] of this.#lately) {
+      if (now - at > HELD_MS || sections.has(line.section)) this.#lately.delete(key);
+      else lines.push({ ...line, prices: new Map() });
+    }
+    for (const line of lines) if (line.prices.size) this.#lately.set(line.key, { line, at: now });
+    return lines;
   }
 
   #heading(books) {
@@ -232,7 +225,11 @@ class Board {
     }
     while (at) {
       const next = at.nextElementSibling;
-      this.#rows.forEach((row, key) => { if (row === at) this.#rows.delete(key); });
+      for (const [key, row] of this.#rows) {
+        if (row !== at) continue;
+        this.#rows.delete(key);
+        for (const book of books) this.#cells.delete(`${key} ${book}`);
+      }
       at.remove();
       at = next;
     }
@@ -281,6 +278,8 @@ class Board {
       .map((price) => this.moves.get(price.id) ?? []).filter((points) => points.length);
     const times = [...new Set(paths.flatMap((points) => points.map((point) => point.at)))].sort((a, b) => a - b);
     const places = paths.map(() => 0);
+    // Until half of the books are heard of, the best price is the best of a few.
+    const begin = paths.map((points) => points[0].at).sort((a, b) => a - b)[Math.floor((paths.length - 1) / 2)];
     const out = [];
     for (const at of times) {
       let best = 0;
@@ -288,7 +287,7 @@ class Board {
         while (places[i] < points.length && points[places[i]].at <= at) places[i] += 1;
         if (places[i]) best = Math.max(best, points[places[i] - 1].odds ?? 0);
       });
-      if (best && best !== out[out.length - 1]?.odds) out.push({ at, odds: best });
+      if (at >= begin && best && best !== out[out.length - 1]?.odds) out.push({ at, odds: best });
     }
     return out.slice(-MOST_POINTS);
   }

@@ -7,7 +7,7 @@ const collator = new Intl.Collator("en", { numeric: true });
 function bet({ selection, line }, player) {
   const who = player && !selection.includes(player) ? `${player} ` : "";
   const bare = line === null || line === undefined || selection.includes(String(Math.abs(line)));
-  return who + selection + (bare ? "" : ` ${/\b(over|under)\b/i.test(selection) ? line : signed(line)}`);
+  return who + selection.replace(/(^|\s)-(?=[\d.])/g, "$1−") + (bare ? "" : ` ${/\b(over|under)\b/i.test(selection) ? line : signed(line)}`);
 }
 const side = (row, each, book, price, stake) => (
   { selection: bet(each, row.player_name), books: [book].flat(), american: price.american, decimal: price.decimal, stake }
@@ -18,26 +18,26 @@ const sides = (row) => [row.side1, row.side2, row.side3].filter(Boolean);
 // By kind: events of the stream, what the threshold is compared with, and legs.
 const KINDS = {
   ev: {
-    tab: "+EV", event: "ev", threshold: "EV at least", rises: true, first: "",
+    tab: "+EV", event: "ev", path: "ev?min_ev=0", threshold: "EV at least", rises: true,
     value: (row) => row.ev_percentage,
     game: (row) => row.game, market: (row) => row.market, eventId: (row) => row.game_id,
     legs: (row) => [side(row, row, row.sportsbook, priced(row), null)],
     none: "No bet beats the fair price by that much now.",
   },
   arbitrage: {
-    tab: "Arbitrage", event: "arb", threshold: "Profit at least", rises: true, first: "",
+    tab: "Arbitrage", event: "arb", path: "arbitrage?min_profit=0", threshold: "Profit at least", rises: true,
     value: (row) => row.profit_percent,
     legs: (row) => row.legs.map((leg) => side(row, leg, leg.sportsbook, priced(leg), leg.stake_percent)),
     none: "No set of prices pays more than it costs now.",
   },
   low_hold: {
-    tab: "Low hold", event: "low_hold", threshold: "Hold at most", rises: false, first: "",
+    tab: "Low hold", event: "low_hold", path: "low-hold?max_hold=2", threshold: "Hold at most", rises: false,
     value: (row) => row.hold_percentage,
     legs: (row) => sides(row).map((each) => side(row, each, each.books, each.odds, null)),
     none: "No pair of prices is so cheap now.",
   },
   middles: {
-    tab: "Middles", event: "middles", threshold: "EV at least", rises: true, first: "",
+    tab: "Middles", event: "middles", path: "middles?min_ev=0", threshold: "EV at least", rises: true,
     value: (row) => row.expected_value,
     legs: (row) => sides(row).map((each) => side(row, each, each.book, each.odds, each.stake_percent)),
     none: "No two lines leave room between them now.",
@@ -53,21 +53,22 @@ function item(kind, row) {
     start: Date.parse(row.start_time ?? "") || null, found: Date.parse(row.detected_at) || null,
   };
   made.text = [made.game, called("markets", made.market), row.player_name, row.league, ...made.legs.map((leg) => leg.selection)]
-    .join(" ").toLowerCase();
+    .join(" ").replaceAll("−", "-").toLowerCase();
   return made;
 }
 
 // ---- columns ----
 
-const chips = (row) => [
-  row.is_live && el("span", { class: "chip live" }, "In play"),
+const chips = ({ row, gone, game, eventId }) => [
+  gone && el("span", { class: "chip gone" }, "Gone"),
+  row.is_live && (games.of(eventId) ? scoreChip(games.of(eventId)) : el("span", { class: "chip live" }, "In play")),
   row.possibly_stale && el("span", { class: "chip", title: "One of the prices was not confirmed lately" }, "May be old"),
 ];
-const gameLine = (it, market = "") => el(
+const gameLine = (it, after = null) => el(
   "span", { class: "under" },
-  el("button", { type: "button", class: "plain", title: "Compare the books", "data-compare": true }, it.game),
-  `${market} · ${called("leagues", it.row.league)}`,
+  el("button", { type: "button", class: "plain", title: "Compare the books", "data-compare": true }, it.game), after,
 );
+const league = (it) => called("leagues", it.row.league);
 function bookLink(it, book) {
   const href = `${BASE}/deeplink/${encodeURIComponent(it.id)}?book=${encodeURIComponent(book)}`;
   return el("a", { href, target: "_blank", rel: "noopener noreferrer" }, called("sportsbooks", book));
@@ -83,7 +84,7 @@ const VALUE = (name, tone) => ({
   id: "value", name, number: true, key: (it) => it.value,
   fill: (it) => [el("span", { class: `value ${tone(it.value)}` }, percent(it.value))],
 });
-const GAME = { id: "game", name: "Event", key: (it) => it.game, fill: (it) => [el("span", { class: "bet" }, called("markets", it.market)), ...chips(it.row), gameLine(it)], whole: true };
+const GAME = { id: "game", name: "Event", key: (it) => it.game, fill: (it) => [el("span", { class: "bet" }, called("markets", it.market)), " ", el("span", { class: "league" }, league(it)), ...chips(it), gameLine(it)], whole: true };
 const LEGS = (name) => ({ id: "legs", name, fill: legRows, whole: true });
 const STARTS = { id: "start", name: "Starts", label: "Starts", key: (it) => it.start, fill: (it) => [it.row.start_time ? time(it.row.start_time) : ""] };
 const FOUND = { id: "found", name: "Found", label: "Found", key: (it) => it.found, fill: (it) => [time(it.row.detected_at)], latest: true };
@@ -91,7 +92,7 @@ const good = (value) => (value > 0 ? "positive" : value < 0 ? "negative" : "");
 
 KINDS.ev.columns = [
   VALUE("EV", good),
-  { id: "game", name: "Bet", key: (it) => it.game, fill: (it) => [el("span", { class: "bet" }, it.legs[0].selection), ...chips(it.row), gameLine(it, ` · ${called("markets", it.market)}`)], whole: true },
+  { id: "game", name: "Bet", key: (it) => it.game, fill: (it) => [el("span", { class: "bet" }, it.legs[0].selection), ...chips(it), gameLine(it, ` · ${called("markets", it.market)} · ${league(it)}`)], whole: true },
   { id: "book", name: "Book", key: (it) => called("sportsbooks", it.row.sportsbook), fill: (it) => bookLinks(it, [it.row.sportsbook]) },
   { id: "odds", name: "Odds", number: true, key: (it) => it.row.odds_decimal, fill: (it) => [el("b", {}, odds(it.row.odds_american, it.row.odds_decimal))] },
   { id: "fair", name: "Fair", label: "Fair", number: true, key: (it) => decimalOf(it.row.no_vig_odds), fill: (it) => [odds(it.row.no_vig_odds, decimalOf(it.row.no_vig_odds))] },
@@ -103,7 +104,7 @@ KINDS.arbitrage.columns = [VALUE("Profit", good), GAME, LEGS("Legs: bet, book, o
 KINDS.low_hold.columns = [VALUE("Hold", (value) => (value <= 0 ? "positive" : "")), GAME, LEGS("Sides: bet, books, odds"), STARTS, FOUND];
 KINDS.middles.columns = [
   VALUE("EV", good), GAME, LEGS("Sides: bet, book, odds, stake"),
-  { id: "size", name: "Window", label: "Window", number: true, key: (it) => it.row.middle_size, fill: (it) => [el("span", {}, String(it.row.middle_size)), it.row.middle_numbers.length ? el("span", { class: "under" }, `on ${numbers(it.row.middle_numbers)}`) : null] },
+  { id: "size", name: "Window", label: "Window", number: true, key: (it) => it.row.middle_size, fill: (it) => [el("span", {}, String(it.row.middle_size)), it.row.middle_numbers.length ? el("span", { class: "under" }, `wins on ${numbers(it.row.middle_numbers)}`) : null] },
   { id: "chance", name: "Chance", label: "Chance", number: true, key: (it) => it.row.middle_probability, fill: (it) => [percent(100 * it.row.middle_probability, 1)] },
   STARTS, FOUND,
 ];
@@ -124,6 +125,8 @@ class Lists {
   pages = Object.fromEntries(Object.keys(KINDS).map((kind) => [kind, 0]));
   filter = { sport: "", when: "", find: "", books: null };
   kind = "ev";
+  still = false; // somebody points at a row: none moves away below the hand
+  #kept = []; // what is on the page
   #nodes = new Map();
   #head = "";
 
@@ -201,15 +204,21 @@ class Lists {
     const found = this.chosen();
     const last = Math.max(0, Math.ceil(found.length / PAGE) - 1);
     const page = (this.pages[this.kind] = Math.min(this.pages[this.kind], last));
-    const rows = found.slice(page * PAGE, (page + 1) * PAGE);
+    const rows = this.still && this.#kept.length ? this.#held() : found.slice(page * PAGE, (page + 1) * PAGE);
+    this.#kept = rows;
     const body = $("list").tBodies[0];
     const focused = body.contains(document.activeElement) ? document.activeElement : null;
-    const mark = focused && [focused.closest("tr").dataset.id, focused.textContent];
+    const row = focused?.closest("tr");
     const nodes = new Map();
     let at = body.firstElementChild;
     for (const it of rows) {
       const node = this.#row(it, columns);
       nodes.set(it.id, node);
+      while (node === row && at && at !== node) { // what is moved loses focus: the others make way
+        const next = at.nextElementSibling;
+        body.append(at);
+        at = next;
+      }
       if (node === at) at = at.nextElementSibling;
       else body.insertBefore(node, at);
     }
@@ -220,19 +229,28 @@ class Lists {
     }
     this.#nodes = nodes;
     if (!rows.length) body.append(el("tr", { class: "empty", role: "row" }, el("td", { colspan: columns.length, role: "cell" }, this.#empty(none))));
-    if (mark && document.activeElement !== focused) {
-      const row = nodes.get(mark[0]);
-      [...(row?.querySelectorAll("a, button") ?? [])].find((each) => each.textContent === mark[1])?.focus({ preventScroll: true });
-    }
+    if (focused && !focused.isConnected) $("panel-list").focus({ preventScroll: true });
     const all = this.shown[this.kind].size;
-    write($("summary"), `${found.length === all ? all : `${found.length} of ${all}`} open${this.paused ? ", as they were when you paused" : ""}`);
+    write($("summary"), !may(this.kind) ? "" : `${found.length === all ? all : `${found.length} of ${all}`} open${this.paused ? ", as they were when you paused" : this.still ? ", rows hold still while you are among them" : ""}`);
     $("pages").hidden = last === 0;
     write($("where"), found.length ? `${page * PAGE + 1} to ${page * PAGE + rows.length} of ${found.length}` : "");
     $("before").disabled = page === 0;
     $("after").disabled = page === last;
   }
 
+  // Those on the page, as they are now or as they were last.
+  #held() {
+    const now = this.shown[this.kind];
+    return this.#kept.map((it) => now.get(it.id) ?? (it.gone ? it : { ...it, gone: true }));
+  }
+
+  // Somebody asked for something else than what is on the page.
+  loosen() {
+    this.#kept = [];
+  }
+
   #empty(none) {
+    if (!may(this.kind)) return `${KINDS[this.kind].tab} needs the tier ${needs[this.kind]} or higher; this key's is ${rights.tier}.`;
     if (this.waiting) return "Waiting for the board…";
     return this.shown[this.kind].size ? "Nothing fits these filters." : none;
   }
@@ -249,7 +267,7 @@ class Lists {
       this.#nodes = new Map();
       table.tBodies[0].replaceChildren();
       table.tHead.replaceChildren(el("tr", { role: "row" }, ...columns.map((each) => el(
-        "th", { scope: "col", role: "columnheader", class: each.number ? "number" : null, "data-column": each.id },
+        "th", { scope: "col", role: "columnheader", class: `${each.number ? "number " : ""}c-${each.id}`, "data-column": each.id },
         each.key ? el("button", { type: "button" }, each.name) : each.name,
       ))));
     }
@@ -262,15 +280,18 @@ class Lists {
   #row(it, columns) {
     let node = this.#nodes.get(it.id);
     const before = node?.item;
-    if (before === it && node.format === format && node.known === known) return node;
-    const isNew = !node;
-    if (isNew) node = el("tr", { role: "row", "data-id": it.id });
-    node.replaceChildren(...columns.map((each) => el(
-      "td", { role: "cell", class: `${each.number ? "number" : ""} ${each.whole ? "whole" : ""}`, "data-label": each.label },
-      ...each.fill(it).filter((child) => child !== null && child !== false && child !== undefined),
-    )));
+    const score = it.row.is_live ? games.of(it.eventId) : null;
+    if (before === it && node.format === format && node.known === known && node.score === score) return node;
+    node ??= el("tr", { role: "row", "data-id": it.id });
+    node.classList.toggle("gone", Boolean(it.gone));
+    const cells = columns.map((each) => el(
+      "td", { role: "cell", class: `${each.number ? "number" : ""} ${each.whole ? "whole" : ""}`.trim() || null, "data-label": each.label },
+      ...each.fill(it),
+    ));
+    if (before) cells.forEach((cell, i) => morph(node.cells[i], cell));
+    else node.append(...cells);
     if (before && before.value !== it.value) flash(node, it.value > before.value === KINDS[it.kind].rises);
-    Object.assign(node, { item: it, format, known });
+    Object.assign(node, { item: it, format, known, score });
     return node;
   }
 
@@ -280,5 +301,6 @@ class Lists {
     if (order.column === column) order.down = !order.down;
     else this.orders[this.kind] = { column, down: Boolean((number && !(column === "value" && !KINDS[this.kind].rises)) || latest) };
     this.pages[this.kind] = 0;
+    this.loosen();
   }
 }

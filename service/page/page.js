@@ -1,9 +1,11 @@
-// The page: the key, tabs, filters, and when what is drawn.
+// The page: the key and its rights, the streams, tabs, and when what is drawn.
 
 const BASE = document.body.dataset.base;
 const REDRAW_MS = 300; // between two drawings that only the stream asks for
 const EVENTS_MS = 60_000;
 const KEY = "oddsengine.key";
+const SETTLED_MS = 1500; // a state that lasts so long is said aloud
+const { families, mids, needs, tiers } = JSON.parse($("facts").textContent);
 
 let known = 0; // moves when names arrive
 let key = "";
@@ -11,23 +13,47 @@ let tab = "ev";
 let events = [];
 let drawn = 0;
 let waiting = 0;
+let asked = 0; // the frame that is to draw; a page in the background gets none
 let readAt = 0;
+let rights = {};
+let tierOf = new Map(); // the tier that a book needs
+let resting = false; // hidden for long, and not listening
 
 const lists = new Lists();
 const board = new Board();
-const opportunities = new Listener((name, payload) => lists.take(name, payload) && later(), showState);
-const prices = new Listener((name, payload) => board.take(name, payload) && later(), showState);
+const games = new Games();
+let opportunities = new Listener(takeList, showState);
+let prices = new Listener(takePrices, showState);
+const scores = new Listener((name, payload) => {
+  if (name === "connected") games.clear();
+  if (games.take(name, payload)) later();
+}, (it) => {
+  if (it.state === "refused") games.clear();
+  else if (it.state === "broken") games.age();
+  later();
+});
+
+function takeList(name, payload) {
+  if (lists.take(name, payload)) later();
+  if (name === "snapshot:complete" && !names.sports.size) learn(); // the server was away when it was asked
+}
+function takePrices(name, payload) {
+  if (games.take(name, payload) || board.take(name, payload)) later();
+}
+const may = (feature) => !rights.features || rights.features.includes(feature);
 
 // ---- drawing: once a frame, and no more often than is needed ----
 
 function draw() {
   clearTimeout(waiting);
   waiting = 0;
-  requestAnimationFrame(() => {
+  asked ||= requestAnimationFrame(() => {
+    asked = 0;
     drawn = performance.now();
     for (const kind of Object.keys(KINDS)) {
       const count = $(`tab-${kind}`)?.querySelector(".count");
-      if (count) write(count, lists.waiting ? "" : String(lists.count(kind)));
+      if (count) write(count, !may(kind) ? spelled(needs[kind]) : lists.waiting ? "" : String(lists.count(kind)));
+      count?.classList.toggle("needs", !may(kind));
     }
     if (tab === "board") {
       board.render();
@@ -46,17 +72,29 @@ const SAID = { idle: "Not connected", connecting: "Connecting", live: "Live", la
 const WORST = ["refused", "broken", "late", "connecting", "live", "idle"];
 
 function worst() {
-  const [a, b] = [opportunities, prices];
-  return WORST.indexOf(a.state) <= WORST.indexOf(b.state) ? a : b;
+  return WORST.indexOf(opportunities.state) <= WORST.indexOf(prices.state) ? opportunities : prices;
+}
+
+function stated(it) {
+  if (resting) return "Resting while hidden";
+  if (it.state === "refused") return `${it === prices ? "Board" : "Lists"}: ${it.reason}`;
+  if (it.state === "broken") return `Broken: ${it.reason}`;
+  if (it.state === "idle" && key) return "Connected";
+  return it.state === "live" && it.every ? `Asked every ${it.every} s` : SAID[it.state];
 }
 
 function showState(listener) {
-  if (listener.state === "refused") return refused(listener);
+  if (listener.state === "refused" && listener.status === 401) return leave(listener.reason);
+  if (listener.state === "refused" && listener.status === 403) recheck();
   const it = worst();
   $("connection").dataset.state = it.state === "refused" ? "broken" : it.state;
-  write($("state"), it.state === "broken" ? `Broken: ${it.reason}` : SAID[it.state]);
-  $("live").classList.toggle("old", it.state === "broken" || it.state === "late");
-  $("again").hidden = it.state !== "broken";
+  const text = stated(it);
+  write($("state"), text);
+  if (it.state !== "connecting" && it.state !== "idle") speak("stream", text, SETTLED_MS);
+  $("live").classList.toggle("old", resting || it.state === "broken" || it.state === "late");
+  const again = $("again");
+  if (it.state !== "broken" && document.activeElement === again) $("main").focus();
+  again.hidden = it.state !== "broken";
   showAge();
 }
 
@@ -65,57 +103,98 @@ function showAge() {
   const it = worst();
   const parts = [];
   if (it.heard) parts.push(`last event ${span(Math.max(0, (now - it.heard) / 1000))} ago`);
-  if (it.state === "broken") parts.push(`next try in ${span(Math.max(0, (it.nextTry - now) / 1000))}`);
+  if (it.state === "broken") parts.push(it.nextTry > now ? `next try in ${span((it.nextTry - now) / 1000)}` : "trying now");
   write($("age"), parts.join(", "));
 }
 
-function refused(listener) {
-  const reason = listener.reason;
-  if (listener === prices) {
-    write($("board-summary"), reason);
-    $("connection").dataset.state = "broken";
-    write($("state"), `Board: ${reason}`);
-    return;
-  }
-  leave(reason);
+// Said to those who do not see it, once: the last word of each kind, if it lasts.
+const speaking = {};
+function speak(kind, text, wait) {
+  clearTimeout(speaking[kind]?.timer);
+  const said = () => {
+    if (speaking[kind].text === text) return;
+    speaking[kind].text = text;
+    write($("said"), text);
+  };
+  speaking[kind] = { text: speaking[kind]?.text, timer: setTimeout(said, wait) };
 }
 
 // ---- the key ----
 
-function enter(given) {
+async function enter(given) {
   key = given;
   sessionStorage.setItem(KEY, key);
   write($("key-error"), "");
   $("key").removeAttribute("aria-invalid");
   $("entry").hidden = true;
   $("live").hidden = $("tools").hidden = false;
+  $("connection").dataset.state = "connecting";
+  write($("state"), SAID.connecting);
   lists.clear();
+  games.clear();
+  await learnRights();
+  if (key !== given) return;
+  if (!may(tab)) tab = TABS.find(may) ?? "board";
+  if (document.activeElement === document.body) $("main").focus({ preventScroll: true });
   listen();
   learn();
   show(tab);
+  showState(opportunities);
 }
 
 function leave(why = "") {
   sessionStorage.removeItem(KEY);
   key = "";
-  opportunities.close();
-  prices.close();
+  for (const each of [opportunities, prices, scores]) each.close();
   lists.clear();
+  games.clear();
   board.choose("");
+  rights = {};
+  lists.filter.books = board.books = null; // another key may have other books
+  write($("books"), "All");
   $("entry").hidden = false;
   $("live").hidden = $("tools").hidden = true;
   write($("key-error"), why);
   if (why) $("key").setAttribute("aria-invalid", "true");
+  else $("key").removeAttribute("aria-invalid");
   $("connection").dataset.state = why ? "broken" : "idle";
   write($("state"), why ? "Not connected: the key was refused" : "Not connected");
   write($("age"), "");
+  $("again").hidden = true;
   $("key").focus();
 }
 
+// What the key may do. If nobody says, the streams will.
+async function learnRights() {
+  const found = (await ask("/account"))?.data;
+  rights = found ? { tier: found.tier, features: found.features, streams: found.streaming.enabled, delay: found.limits.odds_delay_seconds } : {};
+  for (const each of [opportunities, prices]) each.close();
+  const Kind = rights.streams === false ? Asker : Listener;
+  opportunities = new Kind(takeList, showState);
+  prices = new Kind(takePrices, showState);
+  const parts = [];
+  if (rights.streams === false) parts.push(`Keys of the tier ${rights.tier} have no streaming: what you see is asked for every ${EVERY_S} s or less often.`);
+  if (rights.delay) parts.push(`Prices are ${rights.delay} s late.`);
+  write($("notice"), parts.join(" "));
+}
+
+// A right was taken away or given while we listened.
+async function recheck() {
+  const before = JSON.stringify(rights);
+  const [mine, found] = [key, (await ask("/account"))?.data];
+  if (!found || key !== mine) return;
+  const { tier, features, streaming, limits } = found;
+  const now = JSON.stringify({ tier, features, streams: streaming.enabled, delay: limits.odds_delay_seconds });
+  if (now !== before) enter(key);
+}
+
 function listen() {
-  const query = new URLSearchParams({ min_ev: "0", min_profit: "0" });
-  if (lists.filter.books) query.set("sportsbook", [...lists.filter.books].join(",") || "none");
-  opportunities.open(`${BASE}/stream/opportunities?${query}`, key);
+  const books = lists.filter.books ? [...lists.filter.books].join(",") || "none" : "";
+  const chosen = books ? `&sportsbook=${encodeURIComponent(books)}` : "";
+  if (rights.streams !== false) return opportunities.open(`${BASE}/stream/opportunities?min_ev=0&min_profit=0${chosen}`, key);
+  const parts = Object.entries(KINDS).filter(([kind]) => may(kind))
+    .map(([, { path, event }]) => [`${BASE}/opportunities/${path}${chosen}`, (rows) => [`${event}:detected`, rows]]);
+  if (parts.length) opportunities.open(parts, key);
 }
 
 async function ask(path) {
@@ -134,6 +213,7 @@ async function learn() {
     const found = await ask(`/${what}`);
     if (!found || key !== mine) return;
     names[what] = new Map(found.data.map((each) => [each.id, each.name]));
+    if (what === "sportsbooks") tierOf = new Map(found.data.map((each) => [each.id, each.requires_tier]));
     if (what === "markets") for (const map of Object.values(lists.held)) for (const it of map.values()) Object.assign(it, item(it.kind, it.row));
   }));
   if (key !== mine) return;
@@ -165,7 +245,7 @@ const TABS = [...Object.keys(KINDS), "board"];
 function makeTabs() {
   $("tabs").append(...TABS.map((id) => el(
     "button", { type: "button", role: "tab", id: `tab-${id}`, "aria-controls": id === "board" ? "panel-board" : "panel-list" },
-    id === "board" ? "Compare books" : KINDS[id].tab, id !== "board" && el("span", { class: "count" }),
+    ...(id === "board" ? ["Compare ", el("span", {}, "books")] : [`${KINDS[id].tab} `, el("span", { class: "count" })]),
   )));
   $("tabs").addEventListener("click", (event) => {
     const button = event.target.closest("[role=tab]");
@@ -184,6 +264,8 @@ function makeTabs() {
 
 function show(id) {
   tab = id;
+  lists.still = false;
+  lists.loosen();
   const isBoard = id === "board";
   for (const each of TABS) {
     $(`tab-${each}`).setAttribute("aria-selected", String(each === id));
@@ -201,6 +283,7 @@ function show(id) {
     openBoard();
   } else {
     prices.close();
+    if (scores.state === "idle") openScores();
     lists.kind = id;
     write($("least-label"), KINDS[id].threshold);
     $("least").value = lists.least[id];
@@ -226,138 +309,26 @@ function drawEvents() {
   if (tab === "board" && !board.event && events.length) show("board");
 }
 
+// Two streams at once and no more: a browser has six connections to a server, over all of its windows.
 function openBoard() {
-  if (board.event) prices.open(`${BASE}/stream/events/${encodeURIComponent(board.event)}`, key);
+  scores.close();
+  if (!board.event) return prices.close();
+  const event = encodeURIComponent(board.event);
+  const all = rights.features?.includes("gamestate");
+  if (rights.streams === false) prices.open([[`${BASE}/odds?event=${event}`, (odds) => ["snapshot", { odds }]]], key);
+  else prices.open(`${BASE}/stream/${all ? `all?min_ev=0&min_profit=0&event=${event}` : `events/${event}`}`, key);
+}
+
+function openScores() {
+  if (rights.streams && rights.features?.includes("gamestate")) scores.open(`${BASE}/stream/gamestate`, key);
 }
 
 function compare(it) {
   if (it.eventId !== board.event) board.choose(it.eventId);
   board.market = "";
+  board.forget();
   board.wanted = marketKey({ market_type: it.market, market_segment: it.row.market_segment ?? "full_game" });
   if (it.row.is_alternate_line) $("alternates").checked = board.alternates = true;
   show("board");
   $("tab-board").focus();
 }
-
-// ---- books ----
-
-function drawBooks() {
-  $("books-boxes").replaceChildren(...[...names.sportsbooks].sort((a, b) => collator.compare(a[1], b[1])).map(([id, name]) => {
-    const box = el("input", { type: "checkbox", value: id });
-    box.checked = !lists.filter.books || lists.filter.books.has(id);
-    return el("label", {}, box, name);
-  }));
-}
-
-let relisten = 0;
-function chooseBooks() {
-  const boxes = [...$("books-boxes").querySelectorAll("input")];
-  const on = boxes.filter((box) => box.checked).map((box) => box.value);
-  const books = on.length === boxes.length ? null : new Set(on);
-  lists.filter.books = board.books = books;
-  write($("books"), books === null ? "All" : on.length === 1 ? called("sportsbooks", on[0]) : `${on.length} books`);
-  clearTimeout(relisten);
-  relisten = setTimeout(listen, 700); // the best prices of fewer books are other opportunities
-  draw();
-}
-
-function openBooks(open) {
-  $("books-list").hidden = !open;
-  $("books").setAttribute("aria-expanded", String(open));
-}
-
-// ---- what people do ----
-
-function changed() {
-  for (const kind of Object.keys(KINDS)) lists.pages[kind] = 0;
-  draw();
-}
-function on(id, kind, act) {
-  $(id).addEventListener(kind, act);
-}
-
-on("entry-form", "submit", (event) => {
-  event.preventDefault();
-  const given = $("key").value.trim();
-  if (!given) return;
-  // A header has room for printable ASCII only.
-  if (/^[\x21-\x7e]+$/.test(given)) enter(given);
-  else leave("A key has letters, digits and signs, and no spaces.");
-});
-on("leave", "click", () => leave());
-on("again", "click", () => [opportunities, prices].forEach((each) => each.again()));
-on("pause", "click", () => {
-  const paused = !lists.paused;
-  lists.pause(paused);
-  board.pause(paused);
-  $("pause").setAttribute("aria-pressed", String(paused));
-  draw();
-});
-on("sport", "change", () => {
-  lists.filter.sport = $("sport").value;
-  if (tab === "board" && !eventsOf().some((each) => each.id === board.event)) {
-    board.choose(eventsOf()[0]?.id ?? "");
-    openBoard();
-  }
-  drawEvents();
-  changed();
-});
-on("when", "change", () => { lists.filter.when = $("when").value; changed(); });
-on("find", "input", () => { lists.filter.find = $("find").value.trim().toLowerCase(); changed(); });
-on("least", "input", () => {
-  const value = $("least").valueAsNumber;
-  lists.least[lists.kind] = Number.isNaN(value) ? "" : value;
-  changed();
-});
-on("filters", "submit", (event) => event.preventDefault());
-on("event", "change", () => { board.choose($("event").value); openBoard(); draw(); });
-on("market", "change", () => { board.market = $("market").value; board.wipe(); draw(); });
-on("alternates", "change", () => { board.alternates = $("alternates").checked; draw(); });
-on("books", "click", () => openBooks($("books-list").hidden));
-on("books-boxes", "change", chooseBooks);
-for (const [id, checked] of [["books-all", true], ["books-none", false]]) {
-  on(id, "click", () => {
-    for (const box of $("books-boxes").querySelectorAll("input")) box.checked = checked;
-    chooseBooks();
-  });
-}
-on("before", "click", () => turn(-1));
-on("after", "click", () => turn(1));
-function turn(by) {
-  lists.pages[lists.kind] += by;
-  draw();
-  requestAnimationFrame(() => $("summary").scrollIntoView({ block: "nearest" }));
-}
-on("list", "click", (event) => {
-  const sorted = event.target.closest("th button");
-  if (sorted) { lists.sort(sorted.parentElement.dataset.column); draw(); }
-  const game = event.target.closest("[data-compare]");
-  if (game) compare(game.closest("tr").item);
-});
-document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape" && !$("books-list").hidden) { openBooks(false); $("books").focus(); }
-});
-document.addEventListener("pointerdown", (event) => {
-  if (!event.target.closest(".books")) openBooks(false);
-});
-for (const input of document.querySelectorAll("[name=format]")) {
-  input.addEventListener("change", () => { format = input.value; draw(); });
-}
-addEventListener("online", () => [opportunities, prices].forEach((each) => each.again()));
-setInterval(() => {
-  const now = Date.now();
-  opportunities.look(now);
-  prices.look(now);
-  showAge();
-  tickTimes();
-}, 1000);
-
-// ---- the beginning ----
-
-makeTabs();
-const demo = document.body.dataset.demoKey;
-$("demo-help").hidden = !demo;
-$("key").value = demo;
-if (demo) $("key").type = "text"; // everybody knows it
-const kept = sessionStorage.getItem(KEY);
-if (kept) enter(kept);

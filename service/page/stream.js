@@ -47,6 +47,9 @@ class Lines {
 class Listener {
   // state: idle, connecting, live, late, broken, refused
   state = "idle";
+  status = 0; // of the last refusal
+  late = LATE_S;
+  dead = DEAD_S;
   heard = 0; // when anything last came
   nextTry = 0;
   reason = "";
@@ -67,14 +70,14 @@ class Listener {
     this.#failures = 0;
     this.#lines = null;
     this.heard = 0;
-    this.#run(url, key, this.#stop.signal);
+    this.run(url, key, this.#stop.signal);
   }
 
   close() {
     this.#stop?.abort();
     this.#attempt?.abort();
     this.#stop = null;
-    this.#say("idle");
+    this.say("idle");
   }
 
   again() {
@@ -85,39 +88,53 @@ class Listener {
   look(now) {
     if (this.state !== "live" && this.state !== "late") return;
     const silent = (now - this.heard) / 1000;
-    if (silent > DEAD_S) this.#attempt?.abort();
-    else this.#say(silent > LATE_S ? "late" : "live");
+    if (silent > this.dead) this.#attempt?.abort();
+    else this.say(silent > this.late ? "late" : "live");
   }
 
-  #say(state, reason = "") {
+  say(state, reason = "") {
     if (this.state === state && this.reason === reason) return;
     this.state = state;
     this.reason = reason;
     this.onState(this);
   }
 
-  async #run(url, key, stop) {
+  // A try after a failure is still that failure, until it succeeds: nobody is told of each.
+  async run(url, key, stop) {
     while (!stop.aborted) {
-      this.#say("connecting");
-      const why = await this.#once(url, key, stop);
+      if (!this.#failures) this.say("connecting");
+      const why = await this.once(url, key, stop, this.attempt());
       if (stop.aborted) return;
-      if (why.final) return this.#say("refused", why.text);
+      this.status = why.status ?? 0;
+      if (why.final) return this.say("refused", why.text);
+      if (why.again) {
+        await this.rest(why.again, stop);
+        continue;
+      }
       const first = this.#lines?.retry ?? 3000;
       const planned = Math.min(LONGEST_S * 1000, first * 2 ** Math.min(this.#failures++, 8));
       const wait = Math.max(why.wait ?? 0, planned * (0.7 + 0.6 * Math.random()));
       this.nextTry = Date.now() + wait;
-      this.#say("broken", why.text);
-      await new Promise((resolve) => {
-        this.#wake = resolve;
-        setTimeout(resolve, wait);
-        stop.addEventListener("abort", resolve);
-      });
+      this.say("broken", why.text);
+      await this.rest(wait, stop);
+      this.nextTry = 0;
     }
   }
 
+  rest(wait, stop) {
+    return new Promise((resolve) => {
+      this.#wake = resolve;
+      setTimeout(resolve, wait);
+      stop.addEventListener("abort", resolve, { once: true });
+    });
+  }
+
+  attempt() {
+    return (this.#attempt = new AbortController());
+  }
+
   // One connection until it ends; says why.
-  async #once(url, key, stop) {
-    const attempt = (this.#attempt = new AbortController());
+  async once(url, key, stop, attempt) {
     const headers = { "X-API-Key": key, Accept: "text/event-stream" };
     if (this.#lines?.lastId) headers["Last-Event-ID"] = this.#lines.lastId;
     const slow = setTimeout(() => attempt.abort(), 20_000);
@@ -126,7 +143,7 @@ class Listener {
       clearTimeout(slow);
       if (!answer.ok) return await refusal(answer);
       const before = this.#lines;
-      const lines = (this.#lines = new Lines((name, data) => this.#take(name, data)));
+      const lines = (this.#lines = new Lines((name, data) => this.take(name, JSON.parse(data))));
       if (before) [lines.lastId, lines.retry] = [before.lastId, before.retry];
       this.heard = Date.now();
       const reader = answer.body.getReader();
@@ -147,12 +164,11 @@ class Listener {
     }
   }
 
-  #take(name, data) {
+  take(name, payload) {
     if (this.#stop === null) return;
-    const payload = JSON.parse(data);
     if (name === "snapshot:complete") this.#failures = 0;
     this.onEvent(name, payload);
-    this.#say("live");
+    this.say("live");
   }
 }
 
@@ -166,5 +182,5 @@ async function refusal(answer) {
   }
   const final = answer.status >= 400 && answer.status < 500 && answer.status !== 429 && answer.status !== 408;
   const text = said.charAt(0).toUpperCase() + said.slice(1) + (/[.!?]$/.test(said) ? "" : ".");
-  return { final, text, wait: 1000 * (Number(answer.headers.get("Retry-After")) || 0) };
+  return { final, text, status: answer.status, wait: 1000 * (Number(answer.headers.get("Retry-After")) || 0) };
 }

@@ -12,6 +12,20 @@ function el(tag, attributes = {}, ...children) {
   return node;
 }
 
+// Make one element look like another and touch only what differs: focus and what is marked in it stay.
+function morph(old, made) {
+  if (old.nodeName !== made.nodeName) return old.replaceWith(made);
+  if (old.nodeType === Node.TEXT_NODE) {
+    if (old.data !== made.data) old.data = made.data;
+    return;
+  }
+  for (const { name } of [...old.attributes]) if (!made.hasAttribute(name)) old.removeAttribute(name);
+  for (const { name, value } of made.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+  const [before, after] = [[...old.childNodes], [...made.childNodes]];
+  after.forEach((child, i) => (before[i] ? morph(before[i], child) : old.append(child)));
+  for (const node of before.slice(after.length)) node.remove();
+}
+
 function write(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
@@ -70,7 +84,7 @@ function sparkline(points, width, height, label) {
   const svg = document.createElementNS(SVG, "svg");
   const values = points.map((point) => point.odds);
   const [low, high] = [Math.min(...values), Math.max(...values)];
-  const [first, last] = [points[0].at, points[points.length - 1].at];
+  const [first, last] = [points[0].at, Math.max(points[points.length - 1].at, Date.now())]; // it still holds
   const x = (at) => ((at - first) / Math.max(last - first, 1)) * (width - 4) + 2;
   const y = (value) => height - 2 - ((value - low) / Math.max(high - low, 1e-9)) * (height - 4);
   const steps = [];
@@ -78,6 +92,7 @@ function sparkline(points, width, height, label) {
     if (i) steps.push(`${x(point.at).toFixed(1)},${y(points[i - 1].odds).toFixed(1)}`);
     steps.push(`${x(point.at).toFixed(1)},${y(point.odds).toFixed(1)}`);
   });
+  steps.push(`${x(last).toFixed(1)},${y(values[values.length - 1]).toFixed(1)}`);
   const line = document.createElementNS(SVG, "polyline");
   line.setAttribute("points", steps.join(" "));
   svg.setAttribute("width", width);

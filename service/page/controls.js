@@ -1,0 +1,170 @@
+// What people press, choose and type; and the beginning.
+
+const REST_MS = 60_000;
+
+// ---- books ----
+
+function drawBooks() {
+  const rank = tiers.indexOf(rights.tier);
+  const open = (id) => rank < 0 || tiers.indexOf(tierOf.get(id)) <= rank;
+  $("books-boxes").replaceChildren(...[...names.sportsbooks].filter(([id]) => open(id)).sort((a, b) => collator.compare(a[1], b[1])).map(([id, name]) => {
+    const box = el("input", { type: "checkbox", value: id });
+    box.checked = !lists.filter.books || lists.filter.books.has(id);
+    return el("label", {}, box, name);
+  }));
+}
+
+let relisten = 0;
+function chooseBooks() {
+  const boxes = [...$("books-boxes").querySelectorAll("input")];
+  const on = boxes.filter((box) => box.checked).map((box) => box.value);
+  const books = on.length === boxes.length ? null : new Set(on);
+  lists.filter.books = board.books = books;
+  board.forget();
+  write($("books"), books === null ? "All" : on.length === 1 ? called("sportsbooks", on[0]) : `${on.length} books`);
+  clearTimeout(relisten);
+  relisten = setTimeout(listen, 700); // the best prices of fewer books are other opportunities
+  asks();
+}
+
+function openBooks(open) {
+  $("books-list").hidden = !open;
+  $("books").setAttribute("aria-expanded", String(open));
+}
+
+// ---- what people do ----
+
+function changed() {
+  for (const kind of Object.keys(KINDS)) lists.pages[kind] = 0;
+  asks();
+}
+// Draw what was asked for, and say how much it is.
+function asks() {
+  lists.loosen();
+  draw();
+  requestAnimationFrame(() => setTimeout(() => speak("answer", (tab === "board" ? $("board-summary") : $("summary")).textContent, 600)));
+}
+function on(id, kind, act) {
+  $(id).addEventListener(kind, act);
+}
+
+on("entry-form", "submit", (event) => {
+  event.preventDefault();
+  const given = $("key").value.trim();
+  if (!given) return;
+  // A header has room for printable ASCII only.
+  if (/^[\x21-\x7e]+$/.test(given)) enter(given);
+  else leave("A key has letters, digits and signs, and no spaces.");
+});
+on("leave", "click", () => leave());
+on("again", "click", () => [opportunities, prices].forEach((each) => each.again()));
+on("pause", "click", () => {
+  const paused = !lists.paused;
+  lists.pause(paused);
+  board.pause(paused);
+  $("pause").setAttribute("aria-pressed", String(paused));
+  draw();
+});
+on("sport", "change", () => {
+  lists.filter.sport = $("sport").value;
+  if (tab === "board" && !eventsOf().some((each) => each.id === board.event)) {
+    board.choose(eventsOf()[0]?.id ?? "");
+    openBoard();
+  }
+  drawEvents();
+  changed();
+});
+on("when", "change", () => { lists.filter.when = $("when").value; changed(); });
+on("find", "input", () => { lists.filter.find = $("find").value.trim().toLowerCase(); changed(); });
+on("least", "input", () => {
+  const value = $("least").valueAsNumber;
+  lists.least[lists.kind] = Number.isNaN(value) ? "" : value;
+  changed();
+});
+on("filters", "submit", (event) => event.preventDefault());
+on("event", "change", () => { board.choose($("event").value); openBoard(); draw(); });
+on("market", "change", () => { board.market = $("market").value; board.forget(); asks(); });
+on("alternates", "change", () => { board.alternates = $("alternates").checked; board.forget(); asks(); });
+on("books", "click", () => openBooks($("books-list").hidden));
+on("books-boxes", "change", chooseBooks);
+for (const [id, checked] of [["books-all", true], ["books-none", false]]) {
+  on(id, "click", () => {
+    for (const box of $("books-boxes").querySelectorAll("input")) box.checked = checked;
+    chooseBooks();
+  });
+}
+on("before", "click", () => turn(-1));
+on("after", "click", () => turn(1));
+function turn(by) {
+  lists.pages[lists.kind] += by;
+  asks();
+  requestAnimationFrame(() => $("summary").scrollIntoView({ block: "nearest" }));
+}
+on("list", "click", (event) => {
+  const sorted = event.target.closest("th button");
+  if (sorted) { lists.sort(sorted.parentElement.dataset.column); asks(); }
+  const game = event.target.closest("[data-compare]");
+  if (game) compare(game.closest("tr").item);
+});
+// Rows keep their places while a mouse or the keyboard is among them.
+function rests(still) {
+  if (lists.still === still) return;
+  lists.still = still;
+  draw();
+}
+const rows = $("list").tBodies[0];
+rows.addEventListener("pointerover", (event) => event.pointerType === "mouse" && rests(true));
+rows.addEventListener("pointerleave", () => rests(rows.contains(document.activeElement)));
+rows.addEventListener("focusin", () => rests(true));
+rows.addEventListener("focusout", (event) => rests(rows.contains(event.relatedTarget) || rows.matches(":hover")));
+$("books").parentElement.addEventListener("focusout", (event) => {
+  if (event.relatedTarget && !event.currentTarget.contains(event.relatedTarget)) openBooks(false);
+});
+on("more", "click", () => $("more").setAttribute("aria-expanded", String($("filters").classList.toggle("open"))));
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape" && !$("books-list").hidden) { openBooks(false); $("books").focus(); }
+});
+document.addEventListener("pointerdown", (event) => {
+  if (!event.target.closest(".books")) openBooks(false);
+});
+for (const input of document.querySelectorAll("[name=format]")) {
+  input.addEventListener("change", () => { format = input.value; draw(); });
+}
+addEventListener("online", () => [opportunities, prices, scores].forEach((each) => each.again()));
+// A tab that nobody sees for a while leaves its connections to those that are seen.
+let hiding = 0;
+document.addEventListener("visibilitychange", () => {
+  clearTimeout(hiding);
+  if (!key) return;
+  if (document.hidden) hiding = setTimeout(rest, REST_MS);
+  else if (resting) wake();
+});
+function rest() {
+  resting = true;
+  for (const each of [opportunities, prices, scores]) each.close();
+}
+function wake() {
+  resting = false;
+  listen();
+  if (tab === "board") openBoard();
+  else openScores();
+}
+setInterval(() => {
+  const now = Date.now();
+  opportunities.look(now);
+  prices.look(now);
+  scores.look(now);
+  if (tab === "board" && key && !resting && now - readAt > (events.length ? EVENTS_MS : EVENTS_MS / 4)) learnEvents();
+  showAge();
+  tickTimes();
+}, 1000);
+
+// ---- the beginning ----
+
+makeTabs();
+const demo = document.body.dataset.demoKey;
+$("demo-help").hidden = !demo;
+$("key").value = demo;
+if (demo) $("key").type = "text"; // everybody knows it
+const kept = sessionStorage.getItem(KEY);
+if (kept) enter(kept);
