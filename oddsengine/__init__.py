@@ -113,3 +113,7 @@ def __getattr__(name: str) -> Any:
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"oddsengine.{_LATER[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,7 +1,8 @@
 """The command line, `oddsengine COMMAND`.
 
-Exit status 0, or 2 with one sentence on standard error for input that cannot be used. Tables fit the terminal; into
-a pipe they are plain text, uncut. This module reads the words; the commands are in `oddsengine.commands`.
+Exit status 0, or 2 with one sentence on standard error for input that cannot be used (`feeds check`: 1 if a source is
+not ok). Tables fit the terminal; into a pipe they are plain text, uncut. This module reads the words; the commands are
+in `oddsengine.commands`.
 """
 
 import argparse
@@ -272,6 +273,9 @@ def _add_clv(commands: Any) -> None:
     parser.add_argument("--format", choices=_FORMATS[:3], default="table")
 
 
+_CHECKED = "exit status: 0 if every source is ok, 1 if one of them is not"
+
+
 def _add_feeds(commands: Any) -> None:
     parser = commands.add_parser("feeds", help="try the declared sources, or list what of them is not understood")
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=_Parser)
@@ -279,7 +283,7 @@ def _add_feeds(commands: Any) -> None:
         ("check", "try each source and say what it would deliver; starts nothing"),
         ("unmapped", "list market names that the catalog does not know, as the last run saw them"),
     ):
-        action = actions.add_parser(name, help=text)
+        action = actions.add_parser(name, help=text, epilog=_CHECKED if name == "check" else None)
         action.add_argument("--config", metavar="FILE", help="settings (default: oddsengine.toml, if it is there)")
         action.add_argument("--seconds", type=_speed, default=20.0, metavar="N", help="for each source (default 20)")
         action.add_argument("--format", choices=_FORMATS[:2], default="table")
@@ -374,7 +378,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit status: 0, 2 for input that cannot be used, 130 if interrupted, 141 if nobody reads the output.
+        Exit status: 0, 1 if `feeds check` found a source that is not ok, 2 for input that cannot be used, 130 if
+        interrupted, 141 if nobody reads the output.
     """
     try:
         return _run(sys.argv[1:] if argv is None else argv)

@@ -66,16 +66,56 @@ def find_ev(
     Parameters
     ----------
     odds
-        Prices.
+        Prices, one a row; `ODDS_SCHEMA` has the columns.
     min_ev, max_ev
-        Expected value in percent, from and to. Above 30 the guard `ev_cap` takes a price for an error.
-    books, sharp, method, commission, guards, now
-        See the module.
+        Expected value in percent, from (0 by default) and to (None by default: no bound). Above 30 the guard `ev_cap`
+        takes a price for an error.
+    books
+        Books whose prices may be bet, by id, name or alias; None, the default, is all. What is
+        found is computed over exactly these.
+    sharp
+        Whose prices say what is fair: a book, books in order of preference, or weights of a consensus
+        (``{"pinnacle": 3, "circa": 1}``); None, the default, is the catalog's order. It may stand outside `books`.
+    method
+        How its margin is removed, one of `DEVIG_METHODS`; "power" is the default.
+    commission
+        Rates on winnings, fractions below 1 such as 0.02, that replace the catalog's, book by book; None,
+        the default, keeps those.
+    guards
+        Names of the guards that run; None, the default, is all of `GUARDS`, an empty list none. They look at all books.
+    now
+        Moment at which ages are judged, UTC if it has no zone; None, the default, is the newest `last_seen_at`
+        of the table.
 
     Returns
     -------
     polars.DataFrame
         `EV_SCHEMA`, best first: one row for each book on each outcome.
+
+    Raises
+    ------
+    OddsError
+        If `odds` is no table of prices.
+    ValueError
+        If a number is out of its range, a method or guard does not exist, or a book is neither in the table nor in the
+        catalog.
+    TypeError
+        If `sharp` or `now` is of another type.
+
+    Examples
+    --------
+    >>> odds = pl.DataFrame(
+    ...     {
+    ...         "event_id": "e1",
+    ...         "market_type": "total_points",
+    ...         "sportsbook": ["pinnacle", "pinnacle", "fanduel"],
+    ...         "selection": ["Over", "Under", "Over"],
+    ...         "line": 220.5,
+    ...         "odds_decimal": [1.95, 1.95, 2.1],
+    ...     }
+    ... )
+    >>> find_ev(odds, min_ev=1.0).select("sportsbook", "selection", pl.col("ev_percentage").round(2)).rows()
+    [('fanduel', 'Over', 5.0)]
     """
     _number("min_ev", min_ev)
     _number("max_ev", max_ev)
@@ -101,16 +141,57 @@ def find_arbitrage(
     Parameters
     ----------
     odds
-        Prices.
+        Prices, one a row; `ODDS_SCHEMA` has the columns.
     min_profit, max_profit
-        Percent, from and to; None takes the cap off.
-    books, sharp, method, commission, guards, now
-        See the module. The reference decides `ev_available` only.
+        Profit in percent of the whole stake, from (0.5 by default) and to (10); a `max_profit` of None takes the cap
+        off.
+    books
+        Books whose prices may be bet, by id, name or alias; None, the default, is all. What is
+        found is computed over exactly these.
+    sharp
+        Whose prices say what is fair, for `ev_available` only: a book, books in order of preference, or weights of a
+        consensus (``{"pinnacle": 3, "circa": 1}``); None, the default, is the catalog's order. It may stand outside
+        `books`.
+    method
+        How its margin is removed, one of `DEVIG_METHODS`; "power" is the default.
+    commission
+        Rates on winnings, fractions below 1 such as 0.02, that replace the catalog's, book by book; None,
+        the default, keeps those.
+    guards
+        Names of the guards that run; None, the default, is all of `GUARDS`, an empty list none. They look at all books.
+    now
+        Moment at which ages are judged, UTC if it has no zone; None, the default, is the newest `last_seen_at`
+        of the table.
 
     Returns
     -------
     polars.DataFrame
         `ARBITRAGE_SCHEMA`, largest profit first: the best one of each market.
+
+    Raises
+    ------
+    OddsError
+        If `odds` is no table of prices.
+    ValueError
+        If a number is out of its range, a method or guard does not exist, or a book is neither in the table nor in the
+        catalog.
+    TypeError
+        If `sharp` or `now` is of another type.
+
+    Examples
+    --------
+    >>> odds = pl.DataFrame(
+    ...     {
+    ...         "event_id": "e1",
+    ...         "market_type": "total_points",
+    ...         "sportsbook": ["fanduel", "draftkings"],
+    ...         "selection": ["Over", "Under"],
+    ...         "line": 220.5,
+    ...         "odds_decimal": [2.1, 2.05],
+    ...     }
+    ... )
+    >>> find_arbitrage(odds).select("line", pl.col("profit_percent").round(2)).rows()
+    [(220.5, 3.73)]
     """
     _number("min_profit", min_profit, -99.0)
     _number("max_profit", max_profit)
@@ -135,16 +216,56 @@ def find_low_hold(
     Parameters
     ----------
     odds
-        Prices.
+        Prices, one a row; `ODDS_SCHEMA` has the columns.
     max_hold
-        Percent.
-    books, sharp, method, commission, guards, now
-        See the module. The reference decides the sides' fair probabilities only.
+        Largest hold in percent; 2 by default.
+    books
+        Books whose prices may be bet, by id, name or alias; None, the default, is all. What is
+        found is computed over exactly these.
+    sharp
+        Whose prices say what is fair, for the sides' fair probabilities only: a book, books in order of preference, or
+        weights of a consensus (``{"pinnacle": 3, "circa": 1}``); None, the default, is the catalog's order. It may
+        stand outside `books`.
+    method
+        How its margin is removed, one of `DEVIG_METHODS`; "power" is the default.
+    commission
+        Rates on winnings, fractions below 1 such as 0.02, that replace the catalog's, book by book; None,
+        the default, keeps those.
+    guards
+        Names of the guards that run; None, the default, is all of `GUARDS`, an empty list none. They look at all books.
+    now
+        Moment at which ages are judged, UTC if it has no zone; None, the default, is the newest `last_seen_at`
+        of the table.
 
     Returns
     -------
     polars.DataFrame
         `LOW_HOLD_SCHEMA`, smallest hold first.
+
+    Raises
+    ------
+    OddsError
+        If `odds` is no table of prices.
+    ValueError
+        If a number is out of its range, a method or guard does not exist, or a book is neither in the table nor in the
+        catalog.
+    TypeError
+        If `sharp` or `now` is of another type.
+
+    Examples
+    --------
+    >>> odds = pl.DataFrame(
+    ...     {
+    ...         "event_id": "e1",
+    ...         "market_type": "total_points",
+    ...         "sportsbook": ["fanduel", "draftkings"],
+    ...         "selection": ["Over", "Under"],
+    ...         "line": 220.5,
+    ...         "odds_decimal": [2.0, 1.98],
+    ...     }
+    ... )
+    >>> find_low_hold(odds).select("line", pl.col("hold_percentage").round(2)).rows()
+    [(220.5, 0.51)]
     """
     _number("max_hold", max_hold, 0.0)
     prepared = prepare(odds, guards, now)
@@ -170,20 +291,60 @@ def find_middles(
     Parameters
     ----------
     odds
-        Prices.
+        Prices, one a row; `ODDS_SCHEMA` has the columns.
     min_size
-        Least distance of the two lines.
+        Least distance of the two lines, points; 0 by default.
     min_ev
-        Least expected value, percent of the total stake; None shows those that lose on average too.
+        Least expected value, percent of the whole stake; None, the default, shows those that lose on average too.
     max_profit
-        Largest worst case, percent; None takes the cap off.
-    books, sharp, method, commission, guards, now
-        See the module.
+        Largest worst case, percent, 10 by default; None takes the cap off.
+    books
+        Books whose prices may be bet, by id, name or alias; None, the default, is all. What is
+        found is computed over exactly these.
+    sharp
+        Whose prices say what is fair: a book, books in order of preference, or weights of a consensus
+        (``{"pinnacle": 3, "circa": 1}``); None, the default, is the catalog's order. It may stand outside `books`.
+    method
+        How its margin is removed, one of `DEVIG_METHODS`; "power" is the default.
+    commission
+        Rates on winnings, fractions below 1 such as 0.02, that replace the catalog's, book by book; None,
+        the default, keeps those.
+    guards
+        Names of the guards that run; None, the default, is all of `GUARDS`, an empty list none. They look at all books.
+    now
+        Moment at which ages are judged, UTC if it has no zone; None, the default, is the newest `last_seen_at`
+        of the table.
 
     Returns
     -------
     polars.DataFrame
         `MIDDLES_SCHEMA`, best quality first. A worst case below -20 % is left out.
+
+    Raises
+    ------
+    OddsError
+        If `odds` is no table of prices.
+    ValueError
+        If a number is out of its range, a method or guard does not exist, or a book is neither in the table nor in the
+        catalog.
+    TypeError
+        If `sharp` or `now` is of another type.
+
+    Examples
+    --------
+    >>> odds = pl.DataFrame(
+    ...     {
+    ...         "event_id": "e1",
+    ...         "sport": "football",
+    ...         "market_type": "total_points",
+    ...         "sportsbook": ["fanduel", "fanduel", "draftkings", "draftkings"],
+    ...         "selection": ["Over", "Under"] * 2,
+    ...         "line": [44.5, 44.5, 47.5, 47.5],
+    ...         "odds_decimal": [1.95, 1.87, 1.87, 1.95],
+    ...     }
+    ... )
+    >>> find_middles(odds).select("middle_numbers", "is_guaranteed_profit").rows()
+    [([45, 46, 47], False)]
     """
     _number("min_size", min_size, 0.0)
     _number("min_ev", min_ev)
@@ -214,16 +375,65 @@ def find_all(
     Parameters
     ----------
     odds
-        Prices, or what `prepare` made of them (`guards` and `now` are then its own).
+        Prices, one a row; or what `prepare` made of them, and `guards` and `now` are then its own.
+    min_ev, max_ev
+        Expected value of +EV prices in percent, from (0 by default) and to (None by default: no bound).
+    min_profit, max_profit
+        Profit of arbitrages in percent, from (0.5 by default) and to (10); the latter bounds the worst case of middles
+        too, and None takes it off.
+    max_hold
+        Largest hold of low-hold markets, percent; 2 by default.
+    min_size
+        Least distance of a middle's lines, points; 0 by default.
     min_middle_ev
-        Least expected value of a middle in percent; None shows all.
-    books, sharp, method, min_ev, max_ev, min_profit, max_hold, min_size, max_profit, commission, guards, now
-        As in the four finders.
+        Least expected value of a middle in percent, 0 by default; None shows all.
+    books
+        Books whose prices may be bet, by id, name or alias; None, the default, is all. What is
+        found is computed over exactly these.
+    sharp
+        Whose prices say what is fair: a book, books in order of preference, or weights of a consensus
+        (``{"pinnacle": 3, "circa": 1}``); None, the default, is the catalog's order. It may stand outside `books`.
+    method
+        How its margin is removed, one of `DEVIG_METHODS`; "power" is the default.
+    commission
+        Rates on winnings, fractions below 1 such as 0.02, that replace the catalog's, book by book; None,
+        the default, keeps those.
+    guards
+        Names of the guards that run; None, the default, is all of `GUARDS`, an empty list none. They look at all books.
+    now
+        Moment at which ages are judged, UTC if it has no zone; None, the default, is the newest `last_seen_at`
+        of the table.
 
     Returns
     -------
     Opportunities
         The four frames, and how many rows each guard set aside.
+
+    Raises
+    ------
+    OddsError
+        If `odds` is no table of prices.
+    ValueError
+        If a number is out of its range, a method or guard does not exist, or a book is neither in the table nor in the
+        catalog.
+    TypeError
+        If `sharp` or `now` is of another type.
+
+    Examples
+    --------
+    >>> odds = pl.DataFrame(
+    ...     {
+    ...         "event_id": "e1",
+    ...         "market_type": "total_points",
+    ...         "sportsbook": ["pinnacle", "pinnacle", "fanduel"],
+    ...         "selection": ["Over", "Under", "Over"],
+    ...         "line": 220.5,
+    ...         "odds_decimal": [1.95, 1.95, 2.1],
+    ...     }
+    ... )
+    >>> found = find_all(prepare(odds), books=["fanduel", "pinnacle"])
+    >>> found.ev.height, found.arbitrage.height, found.low_hold.height, found.middles.height, found.set_aside
+    (1, 1, 0, 0, {})
     """
     _number("min_ev", min_ev)
     _number("max_ev", max_ev)
@@ -293,14 +503,51 @@ def rejected(
     Parameters
     ----------
     odds
-        Prices.
-    sharp, method, commission, guards, now
-        See the module.
+        Prices, one a row; `ODDS_SCHEMA` has the columns.
+    sharp
+        Whose prices say what is fair, for `ev_cap` only: a book, books in order of preference, or weights of a
+        consensus (``{"pinnacle": 3, "circa": 1}``); None, the default, is the catalog's order. It may stand outside
+        `books`.
+    method
+        How its margin is removed, one of `DEVIG_METHODS`; "power" is the default.
+    commission
+        Rates on winnings, fractions below 1 such as 0.02, that replace the catalog's, book by book; None,
+        the default, keeps those.
+    guards
+        Names of the guards that run; None, the default, is all of `GUARDS`, an empty list none. They look at all books.
+    now
+        Moment at which ages are judged, UTC if it has no zone; None, the default, is the newest `last_seen_at`
+        of the table.
 
     Returns
     -------
     polars.DataFrame
         `REJECTED_SCHEMA`, in the table's order; `row` counts from 1.
+
+    Raises
+    ------
+    OddsError
+        If `odds` is no table of prices.
+    ValueError
+        If a number is out of its range, a method or guard does not exist, or a book is neither in the table nor in the
+        catalog.
+    TypeError
+        If `sharp` or `now` is of another type.
+
+    Examples
+    --------
+    >>> odds = pl.DataFrame(
+    ...     {
+    ...         "event_id": "e1",
+    ...         "market_type": "total_points",
+    ...         "sportsbook": ["fanduel", "draftkings"],
+    ...         "selection": ["Over", "Under"],
+    ...         "line": [220.5, None],
+    ...         "odds_decimal": [2.1, 2.05],
+    ...     }
+    ... )
+    >>> rejected(odds).select("row", "guard").rows()
+    [(2, 'no_line')]
     """
     prepared = prepare(odds, guards, now)
     identity, guarded, table = prepared.identity, prepared.guarded, prepared.table
@@ -347,8 +594,11 @@ def markets(odds: pl.DataFrame, *, guards: Iterable[str] | None = None, now: dat
     ----------
     odds
         Prices.
-    guards, now
-        See the module.
+    guards
+        Names of the guards that run; None, the default, is all of `GUARDS`, an empty list none. They look at all books.
+    now
+        Moment at which ages are judged, UTC if it has no zone; None, the default, is the newest `last_seen_at`
+        of the table.
 
     Returns
     -------

@@ -142,7 +142,7 @@ def check_odds(frame: pl.DataFrame) -> OddsTable:
     ([2.5], ['not a number'])
     """
     if not isinstance(frame, pl.DataFrame):
-        raise OddsError(f"An odds table is a polars DataFrame, not a {type(frame).__name__}.")
+        raise OddsError(_no_frame(frame))
     if isinstance(frame, OddsTable) and frame.checked:
         return frame
     frame = _with_own_names(frame)
@@ -157,6 +157,15 @@ def check_odds(frame: pl.DataFrame) -> OddsTable:
     return OddsTable(
         _priced(table.filter(~faults.bad)), faults.table(), _priced(table.filter(faults.unpriced).drop_nulls(_REQUIRED))
     )
+
+
+def _no_frame(given: object) -> str:
+    """What to say of something that is no frame of polars, and how it becomes one."""
+    kind = type(given)
+    said = f"An odds table is a polars DataFrame, not a {kind.__module__.partition('.')[0]}.{kind.__qualname__}"
+    if isinstance(given, pl.LazyFrame):
+        return f"{said}; .collect() makes it one."
+    return f"{said}; pl.from_pandas(...) makes it one." if kind.__name__ == "DataFrame" else f"{said}."
 
 
 def _with_own_names(frame: pl.DataFrame) -> pl.DataFrame:

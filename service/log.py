@@ -63,14 +63,17 @@ class Log:
         self.say("failure", id=ident.decode(), path=path[:200], error=type(error).__name__, trace=trace)
 
     @contextmanager
-    def handed(self, name: str) -> Iterator[None]:
-        """Take over what a library logs by the standard module."""
-        logger, handler = logging.getLogger(name), _Handed(self)
+    def handed(self, name: str, event: str = "server", level: int = logging.WARNING) -> Iterator[None]:
+        """Take over what is logged by the standard module, from some level on, as lines of one event."""
+        logger, handler = logging.getLogger(name), _Handed(self, event, level)
+        before = logger.level
         logger.addHandler(handler)
+        logger.setLevel(min(level, logger.getEffectiveLevel()))
         try:
             yield
         finally:
             logger.removeHandler(handler)
+            logger.setLevel(before)
 
     def flush(self) -> None:
         """Write what waits."""
@@ -109,12 +112,15 @@ def _second(time_: int) -> str:
 class _Handed(logging.Handler):
     """What the standard module logs, as lines of ours."""
 
-    def __init__(self, log: Log) -> None:
-        super().__init__(logging.WARNING)
-        self._log = log
+    def __init__(self, log: Log, event: str, level: int) -> None:
+        super().__init__(level)
+        self._log, self._event = log, event
 
     def emit(self, record: logging.LogRecord) -> None:
         """Log a record; its trace too, if it has one."""
-        trace = "".join(traceback.format_exception(record.exc_info[1])) if record.exc_info else None
-        facts = {"error": record.getMessage(), **({} if trace is None else {"trace": trace})}
-        self._log.say("server", level=record.levelname.lower(), **facts)
+        trace = record.exc_text  # where a filter of secrets made it
+        if trace is None and record.exc_info:
+            trace = "".join(traceback.format_exception(record.exc_info[1]))
+        said = "error" if record.levelno >= logging.WARNING else "said"
+        facts = {said: record.getMessage(), **({} if trace is None else {"trace": trace})}
+        self._log.say(self._event, level=record.levelname.lower(), **facts)

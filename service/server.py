@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import hmac
+import logging
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping
@@ -341,7 +342,7 @@ def serve(settings: Settings, environ: Mapping[str, str], *, demonstration: bool
     server = Server(service, options.host, options.port, lambda at: say(_hello(at, demonstration=demonstration)))
     if options.metrics_port:
         _listen(service.metrics, options.host, options.metrics_port)
-    with service.log.handed("uvicorn.error"):
+    with service.log.handed("uvicorn.error"), service.log.handed("oddsengine.feeds", "feeds", logging.INFO):
         try:
             server.run()
         except SystemExit:  # uvicorn's own way to say the same

@@ -25,6 +25,7 @@ from oddsengine import catalog
 
 FILE = "oddsengine.toml"
 PREFIX = "ODDSENGINE"
+MOST_PORT = 65_535
 
 Seconds = Annotated[float, Meta(gt=0, le=31_536_000, description="a number of seconds above 0")]
 Text = Annotated[str, Meta(min_length=1, description="a text that is not empty")]
@@ -33,7 +34,7 @@ Texts = Annotated[tuple[Text, ...], Meta(description="a list of texts")]
 Switch = Annotated[bool, Meta(description="true or false")]
 Count = Annotated[int, Meta(ge=0, description="a whole number from 0 up")]
 Day = Annotated[int, Meta(ge=1, le=28, description="a day of the month from 1 to 28")]
-Port = Annotated[int, Meta(ge=0, le=65_535, description="a port from 0 to 65535")]
+Port = Annotated[int, Meta(ge=0, le=MOST_PORT, description=f"a port from 0 to {MOST_PORT}")]
 Variable = Annotated[
     str, Meta(pattern="^([A-Za-z_][A-Za-z0-9_]*)?$", description="the name of an environment variable")
 ]
@@ -280,6 +281,23 @@ def learn(settings: Settings) -> None:
             raise SettingsError(f"{settings.file}: data.catalog: {error}") from None
 
 
+def make_folder(settings: Settings) -> None:
+    """Make the data folder, if it is not there.
+
+    Raises
+    ------
+    SettingsError
+        If it cannot be made.
+    """
+    try:
+        Path(settings.data.folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingsError(
+            f"{settings.file}: data.folder must be a folder that can be made, got {settings.data.folder!r}: "
+            f"{(error.strerror or str(error)).lower()}"
+        ) from None
+
+
 def secret(settings: Settings, feed: Feed, field: str, environ: Mapping[str, str]) -> str:
     """Look up the secret whose variable a setting names; none if the setting is empty.
 
@@ -342,13 +360,15 @@ def _from_environment(given: Mapping[str, Any], environ: Mapping[str, str]) -> l
 
 
 def _feed(section: "_Section", name: str) -> Feed:
-    kind = section.take("kind", str)
+    kind = section.take("kind", str, "")
     if kind not in KINDS:
-        raise section.refused("kind", kind, f"one of {', '.join(KINDS)}")
+        raise section.refused("kind", kind or None, f"one of {', '.join(KINDS)}")
     feed = section.read(KINDS[kind], name=name, kind=kind)
     if isinstance(feed, FootballData | Table):
-        if bool(feed.path) == bool(feed.url):
-            raise section.refused("path", feed.path, "given unless url is, and not beside it")
+        if not (feed.path or feed.url):
+            raise section.unfit("needs path or url")
+        if feed.path and feed.url:
+            raise section.unfit("takes path or url, not both")
         if feed.url and not feed.url.startswith(("http://", "https://")):
             raise section.refused("url", feed.url, "an address that begins with http:// or https://")
     if isinstance(feed, Betfair) and not feed.session_env and not (feed.user_env and feed.password_env):
@@ -364,6 +384,10 @@ class _Section:
         self._file, self._place = file, place
         self._table = _mapping(file, place, table)
         self._environ, self._used = environ, used
+
+    def unfit(self, why: str) -> SettingsError:
+        """Make the sentence for settings that do not go together."""
+        return SettingsError(f"{self._file}: {self._place} {why}")
 
     def refused(self, key: str, came: Any, allowed: str) -> SettingsError:
         """Make the sentence for a setting that cannot be used."""

@@ -6,13 +6,15 @@ rows into a polars frame. Times are integer microseconds in the rows.
 
 import math
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 from hazards import HAZARDS, NOW, SECOND, Row
 from hypothesis import strategies as st
+
+from oddsengine import catalog
 
 COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
     "sportsbook": pl.String,
@@ -332,6 +334,14 @@ def boards(draw: st.DrawFn) -> list[Row]:
         markets=draw(st.lists(st.sampled_from(MARKETS), min_size=1, max_size=4, unique=True)),
         hazards=draw(st.lists(st.sampled_from(sorted(HAZARDS)), max_size=5)),
     )
+
+
+def meant(given: Any, books: Iterable[str]) -> Any:
+    """A caller's word about books without those that neither a board nor the catalog has: they are refused."""
+    names = {*books, *catalog.books()}
+    if isinstance(given, Mapping):
+        return {name: value for name, value in given.items() if name in names}
+    return None if given is None else sorted(set(given) & names, key=list(given).index)
 
 
 def frame(rows: Sequence[Row]) -> pl.DataFrame:

@@ -324,6 +324,9 @@ BAD = [
     (("scan", "--sample", "--limit", "-1"), "-1"),
     (("scan", "--sample", "--format", "parquet"), "--output"),
     (("scan", "--sample", "--kind", "ev", "--output", "/no/such/folder/a.csv"), "/no/such/folder/a.csv"),
+    (("scan", "--sample", "--sharp", "pinnacle,pinacle"), "sharp: no prices of pinacle; the books are bet365"),
+    (("serve", "--demo", "--port", "70000"), "--port must be a port from 0 to 65535, got 70000"),
+    (("serve", "--host", ""), "--host must be an address or a name"),
     (("devig", "1.87"), "two outcomes or more"),
     (("devig", "0.9", "2"), "'0.9' is no price"),
     (("devig", "nan", "2"), "'nan' is no price"),
@@ -346,6 +349,58 @@ def test_bad_input_is_one_sentence(run: Run, words: tuple[str, ...], said: str) 
     status, out, err = run(*words)
     assert (status, out) == (2, "")
     assert said in sentence(err)
+
+
+def test_a_demo_reads_no_feeds(run: Run, tmp_path: Path) -> None:
+    config = tmp_path / "own.toml"
+    config.write_text("[feeds.mine]\nkind = 'table'\npath = 'odds.csv'\n", encoding="utf-8")
+    status, out, err = run("serve", "--demo", "--port", "0", "--config", str(config))
+    assert (status, out) == (2, "")
+    assert "made-up world and reads no feeds" in sentence(err)
+    assert f"{config} declares feeds.mine" in err
+
+
+@pytest.mark.parametrize("words", [("serve",), ("keys", "create", "--account", "a", "--tier", "pro")], ids=str)
+def test_a_data_folder_that_cannot_be_made(run: Run, tmp_path: Path, words: tuple[str, ...]) -> None:
+    (tmp_path / "file").touch()
+    config = tmp_path / "own.toml"
+    config.write_text(f"[data]\nfolder = '{tmp_path / 'file' / 'data'}'\n", encoding="utf-8")
+    status, out, err = run(*words, "--config", str(config))
+    assert (status, out) == (2, "")
+    assert f"{config}: data.folder must be a folder that can be made, got '{tmp_path}" in sentence(err)
+
+
+@pytest.mark.parametrize("words", [("serve",), ("feeds", "check"), ("keys", "list"), ("clv", "--data", "x")], ids=str)
+def test_a_missing_module_of_ours_is_no_package_to_install(words: tuple[str, ...]) -> None:
+    found = without("service", words)
+    assert found.returncode == 1
+    assert "ModuleNotFoundError" in found.stderr
+    assert "pip install" not in found.stderr
+
+
+@pytest.mark.parametrize(("words", "package"), [(("serve",), "uvicorn"), (("feeds", "check"), "httpx")], ids=str)
+def test_a_missing_package_is_named(words: tuple[str, ...], package: str) -> None:
+    found = without(package, words)
+    assert found.returncode == 2
+    assert f"needs the package {package}: pip install 'oddsengine[service]'" in sentence(found.stderr)
+
+
+def without(module: str, words: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
+    """Run a command where a module is not there."""
+    code = f"import sys; sys.modules[{module!r}] = None; from oddsengine.cli import main; sys.exit(main({words!r}))"
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+
+def test_a_recording_that_adds_nothing_says_why(run: Run, tmp_path: Path) -> None:
+    words = ("record", str(tmp_path / "t"), "--simulate", "7", "--seconds", "2", "--events", "2")
+    assert "nothing was added" not in run(*words)[1]
+    status, out, _ = run(*words)
+    assert status == 0
+    assert "nothing was added: a made-up world begins at the same time always, and the tape" in out
+    assert "beyond the first 2 s already" in out
+    (tmp_path / "none.ndjson").touch()
+    out = run("record", str(tmp_path / "t"), "--from", str(tmp_path / "none.ndjson"))[1]
+    assert "none.ndjson holds no batch" in out
 
 
 def test_help_and_version(run: Run) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pytest
-from boards import boards, frame, random_board
+from boards import boards, frame, meant, random_board
 from hazards import NOW, Row
 from hypothesis import given
 from hypothesis import strategies as st
@@ -70,7 +70,9 @@ def some_events(g: Groups, events: list[int]) -> tuple[Groups, Longs, Longs]:
 
 
 def question(prepared: Prepared, words: Words) -> Question:
-    return board.ask(prepared, words["books"], words["sharp"], words["method"], words["commission"], 10.0)
+    here = prepared.identity.books
+    books, sharp, commission = (meant(words[word], here) for word in ("books", "sharp", "commission"))
+    return board.ask(prepared, books, sharp, words["method"], commission, 10.0)
 
 
 def part_of(whole: Question, words: Words, events: list[int]) -> Search:

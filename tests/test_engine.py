@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from boards import meant
 from hazards import SECOND
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -90,7 +91,8 @@ def refusals(update: Update, so_far: dict[str, int]) -> None:
 def equal_to_the_table(engine: Engine, views: Mapping[int, View], refused: Mapping[str, int]) -> None:
     prepared = oe.prepare(engine.table(), now=engine.moment)
     for at, view in views.items():
-        whole = oe.find_all(prepared, **ASKED[at])
+        books = meant(ASKED[at].get("books"), prepared.identity.books)
+        whole = oe.find_all(prepared, **{**ASKED[at], "books": books})
         same_frames(view.opportunities(), whole)
         assert view.ids() == ids_of(whole)
     assert board_alone(engine, refused) == counted(oe.find_all(prepared))

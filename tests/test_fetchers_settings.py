@@ -1,6 +1,7 @@
 """Settings, statuses, waits, secrets and the folder of what did not parse; and the commands over sources."""
 
 import asyncio
+import io
 import json
 import logging
 import os
@@ -22,9 +23,11 @@ from service.feeds.documents import football_data, table
 from service.feeds.hub import Hub
 from service.feeds.kept import Kept
 from service.feeds.retry import Backoff
+from service.feeds.saying import Saying
 from service.feeds.secrets import Secrets
 from service.feeds.sink import Failure
 from service.feeds.status import Track
+from service.log import Log
 from service.settings import FootballData, Interface, SettingsError, Table, TheOddsApi, load, secret
 
 GOOD = """
@@ -82,7 +85,7 @@ def test_the_environment_overrides_every_setting(tmp_path: Path) -> None:
 
 WRONG = {  # what is written, and what the sentence has to hold
     "kind": ("[feeds.a]\nkind = 'pinnacle'", "feeds.a.kind must be one of the_odds_api, interface"),
-    "no kind": ("[feeds.a]\nurl = 'x'", "feeds.a.kind must be a text, got nothing"),
+    "no kind": ("[feeds.a]\nurl = 'x'", "feeds.a.kind must be one of the_odds_api, interface, optic, betfair"),
     "number": (GOOD.replace("45", "'often'"), "feeds.american.interval must be a number of seconds above 0, got"),
     "range": (GOOD.replace("45", "0"), "feeds.american.interval must be a number of seconds above 0, got 0"),
     "list": (GOOD.replace('["basketball_nba", "icehockey_nhl"]', '"nba"'), "american.sports must be a list of at"),
@@ -93,7 +96,8 @@ WRONG = {  # what is written, and what the sentence has to hold
     "section": ("[fedes.a]\nkind = 'table'", "[fedes] is no section; the sections are data,"),
     "name": ("[feeds.'A b']\nkind = 'table'", "a feed is named by small letters"),
     "no table": ("feeds = 3", "feeds must be a table, got 3"),
-    "both": ("[feeds.t]\nkind = 'table'\npath = 'a'\nurl = 'http://b'", "feeds.t.path must be given unless url is"),
+    "both": ("[feeds.t]\nkind = 'table'\npath = 'a'\nurl = 'http://b'", "feeds.t takes path or url, not both"),
+    "neither": ("[feeds.t]\nkind = 'table'", "feeds.t needs path or url"),
     "login": ("[feeds.b]\nkind = 'betfair'\nkey_env = 'K'", "feeds.b.session_env must be given, or user_env"),
     "socket": (
         "[feeds.b]\nkind = 'betfair'\nkey_env = 'K'\nsession_env = 'S'\nurl = 'https://x'",
@@ -199,6 +203,64 @@ def test_the_folder_of_payloads_is_bounded_and_clean(tmp_path: Path) -> None:
     assert "verysecret" not in newest.with_suffix(".reason").read_text()
     assert Kept(tmp_path / "none", 0, 1000, Secrets()).keep("main", b"x", "why", now()) is None
     assert not (tmp_path / "none").exists()
+
+
+def test_the_same_payload_is_kept_once(tmp_path: Path) -> None:
+    """As a source that is tried again sends it; by this process or the next."""
+    for _ in range(2):
+        kept = Kept(tmp_path, 10, 10_000, Secrets())
+        first, again, other = (kept.keep("main", body, "why", now()) for body in (b"broken", b"broken", b"torn"))
+        assert first == again != other
+    assert sorted(path.read_bytes() for path in tmp_path.glob("*.payload")) == [b"broken", b"torn"]
+
+
+def test_a_reason_is_said_once_and_again_after_a_while() -> None:
+    saying, start = Saying(), now()
+    assert saying.is_due("feeds.a", "down", start)
+    assert not saying.is_due("feeds.a", "down", start + timedelta(minutes=9))
+    assert saying.is_due("feeds.b", "down", start)
+    assert saying.is_due("feeds.a", "torn", start + timedelta(minutes=9))
+    assert not saying.is_due("feeds.a", "torn", start + timedelta(minutes=18))
+    assert saying.is_due("feeds.a", "torn", start + timedelta(minutes=19))
+
+
+def test_a_source_that_stays_down_is_one_line_and_strangers_are_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    feed = Table(name="t", kind="table", path=str(tmp_path / "odds.csv"), interval=0.01, backoff=0.01, backoff_cap=0.02)
+
+    async def check() -> None:
+        hub = new_hub()
+        async with running(hub, table(feed, Secrets())):
+            await until(lambda: hub.statuses()[0].failures_total > 5, "failures")
+            (tmp_path / "odds.csv").write_text(HEAD + line("pinny", 1.95) + line("fanduel", 2.0))
+            await until(lambda: len(prices(hub)) == 2, "prices")
+            (tmp_path / "odds.csv").write_text(HEAD + line("pinny", 1.955) + line("mybookie2", 2.0))
+            await until(lambda: hub.strange_books("t") == ["mybookie2", "pinny"], "another book")
+
+    asyncio.run(check())
+    said = [message for message in caplog.messages if message.startswith("feeds.t")]
+    assert sum("there is no such file" in message for message in said) == 1
+    assert [message for message in said if "catalog" in message] == [
+        f"feeds.t: books the catalog does not know: {book}" for book in ("pinny", "mybookie2")
+    ]
+
+
+def test_what_fetchers_log_is_json_without_secrets() -> None:
+    out, logger = io.StringIO(), logging.getLogger("oddsengine.feeds")
+    log, secrets, level = Log(out), Secrets(["hunter2hunter2"]), logger.level
+    with log.handed("oddsengine.feeds", "feeds", logging.INFO), secrets.out_of_logs():
+        logger.info("costs %d credits", 3)
+        try:
+            raise ValueError("hunter2hunter2")
+        except ValueError:
+            logger.exception("feeds.%s stopped", "a")
+    log.close()
+    told, stopped = map(json.loads, out.getvalue().splitlines())
+    assert (told["event"], told["level"], told["said"]) == ("feeds", "info", "costs 3 credits")
+    assert (stopped["level"], stopped["error"]) == ("error", "feeds.a stopped")
+    assert "ValueError: ***" in stopped["trace"]
+    assert (logger.level, logger.handlers) == (level, [])
 
 
 def test_secrets_stay_out_of_logs(caplog: pytest.LogCaptureFixture) -> None:
@@ -338,7 +400,7 @@ books = ["x"]
 kind = "interface"
 url = "http://127.0.0.1:9/api/v1"
 """
-        assert main(["feeds", "check", "--config", written(tmp_path, text), "--format", "json"]) == 0
+        assert main(["feeds", "check", "--config", written(tmp_path, text), "--format", "json"]) == 1  # not all are ok
         out = capsys.readouterr().out
         found: dict[str, Any] = {one["name"]: one for one in json.loads(out)}
         american = found["american"]
@@ -347,11 +409,14 @@ url = "http://127.0.0.1:9/api/v1"
         assert american["unmapped"][0]["market"] == "first_dunk_colour"
         assert any("credits an hour now" in note and "400 left" in note for note in american["notes"])
         assert (found["file"]["status"], found["file"]["quotes"]) == ("ok", 1)
+        assert found["file"]["notes"] == ["books the catalog does not know: a"]
         assert "NO_SUCH_VARIABLE" in found["keyless"]["reason"]
         assert found["dead"]["status"] in ("degraded", "down")
         assert "secretsecret" not in out
-        assert main(["feeds", "check", "--config", "oddsengine.toml"]) == 0
-        assert "american  the_odds_api  ok" in capsys.readouterr().out
+        assert main(["feeds", "check", "--config", "oddsengine.toml"]) == 1
+        out = capsys.readouterr().out
+        assert "american  the_odds_api  ok" in out
+        assert "file: books the catalog does not know: a" in out
         assert main(["feeds", "unmapped", "--check", "--config", "oddsengine.toml"]) == 0
         assert "first_dunk_colour" in capsys.readouterr().out
     assert sorted(path.name for path in tmp_path.iterdir()) == ["odds.csv", "oddsengine.toml"]  # it left nothing

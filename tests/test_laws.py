@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from boards import BOOKS, COLUMNS, MARKETS, build, frame
+from boards import BOOKS, COLUMNS, MARKETS, build, frame, meant
 from hazards import HAZARDS, NOW, SECOND, Row
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -97,7 +97,8 @@ def test_a_view_is_a_table_of_its_books_alone(plan: Plan, data: st.DataObject) -
     """With the guards off, and a reference that is one of the books."""
     rows = build(*plan)
     assume(rows)
-    books = data.draw(st.sets(st.sampled_from(BOOKS), min_size=2, max_size=6).filter(lambda s: len(s) < len(BOOKS)))
+    every = meant(BOOKS, {r["sportsbook"] for r in rows})
+    books = data.draw(st.sets(st.sampled_from(every), min_size=2, max_size=6))
     sharp = {data.draw(st.sampled_from(sorted(books))): 1.0}
     alone = frame([r for r in rows if r["sportsbook"] in books])
     alike(everything(frame(rows), books=sorted(books), sharp=sharp, **OPEN), everything(alone, sharp=sharp, **OPEN))
@@ -112,7 +113,8 @@ def test_a_view_with_its_reference_outside(plan: Plan, data: st.DataObject) -> N
     """The reference's prices are not offered, only what follows from them is used."""
     rows = build(*plan)
     assume(rows)
-    books = data.draw(st.sets(st.sampled_from(sorted(set(BOOKS) - behind())), min_size=1, max_size=5))
+    every = set(meant(BOOKS, {r["sportsbook"] for r in rows}))
+    books = data.draw(st.sets(st.sampled_from(sorted(every - behind())), min_size=1, max_size=5))
     held = frame([r for r in rows if r["sportsbook"] in books | behind()])
     found = everything(frame(rows), books=sorted(books), **OPEN)
     alike(found, everything(held, books=sorted(books), **OPEN))
@@ -174,7 +176,8 @@ def test_fair_probabilities_of_a_market_sum_to_one(plan: Plan, method: str) -> N
 def test_stakes_equalise_the_payout(plan: Plan, commission: dict[str, float]) -> None:
     rows = build(*plan)
     assume(rows)
-    found = find_arbitrage(frame(rows), guards=[], max_profit=None, min_profit=-20.0, commission=commission, now=MOMENT)
+    rates = meant(commission, {r["sportsbook"] for r in rows})
+    found = find_arbitrage(frame(rows), guards=[], max_profit=None, min_profit=-20.0, commission=rates, now=MOMENT)
     for arb in found.iter_rows(named=True):
         payouts = [leg["stake_percent"] * leg["net_odds"] for leg in arb["legs"]]
         assert payouts == pytest.approx([100.0 + arb["profit_percent"]] * len(payouts))
@@ -333,7 +336,7 @@ def test_the_first_reference_in_order_with_a_complete_market() -> None:
     assert ask(find_ev, odds, sharp="betonline")[0]["sharp_book"] == "betonline"
     assert not ask(find_ev, odds, sharp="pinnacle")
     assert not ask(find_ev, odds, sharp=[])
-    assert not ask(find_ev, odds, sharp="nobody")
+    assert not ask(find_ev, odds, sharp="bookmaker")  # of the catalog, and not of this table
 
 
 def test_a_reference_is_never_its_own_opportunity() -> None:
@@ -722,7 +725,15 @@ def test_words_that_nobody_knows(find: Find) -> None:
         find(odds, books="pinnacle")
     with pytest.raises(TypeError, match="now must be a datetime"):
         find(odds, now=12)
-    assert not find(odds, books=["nobody"]).height
+    assert not find(odds, books=["fanduel"]).height  # the catalog knows it, the table has nothing of it
+    for word, value, strange in (
+        ("books", ["fandual"], "fandual"), ("sharp", "pinacle", "pinacle"), ("sharp", ["circa", "pinacle"], "pinacle"),
+        ("sharp", {"a": 2, "cirka": 1}, "cirka"), ("commission", {"a": 0.01, "betfare": 0.02}, "betfare"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=f"^{word}: no prices of {strange}; the books are a$"):
+            find(odds, **{word: value})
+    with pytest.raises(ValueError, match=r"no prices of nobody; the books are none$"):
+        find(odds.clear(), books=["nobody"])
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,7 @@ def test_numbers_of_other_kinds_can_be_recorded(tmp_path: Path) -> None:
         engine.view(min_ev=np.float32(1.0), sharp={"pinnacle": np.int64(2)}, commission={"a": np.float32(0.01)})
         engine.step(ARB, NOW)
     assert oe.replay(oe.Tape(tmp_path)).state_hash() == engine.state_hash()
+    assert oe.replay(tmp_path).state_hash() == oe.replay(str(tmp_path)).state_hash() == engine.state_hash()
 
 
 @pytest.mark.parametrize("guard", ["side_conflict", "no_line", "price_mismatch"])

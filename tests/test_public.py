@@ -1,6 +1,7 @@
 """The names that people import."""
 
 import inspect
+import re
 import subprocess
 import sys
 
@@ -18,6 +19,7 @@ def test_nothing_public_is_missing_from_all() -> None:
         getattr(oddsengine, name)  # those that load late
     public = {name for name, value in vars(oddsengine).items() if not (name.startswith("_") or inspect.ismodule(value))}
     public -= {"Any"}
+    assert dir(oddsengine) == sorted(oddsengine.__all__)
     late = {name for name in oddsengine.__all__ if name not in vars(oddsengine)}
     futures = {"FUTURES_SCHEMA", "Futures", "FuturesBoard", "FuturesField", "find_futures"}
     assert late == {"World", "Tape", "TapeError", "replay", "resume"} | futures
@@ -29,6 +31,18 @@ def test_public_functions_say_what_they_do() -> None:
         value = getattr(oddsengine, name)
         if callable(value):
             assert value.__doc__, name
+
+
+def test_finders_say_what_each_word_is() -> None:
+    """By themselves: whoever asks for help sees no other page."""
+    for name in oddsengine.__all__:
+        value = getattr(oddsengine, name)
+        if name.startswith("find_"):
+            text = inspect.getdoc(value) or ""
+            given = re.findall(r"^([a-z_]+(?:, [a-z_]+)*)$", text, re.MULTILINE)
+            assert {word for line in given for word in line.split(", ")} >= set(inspect.signature(value).parameters)
+            assert "See the module" not in text
+            assert {"Examples"} <= set(text.splitlines())
 
 
 def test_importing_loads_no_compiler() -> None:

@@ -117,3 +117,13 @@ def test_numbers_of_numpy_are_numbers() -> None:
 def test_row_numbers_that_repeat_are_made_anew() -> None:
     frame = table(moneyline("a", 0.5, 0.5), moneyline("b", 1.9, 1.9)).with_columns(row=pl.lit(1, pl.UInt32))
     assert oe.rejected(frame)["row"].to_list() == [1, 2]
+
+
+def test_futures_know_no_stranger_either() -> None:
+    odds = pl.DataFrame(
+        {"sportsbook": "corner_shop", "league": "nba", "market": "To make the playoffs 2026-27", "subject": "Spurs",
+         "selection": ["Yes", "No"], "odds_decimal": [1.5, 2.7]}
+    )  # fmt: skip
+    assert oe.find_futures(odds, books=["corner_shop"], sharp=["pinnacle"]).odds.height == 2
+    with pytest.raises(ValueError, match=r"^sharp: no prices of pinacle; the books are corner_shop$"):
+        oe.find_futures(odds, sharp=["pinacle"])

@@ -98,6 +98,14 @@ def test_only_frames(thing: Any) -> None:
         check_odds(thing)
 
 
+def test_what_is_nearly_a_frame_is_told_how_to_become_one() -> None:
+    foreign = type("DataFrame", (), {"__module__": "pandas.core.frame"})
+    with pytest.raises(OddsError, match=r"not a pandas\.DataFrame; pl\.from_pandas\(\.\.\.\) makes it one\.$"):
+        check_odds(foreign())
+    with pytest.raises(OddsError, match=r"not a polars\.LazyFrame; \.collect\(\) makes it one\.$"):
+        check_odds(prices().lazy())  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     "column",
     [

@@ -493,6 +493,20 @@ def test_what_has_no_closing_lines(closed: tuple[Node, str], stage: Stage) -> No
     with pytest.raises(Problem, match="it has not begun") as caught:
         answer(CLOSING, stage.node, {"event_id": later.id})
     assert caught.value.status == 404
+    begin = datetime(2026, 2, 8, 18, tzinfo=UTC)
+    for seen, why in ((60, "it was first seen after its start"), (-900, "none of its prices was on offer in the last")):
+        engine = Engine()
+        past, known = Past(engine), node(engine)
+        known.parts["past"] = past
+        at = begin + timedelta(seconds=seen)
+        row = {"event_id": "e", "sport": "basketball", "sportsbook": "pinnacle", "market_type": "total_points",
+               "selection": "Over", "line": 220.5, "odds_decimal": 1.9, "event_start_time": begin}  # fmt: skip
+        past.heard(engine.step([{**row, "last_seen_at": at}], at))
+        past.heard(engine.step([{**row, "last_seen_at": at, "is_active": False}], at + timedelta(seconds=1)))
+        past.heard(engine.step([], begin + timedelta(seconds=120)))
+        past.settle()
+        with pytest.raises(Problem, match=why):
+            answer(CLOSING, known, {"event_id": "e"})
     late = Engine()
     late.step([], datetime(2026, 2, 8, 17, 59, tzinfo=UTC))
     with pytest.raises(Problem):

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from boards import COLUMNS, boards, frame, random_board
+from boards import COLUMNS, boards, frame, meant, random_board
 from hazards import NOW, Row
 from hypothesis import given
 from hypothesis import strategies as st
@@ -93,10 +93,11 @@ def alike(engine: Found, twin: Found) -> None:
 def ask(find: Callable[..., Any], rows: Sequence[Row], caller: Settings, *names: str) -> list[dict[str, Any]]:
     """Rows of one public finder."""
     given = {name: getattr(caller, name) for name in names}
+    here = {row["sportsbook"] for row in rows}
+    books, sharp, commission = (meant(word, here) for word in (caller.books, caller.sharp, caller.commission))
     found = find(
-        frame(rows), books=None if caller.books is None else sorted(caller.books), sharp=caller.sharp,
-        commission=dict(caller.commission), guards=sorted(caller.guards), now=MOMENT, **given,
-    )  # fmt: skip
+        frame(rows), books=books, sharp=sharp, commission=commission, guards=sorted(caller.guards), now=MOMENT, **given
+    )
     return list(found.iter_rows(named=True))
 
 

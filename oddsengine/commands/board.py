@@ -17,6 +17,7 @@ from oddsengine.commands.layout import table as text_table
 from oddsengine.commands.output import Notice, bold, say, terminal, wrapped, write
 from oddsengine.commands.report import KINDS, MARKETS, REJECTED, Report, csv_text, moment, records
 from oddsengine.explain import explain
+from oddsengine.find.books import absent, refused
 from oddsengine.opportunities import find_all, markets, rejected
 from oddsengine.reasons import GUARDS, NAMES
 from oddsengine.sample import SAMPLE_BOARD
@@ -64,15 +65,11 @@ def _guards(arguments: argparse.Namespace) -> list[str] | None:
 def _question(arguments: argparse.Namespace, table: OddsTable, words: Sequence[str]) -> dict[str, Any]:
     """Gather the keyword arguments of a finder, having checked that the books exist."""
     known = set(table["sportsbook"].unique().to_list())
-    ids = {catalog.book(book).id for book in known}
     for word, given in (("--books", arguments.books), ("--commission", arguments.commission)):
-        strange = sorted(book for book in set(given or ()) if catalog.book(book).id not in ids)
-        if strange:
-            raise ValueError(f"{word}: no prices of {', '.join(strange)}; the books are {', '.join(sorted(known))}")
-    if arguments.sharp and not ids.intersection(catalog.book(book).id for book in arguments.sharp):
-        raise ValueError(
-            f"--sharp: no prices of {', '.join(arguments.sharp)}; the books are {', '.join(sorted(known))}"
-        )
+        if strange := absent(given or (), known):
+            raise refused(word, strange, known)
+    if arguments.sharp and len(absent(arguments.sharp, known)) == len(set(arguments.sharp)):
+        raise refused("--sharp", arguments.sharp, known)
     asked = {name: getattr(arguments, name) for name in words}
     return {**asked, "guards": _guards(arguments), "now": arguments.now}
 

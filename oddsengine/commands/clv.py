@@ -13,7 +13,7 @@ import polars as pl
 
 from oddsengine.clv import STATES, report
 from oddsengine.commands.layout import Column, table
-from oddsengine.commands.output import bold, say, terminal, wrapped
+from oddsengine.commands.output import bold, say, service_needed, terminal, wrapped
 from oddsengine.commands.progress import Progress
 from oddsengine.commands.report import csv_text, records
 from oddsengine.tape import Tape, engine_for, play
@@ -42,10 +42,8 @@ def clv_command(arguments: argparse.Namespace) -> None:
 
 
 def _service() -> Any:
-    try:
+    with service_needed():
         from service import closing, recorder  # noqa: PLC0415  see the module's docstring
-    except ModuleNotFoundError as error:
-        raise ValueError(f"this needs the package {error.name}: pip install 'oddsengine[service]' brings it") from None
     return closing, recorder
 
 

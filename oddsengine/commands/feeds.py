@@ -9,7 +9,7 @@ import os
 from typing import Any
 
 from oddsengine.commands.layout import Column, table
-from oddsengine.commands.output import say, terminal, wrapped
+from oddsengine.commands.output import say, service_needed, terminal, wrapped
 
 _CHECK = (
     Column("Feed"), Column("Kind", drop=2), Column("Status"), Column("Events", right=True),
@@ -20,11 +20,9 @@ _UNMAPPED = (Column("Count", right=True), Column("Feed"), Column("Book"), Column
 
 def feeds_command(arguments: argparse.Namespace) -> None:
     """Try sources, or list what of them is not understood."""
-    try:
+    with service_needed():
         from service.feeds import check  # noqa: PLC0415  see the module's docstring
         from service.settings import learn, load  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        raise ValueError(f"this needs the package {error.name}: pip install 'oddsengine[service]' brings it") from None
     settings = load(arguments.config, os.environ)
     learn(settings)
     if arguments.action == "unmapped":
@@ -34,6 +32,13 @@ def feeds_command(arguments: argparse.Namespace) -> None:
     if not settings.feeds:
         raise ValueError(f"{settings.file}: no source is declared; add a table [feeds.NAME] with its kind")
     checked = check.check(settings, os.environ, arguments.seconds)
+    _checked(checked, arguments)
+    if any(one.status != "ok" for one in checked):
+        raise SystemExit(1)
+
+
+def _checked(checked: list[Any], arguments: argparse.Namespace) -> None:
+    """Print what sources would deliver."""
     if arguments.format == "json":
         say(json.dumps([one.plain() for one in checked], indent=2, ensure_ascii=False) + "\n")
         return

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from oddsengine.commands.layout import Column, table
-from oddsengine.commands.output import say, terminal
+from oddsengine.commands.output import say, service_needed, terminal
 
 if TYPE_CHECKING:
     from service.keys import KeyStore, Made, Record
@@ -25,11 +25,9 @@ _SHOWN_ONCE = "The key is shown this once; only its hash is kept."
 
 def keys_command(arguments: argparse.Namespace) -> None:
     """Make, list, stop and change keys."""
-    try:
+    with service_needed():
         from service import keys  # noqa: PLC0415  see the module's docstring
-        from service.settings import load  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        raise ValueError(f"this needs the package {error.name}: pip install 'oddsengine[service]' brings it") from None
+        from service.settings import load, make_folder  # noqa: PLC0415
     settings = load(arguments.config, os.environ)
     file = Path(settings.data.folder) / settings.keys.file
     if arguments.action != "create" and not file.exists():
@@ -37,6 +35,7 @@ def keys_command(arguments: argparse.Namespace) -> None:
             raise ValueError(f"there are no keys: no file {file}; keys create makes it")
         _say_list([], arguments)
         return
+    make_folder(settings)
     store = keys.of(settings)
     try:
         _ACTIONS[arguments.action](store, arguments)

@@ -5,8 +5,11 @@ import shutil
 import sys
 import textwrap
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+
+_OURS = {"oddsengine", "service"}
 
 
 def say(text: str) -> None:
@@ -26,6 +29,17 @@ def terminal() -> int | None:
 def bold() -> bool:
     """Whether titles may stand out."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+@contextmanager
+def service_needed() -> Iterator[None]:
+    """Say what to install where a package of the service is not there; a missing module of ours is an error of ours."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] in _OURS:
+            raise
+        raise ValueError(f"this needs the package {error.name}: pip install 'oddsengine[service]' brings it") from None
 
 
 class Notice:

@@ -7,16 +7,18 @@ from contextlib import ExitStack
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from oddsengine.commands.output import say
+from oddsengine.commands.output import say, service_needed
 
 
 def serve_command(arguments: argparse.Namespace) -> None:
     """Serve the interface until a signal says stop."""
-    try:
+    with service_needed():
         from service.server import serve  # noqa: PLC0415  see the module's docstring
-        from service.settings import learn, load  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        raise ValueError(f"this needs the package {error.name}: pip install 'oddsengine[service]' brings it") from None
+        from service.settings import MOST_PORT, learn, load, make_folder  # noqa: PLC0415
+    if arguments.port is not None and arguments.port > MOST_PORT:
+        raise ValueError(f"--port must be a port from 0 to {MOST_PORT}, got {arguments.port}")
+    if arguments.host == "":
+        raise ValueError("--host must be an address or a name of this machine, got an empty text")
     environ = dict(os.environ)
     for name, value in (("HOST", arguments.host), ("PORT", arguments.port)):
         if value is not None:
@@ -26,6 +28,12 @@ def serve_command(arguments: argparse.Namespace) -> None:
             folder = held.enter_context(TemporaryDirectory(prefix="oddsengine-demo-", ignore_cleanup_errors=True))
             environ.setdefault("ODDSENGINE_DATA_FOLDER", folder)
         settings = load(arguments.config, environ)
+        if arguments.demo and arguments.config is not None and settings.feeds:
+            raise ValueError(
+                f"--demo has a made-up world and reads no feeds, and {settings.file} declares "
+                f"{', '.join(f'feeds.{name}' for name in settings.feeds)}; serve without --demo reads them"
+            )
+        make_folder(settings)
         learn(settings)
         _warn(settings, demo=arguments.demo)
         serve(settings, environ, demonstration=arguments.demo, say=_say)

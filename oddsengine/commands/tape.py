@@ -114,7 +114,8 @@ def record_command(arguments: argparse.Namespace) -> None:
         except _BatchError as error:
             raise ValueError(f"{error}; what came before it is on the tape") from None
     tape, spent = Tape(arguments.tape), time.perf_counter() - began
-    lines = [
+    lines = [] if tape.last > before or interrupted else [_why_nothing(arguments)]
+    lines += [
         f"{tape.last - before:,} batches with {counted.quotes:,} quotes recorded in {spent:.2f} s"
         + (", until interrupted" if interrupted else ""),
         f"{tape.path}: {_contents(tape)}; {tape.size / 1e6:,.1f} MB",
@@ -123,6 +124,16 @@ def record_command(arguments: argparse.Namespace) -> None:
     say(wrapped(lines) + "\n")
     if interrupted:
         raise KeyboardInterrupt
+
+
+def _why_nothing(arguments: argparse.Namespace) -> str:
+    """Say why a recording added nothing."""
+    if arguments.source is not None:
+        return f"nothing was added: {arguments.source} holds no batch"
+    return (
+        f"nothing was added: a made-up world begins at the same time always, and the tape goes beyond the first "
+        f"{arguments.seconds:,} s already; --seconds with a larger number goes on"
+    )
 
 
 class _Counted:

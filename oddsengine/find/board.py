@@ -16,6 +16,7 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.detect import View, scan, view
 from oddsengine.devig import DEVIG_METHODS
+from oddsengine.find import books as naming
 from oddsengine.find import keys
 from oddsengine.find.search import Search
 from oddsengine.groups import NO_TIME, Floats, Ints, Longs, Words, mix
@@ -112,6 +113,7 @@ def ask(
         raise ValueError(f"books takes a list of book ids, got {books!r}")
     wanted = None if books is None else list(books)
     identity = prepared.identity
+    naming.check(identity.books, wanted, sharp, commission)
     looked = view(identity, prepared.guarded, prepared.off, wanted, sharp, method, commission)
     return Question(
         view=looked,

@@ -10,6 +10,7 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.casts import TIME
 from oddsengine.devig import DEVIG_METHODS
+from oddsengine.find import books as naming
 from oddsengine.futures.board import FuturesBoard
 from oddsengine.futures.fields import FuturesField
 from oddsengine.futures.identity import price_id
@@ -89,6 +90,7 @@ def find_futures(
         raise ValueError(f"method must be one of {', '.join(DEVIG_METHODS)}, got {method!r}")
     board = FuturesBoard(fields).apply(odds, _newest(odds) if now is None else now)
     moment = board.now or datetime.fromtimestamp(0, UTC)
+    naming.check(odds["sportsbook"].drop_nulls().unique().to_list(), books, sharp, None)
     mine = None if books is None else {catalog.book(book).id for book in books}
     preferred = None if sharp is None else [catalog.book(book).id for book in sharp]
     sheets = [board.sheets[id_] for id_ in sorted(board.sheets)]

@@ -15,7 +15,7 @@ from oddsengine.view import View, Wanted
 
 
 def replay(
-    tape: Tape,
+    tape: Tape | str | os.PathLike[str],
     engine: Engine | None = None,
     *,
     on_update: Callable[[Update], None] | None = None,
@@ -27,6 +27,8 @@ def replay(
 
     Parameters
     ----------
+    tape
+        The tape, or its folder.
     engine
         One that goes on from where it is on this tape; None is a new one, with the guards of the one recorded. Views
         that are awake in it stay awake, whatever the tape says of them.
@@ -40,6 +42,7 @@ def replay(
     TapeError
         If the tape is damaged, or does not go on where the engine is, or the engine has other guards.
     """
+    tape = tape if isinstance(tape, Tape) else Tape(tape)
     engine = engine_for(tape) if engine is None else engine
     for _, update in play(tape, engine, until=until):
         if on_update is not None:

@@ -15,9 +15,10 @@ from msgspec import UNSET, Meta, UnsetType
 from oddsengine import catalog
 from oddsengine.board.names import Names
 from oddsengine.board.rows import LIVE, SUSPENDED
+from oddsengine.board.state import CANCELLED, POSTPONED, UPCOMING
 from oddsengine.clv import GROUPINGS, report
 from oddsengine.engine import micros
-from oddsengine.groups import Ints, Longs
+from oddsengine.groups import NO_TIME, Ints, Longs
 from oddsengine.update import hexadecimal
 from service import filters
 from service.api.odds import EVENT, LEAGUE, LIMIT, MARKET, OFFSET, SPORT, SPORTSBOOK, books_for
@@ -27,7 +28,7 @@ from service.endpoints import Ask, Endpoint, data, page, told
 from service.history import Moves, ids
 from service.params import choice, moment, number, text, words
 from service.problems import Problem, invalid, unknown
-from service.recorder import Past
+from service.recorder import LAST_S, Past
 from service.wire.envelopes import Data, Moment, Page, Share, Told
 from service.wire.numbers import americans as american
 from service.wire.numbers import moments
@@ -168,16 +169,34 @@ def closing(ask: Ask) -> Any:
     books = books_for(ask, ask.query["sportsbook"])
     found = _past(ask).closings.closing(id_)
     if found is None or now is None or found.captured_at > now:
-        with ask.board.still() as board:
-            known = id_ in board.names.event_codes
-        if known:
-            raise Problem(404, "not_found", f"{id_} has no closing lines: it has not begun, or was never seen before")
-        raise unknown("closing line of event", id_)
+        why = _why_not(ask, id_)
+        if why is None:
+            raise unknown("closing line of event", id_)
+        raise Problem(404, "not_found", f"{id_} has no closing lines: {why}")
     missing: dict[str, list[str]] = {}
     lines = found.lines
     if ask.query["market"] is not None:
         lines = _in_markets(lines, found, ask.query["market"], missing)
     return data(ask, _closing(found, lines, books), missing)
+
+
+def _why_not(ask: Ask, id_: str) -> str | None:
+    """Why an event has no closing lines; None if the board does not know it."""
+    with ask.board.still() as board:
+        code = board.names.event_codes.get(id_)
+        if code is None:
+            return None
+        status, begins = (int(column[code]) for column in board.statuses())
+        moment = board.moment
+    begun = begins != NO_TIME and begins <= moment
+    if status == CANCELLED:
+        return "it was cancelled"
+    if status == POSTPONED or (status == UPCOMING and not begun):
+        return "it has not begun"
+    first = _past(ask).history.of(id_, LATEST).at
+    if first.size and begun and int(first.min()) < begins:
+        return f"none of its prices was on offer in the last {LAST_S // 60} minutes before its start"
+    return "it was first seen after its start"
 
 
 def _in_markets(lines: pl.DataFrame, close: Close, asked: Sequence[str], missing: dict[str, list[str]]) -> pl.DataFrame:

@@ -102,6 +102,8 @@ def _seen(hub: Hub, feed: Feed, settings: Settings, made: Any, *, in_time: bool)
             notes.append("props are not tried, and cost as much again for each event")
     if status.quarantined:
         notes.append(f"{status.quarantined} of its games are doubtful and kept apart")
+    if strange := hub.strange_books(feed.name):
+        notes.append("books the catalog does not know: " + ", ".join(strange))
     if hub.refused(feed.name):
         notes.append("left out: " + ", ".join(f"{why} {n:,}" for why, n in hub.refused(feed.name).most_common()))
     return Checked(

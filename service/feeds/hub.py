@@ -27,6 +27,7 @@ from oddsengine.update import Update
 from service.feeds.kept import Kept
 from service.feeds.retry import Backoff
 from service.feeds.rows import RowIds
+from service.feeds.saying import Saying
 from service.feeds.sink import Failure, Sink
 from service.feeds.status import BookStatus, SourceStatus, Track, books_of
 from service.futures import Futures
@@ -111,6 +112,7 @@ class Hub:
         self._players: dict[str, dict[str, str]] = {}  # our event -> player as quoted -> as he is called here
         self._quoted: dict[tuple[str, str], set[str]] = {}  # (source, its event) -> books
         self._rows = RowIds()
+        self._saying = Saying()
         self._overrides, self._overridden = overrides, -1
         self._forgot = self.now()
         self._caught_up: dict[str, asyncio.Event] = {}
@@ -150,8 +152,9 @@ class Hub:
                 await source.run(self)
                 return
             except Exception as error:
-                _log.exception("feeds.%s stopped by an error of ours", source.feed.name)
                 failure = Failure(f"an error of ours: {type(error).__name__}: {error}")
+                if self._saying.is_due(f"{source.feed.name} stopped", str(failure), self.now()):
+                    _log.exception("feeds.%s stopped by an error of ours", source.feed.name)
                 self.failed(source.feed.name, failure)
                 await asyncio.sleep(backoff.wait(failure))
 
@@ -173,7 +176,8 @@ class Hub:
             self._overridden = stamp
             decided = parse_overrides(self._overrides.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, OverrideError) as error:
-            _log.warning("%s: %s; what was decided before still counts", self._overrides, error)
+            if self._saying.is_due("overrides", str(error), self.now()):
+                _log.warning("%s: %s; what was decided before still counts", self._overrides, error)
             return
         await self._written(self._reload, decided)
 
@@ -208,6 +212,8 @@ class Hub:
         well = track.part(part)
         well.well(now)
         well.books.update(dict.fromkeys(done.books, now))
+        if strange := track.stranger(done.books):
+            _log.warning("feeds.%s: books the catalog does not know: %s", source, ", ".join(strange))
         track.last_payload = now
         track.payloads += 1
         track.quotes += done.quotes
@@ -224,7 +230,8 @@ class Hub:
             try:
                 await asyncio.to_thread(self._kept.keep, source, body, reason, self.now())
             except OSError as error:
-                _log.warning("feeds.%s: a payload that did not parse could not be kept: %s", source, error)
+                if self._saying.is_due(f"{source} kept", str(error), self.now()):
+                    _log.warning("feeds.%s: a payload that did not parse could not be kept: %s", source, error)
 
     def expect(self, source: str, part: str, within: float, *, polled: bool = False) -> None:
         """Know how often a part of a source should be heard of."""
@@ -243,7 +250,9 @@ class Hub:
         track.failures_total += 1
         self._failed[source].set()
         track.part(part).failed(failure, self.now())
-        _log.warning("feeds.%s%s: %s", source, f" ({part})" if part else "", failure)
+        place = f"feeds.{source}" + (f" ({part})" if part else "")
+        if self._saying.is_due(place, str(failure), self.now()):
+            _log.warning("%s: %s", place, failure)
 
     def warn(self, source: str, reason: str) -> None:
         """Know what is wrong with a source that goes on."""
@@ -474,6 +483,10 @@ class Hub:
     def refused(self, source: str) -> Counter[str]:
         """Why parts of a source's payloads were left out."""
         return Counter(self._tracks[source].refused)
+
+    def strange_books(self, source: str) -> list[str]:
+        """Books of a source that the catalog does not know."""
+        return sorted(self._tracks[source].strange)
 
     def save(self, path: Path) -> None:
         """Write down what is known of the sources; a file is there whole or as it was."""

@@ -1,8 +1,10 @@
 """Payloads that did not parse, in a folder with a limit, for whoever finds out why.
 
-Each is two files of one name: `.payload`, the bytes without secrets, and `.reason`. The oldest go first.
+Each is two files of one name: `.payload`, the bytes without secrets, and `.reason`. The oldest go first. What is there
+already, as a source that is tried again sends it, is not kept twice: the name ends with the hash of the whole.
 """
 
+import hashlib
 import re
 from datetime import datetime
 from pathlib import Path
@@ -23,6 +25,7 @@ class Kept:
     def keep(self, source: str, body: bytes, reason: str, now: datetime) -> Path | None:
         """Keep a payload; None if the folder has no room at all."""
         body = self._secrets.clean_bytes(body)
+        tag = hashlib.blake2b(body, digest_size=8).hexdigest()
         most = self._size // _SHARE
         if len(body) > most:
             reason += f"; cut after {most} of {len(body)} bytes"
@@ -30,8 +33,10 @@ class Kept:
         if not self._files or not most:
             return None
         self.folder.mkdir(parents=True, exist_ok=True)
+        for path in self.folder.glob(f"*-{tag}.payload"):
+            return path
         self._count += 1
-        name = f"{now:%Y%m%dT%H%M%S%f}-{self._count:06d}-{re.sub('[^a-z0-9_]', '_', source)}"
+        name = f"{now:%Y%m%dT%H%M%S%f}-{self._count:06d}-{re.sub('[^a-z0-9_]', '_', source)}-{tag}"
         path = self.folder / f"{name}.payload"
         path.write_bytes(body)
         path.with_suffix(".reason").write_text(self._secrets.clean(reason) + "\n", encoding="utf-8")

@@ -18,6 +18,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
+from oddsengine import catalog
 from service.feeds.sink import Failure
 
 STARTING, OK, DEGRADED, DOWN = "starting", "ok", "degraded", "down"
@@ -115,6 +116,7 @@ class Track:
     doubtful: set[str] = field(default_factory=set)
     unmapped: Counter[tuple[str, str]] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
+    strange: set[str] = field(default_factory=set)  # books that the catalog does not know
     warning: str = ""
     credits: tuple[int | None, int | None, float | None] = (None, None, None)
 
@@ -123,6 +125,12 @@ class Track:
         if name not in self.parts:
             self.parts[name] = Part(self.since)
         return self.parts[name]
+
+    def stranger(self, books: set[str]) -> list[str]:
+        """Those of some books that the catalog does not know, if that is news."""
+        new = {book for book in books - self.strange if catalog.book(book).id not in catalog.books()}
+        self.strange |= new
+        return sorted(new)
 
     def judged(self, now: datetime) -> tuple[str, str]:
         """Status and reason."""
