@@ -85,12 +85,13 @@ class Answers:
     def __init__(self) -> None:
         self.number = -1
         self.known: dict[Any, Kept | asyncio.Future[Kept]] = {}
+        self.asked: set[Any] = set()  # what was asked for once, and was quick to answer
         self.bytes = 0
 
     def at(self, number: int) -> dict[Any, Kept | asyncio.Future[Kept]]:
         """Those of an update; older ones are forgotten."""
-        if number != self.number or len(self.known) > KEPT or self.bytes > KEPT_BYTES:
-            self.number, self.known, self.bytes = number, {}, 0
+        if number != self.number or len(self.known) + len(self.asked) > KEPT or self.bytes > KEPT_BYTES:
+            self.number, self.known, self.asked, self.bytes = number, {}, set(), 0
         return self.known
 
 

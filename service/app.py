@@ -283,8 +283,11 @@ class Api:
                 kept = Kept(encoded(endpoint.answer(self._ask(request, None, quick=True))))
             except BlockingIOError:
                 return None
-            known[key] = kept
-            answers.bytes += len(kept.answer.body) + len(request.query)
+            if key in answers.asked:  # an answer that nobody asks for again is not kept
+                known[key] = kept
+                answers.bytes += len(kept.answer.body) + len(request.query)
+            else:
+                answers.asked.add(key)
         return kept if isinstance(kept, Kept) else None
 
     async def _answer(self, request: Request, body: Any) -> Kept:

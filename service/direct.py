@@ -70,6 +70,8 @@ class Direct(Protocol):
         self._left -= 1
         date = b"".join(b"%b: %b\r\n" % pair for pair in self.server_state.default_headers)
         head = b"%b%b%b%b\r\n" % (_STATUS[whole.status], date, request.head, whole.head)
-        self.transport.writelines((head, whole.body) if whole.body else (head,))
+        self.transport.write(head)
+        if whole.body:
+            self.transport.write(whole.body)
         HttpToolsProtocol.on_response_complete(self)  # there is no body to wait for
         return True

@@ -78,13 +78,14 @@ class Log:
     def flush(self) -> None:
         """Write what waits."""
         with self._lock:
-            text = ""
+            lines = []
             while self._lines:
                 line = self._lines.popleft()
                 line["at"] = _moment(line["at"])
-                text += _encode(line).decode("utf-8", "replace") + "\n"
-            if text:
-                self._out.write(masked(text))
+                lines.append(_encode(line))
+            if lines:
+                lines.append(b"")
+                self._out.write(masked(b"\n".join(lines).decode("utf-8", "replace")))
                 self._out.flush()
 
     def close(self) -> None:

@@ -30,7 +30,7 @@ Value = TypeVar("Value")
 class Coded(NamedTuple):
     """A column as distinct values and their codes."""
 
-    values: list[Any]
+    values: list[Any]  # in order
     codes: Longs
 
     def where(self, meant: Sequence[bool]) -> Bools:
@@ -39,9 +39,9 @@ class Coded(NamedTuple):
 
     def counts(self, at: Longs) -> dict[str, int]:
         """How many of some rows have each value, most frequent first."""
-        found = np.bincount(self.codes[at], minlength=len(self.values)).tolist()
-        rows = sorted(zip(found, self.values, strict=True), key=lambda row: (-row[0], row[1] or ""))
-        return {value or "": n for n, value in rows if n}
+        found = np.bincount(self.codes[at], minlength=len(self.values))
+        order = np.argsort(-found, kind="stable")[: np.count_nonzero(found)]
+        return dict(zip([self.values[code] or "" for code in order.tolist()], found[order].tolist(), strict=True))
 
 
 class Table:
@@ -112,7 +112,12 @@ def _coded(columns: list[list[Any]]) -> Coded:
     rows = columns[0] if len(columns) == 1 else zip(*columns, strict=True)
     index: dict[Any, int] = {}
     codes = np.array([index.setdefault(value, len(index)) for value in rows], np.int64)
-    return Coded(list(index), codes)
+    values = sorted(
+        index, key=lambda value: [part or "" for part in value] if isinstance(value, tuple) else value or ""
+    )
+    place = np.empty(len(values), np.int64)
+    place[[index[value] for value in values]] = np.arange(len(values))
+    return Coded(values, place[codes] if values else codes)
 
 
 def _named(frame: pl.DataFrame) -> pl.DataFrame:

@@ -154,8 +154,8 @@ def test_an_answer_at_once_does_not_end_the_stream_behind_it(running: Running) -
         writer.write("".join(lines).encode())
         await reader.readuntil(b"event: connected")
         port = writer.get_extra_info("sockname")[1]
-        lines: list[Any] = list(running._server.server_state.connections)
-        (mine,) = [line for line in lines if line.client[1] == port]
+        held: list[Any] = list(running._server.server_state.connections)
+        (mine,) = [one for one in held if one.client[1] == port]
         rests = mine.timeout_keep_alive_task is not None
         writer.close()
         return rests
