@@ -24,7 +24,7 @@ from typing import Any, TypeVar, cast
 F = TypeVar("F", bound=Callable[..., Any])
 
 _lock = threading.RLock()
-_COMPILING = "oddsengine: compiling kernels for this machine, once (about ten seconds) ..."
+_COMPILING = "oddsengine: compiling kernels for this machine, once (about half a minute) ..."
 
 
 class _Kernel:

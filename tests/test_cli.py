@@ -49,7 +49,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
     return command
 
 
-_COMPILING = "oddsengine: compiling kernels for this machine, once (about ten seconds) ...\n"
+_COMPILING = "oddsengine: compiling kernels for this machine, once (about half a minute) ...\n"
 
 
 def sentence(err: str) -> str:
