@@ -334,6 +334,7 @@ def in_process(number: int = 20_000) -> None:
         spent = [uvloop.run(run()) for _ in range(3)]
         for end in service.ends:
             end()
+        service.log.close()
     sys.stdout.write(f"trivial route without a socket: {min(spent):.1f} us\n")
 
 
