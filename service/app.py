@@ -283,9 +283,10 @@ class Api:
                 kept = Kept(encoded(endpoint.answer(self._ask(request, None, quick=True))))
             except BlockingIOError:
                 return None
+            answers.bytes += len(request.query)  # of the key, which is remembered either way
             if key in answers.asked:  # an answer that nobody asks for again is not kept
                 known[key] = kept
-                answers.bytes += len(kept.answer.body) + len(request.query)
+                answers.bytes += len(kept.answer.body)
             else:
                 answers.asked.add(key)
         return kept if isinstance(kept, Kept) else None

@@ -83,6 +83,22 @@ def test_a_kept_answer_takes_no_task(running: Running) -> None:
     assert request.caller.tier.id == "pro"
 
 
+def test_what_was_asked_once_counts_too(running: Running) -> None:
+    """Of a first request its query is remembered, of a second one the answer: both are bounded by their bytes."""
+    running.clock.pass_minute()
+    answers = running.service.api._answers[0]
+    query = b"limit=2&nothing=" + b"x" * 5000
+    held = [answers.bytes]
+    for _ in range(3):
+        _, whole = running.service.at_once("/odds", query, [(b"x-api-key", b"demo_pro")], "127.0.0.1")
+        assert whole is not None
+        held.append(answers.bytes)
+    first, second, third = np.diff(held).tolist()
+    assert first == len(query)
+    assert second == len(query) + len(whole.body)
+    assert third == 0
+
+
 def test_a_request_that_waits_is_counted_once(running: Running) -> None:
     running.clock.pass_minute()
     line = http.client.HTTPConnection("127.0.0.1", running.port, timeout=30)
