@@ -341,21 +341,21 @@ class Past:
     folder
         The data folder; None keeps everything in memory.
     tapes
-        A folder where the tape of this engine is written, and those of earlier starts are; without one the newest moves
-        are kept in memory.
+        The tape that is written of this engine, and those of earlier starts; without them the newest moves are kept in
+        memory.
     failed
         Told of what could not be written down; the engine goes on.
     """
 
     def __init__(
-        self, engine: Engine, folder: str | Path | None = None, tapes: str | Path | None = None,
+        self, engine: Engine, folder: str | Path | None = None, tapes: Tapes | None = None,
         failed: Callable[[Exception], None] = lambda _: None,
     ) -> None:  # fmt: skip
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="closing")
         self._room = threading.BoundedSemaphore(_WAITING)
         self._failed = failed
         self.closings = opened(folder)
-        self.history: Ring | Tapes = Ring(engine) if tapes is None else Tapes(tapes)
+        self.history: Ring | Tapes = Ring(engine) if tapes is None else tapes
         self._recorder = Recorder(engine, self.closings, self._later)
 
     def heard(self, update: Update) -> None:

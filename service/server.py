@@ -298,7 +298,13 @@ def build(settings: Settings, environ: Mapping[str, str], *, demonstration: bool
     usage = Usage(Path(settings.data.folder) / settings.keys.file)
     node = Node(Engine(), store, MemoryLimits(usage), LocalBus(), demo=demonstration)
     folder = None if demonstration else Path(settings.data.folder)
-    tapes = folder / taping.FOLDER if folder is not None and settings.data.tape else None
+    tapes: Tapes | None = None
+    ends: list[Callable[[], None]] = []
+    if folder is not None and settings.data.tape:
+        where = folder / taping.FOLDER
+        tape = Taping(node.engine, where, settings.data.tape_days, datetime.now(UTC), partial(_broke, node, log))
+        tapes = Tapes(where, tape.catch_up)
+        ends.append(tape.close)
     past = Past(
         node.engine, folder, tapes,
         failed=lambda error: node.failures.__setitem__("closing", str(error)),
@@ -309,12 +315,7 @@ def build(settings: Settings, environ: Mapping[str, str], *, demonstration: bool
         "heartbeat": options.heartbeat, "stalled": options.stalled, "send_buffer": options.send_buffer,
     }  # fmt: skip
     service = Service(node, settings, environ, log, run)
-    if tapes is not None:
-        tape = Taping(node.engine, tapes, settings.data.tape_days, datetime.now(UTC), partial(_broke, node, log))
-        if isinstance(past.history, Tapes):
-            past.history.write = tape.catch_up
-        service.ends.append(tape.close)
-    service.ends += [past.close, usage.close, store.close]
+    service.ends += [*ends, past.close, usage.close, store.close]
     return service
 
 

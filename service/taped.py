@@ -203,12 +203,12 @@ class Tapes:
     """
 
     def __init__(self, folder: str | Path, write: Callable[[], None] = lambda: None) -> None:
-        self._folder, self.write = Path(folder), write
+        self._folder, self._write = Path(folder), write
         self._known: dict[str, Taped] = {}
 
     def of(self, event_id: str, until: int) -> Moves:
         """Moves of an event up to a time."""
-        self.write()
+        self._write()
         names = sorted(path.name for path in self._folder.iterdir() if path.is_dir()) if self._folder.is_dir() else []
         self._known = {name: self._known.get(name) or Taped(self._folder / name) for name in names}
         return together([taped.of(event_id, until) for taped in self._known.values()])

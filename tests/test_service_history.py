@@ -67,7 +67,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Stage:
             note(engine, moves, about)
     past.settle()
     here, there = node(engine), node(engine)
-    here.parts["past"], there.parts["past"] = past, Past(engine, tapes=folder)
+    here.parts["past"], there.parts["past"] = past, Past(engine, tapes=Tapes(folder))
     return Stage(here, there, moves, about, world)
 
 
@@ -201,7 +201,7 @@ def test_history_goes_back_over_starts(tmp_path: Path) -> None:
         tape.close()
     assert len(list(tmp_path.iterdir())) == 3
     here = node(engine)
-    here.parts["past"] = Past(engine, tapes=tmp_path)
+    here.parts["past"] = Past(engine, tapes=Tapes(tmp_path))
     for fixture in world.fixtures:
         entries = {entry["id"]: points(entry) for entry in walk(here, {"event": fixture.id})}
         expected = {i: shown(m) for (i, _), m in moves.items() if about[i]["event_id"] == fixture.id}
