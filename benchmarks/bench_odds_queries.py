@@ -17,12 +17,12 @@ from boards import NOW
 from boards import board as make_board
 
 from oddsengine.engine import Engine
-from service.api.odds import endpoints
-from service.board import Filter, Index
-from service.endpoints import Ask
-from service.params import parse
-from service.tiers import TIERS, Caller
-from service.wire.odds import odds as to_wire
+from oddsengine_service.api.odds import endpoints
+from oddsengine_service.board import Filter, Index
+from oddsengine_service.endpoints import Ask
+from oddsengine_service.params import parse
+from oddsengine_service.tiers import TIERS, Caller
+from oddsengine_service.wire.odds import odds as to_wire
 
 SIZES = (10_000, 100_000, 1_000_000)
 PATHS = {endpoint.path: endpoint for endpoint in endpoints}

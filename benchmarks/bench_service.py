@@ -27,11 +27,11 @@ import msgspec
 import uvloop
 
 from oddsengine.simulate import World
-from service.endpoints import Endpoint
-from service.keys import KeyStore, Terms
-from service.log import Log
-from service.server import Server, Service, build
-from service.settings import load
+from oddsengine_service.endpoints import Endpoint
+from oddsengine_service.keys import KeyStore, Terms
+from oddsengine_service.log import Log
+from oddsengine_service.server import Server, Service, build
+from oddsengine_service.settings import load
 
 ROWS_AN_EVENT = 592  # of the simulator
 CONNECTIONS = 16

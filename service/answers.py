@@ -13,7 +13,7 @@ import msgspec
 import xxhash
 import zstandard
 
-from service.endpoints import Answer
+from oddsengine_service.endpoints import Answer
 
 CODINGS = ("zstd", "gzip")  # of bodies, the best one first
 SMALL = 1024  # bytes; smaller bodies are not compressed

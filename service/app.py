@@ -22,16 +22,16 @@ from urllib.parse import unquote
 
 import msgspec
 
-from service.answers import NO_STORE, Answers, Kept, Whole, encode, encoded
-from service.endpoints import Answer, Ask, Endpoint
-from service.log import Log
-from service.metrics import Metrics
-from service.node import Node
-from service.params import parse
-from service.problems import Problem, invalid, masked
-from service.request import Pairs, Request, pairs
-from service.store import Room
-from service.tiers import ANONYMOUS, TIERS, Caller, required
+from oddsengine_service.answers import NO_STORE, Answers, Kept, Whole, encode, encoded
+from oddsengine_service.endpoints import Answer, Ask, Endpoint
+from oddsengine_service.log import Log
+from oddsengine_service.metrics import Metrics
+from oddsengine_service.node import Node
+from oddsengine_service.params import parse
+from oddsengine_service.problems import Problem, invalid, masked
+from oddsengine_service.request import Pairs, Request, pairs
+from oddsengine_service.store import Room
+from oddsengine_service.tiers import ANONYMOUS, TIERS, Caller, required
 
 BASE = "/api/v1"
 MOST_BODY = 1 << 20

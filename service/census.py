@@ -18,7 +18,7 @@ from oddsengine.board.rows import BOOK_BITS, LIVE
 from oddsengine.board.state import IN_PLAY, STATUSES
 from oddsengine.engine import Engine
 from oddsengine.groups import NO_TIME, Longs
-from service.filters import Seen, league_id, sport_id, team_id
+from oddsengine_service.filters import Seen, league_id, sport_id, team_id
 
 _KEPT = 24  # censuses of one node
 _BOOK = (1 << BOOK_BITS) - 1

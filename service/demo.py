@@ -6,12 +6,12 @@ from datetime import UTC, datetime, timedelta
 
 from oddsengine.games import Reading
 from oddsengine.simulate import Batch, World
-from service import futures
-from service.games import games_of
-from service.log import Log
-from service.node import Node
-from service.splits import EVERY_S, Splits, demonstrate
-from service.wire.games import Teams
+from oddsengine_service import futures
+from oddsengine_service.games import games_of
+from oddsengine_service.log import Log
+from oddsengine_service.node import Node
+from oddsengine_service.splits import EVERY_S, Splits, demonstrate
+from oddsengine_service.wire.games import Teams
 
 SEED = 7
 EVENTS = 60

@@ -9,8 +9,8 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from service.app import BASE
-from service.protocol import Protocol
+from oddsengine_service.app import BASE
+from oddsengine_service.protocol import Protocol
 
 AT_ONCE = 16  # requests of one piece; then other connections have their turn
 _STATUS = dict(STATUS_LINE)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from oddsengine.engine import Engine
-from service.params import Param, by_name
-from service.tiers import Caller
+from oddsengine_service.params import Param, by_name
+from oddsengine_service.tiers import Caller
 
 if TYPE_CHECKING:
-    from service.node import Node
+    from oddsengine_service.node import Node
 
 
 class Ask(NamedTuple):

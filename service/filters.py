@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from oddsengine import catalog
 from oddsengine.engine import micros
-from service.board import LATEST, same_market
-from service.params import Param
-from service.problems import invalid, shown
+from oddsengine_service.board import LATEST, same_market
+from oddsengine_service.params import Param
+from oddsengine_service.problems import invalid, shown
 
 Bools = npt.NDArray[np.bool_]
 Text = str | None

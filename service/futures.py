@@ -15,8 +15,8 @@ from oddsengine.engine import micros
 from oddsengine.futures import FieldsError, FuturesBoard, FuturesField, parse_fields
 from oddsengine.futures.judging import Judged, judge
 from oddsengine.simulate.futures import Season
-from service.node import Node
-from service.settings import Settings, SettingsError
+from oddsengine_service.node import Node
+from oddsengine_service.settings import Settings, SettingsError
 
 METHOD = "power"
 EVERY_S = 10.0  # between two looks of the demo's feeds

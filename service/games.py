@@ -15,10 +15,10 @@ import msgspec
 
 from oddsengine.engine import micros
 from oddsengine.games import SECOND, Reading, Scoreboard
-from service.node import Node
-from service.tiers import TIERS
-from service.wire.arbitrage import Arbitrage
-from service.wire.games import Standing, Teams, beside, standing
+from oddsengine_service.node import Node
+from oddsengine_service.tiers import TIERS
+from oddsengine_service.wire.arbitrage import Arbitrage
+from oddsengine_service.wire.games import Standing, Teams, beside, standing
 
 Listener = Callable[[Mapping[str, Any], Iterable[str]], None]
 Rows = Mapping[str, Standing]

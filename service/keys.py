@@ -29,10 +29,10 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from service.problems import shown
-from service.settings import Settings
-from service.store import Keys
-from service.tiers import ADD_ON_STREAMS, TIERS, Caller
+from oddsengine_service.problems import shown
+from oddsengine_service.settings import Settings
+from oddsengine_service.store import Keys
+from oddsengine_service.tiers import ADD_ON_STREAMS, TIERS, Caller
 
 DEMO = "demo_"
 MOST_ACTIVE, MOST_REVOKED = 100, 100  # keys of an account: more are refused; older ones are forgotten

@@ -22,8 +22,8 @@ from typing import NamedTuple, Protocol
 
 from limits.storage import Storage
 
-from service.keys import connect
-from service.store import Limits, Room
+from oddsengine_service.keys import connect
+from oddsengine_service.store import Limits, Room
 
 WINDOW_S = 60
 MOST_COUNTERS = 200_000  # beyond it the oldest are forgotten

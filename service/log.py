@@ -18,8 +18,8 @@ from typing import Any, TextIO
 
 import msgspec
 
-from service.problems import masked
-from service.tiers import Caller
+from oddsengine_service.problems import masked
+from oddsengine_service.tiers import Caller
 
 _encode = msgspec.json.Encoder().encode
 _EVERY = 0.2  # seconds

@@ -10,10 +10,10 @@ from typing import Any
 from oddsengine import compile_kernels
 from oddsengine.engine import Engine
 from oddsengine.update import Update
-from service import board
-from service.bus import Bus
-from service.store import Keys, Limits
-from service.tiers import TIERS, Tier
+from oddsengine_service import board
+from oddsengine_service.bus import Bus
+from oddsengine_service.store import Keys, Limits
+from oddsengine_service.tiers import TIERS, Tier
 
 VERSION = "v1"
 

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from service.endpoints import Endpoint
-from service.params import Param, text
-from service.tiers import required
+from oddsengine_service.endpoints import Endpoint
+from oddsengine_service.params import Param, text
+from oddsengine_service.tiers import required
 
 VERSION = "2.0.0"  # of the interface
 _ERRORS = {

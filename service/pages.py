@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from oddsengine import catalog
-from service.tiers import TIERS, required
+from oddsengine_service.tiers import TIERS, required
 
 _PARTS = Path(__file__).with_name("page")
 _SCRIPTS = (  # one module, in this order

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qsl
 
-from service.problems import Problem, invalid, shown
+from oddsengine_service.problems import Problem, invalid, shown
 
 MOST_QUERY = 16_384  # bytes of a query string
 MOST_TEXT = 200  # characters of one word

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from service.problems import Problem
+from oddsengine_service.problems import Problem
 
 MOST_HEAD = 64 << 10  # bytes of the first line and all headers
 HEAD_S = 15.0  # for all of them to arrive, and for a body that nobody waits for

@@ -30,10 +30,10 @@ from oddsengine.groups import NO_TIME, Floats, Ints, Longs, Words, mix
 from oddsengine.odds import decimal_to_american
 from oddsengine.open import EV, FIGURES, LEGS, Hits
 from oddsengine.update import Update, hexadecimal
-from service.closing import Bets, Close, Closings, opened, told
-from service.filters import league_id, sport_id
-from service.history import Ring
-from service.taped import Tapes
+from oddsengine_service.closing import Bets, Close, Closings, opened, told
+from oddsengine_service.filters import league_id, sport_id
+from oddsengine_service.history import Ring
+from oddsengine_service.taped import Tapes
 
 LAST_S = 300  # s before the close in which a price that left still counts
 _SECOND = 1_000_000

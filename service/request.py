@@ -4,8 +4,8 @@ import time
 from collections.abc import Iterable
 from urllib.parse import unquote
 
-from service.endpoints import NOWHERE, Endpoint
-from service.tiers import ANONYMOUS, Caller
+from oddsengine_service.endpoints import NOWHERE, Endpoint
+from oddsengine_service.tiers import ANONYMOUS, Caller
 
 Pairs = Iterable[tuple[bytes, bytes]]
 

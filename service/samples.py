@@ -13,18 +13,18 @@ import polars as pl
 
 from oddsengine.engine import Engine
 from oddsengine.simulate import World
-from service import futures
-from service.bus import LocalBus
-from service.demo import teams_of
-from service.endpoints import Answer, Ask, Endpoint
-from service.games import games_of
-from service.keys import KeyStore, Terms
-from service.limits import MemoryLimits
-from service.node import Node
-from service.params import parse
-from service.problems import Problem
-from service.recorder import Past
-from service.splits import Splits, demonstrate
+from oddsengine_service import futures
+from oddsengine_service.bus import LocalBus
+from oddsengine_service.demo import teams_of
+from oddsengine_service.endpoints import Answer, Ask, Endpoint
+from oddsengine_service.games import games_of
+from oddsengine_service.keys import KeyStore, Terms
+from oddsengine_service.limits import MemoryLimits
+from oddsengine_service.node import Node
+from oddsengine_service.params import parse
+from oddsengine_service.problems import Problem
+from oddsengine_service.recorder import Past
+from oddsengine_service.splits import Splits, demonstrate
 
 SEED, EVENTS, SECONDS = 7, 6, 20
 _SHOWN = 2  # entries of a list or an object

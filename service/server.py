@@ -25,30 +25,30 @@ from starlette.routing import Route
 
 from oddsengine.engine import Engine
 from oddsengine.matching import Matcher
-from service import api, demo, keys, pages, taping
-from service.answers import Whole
-from service.app import BASE, Api
-from service.bus import LocalBus
-from service.direct import Direct
-from service.feeds.build import sources
-from service.feeds.check import kept
-from service.feeds.hub import Hub
-from service.feeds.secrets import Secrets
-from service.futures import Futures, stated_fields
-from service.games import games_of
-from service.limits import MemoryLimits, Usage
-from service.log import Log
-from service.metrics import Metrics
-from service.node import Node
-from service.openapi import document
-from service.problems import Problem, shown
-from service.recorder import Past
-from service.request import Pairs
-from service.request import Request as Asked
-from service.samples import samples
-from service.settings import Settings, token
-from service.taped import Tapes
-from service.taping import Taping
+from oddsengine_service import api, demo, keys, pages, taping
+from oddsengine_service.answers import Whole
+from oddsengine_service.app import BASE, Api
+from oddsengine_service.bus import LocalBus
+from oddsengine_service.direct import Direct
+from oddsengine_service.feeds.build import sources
+from oddsengine_service.feeds.check import kept
+from oddsengine_service.feeds.hub import Hub
+from oddsengine_service.feeds.secrets import Secrets
+from oddsengine_service.futures import Futures, stated_fields
+from oddsengine_service.games import games_of
+from oddsengine_service.limits import MemoryLimits, Usage
+from oddsengine_service.log import Log
+from oddsengine_service.metrics import Metrics
+from oddsengine_service.node import Node
+from oddsengine_service.openapi import document
+from oddsengine_service.problems import Problem, shown
+from oddsengine_service.recorder import Past
+from oddsengine_service.request import Pairs
+from oddsengine_service.request import Request as Asked
+from oddsengine_service.samples import samples
+from oddsengine_service.settings import Settings, token
+from oddsengine_service.taped import Tapes
+from oddsengine_service.taping import Taping
 
 _SECURE = (
     (b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"),

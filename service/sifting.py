@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oddsengine.groups import NO_TIME, Floats, Longs
-from service import filters
-from service.views import Bools, Table
+from oddsengine_service import filters
+from oddsengine_service.views import Bools, Table
 
 EPSILON = 1e-7  # percent, by which thresholds give way
 

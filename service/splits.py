@@ -14,8 +14,8 @@ import numpy as np
 from oddsengine import catalog
 from oddsengine.board.state import SECOND
 from oddsengine.engine import Engine, micros
-from service.census import Census
-from service.wire.splits import (
+from oddsengine_service.census import Census
+from oddsengine_service.wire.splits import (
     MoneylineSplit,
     OverUnder,
     Sides,

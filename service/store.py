@@ -6,7 +6,7 @@ Several nodes over a shared store are a second implementation of these, and noth
 
 from typing import NamedTuple, Protocol
 
-from service.tiers import Caller
+from oddsengine_service.tiers import Caller
 
 
 class Room(NamedTuple):

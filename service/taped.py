@@ -18,7 +18,7 @@ from oddsengine.board.rows import LIVE, NO_PRICE, SUSPENDED
 from oddsengine.groups import NO_TIME, Ints, Longs
 from oddsengine.markets import WORDING
 from oddsengine.tape.blocks import HEADER, Block, head, whole
-from service.history import Moves, nothing
+from oddsengine_service.history import Moves, nothing
 
 _SHOWN = LIVE | SUSPENDED
 _BATCH = 64  # blocks whose terms are put together

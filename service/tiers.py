@@ -5,7 +5,7 @@ from functools import cache
 from typing import NamedTuple
 
 from oddsengine import catalog
-from service.problems import Problem
+from oddsengine_service.problems import Problem
 
 
 class Tier(NamedTuple):

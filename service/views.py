@@ -19,7 +19,7 @@ from oddsengine import catalog
 from oddsengine.engine import Engine
 from oddsengine.groups import NO_TIME, Floats, Longs
 from oddsengine.view import View
-from service.filters import league_id, sport_id
+from oddsengine_service.filters import league_id, sport_id
 
 MOST_VIEWS = 32  # of a node
 _encode = msgspec.json.Encoder().encode

@@ -7,10 +7,10 @@ import msgspec
 
 from oddsengine.engine import Engine
 from oddsengine.simulate import World
-from service.endpoints import Answer, Ask, Endpoint
-from service.node import Node
-from service.params import parse
-from service.tiers import TIERS, Caller
+from oddsengine_service.endpoints import Answer, Ask, Endpoint
+from oddsengine_service.node import Node
+from oddsengine_service.params import parse
+from oddsengine_service.tiers import TIERS, Caller
 
 
 class NoKeys:

@@ -11,8 +11,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from oddsengine.engine import Engine
 from oddsengine.matching import Matcher
-from service.feeds.hub import Hub, Source
-from service.feeds.kept import Kept
+from oddsengine_service.feeds.hub import Hub, Source
+from oddsengine_service.feeds.kept import Kept
 
 PATIENCE_S = 8.0  # on a busy machine; nothing waits so long when all is well
 

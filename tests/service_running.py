@@ -15,13 +15,13 @@ import httpx
 from contract import FEATURES
 
 from oddsengine.simulate import World
-from service.demo import take, teams_of
-from service.limits import MemoryLimits
-from service.log import Log
-from service.server import Server, Service, build
-from service.settings import load
-from service.splits import Splits, demonstrate
-from service.tiers import TIERS
+from oddsengine_service.demo import take, teams_of
+from oddsengine_service.limits import MemoryLimits
+from oddsengine_service.log import Log
+from oddsengine_service.server import Server, Service, build
+from oddsengine_service.settings import load
+from oddsengine_service.splits import Splits, demonstrate
+from oddsengine_service.tiers import TIERS
 
 TIER_IDS = tuple(TIERS)
 PATIENCE_S = 60.0  # on a busy machine; nothing waits so long when all is well

@@ -20,18 +20,18 @@ import uvicorn
 
 from oddsengine.engine import Engine
 from oddsengine.simulate import World
-from service import api
-from service.app import BASE, Api
-from service.bus import LocalBus
-from service.keys import KeyStore, Terms
-from service.limits import MemoryLimits
-from service.log import Log
-from service.metrics import Metrics
-from service.node import Node
-from service.protocol import Protocol
-from service.stream import sse
-from service.stream.moves import STALE
-from service.stream.watch import KINDS
+from oddsengine_service import api
+from oddsengine_service.app import BASE, Api
+from oddsengine_service.bus import LocalBus
+from oddsengine_service.keys import KeyStore, Terms
+from oddsengine_service.limits import MemoryLimits
+from oddsengine_service.log import Log
+from oddsengine_service.metrics import Metrics
+from oddsengine_service.node import Node
+from oddsengine_service.protocol import Protocol
+from oddsengine_service.stream import sse
+from oddsengine_service.stream.moves import STALE
+from oddsengine_service.stream.watch import KINDS
 
 PATIENCE_S = 20.0  # on a busy machine; nothing waits so long when all is well
 BEAT_S = 0.5

@@ -372,7 +372,7 @@ def test_a_data_folder_that_cannot_be_made(run: Run, tmp_path: Path, words: tupl
 
 @pytest.mark.parametrize("words", [("serve",), ("feeds", "check"), ("keys", "list"), ("clv", "--data", "x")], ids=str)
 def test_a_missing_module_of_ours_is_no_package_to_install(words: tuple[str, ...]) -> None:
-    found = without("service", words)
+    found = without("oddsengine_service", words)
     assert found.returncode == 1
     assert "ModuleNotFoundError" in found.stderr
     assert "pip install" not in found.stderr

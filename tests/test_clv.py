@@ -22,8 +22,8 @@ from oddsengine.open import EV, NEW
 from oddsengine.simulate import World
 from oddsengine.tape import TapeWriter
 from oddsengine.update import hexadecimal
-from service.closing import FILE, ClosingError, Closings, opened
-from service.recorder import LAST_S, Past, Recorder
+from oddsengine_service.closing import FILE, ClosingError, Closings, opened
+from oddsengine_service.recorder import LAST_S, Past, Recorder
 
 START = datetime(2026, 2, 8, 18, 0, tzinfo=UTC)
 Row = dict[str, Any]

@@ -22,7 +22,7 @@ from msgspec import structs
 
 import oddsengine
 from oddsengine import cli
-from service import api, settings
+from oddsengine_service import api, settings
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -12,10 +12,10 @@ from service_running import Running
 
 from oddsengine.engine import Engine
 from oddsengine.matching import Matcher
-from service.feeds import interface
-from service.feeds.hub import Hub
-from service.feeds.secrets import Secrets
-from service.settings import Interface
+from oddsengine_service.feeds import interface
+from oddsengine_service.feeds.hub import Hub
+from oddsengine_service.feeds.secrets import Secrets
+from oddsengine_service.settings import Interface
 
 BOOKS = ("draftkings", "pinnacle", "fanduel")
 Row = tuple[Any, ...]

@@ -19,13 +19,13 @@ from oddsengine.feeds.gamestate import GameStates, read_states
 from oddsengine.feeds.the_odds_api import Scores
 from oddsengine.games import ARRIVAL, Reading
 from oddsengine.matching import Matcher
-from service.feeds import interface
-from service.feeds.credits import Target, plan, wish
-from service.feeds.hub import Hub
-from service.feeds.secrets import Secrets
-from service.feeds.the_odds_api import TheOddsApiSource
-from service.games import Games
-from service.settings import Interface, TheOddsApi
+from oddsengine_service.feeds import interface
+from oddsengine_service.feeds.credits import Target, plan, wish
+from oddsengine_service.feeds.hub import Hub
+from oddsengine_service.feeds.secrets import Secrets
+from oddsengine_service.feeds.the_odds_api import TheOddsApiSource
+from oddsengine_service.games import Games
+from oddsengine_service.settings import Interface, TheOddsApi
 
 NBA = "basketball_nba"
 HEADERS = {"x-requests-remaining": "1000000000", "x-requests-used": "7", "x-requests-last": "1"}

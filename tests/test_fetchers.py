@@ -15,13 +15,13 @@ from local_servers import Answering, Request, game, http, new_hub, now, prices, 
 from oddsengine.engine import Engine
 from oddsengine.feeds import Game, Payload
 from oddsengine.matching import Matcher
-from service.feeds.credits import Target, plan
-from service.feeds.hub import Hub
-from service.feeds.kept import Kept
-from service.feeds.secrets import Secrets
-from service.feeds.sink import Failure
-from service.feeds.the_odds_api import TheOddsApiSource
-from service.settings import TheOddsApi
+from oddsengine_service.feeds.credits import Target, plan
+from oddsengine_service.feeds.hub import Hub
+from oddsengine_service.feeds.kept import Kept
+from oddsengine_service.feeds.secrets import Secrets
+from oddsengine_service.feeds.sink import Failure
+from oddsengine_service.feeds.the_odds_api import TheOddsApiSource
+from oddsengine_service.settings import TheOddsApi
 
 KEY = "0123456789abcdefsecret"
 HEADERS = {"x-requests-remaining": "1000000000", "x-requests-used": "7", "x-requests-last": "1"}

@@ -13,10 +13,10 @@ from oddsengine.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine.simulate import World
 from oddsengine.update import Update
-from service.feeds import interface
-from service.feeds.hub import Hub
-from service.feeds.secrets import Secrets
-from service.settings import Interface
+from oddsengine_service.feeds import interface
+from oddsengine_service.feeds.hub import Hub
+from oddsengine_service.feeds.secrets import Secrets
+from oddsengine_service.settings import Interface
 
 CHUNK = 1000
 SAME = (

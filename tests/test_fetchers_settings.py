@@ -19,16 +19,16 @@ import pytest
 from local_servers import Answering, Request, game, http, new_hub, now, prices, running, until
 
 from oddsengine.cli import main
-from service.feeds.documents import football_data, table
-from service.feeds.hub import Hub
-from service.feeds.kept import Kept
-from service.feeds.retry import Backoff
-from service.feeds.saying import Saying
-from service.feeds.secrets import Secrets
-from service.feeds.sink import Failure
-from service.feeds.status import Track
-from service.log import Log
-from service.settings import FootballData, Interface, SettingsError, Table, TheOddsApi, load, secret
+from oddsengine_service.feeds.documents import football_data, table
+from oddsengine_service.feeds.hub import Hub
+from oddsengine_service.feeds.kept import Kept
+from oddsengine_service.feeds.retry import Backoff
+from oddsengine_service.feeds.saying import Saying
+from oddsengine_service.feeds.secrets import Secrets
+from oddsengine_service.feeds.sink import Failure
+from oddsengine_service.feeds.status import Track
+from oddsengine_service.log import Log
+from oddsengine_service.settings import FootballData, Interface, SettingsError, Table, TheOddsApi, load, secret
 
 GOOD = """
 [data]
@@ -435,7 +435,7 @@ def test_unmapped_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str], m
     assert "no run has left anything there yet" in capsys.readouterr().err
 
     async def run() -> None:
-        from service.feeds.check import state_file
+        from oddsengine_service.feeds.check import state_file
 
         hub, feed = new_hub(), load(config, {}).feeds["t"]
         assert isinstance(feed, Table)
@@ -461,5 +461,5 @@ def test_check_refuses_in_one_sentence(
 
 
 def test_the_library_needs_no_http_client() -> None:
-    code = "import sys, oddsengine.cli; sys.exit(any(m in sys.modules for m in ('httpx', 'service')))"
+    code = "import sys, oddsengine.cli; sys.exit(any(m in sys.modules for m in ('httpx', 'oddsengine_service')))"
     assert subprocess.run([sys.executable, "-c", code], check=False, env=os.environ).returncode == 0

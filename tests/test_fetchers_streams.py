@@ -15,13 +15,13 @@ from local_servers import Answering, Request, http, iso, new_hub, now, prices, r
 
 from oddsengine.engine import Engine
 from oddsengine.matching import Matcher
-from service.feeds import interface
-from service.feeds.betfair import BetfairFiles, BetfairSource, Login
-from service.feeds.hub import Hub
-from service.feeds.kept import Kept
-from service.feeds.optic import OpticSource
-from service.feeds.secrets import Secrets
-from service.settings import Betfair, BetfairHistory, Interface, Optic
+from oddsengine_service.feeds import interface
+from oddsengine_service.feeds.betfair import BetfairFiles, BetfairSource, Login
+from oddsengine_service.feeds.hub import Hub
+from oddsengine_service.feeds.kept import Kept
+from oddsengine_service.feeds.optic import OpticSource
+from oddsengine_service.feeds.secrets import Secrets
+from oddsengine_service.settings import Betfair, BetfairHistory, Interface, Optic
 
 START = (now() + timedelta(hours=1)).replace(microsecond=0)
 QUICK: dict[str, Any] = dict(timeout=1.0, backoff=0.01, backoff_cap=0.05, down_after=0.3)

@@ -15,7 +15,7 @@ import pytest
 
 import oddsengine
 from oddsengine.cli import main
-from service.keys import KeyStore
+from oddsengine_service.keys import KeyStore
 
 ROOT = Path(oddsengine.__file__).parents[1]
 Run = Callable[..., tuple[int, str, str]]
@@ -86,7 +86,7 @@ def test_from_creation_to_revocation(folder: Path) -> None:
 WATCH = """
 import sys, time
 from pathlib import Path
-from service.keys import KeyStore
+from oddsengine_service.keys import KeyStore
 folder, key = Path(sys.argv[1]), sys.argv[2]
 store = KeyStore(folder / "keys.sqlite", folder / "keys.pepper")
 last = store.find(key).tier.id

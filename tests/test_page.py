@@ -25,8 +25,8 @@ from playwright.sync_api import (
 )
 from service_running import Running, running, until
 
-from service import pages
-from service.keys import KeyStore, Terms
+from oddsengine_service import pages
+from oddsengine_service.keys import KeyStore, Terms
 
 KEY = "demo_enterprise"
 PATIENCE_MS = 20_000

@@ -12,7 +12,7 @@ import pytest
 from contract import FIELDS, KINDS, READ, check, faults
 from service_running import PATIENCE_S, TIER_IDS, Running, has
 
-from service.tiers import books_of
+from oddsengine_service.tiers import books_of
 
 Json = dict[str, Any]
 LATER = {"GameState"}  # not every made-up game that an arbitrage is of has a score

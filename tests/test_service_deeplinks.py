@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from oddsengine import catalog
 from oddsengine.catalog import links
 from oddsengine.engine import Engine
-from service.api import deeplinks as module
-from service.endpoints import Answer
-from service.node import Node
-from service.problems import Problem
+from oddsengine_service.api import deeplinks as module
+from oddsengine_service.endpoints import Answer
+from oddsengine_service.node import Node
+from oddsengine_service.problems import Problem
 
 GO = found(module.endpoints, "/deeplink/{id}")
 BATCH = found(module.endpoints, "/deeplinks/batch", "POST")

@@ -18,9 +18,9 @@ from live_strategies import feed, row_ids
 from service_running import Running
 
 from oddsengine.engine import Engine
-from service.board import Filter, Index
-from service.direct import AT_ONCE
-from service.wire.odds import Shown, odds
+from oddsengine_service.board import Filter, Index
+from oddsengine_service.direct import AT_ONCE
+from oddsengine_service.wire.odds import Shown, odds
 
 PATHS = (
     "/odds?limit=7", "/odds?market=main&min_odds=-200&limit=9", "/odds/best?limit=5", "/opportunities/ev?limit=3",
@@ -231,7 +231,7 @@ def test_large_bodies_are_packed_elsewhere(running: Running, monkeypatch: pytest
         return (pack if coding == "gzip" else compressor)(*args, **words)
 
     monkeypatch.setattr(*((gzip, "compress") if coding == "gzip" else (zstandard, "ZstdCompressor")), noted)
-    monkeypatch.setattr("service.app.LARGE", 4000)
+    monkeypatch.setattr("oddsengine_service.app.LARGE", 4000)
     query = f"/odds?limit=50&offset={11 if coding == 'gzip' else 12}"
     for _ in range(2):
         status, headers, _ = asked(running, query, **{"Accept-Encoding": coding})

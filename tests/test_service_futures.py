@@ -21,15 +21,15 @@ from oddsengine.feeds import Game, Payload
 from oddsengine.futures import FuturesField, find_futures
 from oddsengine.matching import Matcher
 from oddsengine.simulate.futures import Season
-from service import demo
-from service.bus import LocalBus
-from service.feeds.hub import Hub
-from service.feeds.sink import Failure
-from service.futures import EVERY_S, LEAGUES, Futures, demonstrate, futures_of, stated_fields
-from service.log import Log
-from service.node import Node
-from service.settings import Feed, SettingsError, load
-from service.wire.futures import Future, FutureLeg, FutureOdds
+from oddsengine_service import demo
+from oddsengine_service.bus import LocalBus
+from oddsengine_service.feeds.hub import Hub
+from oddsengine_service.feeds.sink import Failure
+from oddsengine_service.futures import EVERY_S, LEAGUES, Futures, demonstrate, futures_of, stated_fields
+from oddsengine_service.log import Log
+from oddsengine_service.node import Node
+from oddsengine_service.settings import Feed, SettingsError, load
+from oddsengine_service.wire.futures import Future, FutureLeg, FutureOdds
 
 MARKET = [
     "market_id", "display_name", "sport", "league", "future_type", "selection_count", "books_available", "season",

@@ -29,7 +29,7 @@ from schemathesis.core.control import SkipTest
 from schemathesis.core.failures import FailureGroup
 from service_running import PATIENCE_S, TIER_IDS, Running
 
-from service.protocol import MOST_HEAD
+from oddsengine_service.protocol import MOST_HEAD
 
 CHECKS = [
     not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance,
@@ -279,7 +279,7 @@ def test_requests_in_a_row_and_junk_behind_them(service: Running) -> None:
 
 
 def test_a_body_that_does_not_come_is_given_up(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("service.app.BODY_S", 0.5)
+    monkeypatch.setattr("oddsengine_service.app.BODY_S", 0.5)
     with socket.create_connection(("127.0.0.1", service.port), CALM_S) as one:
         one.sendall(posted(b'{"event_ids', length=100))
         got = b""
@@ -290,7 +290,7 @@ def test_a_body_that_does_not_come_is_given_up(service: Running, monkeypatch: py
 
 
 def test_a_head_that_does_not_come_is_given_up(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("service.protocol.HEAD_S", 0.5)
+    monkeypatch.setattr("oddsengine_service.protocol.HEAD_S", 0.5)
     for sent in (b"", b"GET /api/v1/odds HT", b"GET /api/v1/odds HTTP/1.1\r\nhost: x\r\n"):
         got = exchanged(service, sent)
         assert got.startswith(b"HTTP/1.1 408 "), sent
@@ -331,7 +331,7 @@ def test_what_does_not_end_is_cut_off_and_not_kept(service: Running, begin: byte
 
 def test_a_body_that_nobody_waits_for_is_given_up(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     """Now and then a byte of it does not hold a connection."""
-    monkeypatch.setattr("service.protocol.HEAD_S", 0.5)
+    monkeypatch.setattr("oddsengine_service.protocol.HEAD_S", 0.5)
     for begin in (head("/sports", "content-length: 1000", close=False), head("/sports", CHUNKS, close=False)):
         with socket.create_connection(("127.0.0.1", service.port), CALM_S) as one:
             one.sendall(begin)

@@ -15,10 +15,10 @@ from stream_running import Client, Served, full_board, heard, price, wait_for
 
 from oddsengine.games import ENDED_S, STALE_S, Reading
 from oddsengine.simulate import World
-from service.demo import take, teams_of
-from service.games import Games, games_of
-from service.keys import Terms
-from service.wire.games import Teams
+from oddsengine_service.demo import take, teams_of
+from oddsengine_service.games import Games, games_of
+from oddsengine_service.keys import Terms
+from oddsengine_service.wire.games import Teams
 
 Row = dict[str, Any]
 FIELDS: dict[str, tuple[type, ...]] = {

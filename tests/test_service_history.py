@@ -15,16 +15,16 @@ from oddsengine.board import state
 from oddsengine.engine import Engine, micros
 from oddsengine.simulate import World
 from oddsengine.tape import Tape, TapeError, TapeWriter
-from service import taped as moves_of
-from service.api import history as module
-from service.board import same_market
-from service.history import Ring
-from service.node import Node
-from service.problems import Problem
-from service.recorder import Past
-from service.taped import Taped, Tapes
-from service.taping import Taping
-from service.tiers import books_of
+from oddsengine_service import taped as moves_of
+from oddsengine_service.api import history as module
+from oddsengine_service.board import same_market
+from oddsengine_service.history import Ring
+from oddsengine_service.node import Node
+from oddsengine_service.problems import Problem
+from oddsengine_service.recorder import Past
+from oddsengine_service.taped import Taped, Tapes
+from oddsengine_service.taping import Taping
+from oddsengine_service.tiers import books_of
 
 CLOSING = found(module.endpoints, "/odds/closing")
 HISTORY = found(module.endpoints, "/odds/history")

@@ -30,10 +30,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from service_running import METRICS_TOKEN, PATIENCE_S, SPLITS_TOKEN, TIER_IDS, Running, has, until
 
 from oddsengine import catalog, cli
-from service import api
-from service.server import serve
-from service.settings import load
-from service.tiers import TIERS, books_of, required
+from oddsengine_service import api
+from oddsengine_service.server import serve
+from oddsengine_service.settings import load
+from oddsengine_service.tiers import TIERS, books_of, required
 
 Json = dict[str, Any]
 
@@ -747,7 +747,7 @@ def test_a_listener_of_metrics_that_is_taken_is_a_sentence(service: Running, tmp
 
 
 def test_demo_keys_exist_only_in_a_demonstration(tmp_path: Path) -> None:
-    from service.keys import of
+    from oddsengine_service.keys import of
 
     store = of(load(None, {"ODDSENGINE_DATA_FOLDER": str(tmp_path)}), demo=False)
     try:

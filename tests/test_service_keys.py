@@ -24,10 +24,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
-from service import keys as module
-from service.api import account as api
-from service.endpoints import Answer, Ask
-from service.keys import (
+from oddsengine_service import keys as module
+from oddsengine_service.api import account as api
+from oddsengine_service.endpoints import Answer, Ask
+from oddsengine_service.keys import (
     FEATURES,
     BeyondError,
     KeysError,
@@ -37,10 +37,10 @@ from service.keys import (
     UnknownKeyError,
     of,
 )
-from service.limits import MemoryLimits, Usage
-from service.problems import Problem
-from service.settings import load
-from service.tiers import TIERS, Caller
+from oddsengine_service.limits import MemoryLimits, Usage
+from oddsengine_service.problems import Problem
+from oddsengine_service.settings import load
+from oddsengine_service.tiers import TIERS, Caller
 
 DEMOS = [f"demo_{tier}" for tier in TIERS]
 NOON = datetime(2026, 2, 8, 12, tzinfo=UTC)

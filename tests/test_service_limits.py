@@ -16,8 +16,8 @@ from limits import RateLimitItemPerMinute
 from limits.storage import MemoryStorage
 from limits.strategies import FixedWindowRateLimiter
 
-from service.limits import USAGE_DAYS, MemoryLimits, Usage, Used, Windows, period
-from service.store import Room
+from oddsengine_service.limits import USAGE_DAYS, MemoryLimits, Usage, Used, Windows, period
+from oddsengine_service.store import Room
 
 SUNDAY = datetime(2026, 2, 8, 23, 59, 30, tzinfo=UTC)
 

@@ -23,13 +23,13 @@ from oddsengine.engine import Engine
 from oddsengine.find.board import prepare
 from oddsengine.guards import main_lines
 from oddsengine.reasons import CODES
-from service.api.odds import endpoints
-from service.board import SORTS, same_market
-from service.endpoints import Ask
-from service.params import parse
-from service.problems import Problem
-from service.tiers import TIERS, Caller, books_of
-from service.wire.odds import ODDS, Batch
+from oddsengine_service.api.odds import endpoints
+from oddsengine_service.board import SORTS, same_market
+from oddsengine_service.endpoints import Ask
+from oddsengine_service.params import parse
+from oddsengine_service.problems import Problem
+from oddsengine_service.tiers import TIERS, Caller, books_of
+from oddsengine_service.wire.odds import ODDS, Batch
 
 PATHS = {endpoint.path: endpoint for endpoint in endpoints}
 SEEDS = st.integers(0, 2**32 - 1)
@@ -305,7 +305,7 @@ def test_a_row_says_what_the_board_says(node: Any) -> None:
 
 @given(st.lists(st.integers(-(10**16), 10**17), min_size=1, max_size=5))
 def test_times_are_written_as_numpy_writes_them(micros: list[int]) -> None:
-    from service.wire.numbers import moments
+    from oddsengine_service.wire.numbers import moments
 
     written = moments(np.array([*micros, np.iinfo(np.int64).min]))
     years = [text for text in np.array(micros).astype("M8[us]").astype(str) if len(text) == 26 and text[0] != "-"]

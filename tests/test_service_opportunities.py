@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oddsengine as oe
-import service.api.opportunities as module
+import oddsengine_service.api.opportunities as module
 from oddsengine import catalog
 from oddsengine.engine import Engine
-from service.node import Node
-from service.problems import Problem
-from service.tiers import books_of
-from service.views import Views
+from oddsengine_service.node import Node
+from oddsengine_service.problems import Problem
+from oddsengine_service.tiers import books_of
+from oddsengine_service.views import Views
 
 EV = found(module.endpoints, "/opportunities/ev")
 ARB = found(module.endpoints, "/opportunities/arbitrage")

@@ -11,14 +11,14 @@ from asks import answer, ask, found, node, world
 from hypothesis import given
 from hypothesis import strategies as st
 
-import service.api.events as events_module
-import service.api.health as health_module
-import service.api.reference as module
+import oddsengine_service.api.events as events_module
+import oddsengine_service.api.health as health_module
+import oddsengine_service.api.reference as module
 from oddsengine import catalog
 from oddsengine.engine import Engine
-from service.node import Node
-from service.problems import Problem
-from service.tiers import TIERS, books_of
+from oddsengine_service.node import Node
+from oddsengine_service.problems import Problem
+from oddsengine_service.tiers import TIERS, books_of
 
 SPORTS, SPORT = (found(module.endpoints, path) for path in ("/sports", "/sports/{sportId}"))
 LEAGUES, LEAGUE = (found(module.endpoints, path) for path in ("/leagues", "/leagues/{leagueId}"))

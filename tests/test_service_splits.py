@@ -10,13 +10,13 @@ from asks import answer, found, node, world
 from hypothesis import given
 from hypothesis import strategies as st
 
-import service.api.splits as module
+import oddsengine_service.api.splits as module
 from oddsengine.engine import Engine
-from service import splits as store_module
-from service.node import Node
-from service.problems import Problem
-from service.splits import EVERY_S, KEPT_S, Splits, demonstrate
-from service.wire.splits import SplitsGiven
+from oddsengine_service import splits as store_module
+from oddsengine_service.node import Node
+from oddsengine_service.problems import Problem
+from oddsengine_service.splits import EVERY_S, KEPT_S, Splits, demonstrate
+from oddsengine_service.wire.splits import SplitsGiven
 
 SPLITS, HISTORY = found(module.endpoints, "/splits"), found(module.endpoints, "/splits/history")
 POST = found(module.endpoints, "/splits", "POST")

@@ -22,11 +22,11 @@ from stream_running import (
 
 from oddsengine.engine import micros
 from oddsengine.games import Reading
-from service.app import BASE
-from service.games import games_of
-from service.keys import Terms
-from service.stream.moves import STALE
-from service.wire.odds import ODDS
+from oddsengine_service.app import BASE
+from oddsengine_service.games import games_of
+from oddsengine_service.keys import Terms
+from oddsengine_service.stream.moves import STALE
+from oddsengine_service.wire.odds import ODDS
 
 
 def named(text: str) -> set[str]:

@@ -13,11 +13,11 @@ import pytest
 from service_running import running
 from stream_running import PATIENCE_S, Client, Served, heard, moment, price, wait_for
 
-from service.keys import KeyStore, Terms
-from service.log import Log
-from service.server import Server, build
-from service.settings import load
-from service.stream import sse
+from oddsengine_service.keys import KeyStore, Terms
+from oddsengine_service.log import Log
+from oddsengine_service.server import Server, build
+from oddsengine_service.settings import load
+from oddsengine_service.stream import sse
 
 
 class Source(BaseHTTPRequestHandler):

@@ -10,11 +10,11 @@ import pytest
 from oddsengine.board import state as board_state
 from oddsengine.engine import Engine
 from oddsengine.simulate import Batch, World
-from service.board import Filter, Index
-from service.stream.backlog import Backlog
-from service.stream.moves import Mirror, Moves
-from service.stream.prices import Prices
-from service.stream.told import Told, bodies
+from oddsengine_service.board import Filter, Index
+from oddsengine_service.stream.backlog import Backlog
+from oddsengine_service.stream.moves import Mirror, Moves
+from oddsengine_service.stream.prices import Prices
+from oddsengine_service.stream.told import Told, bodies
 
 FRESH = {"last_seen_at", "odds_changed_at"}
 

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from stream_running import PATIENCE_S, Client, Served, heard, lasting, moment, price, total, wait_for
 
-from service.app import BASE
-from service.stream import told
-from service.stream.backlog import Backlog
-from service.stream.sse import CHUNK
-from service.stream.told import Told
+from oddsengine_service.app import BASE
+from oddsengine_service.stream import told
+from oddsengine_service.stream.backlog import Backlog
+from oddsengine_service.stream.sse import CHUNK
+from oddsengine_service.stream.told import Told
 
 BOOKS = ("a", "b")
 IDS = tuple("pqr")

@@ -15,10 +15,10 @@ import pytest
 from stream_running import PATIENCE_S, Client, Look, Served, full_board, lasting, wait_for, world
 
 from oddsengine import catalog
-from service.stream.moves import STALE
-from service.stream.watch import steady
-from service.tiers import TIERS, books_of
-from service.wire.odds import ODDS
+from oddsengine_service.stream.moves import STALE
+from oddsengine_service.stream.watch import steady
+from oddsengine_service.tiers import TIERS, books_of
+from oddsengine_service.wire.odds import ODDS
 
 STEPS = int(os.environ.get("STREAM_STEPS", "26"))
 SEED = int(os.environ.get("STREAM_SEED", "5"))

@@ -43,7 +43,7 @@ def clv_command(arguments: argparse.Namespace) -> None:
 
 def _service() -> Any:
     with service_needed():
-        from service import closing, recorder  # noqa: PLC0415  see the module's docstring
+        from oddsengine_service import closing, recorder  # noqa: PLC0415  see the module's docstring
     return closing, recorder
 
 
@@ -52,7 +52,7 @@ def _graded(arguments: argparse.Namespace) -> pl.DataFrame:
     closing, _ = _service()
     folder = arguments.data
     if folder is None:
-        from service.settings import load  # noqa: PLC0415
+        from oddsengine_service.settings import load  # noqa: PLC0415
 
         folder = load(arguments.config, os.environ).data.folder
     file = Path(folder) / closing.FILE

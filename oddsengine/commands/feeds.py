@@ -21,8 +21,8 @@ _UNMAPPED = (Column("Count", right=True), Column("Feed"), Column("Book"), Column
 def feeds_command(arguments: argparse.Namespace) -> None:
     """Try sources, or list what of them is not understood."""
     with service_needed():
-        from service.feeds import check  # noqa: PLC0415  see the module's docstring
-        from service.settings import learn, load  # noqa: PLC0415
+        from oddsengine_service.feeds import check  # noqa: PLC0415  see the module's docstring
+        from oddsengine_service.settings import learn, load  # noqa: PLC0415
     settings = load(arguments.config, os.environ)
     learn(settings)
     if arguments.action == "unmapped":

@@ -13,7 +13,7 @@ from oddsengine.commands.layout import Column, table
 from oddsengine.commands.output import say, service_needed, terminal
 
 if TYPE_CHECKING:
-    from service.keys import KeyStore, Made, Record
+    from oddsengine_service.keys import KeyStore, Made, Record
 
 _LIST = (
     Column("Id"), Column("Account", least=12), Column("Name", drop=3, least=8), Column("Tier"),
@@ -26,8 +26,8 @@ _SHOWN_ONCE = "The key is shown this once; only its hash is kept."
 def keys_command(arguments: argparse.Namespace) -> None:
     """Make, list, stop and change keys."""
     with service_needed():
-        from service import keys  # noqa: PLC0415  see the module's docstring
-        from service.settings import load, make_folder  # noqa: PLC0415
+        from oddsengine_service import keys  # noqa: PLC0415  see the module's docstring
+        from oddsengine_service.settings import load, make_folder  # noqa: PLC0415
     settings = load(arguments.config, os.environ)
     file = Path(settings.data.folder) / settings.keys.file
     if arguments.action != "create" and not file.exists():
@@ -44,7 +44,7 @@ def keys_command(arguments: argparse.Namespace) -> None:
 
 
 def _create(store: "KeyStore", arguments: argparse.Namespace) -> None:
-    from service.keys import Terms  # noqa: PLC0415
+    from oddsengine_service.keys import Terms  # noqa: PLC0415
 
     terms = Terms(arguments.tier, _features(arguments), arguments.streaming, arguments.rate, arguments.streams)
     _say_made(store.create(arguments.account, terms, arguments.name), arguments)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-_OURS = {"oddsengine", "service"}
+_OURS = {"oddsengine", "oddsengine_service"}
 
 
 def say(text: str) -> None:

@@ -13,8 +13,8 @@ from oddsengine.commands.output import say, service_needed
 def serve_command(arguments: argparse.Namespace) -> None:
     """Serve the interface until a signal says stop."""
     with service_needed():
-        from service.server import serve  # noqa: PLC0415  see the module's docstring
-        from service.settings import MOST_PORT, learn, load, make_folder  # noqa: PLC0415
+        from oddsengine_service.server import serve  # noqa: PLC0415  see the module's docstring
+        from oddsengine_service.settings import MOST_PORT, learn, load, make_folder  # noqa: PLC0415
     if arguments.port is not None and arguments.port > MOST_PORT:
         raise ValueError(f"--port must be a port from 0 to {MOST_PORT}, got {arguments.port}")
     if arguments.host == "":

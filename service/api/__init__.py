@@ -1,6 +1,6 @@
 """Every endpoint of the interface."""
 
-from service.api import (
+from oddsengine_service.api import (
     account,
     deeplinks,
     events,
@@ -14,7 +14,7 @@ from service.api import (
     splits,
     stream,
 )
-from service.endpoints import Endpoint
+from oddsengine_service.endpoints import Endpoint
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     *health.endpoints, *reference.endpoints, *events.endpoints, *odds.endpoints, *opportunities.endpoints,

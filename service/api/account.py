@@ -7,12 +7,12 @@ from typing import Annotated, Any, cast
 import msgspec
 from msgspec import Meta
 
-from service.endpoints import Answer, Ask, Endpoint, data
-from service.keys import MOST_NAME, BeyondError, Made, Managed, Record, UnfitError, UnknownKeyError
-from service.limits import Counting, period
-from service.problems import Problem, invalid
-from service.tiers import TIERS
-from service.wire.envelopes import Data
+from oddsengine_service.endpoints import Answer, Ask, Endpoint, data
+from oddsengine_service.keys import MOST_NAME, BeyondError, Made, Managed, Record, UnfitError, UnknownKeyError
+from oddsengine_service.limits import Counting, period
+from oddsengine_service.problems import Problem, invalid
+from oddsengine_service.tiers import TIERS
+from oddsengine_service.wire.envelopes import Data
 
 _ALL_BOOKS = 999  # what the interface says for all of them
 _encode = msgspec.json.Encoder().encode

@@ -21,11 +21,11 @@ from oddsengine.board.state import Board
 from oddsengine.catalog.links import Link, allowed, link, localised, states
 from oddsengine.engine import Engine
 from oddsengine.groups import Longs
-from service.api.odds import books_for
-from service.endpoints import Answer, Ask, Endpoint, data
-from service.params import MOST_TEXT, text
-from service.problems import Problem, invalid, shown
-from service.wire.envelopes import Data
+from oddsengine_service.api.odds import books_for
+from oddsengine_service.endpoints import Answer, Ask, Endpoint, data
+from oddsengine_service.params import MOST_TEXT, text
+from oddsengine_service.problems import Problem, invalid, shown
+from oddsengine_service.wire.envelopes import Data
 
 BASE = "/api/v1/deeplink"
 MOST_IDS = 500

@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 
 from oddsengine.update import iso
-from service import filters
-from service.api.odds import ADD_SPORTSBOOK, LEAGUE, LIMIT, LIVE, OFFSET, SPORT, SPORTSBOOK, TEAM, Q
-from service.api.opportunities.asked import asked
-from service.api.reference import censuses, own
-from service.census import Census
-from service.endpoints import Ask, Endpoint, data, page, told
-from service.games import games_of
-from service.params import flag
-from service.problems import unknown
-from service.views import Bools
-from service.wire.envelopes import Data, Page
-from service.wire.reference import Event
+from oddsengine_service import filters
+from oddsengine_service.api.odds import ADD_SPORTSBOOK, LEAGUE, LIMIT, LIVE, OFFSET, SPORT, SPORTSBOOK, TEAM, Q
+from oddsengine_service.api.opportunities.asked import asked
+from oddsengine_service.api.reference import censuses, own
+from oddsengine_service.census import Census
+from oddsengine_service.endpoints import Ask, Endpoint, data, page, told
+from oddsengine_service.games import games_of
+from oddsengine_service.params import flag
+from oddsengine_service.problems import unknown
+from oddsengine_service.views import Bools
+from oddsengine_service.wire.envelopes import Data, Page
+from oddsengine_service.wire.reference import Event
 
 _TAG = "Events"
 

@@ -16,14 +16,14 @@ from oddsengine.futures import FuturesBoard
 from oddsengine.futures.identity import Market, price_id
 from oddsengine.futures.judging import REASONS, Judged
 from oddsengine.futures.sheets import Bools, Sheet
-from service import filters
-from service.api.odds import LEAGUE, LIMIT, OFFSET, SPORT, SPORTSBOOK, books_for
-from service.endpoints import Ask, Endpoint, page, told
-from service.futures import METHOD, Futures, futures_of
-from service.params import choice, flag, text, words
-from service.wire.envelopes import Page
-from service.wire.futures import Future, FutureArbitrage, FutureLeg, FutureOdds
-from service.wire.numbers import american, exact, moment, rounded
+from oddsengine_service import filters
+from oddsengine_service.api.odds import LEAGUE, LIMIT, OFFSET, SPORT, SPORTSBOOK, books_for
+from oddsengine_service.endpoints import Ask, Endpoint, page, told
+from oddsengine_service.futures import METHOD, Futures, futures_of
+from oddsengine_service.params import choice, flag, text, words
+from oddsengine_service.wire.envelopes import Page
+from oddsengine_service.wire.futures import Future, FutureArbitrage, FutureLeg, FutureOdds
+from oddsengine_service.wire.numbers import american, exact, moment, rounded
 
 _TAG = "Futures"
 _MARKET = words("market_id", "Ids of markets.", aliases=("market", "future_market_id"))

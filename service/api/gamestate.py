@@ -3,13 +3,13 @@
 from typing import Any
 
 from oddsengine import catalog
-from service import filters
-from service.api.odds import EVENT, LEAGUE, LIVE, SPORT
-from service.endpoints import Ask, Endpoint, data
-from service.games import Rows, games_of
-from service.problems import unknown
-from service.wire.envelopes import Data
-from service.wire.games import Standing
+from oddsengine_service import filters
+from oddsengine_service.api.odds import EVENT, LEAGUE, LIVE, SPORT
+from oddsengine_service.endpoints import Ask, Endpoint, data
+from oddsengine_service.games import Rows, games_of
+from oddsengine_service.problems import unknown
+from oddsengine_service.wire.envelopes import Data
+from oddsengine_service.wire.games import Standing
 
 _TAG = "Game State"
 _FEATURE = "gamestate"

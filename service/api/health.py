@@ -12,10 +12,10 @@ import msgspec
 
 from oddsengine import catalog
 from oddsengine.schema import ODDS_SCHEMA
-from service.endpoints import Answer, Ask, Endpoint
-from service.node import VERSION, Node
-from service.wire.health import Check, Health
-from service.wire.numbers import moment
+from oddsengine_service.endpoints import Answer, Ask, Endpoint
+from oddsengine_service.node import VERSION, Node
+from oddsengine_service.wire.health import Check, Health
+from oddsengine_service.wire.numbers import moment
 
 _ORDER = ("ok", "degraded", "down")
 OLD_S = 60.0  # s without a price; older is degraded

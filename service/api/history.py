@@ -20,18 +20,18 @@ from oddsengine.clv import GROUPINGS, report
 from oddsengine.engine import micros
 from oddsengine.groups import NO_TIME, Ints, Longs
 from oddsengine.update import hexadecimal
-from service import filters
-from service.api.odds import EVENT, LEAGUE, LIMIT, MARKET, OFFSET, SPORT, SPORTSBOOK, books_for
-from service.board import LATEST, Terms, same_market
-from service.closing import Close
-from service.endpoints import Ask, Endpoint, data, page, told
-from service.history import Moves, ids
-from service.params import choice, moment, number, text, words
-from service.problems import Problem, invalid, unknown
-from service.recorder import LAST_S, Past
-from service.wire.envelopes import Data, Moment, Page, Share, Told
-from service.wire.numbers import americans as american
-from service.wire.numbers import moments
+from oddsengine_service import filters
+from oddsengine_service.api.odds import EVENT, LEAGUE, LIMIT, MARKET, OFFSET, SPORT, SPORTSBOOK, books_for
+from oddsengine_service.board import LATEST, Terms, same_market
+from oddsengine_service.closing import Close
+from oddsengine_service.endpoints import Ask, Endpoint, data, page, told
+from oddsengine_service.history import Moves, ids
+from oddsengine_service.params import choice, moment, number, text, words
+from oddsengine_service.problems import Problem, invalid, unknown
+from oddsengine_service.recorder import LAST_S, Past
+from oddsengine_service.wire.envelopes import Data, Moment, Page, Share, Told
+from oddsengine_service.wire.numbers import americans as american
+from oddsengine_service.wire.numbers import moments
 
 MOST_POINTS = 500  # of one price
 Number = float | None

@@ -16,15 +16,27 @@ from oddsengine import catalog
 from oddsengine.board.state import REMEMBERED_S, SECOND
 from oddsengine.engine import Engine, micros
 from oddsengine.groups import NO_TIME
-from service import filters
-from service.board import SORTS, Cursor, Filter, Found, Index, Reading
-from service.endpoints import MOST_LIMIT, MOST_OFFSET, Ask, Endpoint, page, told
-from service.params import MOST_TEXT, Param, choice, flag, moment, number, text, whole, words
-from service.problems import Problem, invalid, shown, unknown
-from service.tiers import allowed, books_of
-from service.wire.envelopes import Page
-from service.wire.numbers import moments
-from service.wire.odds import ODDS, Batch, Delta, EventOdds, Odds, OddsLists, OddsPage, Shown, fields_of, odds, removed
+from oddsengine_service import filters
+from oddsengine_service.board import SORTS, Cursor, Filter, Found, Index, Reading
+from oddsengine_service.endpoints import MOST_LIMIT, MOST_OFFSET, Ask, Endpoint, page, told
+from oddsengine_service.params import MOST_TEXT, Param, choice, flag, moment, number, text, whole, words
+from oddsengine_service.problems import Problem, invalid, shown, unknown
+from oddsengine_service.tiers import allowed, books_of
+from oddsengine_service.wire.envelopes import Page
+from oddsengine_service.wire.numbers import moments
+from oddsengine_service.wire.odds import (
+    ODDS,
+    Batch,
+    Delta,
+    EventOdds,
+    Odds,
+    OddsLists,
+    OddsPage,
+    Shown,
+    fields_of,
+    odds,
+    removed,
+)
 
 _EVENT = ("event_id", "event_name", "sport", "league", "start_time")
 

@@ -12,15 +12,15 @@ from oddsengine import catalog
 from oddsengine.engine import micros
 from oddsengine.groups import NO_TIME
 from oddsengine.update import iso
-from service import filters
-from service.api.odds import LEAGUE, SPORT, Q
-from service.census import Census, Censuses
-from service.endpoints import Ask, Endpoint, data
-from service.params import choice, flag
-from service.problems import unknown
-from service.tiers import TIERS, books_of
-from service.wire.envelopes import Data
-from service.wire.reference import League, Market, Sport, Sportsbook, Team
+from oddsengine_service import filters
+from oddsengine_service.api.odds import LEAGUE, SPORT, Q
+from oddsengine_service.census import Census, Censuses
+from oddsengine_service.endpoints import Ask, Endpoint, data
+from oddsengine_service.params import choice, flag
+from oddsengine_service.problems import unknown
+from oddsengine_service.tiers import TIERS, books_of
+from oddsengine_service.wire.envelopes import Data
+from oddsengine_service.wire.reference import League, Market, Sport, Sportsbook, Team
 
 _TAG = "Reference Data"
 _ORDER = ("", "active", "degraded", "down")

@@ -11,16 +11,16 @@ from typing import Any
 from oddsengine import catalog
 from oddsengine.board.state import SECOND
 from oddsengine.engine import micros
-from service import filters
-from service.api.odds import EVENT, LEAGUE, LIMIT, OFFSET, SPORT, SPORTSBOOK
-from service.endpoints import MOST_OFFSET, Ask, Endpoint, told
-from service.params import moment as time_param
-from service.params import text, whole, words
-from service.problems import Problem, invalid
-from service.splits import KEPT_S, Splits
-from service.wire.envelopes import Data
-from service.wire.numbers import moment
-from service.wire.splits import SplitsGame, SplitsHistory, SplitsPage, SplitsPosted, SplitsTaken
+from oddsengine_service import filters
+from oddsengine_service.api.odds import EVENT, LEAGUE, LIMIT, OFFSET, SPORT, SPORTSBOOK
+from oddsengine_service.endpoints import MOST_OFFSET, Ask, Endpoint, told
+from oddsengine_service.params import moment as time_param
+from oddsengine_service.params import text, whole, words
+from oddsengine_service.problems import Problem, invalid
+from oddsengine_service.splits import KEPT_S, Splits
+from oddsengine_service.wire.envelopes import Data
+from oddsengine_service.wire.numbers import moment
+from oddsengine_service.wire.splits import SplitsGame, SplitsHistory, SplitsPage, SplitsPosted, SplitsTaken
 
 _TAG = "Betting Splits"
 _MARKETS = ("spread", "total", "moneyline")

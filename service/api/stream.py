@@ -14,22 +14,22 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from oddsengine import catalog
-from service.api.odds import EVENT, LEAGUE, MARKET, SPORT, SPORTSBOOK, books_for, index_of
-from service.board import Filter
-from service.endpoints import Ask, Endpoint
-from service.games import games_of
-from service.params import Param, choice, number, parse, text
-from service.problems import Problem, invalid, shown
-from service.stream.finds import Asked
-from service.stream.hub import Stream, Wants
-from service.stream.lines import LineMetrics
-from service.stream.sse import Connected, Filters, frame
-from service.stream.watch import KINDS
-from service.tiers import Caller, required
+from oddsengine_service.api.odds import EVENT, LEAGUE, MARKET, SPORT, SPORTSBOOK, books_for, index_of
+from oddsengine_service.board import Filter
+from oddsengine_service.endpoints import Ask, Endpoint
+from oddsengine_service.games import games_of
+from oddsengine_service.params import Param, choice, number, parse, text
+from oddsengine_service.problems import Problem, invalid, shown
+from oddsengine_service.stream.finds import Asked
+from oddsengine_service.stream.hub import Stream, Wants
+from oddsengine_service.stream.lines import LineMetrics
+from oddsengine_service.stream.sse import Connected, Filters, frame
+from oddsengine_service.stream.watch import KINDS
+from oddsengine_service.tiers import Caller, required
 
 if TYPE_CHECKING:
-    from service.app import Api
-    from service.request import Request
+    from oddsengine_service.app import Api
+    from oddsengine_service.request import Request
 
 CHANNELS = ("odds", "opportunities", "gamestate", "all")
 _HEADERS = [

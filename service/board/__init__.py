@@ -7,10 +7,10 @@ board still and answers; the loops are in `scan`.
 from datetime import UTC, datetime
 
 from oddsengine.engine import Engine
-from service.board.asking import LATEST, SORTS, Cursor, Filter
-from service.board.index import Index
-from service.board.reading import Found, Reading
-from service.board.terms import Terms, same_market
+from oddsengine_service.board.asking import LATEST, SORTS, Cursor, Filter
+from oddsengine_service.board.index import Index
+from oddsengine_service.board.reading import Found, Reading
+from oddsengine_service.board.terms import Terms, same_market
 
 
 def warm() -> None:

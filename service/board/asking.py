@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from service.problems import invalid
+from oddsengine_service.problems import invalid
 
 Key = tuple[Any, ...]
 LATEST = np.iinfo(np.int64).max

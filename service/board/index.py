@@ -18,10 +18,10 @@ from oddsengine.board.names import Names
 from oddsengine.board.state import Board
 from oddsengine.engine import Engine
 from oddsengine.groups import NO_TIME, Floats, Ints, Longs, Words
-from service.board.asking import LATEST
-from service.board.reading import Reading
-from service.board.scan import arrange, begins, came
-from service.board.terms import Terms
+from oddsengine_service.board.asking import LATEST
+from oddsengine_service.board.reading import Reading
+from oddsengine_service.board.scan import arrange, begins, came
+from oddsengine_service.board.terms import Terms
 
 _Found = tuple[Ints, dict[str, list[str]]]
 _CHUNK = 500  # terms that are read while a writer waits

@@ -18,12 +18,12 @@ from oddsengine.board.rows import BOOK_BITS, GONE, ON
 from oddsengine.board.state import Board
 from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words
 from oddsengine.reasons import CODES
-from service.board.asking import LATEST, Cursor, Filter, Key
-from service.board.scan import best, between, mains, prices, scan, states
-from service.board.terms import Said
+from oddsengine_service.board.asking import LATEST, Cursor, Filter, Key
+from oddsengine_service.board.scan import best, between, mains, prices, scan, states
+from oddsengine_service.board.terms import Said
 
 if TYPE_CHECKING:
-    from service.board.index import Index
+    from oddsengine_service.board.index import Index
 
 Bools = npt.NDArray[np.bool_]
 _UNSAID = SEPARATOR * 2  # neither main nor alternate

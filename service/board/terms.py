@@ -12,7 +12,7 @@ from oddsengine import catalog
 from oddsengine.board.names import UNREAD, Names, Wording
 from oddsengine.catalog.names import plain
 from oddsengine.groups import Ints
-from service.board.asking import Key
+from oddsengine_service.board.asking import Key
 
 Bools = npt.NDArray[np.bool_]
 _SUBJECT = (1 << 24) - 1

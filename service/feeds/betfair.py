@@ -19,13 +19,13 @@ import msgspec
 
 from oddsengine.feeds import FeedError, Payload
 from oddsengine.feeds.betfair import BetfairMarkets
-from service.feeds.lines import Lines, connected
-from service.feeds.retry import Backoff, keep_trying, parsed
-from service.feeds.secrets import Secrets
-from service.feeds.sink import Failure, Sink
-from service.feeds.web import Web
-from service.settings import Betfair as Settings
-from service.settings import BetfairHistory
+from oddsengine_service.feeds.lines import Lines, connected
+from oddsengine_service.feeds.retry import Backoff, keep_trying, parsed
+from oddsengine_service.feeds.secrets import Secrets
+from oddsengine_service.feeds.sink import Failure, Sink
+from oddsengine_service.feeds.web import Web
+from oddsengine_service.settings import Betfair as Settings
+from oddsengine_service.settings import BetfairHistory
 
 _FIELDS = ("EX_BEST_OFFERS", "EX_MARKET_DEF")
 _FATAL = {

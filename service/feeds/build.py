@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from service.feeds import betfair, documents, interface, optic, the_odds_api
-from service.feeds.hub import Source
-from service.feeds.secrets import Secrets
-from service.settings import Feed, Settings, secret
+from oddsengine_service.feeds import betfair, documents, interface, optic, the_odds_api
+from oddsengine_service.feeds.hub import Source
+from oddsengine_service.feeds.secrets import Secrets
+from oddsengine_service.settings import Feed, Settings, secret
 
 HISTORY = {"betfair_history", "football_data"}  # kinds that bring their time with them
 _Build = Callable[[Any, Mapping[str, str], Secrets], Source]

@@ -11,11 +11,11 @@ import msgspec
 
 from oddsengine.engine import Engine
 from oddsengine.matching import Matcher
-from service.feeds.build import HISTORY, source
-from service.feeds.hub import Hub, Unmapped
-from service.feeds.kept import Kept
-from service.feeds.secrets import Secrets
-from service.settings import Feed, Settings, SettingsError, TheOddsApi
+from oddsengine_service.feeds.build import HISTORY, source
+from oddsengine_service.feeds.hub import Hub, Unmapped
+from oddsengine_service.feeds.kept import Kept
+from oddsengine_service.feeds.secrets import Secrets
+from oddsengine_service.settings import Feed, Settings, SettingsError, TheOddsApi
 
 STATE = "feeds.json"
 

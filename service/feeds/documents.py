@@ -13,11 +13,11 @@ import polars as pl
 from oddsengine.feeds import Payload
 from oddsengine.feeds import football_data as history
 from oddsengine.feeds import table as odds_table
-from service.feeds.retry import Backoff, keep_trying, parsed
-from service.feeds.secrets import Secrets
-from service.feeds.sink import Failure, Sink
-from service.feeds.web import Web
-from service.settings import FootballData, Table
+from oddsengine_service.feeds.retry import Backoff, keep_trying, parsed
+from oddsengine_service.feeds.secrets import Secrets
+from oddsengine_service.feeds.sink import Failure, Sink
+from oddsengine_service.feeds.web import Web
+from oddsengine_service.settings import FootballData, Table
 
 Read = Callable[[bytes, str], list[Payload]]  # a document and its name
 _TABLES = (".csv", ".json", ".ndjson", ".jsonl", ".parquet")

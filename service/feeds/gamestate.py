@@ -7,11 +7,11 @@ import asyncio
 from contextlib import aclosing, suppress
 
 from oddsengine.feeds.gamestate import GameStates, read_states
-from service.feeds.retry import Backoff, keep_trying, parsed
-from service.feeds.sink import Failure, Sink
-from service.feeds.sse import Stream
-from service.feeds.web import Web
-from service.settings import Interface as Settings
+from oddsengine_service.feeds.retry import Backoff, keep_trying, parsed
+from oddsengine_service.feeds.sink import Failure, Sink
+from oddsengine_service.feeds.sse import Stream
+from oddsengine_service.feeds.web import Web
+from oddsengine_service.settings import Interface as Settings
 
 PART = "gamestate"
 

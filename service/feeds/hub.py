@@ -24,16 +24,16 @@ from oddsengine.feeds import Game, Payload
 from oddsengine.games import turned_round
 from oddsengine.matching import Matcher, OverrideError, Overrides, Quarantined, match_player, parse_overrides
 from oddsengine.update import Update
-from service.feeds.kept import Kept
-from service.feeds.retry import Backoff
-from service.feeds.rows import RowIds
-from service.feeds.saying import Saying
-from service.feeds.sink import Failure, Sink
-from service.feeds.status import BookStatus, SourceStatus, Track, books_of
-from service.futures import Futures
-from service.games import Games
-from service.settings import Feed
-from service.wire.games import Teams
+from oddsengine_service.feeds.kept import Kept
+from oddsengine_service.feeds.retry import Backoff
+from oddsengine_service.feeds.rows import RowIds
+from oddsengine_service.feeds.saying import Saying
+from oddsengine_service.feeds.sink import Failure, Sink
+from oddsengine_service.feeds.status import BookStatus, SourceStatus, Track, books_of
+from oddsengine_service.futures import Futures
+from oddsengine_service.games import Games
+from oddsengine_service.settings import Feed
+from oddsengine_service.wire.games import Teams
 
 _log = logging.getLogger("oddsengine.feeds")
 _SAVE_EVERY_S = 10.0

@@ -12,15 +12,15 @@ from oddsengine import catalog
 from oddsengine.feeds import Payload
 from oddsengine.feeds.held import Held
 from oddsengine.feeds.interface import InterfaceStream, read_page
-from service.feeds.arrival import on_arrival
-from service.feeds.gamestate import GameStateSource
-from service.feeds.retry import Backoff, keep_trying, parsed
-from service.feeds.secrets import Secrets
-from service.feeds.sink import Failure, Sink
-from service.feeds.sse import Stream
-from service.feeds.web import Web
-from service.settings import Feed
-from service.settings import Interface as Settings
+from oddsengine_service.feeds.arrival import on_arrival
+from oddsengine_service.feeds.gamestate import GameStateSource
+from oddsengine_service.feeds.retry import Backoff, keep_trying, parsed
+from oddsengine_service.feeds.secrets import Secrets
+from oddsengine_service.feeds.sink import Failure, Sink
+from oddsengine_service.feeds.sse import Stream
+from oddsengine_service.feeds.web import Web
+from oddsengine_service.settings import Feed
+from oddsengine_service.settings import Interface as Settings
 
 _PAGE = 200  # rows; the interface gives no more
 _STEP = timedelta(seconds=1)

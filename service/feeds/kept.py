@@ -9,7 +9,7 @@ import re
 from datetime import datetime
 from pathlib import Path
 
-from service.feeds.secrets import Secrets
+from oddsengine_service.feeds.secrets import Secrets
 
 _SHARE = 4  # one payload takes at most this part of the folder
 

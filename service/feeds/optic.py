@@ -11,13 +11,13 @@ from contextlib import aclosing
 import msgspec
 
 from oddsengine.feeds.optic import OpticOdds
-from service.feeds.arrival import on_arrival
-from service.feeds.retry import Backoff, keep_trying, parsed
-from service.feeds.secrets import Secrets
-from service.feeds.sink import Failure, Sink
-from service.feeds.sse import Stream
-from service.feeds.web import Web
-from service.settings import Optic as Settings
+from oddsengine_service.feeds.arrival import on_arrival
+from oddsengine_service.feeds.retry import Backoff, keep_trying, parsed
+from oddsengine_service.feeds.secrets import Secrets
+from oddsengine_service.feeds.sink import Failure, Sink
+from oddsengine_service.feeds.sse import Stream
+from oddsengine_service.feeds.web import Web
+from oddsengine_service.settings import Optic as Settings
 
 _FIXTURES, _BOOKS = 5, 5  # of one request
 _MOST_PAGES = 100

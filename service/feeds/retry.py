@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from oddsengine.feeds import FeedError
-from service.feeds.sink import Failure, Sink
-from service.settings import Feed
+from oddsengine_service.feeds.sink import Failure, Sink
+from oddsengine_service.settings import Feed
 
 LONGEST_WAIT = 3600.0  # whatever a source asks for
 _MOST_DOUBLINGS = 32

@@ -4,8 +4,8 @@ from collections.abc import AsyncGenerator, Mapping
 
 from oddsengine.feeds import FeedError
 from oddsengine.feeds.sse import Event, Events
-from service.feeds.sink import Failure
-from service.feeds.web import Query, Web
+from oddsengine_service.feeds.sink import Failure
+from oddsengine_service.feeds.web import Query, Web
 
 
 class Stream:

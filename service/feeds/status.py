@@ -19,7 +19,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from oddsengine import catalog
-from service.feeds.sink import Failure
+from oddsengine_service.feeds.sink import Failure
 
 STARTING, OK, DEGRADED, DOWN = "starting", "ok", "degraded", "down"
 _LATE_S = 1.0  # beyond what was expected

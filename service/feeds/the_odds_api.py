@@ -13,12 +13,12 @@ import msgspec
 
 from oddsengine.feeds import FeedError
 from oddsengine.feeds.the_odds_api import Asked, Scores, TheOddsApi
-from service.feeds.credits import Plan, Target, plan, until_renewal
-from service.feeds.retry import Backoff, keep_trying, parsed
-from service.feeds.secrets import Secrets
-from service.feeds.sink import Failure, Sink
-from service.feeds.web import Answer, Web
-from service.settings import TheOddsApi as Settings
+from oddsengine_service.feeds.credits import Plan, Target, plan, until_renewal
+from oddsengine_service.feeds.retry import Backoff, keep_trying, parsed
+from oddsengine_service.feeds.secrets import Secrets
+from oddsengine_service.feeds.sink import Failure, Sink
+from oddsengine_service.feeds.web import Answer, Web
+from oddsengine_service.settings import TheOddsApi as Settings
 
 _log = logging.getLogger("oddsengine.feeds")
 _EVENTS_S = 1800.0  # between two lists of events

@@ -10,9 +10,9 @@ from typing import NamedTuple, Self
 
 import httpx
 
-from service.feeds.secrets import Secrets
-from service.feeds.sink import Failure
-from service.settings import Feed
+from oddsengine_service.feeds.secrets import Secrets
+from oddsengine_service.feeds.sink import Failure
+from oddsengine_service.settings import Feed
 
 _AGENT = "oddsengine"
 _SHOWN = 200  # bytes of an error's body

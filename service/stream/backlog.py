@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from service.stream.told import (
+from oddsengine_service.stream.told import (
     GAMES,
     ODDS,
     Told,

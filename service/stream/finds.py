@@ -11,9 +11,9 @@ import msgspec
 import numpy as np
 
 from oddsengine import catalog
-from service import filters
-from service.stream.told import Told, detected, expired
-from service.stream.watch import KINDS, Find, Watch, Word
+from oddsengine_service import filters
+from oddsengine_service.stream.told import Told, detected, expired
+from oddsengine_service.stream.watch import KINDS, Find, Watch, Word
 
 EV_STEPS = (0.0, -2.0, -5.0, -10.0, -100.0)
 PROFIT_STEPS = (0.5, 0.0, -2.0, -10.0, -99.0)

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from service import filters
-from service.board import Filter
-from service.stream.sse import frame
-from service.stream.told import GAMES, Told, forgotten, played
+from oddsengine_service import filters
+from oddsengine_service.board import Filter
+from oddsengine_service.stream.sse import frame
+from oddsengine_service.stream.told import GAMES, Told, forgotten, played
 
 
 class Games:

@@ -19,17 +19,17 @@ import numpy as np
 from oddsengine.board.rows import BOOK_BITS
 from oddsengine.markets import WORDING
 from oddsengine.update import Update
-from service.board import Filter, Index
-from service.log import Log
-from service.node import Node
-from service.stream.finds import Asked, Finds
-from service.stream.games import Games
-from service.stream.lines import Group, Lines
-from service.stream.moves import Mirror, Moves
-from service.stream.prices import Prices, Taken, nothing
-from service.stream.subscriber import Subscriber
-from service.stream.told import Told, bodies
-from service.stream.watch import Look, Near, Watch, Word, near
+from oddsengine_service.board import Filter, Index
+from oddsengine_service.log import Log
+from oddsengine_service.node import Node
+from oddsengine_service.stream.finds import Asked, Finds
+from oddsengine_service.stream.games import Games
+from oddsengine_service.stream.lines import Group, Lines
+from oddsengine_service.stream.moves import Mirror, Moves
+from oddsengine_service.stream.prices import Prices, Taken, nothing
+from oddsengine_service.stream.subscriber import Subscriber
+from oddsengine_service.stream.told import Told, bodies
+from oddsengine_service.stream.watch import Look, Near, Watch, Word, near
 
 MOST_WATCHES = 64  # sets of books and thresholds whose opportunities are followed
 LEAST_LOOK_S = 0.05  # between two looks at what is open; longer where a look is slow

@@ -9,15 +9,15 @@ from typing import Any
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from service.log import Log
-from service.node import Node
-from service.stream.backlog import Backlog
-from service.stream.finds import Finds
-from service.stream.games import Games
-from service.stream.prices import Prices, Taken
-from service.stream.sse import RETRY, Failure, Heartbeat, clock, frame, numbered
-from service.stream.subscriber import Bounds, Subscriber, parts
-from service.stream.told import Told, bodies
+from oddsengine_service.log import Log
+from oddsengine_service.node import Node
+from oddsengine_service.stream.backlog import Backlog
+from oddsengine_service.stream.finds import Finds
+from oddsengine_service.stream.games import Games
+from oddsengine_service.stream.prices import Prices, Taken
+from oddsengine_service.stream.sse import RETRY, Failure, Heartbeat, clock, frame, numbered
+from oddsengine_service.stream.subscriber import Bounds, Subscriber, parts
+from oddsengine_service.stream.told import Told, bodies
 
 HEARTBEAT_S = 30.0
 PARTS = 30  # of the subscribers, that get their heartbeats one after the other

@@ -18,10 +18,10 @@ from oddsengine.board.rows import BOOK_BITS, LIVE, ON, STATUS, SUSPENDED
 from oddsengine.board.state import Board
 from oddsengine.groups import NO_TIME, Ints, Longs
 from oddsengine.update import Update, hexadecimal
-from service.board import Found, Index, Terms
-from service.stream.sse import OddsDelta, raw
-from service.wire.numbers import americans, moments
-from service.wire.odds import ODDS, fields_of
+from oddsengine_service.board import Found, Index, Terms
+from oddsengine_service.stream.sse import OddsDelta, raw
+from oddsengine_service.wire.numbers import americans, moments
+from oddsengine_service.wire.odds import ODDS, fields_of
 
 STALE = frozenset({"probability", "timestamp", "is_main_line", "is_alternate_line"})
 """Fields of a price that are left out, for they move and no delta has them."""

@@ -10,10 +10,10 @@ from oddsengine import catalog
 from oddsengine.board.rows import SUSPENDED
 from oddsengine.engine import Engine
 from oddsengine.groups import Ints, Longs
-from service.board import Filter, Index, Reading, Terms, same_market
-from service.stream.moves import Moves, Rows, book_ids, shown
-from service.stream.sse import CHUNK, Snapshot, SnapshotComplete, frame, raw
-from service.stream.told import Told, added, moved, removed
+from oddsengine_service.board import Filter, Index, Reading, Terms, same_market
+from oddsengine_service.stream.moves import Moves, Rows, book_ids, shown
+from oddsengine_service.stream.sse import CHUNK, Snapshot, SnapshotComplete, frame, raw
+from oddsengine_service.stream.told import Told, added, moved, removed
 
 Bools = npt.NDArray[np.bool_]
 

@@ -13,8 +13,8 @@ import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any
 
-from service.stream.backlog import Backlog
-from service.stream.told import Told
+from oddsengine_service.stream.backlog import Backlog
+from oddsengine_service.stream.told import Told
 
 try:
     import fcntl

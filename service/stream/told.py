@@ -7,7 +7,7 @@ which every part is made here too.
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from service.stream.sse import CHUNK, Expired, GamesRemoved, OddsRemoved, OddsUpdate, Snapshot, clock, frame
+from oddsengine_service.stream.sse import CHUNK, Expired, GamesRemoved, OddsRemoved, OddsUpdate, Snapshot, clock, frame
 
 ODDS, GAMES = "odds", "gamestate"
 

@@ -17,10 +17,10 @@ from oddsengine import catalog
 from oddsengine.engine import Engine
 from oddsengine.update import Update
 from oddsengine.view import View
-from service.wire.arbitrage import arbitrage
-from service.wire.ev import ev
-from service.wire.low_hold import low_hold
-from service.wire.middles import middle
+from oddsengine_service.wire.arbitrage import arbitrage
+from oddsengine_service.wire.ev import ev
+from oddsengine_service.wire.low_hold import low_hold
+from oddsengine_service.wire.middles import middle
 
 KINDS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], Any]]] = {
     "ev": ("ev", ev),

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 
 from oddsengine import catalog
-from service.wire.envelopes import Counted, Pagination
-from service.wire.numbers import Number, american, exact, moment, rounded
+from oddsengine_service.wire.envelopes import Counted, Pagination
+from oddsengine_service.wire.numbers import Number, american, exact, moment, rounded
 
 
 class Ev(msgspec.Struct, frozen=True, kw_only=True):

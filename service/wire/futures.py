@@ -2,8 +2,8 @@
 
 import msgspec
 
-from service.wire.envelopes import Moment, Share
-from service.wire.numbers import Number
+from oddsengine_service.wire.envelopes import Moment, Share
+from oddsengine_service.wire.numbers import Number
 
 
 class FutureLeg(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,8 +4,8 @@ import msgspec
 
 from oddsengine.games import State
 from oddsengine.update import iso
-from service.wire.arbitrage import Arbitrage, GameState
-from service.wire.envelopes import Moment
+from oddsengine_service.wire.arbitrage import Arbitrage, GameState
+from oddsengine_service.wire.envelopes import Moment
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):

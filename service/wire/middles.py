@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 
 from oddsengine import catalog
-from service.wire.envelopes import ListMeta, Pagination
-from service.wire.numbers import Number, american, exact, moment, rounded
+from oddsengine_service.wire.envelopes import ListMeta, Pagination
+from oddsengine_service.wire.numbers import Number, american, exact, moment, rounded
 
 
 class MiddleOdds(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from oddsengine.groups import NO_TIME, Floats, Longs
-from service.wire.moments import write
+from oddsengine_service.wire.moments import write
 
 Number = float | None
 

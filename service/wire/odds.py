@@ -14,9 +14,9 @@ from oddsengine.board.quotes import SEPARATOR
 from oddsengine.board.rows import LIVE, SUSPENDED
 from oddsengine.groups import Ints
 from oddsengine.update import hexadecimal
-from service.board import Found, Reading
-from service.wire.envelopes import Counted, Moment, Pagination, Share, Told
-from service.wire.numbers import americans, moments
+from oddsengine_service.board import Found, Reading
+from oddsengine_service.wire.envelopes import Counted, Moment, Pagination, Share, Told
+from oddsengine_service.wire.numbers import americans, moments
 
 
 class Odds(msgspec.Struct, gc=False):

@@ -6,8 +6,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from service.wire.envelopes import Counted, Pagination, Share
-from service.wire.numbers import Number
+from oddsengine_service.wire.envelopes import Counted, Pagination, Share
+from oddsengine_service.wire.numbers import Number
 
 
 class Sides(msgspec.Struct, frozen=True):

@@ -5,6 +5,6 @@ taken from the view's columns (`sifting`). Thresholds below those of the usual v
 of a few steps, so that there are never many.
 """
 
-from service.api.opportunities import arbitrage, ev, low_hold, middles
+from oddsengine_service.api.opportunities import arbitrage, ev, low_hold, middles
 
 endpoints = (*ev.endpoints, *arbitrage.endpoints, *middles.endpoints, *low_hold.endpoints)

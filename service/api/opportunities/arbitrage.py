@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from oddsengine.groups import Floats, Longs
-from service.api.odds import (
+from oddsengine_service.api.odds import (
     LIMIT,
     OFFSET,
 )
-from service.api.opportunities.asked import (
+from oddsengine_service.api.opportunities.asked import (
     COMMON,
     TAG,
     asked,
@@ -33,13 +33,13 @@ from service.api.opportunities.asked import (
     paged,
     source,
 )
-from service.endpoints import Answer, Ask, Endpoint, page, told
-from service.games import games_of
-from service.params import Param, choice, number
-from service.sifting import Shape, Sort, arranged, every, keep, within
-from service.views import Bools, Table
-from service.wire.arbitrage import Arbitrage, ArbitragePage, arbitrage
-from service.wire.games import beside
+from oddsengine_service.endpoints import Answer, Ask, Endpoint, page, told
+from oddsengine_service.games import games_of
+from oddsengine_service.params import Param, choice, number
+from oddsengine_service.sifting import Shape, Sort, arranged, every, keep, within
+from oddsengine_service.views import Bools, Table
+from oddsengine_service.wire.arbitrage import Arbitrage, ArbitragePage, arbitrage
+from oddsengine_service.wire.games import beside
 
 _DELIMITED = ("event", "sport", "market", "line", "profit%", "implied_total", "book1", "selection1", "odds1", "stake1%",
               "book2", "selection2", "odds2", "stake2%", "is_live", "is_alternate_line", "possibly_stale", "warnings",

@@ -8,8 +8,8 @@ import msgspec
 from oddsengine import catalog
 from oddsengine.engine import Engine
 from oddsengine.groups import Floats, Longs
-from service import filters
-from service.api.odds import (
+from oddsengine_service import filters
+from oddsengine_service.api.odds import (
     ADD_SPORTSBOOK,
     EVENT,
     LEAGUE,
@@ -23,12 +23,12 @@ from service.api.odds import (
     Q,
     books_for,
 )
-from service.api.reference import censuses
-from service.endpoints import Ask
-from service.params import choice, flag, number, text, words
-from service.sifting import EPSILON
-from service.views import Opened, Table, Views
-from service.wire.numbers import exact
+from oddsengine_service.api.reference import censuses
+from oddsengine_service.endpoints import Ask
+from oddsengine_service.params import choice, flag, number, text, words
+from oddsengine_service.sifting import EPSILON
+from oddsengine_service.views import Opened, Table, Views
+from oddsengine_service.wire.numbers import exact
 
 TAG = "Opportunities"
 

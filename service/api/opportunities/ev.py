@@ -5,21 +5,33 @@ from typing import Any
 from oddsengine import catalog
 from oddsengine.devig import DEVIG_METHODS
 from oddsengine.groups import Floats
-from service import filters
-from service.api.odds import (
+from oddsengine_service import filters
+from oddsengine_service.api.odds import (
     LIMIT,
     OFFSET,
 )
-from service.api.opportunities.asked import COMMON, TAG, asked, at_most, echo, listed, mean, most, opened, paged, source
-from service.api.reference import censuses
-from service.endpoints import Ask, Endpoint, page, told
-from service.params import Param, choice, number, text, words
-from service.problems import Problem
-from service.sifting import Shape, Sort, arranged, every, keep, within
-from service.tiers import books_of
-from service.views import Table
-from service.wire.ev import EvPage, ev
-from service.wire.numbers import moment
+from oddsengine_service.api.opportunities.asked import (
+    COMMON,
+    TAG,
+    asked,
+    at_most,
+    echo,
+    listed,
+    mean,
+    most,
+    opened,
+    paged,
+    source,
+)
+from oddsengine_service.api.reference import censuses
+from oddsengine_service.endpoints import Ask, Endpoint, page, told
+from oddsengine_service.params import Param, choice, number, text, words
+from oddsengine_service.problems import Problem
+from oddsengine_service.sifting import Shape, Sort, arranged, every, keep, within
+from oddsengine_service.tiers import books_of
+from oddsengine_service.views import Table
+from oddsengine_service.wire.ev import EvPage, ev
+from oddsengine_service.wire.numbers import moment
 
 _EV_SORTS = {
     "ev": Sort("ev_percentage"),

@@ -2,17 +2,17 @@
 
 from typing import Any
 
-from service.api.odds import (
+from oddsengine_service.api.odds import (
     LIMIT,
     OFFSET,
 )
-from service.api.opportunities.asked import COMMON, STATE, TAG, asked, echo, listed, opened, paged, source
-from service.api.opportunities.sides import localised, side_prices
-from service.endpoints import Ask, Endpoint, page, told
-from service.params import Param, choice, number
-from service.sifting import Shape, Sort, arranged, every, keep, within
-from service.wire.low_hold import LowHoldPage, low_hold
-from service.wire.numbers import moment
+from oddsengine_service.api.opportunities.asked import COMMON, STATE, TAG, asked, echo, listed, opened, paged, source
+from oddsengine_service.api.opportunities.sides import localised, side_prices
+from oddsengine_service.endpoints import Ask, Endpoint, page, told
+from oddsengine_service.params import Param, choice, number
+from oddsengine_service.sifting import Shape, Sort, arranged, every, keep, within
+from oddsengine_service.wire.low_hold import LowHoldPage, low_hold
+from oddsengine_service.wire.numbers import moment
 
 _HOLD_SORTS = {
     "hold": Sort("hold_percentage"),

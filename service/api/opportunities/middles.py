@@ -7,13 +7,13 @@ import numpy as np
 
 from oddsengine import catalog
 from oddsengine.groups import Longs
-from service.api.odds import (
+from oddsengine_service.api.odds import (
     ADD_SPORTSBOOK,
     LIMIT,
     OFFSET,
     SPORTSBOOK,
 )
-from service.api.opportunities.asked import (
+from oddsengine_service.api.opportunities.asked import (
     COMMON,
     MAIN,
     STATE,
@@ -27,15 +27,15 @@ from service.api.opportunities.asked import (
     paged,
     source,
 )
-from service.api.opportunities.sides import localised, side_prices
-from service.endpoints import Ask, Endpoint, data, page, told
-from service.params import Param, choice, number
-from service.problems import invalid, shown, unknown
-from service.sifting import EPSILON, Shape, Sort, arranged, every, keep, within
-from service.views import Table
-from service.wire.envelopes import Data
-from service.wire.middles import BestEv, Middle, MiddlePage, MiddlesSummary, middle
-from service.wire.numbers import exact, moment
+from oddsengine_service.api.opportunities.sides import localised, side_prices
+from oddsengine_service.endpoints import Ask, Endpoint, data, page, told
+from oddsengine_service.params import Param, choice, number
+from oddsengine_service.problems import invalid, shown, unknown
+from oddsengine_service.sifting import EPSILON, Shape, Sort, arranged, every, keep, within
+from oddsengine_service.views import Table
+from oddsengine_service.wire.envelopes import Data
+from oddsengine_service.wire.middles import BestEv, Middle, MiddlePage, MiddlesSummary, middle
+from oddsengine_service.wire.numbers import exact, moment
 
 _ID = re.compile("[0-9a-f]{16}")
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from oddsengine import catalog
 from oddsengine.groups import Floats
-from service.endpoints import Ask
-from service.views import Table
-from service.wire.low_hold import HoldSide
+from oddsengine_service.endpoints import Ask
+from oddsengine_service.views import Table
+from oddsengine_service.wire.low_hold import HoldSide
 
 
 def side_prices(table: Table, sides: Sequence[str]) -> tuple[Floats, Floats]:
