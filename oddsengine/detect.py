@@ -121,7 +121,7 @@ class Legs(NamedTuple):
 
 
 @kernel
-def _charge(odds, book, rate, fee, net):
+def charge(odds, book, rate, fee, net):
     """Prices after a commission on winnings, or a fee F p (1 - p) a contract."""
     for i in range(odds.size):
         c, f = rate[book[i]], fee[book[i]]
@@ -321,7 +321,7 @@ def lens(
     net = g.odds
     if asked.charged:
         net = np.empty(n)
-        _charge(g.odds, g.book, asked.rate, asked.fee, net)
+        charge(g.odds, g.book, asked.rate, asked.fee, net)
     widest = int(traits.outcomes.max(initial=2))
     trusted = ((guarded.aside | guarded.stingy) == 0).view(np.uint8)
     own, width = np.full(n, np.nan), np.full(n, np.nan)

@@ -60,6 +60,7 @@ class Endpoint:
     lasts: str = "board"
     quick: bool = False  # `answer` raises `BlockingIOError` where `ask.quick` and it would have to wait
     status: int = 200
+    errors: Sequence[int] = ()  # statuses of its own beside those that follow from the declaration
     doc: str = ""
     by_name: Mapping[str, Param] = field(init=False)
 

@@ -147,6 +147,7 @@ def _responses(endpoint: Endpoint, of: Mapping[int, Any], samples: Mapping[str, 
         *((403,) if endpoint.key == "needed" else ()),
     }
     codes |= {404} if "{" in endpoint.path else set()
+    codes |= set(endpoint.errors)
     codes |= {408, 413, 415} if endpoint.body is not None else set()
     problem = {"application/json": {"schema": of[id(ErrorBody)]}}
     bad: dict[str, Any] = {str(code): {"description": _ERRORS[code], "content": problem} for code in sorted(codes)}

@@ -542,7 +542,7 @@ FIELDS = {
         home_team string
         away_team string
         event_start_time time?
-        captured_at time
+        captured_at time?
         books {ClosingLine}
     """),
     "ClosingLine": table("""
@@ -578,6 +578,7 @@ FIELDS = {
 }  # fmt: skip
 
 
+FIELDS["BestOdds"] = FIELDS["Odds"] | {"odds_decimal_net": "price"}
 TIERS = ("free", "hobby", "pro", "sharp", "enterprise")
 REGIONS = ("US", "UK", "EU", "AU", "GLOBAL")
 BOOK_STATUSES = ("active", "inactive", "degraded", "down")
@@ -698,7 +699,7 @@ READ = [
     ("/odds?limit=200&market=props", "Paginated", "[Odds]", "Counted"),
     ("/odds?limit=200&live=true&sort=-odds_decimal", "Paginated", "[Odds]", "Counted"),
     ("/odds?group_by=event&limit=3", "Paginated", "[EventOdds]", "Counted"),
-    ("/odds/best?limit=200", "Paginated", "[Odds]", "Counted"),
+    ("/odds/best?limit=200", "Paginated", "[BestOdds]", "Counted"),
     ("/odds/delta?since={since}&limit=200", "Paginated", "[Odds]", "Since"),
     ("/odds/closing?event_id={closed}", "DataEnvelope", "Closing", ""),
     ("/splits?limit=200", "", "[Splits]", ""),

@@ -490,9 +490,15 @@ def test_what_has_no_closing_lines(closed: tuple[Node, str], stage: Stage) -> No
             answer(CLOSING, here, query)
         assert caught.value.status == status
     later = max(stage.world.fixtures, key=lambda f: f.start)
-    with pytest.raises(Problem, match="it has not begun") as caught:
-        answer(CLOSING, stage.node, {"event_id": later.id})
-    assert caught.value.status == 404
+    found = answer(CLOSING, stage.node, {"event_id": later.id})
+    assert found["success"] is True
+    assert found["meta"] == {"reason": "it has not begun"}
+    assert (found["data"]["books"], found["data"]["captured_at"]) == ({}, None)
+    row = stage.node.engine.table().filter(event_id=later.id).row(0, named=True)
+    for name in ("event_id", "home_team", "away_team"):
+        assert found["data"][name] == row[name]
+    assert found["data"]["sport"] == catalog.sport(row["sport"]).id
+    assert datetime.fromisoformat(found["data"]["event_start_time"]) == row["event_start_time"]
     begin = datetime(2026, 2, 8, 18, tzinfo=UTC)
     for seen, why in ((60, "it was first seen after its start"), (-900, "none of its prices was on offer in the last")):
         engine = Engine()
@@ -505,8 +511,9 @@ def test_what_has_no_closing_lines(closed: tuple[Node, str], stage: Stage) -> No
         past.heard(engine.step([{**row, "last_seen_at": at, "is_active": False}], at + timedelta(seconds=1)))
         past.heard(engine.step([], begin + timedelta(seconds=120)))
         past.settle()
-        with pytest.raises(Problem, match=why):
-            answer(CLOSING, known, {"event_id": "e"})
+        found = answer(CLOSING, known, {"event_id": "e"})
+        assert found["data"]["books"] == {}
+        assert found["meta"]["reason"].startswith(why)
     late = Engine()
     late.step([], datetime(2026, 2, 8, 17, 59, tzinfo=UTC))
     with pytest.raises(Problem):

@@ -418,7 +418,7 @@ def test_best_is_the_best_of_each_outcome(seed: int, tier: str, live: str) -> No
 
     def rank(ident: str) -> tuple[Any, ...]:
         row = table[ident]
-        return -row["odds_decimal"], -row["last_seen_at"].timestamp(), catalog.book(row["sportsbook"]).id
+        return -net_of(row), -row["last_seen_at"].timestamp(), catalog.book(row["sportsbook"]).id
 
     expected = {min(each, key=rank) for each in best.values()}
     read = {rows[row] for row in g.row.tolist()}
@@ -432,6 +432,26 @@ def test_best_is_the_best_of_each_outcome(seed: int, tier: str, live: str) -> No
     # Two rows of one book may tie in everything; then either is the best.
     assert sorted(rank(ident) for ident in found if ident in read) == sorted(rank(ident) for ident in expected)
     assert {ident for ident in found if ident not in read} <= others
+
+
+def net_of(row: dict[str, Any]) -> float:
+    """A row's price after the commission or fee of its book."""
+    book, odds = catalog.book(row["sportsbook"]), float(row["odds_decimal"])
+    win = 1.0 + (odds - 1.0) * (1.0 - book.commission)
+    return 1.0 / (1.0 / win + book.fee / win * (1.0 - 1.0 / win)) if book.fee else win
+
+
+@pytest.mark.parametrize("book", ["betfair_exchange", "kalshi"])
+@pytest.mark.parametrize(("quoted", "wins"), [(2.08, False), (2.20, True)])
+def test_best_is_what_pays_most_after_commission(book: str, quoted: float, wins: bool) -> None:
+    engine, best = Engine(), book if wins else "fanduel"
+    rows = [price("e", book, "moneyline", "LA Lakers", quoted), price("e", "fanduel", "moneyline", "LA Lakers", 2.06)]
+    engine.step(rows, datetime(2026, 2, 8, tzinfo=UTC))
+    (row,) = call(stand(engine), "/odds/best")["data"]
+    assert row["sportsbook"] == best
+    assert row["odds_decimal"] == (quoted if wins else 2.06)
+    assert row["odds_decimal_net"] == pytest.approx(net_of(row), abs=1e-6)
+    assert "odds_decimal_net" not in call(stand(engine), "/odds")["data"][0]
 
 
 def test_of_equal_prices_the_one_seen_last_is_best() -> None:

@@ -204,12 +204,18 @@ def test_history() -> None:
     assert {row["total"] is None for row in rows} == {True, False}
 
 
-def test_a_limit_is_without_effect_where_books_are_named() -> None:
+@pytest.mark.parametrize("limit", [1, 3, 200])
+def test_history_never_exceeds_its_limit(limit: int) -> None:
     node_, _ = moved()
-    assert len(answer(HISTORY, node_, {"event_id": "e", "limit": 3})["data"]) == 3
-    got = answer(HISTORY, node_, {"event_id": "e", "limit": 3, "sportsbook": "circa"})
-    assert len(got["data"]) == got["meta"]["total"] == 133
-    assert got["meta"]["books"] == ["circa"]
+    for query in ({}, {"sportsbook": "circa"}, {"sportsbook": "circa,draftkings"}):
+        whole = answer(HISTORY, node_, {"event_id": "e", "limit": 200, **query})
+        got = answer(HISTORY, node_, {"event_id": "e", "limit": limit, **query})
+        assert got["data"] == whole["data"][-limit:]
+        assert got["meta"]["total"] == whole["meta"]["total"] > 3
+        assert got["meta"]["books"] == sorted({row["book"] for row in got["data"]})
+    circa = answer(HISTORY, node_, {"event_id": "e", "limit": limit, "sportsbook": "circa"})
+    assert circa["meta"]["books"] == ["circa"]
+    assert len(circa["data"]) == min(limit, 133) == min(limit, circa["meta"]["total"])
 
 
 def test_times_as_rfc_3339_or_unix_seconds() -> None:

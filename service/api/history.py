@@ -29,7 +29,7 @@ from oddsengine_service.history import Moves, ids
 from oddsengine_service.params import choice, moment, number, text, words
 from oddsengine_service.problems import Problem, invalid, unknown
 from oddsengine_service.recorder import LAST_S, Past
-from oddsengine_service.wire.envelopes import Data, Moment, Page, Share, Told
+from oddsengine_service.wire.envelopes import Moment, Page, Share, Told
 from oddsengine_service.wire.numbers import americans as american
 from oddsengine_service.wire.numbers import moments
 
@@ -72,8 +72,22 @@ class Closing(msgspec.Struct):
     home_team: str
     away_team: str
     event_start_time: Moment | None
-    captured_at: Moment
-    books: dict[str, list[ClosingLine]]
+    captured_at: Annotated[Moment | None, Meta(description="Null while there are no closing lines.")]
+    books: Annotated[dict[str, list[ClosingLine]], Meta(description="Lines by book; empty if there are none.")]
+
+
+class ClosingMeta(Told, kw_only=True):
+    """Why there are no closing lines, and notes on the request."""
+
+    reason: str | UnsetType = UNSET
+
+
+class ClosingAnswer(msgspec.Struct, kw_only=True):
+    """The closing lines of one event."""
+
+    success: bool
+    data: Closing
+    meta: ClosingMeta | UnsetType = UNSET
 
 
 class Opening(msgspec.Struct, gc=False):
@@ -169,10 +183,8 @@ def closing(ask: Ask) -> Any:
     books = books_for(ask, ask.query["sportsbook"])
     found = _past(ask).closings.closing(id_)
     if found is None or now is None or found.captured_at > now:
-        why = _why_not(ask, id_)
-        if why is None:
-            raise unknown("closing line of event", id_)
-        raise Problem(404, "not_found", f"{id_} has no closing lines: {why}")
+        event, reason = _without_lines(ask, id_)
+        return data(ask, event, reason=reason)
     missing: dict[str, list[str]] = {}
     lines = found.lines
     if ask.query["market"] is not None:
@@ -180,14 +192,31 @@ def closing(ask: Ask) -> Any:
     return data(ask, _closing(found, lines, books), missing)
 
 
-def _why_not(ask: Ask, id_: str) -> str | None:
-    """Why an event has no closing lines; None if the board does not know it."""
+def _without_lines(ask: Ask, id_: str) -> tuple[Closing, str]:
+    """An event on the board that has no closing lines, and the reason.
+
+    Raises
+    ------
+    Problem
+        404 if the board does not have the event.
+    """
     with ask.board.still() as board:
-        code = board.names.event_codes.get(id_)
+        names = board.names
+        code = names.event_codes.get(id_)
         if code is None:
-            return None
+            raise unknown("event", id_)
         status, begins = (int(column[code]) for column in board.statuses())
         moment = board.moment
+        terms = np.flatnonzero(names.event.values[: len(names.wordings)] == code)
+        lead = terms[names.pair.values[terms] == names.event_lead.values[code]]
+        _, sport, league, home, away = (text or "" for text in names.wordings[int((*lead, *terms)[0])][:5])
+    sport_id, league_id = filters.sport_id(sport), filters.league_id(league, sport) if league else ""
+    start = None if begins == NO_TIME else moments(np.array([begins]))[0]
+    return Closing(id_, sport_id, league_id, home, away, start, None, {}), _reason(ask, id_, status, begins, moment)
+
+
+def _reason(ask: Ask, id_: str, status: int, begins: int, moment: int) -> str:
+    """Why an event has no closing lines."""
     begun = begins != NO_TIME and begins <= moment
     if status == CANCELLED:
         return "it was cancelled"
@@ -361,10 +390,12 @@ def _groups(frame: pl.DataFrame) -> list[ClvGroup]:
 
 endpoints = (
     Endpoint(
-        "/odds/closing", closing, "Closing lines of one event", _TAG, Data[Closing], (_EVENT_ID, SPORTSBOOK, MARKET),
-        lasts="never",
+        "/odds/closing", closing, "Closing lines of one event", _TAG, ClosingAnswer, (_EVENT_ID, SPORTSBOOK, MARKET),
+        lasts="never", errors=(404,),
         doc="The last price of every book before the event began: at its start, or when it first went live. What left "
-        "more than five minutes before is not among them. `fair_probability` is the sharp reference's at that moment.",
+        "more than five minutes before is not among them. `fair_probability` is the sharp reference's at that moment. "
+        "An event without closing lines has empty `books`, a null `captured_at`, and the reason in `meta.reason`; an "
+        "unknown event is a 404.",
     ),
     Endpoint(
         "/odds/history", history, "How prices of one event moved", _TAG, Page[Movement],

@@ -27,6 +27,7 @@ from oddsengine_service.wire.numbers import moments
 from oddsengine_service.wire.odds import (
     ODDS,
     Batch,
+    BestOdds,
     Delta,
     EventOdds,
     Odds,
@@ -223,7 +224,7 @@ def best(ask: Ask) -> dict[str, Any]:
     limit, offset = ask.query["limit"], ask.query["offset"]
     with index_of(ask).reading(judged=True, wait=not ask.quick) as reading:
         rows = reading.best(filter_of(ask, reading.now), missing)
-        some = Shown(reading, rows[offset : offset + limit])
+        some = Shown(reading, rows[offset : offset + limit], best=True)
         meta = _meta(ask, reading, missing)
     shown_rows = some.rows()
     return page(ask, shown_rows, len(shown_rows), rows.size, meta)
@@ -318,10 +319,11 @@ endpoints = (
         quick=True, doc=__doc__.partition("\n\n")[2],
     ),
     Endpoint(
-        "/odds/best", best, "The best price of each selection", "Odds", Page[Odds],
+        "/odds/best", best, "The best price of each selection", "Odds", Page[BestOdds],
         (*FILTERS, ADD_SPORTSBOOK, TEAM, *PAGES), quick=True,
         doc="Suspended prices and those that a guard keeps away (stale, too good to be true ...) are never best. Of "
-        "equal prices it is the one seen last, then the first book by id.",
+        "equal prices it is the one seen last, then the first book by id. Prices are compared after the commission or "
+        "fee of their book, which is in `odds_decimal_net`; the other fields are as quoted.",
     ),
     Endpoint(
         "/odds/comparison", comparison, "One event's prices by market type", "Odds", OddsLists,

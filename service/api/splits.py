@@ -24,8 +24,7 @@ from oddsengine_service.wire.splits import SplitsGame, SplitsHistory, SplitsPage
 
 _TAG = "Betting Splits"
 _MARKETS = ("spread", "total", "moneyline")
-_HISTORY = whole("limit", "Snapshots, the newest ones; without effect where `sportsbook` is set.", 1, 200, default=100)
-_MOST_HISTORY = 2000  # snapshots of an answer that names books
+_HISTORY = whole("limit", "Maximum number of snapshots; the newest are returned.", 1, 200, default=100)
 
 
 def store(ask: Ask) -> Splits:
@@ -87,7 +86,7 @@ def history(ask: Ask) -> Any:
         query["event_id"], books, oldest if begin is None else max(oldest, micros(begin)), min(now, end) if end else now
     )  # fmt: skip
     total = len(found)
-    found = found[-(query["limit"] if books is None else _MOST_HISTORY) :]
+    found = found[-query["limit"] :]
     meta = {
         "event_id": query["event_id"],
         "total": total,
@@ -130,8 +129,8 @@ endpoints = (
             time_param("end_time", "Last moment: RFC 3339 or Unix seconds.", unix=True), _HISTORY,
         ),
         feature="splits", lasts="never",
-        doc=f"Snapshots are five minutes apart and kept for {KEPT_S // 3600} hours. `limit` takes the newest; where "
-        f"`sportsbook` is set all that fit are found, and the newest {_MOST_HISTORY:,} sent.",
+        doc=f"Snapshots are five minutes apart and kept for {KEPT_S // 3600} hours. The answer holds the newest "
+        "`limit` of those that match, oldest first; `meta.total` counts all that match.",
     ),
     Endpoint(
         "/splits", post, "Post betting splits", _TAG, Data[SplitsTaken], method="POST", key="none", body=SplitsPosted,

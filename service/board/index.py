@@ -57,6 +57,7 @@ class Index:
         self.event_keys: list[tuple[int, str]] = []
         self.spot = np.empty(0, np.int32)  # of each event in the order
         self.books, self.rank = [], np.empty(0, np.int32)
+        self.commission, self.fee = np.empty(0), np.empty(0)  # by book
         self._ranks: dict[str, tuple[Ints, list[str]]] = {}
 
     @contextmanager
@@ -124,6 +125,9 @@ class Index:
         order = sorted(range(len(ids)), key=ids.__getitem__)
         self.rank = np.empty(len(ids), np.int32)
         self.rank[order] = np.arange(len(ids), dtype=np.int32)
+        charged = [catalog.book(id_) for id_ in ids]
+        self.commission = np.array([book.commission for book in charged], np.float64)
+        self.fee = np.array([book.fee for book in charged], np.float64)
         self._ranks.clear()
 
     def _order(self, board: Board) -> None:

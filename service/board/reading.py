@@ -16,6 +16,7 @@ from oddsengine import catalog
 from oddsengine.board.quotes import SEPARATOR
 from oddsengine.board.rows import BOOK_BITS, GONE, ON
 from oddsengine.board.state import Board
+from oddsengine.detect import charge
 from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words
 from oddsengine.reasons import CODES
 from oddsengine_service.board.asking import LATEST, Cursor, Filter, Key
@@ -163,9 +164,10 @@ class Reading:
         return [name for name, id_ in ids.items() if id_ not in known and id_ not in self.index.books]
 
     def best(self, f: Filter, unknown: dict[str, list[str]]) -> Ints:
-        """Of the rows that fit, the best price of each outcome; suspended prices and those set aside are none.
+        """Of the rows that fit, the best price of each outcome after commission.
 
-        Of equal prices it is the one seen last, for it is the likeliest to be there still; then the first book by id.
+        Suspended prices and those set aside are left out. Of equal prices the one seen last is the best, as the
+        likeliest to be still there; then the first book by id.
         """
         found = self.rows(f, unknown)
         chosen, _ = self.index.kept(("best", f), lambda: (self._best(found), {}))
@@ -179,12 +181,19 @@ class Reading:
         groups, out = np.empty(found.size, np.int64), np.empty(found.size, np.int32)
         wide = len(names.books) // 64 + 1
         n = best(
-            found, rows.key, rows.state, rows.flags, rows.odds, rows.seen, rows.aside, rows.unit, self.index.rank,
+            found, self.net(found), rows.key, rows.state, rows.flags, rows.seen, rows.aside, rows.unit, self.index.rank,
             terms.ways, straight.values, drawn.values, units.start, units.size, units.pool, names.place.values,
             CODES["unmapped"], CODES["ambiguous_moneyline"], np.zeros(count, np.uint8),
             np.empty((count, wide), np.uint64), held, groups, out,
         )  # fmt: skip
         return out[:n]
+
+    def net(self, found: Ints) -> Floats:
+        """Decimal prices of some rows after the commission or fee of their books."""
+        rows = self.board.rows
+        out = np.empty(found.size)
+        charge(rows.odds[found], rows.key[found] & _BOOK, self.index.commission, self.index.fee, out)
+        return out
 
     def main(self, found: Ints) -> npt.NDArray[np.int8]:
         """1 for rows on the main line of their market, 0 for others, -1 if not known; the source's word first."""

@@ -126,10 +126,12 @@ def between(found, price, low, high, out):
 
 @kernel
 def best(
-    rows, key, state, flags, odds, seen, aside, unit, rank, ways, plain, drawn, start, size, pool, place, unmapped,
+    rows, net, key, state, flags, seen, aside, unit, rank, ways, plain, drawn, start, size, pool, place, unmapped,
     ambiguous, looked, draws, held, groups, out,
 ):  # fmt: skip
     """The best price of each outcome among some rows, in order of each outcome's first row; returns how many.
+
+    Prices compare after commission: `net` is per row of `rows`.
 
     `plain` and `drawn` are outcomes by term: as they are, and where the row's book quotes the draw in that market. That
     is looked up once a unit: `looked` and `draws` are its memory. `held` (-1) is per outcome and live flag.
@@ -158,17 +160,19 @@ def best(
             if (draws[u, b >> 6] >> np.uint64(b & 63)) & np.uint64(1):
                 g = drawn[t]
         g = g * 2 + (flags[s] & 1)
-        o = held[g]
-        if o < 0:
+        top = held[g]
+        if top < 0:
             groups[n] = g
             n += 1
-            held[g] = s
-        elif odds[s] > odds[o] or (
-            odds[s] == odds[o] and (seen[s] > seen[o] or (seen[s] == seen[o] and rank[b] < rank[key[o] & 65535]))
+            held[g] = at
+            continue
+        o = rows[top]
+        if net[at] > net[top] or (
+            net[at] == net[top] and (seen[s] > seen[o] or (seen[s] == seen[o] and rank[b] < rank[key[o] & 65535]))
         ):
-            held[g] = s
+            held[g] = at
     for i in range(n):
-        out[i] = held[groups[i]]
+        out[i] = rows[held[groups[i]]]
     return n
 
 

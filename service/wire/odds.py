@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, UnsetType
 from oddsengine import catalog
 from oddsengine.board.quotes import SEPARATOR
 from oddsengine.board.rows import LIVE, SUSPENDED
-from oddsengine.groups import Ints
+from oddsengine.groups import Floats, Ints
 from oddsengine.update import hexadecimal
 from oddsengine_service.board import Found, Reading
 from oddsengine_service.wire.envelopes import Counted, Moment, Pagination, Share, Told
@@ -55,6 +55,12 @@ class Odds(msgspec.Struct, gc=False):
     market_id: str | None
     selection_id: str | None
     max_bet: float | None
+
+
+class BestOdds(Odds, gc=False):
+    """The best price of a selection: the one that pays most after commission."""
+
+    odds_decimal_net: float
 
 
 class EventOdds(msgspec.Struct):
@@ -135,26 +141,34 @@ def odds(found: Found) -> list[Odds]:
     return list(map(Odds, *_columns(found)))
 
 
+def best_odds(found: Found, net: Floats) -> list[BestOdds]:
+    """Rows of `/odds/best` as the wire has them; `net` are their prices after commission."""
+    return list(map(BestOdds, *_columns(found), np.round(net, 6).tolist()))
+
+
 class Shown:
     """Rows of an answer: those that were sent before as they stand, and what the board says of the others.
 
     Made while the board is held still; the encoding of what is new comes after.
     """
 
-    def __init__(self, reading: Reading, slots: Ints) -> None:
+    def __init__(self, reading: Reading, slots: Ints, *, best: bool = False) -> None:
         self._encoded = reading.index.encoded
         if len(self._encoded) > _MOST_ENCODED:
             self._encoded.clear()
-        self._said = reading.states(slots)
+        said = reading.states(slots)
+        self._said = [(state, "best") for state in said] if best else said
         known = self._encoded.get
         self._rows: list[Any] = [known(said) for said in self._said]
         self._new = [at for at, row in enumerate(self._rows) if row is None]
         self._found = reading.take(slots[self._new]) if self._new else None
+        self._net = reading.net(slots[self._new]) if best and self._new else None
 
     def rows(self) -> list[msgspec.Raw]:
         """All rows, encoded."""
         if self._found is not None:
-            for at, row in zip(self._new, odds(self._found), strict=True):
+            made = odds(self._found) if self._net is None else best_odds(self._found, self._net)
+            for at, row in zip(self._new, made, strict=True):
                 self._rows[at] = self._encoded[self._said[at]] = msgspec.Raw(_encode(row))
         return self._rows
 
