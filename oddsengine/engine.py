@@ -716,9 +716,7 @@ def _interned(wording: Wording) -> Wording:
 
 
 def _ids(removed: Iterable[str]) -> Words:
-    if isinstance(removed, str):
-        raise ValueError(f"removed takes a list of row ids, got the text {removed!r}")
-    ids = list(removed)
+    ids = list(_listed("removed", removed))
     for given in ids:
         if not (isinstance(given, str) and _ID.fullmatch(given)):
             raise ValueError(f"removed takes row ids of 16 hexadecimal digits, got {given!r}")

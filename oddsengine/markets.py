@@ -36,7 +36,6 @@ class Identity(NamedTuple):
     groups: Groups
     kinds: tuple[Kind, ...]
     books: tuple[str, ...]  # sorted; a row's book is its place here
-    events: Ints  # per event: a row of the table that names its teams as most do
     verdict: Bytes  # per table row: 0, or the code of the identity or row guard that sets it aside
     turned: npt.NDArray[np.bool_]  # per table row: its home and away are the event's away and home
     sports: tuple[tuple[catalog.Sport, str], ...]  # per event: sport and league
@@ -384,7 +383,7 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
     settle(groups, rows, (*WORDING, "line"))
     event_rows = first[event_terms]
     sports = tuple((catalog.sport(s or ""), t or "") for s, t in rows.select("sport", "league")[event_rows].iter_rows())
-    return Identity(groups, known, books, event_rows, verdict[:priced], terms.flip[term], sports, names, facts)
+    return Identity(groups, known, books, verdict[:priced], terms.flip[term], sports, names, facts)
 
 
 def _row_verdicts(table: pl.DataFrame, off: frozenset[int]) -> Bytes:

@@ -651,7 +651,7 @@ def markets(odds: pl.DataFrame, *, guards: Iterable[str] | None = None, now: dat
     ).to_dict()  # fmt: skip
     whole = board.frame(
         {
-            "event_id": table["event_id"].gather(identity.events[g.event[ladder]]),
+            "event_id": table["event_id"].gather(g.row[g.rows[g.segments[:-1]]]),
             "is_live": g.live[ladder] != 0,
             "period": pl.Series([kinds[k].period for k in kind], dtype=pl.String),
             "family": pl.Series([kinds[k].family for k in kind], dtype=pl.String),

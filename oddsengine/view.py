@@ -211,7 +211,7 @@ class View:
             turned = turned[known.places(slots)]
             identity = Identity(
                 some.groups, tuple(names.kinds),
-                names.sorted_books(), np.empty(0, np.int32), np.empty(0, np.uint8), turned, tuple(names.sports),
+                names.sorted_books(), np.empty(0, np.uint8), turned, tuple(names.sports),
                 pl.Series(names.subjects[3:], dtype=pl.String), names.traits,
             )  # fmt: skip
             counts = engine.set_aside() if near is None and counted else {}

@@ -127,3 +127,14 @@ def test_futures_know_no_stranger_either() -> None:
     assert oe.find_futures(odds, books=["corner_shop"], sharp=["pinnacle"]).odds.height == 2
     with pytest.raises(ValueError, match=r"^sharp: no prices of pinacle; the books are corner_shop$"):
         oe.find_futures(odds, sharp=["pinacle"])
+
+
+@pytest.mark.parametrize("first", [0.5, 1.9])
+def test_markets_where_the_teams_are_named_best_by_a_row_without_a_price(first: float) -> None:
+    board = table(
+        row("betmgm", "point_spread", HOME, first, -3.5, home_team=" "),
+        row("betmgm", "total_points", "Over", 1.9, 220.5, home_team="Denver Nuggets"),
+        row("caesars", "point_spread", HOME, 0.5, -3.5),
+        row("caesars", "point_spread", "Los Angeles Lakers", 0.5, 3.5),
+    )
+    assert oe.markets(board, now=MOMENT)["event_id"].to_list() == ["e"]
