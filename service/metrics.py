@@ -4,9 +4,15 @@ Requests are counted in plain numbers, by the event loop alone, and put into the
 its own counters cost as much as a small answer.
 """
 
+import hmac
+import socket
+import threading
 from bisect import bisect_left
 from collections.abc import Iterable
 from itertools import accumulate
+from socketserver import ThreadingMixIn
+from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
@@ -14,6 +20,9 @@ from prometheus_client.registry import Collector
 
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 _EDGES = [*(f"{edge}" for edge in _SECONDS), "+Inf"]
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+UNAUTHORIZED = "metrics need their token: Authorization: Bearer TOKEN"
+_READ_S = 10.0  # that a reader of metrics may take to send its request
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
 
 
@@ -54,3 +63,58 @@ class Metrics(Collector):
     def text(self) -> bytes:
         """All of it."""
         return generate_latest(self.registry)
+
+
+def allowed(authorization: str, token: str) -> bool:
+    """Whether an `Authorization` header has the token."""
+    return hmac.compare_digest(authorization.encode("utf-8", "replace"), f"Bearer {token}".encode())
+
+
+class Listener:
+    """A port of its own for metrics, served by threads, so that it answers also when the event loop does not.
+
+    With a token, only who sends it is answered.
+
+    Raises
+    ------
+    OSError
+        If the port cannot be taken.
+    """
+
+    def __init__(self, metrics: Metrics, host: str, port: int, token: str) -> None:
+        self._metrics, self._token = metrics, token
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        server = type("Server", (_Server,), {"address_family": family})
+        self._server: WSGIServer = server((host, port), _Handler)
+        self._server.set_app(self._answer)
+        self.port: int = self._server.server_address[1]
+        threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True).start()
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._server.shutdown()
+        self._server.server_close()
+
+    def _answer(self, environ: dict[str, Any], start: Any) -> list[bytes]:
+        if self._token and not allowed(environ.get("HTTP_AUTHORIZATION", ""), self._token):
+            start("401 Unauthorized", [("content-type", "text/plain"), ("www-authenticate", "Bearer")])
+            return [UNAUTHORIZED.encode() + b"\n"]
+        if environ["REQUEST_METHOD"] not in ("GET", "HEAD") or environ["PATH_INFO"] not in ("/", "/metrics"):
+            start("404 Not Found", [("content-type", "text/plain")])
+            return [b"metrics are at /metrics\n"]
+        start("200 OK", [("content-type", CONTENT_TYPE), ("cache-control", "no-store")])
+        return [self._metrics.text()]
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of readers that went away."""
+
+
+class _Handler(WSGIRequestHandler):
+    timeout = _READ_S
+
+    def log_message(self, *_: Any) -> None:
+        """Write no line: the log is JSON."""

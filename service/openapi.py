@@ -57,8 +57,16 @@ class ErrorBody(msgspec.Struct):
 
 
 def document(endpoints: Iterable[Endpoint], base: str, samples: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The whole document; `samples` are real answers by operation, such as `GET /odds`."""
+    """The whole document; `samples` are real answers by operation, such as `GET /odds`.
+
+    Raises
+    ------
+    TypeError
+        If a body or an answer is of a type that no schema describes; the message names the operation.
+    """
     every = [endpoint for endpoint in endpoints if not endpoint.path.startswith("/_")]
+    for endpoint in every:
+        _check_types(endpoint)
     types = [ErrorBody, *(t for endpoint in every for t in (endpoint.returns, endpoint.body) if t is not None)]
     schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     of = {id(kind): schema for kind, schema in zip(types, schemas, strict=True)}
@@ -83,6 +91,13 @@ def document(endpoints: Iterable[Endpoint], base: str, samples: Mapping[str, Any
             },
         },
     }
+
+
+def _check_types(endpoint: Endpoint) -> None:
+    try:
+        msgspec.json.schema_components([kind for kind in (endpoint.returns, endpoint.body) if kind is not None])
+    except TypeError as error:
+        raise TypeError(f"{endpoint.method} {endpoint.path} cannot be described: {error}") from error
 
 
 def _operation(endpoint: Endpoint, of: Mapping[int, Any], samples: Mapping[str, Any]) -> dict[str, Any]:

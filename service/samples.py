@@ -1,7 +1,7 @@
 """Samples: what endpoints answer about a small made-up board, for the description of the interface."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -27,6 +27,7 @@ from oddsengine_service.recorder import Past
 from oddsengine_service.splits import Splits, demonstrate
 
 SEED, EVENTS, SECONDS = 7, 6, 20
+Failed = Callable[[str, Exception], None]
 _SHOWN = 2  # entries of a list or an object
 _ASKED = {"limit": "1", "fields": "", "since": "2026-02-07T18:00:00Z"}
 _TOKEN = "of the operator"
@@ -48,8 +49,12 @@ _BODIES: Mapping[str, Any] = {
 }  # fmt: skip
 
 
-def samples(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
-    """Answers by operation, such as `GET /odds`; none of streams, and of what answers without a body."""
+def samples(endpoints: Iterable[Endpoint], failed: Failed = lambda *_: None) -> dict[str, Any]:
+    """Answers by operation, such as `GET /odds`; none of streams, and of what answers without a body.
+
+    An endpoint that has no answer here is left out, and described without an example. `failed` is called with its
+    operation and the error.
+    """
     endpoints = tuple(endpoints)
     with TemporaryDirectory() as folder, closing(KeyStore(Path(folder) / "keys", Path(folder) / "pepper")) as keys:
         node = Node(Engine(), keys, MemoryLimits(), LocalBus())
@@ -58,7 +63,7 @@ def samples(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
             node.parts |= {"past": past, "splits": Splits(), "splits_token": _TOKEN}
             demonstrate(node.parts["splits"], node.engine, datetime.now(UTC), hours=1)
             node.ready, node.changed_at = True, time.time()
-            return _answers(endpoints, node, keys, closed)
+            return _answers(endpoints, node, keys, closed, failed)
 
 
 def _play(node: Node, past: Past) -> str:
@@ -80,7 +85,7 @@ def _play(node: Node, past: Past) -> str:
     return again
 
 
-def _answers(endpoints: tuple[Endpoint, ...], node: Node, keys: KeyStore, event: str) -> dict[str, Any]:
+def _answers(endpoints: tuple[Endpoint, ...], node: Node, keys: KeyStore, event: str, failed: Failed) -> dict[str, Any]:
     made, other = (keys.create("sample", Terms("enterprise"), name) for name in ("of the desk", "old"))
     by_path = {endpoint.path: endpoint for endpoint in endpoints if endpoint.method == "GET"}
     caller = made.record.caller
@@ -103,6 +108,9 @@ def _answers(endpoints: tuple[Endpoint, ...], node: Node, keys: KeyStore, event:
             answer = _asked(endpoint, plain._replace(token=token), {**words, "id": ident})
         except Problem:
             continue  # this board has nothing to show for it
+        except Exception as error:  # a parameter without a value here, or an error of the endpoint
+            failed(f"{endpoint.method} {endpoint.path}", error)
+            continue
         if answer is not None:
             out[f"{endpoint.method} {endpoint.path}"] = _cut(answer)
     return out

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import hmac
 import logging
 import sys
 import threading
@@ -10,11 +9,11 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from http import HTTPStatus
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import uvicorn
-from prometheus_client import start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from starlette.applications import Starlette
@@ -37,8 +36,9 @@ from oddsengine_service.feeds.secrets import Secrets
 from oddsengine_service.futures import Futures, stated_fields
 from oddsengine_service.games import games_of
 from oddsengine_service.limits import MemoryLimits, Usage
+from oddsengine_service.lock import FolderLock
 from oddsengine_service.log import Log
-from oddsengine_service.metrics import Metrics
+from oddsengine_service.metrics import CONTENT_TYPE, UNAUTHORIZED, Listener, Metrics, allowed
 from oddsengine_service.node import Node
 from oddsengine_service.openapi import document
 from oddsengine_service.problems import Problem, shown
@@ -46,7 +46,7 @@ from oddsengine_service.recorder import Past
 from oddsengine_service.request import Pairs
 from oddsengine_service.request import Request as Asked
 from oddsengine_service.samples import samples
-from oddsengine_service.settings import Settings, token
+from oddsengine_service.settings import Settings, SettingsError, token
 from oddsengine_service.taped import Tapes
 from oddsengine_service.taping import Taping
 
@@ -77,9 +77,15 @@ class Service:
         self.api = Api(node, api.ENDPOINTS, log, self.metrics, options.trusted)
         node.parts["splits_token"] = token(settings, "splits_token_env", environ)
         self._metrics_token = token(settings, "metrics_token_env", environ)
-        self.ends: list[Callable[[], None]] = []  # what is to be closed at the end
+        if options.metrics_port and not _is_loopback(options.metrics_host) and not self._metrics_token:
+            raise SettingsError(
+                f"{settings.file}: service.metrics_host {options.metrics_host!r} is not loopback, so metrics need a "
+                "token: set service.metrics_token_env"
+            )
+        self.ends = contextlib.ExitStack()  # what is closed at the end
         self._run = run
         self._describing = threading.Lock()
+        document(api.ENDPOINTS, BASE)  # what cannot be described fails now, by name
         routes = [
             Route("/", self._live),
             Route("/openapi.json", lambda _: JSONResponse(self.document)),  # these run in threads
@@ -97,7 +103,7 @@ class Service:
 
     @cached_property
     def _document(self) -> Mapping[str, Any]:
-        return document(api.ENDPOINTS, BASE, samples(api.ENDPOINTS))
+        return document(api.ENDPOINTS, BASE, samples(api.ENDPOINTS, partial(self.log.failure, b"(sample)")))
 
     @cached_property
     def page(self) -> str:
@@ -149,8 +155,7 @@ class Service:
         self.node.close()
         with contextlib.suppress(Exception):
             await running
-        for end in self.ends:
-            end()
+        self.ends.close()
         self.log.say("stopped")
         self.log.close()
         await send({"type": "lifespan.shutdown.complete"})
@@ -165,13 +170,29 @@ class Service:
             self.node.failures["feed"] = f"{type(error).__name__}: {error}"
             self.log.failure(b"-", "(start)", error)
 
+    def listen_for_metrics(self) -> None:
+        """Serve metrics on a port of their own.
+
+        Raises
+        ------
+        ValueError
+            If the port cannot be taken.
+        """
+        host, port = self.settings.service.metrics_host, self.settings.service.metrics_port
+        try:
+            listener = Listener(self.metrics, host, port, self._metrics_token)
+        except OSError as error:
+            raise ValueError(
+                f"cannot listen on {host} port {port} for service.metrics_port: {error.strerror or error}"
+            ) from None
+        self.ends.callback(listener.close)
+
     async def _metrics(self, request: Request) -> Response:
         if not self._metrics_token:
             raise HTTPException(404, "metrics are on a listener of their own; see [service] metrics_port")
-        given = request.headers.get("authorization", "").encode("utf-8", "replace")
-        if not hmac.compare_digest(given, f"Bearer {self._metrics_token}".encode()):
-            raise HTTPException(401, "metrics need their token: Authorization: Bearer TOKEN")
-        return Response(self.metrics.text(), media_type="text/plain; version=0.0.4")
+        if not allowed(request.headers.get("authorization", ""), self._metrics_token):
+            raise HTTPException(401, UNAUTHORIZED)
+        return Response(self.metrics.text(), headers={"content-type": CONTENT_TYPE})
 
 
 class Gauges(Collector):
@@ -294,28 +315,30 @@ def build(settings: Settings, environ: Mapping[str, str], *, demonstration: bool
     """A service that is not started yet."""
     log = Log(quiet=settings.service.quiet) if log is None else log
     run = demonstrate if demonstration else feeding(settings, environ) if settings.feeds else tick
-    store = keys.of(settings, demo=demonstration)
-    usage = Usage(Path(settings.data.folder) / settings.keys.file)
-    node = Node(Engine(), store, MemoryLimits(usage), LocalBus(), demo=demonstration)
-    folder = None if demonstration else Path(settings.data.folder)
-    tapes: Tapes | None = None
-    ends: list[Callable[[], None]] = []
-    if folder is not None and settings.data.tape:
-        where = folder / taping.FOLDER
-        tape = Taping(node.engine, where, settings.data.tape_days, datetime.now(UTC), partial(_broke, node, log))
-        tapes = Tapes(where, tape.catch_up)
-        ends.append(tape.close)
-    past = Past(
-        node.engine, folder, tapes,
-        failed=lambda error: node.failures.__setitem__("closing", str(error)),
-    )  # fmt: skip
-    node.parts["past"] = past
-    options = settings.service
-    node.parts["stream settings"] = {
-        "heartbeat": options.heartbeat, "stalled": options.stalled, "send_buffer": options.send_buffer,
-    }  # fmt: skip
-    service = Service(node, settings, environ, log, run)
-    service.ends += [*ends, past.close, usage.close, store.close]
+    folder = Path(settings.data.folder)
+    with contextlib.ExitStack() as held:  # closed in the reverse order, also if the rest fails
+        held.enter_context(contextlib.closing(FolderLock(settings)))
+        store = held.enter_context(contextlib.closing(keys.of(settings, demo=demonstration)))
+        usage = held.enter_context(contextlib.closing(Usage(folder / settings.keys.file)))
+        node = Node(Engine(), store, MemoryLimits(usage), LocalBus(), demo=demonstration)
+        tapes: Tapes | None = None
+        if settings.data.tape and not demonstration:
+            where = folder / taping.FOLDER
+            tape = Taping(node.engine, where, settings.data.tape_days, datetime.now(UTC), partial(_broke, node, log))
+            held.callback(tape.close)
+            tapes = Tapes(where, tape.catch_up)
+        past = Past(
+            node.engine, None if demonstration else folder, tapes,
+            failed=lambda error: node.failures.__setitem__("closing", str(error)),
+        )  # fmt: skip
+        held.callback(past.close)
+        node.parts["past"] = past
+        options = settings.service
+        node.parts["stream settings"] = {
+            "heartbeat": options.heartbeat, "stalled": options.stalled, "send_buffer": options.send_buffer,
+        }  # fmt: skip
+        service = Service(node, settings, environ, log, run)
+        service.ends = held.pop_all()
     return service
 
 
@@ -336,13 +359,17 @@ def configured(service: Service, host: str, port: int) -> uvicorn.Config:
 def serve(settings: Settings, environ: Mapping[str, str], *, demonstration: bool, say: Callable[[str], None]) -> None:
     """Serve until a signal says stop."""
     options = settings.service
-    if demonstration and options.host not in ("127.0.0.1", "::1", "localhost"):
+    if demonstration and not _is_loopback(options.host):
         raise ValueError(f"--demo has keys that everybody knows and binds to loopback only, got host {options.host}")
     sys.setswitchinterval(_SWITCH)
     service = build(settings, environ, demonstration=demonstration)
     server = Server(service, options.host, options.port, lambda at: say(_hello(at, demonstration=demonstration)))
     if options.metrics_port:
-        _listen(service.metrics, options.host, options.metrics_port)
+        try:
+            service.listen_for_metrics()
+        except ValueError:
+            service.ends.close()
+            raise
     with service.log.handed("uvicorn.error"), service.log.handed("oddsengine.feeds", "feeds", logging.INFO):
         try:
             server.run()
@@ -373,6 +400,14 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
+def _is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 def _hello(at: str, *, demonstration: bool) -> str:
     lines = [f"oddsengine serves {at}{BASE}; its description is at {at}/docs"]
     if demonstration:
@@ -381,11 +416,3 @@ def _hello(at: str, *, demonstration: bool) -> str:
             _CURLS.format(at=at + BASE),
         ]
     return "\n".join(lines) + "\n"
-
-
-def _listen(metrics: Metrics, host: str, port: int) -> None:
-    """Metrics on a listener of their own."""
-    try:
-        start_http_server(port, host, metrics.registry)
-    except OSError as error:
-        raise ValueError(f"cannot listen on {host} port {port} for service.metrics_port: {error.strerror}") from None

@@ -85,8 +85,9 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
     heartbeat: Seconds = 30.0  # between two signs of life on a stream
     stalled: Seconds = 30.0  # that the reader of a stream may take nothing, before it is cut off
     send_buffer: Count = 262_144  # bytes of the kernel's for each stream; 0 leaves it to the kernel
-    metrics_port: Port = 0  # a listener of their own; 0 is none
-    metrics_token_env: Variable = ""  # else behind this token at /metrics
+    metrics_port: Port = 0  # metrics on a port of their own; 0 is none
+    metrics_host: Text = "127.0.0.1"  # where that port listens
+    metrics_token_env: Variable = ""  # the variable with the token for metrics, on either port
     splits_token_env: Variable = ""  # who may post betting splits
 
 

@@ -1,0 +1,60 @@
+"""The lock of a data folder: one node at a time.
+
+The operating system holds the lock for the process and gives it up with it, however it ends, so there is nothing to
+clean up after a crash. The file stays; what it says is for people.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import BinaryIO
+
+from oddsengine_service.settings import Settings, SettingsError
+
+FILE = "node.lock"
+_FAR = 1 << 30  # the byte that is locked on Windows, where nobody else may read what is locked
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _take(file: BinaryIO) -> None:
+        file.seek(_FAR)
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+
+else:
+    import fcntl
+
+    def _take(file: BinaryIO) -> None:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+class FolderLock:
+    """Holds a data folder for this process until it is closed.
+
+    Raises
+    ------
+    SettingsError
+        If another node holds it.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        folder = Path(settings.data.folder)
+        self._file = (folder / FILE).open("a+b")
+        try:
+            _take(self._file)
+        except (BlockingIOError, PermissionError):
+            self._file.seek(0)
+            owner = self._file.read(20).decode("ascii", "replace").strip()
+            self._file.close()
+            by = f"another node (process {owner})" if owner.isdecimal() else "another node"
+            raise SettingsError(
+                f"{settings.file}: data.folder {str(folder)!r} is in use by {by}; "
+                "stop that one, or give each node a folder of its own"
+            ) from None
+        self._file.truncate(0)
+        self._file.write(b"%d\n" % os.getpid())
+        self._file.flush()
+
+    def close(self) -> None:
+        """Give the folder back."""
+        self._file.close()

@@ -1,0 +1,168 @@
+"""One node on one data folder, and the port of its metrics."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from service_running import METRICS_TOKEN, PATIENCE_S, Running
+
+from oddsengine_service.lock import FILE, FolderLock
+from oddsengine_service.server import serve
+from oddsengine_service.settings import SettingsError, load
+
+COMMAND = [sys.executable, "-c", "from oddsengine.cli import main; raise SystemExit(main())", "serve", "--port", "0"]
+Process = subprocess.Popen[str]
+
+
+def begin(folder: Path, **more: str) -> Process:
+    """A node without a source, on a port of its own."""
+    environ = {**os.environ, "ODDSENGINE_DATA_FOLDER": str(folder / "data"), **more}
+    return subprocess.Popen(
+        COMMAND, cwd=folder, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )  # fmt: skip
+
+
+@contextmanager
+def ending(*processes: Process) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate(timeout=PATIENCE_S)
+
+
+def origin(process: Process) -> str:
+    """Where a node listens, once it does."""
+    assert process.stdout is not None
+    found = re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())
+    assert found
+    return found[0]
+
+
+def refusal(process: Process) -> str:
+    """What a node said that did not begin."""
+    out, err = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, out) == (2, "")
+    assert "Traceback" not in err
+    (sentence,) = [line for line in err.splitlines() if line.startswith("oddsengine serve: ")]
+    return sentence
+
+
+def test_a_second_node_on_a_folder_is_refused(tmp_path: Path) -> None:
+    first = begin(tmp_path)
+    with ending(first):
+        origin(first)
+        said = refusal(begin(tmp_path))
+    assert f"'{tmp_path / 'data'}' is in use by another node (process {first.pid})" in said
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_a_folder_is_free_again_however_its_node_ended(tmp_path: Path, how: signal.Signals) -> None:
+    first = begin(tmp_path)
+    with ending(first):
+        origin(first)
+        first.send_signal(how)
+        first.communicate(timeout=PATIENCE_S)
+    assert (tmp_path / "data" / FILE).exists()
+    second = begin(tmp_path)
+    with ending(second):
+        origin(second)
+        assert "is in use by another node" in refusal(begin(tmp_path))
+
+
+def test_of_nodes_that_begin_at_the_same_moment_one_runs(tmp_path: Path) -> None:
+    nodes = [begin(tmp_path) for _ in range(3)]
+    with ending(*nodes):
+        said = []
+        for node in nodes:
+            assert node.stdout is not None
+            said.append(node.stdout.readline())
+        assert sorted(bool(line) for line in said) == [False, False, True]
+        for node, line in zip(nodes, said, strict=True):
+            if not line:
+                assert "is in use by another node" in refusal(node)
+
+
+def test_a_node_that_cannot_begin_gives_its_folder_back(tmp_path: Path, service: Running) -> None:
+    environ = {"ODDSENGINE_DATA_FOLDER": str(tmp_path), "ODDSENGINE_SERVICE_PORT": str(service.port)}
+    settings = load(None, environ)
+    with pytest.raises(ValueError, match="cannot listen"):
+        serve(settings, environ, demonstration=True, say=lambda _: None)
+    FolderLock(settings).close()
+
+
+def test_keys_are_made_while_a_node_runs(tmp_path: Path) -> None:
+    first = begin(tmp_path)
+    with ending(first):
+        origin(first)
+        made = subprocess.run(
+            [*COMMAND[:3], "keys", "create", "--account", "me", "--tier", "pro", "--json"], cwd=tmp_path, text=True,
+            env={**os.environ, "ODDSENGINE_DATA_FOLDER": str(tmp_path / "data")}, capture_output=True, check=True,
+        )  # fmt: skip
+    assert json.loads(made.stdout)["key"]
+
+
+# ---- the port of metrics ----
+
+
+def free_port(host: str = "127.0.0.1") -> int:
+    with socket.socket() as some:
+        some.bind((host, 0))
+        return int(some.getsockname()[1])
+
+
+def test_metrics_listen_on_loopback_whatever_the_service_does(tmp_path: Path) -> None:
+    port = free_port()
+    node = begin(tmp_path, ODDSENGINE_SERVICE_METRICS_PORT=str(port), ODDSENGINE_SERVICE_HOST="0.0.0.0")
+    with ending(node):
+        assert node.stdout is not None
+        assert node.stdout.readline()
+        answer = httpx.get(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE_S)
+        assert answer.status_code == 200
+        assert "oddsengine_requests" in answer.text
+        assert httpx.get(f"http://127.0.0.1:{port}/other", timeout=PATIENCE_S).status_code == 404
+        with pytest.raises(httpx.ConnectError):  # another address of the machine
+            httpx.get(f"http://127.0.0.2:{port}/metrics", timeout=PATIENCE_S)
+
+
+def test_metrics_listen_where_they_are_told_and_need_their_token(tmp_path: Path) -> None:
+    port = free_port("127.0.0.2")
+    node = begin(
+        tmp_path, ODDSENGINE_SERVICE_METRICS_PORT=str(port), ODDSENGINE_SERVICE_METRICS_HOST="127.0.0.2",
+        ODDSENGINE_SERVICE_METRICS_TOKEN_ENV="SECRET_OF_METRICS", SECRET_OF_METRICS=METRICS_TOKEN,
+    )  # fmt: skip
+    at = f"http://127.0.0.2:{port}/metrics"
+    with ending(node):
+        origin(node)
+        for headers in ({}, {"Authorization": "Bearer x"}, {"Authorization": METRICS_TOKEN}):
+            refused = httpx.get(at, headers=headers, timeout=PATIENCE_S)
+            assert refused.status_code == 401
+            assert "oddsengine_requests" not in refused.text
+        answer = httpx.get(at, headers={"Authorization": f"Bearer {METRICS_TOKEN}"}, timeout=PATIENCE_S)
+        assert answer.status_code == 200
+        assert "oddsengine_requests" in answer.text
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "metrics.example"])
+def test_metrics_for_other_machines_need_a_token(tmp_path: Path, host: str) -> None:
+    said = refusal(begin(tmp_path, ODDSENGINE_SERVICE_METRICS_PORT="9000", ODDSENGINE_SERVICE_METRICS_HOST=host))
+    assert f"service.metrics_host '{host}' is not loopback, so metrics need a token" in said
+
+
+def test_a_folder_is_locked_within_a_process_too(tmp_path: Path) -> None:
+    settings = load(None, {"ODDSENGINE_DATA_FOLDER": str(tmp_path)})
+    first = FolderLock(settings)
+    with pytest.raises(SettingsError, match=f"in use by another node .process {os.getpid()}."):
+        FolderLock(settings)
+    first.close()
+    FolderLock(settings).close()
