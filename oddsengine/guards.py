@@ -48,6 +48,7 @@ class _Codes(NamedTuple):
     stale: int
     started_not_live: int
     mid_price_source: int
+    parlay_only: int
     duplicate_outcome: int
     ladder: int
     internal_conflict: int
@@ -61,8 +62,8 @@ class _Codes(NamedTuple):
 
 @kernel
 def _survey(
-    markets, segments, rows, event, live, kind, seen, start, book, odds, flap, lined, prop, team, full, mid, low,
-    now, oldest, oldest_live, begun, stale, started, mid_price, rise, high, points, apart, apart_prop,
+    markets, segments, rows, event, live, kind, seen, start, book, odds, flap, lined, prop, team, full, mid, parlay,
+    low, now, oldest, oldest_live, begun, stale, started, mid_price, parlay_only, rise, high, points, apart, apart_prop,
     aside, measure, contest, notes,
 ):  # fmt: skip
     """Judge every row by itself, and note the segments, markets and ladders that another guard has to look at.
@@ -111,6 +112,8 @@ def _survey(
                         x = (now - start[i]) / SECOND
                     elif mid_price != 0 and mid[b] != 0:
                         why = mid_price
+                    elif parlay_only != 0 and parlay[b] != 0:
+                        why = parlay_only
                     else:
                         bottom = min(bottom, odds[i])
                         top = max(top, odds[i])
@@ -672,12 +675,12 @@ def _judge(g: Groups, facts: Traits, start: Longs, flap: Bytes, on: _Codes, now:
     high = limit.book_sum_high + limit.epsilon
     twice, wrong, summed, teams, crossed, flapping, spread, props, plain = _survey(
         markets, segments, rows, g.event, g.live, g.kind, g.seen, start, book, odds, flap,
-        facts.lined, facts.prop, facts.team, facts.full, facts.mid, facts.low,
+        facts.lined, facts.prop, facts.team, facts.full, facts.mid, facts.parlay, facts.low,
         now,
         now - round(limit.stale_prematch_s * SECOND) if ages else NO_TIME,
         now - round(limit.stale_live_s * SECOND) if ages else NO_TIME,
         now if on.started_not_live else NO_TIME,
-        on.stale, on.started_not_live, on.mid_price_source,
+        on.stale, on.started_not_live, on.mid_price_source, on.parlay_only,
         math.exp(limit.ladder_gap + slack), high, limit.cross_points,
         math.exp(apart + slack), math.exp(min(apart, limit.bias_gap) + slack),
         aside, measure, contest, notes,

@@ -41,6 +41,7 @@ class Traits(NamedTuple):
     feed: Ints  # per book: the first book that publishes the same desk's numbers
     low: Floats  # least sum of its own market's probabilities
     mid: Bytes  # publishes mid prices
+    parlay: Bytes  # takes no single bets
     commission: Floats  # on winnings
     fee: Floats  # F of F p (1 - p) a contract
     consensus: Bytes  # sharp or an exchange: belongs to the catalog's consensus
@@ -74,6 +75,7 @@ def traits(kinds: Sequence[Kind], books: Sequence[str]) -> Traits:
         feed=feeds(books),
         low=np.array(low, np.float64) - limits.epsilon,
         mid=flags([b.mid_price for b in known]),
+        parlay=flags([b.parlay_only for b in known]),
         commission=np.array([b.commission for b in known], np.float64),
         fee=np.array([b.fee for b in known], np.float64),
         consensus=flags([b.sharp or b.exchange for b in known]),

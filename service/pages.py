@@ -92,7 +92,7 @@ def _facts() -> dict[str, Any]:
     }
     return {
         "families": families,
-        "mids": [book.id for book in catalog.books().values() if book.mid_price],
+        "mids": [book.id for book in catalog.books().values() if book.mid_price or book.parlay_only],
         "needs": {kind: required(kind).id for kind in ("ev", "arbitrage", "low_hold", "middles")},
         "tiers": list(TIERS),
     }

@@ -51,6 +51,10 @@ def mid_price_source(quotes: list[Quote], world: World) -> set[int]:
     return {quote.row for quote in quotes if world.book(quote.book).mid_price}
 
 
+def parlay_only(quotes: list[Quote], world: World) -> set[int]:
+    return {quote.row for quote in quotes if world.book(quote.book).parlay_only}
+
+
 def duplicate_outcome(quotes: list[Quote], world: World) -> set[int]:
     """One book, one outcome, one market name, several prices: if all are close the lowest stays."""
     aside = set()
@@ -243,6 +247,7 @@ GUARDS: dict[str, Callable[[list[Quote], World], set[int]]] = {
     "stale": stale,
     "started_not_live": started_not_live,
     "mid_price_source": mid_price_source,
+    "parlay_only": parlay_only,
     "duplicate_outcome": duplicate_outcome,
     "ladder": ladder,
     "internal_conflict": internal_conflict,

@@ -79,6 +79,7 @@ def load_books() -> dict[str, Book]:
             sharp=entry.get("sharp", False),
             exchange=entry.get("exchange", False),
             mid_price=entry.get("mid_price", False),
+            parlay_only=entry.get("parlay_only", False),
             commission=entry.get("commission", 0.0),
             fee=entry.get("fee", 0.0),
         )

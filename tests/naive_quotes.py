@@ -21,6 +21,7 @@ class Book:
     sharp: bool = False
     exchange: bool = False
     mid_price: bool = False
+    parlay_only: bool = False
     commission: float = 0.0
     fee: float = 0.0
 

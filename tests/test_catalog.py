@@ -15,8 +15,8 @@ from oddsengine.catalog import files
 
 # Each file's schema: what an entry may hold, and of which type.
 BOOK = {
-    "name": str, "sharp": bool, "exchange": bool, "mid_price": bool, "commission": float, "fee": float,
-    "feed": str, "aliases": list, "display": str, "regions": list, "live": bool, "props": bool, "requires_tier": str,
+    "name": str, "sharp": bool, "exchange": bool, "mid_price": bool, "parlay_only": bool,
+    "commission": float, "fee": float, "feed": str, "aliases": list, "display": str, "regions": list, "live": bool, "props": bool, "requires_tier": str,
 }  # fmt: skip
 SPORT = {
     "name": str, "aliases": list, "draws": bool, "two_way_leagues": list, "tie_after_overtime": bool,
@@ -73,6 +73,10 @@ def test_books_resolve() -> None:
     assert catalog.book("betfair_ex_uk") is catalog.books()["betfair_exchange"]
     assert catalog.book("betrivers").feed == catalog.book("unibet").feed != ""
     assert catalog.book("polymarket").mid_price
+    parlays = [b.id for b in catalog.books().values() if b.parlay_only]
+    assert {"underdog", "prizepicks", "sleeper", "betr_picks", "parlayplay", "dabble", "pick6"} < set(parlays)
+    assert catalog.book("Dabble").parlay_only
+    assert not catalog.book("dabble_au").parlay_only
     assert catalog.book("kalshi").fee == 0.07
     assert catalog.book("my_corner_shop") == catalog.Book("my_corner_shop", "my_corner_shop")
 

@@ -295,6 +295,7 @@ def test_other_guards() -> None:
     assert aside(found(mismatch)) == {("Ada", "betmgm"): "unusable"}
     assert catalog.book("polymarket").mid_price
     assert aside(found(rows_of("polymarket", FAN))) == {(name, "polymarket"): "unusable" for name in FAN}
+    assert aside(found(rows_of("underdog", FAN))) == {(name, "underdog"): "unusable" for name in FAN}
     low = rows_of("pinnacle", {"Ada": 1.45, "Ben": 5.0, "Cem": 5.0})
     assert only(found(low, rows_of("circa", PIN)))["reference_book"] == "pinnacle"
     stingy = found(low, *others[1:], rows_of("betmgm", PIN))

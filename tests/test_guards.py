@@ -219,6 +219,16 @@ def test_a_mid_price_is_no_offer() -> None:
     leaves_alone(table(total("novig", 220.5, 2.2, None), total("b", 220.5, 1.8, 1.95)))
 
 
+@pytest.mark.parametrize("book", ["Underdog", "prizepicks", "sleeper", "betr_us_dfs", "DraftKings Pick6", "dabble"])
+def test_a_pick_that_cannot_be_bet_alone_is_neither_a_leg_nor_a_reference(book: str) -> None:
+    """Underdog's multipliers: an arbitrage of 6 % that nobody can bet, and a fair price that nobody quotes."""
+    board = table(total(book, 220.5, 2.2, 1.75), total("b", 220.5, 1.8, 2.05))
+    keeps_away("parlay_only", board, [0, 1])
+    assert reason(board, 0) == "the operator accepts picks only in combination, never as a single bet"
+    assert all(frame.height == 0 for frame in find_all(board, sharp=book)[:4])
+    assert find_all(board, guards=[g for g in GUARDS if g != "parlay_only"]).arbitrage.height == 1
+
+
 def test_two_prices_of_one_outcome_far_apart() -> None:
     twice = [*total("a", 220.5, 1.9, 1.9), *total("a", 220.5, 2.3, None)]
     board = table(twice, total("b", 220.5, 1.8, 1.95))

@@ -1,4 +1,4 @@
-"""Sportsbooks: which are sharp, exchanges, mid prices, sisters, where they take bets, and what they keep of a win."""
+"""Sportsbooks: which are sharp, exchanges, mid prices, parlay-only or sisters, where they take bets, what they charge."""
 
 from collections.abc import Mapping
 from functools import cache, lru_cache
@@ -21,6 +21,7 @@ class Book(NamedTuple):
     sharp: bool = False
     exchange: bool = False
     mid_price: bool = False
+    parlay_only: bool = False
     commission: float = 0.0
     fee: float = 0.0
     feed: str = ""

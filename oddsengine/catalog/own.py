@@ -98,6 +98,7 @@ _FIELDS: Mapping[str, Mapping[str, Check]] = {
         "sharp": _flag,
         "exchange": _flag,
         "mid_price": _flag,
+        "parlay_only": _flag,
         "live": _flag,
         "props": _flag,
         "commission": _below(0.2),
