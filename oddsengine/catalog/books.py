@@ -1,4 +1,4 @@
-"""Sportsbooks: which are sharp, exchanges, mid prices, parlay-only or sisters, where they take bets, what they charge."""
+"""Sportsbooks: which are sharp, exchanges, mid prices, parlay-only or sisters, where they bet, and what they charge."""
 
 from collections.abc import Mapping
 from functools import cache, lru_cache
