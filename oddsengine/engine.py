@@ -99,6 +99,7 @@ class Engine:
         self._now = int(NO_TIME)  # of the last step that was made
         self._recorders: list[Recorder] = []
         self._delayed: dict[float, Delayed] = {}
+        self._judges = False  # every step, whether a view is awake or not
         self._published = 0, 0  # terms and books that batches have told of
 
     def __repr__(self) -> str:
@@ -268,7 +269,7 @@ class Engine:
     def _search(self, awake: Sequence[View]) -> list[Searched]:
         """Judge what is dirty and search it for some views."""
         board = self._board
-        if not awake:
+        if not (awake or self._judges):
             return []
         units = np.flatnonzero(board.units.dirty[: board.names.unit_event.size])
         if not units.size:
@@ -284,8 +285,8 @@ class Engine:
         g, rows, names = some.groups, board.rows, board.names
         if fresh:
             guarded = judge(g, names.traits, some.start, some.flap, self._off, board.moment)
-            rows.aside[g.row], rows.stingy[g.row] = guarded.aside, guarded.stingy
-            rows.aside[some.out] = some.why
+            rows.stingy[g.row] = guarded.stingy
+            board.judge(np.concatenate((g.row, some.out)), np.concatenate((guarded.aside, some.why)))
         else:
             nothing = np.full(g.row.size, np.nan)
             guarded = Guarded(rows.aside[g.row], nothing, rows.stingy[g.row], board.moment)
@@ -320,7 +321,8 @@ class Engine:
         what = np.zeros(slots.size, np.uint8)
         np.bitwise_or.at(what, of, applied.what[moved])
         changes: dict[View, Change] = {}
-        legs = [slots]
+        rejudged = board.rejudged()
+        legs = [slots, rejudged]
         for found in searched:
             fresh = found.difference.status != 0
             hits = found.hits.take(fresh)
@@ -341,6 +343,7 @@ class Engine:
             facts=facts,
             rows=facts.places(slots),
             what=what,
+            judged=facts.places(rejudged),
             relined=self._relined(slots, what, gone),
             gone=gone,
             views=changes,
@@ -547,6 +550,14 @@ class Engine:
             elif board.units.dirty[: board.names.unit_event.size].any():
                 raise BlockingIOError("not everything is judged yet")
             yield board
+
+    def keep_judged(self) -> None:
+        """Judge in every step from now on, so that each update lists all verdicts that changed (`Update.judged`).
+
+        Without it, and while no view is awake, prices are judged when somebody asks.
+        """
+        with self._lock:
+            self._judges = True
 
     def _wake(self, view: View) -> None:
         """Search the whole board for a view that was not kept up to date."""

@@ -61,6 +61,36 @@ SENTENCES = {
 }
 
 
+# The same without the number, for rows that are shown for as long as the verdict holds.
+REASONS = {
+    "bad_price": "not a decimal price above 1",
+    "price_mismatch": "American and decimal price differ",
+    "side_conflict": "selection text and selection type name different outcomes",
+    "unknown_outcome": "the selection is not an outcome of its market",
+    "no_line": "the line is missing or does not belong to this market",
+    "stale": "not seen for too long",
+    "started_not_live": "marked pre-match after the start of the event",
+    "mid_price_source": "a mid price, not an offer",
+    "duplicate_outcome": "the book gives this outcome two prices",
+    "ladder": "the book's prices over its lines run the wrong way",
+    "internal_conflict": "two markets of the book contradict each other",
+    "book_sum": "the book's own prices for this market do not add up",
+    "one_team_lines": "team totals for one team only: the team label is unreliable",
+    "ladder_cross": "contradicts other books across lines",
+    "bias": "the book's prices on this side are too generous throughout",
+    "outlier": "too generous compared with the other books",
+    "flap": "the price keeps jumping back and forth",
+    "ev_cap": "an edge this large is a data error",
+    "suspended": "suspended by the book",
+    "unmapped": "the market is not settled the same way everywhere",
+    "ambiguous_moneyline": "a two-way moneyline where a draw is possible",
+    "bad_value": "a value could not be read",
+    "missing_value": "a value is missing",
+}
+UNCOMPARED = frozenset({"unmapped", "ambiguous_moneyline"})
+"""Verdicts on the market, not on the price: it can be bet, but the detectors do not compare it."""
+
+
 def enabled(guards: Iterable[str] | None) -> frozenset[int]:
     """Codes of the guards that are on; None means all of them.
 

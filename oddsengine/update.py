@@ -83,6 +83,7 @@ class Update:
     facts: Facts  # of the rows below and of the legs of opportunities
     rows: Longs  # places in `facts` of the rows that are on the board and not what they were
     what: Bytes  # of each; see `board.rows`
+    judged: Longs  # places in `facts` of rows on the board that a guard now rejects, or no longer, or another one
     relined: Mapping[int, int]  # place in `rows` of a new row -> place in `gone` of the one whose line moved to it
     gone: Facts
     views: Mapping["View", Change]

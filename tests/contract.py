@@ -117,6 +117,11 @@ FIELDS = {
         market_id string?
         selection_id string?
         max_bet number?
+        rejection Rejection?
+    """),
+    "Rejection": table("""
+        guard string
+        reason string
     """),
     "EventOdds": table("""
         event_id string

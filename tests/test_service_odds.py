@@ -22,7 +22,7 @@ from oddsengine import catalog
 from oddsengine.engine import Engine
 from oddsengine.find.board import prepare
 from oddsengine.guards import main_lines
-from oddsengine.reasons import CODES
+from oddsengine.reasons import CODES, NAMES, REASONS, SENTENCES, UNCOMPARED
 from oddsengine_service.api.odds import endpoints
 from oddsengine_service.board import SORTS, same_market
 from oddsengine_service.endpoints import Ask
@@ -699,6 +699,68 @@ def test_a_cursor_of_another_order_is_refused(node: Any) -> None:
     for value in (10**30, "high", None, [1]):
         forged = base64.urlsafe_b64encode(msgspec.json.encode([fields[0], value, *fields[2:]])).decode()
         assert refused(node, "/odds", query | {"cursor": forged}).status == 400
+
+
+# ---- rejections ----
+
+
+def test_rows_say_which_guard_rejects_them(node: Any) -> None:
+    prepared, rows = verdicts(node.engine)
+    expected = dict.fromkeys((row["row_id"] for row in rows_of(node.engine)), "")
+    expected |= {rows[at]: NAMES[code] for at, code in enumerate(prepared.identity.verdict.tolist())}
+    for at, row in enumerate(prepared.identity.groups.row.tolist()):
+        expected[rows[row]] = NAMES[prepared.guarded.aside[at]]
+    seen = set()
+    for page in walk(node, "/odds", {"limit": 200}):
+        for row in page["data"]:
+            guard = expected[row["id"]]
+            shown = None if guard in {"", *UNCOMPARED} else {"guard": guard, "reason": REASONS[guard]}
+            assert row["rejection"] == shown
+            seen.add(guard)
+    assert len(seen) > 3
+    best = call(node, "/odds/best", {"limit": 200})["data"]
+    assert {row["rejection"] for row in best} == {None}
+
+
+def test_a_price_that_only_grew_old_is_in_the_delta() -> None:
+    """Everywhere the same; a delayed board has the reasons of its own time."""
+    engine = Engine()
+    late, now = engine.delayed(60), datetime(2026, 2, 8, tzinfo=UTC)
+    fresh = [price("e", "fanduel", "moneyline", side, 1.9) for side in ("Boston Celtics", "LA Lakers")]
+    old = price("e", "pinnacle", "moneyline", "LA Lakers", 3.4, last_seen_at=now - timedelta(seconds=590))
+    engine.step([*fresh, old], now)
+    board = stand(engine)
+    query = {"since": now.isoformat()}
+    assert call(board, "/odds/delta", query)["data"] == []
+    later = now + timedelta(seconds=11)
+    engine.step([], later)
+    (row,) = call(board, "/odds/delta", query)["data"]
+    stale = {"guard": "stale", "reason": "not seen for too long"}
+    assert (row["sportsbook"], row["rejection"]) == ("pinnacle", stale)
+    assert call(board, "/odds/delta", {"since": later.isoformat()})["data"] == []
+
+    def shown(path: str, **more: Any) -> list[Any]:
+        data = call(board, path, **more)["data"]
+        flat = [row for rows in data.values() for row in rows] if isinstance(data, dict) else data
+        return [row["rejection"] for row in flat if row["sportsbook"] == "pinnacle"]
+
+    assert shown("/odds") == shown("/odds", query={"fields": "sportsbook,rejection"}) == [stale]
+    assert shown("/odds/comparison", query={"event": "e"}) == shown("/events/{eventId}/odds", eventId="e") == [stale]
+    assert shown("/odds/batch", body=Batch(["e"])) == [stale]
+    assert call(board, "/odds", {"group_by": "event"})["data"][0]["odds"][-1]["rejection"] == stale
+    best = {row["selection"]: row["sportsbook"] for row in call(board, "/odds/best")["data"]}
+    assert best == {"Boston Celtics": "fanduel", "LA Lakers": "fanduel"}
+    engine.step([], now + timedelta(seconds=60))
+    assert shown("/odds", board=late) == [None]
+    engine.step([], now + timedelta(seconds=72))
+    assert shown("/odds", board=late) == [stale]
+    engine.step([old | {"last_seen_at": now + timedelta(seconds=80)}], now + timedelta(seconds=80))
+    (row,) = call(board, "/odds/delta", {"since": later.isoformat()})["data"]
+    assert row["rejection"] is None
+
+
+def test_every_verdict_has_a_reason() -> None:
+    assert set(REASONS) == set(SENTENCES) == set(NAMES) - {""}
 
 
 # ---- what changed ----

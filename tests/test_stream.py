@@ -151,11 +151,11 @@ def test_suspended_prices_leave_and_come_back(served: Served, listen: Callable[.
     served.step([price("pause", "fanduel", "Home", 1.9, is_active=False)], now + timedelta(seconds=1))
     assert heard(client, "odds:removed")["book"] == "fanduel"
     assert len(client.odds) == 3
-    served.step([price("pause", "fanduel", "Home", 2.1, is_active=False)], now + timedelta(seconds=2))
-    served.step([price("pause", "fanduel", "Home", 2.2)], now + timedelta(seconds=3))
+    served.step([price("pause", "fanduel", "Home", 1.95, is_active=False)], now + timedelta(seconds=2))
+    served.step([price("pause", "fanduel", "Home", 2.0)], now + timedelta(seconds=3))
     back = heard(client, "snapshot", 2)
     assert (back["count"], back["total"], back["offset"], back["has_more"]) == (1, 4, 3, False)
-    assert back["odds"][0]["odds_decimal"] == 2.2
+    assert back["odds"][0]["odds_decimal"] == 2.0
     served.step([price("pause", "betmgm", "Home", 2.0)], now + timedelta(seconds=4))
     new = heard(client, "snapshot", 3)
     assert (new["count"], new["total"], new["offset"]) == (1, 5, 4)
@@ -165,6 +165,29 @@ def test_suspended_prices_leave_and_come_back(served: Served, listen: Callable[.
     assert (other["count"], other["total"]) == (1, 5)
     assert datetime.fromisoformat(other["odds"][0]["event_start_time"]) == begins
     assert client.names.count("odds:update") == 0
+
+
+def test_a_price_that_is_rejected_is_sent_whole(served: Served, listen: Callable[..., Client]) -> None:
+    """Its age alone, with no view awake; and a move of its price that a guard rejects. Deltas could not say it."""
+    now = moment()
+    rows = [price("age", book, side, 1.9) for book in ("pinnacle", "fanduel") for side in ("Home", "Away")]
+    old = now - timedelta(seconds=590)
+    served.step([*rows[:3], rows[3] | {"last_seen_at": old}], now)
+    client = listen("/stream/events/age")
+    assert client.ready.wait(PATIENCE_S)
+    assert {row["rejection"] for row in client.odds.values()} == {None}
+    served.step([], now + timedelta(seconds=11))
+    aged = heard(client, "snapshot", 2)
+    assert (aged["count"], aged["total"], aged["has_more"]) == (1, 4, False)
+    assert aged["odds"][0]["rejection"] == {"guard": "stale", "reason": "not seen for too long"}
+    served.step([rows[3]], now + timedelta(seconds=12))
+    assert heard(client, "snapshot", 3)["odds"][0]["rejection"] is None
+    served.step([price("age", "fanduel", "Home", 2.6)], now + timedelta(seconds=13))  # the book's sum is below 1
+    moved = heard(client, "snapshot", 4)["odds"]
+    assert {row["rejection"]["guard"] for row in moved} == {"book_sum"}
+    assert [row["odds_decimal"] for row in moved if row["selection"] == "Home"] == [2.6]
+    assert client.names.count("odds:update") == 0
+    assert not client.faults
 
 
 def test_large_batches_come_in_parts(served: Served, listen: Callable[..., Client]) -> None:

@@ -67,6 +67,7 @@ def test_events_add_up_to_the_board(few: int, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(board_state, "_FEW", few)
     draw = random.Random(few)
     engine = Engine()
+    engine.keep_judged()
     index = Index(engine)
     mirror: Mirror | None = None
     holders: list[Holder] = []

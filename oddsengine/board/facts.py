@@ -34,6 +34,7 @@ class Facts(NamedTuple):
     start: Longs
     moved: Longs
     flags: Bytes
+    aside: Bytes
     links: list[str | None]
     wordings: list[Wording]  # by term; only ever grows
     books: list[str]
@@ -49,8 +50,8 @@ class Facts(NamedTuple):
             own = [links[s] if s < n else None for s in slots.tolist()]
         return cls(
             slots, rows.key[slots], rows.id[slots], rows.odds[slots], rows.american[slots], rows.seen[slots],
-            rows.changed[slots], rows.start[slots], rows.moved[slots], rows.flags[slots], own, names.wordings,
-            names.books,
+            rows.changed[slots], rows.start[slots], rows.moved[slots], rows.flags[slots], rows.aside[slots],
+            own, names.wordings, names.books,
         )  # fmt: skip
 
     def places(self, slots: Ints | Longs) -> Longs:
@@ -60,7 +61,7 @@ class Facts(NamedTuple):
     def take(self, at: Longs) -> "Facts":
         """Some of the rows, in any order (`places` then has no meaning)."""
         links = [self.links[i] for i in at.tolist()] if self.links else []
-        return Facts._make((*(column[at] for column in self[:10]), links, self.wordings, self.books))
+        return Facts._make((*(column[at] for column in self[:11]), links, self.wordings, self.books))
 
     @property
     def prices(self) -> Floats:

@@ -166,6 +166,7 @@ class Board:
         self.rejected: dict[str, int] = {}
         self._tidy_at = _FEW
         self._left = np.empty(0, np.int32)
+        self._rejudged: list[Ints] = []  # rows whose verdict changed since the last step that was kept
         self._past: Past | None = None  # while a batch may be taken back
 
     # ---- what a batch does ----
@@ -213,6 +214,7 @@ class Board:
     def keep(self) -> None:
         """The last batch is not taken back any more."""
         self._past = None
+        self._rejudged.clear()
 
     def mend(self) -> None:
         """Make names whole again if learning one was interrupted; codes of terms stay."""
@@ -482,6 +484,22 @@ class Board:
         self.units.dirty[:] = 0
         self.units.dirty[rows.unit[held[dirty != 0]]] = 1
         return True
+
+    def judge(self, slots: Ints, verdicts: Bytes) -> None:
+        """Take the guards' verdicts on some rows."""
+        rows = self.rows
+        other = slots[(rows.aside[slots] != verdicts) & (rows.state[slots] == ON)]
+        rows.aside[slots] = verdicts
+        if other.size:
+            rows.judged[other] = self.now
+            self._rejudged.append(other)
+
+    def rejudged(self) -> Ints:
+        """Slots of rows whose verdict changed in this step or since the one before."""
+        if not self._rejudged:
+            return np.empty(0, np.int32)
+        slots = np.unique(np.concatenate(self._rejudged))
+        return cast(Ints, slots[self.rows.state[slots] == ON])
 
     def rehearse(self) -> None:
         """Run what otherwise runs only now and then, so that it is compiled."""

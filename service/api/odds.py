@@ -173,7 +173,7 @@ def listing(ask: Ask) -> dict[str, Any]:
 
 def _listed(ask: Ask, cut: _Asked, names: Sequence[str] | None, **more: Any) -> dict[str, Any]:
     missing: dict[str, list[str]] = {}
-    with index_of(ask).reading(wait=not ask.quick) as reading:
+    with index_of(ask).reading(judged=True, wait=not ask.quick) as reading:
         rows = reading.rows(filter_of(ask, reading.now, **more), missing)
         slots, before = reading.page(rows, cut.sort, cut.limit, cut.offset, cut.cursor)
         page_of: Callable[[], list[Any]]
@@ -191,7 +191,7 @@ def _listed(ask: Ask, cut: _Asked, names: Sequence[str] | None, **more: Any) -> 
 def _grouped(ask: Ask, cut: _Asked, names: Sequence[str] | None) -> dict[str, Any]:
     """Events with their prices, a page of them."""
     missing: dict[str, list[str]] = {}
-    with index_of(ask).reading(wait=not ask.quick) as reading:
+    with index_of(ask).reading(judged=True, wait=not ask.quick) as reading:
         rows = reading.rows(filter_of(ask, reading.now), missing)
         parts, before, total, firsts = reading.groups(rows, cut.sort, cut.limit, cut.offset, cut.cursor)
         taken = [reading.take(part) for part in parts]
@@ -215,7 +215,7 @@ def _event(found: Found, names: Sequence[str] | None) -> Any:
     return {**dict(zip(_EVENT, facts, strict=True)), "odds": fields_of([name for name in names if name in ODDS])(found)}
 
 
-_SLICED = ("term", "book", "id", "odds", "american", "seen", "changed", "start", "moved", "flags", "main")
+_SLICED = ("term", "book", "id", "odds", "american", "seen", "changed", "start", "moved", "flags", "aside", "main")
 
 
 def best(ask: Ask) -> dict[str, Any]:
@@ -233,7 +233,7 @@ def best(ask: Ask) -> dict[str, Any]:
 def comparison(ask: Ask) -> dict[str, Any]:
     """Every price of one event, by market type."""
     missing: dict[str, list[str]] = {}
-    with index_of(ask).reading(wait=not ask.quick) as reading:
+    with index_of(ask).reading(judged=True, wait=not ask.quick) as reading:
         found = reading.take(reading.rows(filter_of(ask, reading.now, event=(ask.query["event"],)), missing))
         meta = _meta(ask, reading, missing)
     out: dict[str, list[Odds]] = {}
@@ -254,7 +254,7 @@ def batch(ask: Ask) -> dict[str, Any]:
     asked = None if not body.sportsbook else SPORTSBOOK.read("sportsbook", body.sportsbook)
     markets = None if not body.market else MARKET.read("market", body.market)
     missing: dict[str, list[str]] = {}
-    with index_of(ask).reading(wait=not ask.quick) as reading:
+    with index_of(ask).reading(judged=True, wait=not ask.quick) as reading:
         f = Filter(books=books_for(ask, asked or None), event=ids, market=markets or None)
         found = reading.take(reading.rows(f, missing))
         meta = _meta(ask, reading, missing, asked or ())
@@ -269,7 +269,7 @@ def delta(ask: Ask) -> dict[str, Any]:
     cut = _Asked.of(ask, "moved")
     missing: dict[str, list[str]] = {}
     since = micros(ask.query["since"])
-    with index_of(ask).reading(wait=not ask.quick) as reading:
+    with index_of(ask).reading(judged=True, wait=not ask.quick) as reading:
         now = reading.now
         oldest = now - REMEMBERED_S * SECOND if now != NO_TIME else NO_TIME
         after = max(since, int(oldest))
@@ -291,7 +291,7 @@ def delta(ask: Ask) -> dict[str, Any]:
 def of_event(ask: Ask) -> dict[str, Any]:
     """Prices of one event, a page of them."""
     id_ = ask.path["eventId"]
-    with index_of(ask).reading(wait=not ask.quick) as reading:
+    with index_of(ask).reading(judged=True, wait=not ask.quick) as reading:
         if not reading.known(id_):
             raise unknown("event", id_)
     return _listed(ask, _Asked.of(ask), None, event=(id_,))
@@ -321,9 +321,10 @@ endpoints = (
     Endpoint(
         "/odds/best", best, "The best price of each selection", "Odds", Page[BestOdds],
         (*FILTERS, ADD_SPORTSBOOK, TEAM, *PAGES), quick=True,
-        doc="Suspended prices and those that a guard keeps away (stale, too good to be true ...) are never best. Of "
-        "equal prices it is the one seen last, then the first book by id. Prices are compared after the commission or "
-        "fee of their book, which is in `odds_decimal_net`; the other fields are as quoted.",
+        doc="The best price that can be bet: one that is suspended or has a `rejection` (stale, too good to be true "
+        "...) is never best, and a selection without another price is left out. Prices are compared after the "
+        "commission or fee of their book, which is in `odds_decimal_net`; the other fields are as quoted. Of equal "
+        "prices it is the one seen last, then the first book by id.",
     ),
     Endpoint(
         "/odds/comparison", comparison, "One event's prices by market type", "Odds", OddsLists,
@@ -338,8 +339,8 @@ endpoints = (
             moment("since", "Time on the board's clock: `server_time` of the answer before.", required=True),
             *FILTERS, *PAGES, CURSOR,
         ),
-        doc="Prices that the board changed after `since`, and what left it since then. Removals are remembered for "
-        "600 s, and an older time is read as that long ago (`since_clamped`).",
+        doc="Prices that the board changed or whose `rejection` changed after `since`, and what left it since then. "
+        "Removals are remembered for 600 s, and an older time is read as that long ago (`since_clamped`).",
     ),
     Endpoint(
         "/events/{eventId}/odds", of_event, "One event's prices", "Events", Page[Odds],

@@ -44,6 +44,7 @@ class Found(NamedTuple):
     start: Longs
     moved: Longs
     flags: Bytes
+    aside: Bytes  # codes of the guards' verdicts
     main: list[int]  # 1 main, 0 alternate, -1 not known
     links: list[str | None] | None
     texts: Sequence["Said"]  # by term; only grows
@@ -99,8 +100,8 @@ class Reading:
         day, end = f.day or (int(NO_TIME), 0)
         n = scan(
             events, terms.block, terms.sorted, index.first, index.slots, index.book, mask, rows.state, rows.flags,
-            rows.start, rows.moved, index.begin, books, GONE if gone else ON, -1 if f.live is None else int(f.live),
-            int(NO_TIME) if f.after is None else f.after, day, end, out,
+            rows.start, rows.moved, rows.judged, index.begin, books, GONE if gone else ON,
+            -1 if f.live is None else int(f.live), int(NO_TIME) if f.after is None else f.after, day, end, out,
         )  # fmt: skip
         found: Ints = out[:n].copy()
         if f.main is not None and n:
@@ -234,8 +235,9 @@ class Reading:
         out = np.empty((found.size, 7), np.int64)
         states(
             found, rows.key, rows.odds.view(np.int64), rows.american.view(np.int64), rows.seen, rows.changed,
-            rows.start, rows.flags, rows.unit, names.event.values, index.begin, lined, units.start, units.size,
-            units.pool, rows.state, rows.odds, names.place.values, last, *index.room, index.looked, index.marks, out,
+            rows.start, rows.flags, rows.aside, rows.unit, names.event.values, index.begin, lined, units.start,
+            units.size, units.pool, rows.state, rows.odds, names.place.values, last, *index.room, index.looked,
+            index.marks, out,
         )  # fmt: skip
         raw, size = out.tobytes(), 7 * out.itemsize
         said: list[Any] = [raw[at : at + size] for at in range(0, len(raw), size)]
@@ -259,7 +261,7 @@ class Reading:
         return Found(
             term.tolist(), (key & _BOOK).tolist(), rows.id[found], rows.odds[found], rows.american[found],
             rows.seen[found], rows.changed[found], start, rows.moved[found], rows.flags[found],
-            self.main(found).tolist(), links, self.terms.said, self.index.books,
+            rows.aside[found], self.main(found).tolist(), links, self.terms.said, self.index.books,
         )  # fmt: skip
 
     # ---- order and pages ----
@@ -276,7 +278,7 @@ class Reading:
         elif name in ("odds_decimal", "probability"):
             values = rows.odds[found] if name == "odds_decimal" else 1.0 / rows.odds[found]
         elif name in ("timestamp", "moved"):
-            values = (rows.seen if name == "timestamp" else rows.moved)[found]
+            values = rows.seen[found] if name == "timestamp" else np.maximum(rows.moved, rows.judged)[found]
         elif name == "event_start_time":
             event = self.board.names.event.values[rows.key[found] >> BOOK_BITS]
             start = np.where(rows.start[found] == NO_TIME, index.begin[event], rows.start[found])

@@ -67,13 +67,13 @@ def begins(key, state, start, event, begin, found):
 
 @kernel
 def scan(
-    events, block, terms, first, slots, book, ok, state, flags, start, moved, begin, books, wanted, live, after, day,
-    end, out,
+    events, block, terms, first, slots, book, ok, state, flags, start, moved, judged, begin, books, wanted, live, after,
+    day, end, out,
 ):  # fmt: skip
     """Rows of some events in order that fit; returns how many.
 
-    `ok` is per term, `books` per book; `wanted` is a state, `live` 0, 1 or -1 for both; changed later than `after`,
-    starting between `day` and `end`.
+    `ok` is per term, `books` per book; `wanted` is a state, `live` 0, 1 or -1 for both; changed, or
+    judged anew, later than `after`; starting between `day` and `end`.
     """
     n = 0
     dated = day != -9223372036854775808
@@ -87,7 +87,7 @@ def scan(
                 s = slots[i]
                 if books[book[i]] == 0 or state[s] != wanted:
                     continue
-                if moving and moved[s] <= after:
+                if moving and max(moved[s], judged[s]) <= after:
                     continue
                 if live >= 0 and (flags[s] & 1) != live:
                     continue
@@ -258,8 +258,8 @@ def _mark(u, start, size, pool, key, state, flags, odds, place, last, ladder, li
 
 @kernel
 def states(
-    found, key, odds, american, seen, changed, begins, flags, unit, event, begin, lined, start, size, pool, state,
-    price, place, last, ladder, line, count, outer, books, looked, main, out,
+    found, key, odds, american, seen, changed, begins, flags, aside, unit, event, begin, lined, start, size, pool,
+    state, price, place, last, ladder, line, count, outer, books, looked, main, out,
 ):  # fmt: skip
     """All that a row says beside its texts, one row of `out` (7 columns) each: equal numbers, equal rows.
 
@@ -286,7 +286,7 @@ def states(
         out[at, 3] = seen[s]
         out[at, 4] = changed[s]
         out[at, 5] = begins[s] if begins[s] != -9223372036854775808 else begin[event[t]]
-        out[at, 6] = flags[s] << 8 | mark
+        out[at, 6] = np.int64(aside[s]) << 16 | np.int64(flags[s]) << 8 | mark
 
 
 @kernel

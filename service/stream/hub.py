@@ -207,7 +207,8 @@ class Stream:
     def _join(self, subscriber: Subscriber, wants: Wants) -> None:
         engine = self._node.engine
         if self._mirror is None:
-            with self._index.reading() as reading:
+            engine.keep_judged()
+            with self._index.reading(judged=True) as reading:
                 self._mirror = Mirror(reading.board, engine.number)
         if wants.finds is not None and wants.finds not in self._finds and not self._follow(subscriber, wants):
             return

@@ -40,6 +40,7 @@ class Rows(NamedTuple):
 class Became(NamedTuple):
     """Of the rows that changed: which moved, are to be sent whole (which of these were not shown), are suspended."""
 
+    rows: Longs  # places of those rows among the facts
     moved: Bools
     whole: Bools
     fresh: Bools
@@ -59,22 +60,26 @@ class Mirror:
 
     def take(self, update: Update) -> "Became":
         """What became of the rows of an update."""
-        facts, what = update.facts, update.what
-        slots = facts.slot[update.rows]
+        facts = update.facts
+        rows = np.union1d(update.rows, update.judged)
+        what = np.zeros(rows.size, np.uint8)
+        what[np.searchsorted(rows, update.rows)] = update.what
+        slots = facts.slot[rows]
         self._room(int(max(slots.max(initial=-1), update.gone.slot.max(initial=-1))) + 1)
         self.number = update.number
-        active = (facts.flags[update.rows] & SUSPENDED) == 0
+        active = (facts.flags[rows] & SUSPENDED) == 0
         was = self._shown[slots]
         other = was & active & ((what & STATUS) != 0)
         if other.any():
-            other &= (self._start[slots] != facts.start[update.rows]) | self._relinked(facts, update.rows, slots, other)
+            other &= (self._start[slots] != facts.start[rows]) | self._relinked(facts, rows, slots, other)
+        other |= was & active & np.isin(rows, update.judged)
         self._shown[slots] = active
-        self._start[slots] = facts.start[update.rows]
-        self._note(facts, update.rows, slots)
+        self._start[slots] = facts.start[rows]
+        self._note(facts, rows, slots)
         new = active & (~was | other)
         gone = self._shown[update.gone.slot]
         self._shown[update.gone.slot] = False
-        return Became(was & active & ~new, new, ~was[new], was & ~active, gone)
+        return Became(rows, was & active & ~new, new, ~was[new], was & ~active, gone)
 
     def _room(self, top: int) -> None:
         have = self._shown.size
@@ -108,7 +113,7 @@ class Moves:
         self.number, self.now = update.number, update.now
         became = mirror.take(update)
         facts, lost = update.facts, update.gone.take(np.flatnonzero(became.gone))
-        every = (*(facts.take(update.rows[which]) for which in (became.moved, became.whole, became.hidden)), lost)
+        every = (*(facts.take(became.rows[which]) for which in (became.moved, became.whole, became.hidden)), lost)
         self.terms = _terms(index, every)
         self._index = index
         self.moved, self.new, *left = (self._resolved(part) for part in every)
@@ -176,7 +181,7 @@ class Moves:
                     start = np.where(start == NO_TIME, index.begin[self.terms.names.event.values[term]], start)
         return Found(
             term.tolist(), self.new.book.tolist(), facts.id, facts.odds, facts.american, facts.seen, facts.changed,
-            start, facts.moved, facts.flags, [-1] * len(term), facts.links or None, self.terms.said,
+            start, facts.moved, facts.flags, facts.aside, [-1] * len(term), facts.links or None, self.terms.said,
             book_ids(facts.books),
         )  # fmt: skip
 

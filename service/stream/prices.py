@@ -140,7 +140,7 @@ class Prices:
 
     def take(self) -> Taken:
         """The rows of now; from any thread."""
-        with self._index.reading() as reading:
+        with self._index.reading(judged=True) as reading:
             number = self._engine.number
             found = reading.take(self._active(reading))
         rows = shown(found, self.state)

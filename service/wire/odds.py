@@ -13,10 +13,18 @@ from oddsengine import catalog
 from oddsengine.board.quotes import SEPARATOR
 from oddsengine.board.rows import LIVE, SUSPENDED
 from oddsengine.groups import Floats, Ints
+from oddsengine.reasons import NAMES, REASONS, UNCOMPARED
 from oddsengine.update import hexadecimal
 from oddsengine_service.board import Found, Reading
 from oddsengine_service.wire.envelopes import Counted, Moment, Pagination, Share, Told
 from oddsengine_service.wire.numbers import americans, moments
+
+
+class Rejection(msgspec.Struct, frozen=True):
+    """Why a price is not used: the guard that rejects it, and its reason in words."""
+
+    guard: str
+    reason: str
 
 
 class Odds(msgspec.Struct, gc=False):
@@ -55,6 +63,7 @@ class Odds(msgspec.Struct, gc=False):
     market_id: str | None
     selection_id: str | None
     max_bet: float | None
+    rejection: Rejection | None
 
 
 class BestOdds(Odds, gc=False):
@@ -211,10 +220,12 @@ def _columns(found: Found) -> list[Any]:
         americans(found.odds, found.american), decimal, share, line, begins, ((found.flags & LIVE) != 0).tolist(), seen,
         changed, deep, named, share, seen, ((found.flags & SUSPENDED) == 0).tolist(), main, [_OTHER[m] for m in main],
         player, stat, side, segment, external, market_id, selection_id, most,
+        [_REJECTIONS[code] for code in found.aside.tolist()],
     ]  # fmt: skip
 
 
 _MAIN = {1: True, 0: False, -1: None}
+_REJECTIONS = [Rejection(name, REASONS[name]) if name and name not in UNCOMPARED else None for name in NAMES]
 _OTHER = {True: False, False: True, None: None}
 
 
