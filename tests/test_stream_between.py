@@ -140,8 +140,8 @@ def test_events_pass_through_a_proxy_one_by_one(
         assert client.ready.wait(PATIENCE_S)
         assert len(client.odds) == 2
         for tick in range(1, 6):  # each arrives before the next is made
-            served.step([price("proxied", "fanduel", "Home", 1.9 + tick / 10)], now + timedelta(seconds=tick))
-            assert heard(client, "odds:update", tick)["odds"][0]["odds_decimal"] == pytest.approx(1.9 + tick / 10)
+            served.step([price("proxied", "fanduel", "Home", 1.9 - tick / 20)], now + timedelta(seconds=tick))
+            assert heard(client, "odds:update", tick)["odds"][0]["odds_decimal"] == pytest.approx(1.9 - tick / 20)
         heard(client, "heartbeat")
         assert b"chunked" in client.head.lower()
         limits = served.node.limits

@@ -259,7 +259,7 @@ def test_a_reader_that_stops_is_cut_off_and_nobody_else(tmp_path: Path, bounds: 
         line = stopped(served, "sharp")
         lines, limits = served.hub.lines, served.node.limits
         for tick in range(1, 400):
-            served.step(board(1.5 + tick % 90 / 100.0), now + timedelta(milliseconds=10 * tick))
+            served.step(board(1.62 + tick % 35 / 100.0), now + timedelta(milliseconds=10 * tick))
             wait_for(lambda n=tick: all(client.names.count("odds:update") >= n for client in good))  # type: ignore[misc]
             if limits.streams("account-sharp") == 0:
                 break
