@@ -61,31 +61,19 @@ SENTENCES = {
 }
 
 
-# The same without the number, for rows that are shown for as long as the verdict holds.
-REASONS = {
-    "bad_price": "not a decimal price above 1",
-    "price_mismatch": "American and decimal price differ",
-    "side_conflict": "selection text and selection type name different outcomes",
-    "unknown_outcome": "the selection is not an outcome of its market",
-    "no_line": "the line is missing or does not belong to this market",
+# What a row says for as long as the verdict holds, where the sentence has a number that moves.
+_LASTING = {
     "stale": "not seen for too long",
-    "started_not_live": "marked pre-match after the start of the event",
-    "mid_price_source": "a mid price, not an offer",
+    "started_not_live": "marked pre-match after the event's start",
     "duplicate_outcome": "the book gives this outcome two prices",
-    "ladder": "the book's prices over its lines run the wrong way",
-    "internal_conflict": "two markets of the book contradict each other",
-    "book_sum": "the book's own prices for this market do not add up",
+    "ladder": "the book's prices over lines run the wrong way",
+    "internal_conflict": "two market names of the book contradict each other",
+    "book_sum": "the book's own prices of this market do not add up",
     "one_team_lines": "team totals for one team only: the team label is unreliable",
     "ladder_cross": "contradicts other books across lines",
-    "bias": "the book's prices on this side are too generous throughout",
-    "outlier": "too generous compared with the other books",
-    "flap": "the price keeps jumping back and forth",
+    "bias": "the book's side of these props is generous throughout",
+    "outlier": "too generous against the other books",
     "ev_cap": "an edge this large is a data error",
-    "suspended": "suspended by the book",
-    "unmapped": "the market is not settled the same way everywhere",
-    "ambiguous_moneyline": "a two-way moneyline where a draw is possible",
-    "bad_value": "a value could not be read",
-    "missing_value": "a value is missing",
 }
 UNCOMPARED = frozenset({"unmapped", "ambiguous_moneyline"})
 """Verdicts on the market, not on the price: it can be bet, but the detectors do not compare it."""
@@ -110,3 +98,14 @@ def enabled(guards: Iterable[str] | None) -> frozenset[int]:
         came = guards if isinstance(guards, str) else ", ".join(unknown)
         raise ValueError(f"guards takes a list of guard names; {came!r} is not one of {', '.join(GUARDS)}")
     return frozenset(CODES[name] for name in names)
+
+
+def reason(name: str) -> str:
+    """Why a verdict sets a price aside, in words and without numbers.
+
+    Examples
+    --------
+    >>> reason("stale")
+    'not seen for too long'
+    """
+    return _LASTING.get(name) or SENTENCES[name]

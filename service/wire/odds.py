@@ -13,7 +13,7 @@ from oddsengine import catalog
 from oddsengine.board.quotes import SEPARATOR
 from oddsengine.board.rows import LIVE, SUSPENDED
 from oddsengine.groups import Floats, Ints
-from oddsengine.reasons import NAMES, REASONS, UNCOMPARED
+from oddsengine.reasons import NAMES, UNCOMPARED, reason
 from oddsengine.update import hexadecimal
 from oddsengine_service.board import Found, Reading
 from oddsengine_service.wire.envelopes import Counted, Moment, Pagination, Share, Told
@@ -225,7 +225,7 @@ def _columns(found: Found) -> list[Any]:
 
 
 _MAIN = {1: True, 0: False, -1: None}
-_REJECTIONS = [Rejection(name, REASONS[name]) if name and name not in UNCOMPARED else None for name in NAMES]
+_REJECTIONS = [Rejection(name, reason(name)) if name and name not in UNCOMPARED else None for name in NAMES]
 _OTHER = {True: False, False: True, None: None}
 
 
