@@ -1,5 +1,6 @@
 """A connection to a stream of server-sent events, resumed where the last one broke off."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Mapping
 
 from oddsengine.feeds import FeedError
@@ -23,7 +24,9 @@ class Stream:
         sent = {"accept": "text/event-stream", "cache-control": "no-store", **headers}
         if self.last_id:
             sent["last-event-id"] = self.last_id
+        loop = asyncio.get_running_loop()
         async with web.stream(url, query, sent, self._silence) as chunks:
+            heard = loop.time()
             async for chunk in chunks:
                 comments = events.comments
                 try:
@@ -35,5 +38,9 @@ class Stream:
                     yield event
                 if events.comments > comments:
                     yield None
+                if found or events.comments > comments:
+                    heard = loop.time()
+                elif loop.time() - heard > self._silence:
+                    raise Failure(f"no complete event within {self._silence:g} s")
         wait = None if events.retry is None else events.retry / 1000.0
         raise Failure("the stream ended", wait=wait)

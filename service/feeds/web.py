@@ -1,8 +1,12 @@
-"""One HTTP client a source: whole bodies within a deadline, and everything that goes wrong as a `Failure`."""
+"""One HTTP client per source: whole bodies within a deadline, and everything that goes wrong as a `Failure`.
+
+Bodies are decoded here, piece by piece, and not by the HTTP library: a few kilobytes on the wire may be gigabytes once
+decoded, so the limit on size is checked after every piece. A body may have one content coding.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from types import TracebackType
@@ -10,6 +14,7 @@ from typing import NamedTuple, Self
 
 import httpx
 
+from oddsengine_service.feeds.codings import ACCEPTED, decoder_of
 from oddsengine_service.feeds.secrets import Secrets
 from oddsengine_service.feeds.sink import Failure
 from oddsengine_service.settings import Feed
@@ -33,8 +38,9 @@ class Web:
     def __init__(self, feed: Feed, secrets: Secrets, headers: Mapping[str, str] | None = None) -> None:
         self._feed, self._secrets = feed, secrets
         self._client = httpx.AsyncClient(
-            headers={"user-agent": _AGENT, **(headers or {})}, timeout=feed.timeout, follow_redirects=False
-        )
+            headers={"user-agent": _AGENT, "accept-encoding": ACCEPTED, **(headers or {})}, timeout=feed.timeout,
+            follow_redirects=False,
+        )  # fmt: skip
 
     async def __aenter__(self) -> Self:
         return self
@@ -61,7 +67,7 @@ class Web:
         body = bytearray()
         try:
             async with asyncio.timeout(self._feed.timeout), self._opened(request) as response:
-                async for part in response.aiter_bytes():
+                async for part in _decoded(response):
                     body += part
                     if len(body) > self._feed.body_bytes:
                         raise Failure(f"a body of more than {self._feed.body_bytes} bytes")
@@ -77,7 +83,7 @@ class Web:
         timeout = httpx.Timeout(self._feed.timeout, read=silence)
         request = self._client.build_request("GET", url, params=query or None, headers=headers, timeout=timeout)
         async with self._opened(request, silence) as response:
-            yield response.aiter_bytes()
+            yield _decoded(response)
 
     @asynccontextmanager
     async def _opened(self, request: httpx.Request, silence: float | None = None) -> AsyncIterator[httpx.Response]:
@@ -101,14 +107,34 @@ class Web:
     async def _unwelcome(self, response: httpx.Response) -> Failure:
         """Make the failure of an answer that is none."""
         shown = bytearray()
-        async for part in response.aiter_bytes():
-            shown += part
-            if len(shown) >= _SHOWN:
-                break
+        with suppress(Failure, TimeoutError):  # the status says enough
+            async with asyncio.timeout(self._feed.timeout / 2.0):
+                async for part in _decoded(response):
+                    shown += part
+                    if len(shown) >= _SHOWN:
+                        break
         text = " ".join(self._secrets.clean(shown.decode("utf-8", "replace"))[:_SHOWN].split())
         code = response.status_code
         wait = retry_after(response.headers.get("retry-after"), datetime.now(UTC))
         return Failure(f"status {code}" + (f": {text}" if text else ""), wait=wait, fatal=code in _REFUSED)
+
+
+async def _decoded(response: httpx.Response) -> AsyncIterator[bytes]:
+    """Yield a body without its content coding, in pieces.
+
+    Raises
+    ------
+    Failure
+        If the coding is not supported, or the body does not have it.
+    """
+    named = response.headers.get("content-encoding", "")
+    decoder = decoder_of(named)
+    async for part in response.aiter_raw():
+        for piece in decoder.pieces(part):
+            yield piece
+            await asyncio.sleep(0)  # a long body leaves the event loop to others
+    if not decoder.ended:
+        raise Failure(f"a truncated {named} body")
 
 
 def retry_after(value: str | None, now: datetime) -> float | None:

@@ -1,0 +1,108 @@
+"""Content codings of HTTP bodies: decoded in pieces of a bounded size, whatever the body claims to be."""
+
+import zlib
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import zstandard
+
+from oddsengine_service.feeds.sink import Failure
+
+ACCEPTED = "gzip, deflate, zstd"
+_PIECE = 1 << 16  # bytes of output
+_SLICE = 64  # bytes of zstd input: a block of 128 KiB may take four
+_WINDOW = 1 << 23  # bytes that zstd may look back; more is not allowed in HTTP (RFC 9659)
+_GZIP, _ZLIB, _RAW = 31, 15, -15  # window bits of `zlib`
+
+
+class Decoder(Protocol):
+    """Bytes of the wire in, bytes of the body out."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether the body may end here."""
+
+    def pieces(self, data: bytes) -> Iterator[bytes]:
+        """Yield what some bytes decode to."""
+
+
+class _Identity:
+    ended = True
+
+    def pieces(self, data: bytes) -> Iterator[bytes]:
+        yield data
+
+
+class _Zlib:
+    """gzip and deflate; of the latter both the standard form and the one without a header."""
+
+    def __init__(self, coding: str) -> None:
+        self._coding = coding
+        self._stream: Any = zlib.decompressobj(_GZIP if coding == "gzip" else _ZLIB)
+        self._begun = False
+
+    @property
+    def ended(self) -> bool:
+        return bool(self._stream.eof) or not self._begun
+
+    def pieces(self, data: bytes) -> Iterator[bytes]:
+        while data and not self._stream.eof:
+            try:
+                piece = self._stream.decompress(data, _PIECE)
+            except zlib.error as error:
+                if self._begun or self._coding != "deflate":
+                    raise Failure(f"an invalid {self._coding} body: {error}") from None
+                self._stream, self._begun = zlib.decompressobj(_RAW), True
+                continue
+            self._begun = True
+            data = self._stream.unconsumed_tail
+            if piece:
+                yield piece
+
+
+class _Zstd:
+    def __init__(self) -> None:
+        self._stream = zstandard.ZstdDecompressor(max_window_size=_WINDOW).decompressobj()
+        self._begun = False
+
+    @property
+    def ended(self) -> bool:
+        return self._stream.eof or not self._begun
+
+    def pieces(self, data: bytes) -> Iterator[bytes]:
+        for at in range(0, len(data), _SLICE):
+            if self._stream.eof:
+                return
+            self._begun = True
+            try:
+                piece = self._stream.decompress(data[at : at + _SLICE])
+            except zstandard.ZstdError as error:
+                raise Failure(f"an invalid zstd body: {error}") from None
+            if piece:
+                yield piece
+
+
+def decoder_of(named: str) -> Decoder:
+    """Make the decoder for a Content-Encoding header.
+
+    Raises
+    ------
+    Failure
+        If it names a coding that is not supported, or more than one.
+
+    Examples
+    --------
+    >>> b"".join(decoder_of("deflate").pieces(zlib.compress(b"odds")))
+    b'odds'
+    """
+    codings = [coding for part in named.lower().split(",") if (coding := part.strip()) not in ("", "identity")]
+    if not codings:
+        return _Identity()
+    if len(codings) > 1:
+        raise Failure(f"Content-Encoding {named[:80]!r}: only one coding is accepted")
+    (coding,) = codings
+    if coding in ("gzip", "x-gzip", "deflate"):
+        return _Zlib(coding.removeprefix("x-"))
+    if coding == "zstd":
+        return _Zstd()
+    raise Failure(f"Content-Encoding {named[:80]!r} is not supported; accepted: {ACCEPTED}")
