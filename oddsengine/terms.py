@@ -201,15 +201,25 @@ def _typed(text: str | None) -> tuple[int, int]:
     return (teams or [-1])[0], (words or [-1])[0]
 
 
+def _leads(part: str, whole: str) -> bool:
+    """Whether one name is the first words of another and not all of them."""
+    return part != "" and whole.startswith(f"{part} ")
+
+
 def _heard(said: _Said, home: str, away: str) -> _Heard:
     """Tell which of two teams a selection names; a team's own name may end in a word that names a side."""
     if home == away:
         return _Heard(-1, said.word, beside=False)
     whole, shorter, _, rest = said.forms
     is_home, is_away = home != "" and home in said.forms, away != "" and away in said.forms
+    short = False
+    if not is_home and not is_away:
+        part = said.forms[3] if said.word >= 0 else said.forms[2]
+        is_home, is_away = _leads(part, home), _leads(part, away)
+        short = is_home != is_away
     team = -1 if is_home == is_away else HOME if is_home else AWAY
     full = shorter != "" and (whole in (home, away) or shorter in (home, away))
-    beside = team >= 0 and rest != "" and rest in (home, away)
+    beside = team >= 0 and rest != "" and (rest in (home, away) or (short and said.word >= 0))
     return _Heard(team, -1 if full else said.word, beside=beside)
 
 

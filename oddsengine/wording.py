@@ -2,6 +2,9 @@
 
 Everything here works on distinct wordings, with table expressions over distinct strings. Names become integers:
 equal integers are equal names after accents, case and punctuation are dropped and the sport's alias table is applied.
+
+A selection names a team in full, or by the first words of its name (Boston, for the Boston Celtics) if the other team's
+name does not begin with them too.
 """
 
 from typing import NamedTuple, cast
@@ -106,6 +109,13 @@ def _spread_out(frame: pl.DataFrame, column: str) -> tuple[Ints, pl.Series]:
     return codes, frame[column].gather(first).fill_null("")
 
 
+def _leads(names: pl.Series, part: Ints, whole: Ints) -> npt.NDArray[np.bool_]:
+    """Whether one name is the first words of another and not all of them: Boston, of the Boston Celtics."""
+    texts = pl.DataFrame({"part": names.gather(part), "whole": names.gather(whole)})
+    found = texts.select((pl.col("part") != "") & pl.col("whole").str.starts_with(pl.col("part") + " "))
+    return cast(npt.NDArray[np.bool_], found.to_series().to_numpy())
+
+
 def read_texts(wordings: pl.DataFrame) -> Texts:
     """Read the texts of distinct wordings."""
     sport_of, sport_values = _spread_out(wordings, "sport")
@@ -136,6 +146,10 @@ def read_texts(wordings: pl.DataFrame) -> Texts:
     apart = home != away
     is_home = ((full == home) | (shorter == home) | (stripped == home) | (rest == home)) & (home > 0) & apart
     is_away = ((full == away) | (shorter == away) | (stripped == away) | (rest == away)) & (away > 0) & apart
+    part = np.where(word >= 0, rest, stripped)
+    leads_home, leads_away = _leads(names.sorted, part, home), _leads(names.sorted, part, away)
+    short = ~is_home & ~is_away & apart & (leads_home != leads_away)
+    is_home, is_away = is_home | (short & leads_home), is_away | (short & leads_away)
     team = np.where(is_home & ~is_away, _HOME, np.where(is_away & ~is_home, _AWAY, -1)).astype(np.int8)
     whole = (
         ((full == home) | (full == away) | (shorter == home) | (shorter == away)) & (full > 0) & (shorter > 0) & apart
@@ -154,7 +168,7 @@ def read_texts(wordings: pl.DataFrame) -> Texts:
         away=away,
         team=team,
         word=word,
-        rest_is_team=(team >= 0) & (rest > 0) & ((rest == home) | (rest == away)),
+        rest_is_team=(team >= 0) & (rest > 0) & ((rest == home) | (rest == away) | (short & (word >= 0))),
         player=player,
         team_side=np.where((label == _HOME) | (label == _AWAY), label, -1).astype(np.int8),
         names=names.sorted,

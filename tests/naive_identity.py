@@ -126,6 +126,12 @@ def event_teams(rows: Iterable[Row]) -> dict[str, tuple[str, str]]:
 def read_selection(text: str, home: str, away: str) -> tuple[str, str, str]:
     """Team, side word and remaining name of a selection text, each possibly empty."""
     teams = {home: "home", away: "away"} if home != away else {}
+
+    def whose(name: str) -> str:
+        """The team of a name, or of the first words of a name if no other team's begins with them."""
+        fits = [side for full, side in teams.items() if name and full.startswith(f"{name} ")]
+        return teams.get(name, "") or (fits[0] if len(fits) == 1 else "")
+
     whole = normal(text)
     if whole in teams:
         return teams[whole], "", ""
@@ -140,11 +146,11 @@ def read_selection(text: str, home: str, away: str) -> tuple[str, str, str]:
     for at in (0, -1):
         if words and words[at] in ("over", "under"):
             rest = " ".join(words[1:] if at == 0 else words[:-1])
-            return teams.get(rest, ""), words[at], rest
+            return whose(rest), words[at], rest
     if words and words[-1] in ("yes", "no", "odd", "even"):
         rest = " ".join(words[:-1])
-        return teams.get(rest, ""), words[-1], rest
-    return "", "", short
+        return whose(rest), words[-1], rest
+    return whose(short), "", short
 
 
 def read_terms(row: Row, teams: Mapping[str, tuple[str, str]]) -> Terms:

@@ -335,6 +335,34 @@ def test_a_name_that_is_a_number(text: str) -> None:
     meet(row("a", "point_spread", text, 2.0, -2.5, **sixers), row("b", "point_spread", "Celtics", 1.95, 2.5, **sixers))
 
 
+@pytest.mark.parametrize(
+    ("text", "outcome"), [("Boston", "home"), ("BOSTON -2.5", "home"), ("Oklahoma City", "away"), ("Oklahoma", "away")]
+)
+def test_a_city_alone_is_the_team_that_begins_with_it(text: str, outcome: str) -> None:
+    teams: dict[str, Any] = dict(home_team="Boston Celtics", away_team="Oklahoma City Thunder")
+    line = -2.5 if outcome == "home" else 2.5
+    full = "Thunder" if outcome == "home" else "Boston Celtics"
+    market = meet(
+        row("a", "point_spread", text, 2.0, line, **teams), row("b", "point_spread", full, 1.95, -line, **teams)
+    )
+    assert market["line"] == -2.5
+
+
+def test_a_city_that_both_teams_have_is_neither() -> None:
+    teams: dict[str, Any] = dict(home_team="Los Angeles Lakers", away_team="Los Angeles Clippers")
+    assert aside(table(row("a", "moneyline", "Los Angeles", 2.0, **teams))) == {0: "unknown_outcome"}
+    assert aside(table(row("a", "moneyline", "Los", 2.0, home_team="Lost Boys", away_team="B"))) == {
+        0: "unknown_outcome"
+    }
+
+
+def test_a_city_on_a_game_total_is_no_game_total() -> None:
+    board = table(row("a", "total_points", "Boston Over 110.5", 2.0, 110.5))
+    assert aside(board) == {0: "unknown_outcome"}
+    total = table(row("a", "team_total", "Boston Over 110.5", 2.0, 110.5))
+    assert not aside(total)
+
+
 def test_a_team_whose_name_ends_in_yes() -> None:
     names: dict[str, Any] = dict(sport="esports", home_team="Team Yes", away_team="Game Over")
     market = meet(row("a", "moneyline", "Team Yes", 2.0, **names), row("b", "moneyline", "game over", 1.9, **names))

@@ -164,6 +164,25 @@ def test_between_two_games_of_a_day_nothing_is_guessed() -> None:
     assert not matcher.quarantined()
 
 
+@pytest.mark.parametrize("apart", [165, 210, 360])
+def test_a_delayed_first_game_is_not_taken_for_the_second(apart: int) -> None:
+    """Listed 75 minutes before the second game, it is nearer to that one, and is the first, hours late."""
+    matcher = Matcher()
+    first, second = feed(matcher, [("a", game("1", *METS, 0)), ("a", game("2", *METS, apart))])
+    doubt = matcher.match("c", game("9", *METS, apart - 75))
+    assert doubt.event_id is None
+    assert set(doubt.candidates) == {first.event_id, second.event_id}
+    assert matcher.match("c", game("9", *METS, apart - 20)).event_id == second.event_id
+    assert matcher.match("d", game("9", *METS, 40)).event_id == first.event_id
+    assert matcher.match("e", game("9", *METS, apart + 60)).event_id == second.event_id
+
+
+def test_games_that_start_nearly_as_far_apart_as_the_starts_differ_wait() -> None:
+    matcher = Matcher()
+    feed(matcher, [("a", game("1", *METS, 0)), ("a", game("2", *METS, 180))])
+    assert matcher.match("c", game("9", *METS, 85)).event_id is None
+
+
 def test_a_second_game_takes_back_what_was_matched_before_it_was_known() -> None:
     matcher = Matcher()
     first = matcher.match("a", game("1", *METS)).event_id
@@ -301,6 +320,40 @@ def test_doubtful_names_wait_with_their_candidates_and_leave_when_spelled_out() 
     assert 0.55 <= doubt.score < 0.8
     assert doubt.candidates == (known.event_id,)
     assert matcher.match("b", game("1", *names, 0, "club_friendlies", "soccer")).event_id == known.event_id
+
+
+CITY = ("Los Angeles", "Boston Celtics")
+LAKERS, CLIPPERS = ("Los Angeles Lakers", "Boston Celtics"), ("Los Angeles Clippers", "Boston Celtics")
+
+
+def test_a_city_alone_is_the_only_team_that_fits() -> None:
+    def nba(id_: str, names: tuple[str, str], minutes: int = 0) -> Game:
+        return game(id_, *names, minutes, "nba", "basketball")
+
+    matcher = Matcher()
+    lakers = matcher.match("a", nba("1", LAKERS)).event_id
+    city = matcher.match("b", nba("2", CITY, 10))
+    assert (city.event_id, city.reason) == (lakers, "a shortened name that fits no other game, 10 min apart")
+    assert matcher.match("c", nba("3", ("Boston Celtics", "Los Angeles"), 5)).event_id == lakers
+    assert matcher.match("d", nba("4", LAKERS)).event_id == lakers
+    assert matcher.match("e", nba("5", ("Los Angeles", "Chicago Bulls"))).event_id != lakers
+    # Hours apart it may be another opponent.
+    late = Matcher()
+    feed(late, [("a", nba("1", LAKERS))])
+    assert late.match("b", nba("2", CITY, 200)).event_id is None
+    # Another game that it fits as well takes the guess back.
+    other = matcher.match("a", nba("7", CLIPPERS)).event_id
+    assert other not in {lakers, None}
+    assert matcher.match("b", nba("2", CITY, 10)).event_id is None
+    assert matcher.match("c", nba("3", ("Boston Celtics", "Los Angeles"), 5)).event_id is None
+    assert matcher.match("a", nba("1", LAKERS)).event_id == lakers
+
+
+def test_brothers_are_not_cities() -> None:
+    matcher = Matcher()
+    matcher.match("a", game("1", "Alexander Zverev", "Carlos Alcaraz", 0, "atp", "tennis"))
+    doubt = matcher.match("b", game("1", "Zverev", "Carlos Alcaraz", 0, "atp", "tennis"))
+    assert doubt.event_id is not None or doubt.score < 0.8
 
 
 def test_an_id_that_a_source_uses_for_other_teams_is_another_event() -> None:

@@ -174,6 +174,8 @@ def some_selection(rng: random.Random, teams: Sequence[str | None]) -> str:
     named = rng.choice((*teams, *teams, rng.choice(TEAMS), rng.choice(PLAYERS), "")) or ""
     if rng.random() < 0.35:
         return rng.choice(BARE)
+    if rng.random() < 0.2:  # a city alone
+        named = " ".join(named.split()[: rng.choice((1, 1, 2))])
     return rng.choice(BEFORE) + named + rng.choice(AFTER) or "Over"
 
 

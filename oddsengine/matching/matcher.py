@@ -21,6 +21,7 @@ from oddsengine.matching.schedule import CLOSE, Key, Meetings, arrange, gap
 
 THRESHOLD = 0.8  # from here two pairs of names are one
 DOUBT = 0.55  # below they are two; between, a person decides
+CITY = round(0.7 * names.VAGUE + 0.3 * names.SURE, 4)  # one name is whole, the other a word that several teams share
 _BETTER = 0.05  # what one fit has to have over another to be preferred
 _KEPT = timedelta(days=7)  # how long an id stays taken after its event was forgotten
 
@@ -257,11 +258,44 @@ class Matcher:
             self._wait(entry, best, "fits games of different teams", near)
             return
         doubts = [(score, other) for score, other in near if score < self._threshold and other.key not in cluster]
-        if doubts and all(other.event is None for other in cluster.values()):
+        alone = all(other.event is None for other in cluster.values())
+        if doubts and alone and (event := self._only(entry, doubts)) is not None:
+            joined = dict(cluster)
+            for key in event.members:
+                joined |= self._closure(self._memory.entries[key], self._threshold)
+            if not self._contradict(entry.league, joined.values()):
+                self._arrange(joined)
+                return
+        rivals = [other for _, other in doubts if alone and self._borrowed(other, entry)]
+        for other in rivals:
+            self._memory.leave(other)
+        if rivals:
+            self._arrange(cluster)
+            self._again(rivals)
+            return
+        if doubts and alone:
             for other in cluster.values():
                 self._wait(other, doubts[0][0], "names alike, but not enough", doubts)
             return
         self._arrange(cluster)
+
+    def _only(self, entry: Entry, doubts: list[tuple[float, Entry]]) -> Event | None:
+        """The only event that a game fits by one whole name and a word of the other, at about its time."""
+        if not names.has_mascots(*entry.league) or any(score < CITY or o.event is None for score, o in doubts):
+            return None
+        found = {other.event for _, other in doubts}
+        if len(found) != 1 or not any(gap(entry.dated, other.dated) <= CLOSE for _, other in doubts):
+            return None
+        return self._memory.events[str(found.pop())]
+
+    def _borrowed(self, other: Entry, entry: Entry) -> bool:
+        """Whether a game is in its event by a word that fits the teams of `entry` as well: it may be either's."""
+        event = self._memory.events.get(other.event or "")
+        if event is None or other.decree:
+            return False
+        members = [self._memory.entries[key].spelling for key in event.members]
+        owners = [each for each in members if fit(entry.league, each, entry.spelling)[0] < DOUBT]
+        return bool(owners) and all(fit(entry.league, each, other.spelling)[0] < self._threshold for each in owners)
 
     def _arrange(self, cluster: dict[Key, Entry]) -> None:
         """Share games of one pair out among its meetings, and these among events."""
@@ -334,6 +368,8 @@ class Matcher:
         score, nearest = max(scores, key=lambda found: (found[0], found[1].key))
         apart = f"{_minutes(entry, nearest)} min apart"
         words = "the same names" if score == 1.0 else "names alike"
+        if score < self._threshold:
+            words = "a shortened name that fits no other game"
         swapped = ", home and away swapped" if turned else ""
         match = Match(event.id, score, f"{words}, {apart}{swapped}", turned, new=entry.key == first)
         self._set(entry, match)

@@ -66,6 +66,11 @@ def is_college(league: str) -> bool:
     return league.startswith(words.COLLEGES)
 
 
+def has_mascots(sport: str, league: str) -> bool:
+    """Whether the teams of a league are a city and a mascot, so that no club is called by the city alone."""
+    return sport not in words.PERSONS and _kind(sport, league) == "team"
+
+
 def _kind(sport: str, league: str) -> str:
     """What the teams of a league are: colleges, clubs, or teams with a mascot that is often left out."""
     return "college" if is_college(league) else "club" if sport == "soccer" else "team"

@@ -2,8 +2,11 @@
 
 The pair may meet twice: doubleheaders, series, both legs of a cup. The source that lists the most games of it says
 how many meetings there are (of several, the first by name); a game farther than 12 h from each of these is a meeting
-too. Every other game belongs to the only meeting within 12 h, or, of several, to the only one within 90 minutes; if
-there is no such one it is in doubt. Nothing here depends on the order in which games became known.
+too. Every other game belongs to the only meeting within 12 h, or, of several, to the only one within 90 minutes, if
+its start agrees with that one clearly better than with the others: twice as well as with a later meeting, and six times
+as well as with an earlier one, since games are delayed, and the first game of a doubleheader, delayed by hours, is
+listed shortly before the second. If there is no such meeting the game is in doubt. Nothing here depends on the order
+in which games became known.
 """
 
 from collections import defaultdict
@@ -13,6 +16,7 @@ from typing import NamedTuple
 
 WINDOW = timedelta(hours=12)
 CLOSE = timedelta(minutes=90)
+_THAN_LATER, _THAN_EARLIER = 2, 6  # how many times nearer than other meetings
 
 Key = tuple[str, str]
 """Source and the source's id."""
@@ -90,7 +94,7 @@ def arrange(games: Iterable[Dated], shut: Sequence[Dated] = (), named: Sequence[
         places = within(game, anchors)
         if len(places) > 1:
             close = tuple(at for at in places if gap(game, anchors[at]) <= CLOSE)
-            if len(close) != 1:
+            if len(close) != 1 or not _clear(game, anchors[close[0]], [anchors[at] for at in places]):
                 doubts[game.key] = places
                 continue
             places = close
@@ -100,6 +104,16 @@ def arrange(games: Iterable[Dated], shut: Sequence[Dated] = (), named: Sequence[
             group.remove(game)
             doubts[game.key] = (at,)
     return Meetings([[game.key for game in group] for group in groups], doubts)
+
+
+def _clear(game: Dated, meeting: Dated, meetings: Iterable[Dated]) -> bool:
+    """Whether a game's start agrees with one meeting clearly better than with the others near it."""
+    apart = gap(game, meeting)
+    return all(
+        apart * (_THAN_EARLIER if other.start < game.start < meeting.start else _THAN_LATER) <= gap(game, other)
+        for other in meetings
+        if other.key != meeting.key
+    )
 
 
 def _twice(group: list[Dated], anchor: Dated) -> list[Dated]:
