@@ -35,6 +35,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from oddsengine.odds import decimal_odds
+
 Floats = NDArray[np.float64]
 
 _MOST_STEPS = 10_000_000
@@ -51,7 +53,7 @@ class WholeStakes(NamedTuple):
 
 def _prices(odds: ArrayLike) -> Floats:
     """Decimal odds with an axis of outcomes; nan where they are no price."""
-    d = np.asarray(odds, dtype=np.float64)
+    d = decimal_odds(odds)
     if d.ndim == 0 or d.shape[-1] == 0:
         raise ValueError(f"odds must have an axis of outcomes with at least one, got shape {d.shape}")
     return np.where((d > 1.0) & (d < np.inf), d, np.nan)

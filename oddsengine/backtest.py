@@ -46,6 +46,7 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from oddsengine.kelly import kelly_exclusive
+from oddsengine.odds import decimal_odds
 from oddsengine.value import edge
 
 Floats = NDArray[np.float64]
@@ -460,7 +461,7 @@ def drawdown(bankroll: ArrayLike) -> Floats:
 
 
 def _matrix(name: str, values: ArrayLike) -> Floats:
-    x = np.asarray(values, dtype=np.float64)
+    x = decimal_odds(values) if name == "odds" else np.asarray(values, dtype=np.float64)
     if x.ndim != 2:
         raise ValueError(f"{name} must have a row a match and a column an outcome, got shape {x.shape}")
     return x

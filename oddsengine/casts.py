@@ -11,6 +11,8 @@ TIME = pl.Datetime("us", "UTC")
 
 
 def _number(column: pl.Series) -> pl.Series:
+    if column.dtype == pl.Boolean:
+        return pl.Series(column.name, [None] * column.len(), dtype=pl.Float64)
     if column.dtype == pl.String:
         text = column.str.strip_chars()
         even = text.str.to_lowercase().is_in(["even", "evens", "ev"])
@@ -36,7 +38,7 @@ def _text(column: pl.Series) -> pl.Series:
 _PLAIN = "%Y-%m-%dT%H:%M:%S%.fZ"
 _ISO = (
     r"^(\d{4}-\d\d-\d\d)(?:[Tt ](\d\d:\d\d)(?::(\d\d(?:[.,]\d+)?))?)?"
-    r"(?: ?(?:[Zz]|UTC|([+-])(\d\d):?(\d\d)?))?$"
+    r"(?: ?(?:[Zz]|UTC|([+-])([01]\d|2[0-3]):?([0-5]\d)?))?$"
 )
 # Unix times by size: all of them fall between 1973 and 5138.
 _UNIX = ((1e8, 1e11, 1e6), (1e11, 1e14, 1e3), (1e14, 1e17, 1.0), (1e17, 1e20, 1e-3))

@@ -29,6 +29,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
+from oddsengine.odds import decimal_odds
+
 Floats = NDArray[np.float64]
 Longs = NDArray[np.int64]
 
@@ -98,7 +100,7 @@ def clv(price: ArrayLike, closing: ArrayLike) -> Floats:
     >>> clv(2.10, [0.5, 0.45]).round(4).tolist()
     [0.05, -0.055]
     """
-    d, q = np.broadcast_arrays(np.asarray(price, dtype=np.float64), np.asarray(closing, dtype=np.float64))
+    d, q = np.broadcast_arrays(decimal_odds(price), np.asarray(closing, dtype=np.float64))
     known = (q >= 0.0) & (q <= 1.0) & (d > 1.0) & (d < np.inf)
     return np.asarray(np.where(known, d, np.nan) * q - 1.0)
 

@@ -62,6 +62,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oddsengine._jit import fused
+from oddsengine.odds import decimal_odds
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -603,7 +604,7 @@ def devig(odds: npt.ArrayLike, method: str = "power") -> Floats:
     [[0.5, 0.5], [nan, nan]]
     """
     solve = _solver(method)
-    prices = np.require(odds, dtype=np.float64, requirements=["C", "A", "W"])
+    prices = np.require(decimal_odds(odds), dtype=np.float64, requirements=["C", "A", "W"])
     if prices.ndim not in (1, 2):
         raise ValueError(f"odds must be 1-D (one market) or 2-D (markets x outcomes), got {prices.ndim}-D")
     out = np.empty_like(prices)
@@ -639,7 +640,7 @@ def devig_groups(odds: npt.ArrayLike, offsets: npt.ArrayLike, method: str = "pow
     >>> devig_groups([2.0, 2.0, 3.0, 3.0, 3.0], [0, 2, 5], method="multiplicative").round(4).tolist()
     [0.5, 0.5, 0.3333, 0.3333, 0.3333]
     """
-    prices = np.require(odds, dtype=np.float64, requirements=["C", "A", "W"])
+    prices = np.require(decimal_odds(odds), dtype=np.float64, requirements=["C", "A", "W"])
     bounds = np.require(offsets, dtype=np.int64, requirements=["C", "A", "W"])
     if prices.ndim != 1 or bounds.ndim != 1:
         raise ValueError(f"odds and offsets must be 1-D, got {prices.ndim}-D and {bounds.ndim}-D")

@@ -41,6 +41,8 @@ Scientist 35 (2010).
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from oddsengine.odds import decimal_odds
+
 Floats = NDArray[np.float64]
 
 _ROUNDING = 1e-9  # how far above 1 probabilities may sum and still be complete
@@ -85,7 +87,7 @@ def kelly(prob: ArrayLike, odds: ArrayLike, fraction: ArrayLike = 1.0) -> Floats
     np.float64(0.025)
     """
     part = _fraction(fraction)
-    p, d = np.broadcast_arrays(np.asarray(prob, dtype=np.float64), np.asarray(odds, dtype=np.float64))
+    p, d = np.broadcast_arrays(np.asarray(prob, dtype=np.float64), decimal_odds(odds))
     known = _known(p, d)
     safe = np.where(known, d, 2.0)
     full = np.maximum(0.0, (np.where(known, p, np.nan) * safe - 1.0) / (safe - 1.0))
@@ -117,7 +119,7 @@ def kelly_exclusive(probs: ArrayLike, odds: ArrayLike, fraction: ArrayLike = 1.0
     [0.5, 0.5]
     """
     part = _fraction(fraction)
-    p, d = np.asarray(probs, dtype=np.float64), np.asarray(odds, dtype=np.float64)
+    p, d = np.asarray(probs, dtype=np.float64), decimal_odds(odds)
     if p.ndim == 0 or d.ndim == 0 or p.shape[-1] != d.shape[-1]:
         raise ValueError(f"probs and odds must have one number an outcome each, got shapes {p.shape} and {d.shape}")
     p, d = np.broadcast_arrays(p, d)

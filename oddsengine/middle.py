@@ -70,6 +70,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oddsengine._jit import kernel
+from oddsengine.odds import decimal_odds
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -557,7 +558,7 @@ def settle_under(line: ArrayLike, odds: ArrayLike, number: ArrayLike) -> Floats:
 def _settle(line: Integers, distance: Integers, odds: ArrayLike) -> Floats:
     """Return per unit; `distance` is how many hundredths the number is on the good side of the line."""
     u = np.clip(distance / 50.0, -1.0, 1.0)
-    back = 1.0 + (np.asarray(odds, dtype=np.float64) - 1.0) * np.maximum(u, 0.0) + np.minimum(u, 0.0)
+    back = 1.0 + (decimal_odds(odds) - 1.0) * np.maximum(u, 0.0) + np.minimum(u, 0.0)
     return np.where(line % 25 == 0, back, np.nan)
 
 
@@ -745,7 +746,7 @@ def evaluate(
     if curve.shape[-1:] != (4,):
         raise ValueError(f"tail must end in an axis of 4 points, got shape {curve.shape}")
     low, high = _whole(over_line, "over_line"), _whole(under_line, "under_line")
-    d1, d2 = np.asarray(over_odds, dtype=np.float64), np.asarray(under_odds, dtype=np.float64)
+    d1, d2 = decimal_odds(over_odds), decimal_odds(under_odds)
     shape = np.broadcast_shapes(low.shape, high.shape, d1.shape, d2.shape, curve.shape[:-1])
     found = evaluate_columns(
         _spread(low, shape).ravel(),

@@ -17,6 +17,9 @@ are not finite or not above 1, American odds strictly between -100 and +100, pro
 open interval (0, 1), fractions that are not positive, and anything whose answer cannot be held apart from
 1 or from infinity in double precision. Every function is increasing or decreasing where it has an answer.
 
+What is refused: decimal odds of -100 or less, which are American odds in the wrong place, and decimal odds as text,
+which may be, raise `ValueError` (`decimal_odds`).
+
 Every function takes array-likes of any shape (a scalar is the array of rank 0) and answers in that shape.
 
 References: S. Cortis, "Expected values and variances in bookmaker payouts: a theoretical approach towards
@@ -39,6 +42,44 @@ _EVENS = frozenset({"evens", "even", "evs", "ev"})
 def _answer(valid: npt.NDArray[np.bool_], value: npt.ArrayLike) -> Floats:
     """`value` where `valid` and finite, `nan` elsewhere; rank 0 becomes a scalar."""
     return cast(Floats, np.where(valid & np.isfinite(value), value, np.nan)[()])
+
+
+def decimal_odds(odds: npt.ArrayLike) -> Floats:
+    """Decimal odds as float64, refused where they are clearly something else.
+
+    Parameters
+    ----------
+    odds : array_like
+        Decimal odds. What is merely no price, such as 0.5 or `nan`, is not refused.
+
+    Returns
+    -------
+    ndarray
+        The same numbers.
+
+    Raises
+    ------
+    ValueError
+        For text, and for a finite number of -100 or less, which only American odds can be.
+
+    Examples
+    --------
+    >>> decimal_odds([2.5, 1.5]).tolist()
+    [2.5, 1.5]
+    >>> decimal_odds([-110, 102])
+    Traceback (most recent call last):
+        ...
+    ValueError: odds must be decimal, got -110, which is American: convert with american_to_decimal
+    """
+    given = np.asarray(odds)
+    if given.dtype.kind in "US":
+        raise ValueError(f"odds must be decimal numbers, got the text {str(given.ravel()[0])[:40]!r}")
+    d = np.asarray(given, dtype=np.float64)
+    american = (d <= -100.0) & (d > -np.inf)
+    if american.any():
+        first = d[american].ravel()[0]
+        raise ValueError(f"odds must be decimal, got {first:g}, which is American: convert with american_to_decimal")
+    return d
 
 
 def american_to_decimal(american: npt.ArrayLike) -> Floats:
@@ -84,7 +125,7 @@ def decimal_to_american(odds: npt.ArrayLike) -> Floats:
     >>> decimal_to_american([2.5, 1.5, 2.0, 1.0]).tolist()
     [150.0, -200.0, 100.0, nan]
     """
-    d = np.asarray(odds, dtype=np.float64)
+    d = decimal_odds(odds)
     with np.errstate(all="ignore"):
         american = np.where(d >= 2.0, (d - 1.0) * 100.0, -100.0 / (d - 1.0))
     return _answer(d > 1.0, american)
@@ -108,7 +149,7 @@ def decimal_to_probability(odds: npt.ArrayLike) -> Floats:
     >>> decimal_to_probability([4.0, 1.25, 1.0]).tolist()
     [0.25, 0.8, nan]
     """
-    d = np.asarray(odds, dtype=np.float64)
+    d = decimal_odds(odds)
     with np.errstate(all="ignore"):
         probability = 1.0 / d
     return _answer((d > 1.0) & (d < np.inf), probability)
@@ -189,7 +230,7 @@ def decimal_to_fractional(odds: npt.ArrayLike, max_denominator: int = 100) -> tu
     """
     if max_denominator < 1:
         raise ValueError(f"max_denominator must be at least 1, got {max_denominator}")
-    d = np.asarray(odds, dtype=np.float64)
+    d = decimal_odds(odds)
     valid = (d > 1.0) & (d < np.inf)
     profit = np.where(valid, d - 1.0, 1.0)
     numerator, denominator = np.maximum(np.rint(profit), 1.0), np.ones_like(profit)

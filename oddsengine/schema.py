@@ -8,6 +8,9 @@ puts rows that are no price aside in `OddsTable.rejected`. Code behind it trusts
 - Numbers, flags and times may come as text: `+150`, `true` or `1`, ISO 8601 with or without an offset (none:
   UTC), Unix seconds, milliseconds, microseconds or nanoseconds by their size. NaN in a number is null.
 - `timestamp` stands in for `last_seen_at`. A source's own `odds_probability` (or `probability`) is not read.
+- A text has at most `MOST_CHARACTERS`; a longer one is refused, and the report shows its beginning.
+- Decimal odds have no plus sign: `+120` in `odds_decimal` is refused. A price of -100 or less there is American, and
+  so are whole prices of 100 or more then: of the same book, or of all books where nothing lies between 1 and 100.
 - The decimal price wins over the American; the other forms are derived from it exactly. `price_mismatch`
   marks rows whose two given prices differ by more than the catalog's share, or whose American price is none.
 - `row` numbers the rows as they came, from 1. A frame with `row` as UInt32 keeps its own numbers.
@@ -70,6 +73,11 @@ _PRICES = ("odds_decimal", "odds_american")
 _OWN = ("row", "price_mismatch")  # what the check adds
 _STAND_INS = {"timestamp": "last_seen_at", "probability": "odds_probability"}
 _MOST = 1e300  # decimal; the American form of more is infinite
+MOST_CHARACTERS = 1000
+"""Longest text of a price."""
+_SHOWN = 200  # characters of a bad value that the report repeats
+_LONG = f"longer than {MOST_CHARACTERS:,} characters"
+_AMERICAN = "an American price: give it as odds_american"
 _NO_AMERICAN = "not a finite price of 100 or more, or -100 or less"
 _DEFAULTS = {"is_live": False, "is_active": True, "flap": False}
 
@@ -149,6 +157,7 @@ def check_odds(frame: pl.DataFrame) -> OddsTable:
     if frame.schema.get("row") != pl.UInt32 or frame["row"].null_count() or frame["row"].is_duplicated().any():
         frame = frame.with_columns(row=pl.int_range(1, pl.len() + 1, dtype=pl.UInt32))
     faults = _Faults(frame)
+    frame = _bounded(frame, faults)
     table = _filled(_cast(frame, faults))
     faults.add_missing(table)
     faults.add_prices(table)
@@ -182,9 +191,27 @@ def _with_own_names(frame: pl.DataFrame) -> pl.DataFrame:
     return frame
 
 
+def _bounded(frame: pl.DataFrame, faults: "_Faults") -> pl.DataFrame:
+    """Take out texts that are too long, before anything reads them."""
+    cut = []
+    for name in ODDS_SCHEMA:
+        if name not in frame.columns or frame.schema[name] not in (pl.String, pl.Categorical, pl.Enum):
+            continue
+        given = frame[name].cast(pl.String)
+        if (given.str.len_bytes().max() or 0) > MOST_CHARACTERS:  # type: ignore[operator]
+            long = (given.str.len_chars() > MOST_CHARACTERS).fill_null(False)  # noqa: FBT003
+            if long.any():
+                faults.add(long, name, _LONG, "bad_value", named=False)
+                cut.append(pl.when(~long).then(given).alias(name))
+    return frame.with_columns(cut) if cut else frame
+
+
 def _cast(frame: pl.DataFrame, faults: "_Faults") -> pl.DataFrame:
     """Cast the columns whose dtype differs, noting the values that cannot be read."""
     read = []
+    signed = _signed(frame)
+    if signed is not None:
+        faults.add(signed, "odds_decimal", _AMERICAN, "bad_price")
     for name, wanted in ODDS_SCHEMA.items():
         if name not in frame.columns or frame.schema[name] == wanted:
             continue
@@ -200,6 +227,22 @@ def _cast(frame: pl.DataFrame, faults: "_Faults") -> pl.DataFrame:
             faults.add(lost & ~is_empty(given), name, reason, "bad_value")
         read.append(made)
     return frame.with_columns(read) if read else frame
+
+
+def _signed(frame: pl.DataFrame) -> pl.Series | None:
+    """Which decimal prices are written with a plus sign; None where they are not text."""
+    if "odds_decimal" not in frame.columns or frame.schema["odds_decimal"] != pl.String:
+        return None
+    return frame["odds_decimal"].str.contains(r"^\s*\+")
+
+
+def _american(table: pl.DataFrame) -> pl.Series:
+    """Which decimal prices are American ones: a negative one says it of its book's whole prices, too."""
+    decimal, book = pl.col("odds_decimal"), pl.col("sportsbook")
+    negative = (decimal <= -100.0) & decimal.is_finite()
+    whole = (decimal >= 100.0) & decimal.is_finite() & (decimal == decimal.round())
+    same = negative.any().over(book) | ~((decimal > 1.0) & (decimal < 100.0)).any()
+    return table.select(negative | (whole & same)).to_series()
 
 
 def _filled(frame: pl.DataFrame) -> pl.DataFrame:
@@ -261,8 +304,8 @@ class _Faults:
         """Whether any row is bad."""
         return bool(self._parts)
 
-    def add(self, mask: pl.Series, field: str, reason: str, guard: str) -> None:
-        """Note a fault where the mask is true."""
+    def add(self, mask: pl.Series, field: str, reason: str, guard: str, *, named: bool = True) -> None:
+        """Note a fault where the mask is true; `named`: the names that a price needs can be read all the same."""
         mask = mask.fill_null(False) & ~self.bad  # noqa: FBT003
         if not mask.any():
             return
@@ -272,14 +315,14 @@ class _Faults:
             pl.DataFrame({"row": rows["row"]})
             .with_columns(
                 field=pl.lit(field),
-                value=pl.lit("") if value is None else value.fill_null(""),
+                value=pl.lit("") if value is None else value.fill_null("").str.slice(0, _SHOWN),
                 reason=pl.lit(reason),
                 guard=pl.lit(guard),
             )
             .cast(BAD_ROW_SCHEMA)  # type: ignore[arg-type]
         )
         self.bad = self.bad | mask
-        if guard != "missing_value":
+        if named and guard != "missing_value":
             self.unpriced = self.unpriced | mask
 
     def add_missing(self, table: pl.DataFrame) -> None:
@@ -297,6 +340,8 @@ class _Faults:
     def add_prices(self, table: pl.DataFrame) -> None:
         """Note rows without a finite price above 1."""
         decimal = table["odds_decimal"]
+        if (decimal <= -100.0).any():
+            self.add(_american(table), "odds_decimal", _AMERICAN, "bad_price")
         low = (decimal <= 1.0) | (decimal > _MOST)
         if low.any():
             self.add(low, "odds_decimal", "not a finite price above 1", "bad_price")

@@ -20,6 +20,8 @@ The constants are judgement, set on a few recorded boards. No answer is ``nan``.
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from oddsengine.odds import decimal_odds
+
 Floats = NDArray[np.float64]
 
 _ALONE = 0.7  # B where fewer than two other books give a gap
@@ -45,7 +47,7 @@ def edge(prob: ArrayLike, odds: ArrayLike) -> Floats:
     >>> edge([0.52, 0.48], 2.0).round(4).tolist()
     [0.04, -0.04]
     """
-    p, d = np.broadcast_arrays(np.asarray(prob, dtype=np.float64), np.asarray(odds, dtype=np.float64))
+    p, d = np.broadcast_arrays(np.asarray(prob, dtype=np.float64), decimal_odds(odds))
     known = (p >= 0.0) & (p <= 1.0) & (d > 1.0) & (d < np.inf)
     return np.asarray(np.where(known, p, np.nan) * d - 1.0)
 

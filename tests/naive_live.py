@@ -286,7 +286,7 @@ class NaiveLive:
         if suspended != row.suspended or (start is not None and start != row.start):
             what.add("status")
         if what & {"new", "price", "live"}:
-            row.changed = time if own_time is None else min(own_time, now)
+            row.changed = time if own_time is None else min(own_time, time)
         own = {name: quote.get(name) for name in OWN}
         if own != row.own and any(value is not None for value in own.values()):
             what.add("status")

@@ -17,7 +17,7 @@ def not_prices() -> st.SearchStrategy[float]:
     """Numbers that are no decimal odds."""
     return st.one_of(
         st.sampled_from([float("nan"), float("inf"), float("-inf"), 1.0, 0.0, -0.0, -2.0]),
-        st.floats(max_value=1.0, allow_nan=False),
+        st.floats(min_value=-99.0, max_value=1.0),  # lower ones are American, and refused
     )
 
 

@@ -1,5 +1,6 @@
 """What reviews of the live board found, kept so that it does not come back."""
 
+import json
 import math
 import sys
 from datetime import UTC, datetime, timedelta
@@ -291,3 +292,34 @@ def test_a_step_that_is_interrupted_anywhere_is_whole_or_not_at_all(start: int) 
         assert engine.table().sort("row_id").equals(whole.table().sort("row_id")), at
         assert view.ids() == whole.views[0].ids(), at
         at += 61
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"odds_decimal": "+120"},
+        {"odds_decimal": -110.0},
+        {"odds_decimal": -110},
+        {"selection": "A" * 1001},
+        {"deep_link": "A" * 1001},
+        {"last_seen_at": "2" * 1001},
+        {"line": True},
+        {"max_bet": True},
+        {"last_seen_at": "2026-02-08T18:00:00+25:00"},
+    ],
+)
+@pytest.mark.parametrize("beside", [True, False])
+def test_both_readers_refuse_a_row_alike(odd: dict[str, Any], beside: bool) -> None:
+    rows = [quote() | odd, quote(odds=132.0, book="a"), quote()][: None if beside else 1]
+    table = oe.check_odds(pl.DataFrame([{k: str(v) for k, v in row.items()} for row in rows], infer_schema_length=None))
+    for given in (rows, json.dumps(rows)):
+        update = oe.Engine().step(given, NOW)
+        assert update.rejected.drop("value").equals(table.rejected.drop("value"))
+        assert update.rejected.height == 1
+
+
+def test_a_price_did_not_change_after_it_was_seen() -> None:
+    engine = oe.Engine()
+    early = NOW - timedelta(seconds=30)
+    engine.step([quote() | {"last_seen_at": early, "odds_changed_at": NOW}], NOW)
+    assert engine.table().select("last_seen_at", "odds_changed_at").row(0) == (early, early)

@@ -1,6 +1,7 @@
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -9,7 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from strategies import not_prices, prices
 
-from oddsengine import odds
+import oddsengine
+from oddsengine import backtest, clv, middle, odds, value
 
 Floats = npt.NDArray[np.float64]
 
@@ -48,6 +50,32 @@ def test_even_money_is_plus_100_and_never_minus() -> None:
 @pytest.mark.parametrize("american", [0.0, -0.0, 99.999, -99.999, 1.0, np.inf, -np.inf, np.nan, -1e300])
 def test_american_odds_that_are_none(american: float) -> None:
     assert math.isnan(odds.american_to_decimal(american))
+
+
+DECIMAL = {
+    "decimal_to_american": odds.decimal_to_american,
+    "decimal_to_probability": odds.decimal_to_probability,
+    "decimal_to_fractional": odds.decimal_to_fractional,
+    "devig": oddsengine.devig,
+    "devig_groups": lambda prices: oddsengine.devig_groups(prices, [0, 2]),
+    "kelly": lambda prices: oddsengine.kelly(0.5, prices),
+    "kelly_exclusive": lambda prices: oddsengine.kelly_exclusive([0.5, 0.5], prices),
+    "hold": oddsengine.hold,
+    "arbitrage_stakes": lambda prices: oddsengine.arbitrage_stakes(prices, 100.0),
+    "round_stakes": lambda prices: oddsengine.round_stakes(prices, 100.0, 1.0),
+    "edge": lambda prices: value.edge(0.5, prices),
+    "clv": lambda prices: clv.clv(prices, 0.5),
+    "settle_over": lambda prices: middle.settle_over([50, 50], prices, 1),
+    "gains": lambda prices: backtest.gains([prices], [0]),
+}
+
+
+@pytest.mark.parametrize("function", DECIMAL.values(), ids=DECIMAL)
+def test_american_odds_and_text_are_no_decimal_odds(function: Callable[[Any], Any]) -> None:
+    with pytest.raises(ValueError, match="got -110, which is American: convert with american_to_decimal"):
+        function([-110, 102])
+    with pytest.raises(ValueError, match="decimal numbers, got the text"):
+        function(["+120", "+130"])
 
 
 @given(not_prices())

@@ -121,6 +121,54 @@ def test_a_column_of_another_kind(column: dict[str, Any]) -> None:
         check_odds(prices(**column))
 
 
+@pytest.mark.parametrize("written", ["+120", " +120", "+2.5", "-110", "-110.0"])
+def test_a_sign_belongs_to_american_odds(written: str) -> None:
+    table = check_odds(prices(odds_decimal=[written, "1.9"]))
+    assert table["row"].to_list() == [2]
+    assert faults(table)[0][1:] == (
+        "odds_decimal", written, "an American price: give it as odds_american", "bad_price",
+    )  # fmt: skip
+
+
+def test_american_odds_as_decimal_are_refused_whole() -> None:
+    table = check_odds(prices(sportsbook=["a", "b", "a", "c"], odds_decimal=[-110.0, 102.0, 132.0, 101.5]))
+    assert table["row"].to_list() == [4]
+    assert set(table.rejected["reason"]) == {"an American price: give it as odds_american"}
+
+
+def test_long_shots_beside_a_book_with_american_odds_stay() -> None:
+    books = ["a", "b", "a", "b", "a"]
+    table = check_odds(prices(sportsbook=books, odds_decimal=[-110.0, 101.0, 132.0, 1.9, 1.8]))
+    assert table["row"].to_list() == [2, 4, 5]
+
+
+@pytest.mark.parametrize("name", [n for n, dtype in ODDS_SCHEMA.items() if dtype == pl.String])
+def test_a_text_has_a_bound(name: str) -> None:
+    given = {"odds_decimal": [2.0, 2.0, 2.0], name: ["é" * 1001, "é" * 1000, "a"]}
+    table = check_odds(prices(**given))
+    assert table["row"].to_list() == [2, 3]
+    (fault,) = faults(table)
+    assert fault == (1, name, "é" * 200, "longer than 1,000 characters", "bad_value")
+    assert not table.unpriced.height
+
+
+@pytest.mark.parametrize("name", ["odds_decimal", "last_seen_at", "is_live", "line"])
+def test_a_number_or_time_in_a_long_text(name: str) -> None:
+    table = check_odds(prices(**{"odds_decimal": ["2", "2"], name: ["1" * 10_000_000, None]}))
+    assert table.rejected.select("field", "reason").row(0) == (name, "longer than 1,000 characters")
+
+
+@pytest.mark.parametrize("name", ["odds_decimal", "line", "max_bet"])
+def test_a_flag_is_no_number(name: str) -> None:
+    table = check_odds(prices(**{"odds_decimal": [2.0, 2.0], name: [True, None]}))
+    assert faults(table)[0][1:4] == (name, "true", "not a number")
+
+
+def test_an_offset_has_less_than_a_day() -> None:
+    table = check_odds(prices(odds_decimal=[2.0], last_seen_at=["2026-02-08T18:00:00+25:00"]))
+    assert table.rejected["reason"].to_list() == ["not a time"]
+
+
 def test_an_empty_table() -> None:
     for frame in (prices().clear(), pl.DataFrame(schema=ODDS_SCHEMA)):
         table = check_odds(frame)

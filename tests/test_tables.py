@@ -274,7 +274,7 @@ def test_ndjson_mixed_values_and_fields(save: Save) -> None:
     path = save(
         "odds.ndjson",
         line(is_live=True),
-        line(odds_decimal="+2.5", is_live=0),
+        line(odds_decimal="2.5", is_live=0),
         line(tags=[1, 2], is_live=None),
     )
     table = read_odds(path)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from operator import attrgetter
-from typing import Any, NamedTuple, cast
+from typing import Annotated, Any, NamedTuple, cast
 
 import msgspec
 import numpy as np
@@ -23,7 +23,7 @@ from oddsengine.board.rows import LIVE, MISMATCH, NO_PRICE, SUSPENDED
 from oddsengine.casts import CASTS, TIME
 from oddsengine.groups import NO_TIME, Bytes, Floats, Longs
 from oddsengine.markets import WORDING, times
-from oddsengine.schema import BAD_ROW_SCHEMA, OddsError, check_odds
+from oddsengine.schema import BAD_ROW_SCHEMA, MOST_CHARACTERS, OddsError, check_odds
 
 LINKS = (
     "id", "deep_link", "sportsbook_name", "external_event_id", "market_id", "selection_id", "max_bet",
@@ -52,23 +52,26 @@ class Quotes(NamedTuple):
     number: Longs | None = None  # row number of each quote as it came; None where none was refused
 
 
+_Text = Annotated[str, msgspec.Meta(max_length=MOST_CHARACTERS)]
+
+
 class _Plain(msgspec.Struct, gc=False):
     """A row that needs no reading; the wording first, in its own order, then its line."""
 
-    event_id: str | None = None
-    sport: str | None = None
-    league: str | None = None
-    home_team: str | None = None
-    away_team: str | None = None
-    market_type: str | None = None
-    market_segment: str | None = None
-    selection: str | None = None
-    selection_type: str | None = None
-    player_name: str | None = None
-    stat_category: str | None = None
-    team_side: str | None = None
+    event_id: _Text | None = None
+    sport: _Text | None = None
+    league: _Text | None = None
+    home_team: _Text | None = None
+    away_team: _Text | None = None
+    market_type: _Text | None = None
+    market_segment: _Text | None = None
+    selection: _Text | None = None
+    selection_type: _Text | None = None
+    player_name: _Text | None = None
+    stat_category: _Text | None = None
+    team_side: _Text | None = None
     line: float | None = None
-    sportsbook: str | None = None
+    sportsbook: _Text | None = None
     odds_decimal: float | None = None
     odds_american: float | None = None
     event_start_time: Any = None
@@ -77,12 +80,12 @@ class _Plain(msgspec.Struct, gc=False):
     odds_changed_at: Any = None
     is_live: bool | None = None
     is_active: bool | None = None
-    id: str | None = None
-    deep_link: str | None = None
-    sportsbook_name: str | None = None
-    external_event_id: str | None = None
-    market_id: str | None = None
-    selection_id: str | None = None
+    id: _Text | None = None
+    deep_link: _Text | None = None
+    sportsbook_name: _Text | None = None
+    external_event_id: _Text | None = None
+    market_id: _Text | None = None
+    selection_id: _Text | None = None
     max_bet: float | None = None
     is_main_line: bool | None = None
     is_alternate_line: bool | None = None
@@ -297,7 +300,7 @@ def _frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
         elif len(kinds) > 1 or not kinds <= {str, bool, datetime}:
             values = [None if value is None else _text(value) for value in values]
         if str in kinds:
-            values = [readable(value) if isinstance(value, str) else value for value in values]
+            values = [readable(value[: MOST_CHARACTERS + 1]) if isinstance(value, str) else value for value in values]
         columns[name] = pl.Series(name, values, dtype=pl.Null if not kinds else None)
     return pl.DataFrame(columns)
 
@@ -379,6 +382,8 @@ def _micros(value: Any) -> int:
         delta = (value if value.tzinfo else value.replace(tzinfo=UTC)) - _EPOCH
         return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
     if isinstance(value, str):
+        if len(value) > MOST_CHARACTERS:
+            raise ValueError("longer than a time")
         try:
             return _micros(datetime.fromisoformat(value)) if _ISO.fullmatch(value) else _cast(value)
         except ValueError:

@@ -344,7 +344,7 @@ def _apply(
         if ((given ^ flags[slot]) & (SUSPENDED | MISMATCH)) != 0:
             what |= STATUS
         if (what & (NEW | PRICE | LIVENESS)) != 0:
-            changed[slot] = time if q_changed[i] == NO_TIME else min(q_changed[i], now)
+            changed[slot] = time if q_changed[i] == NO_TIME else min(q_changed[i], time)
         looked = time > before or price != odds[slot] or depth[slot] == 0
         flags[slot] = (flags[slot] & ~FLAGS_OF_QUOTE) | given
         if not bare:
