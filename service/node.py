@@ -32,6 +32,7 @@ class Node:
         self.started = time.time()
         self.changed_at = 0.0  # when the board last took a price
         self.failures: dict[str, str] = {}  # what does not work now, by name
+        self.followers: list[Callable[[Update], None]] = []  # called in the writer, before an update is published
         self.parts: dict[str, Any] = {}  # what endpoints keep between requests, by their own name
         self.closing = threading.Event()
         self._delays = sorted({tier.delay for tier in TIERS.values() if tier.delay})
@@ -63,6 +64,8 @@ class Node:
             past.heard(update)
         if update.what.size or update.seen:
             self.changed_at = time.time()
+        for follow in tuple(self.followers):
+            follow(update)
         self.bus.publish(update)
 
     def write(self, job: Callable[..., Any], *args: Any, **words: Any) -> "Future[Any]":

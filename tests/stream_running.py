@@ -30,7 +30,6 @@ from oddsengine_service.metrics import Metrics
 from oddsengine_service.node import Node
 from oddsengine_service.protocol import Protocol
 from oddsengine_service.stream import sse
-from oddsengine_service.stream.moves import STALE
 from oddsengine_service.stream.watch import KINDS
 
 PATIENCE_S = 20.0  # on a busy machine; nothing waits so long when all is well
@@ -39,7 +38,7 @@ START = datetime(2026, 2, 7, 18, 0, tzinfo=UTC)
 
 
 DELTA = {"id", "odds_american", "odds_decimal", "odds_probability", "line", "is_live", "odds_changed_at"}
-FRESH = {"last_seen_at", "odds_changed_at", *STALE}
+FRESH = {"last_seen_at", "odds_changed_at", "timestamp", "probability"}  # what no delta carries, or ages alone move
 
 
 class App:

@@ -766,7 +766,7 @@ def test_every_verdict_has_a_reason() -> None:
 
 # ---- what changed ----
 
-STILL = ("last_seen_at", "timestamp", "is_main_line", "is_alternate_line")  # may differ without the price having moved
+STILL = ("last_seen_at", "timestamp")  # a price that is seen again has not changed
 
 
 def snapshot(board: Any) -> dict[str, Body]:
@@ -802,6 +802,53 @@ def test_a_snapshot_and_its_deltas_are_the_later_snapshot(seed: int, limit: int)
             later = page["meta"]["server_time"]
         since = later
         assert known == snapshot(board)
+        assert call(board, "/odds/delta", {"since": since})["data"] == []
+
+
+@FEW
+@given(st.integers(0, 2**32))
+def test_deltas_carry_every_field(seed: int) -> None:
+    """Rows of little books that move, leave, link elsewhere, and whose own movement changes what others are."""
+    rng = random.Random(seed)
+    engine, now = Engine(), datetime(2026, 2, 8, tzinfo=UTC)
+    engine.step([price("e", "pinnacle", "moneyline", "LA Lakers", 2.0)], now)
+    board = stand(engine)
+    known, since = snapshot(board), now.isoformat()
+    books, lines, start = ("draftkings", "fanduel", "pinnacle", "zork"), (200.5, 201.5, 202.5), now
+
+    def quote() -> dict[str, Any]:
+        line, side = rng.choice(lines), rng.choice(("Over", "Under"))
+        more: dict[str, Any] = {
+            "event_start_time": start + timedelta(hours=rng.randint(1, 2)), "is_active": rng.random() < 0.8,
+            "deep_link": f"https://sportsbook.draftkings.com/{rng.randint(1, 2)}", "max_bet": float(rng.randint(1, 2)),
+            "sportsbook_name": rng.choice(("A", "B")), "external_event_id": rng.choice("12"),
+            "market_id": rng.choice("12"), "selection_id": rng.choice("12"), "is_live": rng.random() < 0.2,
+            "is_main_line": rng.choice((True, False, None)),
+            "odds_changed_at": now - timedelta(seconds=rng.randint(0, 3)),
+        }  # fmt: skip
+        chosen = {"event_start_time": None} | {name: value for name, value in more.items() if rng.random() < 0.2}
+        return price(
+            rng.choice("ef"), rng.choice(books), "total_points", side, rng.choice((1.8, 1.9, 2.0)), line=line, **chosen
+        )
+
+    for _ in range(12):
+        for _ in range(rng.randint(1, 3)):
+            now += timedelta(seconds=rng.choice((0.5, 1, 5)))
+            gone = [id_ for id_ in known if rng.random() < 0.05]
+            on = set(engine.table()["row_id"].to_list())
+            engine.step([quote() for _ in range(rng.randint(0, 3))], now, removed=[id_ for id_ in gone if id_ in on])
+            if rng.random() < 0.3:
+                call(board, "/odds", {"limit": 200})
+        answer = call(board, "/odds/delta", {"since": since, "limit": 200})
+        for row in answer["data"]:
+            known[row["id"]] = {name: value for name, value in row.items() if name not in STILL}
+        for row in answer["removed"]:
+            known.pop(row["id"], None)
+        since, shown = answer["meta"]["server_time"], snapshot(board)
+        assert known.keys() == shown.keys()
+        wrong = {name: (row[name], shown[id_][name]) for id_, row in known.items() for name in row
+                 if row[name] != shown[id_][name]}  # fmt: skip
+        assert not wrong
         assert call(board, "/odds/delta", {"since": since})["data"] == []
 
 

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from sharpapi.models import OddsLine
 from stream_running import (
     DELTA,
     PATIENCE_S,
@@ -25,7 +26,6 @@ from oddsengine.games import Reading
 from oddsengine_service.app import BASE
 from oddsengine_service.games import games_of
 from oddsengine_service.keys import Terms
-from oddsengine_service.stream.moves import STALE
 from oddsengine_service.wire.odds import ODDS
 
 
@@ -99,7 +99,7 @@ def test_every_payload_has_the_fields_it_should(served: Served, listen: Callable
     whole = client.samples["snapshot"]
     assert set(whole) == {"odds", "count", "total", "offset", "has_more"}
     assert set(whole["odds"][0]) >= FULL
-    assert set(whole["odds"][0]) == set(ODDS) - STALE
+    assert set(whole["odds"][0]) == set(ODDS)
     assert set(client.samples["snapshot:complete"]) == {"status", "books", "total_odds"}
     assert client.samples["snapshot:complete"]["status"] == "ready"
     detected = {name.split(":")[0]: client.samples[name] for name in client.samples if name.endswith("detected")}
@@ -161,9 +161,14 @@ def test_suspended_prices_leave_and_come_back(served: Served, listen: Callable[.
     assert (new["count"], new["total"], new["offset"]) == (1, 5, 4)
     begins = now + timedelta(hours=5)
     served.step([price("pause", "betmgm", "Home", 2.0, event_start_time=begins)], now + timedelta(seconds=5))
-    other = heard(client, "snapshot", 4)  # no delta can say that
+    other = heard(client, "snapshot", 4)  # no delta can say that; rows without a start have that of their event
+    assert (other["count"], other["total"]) == (5, 5)
+    assert {datetime.fromisoformat(row["event_start_time"]) for row in other["odds"]} == {begins}
+    later = begins + timedelta(hours=1)
+    served.step([price("pause", "betmgm", "Home", 2.0, event_start_time=later)], now + timedelta(seconds=6))
+    other = heard(client, "snapshot", 5)
     assert (other["count"], other["total"]) == (1, 5)
-    assert datetime.fromisoformat(other["odds"][0]["event_start_time"]) == begins
+    assert datetime.fromisoformat(other["odds"][0]["event_start_time"]) == later
     assert client.names.count("odds:update") == 0
 
 
@@ -188,6 +193,30 @@ def test_a_price_that_is_rejected_is_sent_whole(served: Served, listen: Callable
     assert [row["odds_decimal"] for row in moved if row["selection"] == "Home"] == [2.6]
     assert client.names.count("odds:update") == 0
     assert not client.faults
+
+
+def test_snapshot_rows_are_the_rows_of_the_list(served: Served, listen: Callable[..., Client]) -> None:
+    now = moment()
+    lines = (210.5, 214.5, 218.5)
+    rows = [total("whole", book, side, line, 1.9) for book in ("pinnacle", "fanduel") for side in ("Over", "Under")
+            for line in lines]  # fmt: skip
+    served.step([*full_board("whole"), *rows, price("whole", "betmgm", "Home", 1.9, max_bet=50.0)], now)
+    client = listen("/stream/odds", event="whole")
+    assert client.ready.wait(PATIENCE_S)
+    assert client.odds == served.rows("/odds", "enterprise", {"event": "whole"})
+    for row in client.odds.values():
+        line = OddsLine.model_validate(row)
+        assert (line.probability, line.timestamp) == (row["odds_probability"], row["last_seen_at"])
+    # One more book makes another line the main one: no other price moved, and both lines are sent again.
+    before = {id_: dict(row) for id_, row in client.odds.items()}
+    now += timedelta(seconds=1)
+    served.step([total("whole", "betmgm", "Over", 218.5, 1.9)], now)
+    heard(client, "snapshot", 2)
+    held = served.rows("/odds", "enterprise", {"event": "whole"})
+    assert client.odds == held
+    changed = {row["line"] for id_, row in held.items() if row["is_main_line"] != before.get(id_, row)["is_main_line"]}
+    assert 218.5 in changed
+    assert len(changed) == 2
 
 
 def test_large_batches_come_in_parts(served: Served, listen: Callable[..., Client]) -> None:

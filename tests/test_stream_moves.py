@@ -16,7 +16,7 @@ from oddsengine_service.stream.moves import Mirror, Moves
 from oddsengine_service.stream.prices import Prices
 from oddsengine_service.stream.told import Told, bodies
 
-FRESH = {"last_seen_at", "odds_changed_at"}
+FRESH = {"last_seen_at", "odds_changed_at", "timestamp", "probability"}
 
 
 class Holder:
@@ -83,13 +83,14 @@ def test_events_add_up_to_the_board(few: int, monkeypatch: pytest.MonkeyPatch) -
         later = [Batch(begin + timedelta(hours=hour), [], [], []) for hour in (2, 4, 6)]  # all leaves, and is forgotten
         for tick, batch in enumerate([*world.run(30), *later]):
             update = engine.step(batch.quotes, batch.now, complete=batch.complete, events=batch.events)
+            marks = index.follow(update)
             if engine._board.names is not names:
                 names, renamed = engine._board.names, renamed + 1
             if mirror is None:
                 with index.reading() as reading:
                     mirror = Mirror(reading.board, engine.number)
             else:
-                moves = Moves(update, mirror, index)
+                moves = Moves(update, mirror, index, marks)
                 for holder in holders:
                     holder.hear(holder.group.told(moves), behind=draw.random() < 0.5)
             if tick % 13 == 1:

@@ -15,17 +15,14 @@ import pytest
 from stream_running import PATIENCE_S, Client, Look, Served, full_board, lasting, wait_for, world
 
 from oddsengine import catalog
-from oddsengine_service.stream.moves import STALE
 from oddsengine_service.stream.watch import steady
 from oddsengine_service.tiers import TIERS, books_of
-from oddsengine_service.wire.odds import ODDS
 
 STEPS = int(os.environ.get("STREAM_STEPS", "26"))
 SEED = int(os.environ.get("STREAM_SEED", "5"))
 LISTS = {"ev": "ev", "arb": "arbitrage", "low_hold": "low_hold", "middles": "middles"}
 THRESHOLDS = ("min_ev", "min_profit")
 FILTERS = ("sport", "league", "event", "sportsbook", "market")
-SHOWN = set(ODDS) - STALE
 MOST = 4  # clients at once
 
 
@@ -45,9 +42,7 @@ class Listener:
         filters = {name: value for name, value in self.query.items() if name in FILTERS}
         if self.channel in ("odds", "all"):
             rows = self.served.rows("/odds", self.tier, filters)
-            self.odds[number] = {
-                id_: lasting({name: row[name] for name in SHOWN}) for id_, row in rows.items() if row["is_active"]
-            }
+            self.odds[number] = {id_: lasting(row) for id_, row in rows.items() if row["is_active"]}
         if self.channel in ("opportunities", "all"):
             found: dict[str, dict[str, Any]] = {}
             for event, list_ in LISTS.items():

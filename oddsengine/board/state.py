@@ -251,6 +251,7 @@ class Board:
         for at, link in enumerate(batch.links):
             if link is not None and what[at] & SEEN and self._link(int(slots[at]), link):
                 what[at] |= STATUS
+                rows.moved[slots[at]] = batch.now
         self._enrol(slots, what)
         gone = self._removals(batch, slots)
         self._drop(gone, batch.now)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from oddsengine.engine import Engine
 from oddsengine_service.board.asking import LATEST, SORTS, Cursor, Filter
 from oddsengine_service.board.index import Index
-from oddsengine_service.board.reading import Found, Reading
+from oddsengine_service.board.reading import Found, Marks, Reading
 from oddsengine_service.board.terms import Terms, same_market
 
 
@@ -25,8 +25,9 @@ def warm() -> None:
         for market, line in (("moneyline", None), ("total_points", 200.5), ("total_points", 201.5))
         for side in (("Home", "Away") if line is None else ("Over", "Under"))
     ]  # fmt: skip
-    engine.step(rows, datetime(2026, 1, 1, tzinfo=UTC))
+    update = engine.step(rows, datetime(2026, 1, 1, tzinfo=UTC))
     index = Index(engine)
+    index.follow(update)
     with index.reading(judged=True) as reading:
         found = reading.rows(Filter(main=True, low=-500.0), {})
         reading.take(reading.best(Filter(), {}))
@@ -34,5 +35,5 @@ def warm() -> None:
 
 
 __all__ = [
-    "LATEST", "SORTS", "Cursor", "Filter", "Found", "Index", "Reading", "Terms", "same_market", "warm",
+    "LATEST", "SORTS", "Cursor", "Filter", "Found", "Index", "Marks", "Reading", "Terms", "same_market", "warm",
 ]  # fmt: skip

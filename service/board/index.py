@@ -15,11 +15,13 @@ import numpy as np
 
 from oddsengine import catalog
 from oddsengine.board.names import Names
+from oddsengine.board.rows import BOOK_BITS, ON
 from oddsengine.board.state import Board
 from oddsengine.engine import Engine
 from oddsengine.groups import NO_TIME, Floats, Ints, Longs, Words
+from oddsengine.update import Update
 from oddsengine_service.board.asking import LATEST
-from oddsengine_service.board.reading import Reading
+from oddsengine_service.board.reading import Marks, Reading
 from oddsengine_service.board.scan import arrange, begins, came
 from oddsengine_service.board.terms import Terms
 
@@ -36,18 +38,21 @@ class Index:
         self._engine = engine
         self._mutex = threading.RLock()
         self._known = np.empty(0, np.int64)  # key of every slot, as it stands in `slots`
+        self._recoded = False  # keys have other codes since, and mean the same prices
         self._at = -1
         self._starts: dict[str, int] = {}
+        # By slot: on the main line (1) or not (0), 2 if nobody asked; when that, or the start of the event, changed.
+        self.marks, self.marked = np.empty(0, np.uint8), np.empty(0, np.int64)
         self.books: list[str] = []  # ids, by code
         self._rename(Names())
 
     def _rename(self, names: Names) -> None:
         """Begin anew with other names."""
         self.terms = Terms(names)
-        self._known = np.empty(0, np.int64)
+        self._known, self._recoded = np.empty(0, np.int64), True
         self.first = np.zeros(1, np.int64)
         self.slots, self.book = np.empty(0, np.int32), np.empty(0, np.int32)
-        self.looked, self.marks = np.empty(0, np.uint8), np.empty(0, np.uint8)  # units, and main lines by slot
+        self.looked = np.empty(0, np.uint8)  # units whose marks are of this update
         self.room = _room(1, 1)
         self.encoded: dict[Any, msgspec.Raw] = {}  # rows as they were sent, by all that they say
         self._found: dict[Hashable, _Found] = {}  # of this update
@@ -110,13 +115,18 @@ class Index:
             grown = np.full(max(rows.key.size, 1024), -1, np.int64)
             grown[: self._known.size] = self._known
             self._known = grown
-        if came(rows.key, state, self._known) or new:
+        if top > self.marks.size:
+            more = rows.key.size - self.marks.size
+            self.marks = np.concatenate((self.marks, np.full(more, 2, np.uint8)))
+            self.marked = np.concatenate((self.marked, np.full(more, NO_TIME)))
+        recoded, self._recoded = self._recoded, False
+        if came(rows.key, state, self._known, self.marks, recoded) or new:
             self.first = np.zeros(len(self.terms.said) + 1, np.int64)
             self.slots, self.book = np.empty(top, np.int32), np.empty(top, np.int32)
             arrange(rows.key, state, self.terms.place, self.rank, self.first, self.slots, self.book)
         self._order(board)
         self._found, self._held = {}, 0
-        self.looked, self.marks = np.zeros(names.unit_event.size, np.uint8), np.empty(top, np.uint8)
+        self.looked = np.zeros(names.unit_event.size, np.uint8)
         self.room = _room(int(board.units.size.max()) + 1, len(names.books) // 64 + 1)
 
     def _books(self, names: Names) -> None:
@@ -145,6 +155,7 @@ class Index:
         if not known.size and not ids:
             return
         self.begin[known] = found[known]
+        self._start(board, known)
         for e in known.tolist():
             self._starts[names.events[e].id] = int(found[e])
         if len(self._starts) > 4 * self.begin.size + 1024:
@@ -156,6 +167,22 @@ class Index:
         self.event_keys = [(start, id_) for start, id_, _ in keyed]
         self.spot = np.empty(self.events.size, np.int32)
         self.spot[self.events] = np.arange(self.events.size, dtype=np.int32)
+
+    def follow(self, update: Update) -> "Marks":
+        """Main lines after an update; only the writer may ask, right after the step.
+
+        A price that moves may make another line the main one; the first start of an event is that of its rows without
+        one.
+        """
+        with self.reading() as reading:
+            return reading.follow(update)
+
+    def _start(self, board: Board, events: Longs) -> None:
+        """Note that rows without a start of their own now have that of their event."""
+        rows = board.rows
+        without = np.flatnonzero((rows.state[: rows.top] == ON) & (rows.start[: rows.top] == NO_TIME))
+        event = board.names.event.values[rows.key[without] >> BOOK_BITS]
+        self.marked[without[np.isin(event, events)]] = board.now
 
     def kept(self, what: Hashable, make: Callable[[], _Found]) -> _Found:
         """Rows that fit, found once an update: the next page asks for the same ones."""

@@ -13,12 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from oddsengine import catalog
+from oddsengine.board.facts import Facts
 from oddsengine.board.quotes import SEPARATOR
-from oddsengine.board.rows import BOOK_BITS, GONE, ON
+from oddsengine.board.rows import BOOK_BITS, GONE, LIVE, LIVENESS, ON
 from oddsengine.board.state import Board
 from oddsengine.detect import charge
 from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words
 from oddsengine.reasons import CODES
+from oddsengine.update import Update
 from oddsengine_service.board.asking import LATEST, Cursor, Filter, Key
 from oddsengine_service.board.scan import best, between, mains, prices, scan, states
 from oddsengine_service.board.terms import Said
@@ -49,6 +51,15 @@ class Found(NamedTuple):
     links: list[str | None] | None
     texts: Sequence["Said"]  # by term; only grows
     books: Sequence[str]  # ids by book; only grows
+
+
+class Marks(NamedTuple):
+    """What is shown of rows after an update beside their own columns."""
+
+    main: npt.NDArray[np.int8]  # per row of `Update.rows` and `Update.judged`, in order, as `Reading.main`
+    changed: Bools  # of these: whether that, or the start of their event, changed
+    others: Facts  # rows that the update does not name, of which either changed
+    others_main: npt.NDArray[np.int8]
 
 
 class Reading:
@@ -93,6 +104,8 @@ class Reading:
     def _rows(self, f: Filter, *, gone: bool) -> tuple[Ints, dict[str, list[str]]]:
         index, terms, rows = self.index, self.terms, self.board.rows
         unknown: dict[str, list[str]] = {}
+        if f.after is not None and not gone:
+            self._mark()
         events = self._events(f, unknown)
         mask = self._mask(f, unknown)
         books = self._books(f.books)
@@ -100,7 +113,7 @@ class Reading:
         day, end = f.day or (int(NO_TIME), 0)
         n = scan(
             events, terms.block, terms.sorted, index.first, index.slots, index.book, mask, rows.state, rows.flags,
-            rows.start, rows.moved, rows.judged, index.begin, books, GONE if gone else ON,
+            rows.start, rows.moved, rows.judged, index.marked, index.begin, books, GONE if gone else ON,
             -1 if f.live is None else int(f.live), int(NO_TIME) if f.after is None else f.after, day, end, out,
         )  # fmt: skip
         found: Ints = out[:n].copy()
@@ -198,25 +211,49 @@ class Reading:
 
     def main(self, found: Ints) -> npt.NDArray[np.int8]:
         """1 for rows on the main line of their market, 0 for others, -1 if not known; the source's word first."""
-        rows, names, units = self.board.rows, self.board.names, self.board.units
+        rows, place = self.board.rows, self.board.names.place.values
         term = rows.key[found] >> BOOK_BITS
-        place = names.place.values
         rest = place[term, 3]
-        kinds = names.kinds
-        lined, last = self.terms.kept("kinds", len(kinds), lambda _: _kinds(kinds))
+        lined, _ = self._kinds()
         out = np.where(rest & 255, -1, 1).astype(np.int8)
         asked = np.flatnonzero((out == 1) & (rest >> 8 & 255 == 0) & lined[place[term, 0] >> 44])
         if asked.size:
-            some = np.unique(rows.unit[found[asked]]).astype(np.int64)
-            looked, marks = self.index.looked, self.index.marks
-            mains(
-                some, units.start, units.size, units.pool, rows.key, rows.state, rows.flags, rows.odds, place, last,
-                *self.index.room, looked, marks,
-            )  # fmt: skip
-            out[asked] = marks[found[asked]]
+            self._mark(np.unique(rows.unit[found[asked]]).astype(np.int64))
+            out[asked] = self.index.marks[found[asked]]
         if rows.links:
             self._told(found, out)
         return out
+
+    def _mark(self, some: Longs | None = None) -> None:
+        """Find the main lines of some units, or of all."""
+        index, rows, names, units = self.index, self.board.rows, self.board.names, self.board.units
+        if some is None:
+            some = np.flatnonzero(units.size[: names.unit_event.size])
+        _, last = self._kinds()
+        mains(
+            some, units.start, units.size, units.pool, rows.key, rows.state, rows.flags, rows.odds, names.place.values,
+            last, self.now, *index.room, index.looked, index.marks, index.marked,
+        )  # fmt: skip
+
+    def follow(self, update: Update) -> Marks:
+        """Main lines after an update; see `Index.follow`."""
+        rows, names, units, index = self.board.rows, self.board.names, self.board.units, self.index
+        slots = update.facts.slot[np.union1d(update.rows, update.judged)]
+        left = update.facts.slot[update.rows[(update.what & LIVENESS) != 0]]
+        other = names.units.values[rows.key[left] >> BOOK_BITS, 1 - (rows.flags[left] & LIVE)]  # where they were before
+        touched = np.unique(np.concatenate((rows.unit[slots], rows.unit[update.gone.slot], other)))
+        touched = touched[touched < names.unit_event.size].astype(np.int64)  # rows that were forgotten have old units
+        self._mark(touched[units.size[touched] > 0])
+        top = rows.top
+        marked = np.flatnonzero((index.marked[:top] == self.now) & (rows.state[:top] == ON)).astype(np.int32)
+        others = np.setdiff1d(marked, slots)
+        return Marks(self.main(slots), np.isin(slots, marked), self.board.facts(others), self.main(others))
+
+    def _kinds(self) -> tuple[Bools, Longs]:
+        """Whether each kind has lines, and its last outcome."""
+        kinds = self.board.names.kinds
+        known: tuple[Bools, Longs] = self.terms.kept("kinds", len(kinds), lambda _: _kinds(kinds))
+        return known
 
     def _told(self, found: Ints, out: npt.NDArray[np.int8]) -> None:
         """Put in what sources say of their own lines."""
@@ -231,13 +268,13 @@ class Reading:
     def states(self, found: Ints) -> list[Any]:
         """All that each row says, as something to compare: equal here, equal on the wire."""
         index, rows, names, units = self.index, self.board.rows, self.board.names, self.board.units
-        lined, last = self.terms.kept("kinds", len(names.kinds), lambda _: _kinds(names.kinds))
+        lined, last = self._kinds()
         out = np.empty((found.size, 7), np.int64)
         states(
             found, rows.key, rows.odds.view(np.int64), rows.american.view(np.int64), rows.seen, rows.changed,
             rows.start, rows.flags, rows.aside, rows.unit, names.event.values, index.begin, lined, units.start,
-            units.size, units.pool, rows.state, rows.odds, names.place.values, last, *index.room, index.looked,
-            index.marks, out,
+            units.size, units.pool, rows.state, rows.odds, names.place.values, last, self.now, *index.room,
+            index.looked, index.marks, index.marked, out,
         )  # fmt: skip
         raw, size = out.tobytes(), 7 * out.itemsize
         said: list[Any] = [raw[at : at + size] for at in range(0, len(raw), size)]
@@ -277,8 +314,10 @@ class Reading:
             values = np.where(np.isnan(values), made, values)
         elif name in ("odds_decimal", "probability"):
             values = rows.odds[found] if name == "odds_decimal" else 1.0 / rows.odds[found]
-        elif name in ("timestamp", "moved"):
-            values = rows.seen[found] if name == "timestamp" else np.maximum(rows.moved, rows.judged)[found]
+        elif name == "timestamp":
+            values = rows.seen[found]
+        elif name == "moved":
+            values = np.maximum(np.maximum(rows.moved[found], rows.judged[found]), index.marked[found])
         elif name == "event_start_time":
             event = self.board.names.event.values[rows.key[found] >> BOOK_BITS]
             start = np.where(rows.start[found] == NO_TIME, index.begin[event], rows.start[found])

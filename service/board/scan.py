@@ -11,12 +11,17 @@ from oddsengine._jit import kernel
 
 
 @kernel
-def came(key, state, known):
-    """Whether a slot has another key than it had; `known` becomes what they have now."""
+def came(key, state, known, main, recoded):
+    """Whether a slot has another key than it had; `known` becomes what they have now.
+
+    A price that takes a slot has no mark yet, unless all keys were only `recoded`.
+    """
     new = 0
     for s in range(state.size):
         if state[s] != 0 and key[s] != known[s]:
             known[s] = key[s]
+            if not recoded:
+                main[s] = 2
             new += 1
     return new
 
@@ -67,13 +72,13 @@ def begins(key, state, start, event, begin, found):
 
 @kernel
 def scan(
-    events, block, terms, first, slots, book, ok, state, flags, start, moved, judged, begin, books, wanted, live, after,
-    day, end, out,
+    events, block, terms, first, slots, book, ok, state, flags, start, moved, judged, marked, begin, books, wanted,
+    live, after, day, end, out,
 ):  # fmt: skip
     """Rows of some events in order that fit; returns how many.
 
-    `ok` is per term, `books` per book; `wanted` is a state, `live` 0, 1 or -1 for both; changed, or
-    judged anew, later than `after`; starting between `day` and `end`.
+    `ok` is per term, `books` per book; `wanted` is a state, `live` 0, 1 or -1 for both; changed, judged anew or marked
+    later than `after`; starting between `day` and `end`.
     """
     n = 0
     dated = day != -9223372036854775808
@@ -87,7 +92,7 @@ def scan(
                 s = slots[i]
                 if books[book[i]] == 0 or state[s] != wanted:
                     continue
-                if moving and max(moved[s], judged[s]) <= after:
+                if moving and max(moved[s], judged[s], marked[s]) <= after:
                     continue
                 if live >= 0 and (flags[s] & 1) != live:
                     continue
@@ -178,23 +183,28 @@ def best(
 
 @kernel
 def mains(
-    units, start, size, pool, key, state, flags, odds, place, last, ladder, line, count, outer, books, looked, main
-):
+    units, start, size, pool, key, state, flags, odds, place, last, now, ladder, line, count, outer, books, looked,
+    main, marked,
+):  # fmt: skip
     """Mark the rows of some units that were not `looked` at: 1 on the main line of their market, 0 on another one.
 
     Main is the line that most books quote, then the best balanced one, then the lowest; suspended prices and such whose
-    two forms differ do not count. The other arguments are room for the lines of one unit.
+    two forms differ do not count. A row whose mark changes is `marked` with the time `now`, unless it had none (2). The
+    other arguments are room for the lines of one unit.
     """
     for at in range(units.size):
         if looked[units[at]] == 0:
             _mark(
-                units[at], start, size, pool, key, state, flags, odds, place, last, ladder, line, count, outer, books,
-                looked, main,
+                units[at], start, size, pool, key, state, flags, odds, place, last, now, ladder, line, count, outer,
+                books, looked, main, marked,
             )  # fmt: skip
 
 
 @kernel
-def _mark(u, start, size, pool, key, state, flags, odds, place, last, ladder, line, count, outer, books, looked, main):
+def _mark(
+    u, start, size, pool, key, state, flags, odds, place, last, now, ladder, line, count, outer, books, looked, main,
+    marked,
+):  # fmt: skip
     """The same of one unit."""
     wide = books.shape[1]
     looked[u] = 1
@@ -253,13 +263,17 @@ def _mark(u, start, size, pool, key, state, flags, odds, place, last, ladder, li
         while tried < n and not (ladder[k] == h and line[k] == x):
             k = k + 1 if k + 1 < n else 0
             tried += 1
-        main[s] = 1 if tried < n and count[k] > 0 else 0
+        mark = 1 if tried < n and count[k] > 0 else 0
+        if main[s] != mark:
+            if main[s] != 2 and state[s] == 1:
+                marked[s] = now
+            main[s] = mark
 
 
 @kernel
 def states(
     found, key, odds, american, seen, changed, begins, flags, aside, unit, event, begin, lined, start, size, pool,
-    state, price, place, last, ladder, line, count, outer, books, looked, main, out,
+    state, price, place, last, now, ladder, line, count, outer, books, looked, main, marked, out,
 ):  # fmt: skip
     """All that a row says beside its texts, one row of `out` (7 columns) each: equal numbers, equal rows.
 
@@ -276,8 +290,8 @@ def states(
             u = unit[s]
             if looked[u] == 0:
                 _mark(
-                    u, start, size, pool, key, state, flags, price, place, last, ladder, line, count, outer, books,
-                    looked, main,
+                    u, start, size, pool, key, state, flags, price, place, last, now, ladder, line, count, outer, books,
+                    looked, main, marked,
                 )  # fmt: skip
             mark = main[s]
         out[at, 0] = key[s]

@@ -48,7 +48,10 @@ class _Row:
         """The whole row."""
         if self.delta is None:
             return self.whole
-        return msgspec.Raw(_encode(_decode(self.whole) | _decode(self.delta)))
+        row = _decode(self.whole) | _decode(self.delta)
+        if "odds_probability" in row:
+            row["probability"] = row["odds_probability"]
+        return msgspec.Raw(_encode(row))
 
 
 class Backlog:

@@ -19,7 +19,7 @@ import numpy as np
 from oddsengine.board.rows import BOOK_BITS
 from oddsengine.markets import WORDING
 from oddsengine.update import Update
-from oddsengine_service.board import Filter, Index
+from oddsengine_service.board import Filter, Index, Marks
 from oddsengine_service.log import Log
 from oddsengine_service.node import Node
 from oddsengine_service.stream.finds import Asked, Finds
@@ -73,6 +73,9 @@ class Stream:
         self._coming_lock = threading.Lock()
         self._looked: list[_Looked] = []
         self._look_at = 0.0
+        self._following = False  # while there are prices to tell
+        self._marks: dict[int, Marks] = {}  # by number of the update
+        node.followers.append(self._follow_update)
         self._forget = node.bus.listen(self._heard)
         for work in (self._run, self._begin_all, self._look_all):
             threading.Thread(target=work, name="stream", daemon=True).start()
@@ -91,6 +94,7 @@ class Stream:
     async def close(self, within: float = 5.0) -> None:
         """End every stream cleanly."""
         self._forget()
+        self._node.followers.remove(self._follow_update)
         await self.lines.close(within)
         self._jobs.put(None)
         self._beginnings.put(None)
@@ -99,6 +103,11 @@ class Stream:
     def games(self, states: Mapping[str, Any], removed: Iterable[str] = ()) -> None:
         """Tell how games stand, by event; from any thread."""
         self._jobs.put(lambda: self._play(dict(states), tuple(removed)))
+
+    def _follow_update(self, update: Update) -> None:
+        """Note the main lines after an update; in the writer."""
+        if self._following:
+            self._marks[update.number] = self._index.follow(update)
 
     def _heard(self, update: Update) -> None:
         self._jobs.put(lambda: self._update(update))
@@ -125,7 +134,7 @@ class Stream:
         """End every stream after a failure of ours: clients come back to a fresh snapshot."""
         for watch in self._watches.values():
             watch.close()
-        self._mirror = None
+        self._mirror, self._following = None, False
         self._looked.clear()
         for table in (self._prices, self._finds, self._watches, self._games, self._coming, self._making):
             table.clear()
@@ -144,6 +153,7 @@ class Stream:
             self._jobs.put(None)
 
     def _update(self, update: Update) -> None:
+        marks = self._marks.pop(update.number, None)
         if self._mirror is None or update.number <= self._mirror.number:
             return
         if self._watches:
@@ -153,7 +163,7 @@ class Stream:
         calm: list[tuple[Group, int, list[Told]]] = [
             (group, update.number, []) for group in self._finds.values() if group.watch.number == update.number
         ]
-        self._tell(Moves(update, self._mirror, self._index), calm)
+        self._tell(Moves(update, self._mirror, self._index, marks), calm)
         while self._looked and self._looked[0].number <= update.number:
             self._looked.pop(0).settle()
 
@@ -218,6 +228,7 @@ class Stream:
             key = wants.prices, wants.state
             prices = self._prices.get(key)
             if prices is None:
+                self._following = True
                 prices = self._prices[key] = Prices(wants.prices, wants.state, self._index, engine)
             groups.append(prices)
         if wants.finds is not None:
@@ -276,6 +287,7 @@ class Stream:
             self._post(self.lines.close_group, group)
             for table in (self._prices, self._finds, self._games):
                 _drop(table, group)
+            self._following = bool(self._prices)
             if isinstance(group, Finds):
                 group.watch.members -= 1
                 if not group.watch.members:

@@ -18,13 +18,11 @@ from oddsengine.board.rows import BOOK_BITS, LIVE, ON, STATUS, SUSPENDED
 from oddsengine.board.state import Board
 from oddsengine.groups import NO_TIME, Ints, Longs
 from oddsengine.update import Update, hexadecimal
-from oddsengine_service.board import Found, Index, Terms
+from oddsengine_service.board import Found, Index, Marks, Terms
 from oddsengine_service.stream.sse import OddsDelta, raw
 from oddsengine_service.wire.numbers import americans, moments
 from oddsengine_service.wire.odds import ODDS, fields_of
 
-STALE = frozenset({"probability", "timestamp", "is_main_line", "is_alternate_line"})
-"""Fields of a price that are left out, for they move and no delta has them."""
 _BOOK = (1 << BOOK_BITS) - 1
 Bools = npt.NDArray[np.bool_]
 
@@ -46,6 +44,7 @@ class Became(NamedTuple):
     fresh: Bools
     hidden: Bools
     gone: Bools  # of the rows that left the board: which were shown
+    others: Bools  # of the rows that only `Marks` names: which were shown
 
 
 class Mirror:
@@ -58,7 +57,7 @@ class Mirror:
         self._start = rows.start.copy()
         self._links: list[str | None] = list(rows.links)
 
-    def take(self, update: Update) -> "Became":
+    def take(self, update: Update, marks: Marks | None) -> "Became":
         """What became of the rows of an update."""
         facts = update.facts
         rows = np.union1d(update.rows, update.judged)
@@ -73,13 +72,16 @@ class Mirror:
         if other.any():
             other &= (self._start[slots] != facts.start[rows]) | self._relinked(facts, rows, slots, other)
         other |= was & active & np.isin(rows, update.judged)
+        if marks is not None:
+            other |= was & active & marks.changed
         self._shown[slots] = active
         self._start[slots] = facts.start[rows]
         self._note(facts, rows, slots)
         new = active & (~was | other)
         gone = self._shown[update.gone.slot]
         self._shown[update.gone.slot] = False
-        return Became(rows, was & active & ~new, new, ~was[new], was & ~active, gone)
+        others = np.empty(0, bool) if marks is None else self._shown[marks.others.slot]
+        return Became(rows, was & active & ~new, new, ~was[new], was & ~active, gone, others)
 
     def _room(self, top: int) -> None:
         have = self._shown.size
@@ -109,17 +111,25 @@ class Mirror:
 class Moves:
     """One update as groups need it: rows that moved, are sent whole, and left. Each is encoded when first sent."""
 
-    def __init__(self, update: Update, mirror: Mirror, index: Index) -> None:
+    def __init__(self, update: Update, mirror: Mirror, index: Index, marks: Marks | None) -> None:
         self.number, self.now = update.number, update.now
-        became = mirror.take(update)
+        became = mirror.take(update, marks)
         facts, lost = update.facts, update.gone.take(np.flatnonzero(became.gone))
-        every = (*(facts.take(became.rows[which]) for which in (became.moved, became.whole, became.hidden)), lost)
+        moved, whole, hidden = (facts.take(became.rows[which]) for which in (became.moved, became.whole, became.hidden))
+        main, fresh = np.full(whole.id.size, -1, np.int8), became.fresh
+        if marks is not None:
+            whole = _both(whole, marks.others.take(np.flatnonzero(became.others)))
+            main = np.concatenate((marks.main[became.whole], marks.others_main[became.others]))
+            fresh = np.concatenate((fresh, np.zeros(int(became.others.sum()), bool)))
+        every = moved, whole, hidden, lost
         self.terms = _terms(index, every)
         self._index = index
         self.moved, self.new, *left = (self._resolved(part) for part in every)
         self.left = left
-        fresh = dict(zip(every[1].id.tolist(), became.fresh.tolist(), strict=True))
-        self.fresh = [fresh[ident] for ident in self.new.facts.id.tolist()]
+        of = {ident: at for at, ident in enumerate(whole.id.tolist())}
+        kept = [of[ident] for ident in self.new.facts.id.tolist()]
+        self.fresh: list[bool] = fresh[kept].tolist()
+        self._main: list[int] = main[kept].tolist()
         self._deltas: list[msgspec.Raw] | None = None
         self._fulls: dict[str, list[msgspec.Raw]] = {}
         self._ids: dict[int, list[str]] = {}
@@ -181,13 +191,12 @@ class Moves:
                     start = np.where(start == NO_TIME, index.begin[self.terms.names.event.values[term]], start)
         return Found(
             term.tolist(), self.new.book.tolist(), facts.id, facts.odds, facts.american, facts.seen, facts.changed,
-            start, facts.moved, facts.flags, facts.aside, [-1] * len(term), facts.links or None, self.terms.said,
+            start, facts.moved, facts.flags, facts.aside, self._main, facts.links or None, self.terms.said,
             book_ids(facts.books),
         )  # fmt: skip
 
 
-_FIELDS = tuple(name for name in ODDS if name not in STALE)
-_rows = fields_of(_FIELDS)
+_rows = fields_of(ODDS)
 
 
 def shown(found: Found, state: str) -> list[dict[str, Any]]:
@@ -207,6 +216,13 @@ def shown(found: Found, state: str) -> list[dict[str, Any]]:
             )  # fmt: skip
             row["deep_link"] = made.url if made is not None else None
     return rows
+
+
+def _both(first: Facts, second: Facts) -> Facts:
+    """Two parts of one board's rows as one."""
+    pairs: Any = zip(first[:11], second[:11], strict=True)
+    columns = [np.concatenate(pair) for pair in pairs]
+    return Facts._make((*columns, first.links + second.links, first.wordings, first.books))
 
 
 def book_ids(books: Sequence[str]) -> list[str]:
