@@ -35,10 +35,11 @@ from oddsengine.opportunities import (
     markets,
     rejected,
 )
+from oddsengine.reading import read_odds
 from oddsengine.reasons import GUARDS
 from oddsengine.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
 from oddsengine.schema import ODDS_SCHEMA, OddsError, OddsTable, check_odds
-from oddsengine.tables import read_odds, write_table
+from oddsengine.tables import write_table
 from oddsengine.update import Update
 from oddsengine.view import View
 from oddsengine.warm import compile_kernels

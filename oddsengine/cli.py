@@ -17,6 +17,7 @@ import oddsengine
 from oddsengine.clv import GROUPINGS
 from oddsengine.commands import board, clv, feeds, keys, price, serve, tape
 from oddsengine.devig import DEVIG_METHODS
+from oddsengine.reading import ODDS_FORMATS
 from oddsengine.tape import SYNC
 
 _FORMATS = ("table", "json", "csv", "parquet")
@@ -31,6 +32,7 @@ _EXAMPLES = """examples:
   oddsengine scan odds.csv --kind arb --books draftkings,fanduel,betmgm --min-profit 1
   oddsengine scan odds.parquet --sharp pinnacle=3,circa=1 --min-ev 2 --format json
   oddsengine scan odds.csv --rejected
+  curl -s "$URL" | oddsengine scan -
   oddsengine explain odds.csv 3fb1a0c29d5e7784
   oddsengine devig 1.87 2.05 --method shin
   oddsengine kelly --prob 0.55 --odds +100 --fraction 0.5 --bankroll 1000
@@ -132,8 +134,21 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_source(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", nargs="?", metavar="FILE", help="prices: .csv, .parquet, .ndjson or .jsonl")
+    parser.add_argument(
+        "file",
+        nargs="?",
+        metavar="FILE",
+        help="prices: .csv, .parquet, .json, .ndjson or .jsonl, a folder or a pattern of such files, or - for standard "
+        "input; JSON may be a response of The Odds API",
+    )
+    _add_sample(parser)
+
+
+def _add_sample(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sample", action="store_true", help="read the board that ships with the package")
+    parser.add_argument(
+        "--odds-format", choices=ODDS_FORMATS, help="of responses of The Odds API (default: what the prices show)"
+    )
 
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
@@ -188,7 +203,7 @@ def _add_scan(commands: Any) -> None:
 def _add_explain(commands: Any) -> None:
     parser = commands.add_parser("explain", help="show what stands behind one opportunity")
     parser.add_argument("names", nargs="+", metavar="[FILE] ID", help="prices, and the id that scan shows")
-    parser.add_argument("--sample", action="store_true", help="read the board that ships with the package")
+    _add_sample(parser)
     _add_question(parser)
     _add_guards(parser)
 

@@ -1,4 +1,4 @@
-"""Odds tables from files, and result tables into them: CSV, Parquet, NDJSON by the file's suffix.
+"""Odds tables from the content of files, and result tables into files: CSV, Parquet, JSON, NDJSON by the suffix.
 
 A damaged file gives what is whole in it. CSV is read as text throughout, so that one bad number never fails a
 file; a line of the wrong length, one that is not UTF-8 or one that is no JSON object becomes a rejected row.
@@ -13,10 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import polars as pl
 import polars.selectors as cs
 
-from oddsengine.schema import BAD_ROW_SCHEMA, OddsError, OddsTable, check_odds
+from oddsengine.schema import BAD_ROW_SCHEMA, ODDS_SCHEMA, OddsError, OddsTable, check_odds
 
 _MARK = b"\xef\xbb\xbf"  # byte order mark of UTF-8
 _SHOWN = 200  # characters of a bad line that the report repeats
@@ -24,13 +25,15 @@ _SHOWN = 200  # characters of a bad line that the report repeats
 _Read = tuple[pl.DataFrame, pl.DataFrame]  # rows with their numbers, and the lines that are none
 
 
-def read_odds(path: str | os.PathLike[str]) -> OddsTable:
-    """Read a file of prices.
+def read_table(data: bytes, suffix: str) -> OddsTable:
+    """Read what a file of prices holds.
 
     Parameters
     ----------
-    path
-        A file that ends in .csv, .parquet, .ndjson or .jsonl, with the columns that `check_odds` needs.
+    data
+        The content.
+    suffix
+        One of `READABLE`. JSON is a list of rows, or an object with one as `data` or `odds`.
 
     Returns
     -------
@@ -40,24 +43,14 @@ def read_odds(path: str | os.PathLike[str]) -> OddsTable:
     Raises
     ------
     OddsError
-        If there is no such file, or it is no odds table.
+        If it is no odds table.
     """
-    path = Path(path)
-    reader = _READERS.get(path.suffix.lower())
+    reader = _READERS.get(suffix.lower())
     if reader is None:
-        raise OddsError(f"Cannot read {path.name}: the suffix must be one of {', '.join(_READERS)}.")
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise OddsError(f"Cannot read {path}: {_why(error)}.") from error
-    if not data:
-        raise OddsError(f"{path.name} is empty.")
-    try:
-        frame, bad = reader(data)
-        table = check_odds(frame)
-    except OddsError as error:
-        raise OddsError(f"{path.name}: {error}") from error
-    return OddsTable(table, pl.concat([table.rejected, bad]).sort("row")) if bad.height else table
+        raise OddsError(f"The suffix must be one of {', '.join(READABLE)}.")
+    frame, bad = reader(data)
+    table = check_odds(frame)
+    return OddsTable(table, pl.concat([table.rejected, bad]).sort("row"), table.unpriced) if bad.height else table
 
 
 def write_table(frame: pl.DataFrame, path: str | os.PathLike[str]) -> None:
@@ -82,10 +75,10 @@ def write_table(frame: pl.DataFrame, path: str | os.PathLike[str]) -> None:
     try:
         writer(frame, path)
     except OSError as error:
-        raise OddsError(f"Cannot write {path}: {_why(error)}.") from error
+        raise OddsError(f"Cannot write {path}: {reason_of(error)}.") from error
 
 
-def _why(error: OSError) -> str:
+def reason_of(error: OSError) -> str:
     """Say in a few words what the system did not like; polars adds its own to them."""
     return (error.strerror or str(error)).split(" (os error", 1)[0].lower()
 
@@ -248,6 +241,46 @@ def _as_text(value: Any) -> str | None:
     return text.encode("utf-8", errors="replace").decode("utf-8")  # half a surrogate pair is no text
 
 
+# JSON
+
+
+def _read_json(data: bytes) -> _Read:
+    rows = rows_of(decoded(data))
+    if not rows:
+        return _numbered(pl.DataFrame(schema=dict.fromkeys(ODDS_SCHEMA, pl.String))), _bad_lines([], [], [])
+    return _read_ndjson(b"\n".join([msgspec.json.encode(row) for row in rows]))
+
+
+def decoded(data: bytes) -> Any:
+    """A JSON document as plain lists and mappings; several objects, one a line, are a list.
+
+    Raises
+    ------
+    OddsError
+        If it is not valid JSON.
+    """
+    data = data.removeprefix(_MARK)
+    try:
+        return msgspec.json.decode(data)
+    except RecursionError:
+        raise OddsError("This is not a table in JSON: it is nested too deeply.") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        try:
+            return msgspec.json.decode(b"[" + b",".join([line for line in data.splitlines() if line.strip()]) + b"]")
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            raise OddsError(f"This is not valid JSON: {error}.") from None
+
+
+def rows_of(document: Any) -> list[Any]:
+    """The rows of a decoded document: a list, one row, or an object with a list as `data` or `odds`."""
+    rows = document
+    if isinstance(document, dict):
+        rows = next((document[name] for name in ("data", "odds") if name in document), [document])
+    if not isinstance(rows, list):
+        raise OddsError("This is no odds table: the JSON holds no list of rows.")
+    return rows
+
+
 # Parquet
 
 
@@ -279,9 +312,12 @@ def _write_csv(frame: pl.DataFrame, path: Path) -> None:
 _READERS: dict[str, Callable[[bytes], _Read]] = {
     ".csv": _read_csv,
     ".parquet": _read_parquet,
+    ".json": _read_json,
     ".ndjson": _read_ndjson,
     ".jsonl": _read_ndjson,
 }
+READABLE = tuple(_READERS)
+"""Suffixes of files that can be read."""
 _WRITERS: dict[str, Callable[[pl.DataFrame, Path], None]] = {
     ".csv": _write_csv,
     ".parquet": lambda frame, path: frame.write_parquet(path),

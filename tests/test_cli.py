@@ -413,7 +413,7 @@ def test_help_and_version(run: Run) -> None:
 
 
 def test_interrupt(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def stop(*_: Any) -> None:
+    def stop(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("oddsengine.commands.board.read_odds", stop)

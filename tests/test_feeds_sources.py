@@ -115,10 +115,20 @@ def test_odds_api_props_know_player_team_and_links() -> None:
 
 def test_odds_api_american_prices() -> None:
     lakers = [game(maker("fanduel", h2h=[outcome("Los Angeles Lakers", 160), outcome("Boston Celtics", -190)]))]
-    read = TheOddsApi(american=True).read(encoded(lakers), ASKED)
-    assert {row["odds_american"] for row in read.quotes} == {160.0, -190.0}
-    assert api(lakers).refused == {"a price that is none": 1}  # as decimals one of them is no price
+    for reader in (TheOddsApi(american=True), TheOddsApi()):
+        read = reader.read(encoded(lakers), ASKED)
+        assert {row["odds_american"] for row in read.quotes} == {160.0, -190.0}
+    with pytest.raises(FeedError, match=r"gave American odds \(-190\); decimal odds were expected"):
+        api(lakers, reader=TheOddsApi(american=False))
     assert api([game(maker("fanduel", h2h=[outcome("Boston Celtics", 1.0)]))]).refused == {"a price that is none": 1}
+
+
+@pytest.mark.parametrize("field", ["home_team", "id"])
+def test_odds_api_texts_have_a_bound(field: str) -> None:
+    long = msgspec.json.decode(encoded(FEATURED))
+    read = api([{**long[0], field: "A" * 1001}, {**long[0], "id": "other"}])
+    assert [one.id for one in read.games] == ["other"]
+    assert read.refused == {"an event that does not read": 1}
 
 
 def test_odds_api_past_has_its_moment() -> None:

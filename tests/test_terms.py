@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from oddsengine import catalog, terms
 from oddsengine.markets import WORDING, Identity, identify
+from oddsengine.reading import read_odds
 from oddsengine.reasons import CODES, NAMES
 from oddsengine.sample import SAMPLE_BOARD
 from oddsengine.schema import OddsTable, check_odds
-from oddsengine.tables import read_odds
 from oddsengine.terms import Reader, Term, lead, turned
 from oddsengine.traits import Kind
 from oddsengine.wording import _LAST_NUMBER, _TRAILING_NUMBER, SIDES, _selections

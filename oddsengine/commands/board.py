@@ -19,10 +19,11 @@ from oddsengine.commands.report import KINDS, MARKETS, REJECTED, Report, csv_tex
 from oddsengine.explain import explain
 from oddsengine.find.books import absent, refused
 from oddsengine.opportunities import find_all, markets, rejected
+from oddsengine.reading import STANDARD_INPUT, files_of, read_odds
 from oddsengine.reasons import GUARDS, NAMES
 from oddsengine.sample import SAMPLE_BOARD
 from oddsengine.schema import OddsTable
-from oddsengine.tables import read_odds, write_table
+from oddsengine.tables import write_table
 
 _SLOW_READING, _SLOW = 1.0, 3.0  # seconds of silence before a step says what it is doing
 _ON_TERMINAL = 50  # rows of each table on a terminal, unless --limit says otherwise
@@ -35,9 +36,10 @@ def _read(arguments: argparse.Namespace) -> OddsTable:
         raise ValueError(f"give either a FILE of prices or --sample, got {given}")
     if arguments.sample:
         path = str(SAMPLE_BOARD)
-    size = os.path.getsize(path) / 1e6 if os.path.isfile(path) else 0.0
-    with Notice(f"reading {path} ({size:,.0f} MB)", _SLOW_READING):
-        table = read_odds(path)
+    files = [] if path == STANDARD_INPUT else files_of(path)
+    size = sum(os.path.getsize(file) for file in files if os.path.isfile(file)) / 1e6
+    with Notice(f"reading {path} ({size:,.0f} MB)" if files else "reading standard input", _SLOW_READING):
+        table = read_odds(path, odds_format=arguments.odds_format)
     if table.rejected.height and not table.height:
         row, field, value, reason, _ = table.rejected.row(0)
         raise ValueError(

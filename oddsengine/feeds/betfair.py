@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from oddsengine import catalog
-from oddsengine.feeds.decoding import Name, Time, decode, moment
+from oddsengine.feeds.decoding import Name, Text, Time, decode, moment
 from oddsengine.feeds.held import Held
 from oddsengine.feeds.names import Market, league, market, side_of
 from oddsengine.feeds.payload import FeedError, Game, Payload
@@ -50,7 +50,7 @@ Ladder = dict[float, tuple[float, float]]  # level or price -> price, size
 class _RunnerDefinition(msgspec.Struct):
     id: int
     hc: float | None = None
-    name: str | None = None
+    name: Text | None = None
     status: str = "ACTIVE"
 
 
@@ -63,7 +63,7 @@ class _Definition(msgspec.Struct):
     marketTime: Time = None  # noqa: N815
     eventId: str = ""  # noqa: N815
     eventTypeId: str = ""  # noqa: N815
-    eventName: str | None = None  # noqa: N815
+    eventName: Text | None = None  # noqa: N815
     runners: list[_RunnerDefinition] = []
 
 
@@ -103,7 +103,7 @@ class _Named(msgspec.Struct):
 
 class _RunnerName(msgspec.Struct):
     selectionId: int  # noqa: N815
-    runnerName: str  # noqa: N815
+    runnerName: Text  # noqa: N815
 
 
 class _Catalogue(msgspec.Struct):

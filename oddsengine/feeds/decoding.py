@@ -12,9 +12,11 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 import msgspec
 
 from oddsengine.feeds.payload import FeedError
+from oddsengine.schema import MOST_CHARACTERS
 
 T = TypeVar("T")
-Name = Annotated[str, msgspec.Meta(min_length=1)]
+Text = Annotated[str, msgspec.Meta(max_length=MOST_CHARACTERS)]
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=MOST_CHARACTERS)]
 Time = datetime | int | float | None
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 

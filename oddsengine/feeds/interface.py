@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Required, TypedDict
 import msgspec
 
 from oddsengine import catalog
-from oddsengine.feeds.decoding import Level, Name, decode, plain, salvage, taken, unreadable
+from oddsengine.feeds.decoding import Level, Name, Text, decode, plain, salvage, taken, unreadable
 from oddsengine.feeds.held import Held
 from oddsengine.feeds.names import market
 from oddsengine.feeds.payload import FeedError, Game, Payload
@@ -33,11 +33,11 @@ class Odds(TypedDict, total=False):
     event_id: Required[Name]
     market_type: Required[Name]
     selection: Required[Name]
-    sport: str | None
-    league: str | None
-    home_team: str | None
-    away_team: str | None
-    selection_type: str | None
+    sport: Text | None
+    league: Text | None
+    home_team: Text | None
+    away_team: Text | None
+    selection_type: Text | None
     odds_american: float | None
     odds_decimal: float | None
     line: float | None
@@ -46,18 +46,18 @@ class Odds(TypedDict, total=False):
     timestamp: datetime | None
     last_seen_at: datetime | None
     odds_changed_at: datetime | None
-    deep_link: str | None
-    sportsbook_name: str | None
+    deep_link: Text | None
+    sportsbook_name: Text | None
     is_active: bool | None
     is_main_line: bool | None
     is_alternate_line: bool | None
-    player_name: str | None
-    stat_category: str | None
-    team_side: str | None
-    market_segment: str | None
-    external_event_id: str | None
-    market_id: str | None
-    selection_id: str | None
+    player_name: Text | None
+    stat_category: Text | None
+    team_side: Text | None
+    market_segment: Text | None
+    external_event_id: Text | None
+    market_id: Text | None
+    selection_id: Text | None
     max_bet: float | None
 
 
@@ -86,14 +86,14 @@ class _Pagination(msgspec.Struct):
 
 class _Meta(msgspec.Struct):
     pagination: _Pagination | None = None
-    removed: list[str | _Gone] = []
+    removed: list[Text | _Gone] = []
 
 
 class _Page(msgspec.Struct):
     data: list[Odds]
     pagination: _Pagination | None = None
     meta: _Meta | None = None
-    removed: list[str | _Gone] = []
+    removed: list[Text | _Gone] = []
 
 
 class _Chunk(msgspec.Struct):

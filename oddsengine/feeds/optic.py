@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from oddsengine import catalog
-from oddsengine.feeds.decoding import Level, Name, Time, moment, plain, salvage, taken, unreadable
+from oddsengine.feeds.decoding import Level, Name, Text, Time, moment, plain, salvage, taken, unreadable
 from oddsengine.feeds.held import Held, Listed, Pair
 from oddsengine.feeds.names import book, league, market, side_of
 from oddsengine.feeds.payload import FeedError, Game, Payload
@@ -39,8 +39,8 @@ FORMATS: Mapping[str, Callable[[float], float] | None] = {
 
 
 class _Named(msgspec.Struct):
-    id: str | None = None
-    name: str | None = None
+    id: Text | None = None
+    name: Text | None = None
 
 
 class _Row(msgspec.Struct):
@@ -48,10 +48,10 @@ class _Row(msgspec.Struct):
     sportsbook: Name
     market: Name
     price: float | None = None
-    name: str | None = None
-    selection: str | None = None
-    selection_line: str | None = None
-    player_id: str | None = None
+    name: Text | None = None
+    selection: Text | None = None
+    selection_line: Text | None = None
+    player_id: Text | None = None
     points: float | None = None
     selection_points: float | None = None
     is_main: bool | None = None
@@ -59,17 +59,17 @@ class _Row(msgspec.Struct):
     timestamp: Time = None
     deep_link: Any = None
     limits: Any = None
-    fixture_id: str | None = None
+    fixture_id: Text | None = None
 
 
 class _Fixture(msgspec.Struct):
     id: Name
     start_date: Time = None
-    home_team_display: str | None = None
-    away_team_display: str | None = None
+    home_team_display: Text | None = None
+    away_team_display: Text | None = None
     home_competitors: list[_Named] = []
     away_competitors: list[_Named] = []
-    status: str | None = None
+    status: Text | None = None
     is_live: bool | None = None
     sport: _Named | None = None
     league: _Named | None = None
@@ -82,20 +82,20 @@ class _Answer(msgspec.Struct):
 
 class _Frame(msgspec.Struct):
     data: list[_Row]
-    entry_id: str | None = None
+    entry_id: Text | None = None
 
 
 class _Change(msgspec.Struct):
     fixture_id: Name
-    status: str | None = None
-    new_status: str | None = None
+    status: Text | None = None
+    new_status: Text | None = None
     start_date: Time = None
     new_start_date: Time = None
 
 
 class _Changes(msgspec.Struct):
     data: _Change | list[_Change]
-    entry_id: str | None = None
+    entry_id: Text | None = None
 
 
 _FIXTURES = Level(_Fixture, "a fixture", "odds", Level(_Row, "a price"))

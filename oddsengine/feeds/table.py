@@ -6,20 +6,16 @@ the file's earlier payloads: whoever watches it compares (`Payload.complete`).
 """
 
 from collections import Counter
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-import msgspec
 import polars as pl
 
-from oddsengine import tables
-from oddsengine.feeds.decoding import plain
 from oddsengine.feeds.names import market
 from oddsengine.feeds.payload import FeedError, Game, Payload
-from oddsengine.schema import ODDS_SCHEMA, OddsError, check_odds
+from oddsengine.schema import ODDS_SCHEMA, OddsError
+from oddsengine.tables import READABLE, read_table
 
-_Reader = Callable[[bytes], tuple[pl.DataFrame, pl.DataFrame]]
 _LIVE = "live"
 
 
@@ -44,34 +40,18 @@ def read(data: bytes, suffix: str) -> Payload:
     >>> [(row["selection"], row["odds_decimal"]) for row in read(text, ".csv").quotes]
     [('X', 2.5)]
     """
-    kind = suffix.lower()
-    reader: _Reader | None = tables._READERS.get(".ndjson" if kind == ".json" else kind)
-    if reader is None:
-        raise FeedError(f"A table ends in .csv, .json, .ndjson, .jsonl or .parquet, not in {suffix!r}.")
-    if kind == ".json":
-        data = _lines(data)
+    if suffix.lower() not in READABLE:
+        raise FeedError(f"A table ends in {', '.join(READABLE)}, not in {suffix!r}.")
     try:
-        frame, bad = reader(data)
-        table = check_odds(frame)
+        table = read_table(data, suffix)
         held = table.with_columns(_sayable())
     except OddsError as error:
         raise FeedError(str(error)[:300]) from None
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError) as error:
         raise FeedError(f"This is no odds table: {str(error).splitlines()[0][:200]}.") from None
     refused = Counter({str(reason): int(n) for reason, n in table.rejected.group_by("reason").len().iter_rows()})
-    refused += Counter(bad["reason"].to_list())
     books = [] if refused else table["sportsbook"].unique(maintain_order=True).to_list()
     return Payload(_games(held), _quotes(held), [(book, None) for book in books], (), _unmapped(table), refused)
-
-
-def _lines(data: bytes) -> bytes:
-    """A JSON list of rows, or an object with one as `data` or `odds`, line by line."""
-    given = plain(data.removeprefix(b"\xef\xbb\xbf"), "an odds table")
-    if isinstance(given, dict):
-        given = given.get("data", given.get("odds"))
-    if not isinstance(given, list) or not given:
-        raise FeedError("This is no odds table: the JSON holds no list of rows.")
-    return b"\n".join([msgspec.json.encode(row) for row in given])
 
 
 def _sayable() -> list[pl.Expr]:

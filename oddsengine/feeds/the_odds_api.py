@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from oddsengine.catalog.futures import split
-from oddsengine.feeds.decoding import Level, Name, Time, moment, plain, salvage, taken, unreadable
+from oddsengine.feeds.decoding import Level, Name, Text, Time, moment, plain, salvage, taken, unreadable
 from oddsengine.feeds.held import Listed, Pair
 from oddsengine.feeds.names import Market, book, market, side_of, sport_and_league
 from oddsengine.feeds.payload import FeedError, Game, Payload
@@ -33,7 +33,7 @@ class _Outcome(msgspec.Struct, gc=False):
     name: Name
     price: float
     point: float | None = None
-    description: str | None = None
+    description: Text | None = None
     link: Any = None
     sid: Any = None
     bet_limit: Any = None
@@ -49,7 +49,7 @@ class _Market(msgspec.Struct, gc=False):
 
 class _Bookmaker(msgspec.Struct, gc=False):
     key: Name
-    title: str | None = None
+    title: Text | None = None
     markets: list[_Market] = []
     last_update: Time = None
     link: Any = None
@@ -60,8 +60,8 @@ class _Event(msgspec.Struct, gc=False):
     id: Name
     sport_key: Name
     commence_time: Time = None
-    home_team: str | None = None
-    away_team: str | None = None
+    home_team: Text | None = None
+    away_team: Text | None = None
     bookmakers: list[_Bookmaker] = []
 
 
@@ -80,8 +80,8 @@ class _Scored(msgspec.Struct):
     sport_key: Name
     commence_time: Time = None
     completed: bool = False
-    home_team: str | None = None
-    away_team: str | None = None
+    home_team: Text | None = None
+    away_team: Text | None = None
     scores: list[_TeamScore] | None = None
 
 
@@ -117,13 +117,14 @@ class TheOddsApi:
     Parameters
     ----------
     american
-        The requests say `oddsFormat=american`.
+        Whether the requests say `oddsFormat=american`. None: each payload's prices show it. Decimal prices that are
+        all 100 or more read as American ones then, so say it where that can be.
     markets
         Market keys that are ever asked for. A request for all of them tells all of a book's prices of an event, and its
         payload says so in `complete`; None: none does.
     """
 
-    def __init__(self, *, american: bool = False, markets: Iterable[str] | None = None) -> None:
+    def __init__(self, *, american: bool | None = None, markets: Iterable[str] | None = None) -> None:
         self._american = american
         self._every = None if markets is None else frozenset(markets)
         self._listed = Listed()
@@ -135,11 +136,12 @@ class TheOddsApi:
         Raises
         ------
         FeedError
-            If it is none of these; what was listed before still counts then.
+            If it is none of these, or its odds are of another format than was said, or of both; what was listed
+            before still counts then.
         """
         refused: Counter[str] = Counter()
         events, partly, made = _events(data, refused)
-        reading = _Reading(made, refused, american=self._american)
+        reading = _Reading(made, refused, american=_is_american(events, told=self._american))
         for given in events:
             reading.event(given)
         scope = set(reading.listed) | asked.events
@@ -272,6 +274,25 @@ def _events(data: bytes, refused: Counter[str]) -> tuple[list[_Event], set[str],
     kept, parts = salvage(items, _LEVEL, refused)
     taken(kept, items, _SOURCE)
     return kept, {kept[at].id for at in parts}, made
+
+
+def _is_american(events: Iterable[_Event], *, told: bool | None) -> bool:
+    """Whether the prices of a payload are American: none of those lies between -100 and 100."""
+    if told:
+        return True
+    prices = [
+        outcome.price
+        for event in events for maker in event.bookmakers for offer in maker.markets for outcome in offer.outcomes
+    ]  # fmt: skip
+    negative = next((price for price in prices if -inf < price <= -100.0), None)
+    if told is False:
+        if negative is not None:
+            raise FeedError(f"{_SOURCE} gave American odds ({negative:g}); decimal odds were expected.")
+        return False
+    decimal = next((price for price in prices if 1.0 < price < 100.0), None)
+    if negative is not None and decimal is not None:
+        raise FeedError(f"This payload of {_SOURCE} has both American ({negative:g}) and decimal ({decimal:g}) odds.")
+    return decimal is None and any(100.0 <= abs(price) < inf for price in prices)
 
 
 def _stamp(value: Any) -> datetime | None:

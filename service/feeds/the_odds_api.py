@@ -41,7 +41,7 @@ class TheOddsApiSource:
     def __init__(self, feed: Settings, key: str, secrets: Secrets) -> None:
         self.feed = feed
         self._key, self._secrets = key, secrets
-        self._reader = TheOddsApi(markets=(*feed.markets, *feed.props))
+        self._reader = TheOddsApi(american=False, markets=(*feed.markets, *feed.props))
         self._scores = Scores()
         self._coming: dict[str, list[_Coming]] = {}
         self._due: dict[str, float] = {}

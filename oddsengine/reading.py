@@ -1,0 +1,162 @@
+"""Prices from wherever they are: a file, a folder, a glob pattern or standard input.
+
+The suffix of a file says how it is written; standard input is recognised by its first bytes. JSON may be a list of
+rows, a response of this interface in either of its envelopes, or a response of The Odds API (a list of events, one
+event, or a historical response), whose odds may be decimal or American.
+"""
+
+import glob
+import os
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from oddsengine.feeds import FeedError
+from oddsengine.feeds.the_odds_api import Asked, TheOddsApi
+from oddsengine.schema import BAD_ROW_SCHEMA, ODDS_SCHEMA, OddsError, OddsTable, check_odds
+from oddsengine.tables import READABLE, decoded, read_table, reason_of
+
+STANDARD_INPUT = "-"
+ODDS_FORMATS = ("decimal", "american")
+_PARQUET = b"PAR1"
+
+
+def read_odds(source: str | os.PathLike[str], *, odds_format: str | None = None) -> OddsTable:
+    """Read prices from a file, a folder, a glob pattern or standard input.
+
+    Parameters
+    ----------
+    source
+        A file that ends in .csv, .parquet, .json, .ndjson or .jsonl, with the columns that `check_odds` needs or, in
+        JSON, a response of The Odds API or of this interface; a folder or a pattern such as ``odds/*.json``, all of
+        whose files are read, in the order of their names; or ``-``, standard input.
+    odds_format
+        Odds format of responses of The Odds API, one of `ODDS_FORMATS`. None: recognised by the prices of each file.
+
+    Returns
+    -------
+    OddsTable
+        The good rows; the others, unreadable lines included, in `.rejected`. Row numbers run through all files.
+
+    Raises
+    ------
+    OddsError
+        If there is no such file, or any of the files is no odds table.
+    """
+    if odds_format not in (None, *ODDS_FORMATS):
+        raise OddsError(f"odds_format must be one of {', '.join(ODDS_FORMATS)}, got {odds_format!r}.")
+    if source == STANDARD_INPUT:
+        data = sys.stdin.buffer.read()
+        return _read("standard input", data, _suffix_of(data), odds_format)
+    return _joined([_read_file(path, odds_format) for path in files_of(source)])
+
+
+def files_of(source: str | os.PathLike[str]) -> list[Path]:
+    """The files that a path, a folder or a pattern stands for.
+
+    Raises
+    ------
+    OddsError
+        If a folder or a pattern has none that can be read.
+    """
+    path = Path(source)
+    if path.is_dir():
+        within = sorted(file for file in path.rglob("*") if file.suffix.lower() in READABLE and file.is_file())
+        if not within:
+            raise OddsError(f"{path} has no file that ends in {', '.join(READABLE)}.")
+        return within
+    if glob.has_magic(str(path)) and not path.exists():
+        matches = sorted(Path(name) for name in glob.glob(str(path), recursive=True))
+        if not matches:
+            raise OddsError(f"No file matches {path}.")
+        return [file for match in matches for file in (files_of(match) if match.is_dir() else [match])]
+    return [path]
+
+
+def _read_file(path: Path, odds_format: str | None) -> OddsTable:
+    if path.suffix.lower() not in READABLE:
+        raise OddsError(f"Cannot read {path.name}: the suffix must be one of {', '.join(READABLE)}.")
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise OddsError(f"Cannot read {path}: {reason_of(error)}.") from error
+    return _read(path.name, data, path.suffix.lower(), odds_format)
+
+
+def _suffix_of(data: bytes) -> str:
+    """How content without a name is written."""
+    if data.startswith(_PARQUET):
+        return ".parquet"
+    return ".json" if data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"[", b"{") else ".csv"
+
+
+def _read(name: str, data: bytes, suffix: str, odds_format: str | None) -> OddsTable:
+    if not data:
+        raise OddsError(f"{name} is empty.")
+    try:
+        if suffix == ".json":
+            document = decoded(data)
+            if _is_error(document):
+                raise OddsError(f"This is the body of an error: {_message(document)}.")
+            if _is_the_odds_api(document):
+                return _the_odds_api(data, odds_format)
+        return read_table(data, suffix)
+    except (OddsError, FeedError) as error:
+        raise OddsError(f"{name}: {error}") from error
+
+
+def _is_error(document: Any) -> bool:
+    return isinstance(document, dict) and "data" not in document and ("error" in document or "error_code" in document)
+
+
+def _message(document: Mapping[str, Any]) -> str:
+    error = document.get("error")
+    said = error.get("message") if isinstance(error, dict) else document.get("message") or error
+    return str(said or document.get("error_code"))[:200].rstrip(".")
+
+
+def _is_the_odds_api(document: Any) -> bool:
+    """Whether a JSON document holds events with bookmakers."""
+    events = document.get("data", document) if isinstance(document, dict) else document
+    first = next(iter(events), None) if isinstance(events, list) else events
+    return isinstance(first, dict) and ("bookmakers" in first or "sport_key" in first)
+
+
+def _the_odds_api(data: bytes, odds_format: str | None) -> OddsTable:
+    """Prices of a response of The Odds API; the parts that do not read are rejected rows behind the others."""
+    told = None if odds_format is None else odds_format == "american"
+    payload = TheOddsApi(american=told).read(data, Asked.of(()))
+    refused = payload.refused + Counter({"an outright, which find_futures reads": len(payload.futures)})
+    table = check_odds(
+        pl.DataFrame(payload.quotes, schema_overrides=ODDS_SCHEMA, infer_schema_length=None)
+        if payload.quotes
+        else pl.DataFrame(schema=ODDS_SCHEMA)
+    )
+    reasons = list(refused.elements())
+    if not reasons:
+        return table
+    n = len(payload.quotes)
+    bad = pl.DataFrame(
+        {"row": range(n + 1, n + 1 + len(reasons)), "field": "", "value": "", "reason": reasons, "guard": "bad_value"},
+        schema=BAD_ROW_SCHEMA,
+    )
+    return OddsTable(table, pl.concat([table.rejected, bad]), table.unpriced)
+
+
+def _joined(tables: Sequence[OddsTable]) -> OddsTable:
+    """One table of several, with row numbers that run on."""
+    if len(tables) == 1:
+        return tables[0]
+    parts: tuple[list[pl.DataFrame], ...] = ([], [], [])
+    before = 0
+    for table in tables:
+        frames = table, table.rejected, table.unpriced
+        for part, frame in zip(parts, frames, strict=True):
+            part.append(frame.with_columns(row=(pl.col("row") + before).cast(pl.UInt32)))
+        before += max(int(frame["row"].max() or 0) for frame in frames)  # type: ignore[arg-type]
+    odds, rejected, unpriced = (pl.concat(part, how="diagonal_relaxed") for part in parts)
+    return OddsTable(odds, rejected, unpriced)

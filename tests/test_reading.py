@@ -1,0 +1,178 @@
+"""Prices from files, folders, patterns and standard input; JSON of The Odds API and of the interface."""
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from test_feeds_samples import FEATURED, PAST, PROPS, ROWS
+
+from oddsengine import OddsError, find_all, read_odds
+from oddsengine.cli import main
+
+HEADER = "sportsbook,event_id,market_type,selection,odds_decimal,line,deep_link"
+OVER = "a,e,total_points,Over,1.95,210.5,"
+UNDER = "b,e,total_points,Under,2.05,210.5,"
+
+
+def save(path: Path, document: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(document.encode() if isinstance(document, str) else msgspec.json.encode(document))
+    return path
+
+
+def american(document: Any) -> Any:
+    """The Odds API's document with American prices."""
+    events = msgspec.json.decode(msgspec.json.encode(document))
+    for event in events:
+        for maker in event["bookmakers"]:
+            for offer in maker["markets"]:
+                for outcome in offer["outcomes"]:
+                    d = outcome["price"]
+                    outcome["price"] = round((d - 1) * 100) if d >= 2 else round(-100 / (d - 1))
+    return events
+
+
+@pytest.mark.parametrize("document", [FEATURED, PAST], ids=["odds", "historical"])
+def test_the_odds_api(tmp_path: Path, document: Any) -> None:
+    table = read_odds(save(tmp_path / "dump.json", document))
+    assert table.height == 8
+    assert set(table["sportsbook"]) == {"draftkings", "betmgm"}
+    assert set(table["market_type"]) == {"moneyline", "point_spread", "total_points"}
+    assert not table.rejected.height
+
+
+def test_one_event_of_the_odds_api(tmp_path: Path) -> None:
+    assert "Jayson Tatum" in read_odds(save(tmp_path / "event.json", PROPS))["player_name"].to_list()
+
+
+def test_american_odds_are_recognised(tmp_path: Path) -> None:
+    decimal = read_odds(save(tmp_path / "decimal.json", FEATURED))
+    path = save(tmp_path / "american.json", american(FEATURED))
+    for table in (read_odds(path), read_odds(path, odds_format="american")):
+        gap = (table["odds_decimal"] / decimal["odds_decimal"] - 1.0).abs().max()
+        assert isinstance(gap, float)
+        assert gap < 0.01
+    with pytest.raises(OddsError, match=r"american.json: The Odds API gave American odds \(-\d+\); decimal"):
+        read_odds(path, odds_format="decimal")
+
+
+def test_odds_of_both_formats_in_one_payload(tmp_path: Path) -> None:
+    with pytest.raises(OddsError, match=r"has both American \(-\d+\) and decimal"):
+        read_odds(save(tmp_path / "both.json", [*american(FEATURED), *FEATURED]))
+
+
+def test_positive_american_odds_are_no_long_shots(tmp_path: Path) -> None:
+    events = american(FEATURED)
+    for event in events:
+        for maker in event["bookmakers"]:
+            maker["markets"] = [
+                {**offer, "outcomes": [one for one in offer["outcomes"] if one["price"] > 0]}
+                for offer in maker["markets"]
+                if offer["key"] == "h2h"
+            ]
+    assert set(read_odds(save(tmp_path / "a.json", events))["odds_decimal"]) == {2.6, 2.5}
+
+
+def test_what_is_refused_is_listed(tmp_path: Path) -> None:
+    events = msgspec.json.decode(msgspec.json.encode(FEATURED))
+    events[0]["bookmakers"][0]["markets"][0]["outcomes"][0]["price"] = 1.0
+    table = read_odds(save(tmp_path / "dump.json", events))
+    assert table.height == 7
+    assert table.rejected.select("row", "reason").rows() == [(8, "a price that is none")]
+
+
+ENVELOPES = {
+    "list": ROWS,
+    "pagination beside": {"success": True, "data": ROWS, "pagination": {"has_more": False}},
+    "pagination in meta": {"data": ROWS, "meta": {"pagination": {"has_more": False}}},
+    "stream": {"odds": ROWS, "count": len(ROWS)},
+}
+
+
+@pytest.mark.parametrize("document", ENVELOPES.values(), ids=ENVELOPES)
+def test_the_interface(tmp_path: Path, document: Any) -> None:
+    table = read_odds(save(tmp_path / "odds.json", document))
+    assert table.equals(read_odds(save(tmp_path / "odds.ndjson", "\n".join(map(json.dumps, ROWS)))))
+    assert table.height
+
+
+@pytest.mark.parametrize("document", [[], {"data": []}])
+def test_no_events(tmp_path: Path, document: Any) -> None:
+    assert read_odds(save(tmp_path / "none.json", document)).height == 0
+
+
+@pytest.mark.parametrize(
+    ("document", "sentence"),
+    [
+        ({"message": "Invalid key", "error_code": "INVALID_KEY"}, "This is the body of an error: Invalid key."),
+        ({"success": False, "error": {"code": "x", "message": "no"}}, "This is the body of an error: no."),
+        ("{", "This is not valid JSON: "),
+        ("[" * 100_000, "This is not a table in JSON: it is nested too deeply."),
+        ("null", "This is no odds table: the JSON holds no list of rows."),
+        ({"data": 3}, "This is no odds table: the JSON holds no list of rows."),
+        ({"name": "x"}, "This is no odds table: it has no sportsbook, no event_id,"),
+        ([{"id": "x", "sport_key": "y", "bookmakers": 3}], "This is no payload of The Odds API: none of its 1 items"),
+        ([1, 2], "This is not NDJSON: no line is a JSON object."),
+    ],
+)
+def test_what_is_neither(tmp_path: Path, document: Any, sentence: str) -> None:
+    with pytest.raises(OddsError) as caught:
+        read_odds(save(tmp_path / "odds.json", document))
+    assert str(caught.value).startswith(f"odds.json: {sentence}")
+
+
+def test_a_folder_and_a_pattern(tmp_path: Path) -> None:
+    save(tmp_path / "a.csv", f"{HEADER}\n{OVER}\na,e,total_points,Over,soon,1,\n")
+    save(tmp_path / "deep" / "b.json", FEATURED)
+    save(tmp_path / "deep" / "c.csv", f"{HEADER}\n{UNDER}\n")
+    save(tmp_path / "notes.txt", "not read")
+    for source in (tmp_path, f"{tmp_path}/**/*.[cj]s*"):
+        table = read_odds(source)
+        assert table["row"].to_list() == [1, *range(3, 12)]
+        assert table.rejected["row"].to_list() == [2]
+        assert find_all(table).set_aside["bad_value"] == 1
+    assert read_odds(tmp_path / "deep" / "c.csv").height == 1
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(OddsError, match=r"empty has no file that ends in \.csv, "):
+        read_odds(tmp_path / "empty")
+    with pytest.raises(OddsError, match=r"^No file matches .*\*\.csv\.$"):
+        read_odds(tmp_path / "*.csv" / "*.csv")
+    save(tmp_path / "bad.csv", "x,y\n1,2\n")
+    with pytest.raises(OddsError, match=r"^bad\.csv: This is no odds table"):
+        read_odds(tmp_path)
+
+
+def test_a_name_with_brackets_is_a_file(tmp_path: Path) -> None:
+    assert read_odds(save(tmp_path / "odds [1].csv", f"{HEADER}\n{OVER}\n")).height == 1
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "parquet", "ndjson"])
+def test_standard_input(
+    tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content = f"{HEADER}\n{OVER}\n{UNDER}\n".encode()
+    if form == "json":
+        content = msgspec.json.encode(FEATURED)
+    elif form == "ndjson":
+        content = b"\n".join(map(msgspec.json.encode, ROWS))
+    elif form == "parquet":
+        read_odds(save(tmp_path / "a.csv", content.decode())).drop("row").write_parquet(tmp_path / "a.parquet")
+        content = (tmp_path / "a.parquet").read_bytes()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    assert main(["scan", "-", "--kind", "arb"]) == 0
+    assert "rows read" in capsys.readouterr().out
+
+
+def test_standard_input_that_is_empty(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
+    assert main(["scan", "-"]) == 2
+    assert capsys.readouterr().err == "oddsengine scan: standard input is empty.\n"
+
+
+def test_an_odds_format_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(OddsError, match="odds_format must be one of decimal, american, got 'malay'"):
+        read_odds(save(tmp_path / "dump.json", FEATURED), odds_format="malay")
