@@ -118,6 +118,7 @@ class TheOddsApi(Feed, frozen=True, kw_only=True):
     scores: Switch = False  # of games that are on; one credit a sport and look
     interval: Seconds = 30.0  # between two looks at games that are on or near
     credits_kept: Count = 0  # never spent
+    details: Switch = True  # links, ids and bet limits with the prices; not every plan has them
     renews: Day = 1  # of the month, when the credits do
 
 

@@ -88,6 +88,32 @@ def test_prices_arrive_and_leave() -> None:
     asyncio.run(check())
 
 
+@pytest.mark.parametrize("details", [True, False])
+def test_links_ids_and_limits_are_asked_for(details: bool) -> None:
+    """A price leads to the closest page that the source gives, and has the limit of its bet."""
+    at = "https://sportsbook.fanduel.com/"
+
+    async def odds(_: Request, answering: Answering, __: int) -> None:
+        listed = game(books=("fanduel",))
+        (maker,) = listed["bookmakers"]
+        (offer,) = maker["markets"]
+        maker["link"], offer["link"] = f"{at}game", f"{at}market"
+        offer["outcomes"][0] |= {"link": f"{at}bet", "sid": "7", "bet_limit": 250}
+        await answering.answer([listed], headers=HEADERS)
+
+    async def check() -> None:
+        provider, hub = Provider(odds), new_hub()
+        async with http(provider) as url, running(hub, source(declared(url, details=details))):
+            await until(lambda: len(prices(hub)) == 2, "two prices")
+            board = hub.engine.table().select("deep_link", "selection_id", "max_bet")
+            assert set(board.rows()) == {(f"{at}bet", "7", 250.0), (f"{at}market", None, None)}
+            query = next(request.query for request in provider.asked if request.path.endswith("/odds"))
+            names = ("includeLinks", "includeSids", "includeBetLimits")
+            assert [query.get(name) for name in names] == [["true"] if details else None] * 3
+
+    asyncio.run(check())
+
+
 async def _broken(_: Request, answering: Answering, __: int) -> None:
     await answering.answer({"message": "boom"}, 500)
 

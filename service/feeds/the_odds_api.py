@@ -22,6 +22,7 @@ from oddsengine_service.settings import TheOddsApi as Settings
 
 _log = logging.getLogger("oddsengine.feeds")
 _EVENTS_S = 1800.0  # between two lists of events
+_DETAILS = ("includeLinks", "includeSids", "includeBetLimits")
 _A_TURN = 20  # requests, before the plan is made anew
 _BOOKS_A_REGION = 10  # so many bookmakers cost as much as a region
 _SCORES, _SCORES_COST = "scores", 1  # without past days
@@ -126,6 +127,8 @@ class TheOddsApiSource:
             return
         markets = feed.props if event else feed.markets
         query: dict[str, str | int] = {"markets": ",".join(markets), "oddsFormat": "decimal", "dateFormat": "iso"}
+        if feed.details:
+            query |= dict.fromkeys(_DETAILS, "true")
         query |= {"bookmakers": ",".join(feed.books)} if feed.books else {"regions": ",".join(feed.regions)}
         path = f"/v4/sports/{sport}/events/{event}/odds" if event else f"/v4/sports/{sport}/odds"
         self._asked[name] = asyncio.get_running_loop().time()
