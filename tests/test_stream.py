@@ -235,6 +235,32 @@ def test_large_batches_come_in_parts(served: Served, listen: Callable[..., Clien
     assert {row["odds_decimal"] for row in client.odds.values()} == {2.0}
 
 
+def test_connected_says_what_it_does_not_know(served: Served, listen: Callable[..., Client]) -> None:
+    served.step([price("strange", "fanduel", "Home", 1.9)], moment())
+    query = {"event": "strange,none", "sport": "curling,basketball", "sportsbook": "fanduel,zork", "colour": "red"}
+    for path in ("/stream/odds", "/stream"):
+        client = listen(path, **query)
+        assert client.ready.wait(PATIENCE_S)
+        answer = served.rest.get("/odds", params=query, headers={"X-API-Key": served.key("enterprise")}).json()["meta"]
+        assert client.samples["connected"]["meta"] == {name: answer[name] for name in ("unknown", "ignored")}
+    assert answer["unknown"] == {"event": ["none"], "sport": ["curling"], "sportsbook": ["zork"]}
+
+
+@pytest.mark.parametrize("name", ["channel", "channels", "type"])
+def test_channels_by_several_names(served: Served, listen: Callable[..., Client], name: str) -> None:
+    served.step(full_board("channels"), moment())
+    odds = listen("/stream", event="channels", **{name: "odds"})
+    both = listen("/stream", event="channels", **{name: "odds,opportunities"})
+    assert odds.ready.wait(PATIENCE_S)
+    assert both.ready.wait(PATIENCE_S)
+    assert odds.samples["connected"]["channel"] == "odds"
+    assert both.samples["connected"]["channel"] == "odds,opportunities"
+    assert len(odds.odds) == len(both.odds) > 0
+    assert "arb:detected" in both.names
+    assert "arb:detected" not in odds.names
+    assert "gamestate:snapshot" not in both.names
+
+
 def test_thresholds_are_the_subscribers_own(served: Served, listen: Callable[..., Client]) -> None:
     now = moment()
     served.step(full_board("least"), now)
@@ -268,6 +294,8 @@ def test_tiers_get_what_they_have(served: Served, listen: Callable[..., Client])
     ("path", "tier", "query", "status", "code"),
     [
         ("/stream", "enterprise", {"channel": "prices"}, 400, "validation_error"),
+        ("/stream", "enterprise", {"channels": "odds,prices"}, 400, "validation_error"),
+        ("/stream", "pro", {"channels": "odds,gamestate"}, 403, "tier_restricted"),
         ("/stream", "enterprise", {"min_ev": "much"}, 400, "validation_error"),
         ("/stream/odds", "enterprise", {"state": "zz"}, 400, "validation_error"),
         ("/stream", None, {}, 401, "invalid_api_key"),

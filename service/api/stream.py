@@ -13,12 +13,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from msgspec import UNSET
+
 from oddsengine import catalog
 from oddsengine_service.api.odds import EVENT, LEAGUE, MARKET, SPORT, SPORTSBOOK, books_for, index_of
 from oddsengine_service.board import Filter
-from oddsengine_service.endpoints import Ask, Endpoint
+from oddsengine_service.endpoints import Ask, Endpoint, told
 from oddsengine_service.games import games_of
-from oddsengine_service.params import Param, choice, number, parse, text
+from oddsengine_service.params import Param, number, parse, text, words
 from oddsengine_service.problems import Problem, invalid, shown
 from oddsengine_service.stream.finds import Asked
 from oddsengine_service.stream.hub import Stream, Wants
@@ -26,6 +28,7 @@ from oddsengine_service.stream.lines import LineMetrics
 from oddsengine_service.stream.sse import Connected, Filters, frame
 from oddsengine_service.stream.watch import KINDS
 from oddsengine_service.tiers import Caller, required
+from oddsengine_service.wire.envelopes import Told
 
 if TYPE_CHECKING:
     from oddsengine_service.app import Api
@@ -47,7 +50,9 @@ def _state(name: str, value: str) -> str:
     return word
 
 
-_CHANNEL = choice("channel", "What to listen to.", CHANNELS, default="opportunities")
+_CHANNEL = words(
+    "channel", f"Channels: some of {', '.join(CHANNELS)}. The default is opportunities.", aliases=("channels", "type")
+)
 _PARAMS = (
     SPORT, SPORTSBOOK, LEAGUE, EVENT, MARKET,
     number("min_ev", "Least expected value in percent, of +EV opportunities.", default=2.0),
@@ -74,10 +79,10 @@ class Channel:
         """Serve one connection until it ends."""
         query, ignored = parse(request.query, endpoint.by_name)
         ask = Ask(caller, query, values, None, api.node.engine, api.node, ignored)
-        channel: str = self._channel or query["channel"]
+        channels = (self._channel,) if self._channel else _channels(query["channel"])
         if "eventId" in values:
             query["event"] = (values["eventId"],)
-        wants = _wants(ask, channel)
+        wants = _wants(ask, frozenset(channels))
         hub = hub_of(api)
         if hub.lines.closed:
             raise Problem(503, "not_ready", "the node stops; try again in a few seconds")
@@ -94,7 +99,9 @@ class Channel:
                 return
             asked = Filters(*(query[name] for name in Filters.__struct_fields__))
             reconnected = bool(request.last_event or query["last_event_id"])
-            first = Connected(f"str_{secrets.token_hex(8)}", channel, asked, reconnected)
+            said = told(ask, await asyncio.to_thread(_unknown, ask))
+            meta = Told(**said) if said else UNSET
+            first = Connected(f"str_{secrets.token_hex(8)}", ",".join(channels), asked, reconnected, meta=meta)
             subscriber = hub.lines.enter(
                 send, caller.account, caller.key, lambda: _same(caller, api._caller(endpoint, request)),
                 frame("connected", first),
@@ -130,7 +137,25 @@ def _same(before: Caller, now: Caller) -> bool:
     return (before.account, before.rights) == (now.account, now.rights) and now.streams > 0
 
 
-def _wants(ask: Ask, channel: str) -> Wants:
+def _channels(given: tuple[str, ...] | None) -> tuple[str, ...]:
+    """The channels of a request."""
+    for word in given or ():
+        if word not in CHANNELS:
+            raise invalid(f"channel must be one of {', '.join(CHANNELS)}, or several with commas, got {shown(word)}")
+    return given or ("opportunities",)
+
+
+def _unknown(ask: Ask) -> dict[str, list[str]]:
+    """Ids in the filters that neither the catalog nor the board has, by parameter."""
+    query, missing = ask.query, dict[str, list[str]]()
+    with index_of(ask).reading() as reading:
+        reading.rows(Filter(**{name: query[name] for name in ("sport", "league", "market", "event")}), missing)
+        if strange := reading.missing_books(query["sportsbook"] or ()):
+            missing["sportsbook"] = strange
+    return missing
+
+
+def _wants(ask: Ask, channels: frozenset[str]) -> Wants:
     """What a request may listen to and wants to.
 
     Raises
@@ -145,25 +170,25 @@ def _wants(ask: Ask, channel: str) -> Wants:
             f"streams need the streaming add-on of a paid tier, or the tier enterprise; this key's is {caller.tier.id}",
         )  # fmt: skip
     games = "gamestate" in caller.features
-    if channel == "gamestate" and not games:
+    if "gamestate" in channels and not games:
         raise Problem(
             403, "tier_restricted",
             f"gamestate needs the tier {required('gamestate').id} or higher; this key's is {caller.tier.id}",
         )  # fmt: skip
     books = books_for(ask, query["sportsbook"])
-    words = {name: query[name] for name in ("sport", "league", "market", "event")}
+    chosen = {name: query[name] for name in ("sport", "league", "market", "event")}
     state = query["state"] or ""
-    wanted = Filter(books, **words)
+    wanted = Filter(books, **chosen)
     kinds = frozenset(KINDS) & caller.features
     return Wants(
-        wanted if channel in ("odds", "all") else None,
+        wanted if channels & {"odds", "all"} else None,
         Asked(
-            books, **words, kinds=kinds, min_ev=query["min_ev"], min_profit=query["min_profit"], state=state,
+            books, **chosen, kinds=kinds, min_ev=query["min_ev"], min_profit=query["min_profit"], state=state,
             told=games_of(ask.node).beside if games else None,
         )
-        if channel in ("opportunities", "all")
+        if channels & {"opportunities", "all"}
         else None,
-        Filter(**words) if channel == "gamestate" or (channel == "all" and games) else None,
+        Filter(**chosen) if games and channels & {"gamestate", "all"} else None,
         state,
     )  # fmt: skip
 

@@ -11,6 +11,8 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from oddsengine_service.wire.envelopes import Told
+
 CHUNK = 1000  # rows of one event
 RETRY = b"retry: 3000\n"
 _encode = msgspec.json.Encoder().encode
@@ -45,6 +47,7 @@ class Connected(msgspec.Struct, frozen=True):
     filters: Filters
     reconnected: bool
     trial: Trial | UnsetType = UNSET
+    meta: Told | UnsetType = UNSET  # as in answers of lists: unknown ids and ignored parameters
 
 
 class Snapshot(msgspec.Struct, frozen=True):
