@@ -32,8 +32,8 @@ def read_odds(source: str | os.PathLike[str], *, odds_format: str | None = None)
     ----------
     source
         A file that ends in .csv, .parquet, .json, .ndjson or .jsonl, with the columns that `check_odds` needs or, in
-        JSON, a response of The Odds API or of this interface; a folder or a pattern such as ``odds/*.json``, all of
-        whose files are read, in the order of their names; or ``-``, standard input.
+        JSON, a response of The Odds API or of this interface; a folder, whose own files are read, or a pattern such as
+        ``odds/**/*.json``, in the order of their names; or ``-``, standard input.
     odds_format
         Odds format of responses of The Odds API, one of `ODDS_FORMATS`. None: recognised by the prices of each file.
 
@@ -65,7 +65,10 @@ def files_of(source: str | os.PathLike[str]) -> list[Path]:
     """
     path = Path(source)
     if path.is_dir():
-        within = sorted(file for file in path.rglob("*") if file.suffix.lower() in READABLE and file.is_file())
+        try:
+            within = sorted(file for file in path.iterdir() if file.suffix.lower() in READABLE and file.is_file())
+        except OSError as error:
+            raise OddsError(f"Cannot read {path}: {reason_of(error)}.") from error
         if not within:
             raise OddsError(f"{path} has no file that ends in {', '.join(READABLE)}.")
         return within

@@ -315,7 +315,7 @@ class _Faults:
             pl.DataFrame({"row": rows["row"]})
             .with_columns(
                 field=pl.lit(field),
-                value=pl.lit("") if value is None else value.fill_null("").str.slice(0, _SHOWN),
+                value=pl.lit("") if value is None else value.str.slice(0, _SHOWN).fill_null(""),
                 reason=pl.lit(reason),
                 guard=pl.lit(guard),
             )
