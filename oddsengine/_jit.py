@@ -1,18 +1,15 @@
 """The one way a function becomes a compiled kernel.
 
 Importing this module loads no compiler. A kernel is compiled when it is first called, and the machine
-code is kept in numba's on-disk cache, so that only the first run on a machine pays for it.
+code is kept on disk (`_cache`), so that only the first run on a machine pays for it.
 
 Kernels call each other by their module names. numba has to see its own dispatcher objects there, so the
 first call of a kernel replaces, in that module, each name the kernel refers to.
 
-Options, the same for every kernel: cached; the GIL released; numpy's error model, because Python's (an
+Options, the same for every kernel: the GIL released; numpy's error model, because Python's (an
 exception on a division by zero) keeps the compiler from vectorising. `fused` also lets a multiplication and
 an addition become one instruction. Neither permits reassociation or assumes that there is no NaN: NaN
 means "no answer" here.
-
-numba's cache looks only at the file of the kernel that was called: keep kernels that call each
-other in one module where you can, and after changing a shared one delete `__pycache__`.
 """
 
 import sys
@@ -21,10 +18,12 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar, cast
 
+from oddsengine._cache import Folders, KernelCache
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 _lock = threading.RLock()
-_COMPILING = "oddsengine: compiling kernels for this machine, once (about half a minute) ..."
+_COMPILING = "compiling kernels for this machine, once (about half a minute) ..."
 
 
 class _Kernel:
@@ -33,6 +32,7 @@ class _Kernel:
     def __init__(self, function: Callable[..., Any], fastmath: set[str]) -> None:
         self._function = function
         self._fastmath = fastmath
+        self.options = " ".join(sorted(fastmath))
         self._dispatcher: Callable[..., Any] | None = None
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
@@ -53,10 +53,12 @@ class _Kernel:
                     used = names.get(name)
                     if isinstance(used, _Kernel) and used is not self:
                         names[name] = used.dispatcher()
-                compiler = numba.njit(
-                    cache=True, nogil=True, error_model="numpy", fastmath=self._fastmath, no_cfunc_wrapper=True
-                )
-                self._dispatcher = cast(Callable[..., Any], compiler(self._function))
+                compiler = numba.njit(nogil=True, error_model="numpy", fastmath=self._fastmath, no_cfunc_wrapper=True)
+                made = compiler(self._function)
+                if made is not self._function:  # numba compiles: NUMBA_DISABLE_JIT is not set
+                    made._cache = KernelCache(self._function, self.options, _folders())
+                    made.options = self.options
+                self._dispatcher = cast(Callable[..., Any], made)
             return self._dispatcher
 
 
@@ -70,6 +72,36 @@ def fused(function: F) -> F:
     return cast(F, _Kernel(function, fastmath={"contract"}))
 
 
+class Reporter:
+    """Says what the compiler does: on standard error, unless somebody else is to be told."""
+
+    def __init__(self) -> None:
+        self.tell: Callable[[str], None] | None = None
+        self.compiled = 0  # kernels, in this process
+
+    def say(self, text: str) -> None:
+        """Say one sentence."""
+        if self.tell is not None:
+            self.tell(text)
+        else:
+            print(f"oddsengine: {text}", file=sys.stderr, flush=True)
+
+
+REPORTER = Reporter()
+
+
+@cache
+def _folders() -> Folders:
+    """Where kernels are kept; looked for once, when the first one is needed."""
+    return Folders(REPORTER.say)
+
+
+def keeps() -> bool:
+    """Whether what this process compiles is kept on disk."""
+    _numba()
+    return _folders().write is not None
+
+
 @cache
 def _numba() -> Any:
     """Import numba once, and let the first compilation of the process say what it is doing."""
@@ -77,12 +109,10 @@ def _numba() -> Any:
     from numba.core import event  # noqa: PLC0415
 
     class Announce(event.Listener):
-        said = False
-
         def on_start(self, event: Any) -> None:
-            if not self.said:
-                self.said = True
-                print(_COMPILING, file=sys.stderr, flush=True)
+            if not REPORTER.compiled:
+                REPORTER.say(_COMPILING)
+            REPORTER.compiled += 1
 
         def on_end(self, event: Any) -> None:
             pass

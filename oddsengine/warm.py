@@ -1,12 +1,15 @@
 """Compile every kernel now, so that no compiling falls into a request or a measurement.
 
-The machine code stays in numba's cache on disk. Compiling is plain Python for the most part and uses one core, so a
-second process does the maths modules' kernels while this one does the board's.
+The machine code stays on disk (`oddsengine._cache` says where). Compiling is plain Python for the most part and uses
+one core, so a second process does the maths modules' kernels while this one does the board's.
 """
 
+import contextlib
 import gc
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,6 +17,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine import guards, middle
+from oddsengine._jit import REPORTER, keeps
 from oddsengine.devig import DEVIG_METHODS, devig, devig_groups
 from oddsengine.engine import Engine
 from oddsengine.opportunities import find_all
@@ -21,8 +25,17 @@ from oddsengine.opportunities import find_all
 _SECONDS = 300  # most that the second process may take
 
 
-def compile_kernels() -> None:
-    """Compile all kernels, or load them if this machine has compiled them before."""
+def compile_kernels(say: Callable[[str], None] | None = None) -> None:
+    """Compile all kernels, or load them if this machine has compiled them before.
+
+    Parameters
+    ----------
+    say
+        Called with a sentence when compiling begins, how long it took, and if its result cannot be kept on disk; None
+        writes them to standard error.
+    """
+    REPORTER.tell = say
+    began, before = time.monotonic(), REPORTER.compiled
     collects = gc.isenabled()
     gc.disable()  # compiling makes many objects and little garbage
     try:
@@ -30,24 +43,24 @@ def compile_kernels() -> None:
     finally:
         if collects:
             gc.enable()
+    if REPORTER.compiled > before:
+        REPORTER.say(f"compiled {REPORTER.compiled - before} kernels in {time.monotonic() - began:.0f} s")
 
 
 def _in_two_processes() -> None:
-    code = "import gc; gc.disable(); from oddsengine.warm import maths; maths()"
-    try:
-        other = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    except OSError:  # no interpreter to start: an embedded one
-        board()
-        maths()
-        return
+    other: subprocess.Popen[bytes] | None = None
+    if keeps():
+        code = "import gc; gc.disable(); from oddsengine.warm import maths; maths()"
+        with contextlib.suppress(OSError):  # no interpreter to start: an embedded one
+            other = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     board()
-    try:
-        done = other.wait(_SECONDS) == 0
-    except subprocess.TimeoutExpired:
-        other.kill()
-        done = False
-    if not done:
-        maths()
+    if other is not None:
+        try:
+            other.wait(_SECONDS)
+        except subprocess.TimeoutExpired:
+            other.kill()
+            other.wait()
+    maths()  # loads what the other process compiled, and compiles what it did not
 
 
 def maths() -> None:

@@ -35,13 +35,14 @@ class Node:
         self.followers: list[Callable[[Update], None]] = []  # called in the writer, before an update is published
         self.parts: dict[str, Any] = {}  # what endpoints keep between requests, by their own name
         self.closing = threading.Event()
+        self.say: Callable[[str], None] | None = None  # takes what the compiler of kernels says
         self._delays = sorted({tier.delay for tier in TIERS.values() if tier.delay})
         self._late: dict[int, Engine] = {}
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="writer")
 
     def warm(self) -> None:
         """Compile what is not compiled, and get the delayed boards; afterwards the node is ready."""
-        compile_kernels()
+        compile_kernels(self.say)
         board.warm()
         for delay in self._delays:
             self._late[delay] = self.engine.delayed(delay)

@@ -71,6 +71,7 @@ class Service:
         self, node: Node, settings: Settings, environ: Mapping[str, str], log: Log, run: Callable[["Service"], Any]
     ) -> None:
         self.node, self.settings, self.environ, self.log = node, settings, environ, log
+        node.say = lambda text: log.say("kernels", said=text)
         self.metrics = Metrics()
         self.metrics.add(Gauges(node))
         options = settings.service
