@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV ?= .venv
 WORKERS ?= 2
 BIN := $(VENV)/bin
-SOURCES := oddsengine scripts service tests benchmarks notebooks
+SOURCES := oddsengine scripts service tests benchmarks notebooks setup.py
 
 # Also for the environment in which pip builds the package.
 export PIP_CONSTRAINT := constraints.txt
@@ -24,7 +24,7 @@ $(VENV)/bin/python:
 		echo "oddsengine needs Python 3.11 or newer; set PYTHON to one: make PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
+$(VENV)/.installed: pyproject.toml setup.py constraints.txt | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
 	$(BIN)/python -m compileall -q oddsengine
 	$(BIN)/python -c 'import oddsengine; oddsengine.compile_kernels()'
@@ -38,7 +38,10 @@ fmt: setup ## format the code and apply the safe fixes
 	$(BIN)/ruff check --fix --exit-zero --quiet $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
 
-check: setup ## lint, check the format and the types
+typings/oddsengine_service: # a source distribution has no links
+	mkdir -p typings && ln -s ../service $@
+
+check: setup typings/oddsengine_service ## lint, check the format and the types
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy

@@ -171,9 +171,10 @@ def _parts(function: FunctionType, seen: set[FunctionType]) -> Iterator[bytes]:
     seen.add(function)
     yield f"{function.__module__}.{function.__qualname__} {function.__defaults__!r}\n".encode()
     yield from _code(function.__code__)
+    packages = __package__, function.__module__.partition(".")[0]
     for name in function.__code__.co_names:
         value = function.__globals__.get(name)
-        ours = isinstance(value, ModuleType) and value.__name__.partition(".")[0] == __package__
+        ours = isinstance(value, ModuleType) and value.__name__.partition(".")[0] in packages
         values = [vars(value).get(each) for each in function.__code__.co_names] if ours else [value]
         for each in values:
             used = getattr(each, "__wrapped__", None)
