@@ -30,16 +30,18 @@ from oddsengine.board.state import REMEMBERED_S, SECOND, STATUSES, Applied, Batc
 from oddsengine.detect import Lens, lens
 from oddsengine.find.board import Sharp
 from oddsengine.find.keys import hexadecimal
-from oddsengine.groups import NO_TIME, Ints, Longs, Words, mix
-from oddsengine.guards import Guarded, judge
+from oddsengine.groups import NO_TIME, Bytes, Ints, Longs, Words, mix
+from oddsengine.guards import Guarded, alone, judge
 from oddsengine.open import KINDS, Difference, Hits, OpenSet
-from oddsengine.reasons import CODES, GUARDS, NAMES, enabled
+from oddsengine.reasons import CODES, GUARDS, NAMES, UNCOMPARED, enabled
 from oddsengine.schema import BAD_ROW_SCHEMA
 from oddsengine.update import Change, Update
 from oddsengine.view import View, Wanted
 
 _NONE_REJECTED = pl.DataFrame(schema=BAD_ROW_SCHEMA)
 IDLE_S = 300  # a view that nobody reads for so long is put to sleep
+_BOOK = (1 << BOOK_BITS) - 1
+_UNCOMPARED = np.isin(np.arange(len(NAMES)), [CODES[name] for name in UNCOMPARED])
 _ID = re.compile("[0-9a-f]{16}")
 Frame = pl.DataFrame | Iterable[Mapping[str, Any]] | bytes | str
 
@@ -286,7 +288,10 @@ class Engine:
         if fresh:
             guarded = judge(g, names.traits, some.start, some.flap, self._off, board.moment)
             rows.stingy[g.row] = guarded.stingy
-            board.judge(np.concatenate((g.row, some.out)), np.concatenate((guarded.aside, some.why)))
+            slots, aside = np.concatenate((g.row, some.out)), np.concatenate((guarded.aside, some.why))
+            rejected = aside.copy()
+            rejected[g.row.size :] = self._alone(some.out, some.why)
+            board.judge(slots, aside, rejected)
         else:
             nothing = np.full(g.row.size, np.nan)
             guarded = Guarded(rows.aside[g.row], nothing, rows.stingy[g.row], board.moment)
@@ -301,6 +306,18 @@ class Engine:
             difference, ends = view.open.compare(units, hits)
             out.append(Searched(view, units, hits, difference, ends))
         return out
+
+    def _alone(self, out: Ints, why: Bytes) -> Bytes:
+        """Why rows that identity sets aside cannot be bet; 0 where their market is only not compared."""
+        board, rejected = self._board, why.copy()
+        at = np.flatnonzero(_UNCOMPARED[why])
+        if at.size:
+            rows, names, slots = board.rows, board.names, out[at]
+            rejected[at] = alone(
+                names.traits, names.book_rank[rows.key[slots] & _BOOK], rows.flags[slots] & np.uint8(LIVE),
+                rows.seen[slots], rows.start[slots], self._off, board.moment,
+            )  # fmt: skip
+        return rejected
 
     def _idle(self) -> list[View]:
         """Views that nobody reads, and that therefore sleep from this step on."""

@@ -61,6 +61,32 @@ class _Codes(NamedTuple):
 
 
 @kernel
+def _alone(seen, start, live, mid, parlay, oldest, begun, stale, started, mid_price, parlay_only):
+    """The guard that rejects a price by itself, whatever the others are; 0 if none does."""
+    if seen < oldest and (live or seen != NO_TIME):
+        return stale
+    if not live and start < begun and start != NO_TIME:
+        return started
+    if mid_price != 0 and mid != 0:
+        return mid_price
+    if parlay_only != 0 and parlay != 0:
+        return parlay_only
+    return 0
+
+
+@kernel
+def _each_alone(
+    seen, start, live, mid, parlay, oldest, oldest_live, begun, stale, started, mid_price, parlay_only, out
+):
+    """The same of many prices."""
+    for i in range(seen.size):
+        limit = oldest_live if live[i] else oldest
+        out[i] = _alone(
+            seen[i], start[i], live[i], mid[i], parlay[i], limit, begun, stale, started, mid_price, parlay_only
+        )
+
+
+@kernel
 def _survey(
     markets, segments, rows, event, live, kind, seen, start, book, odds, flap, lined, prop, team, full, mid, parlay,
     low, now, oldest, oldest_live, begun, stale, started, mid_price, parlay_only, rise, high, points, apart, apart_prop,
@@ -101,22 +127,18 @@ def _survey(
                 before = -1
                 doubled = False
                 for i in range(rows[s], rows[s + 1]):
-                    why = 0
                     x = np.nan
                     b, t = book[i], seen[i]
-                    if t < limit and (is_live or t != NO_TIME):
-                        why = stale
-                        x = np.inf if t == NO_TIME else (now - t) / SECOND
-                    elif not is_live and start[i] < begun and start[i] != NO_TIME:
-                        why = started
-                        x = (now - start[i]) / SECOND
-                    elif mid_price != 0 and mid[b] != 0:
-                        why = mid_price
-                    elif parlay_only != 0 and parlay[b] != 0:
-                        why = parlay_only
-                    else:
+                    why = _alone(
+                        t, start[i], is_live, mid[b], parlay[b], limit, begun, stale, started, mid_price, parlay_only
+                    )
+                    if why == 0:
                         bottom = min(bottom, odds[i])
                         top = max(top, odds[i])
+                    elif why == stale:
+                        x = np.inf if t == NO_TIME else (now - t) / SECOND
+                    elif why == started:
+                        x = (now - start[i]) / SECOND
                     aside[i] = why
                     measure[i] = x
                     doubled |= b == before
@@ -659,6 +681,21 @@ def judge(groups: Groups, traits: Traits, start: Longs, flap: Bytes, off: frozen
         Microseconds, or `NO_TIME`: no price has an age.
     """
     return _judge(groups, traits, start, flap, _codes(off), now, everywhere=False)
+
+
+def alone(traits: Traits, book: Ints, live: Bytes, seen: Longs, start: Longs, off: frozenset[int], now: int) -> Bytes:
+    """Codes of the guards that reject prices by themselves, 0 where none does; `book` as in `Groups`."""
+    on, limit = _codes(off), catalog.thresholds()
+    ages = on.stale and now != NO_TIME
+    out = np.empty(book.size, np.uint8)
+    _each_alone(
+        seen, start, live, traits.mid[book], traits.parlay[book],
+        now - round(limit.stale_prematch_s * SECOND) if ages else NO_TIME,
+        now - round(limit.stale_live_s * SECOND) if ages else NO_TIME,
+        now if on.started_not_live else NO_TIME,
+        on.stale, on.started_not_live, on.mid_price_source, on.parlay_only, out,
+    )  # fmt: skip
+    return out
 
 
 def _judge(g: Groups, facts: Traits, start: Longs, flap: Bytes, on: _Codes, now: int, *, everywhere: bool) -> Guarded:

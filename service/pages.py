@@ -82,8 +82,10 @@ def _hash(text: str) -> str:
 def _facts() -> dict[str, Any]:
     """What the page knows without asking.
 
-    Market types that settle alike, books whose prices are no offers, the tier each list needs, tiers from low to high.
+    Market types that settle alike, commissions and fees of books, ages at which a price is stale, the tier each list
+    needs, tiers from low to high.
     """
+    limits = catalog.thresholds()
     kinds = map(catalog.market_type, catalog.market_type_names())
     families = {
         kind.name: kind.family
@@ -92,7 +94,10 @@ def _facts() -> dict[str, Any]:
     }
     return {
         "families": families,
-        "mids": [book.id for book in catalog.books().values() if book.mid_price or book.parlay_only],
+        "charges": {
+            book.id: [book.commission, book.fee] for book in catalog.books().values() if book.commission or book.fee
+        },
+        "stale": {"live": limits.stale_live_s, "before": limits.stale_prematch_s},
         "needs": {kind: required(kind).id for kind in ("ev", "arbitrage", "low_hold", "middles")},
         "tiers": list(TIERS),
     }

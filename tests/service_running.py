@@ -15,6 +15,7 @@ import httpx
 from contract import FEATURES
 
 from oddsengine.simulate import World
+from oddsengine.simulate.world import START
 from oddsengine_service.demo import take, teams_of
 from oddsengine_service.limits import MemoryLimits
 from oddsengine_service.log import Log
@@ -29,6 +30,11 @@ SPLITS_TOKEN = "token-of-the-operator"
 METRICS_TOKEN = "token-for-metrics"
 _SEED, _EVENTS, _TICK = 7, 12, 5.0
 _WARM_UP = 18  # ticks: the board of 60 s ago has something too
+
+
+def _begins() -> datetime:
+    """When a world begins whose warm-up ends now."""
+    return datetime.now(UTC) - timedelta(seconds=_TICK * _WARM_UP)
 
 
 class Clock:
@@ -47,7 +53,9 @@ class Clock:
 class Running:
     """A server that runs, and the world behind it."""
 
-    def __init__(self, folder: Path, *, waits: bool = False, seed: int = _SEED, events: int = _EVENTS) -> None:
+    def __init__(
+        self, folder: Path, *, waits: bool = False, seed: int = _SEED, events: int = _EVENTS, now: bool = False
+    ) -> None:
         environ = {
             "ODDSENGINE_DATA_FOLDER": str(folder),
             "ODDSENGINE_SERVICE_METRICS_TOKEN_ENV": "METRICS_TOKEN", "METRICS_TOKEN": METRICS_TOKEN,
@@ -66,7 +74,7 @@ class Running:
         warm = self.node.warm
         self.node.warm = lambda: (self.begin.wait(PATIENCE_S), warm())[1]  # type: ignore[method-assign]
         self.played = threading.Event()
-        self._world = World(seed, events=events, live=0.4, tick=_TICK, hazards=True)
+        self._world = World(seed, events=events, live=0.4, tick=_TICK, hazards=True, start=_begins() if now else START)
         self._teams = teams_of(self._world)
         self._ticks: SimpleQueue[tuple[int, Future[None]] | None] = SimpleQueue()
         self._listening = threading.Event()

@@ -25,6 +25,7 @@ from playwright.sync_api import (
 )
 from service_running import Running, running, until
 
+from oddsengine import catalog
 from oddsengine_service import pages
 from oddsengine_service.keys import KeyStore, Terms
 
@@ -48,7 +49,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with running(tmp_path_factory.mktemp("page")) as server:
+    with running(tmp_path_factory.mktemp("page"), now=True) as server:
         yield server
 
 
@@ -326,6 +327,7 @@ def test_board_has_every_book_and_marks_the_best(visit: Visiting, server: Runnin
     with server.client() as client:
         event = page.input_value("#event")
         priced = client.get(f"/events/{event}").json()["data"]["books"]
+        charged = any(catalog.book(book).commission or catalog.book(book).fee for book in priced)
         books = {book["name"] for book in client.get("/sportsbooks").json()["data"] if book["id"] in priced}
     assert {*texts(page, "#board thead th")[3:]} <= books
     page.check("[name=format][value=decimal]", force=True)
@@ -334,8 +336,9 @@ def test_board_has_every_book_and_marks_the_best(visit: Visiting, server: Runnin
         cells = row.locator("td").all_inner_texts()
         best = [number(text.split()[0]) for text in row.locator("td.best").all_inner_texts()]
         assert number(cells[1 - 1].split()[0]) == best[0]
-        others = row.locator("td:not(.mid):nth-child(n+4)").all_inner_texts()
-        assert best[0] == max(number(text.split()[0]) for text in others if text.strip() not in ("·", ""))
+        others = row.locator("td:nth-child(n+4):not(.refused)").all_inner_texts()
+        offers = [number(text.split()[0]) for text in others if text.strip() not in ("·", "")]
+        assert best[0] == max(offers) or (best[0] in offers and charged)  # an exchange may quote more, and pay less
     page.click("#pause")
     expect(page.locator("#state")).to_have_text("Live")
     for _ in range(6):
@@ -343,6 +346,44 @@ def test_board_has_every_book_and_marks_the_best(visit: Visiting, server: Runnin
         page.wait_for_timeout(400)
     assert page.locator("#board svg[role=img]").count() > 0
     assert ", from " in (page.locator("#board svg[role=img]").first.get_attribute("aria-label") or "")
+
+
+def test_board_never_stars_what_cannot_be_bet(visit: Visiting, server: Running) -> None:
+    """Each price has its age; a rejected one is crossed out with its reason; the best is the best after commission."""
+    now = server.node.engine.now
+    assert now is not None
+
+    def side(book: str, team: str, odds: float, **more: Any) -> dict[str, Any]:
+        return {
+            "sportsbook": book, "event_id": "starred", "sport": "basketball", "league": "nba",
+            "home_team": "Boston Celtics", "away_team": "Miami Heat", "market_type": "moneyline", "selection": team,
+            "odds_decimal": odds, "event_start_time": now + timedelta(hours=3), "last_seen_at": now, **more,
+        }  # fmt: skip
+
+    books = {"fanduel": (1.95, 1.9), "betfair_exchange": (2.04, 1.93), "bet365": (2.0, 1.88)}
+    both = [
+        side(book, team, odds)
+        for book, two in books.items()
+        for team, odds in zip(("Boston Celtics", "Miami Heat"), two, strict=True)
+    ]
+    old = side("pinnacle", "Boston Celtics", 4.4, last_seen_at=now - timedelta(seconds=640))
+    off = side("betmgm", "Boston Celtics", 2.5)
+    server.node.write(server.node.step, [*both, old, off], now).result(30)
+    v = visit()
+    page = v.enter()
+    v.tab("board")
+    page.select_option("#event", "starred")
+    row = page.locator("#board tbody tr", has=page.locator("th", has_text="Boston Celtics"))
+    expect(row.locator("td.best")).to_have_count(1)
+    expect(row.locator("td.best span").first).to_have_text("+100")  # the exchange pays 1.988 of its +104
+    expect(row.locator("td").first).to_have_text(re.compile(r"\+100\s*bet365"))
+    for odds, why in (("+340", "not seen for too long"), ("+150", "too generous against the other books")):
+        cell = row.locator("td.refused", has=page.locator("s", has_text=odds))
+        expect(cell.locator(".why")).to_have_text(why)
+    assert row.locator("td:has(span, s) time.seen").count() == 5
+    expect(row.locator("td.refused time.seen").last).to_have_text(re.compile(r"^1[01] min$"))
+    server.node.write(server.node.step, [old | {"last_seen_at": now, "odds_decimal": 2.01}], now).result(30)
+    expect(row.locator("td.best span").first).to_have_text("+101")  # it was seen again, and is no longer stale
 
 
 def test_board_follows_the_merge_rules_and_any_framing(visit: Visiting) -> None:
@@ -364,11 +405,14 @@ def test_board_follows_the_merge_rules_and_any_framing(visit: Visiting) -> None:
     page.wait_for_selector("#board tbody tr")
     expect(page.locator("#board tbody tr")).to_have_count(1)
     expect(page.locator("#board thead th")).to_have_text(["Selection", "Best", "Movement", "bet365", "Novig"])
-    expect(page.locator("#board td.best span").first).to_have_text("+150")
+    expect(page.locator("#board td:nth-child(4) span").first).to_have_text("+150")
     expect(page.locator("#board td:nth-child(3) svg")).to_have_attribute(
         "aria-label", "best price: 1 move, from 2.00 to 2.50 decimal"
     )
     expect(page.locator("#state")).to_have_text("Broken: The server ended the stream.")
+    expect(page.locator("#board td.best")).to_have_count(0)  # nobody knows whether it is still there
+    expect(page.locator("#board td").first).to_have_text("not confirmed")
+    expect(page.locator("#board-summary")).to_contain_text("Not live: these prices may be gone.")
     with page.expect_request("**/stream/opportunities*"):
         page.click("#again")
 

@@ -710,12 +710,23 @@ def test_rows_say_which_guard_rejects_them(node: Any) -> None:
     expected |= {rows[at]: NAMES[code] for at, code in enumerate(prepared.identity.verdict.tolist())}
     for at, row in enumerate(prepared.identity.groups.row.tolist()):
         expected[rows[row]] = NAMES[prepared.guarded.aside[at]]
+    table, now = {row["row_id"]: row for row in rows_of(node.engine)}, node.engine.moment
+
+    def alone(row: dict[str, Any]) -> str:
+        """Of a market that is not compared: what the price tells by itself."""
+        book, age = catalog.book(row["sportsbook"]), (now - row["last_seen_at"]).total_seconds()
+        if age > (30.0 if row["is_live"] else 600.0):
+            return "stale"
+        if not row["is_live"] and row["event_start_time"] is not None and row["event_start_time"] < now:
+            return "started_not_live"
+        return "mid_price_source" if book.mid_price else "parlay_only" if book.parlay_only else ""
+
     seen = set()
     for page in walk(node, "/odds", {"limit": 200}):
         for row in page["data"]:
             guard = expected[row["id"]]
-            shown = None if guard in {"", *UNCOMPARED} else {"guard": guard, "reason": reason(guard)}
-            assert row["rejection"] == shown
+            guard = alone(table[row["id"]]) if guard in UNCOMPARED else guard
+            assert row["rejection"] == ({"guard": guard, "reason": reason(guard)} if guard else None)
             seen.add(guard)
     assert len(seen) > 3
     best = call(node, "/odds/best", {"limit": 200})["data"]
@@ -757,6 +768,32 @@ def test_a_price_that_only_grew_old_is_in_the_delta() -> None:
     engine.step([old | {"last_seen_at": now + timedelta(seconds=80)}], now + timedelta(seconds=80))
     (row,) = call(board, "/odds/delta", {"since": later.isoformat()})["data"]
     assert row["rejection"] is None
+
+
+def test_prices_of_uncompared_markets_grow_old_too() -> None:
+    """A correct score is compared by no detector; its prices can be bet while they are fresh, and are best."""
+    engine, now = Engine(), datetime(2026, 2, 8, tzinfo=UTC)
+
+    def score(book: str, decimal: float, **more: Any) -> dict[str, Any]:
+        return price("e", book, "correct_score", "2-1", decimal, sport="soccer", league="epl", **more)
+
+    old = score("pinnacle", 9.5, last_seen_at=now - timedelta(seconds=590))
+    engine.step([score("fanduel", 9.0), old, score("underdog", 12.0)], now)
+    board = stand(engine)
+
+    def guards() -> dict[str, str]:
+        rows = call(board, "/odds")["data"]
+        return {row["sportsbook"]: (row["rejection"] or {"guard": ""})["guard"] for row in rows}
+
+    assert engine.set_aside() == {"unmapped": 3}
+    assert guards() == {"pinnacle": "", "fanduel": "", "underdog": "parlay_only"}
+    assert [row["sportsbook"] for row in call(board, "/odds/best")["data"]] == ["pinnacle"]
+    engine.step([], now + timedelta(seconds=11))
+    assert guards() == {"pinnacle": "stale", "fanduel": "", "underdog": "parlay_only"}
+    assert [row["sportsbook"] for row in call(board, "/odds/best")["data"]] == ["fanduel"]
+    assert len(call(board, "/odds/delta", {"since": now.isoformat()})["data"]) == 1
+    engine.step([old | {"last_seen_at": now}], now + timedelta(seconds=12))
+    assert guards()["pinnacle"] == ""
 
 
 def test_every_verdict_has_a_reason() -> None:

@@ -34,7 +34,7 @@ class Facts(NamedTuple):
     start: Longs
     moved: Longs
     flags: Bytes
-    aside: Bytes
+    rejected: Bytes
     links: list[str | None]
     wordings: list[Wording]  # by term; only ever grows
     books: list[str]
@@ -50,7 +50,7 @@ class Facts(NamedTuple):
             own = [links[s] if s < n else None for s in slots.tolist()]
         return cls(
             slots, rows.key[slots], rows.id[slots], rows.odds[slots], rows.american[slots], rows.seen[slots],
-            rows.changed[slots], rows.start[slots], rows.moved[slots], rows.flags[slots], rows.aside[slots],
+            rows.changed[slots], rows.start[slots], rows.moved[slots], rows.flags[slots], rows.rejected[slots],
             own, names.wordings, names.books,
         )  # fmt: skip
 

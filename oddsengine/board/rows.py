@@ -44,7 +44,8 @@ class Rows:
         ("unit", np.int32, 1),
         ("member", np.uint8, 1),  # of that unit's list
         ("aside", np.uint8, 1),  # verdict of the guards at the last judgement
-        ("judged", np.int64, 1),  # when that verdict last changed
+        ("rejected", np.uint8, 1),  # why it cannot be bet: the same, but for markets that are only not compared
+        ("judged", np.int64, 1),  # when that last changed
         ("stingy", np.uint8, 1),
         ("level", np.uint16, LEVELS),  # probability in 65535ths of the last levels, newest last
         ("level_time", np.uint16, LEVELS),  # second of its last look, modulo 2^16
@@ -67,6 +68,7 @@ class Rows:
     unit: Ints
     member: Bytes
     aside: Bytes
+    rejected: Bytes
     judged: Longs
     stingy: Bytes
     level: npt.NDArray[np.uint16]

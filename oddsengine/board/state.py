@@ -166,7 +166,7 @@ class Board:
         self.rejected: dict[str, int] = {}
         self._tidy_at = _FEW
         self._left = np.empty(0, np.int32)
-        self._rejudged: list[Ints] = []  # rows whose verdict changed since the last step that was kept
+        self._rejudged: list[Ints] = []  # rows that are rejected, or no longer, since the last step that was kept
         self._past: Past | None = None  # while a batch may be taken back
 
     # ---- what a batch does ----
@@ -261,7 +261,7 @@ class Board:
         touched = slots[(what & MOVED) != 0]
         again = slots[what == SEEN]
         # A duplicate's time may decide which of two equal prices is the one.
-        again = again[((rows.flags[again] & LIVE) != 0) | np.isin(rows.aside[again], _AGED)]
+        again = again[((rows.flags[again] & LIVE) != 0) | np.isin(rows.rejected[again], _AGED)]
         for some in (touched, again, gone):
             self.units.dirty[rows.unit[some]] = 1
         self._teams(slots[(what & NEW) != 0], np.concatenate((gone, left)))
@@ -486,17 +486,17 @@ class Board:
         self.units.dirty[rows.unit[held[dirty != 0]]] = 1
         return True
 
-    def judge(self, slots: Ints, verdicts: Bytes) -> None:
+    def judge(self, slots: Ints, verdicts: Bytes, rejected: Bytes) -> None:
         """Take the guards' verdicts on some rows."""
         rows = self.rows
-        other = slots[(rows.aside[slots] != verdicts) & (rows.state[slots] == ON)]
-        rows.aside[slots] = verdicts
+        other = slots[(rows.rejected[slots] != rejected) & (rows.state[slots] == ON)]
+        rows.aside[slots], rows.rejected[slots] = verdicts, rejected
         if other.size:
             rows.judged[other] = self.now
             self._rejudged.append(other)
 
     def rejudged(self) -> Ints:
-        """Slots of rows whose verdict changed in this step or since the one before."""
+        """Slots of rows that are rejected, no longer, or for another reason, since the step before."""
         if not self._rejudged:
             return np.empty(0, np.int32)
         slots = np.unique(np.concatenate(self._rejudged))

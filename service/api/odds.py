@@ -215,7 +215,7 @@ def _event(found: Found, names: Sequence[str] | None) -> Any:
     return {**dict(zip(_EVENT, facts, strict=True)), "odds": fields_of([name for name in names if name in ODDS])(found)}
 
 
-_SLICED = ("term", "book", "id", "odds", "american", "seen", "changed", "start", "moved", "flags", "aside", "main")
+_SLICED = ("term", "book", "id", "odds", "american", "seen", "changed", "start", "moved", "flags", "rejected", "main")
 
 
 def best(ask: Ask) -> dict[str, Any]:

@@ -19,7 +19,6 @@ from oddsengine.board.rows import BOOK_BITS, GONE, LIVE, LIVENESS, ON
 from oddsengine.board.state import Board
 from oddsengine.detect import charge
 from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words
-from oddsengine.reasons import CODES
 from oddsengine.update import Update
 from oddsengine_service.board.asking import LATEST, Cursor, Filter, Key
 from oddsengine_service.board.scan import best, between, mains, prices, scan, states
@@ -46,7 +45,7 @@ class Found(NamedTuple):
     start: Longs
     moved: Longs
     flags: Bytes
-    aside: Bytes  # codes of the guards' verdicts
+    rejected: Bytes  # codes of why they cannot be bet
     main: list[int]  # 1 main, 0 alternate, -1 not known
     links: list[str | None] | None
     texts: Sequence["Said"]  # by term; only grows
@@ -195,10 +194,9 @@ class Reading:
         groups, out = np.empty(found.size, np.int64), np.empty(found.size, np.int32)
         wide = len(names.books) // 64 + 1
         n = best(
-            found, self.net(found), rows.key, rows.state, rows.flags, rows.seen, rows.aside, rows.unit, self.index.rank,
-            terms.ways, straight.values, drawn.values, units.start, units.size, units.pool, names.place.values,
-            CODES["unmapped"], CODES["ambiguous_moneyline"], np.zeros(count, np.uint8),
-            np.empty((count, wide), np.uint64), held, groups, out,
+            found, self.net(found), rows.key, rows.state, rows.flags, rows.seen, rows.rejected, rows.unit,
+            self.index.rank, terms.ways, straight.values, drawn.values, units.start, units.size, units.pool,
+            names.place.values, np.zeros(count, np.uint8), np.empty((count, wide), np.uint64), held, groups, out,
         )  # fmt: skip
         return out[:n]
 
@@ -272,7 +270,7 @@ class Reading:
         out = np.empty((found.size, 7), np.int64)
         states(
             found, rows.key, rows.odds.view(np.int64), rows.american.view(np.int64), rows.seen, rows.changed,
-            rows.start, rows.flags, rows.aside, rows.unit, names.event.values, index.begin, lined, units.start,
+            rows.start, rows.flags, rows.rejected, rows.unit, names.event.values, index.begin, lined, units.start,
             units.size, units.pool, rows.state, rows.odds, names.place.values, last, self.now, *index.room,
             index.looked, index.marks, index.marked, out,
         )  # fmt: skip
@@ -298,7 +296,7 @@ class Reading:
         return Found(
             term.tolist(), (key & _BOOK).tolist(), rows.id[found], rows.odds[found], rows.american[found],
             rows.seen[found], rows.changed[found], start, rows.moved[found], rows.flags[found],
-            rows.aside[found], self.main(found).tolist(), links, self.terms.said, self.index.books,
+            rows.rejected[found], self.main(found).tolist(), links, self.terms.said, self.index.books,
         )  # fmt: skip
 
     # ---- order and pages ----

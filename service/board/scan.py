@@ -131,8 +131,8 @@ def between(found, price, low, high, out):
 
 @kernel
 def best(
-    rows, net, key, state, flags, seen, aside, unit, rank, ways, plain, drawn, start, size, pool, place, unmapped,
-    ambiguous, looked, draws, held, groups, out,
+    rows, net, key, state, flags, seen, rejected, unit, rank, ways, plain, drawn, start, size, pool, place, looked,
+    draws, held, groups, out,
 ):  # fmt: skip
     """The best price of each outcome among some rows, in order of each outcome's first row; returns how many.
 
@@ -145,9 +145,7 @@ def best(
     wide = draws.shape[1]
     for at in range(rows.size):
         s = rows[at]
-        if flags[s] & 6:
-            continue
-        if aside[s] != 0 and aside[s] != unmapped and aside[s] != ambiguous:
+        if rejected[s] != 0:
             continue
         t, b = key[s] >> 16, key[s] & 65535
         g = plain[t]
@@ -272,7 +270,7 @@ def _mark(
 
 @kernel
 def states(
-    found, key, odds, american, seen, changed, begins, flags, aside, unit, event, begin, lined, start, size, pool,
+    found, key, odds, american, seen, changed, begins, flags, rejected, unit, event, begin, lined, start, size, pool,
     state, price, place, last, now, ladder, line, count, outer, books, looked, main, marked, out,
 ):  # fmt: skip
     """All that a row says beside its texts, one row of `out` (7 columns) each: equal numbers, equal rows.
@@ -300,7 +298,7 @@ def states(
         out[at, 3] = seen[s]
         out[at, 4] = changed[s]
         out[at, 5] = begins[s] if begins[s] != -9223372036854775808 else begin[event[t]]
-        out[at, 6] = np.int64(aside[s]) << 16 | np.int64(flags[s]) << 8 | mark
+        out[at, 6] = np.int64(rejected[s]) << 16 | np.int64(flags[s]) << 8 | mark
 
 
 @kernel

@@ -15,6 +15,7 @@ class Asker extends Listener {
       for (const [path, event] of parts) {
         for (let offset = 0; offset !== null; asked += 1) {
           const answer = await fetch(`${path}&limit=200&offset=${offset}`, { headers: { "X-API-Key": key }, signal: attempt.signal });
+          setClock(answer);
           if (!answer.ok) return await refusal(answer);
           const page = await answer.json();
           events.push(event(page.data));

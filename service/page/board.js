@@ -3,6 +3,21 @@
 const MOST_POINTS = 60; // of one price
 const HELD_MS = 30_000; // a suspended market keeps its place
 
+// What a price pays once the book's commission or fee is off.
+function net(book, decimal) {
+  const [commission, fee] = charges[book] ?? [0, 0];
+  const share = 1 / (1 + (decimal - 1) * (1 - commission));
+  return 1 / (share + fee * share * (1 - share));
+}
+const seenAt = (price) => Math.max(Date.parse(price.last_seen_at) || 0, Date.parse(price.odds_changed_at) || 0);
+// Why a price cannot be bet, in words; empty if it can.
+function refused(price) {
+  if (price.rejection) return price.rejection.reason;
+  if (price.is_active === false) return "suspended by the book";
+  const age = (clock() - seenAt(price)) / 1000 - (rights.delay ?? 0);
+  return age > stale[price.is_live ? "live" : "before"] ? "not seen for too long" : "";
+}
+
 class Board {
   event = "";
   market = "";
@@ -86,6 +101,18 @@ class Board {
     if (points.length > MOST_POINTS) points.shift();
   }
 
+  // When prices were last seen: nothing moves then, and no stream says it.
+  async refresh(ask) {
+    const event = this.event;
+    const found = event && this.settled ? await ask(`/odds/comparison?event=${encodeURIComponent(event)}`) : null;
+    if (!found || event !== this.event) return;
+    for (const row of Object.values(found.data).flat()) {
+      const held = this.prices.get(row.id);
+      if (held && row.last_seen_at > (held.last_seen_at ?? "")) this.prices.set(row.id, { ...held, last_seen_at: row.last_seen_at });
+    }
+    draw();
+  }
+
   // What the service remembers of a market's prices, put before what was seen here.
   async seed(ask) {
     const key = `${this.event} ${this.market}`;
@@ -153,10 +180,10 @@ class Board {
     $("board-score").hidden = !game;
     morph($("board-score").firstElementChild, game ? scoreLine(game) : el("span"));
     $("board-summary").replaceChildren(...(first
-      ? [`${called("leagues", first.league)} · `, first.is_live ? "in play" : "starts ", first.is_live || !at ? "" : time(at),
+      ? [el("b", {}, stalled() ? "Not live: these prices may be gone. " : ""), `${called("leagues", first.league)} · `, first.is_live ? "in play" : "starts ", first.is_live || !at ? "" : time(at),
         ` · ${lines.reduce((n, line) => n + line.prices.size, 0)} prices of ${books.length} books${this.paused ? ", as they were when you paused" : ""}`]
       : [this.event ? (this.settled ? "No prices here now." : "Waiting for the prices…") : events.length ? "Choose an event." : "No event is on the board yet."]));
-    write($("board-note"), first ? "★ marks the best price of a row; a mid price is no offer and never the best. Lines show how prices moved: up is better for the bettor." : "");
+    write($("board-note"), first ? "★ marks the best price that can be bet, after the book's commission. Below each price is how long ago it was seen; one that is crossed out cannot be bet, for the reason given. Lines show how prices moved: up is better for the bettor." : "");
   }
 
   #lines(rows) {
@@ -166,7 +193,7 @@ class Board {
       const at = place(row, drawn);
       const line = found.get(at.key) ?? found.set(at.key, { ...at, prices: new Map() }).get(at.key);
       const other = line.prices.get(row.sportsbook);
-      if (!other || other.odds_decimal < row.odds_decimal) line.prices.set(row.sportsbook, row);
+      if (!other || (refused(other) && !refused(row)) || (!refused(other) === !refused(row) && other.odds_decimal < row.odds_decimal)) line.prices.set(row.sportsbook, row);
     }
     let lines = [...found.values()];
     if (!this.alternates) {
@@ -236,37 +263,47 @@ class Board {
   }
 
   #fill(row, line, books) {
-    const offers = books.filter((book) => line.prices.has(book) && !mids.includes(book));
-    const best = Math.max(...offers.map((book) => line.prices.get(book).odds_decimal));
-    const top = offers.filter((book) => line.prices.get(book).odds_decimal === best);
+    const worth = new Map();
+    for (const [book, price] of line.prices) if (books.includes(book) && !refused(price)) worth.set(book, net(book, price.odds_decimal));
+    const most = Math.max(...worth.values());
+    const top = stalled() ? [] : [...worth.keys()].filter((book) => worth.get(book) > most - 1e-9).sort((a, b) => books.indexOf(a) - books.indexOf(b));
     let moved = "";
     for (const book of books) {
       const price = line.prices.get(book);
       const cell = this.#cells.get(`${line.key} ${book}`);
       const points = price ? (this.moves.get(price.id) ?? []).filter((point) => point.odds !== null) : [];
-      const mark = price ? `${price.odds_decimal} ${price.odds_american} ${top.includes(book)} ${points.length} ${format}` : "none";
+      const mark = price ? `${price.odds_decimal} ${price.odds_american} ${top.includes(book)} ${refused(price)} ${points.length} ${format}` : "none";
       moved += mark;
+      const age = cell.querySelector(".seen");
+      if (price && age) age.dataset.seen = seenAt(price);
       if (cell.dataset.mark === mark) continue;
       const before = Number(cell.dataset.odds);
       cell.dataset.mark = mark;
       cell.dataset.odds = price?.odds_decimal ?? "";
-      cell.className = top.includes(book) ? "best" : mids.includes(book) ? "mid" : "";
+      cell.className = top.includes(book) ? "best" : price && refused(price) ? "refused" : "";
       if (!price) cell.replaceChildren(el("span", { class: "dim", "aria-label": "no price" }, "·"));
       else {
-        cell.replaceChildren(el("span", {}, odds(price.odds_american, price.odds_decimal)));
+        const why = refused(price);
+        cell.replaceChildren(el(why ? "s" : "span", {}, odds(price.odds_american, price.odds_decimal)));
         if (top.includes(book)) cell.append(el("span", { class: "unseen" }, " best price"));
-        if (points.length > 1) cell.append(sparkline(points, 46, 12));
+        cell.append(aged(seenAt(price)));
+        if (why) cell.append(el("span", { class: "why" }, why));
+        else if (points.length > 1) cell.append(sparkline(points, 46, 12));
         if (before && before !== price.odds_decimal) flash(cell, price.odds_decimal > before);
       }
     }
+    moved += `${stalled()} ${known}`;
     if (row.mark === moved) return;
     row.mark = moved;
     const one = line.prices.get(top[0]);
-    if (!one) return row.cells[1].replaceChildren(el("span", { class: "dim" }, "no offer")), row.cells[2].replaceChildren();
-    row.cells[1].replaceChildren(
-      el("b", {}, odds(one.odds_american, one.odds_decimal)),
-      el("span", { class: "under" }, called("sportsbooks", top[0]) + (top.length > 1 ? ` +${top.length - 1}` : "")),
-    );
+    row.cells[1].replaceChildren(...(one
+      ? [
+        el("b", {}, odds(one.odds_american, one.odds_decimal)),
+        el("span", { class: "under" }, called("sportsbooks", top[0]) + (top.length > 1 ? ` +${top.length - 1}` : "")),
+        most < one.odds_decimal - 1e-9 ? el("span", { class: "under" }, `${most.toFixed(2)} after commission`) : "",
+      ]
+      : [el("span", { class: "dim" }, worth.size ? "not confirmed" : "no offer")]));
+    if (!worth.size) return row.cells[2].replaceChildren();
     const path = this.#bestPath(line);
     const text = path.length > 1 ? `best price: ${path.length - 1} ${path.length > 2 ? "moves" : "move"}, from ${path[0].odds.toFixed(2)} to ${path[path.length - 1].odds.toFixed(2)} decimal` : "";
     row.cells[2].replaceChildren(path.length > 1 ? sparkline(path, 92, 26, text) : el("span", { class: "dim" }, "none yet"));
@@ -274,8 +311,8 @@ class Board {
 
   // The best price at each moment.
   #bestPath(line) {
-    const paths = [...line.prices.values()].filter((price) => !mids.includes(price.sportsbook))
-      .map((price) => this.moves.get(price.id) ?? []).filter((points) => points.length);
+    const paths = [...line.prices.values()].filter((price) => !refused(price))
+      .map((price) => (this.moves.get(price.id) ?? []).map(({ at, odds }) => ({ at, odds: odds && net(price.sportsbook, odds) }))).filter((points) => points.length);
     const times = [...new Set(paths.flatMap((points) => points.map((point) => point.at)))].sort((a, b) => a - b);
     const places = paths.map(() => 0);
     // Until half of the books are heard of, the best price is the best of a few.

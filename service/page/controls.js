@@ -1,6 +1,7 @@
 // What people press, choose and type; and the beginning.
 
 const REST_MS = 60_000;
+let agesAt = 0;
 
 // ---- books ----
 
@@ -155,6 +156,11 @@ setInterval(() => {
   prices.look(now);
   scores.look(now);
   if (tab === "board" && key && !resting && now - readAt > (events.length ? EVENTS_MS : EVENTS_MS / 4)) learnEvents();
+  if (key && !stalled() && rights.streams !== false && now - agesAt > AGES_MS) {
+    agesAt = now;
+    (tab === "board" ? board : lists).refresh(ask);
+  }
+  if (tab === "board") later();
   showAge();
   tickTimes();
 }, 1000);

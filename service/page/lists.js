@@ -50,6 +50,7 @@ function item(kind, row) {
     id: row.id, kind, row, value: value(row), legs: legs(row),
     game: game ? game(row) : row.event_name, market: market ? market(row) : row.market_type,
     eventId: eventId ? eventId(row) : row.event_id,
+    seen: clock() - 1000 * (row.oldest_odds_age_seconds ?? row.odds_age_seconds ?? 0),
     start: Date.parse(row.start_time ?? "") || null, found: Date.parse(row.detected_at) || null,
   };
   made.text = [made.game, called("markets", made.market), row.player_name, row.league, ...made.legs.map((leg) => leg.selection)]
@@ -87,7 +88,7 @@ const VALUE = (name, tone) => ({
 const GAME = { id: "game", name: "Event", key: (it) => it.game, fill: (it) => [el("span", { class: "bet" }, called("markets", it.market)), " ", el("span", { class: "league" }, league(it)), ...chips(it), gameLine(it)], whole: true };
 const LEGS = (name) => ({ id: "legs", name, fill: legRows, whole: true });
 const STARTS = { id: "start", name: "Starts", label: "Starts", key: (it) => it.start, fill: (it) => [it.row.start_time ? time(it.row.start_time) : ""] };
-const FOUND = { id: "found", name: "Found", label: "Found", key: (it) => it.found, fill: (it) => [time(it.row.detected_at)], latest: true };
+const FOUND = { id: "found", name: "Found", label: "Found", key: (it) => it.found, fill: (it) => [time(it.row.detected_at), el("span", { class: "under" }, "price ", aged(it.seen))], latest: true };
 const good = (value) => (value > 0 ? "positive" : value < 0 ? "negative" : "");
 
 KINDS.ev.columns = [
@@ -167,6 +168,19 @@ class Lists {
     return this.settled && !this.paused;
   }
 
+  // How old prices are: rows are sent again when figures move, not when a price is seen again.
+  async refresh(ask) {
+    const kind = this.kind;
+    const books = this.filter.books ? `&sportsbook=${encodeURIComponent([...this.filter.books].join(",") || "none")}` : "";
+    const found = may(kind) ? await ask(`/opportunities/${KINDS[kind].path}${books}&limit=200`) : null;
+    for (const row of found?.data ?? []) {
+      const it = this.held[kind].get(row.id);
+      if (!it) continue;
+      it.seen = item(kind, row).seen;
+      this.#nodes.get(row.id)?.querySelector(".seen")?.setAttribute("data-seen", it.seen);
+    }
+  }
+
   fits(it) {
     const { sport, when, find, books } = this.filter;
     if (sport && it.row.sport !== sport) return false;
@@ -231,7 +245,7 @@ class Lists {
     if (!rows.length) body.append(el("tr", { class: "empty", role: "row" }, el("td", { colspan: columns.length, role: "cell" }, this.#empty(none))));
     if (focused && !focused.isConnected) $("panel-list").focus({ preventScroll: true });
     const all = this.shown[this.kind].size;
-    write($("summary"), !may(this.kind) ? "" : `${found.length === all ? all : `${found.length} of ${all}`} open${this.paused ? ", as they were when you paused" : this.still ? ", rows hold still while you are among them" : ""}`);
+    write($("summary"), !may(this.kind) ? "" : `${stalled() ? "Not live: these may be gone. " : ""}${found.length === all ? all : `${found.length} of ${all}`} open${this.paused ? ", as they were when you paused" : this.still ? ", rows hold still while you are among them" : ""}`);
     $("pages").hidden = last === 0;
     write($("where"), found.length ? `${page * PAGE + 1} to ${page * PAGE + rows.length} of ${found.length}` : "");
     $("before").disabled = page === 0;

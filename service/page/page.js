@@ -3,9 +3,10 @@
 const BASE = document.body.dataset.base;
 const REDRAW_MS = 300; // between two drawings that only the stream asks for
 const EVENTS_MS = 60_000;
+const AGES_MS = 10_000; // between two looks at how old prices are
 const KEY = "oddsengine.key";
 const SETTLED_MS = 1500; // a state that lasts so long is said aloud
-const { families, mids, needs, tiers } = JSON.parse($("facts").textContent);
+const { charges, families, needs, stale, tiers } = JSON.parse($("facts").textContent);
 
 let known = 0; // moves when names arrive
 let key = "";
@@ -75,6 +76,9 @@ function worst() {
   return WORST.indexOf(opportunities.state) <= WORST.indexOf(prices.state) ? opportunities : prices;
 }
 
+// Whether what stands on the page is no longer followed.
+const stalled = () => resting || ["late", "broken", "refused"].includes((tab === "board" ? prices : opportunities).state);
+
 function stated(it) {
   if (resting) return "Resting while hidden";
   if (it.state === "refused") return `${it === prices ? "Board" : "Lists"}: ${it.reason}`;
@@ -96,6 +100,7 @@ function showState(listener) {
   if (it.state !== "broken" && document.activeElement === again) $("main").focus();
   again.hidden = it.state !== "broken";
   showAge();
+  later();
 }
 
 function showAge() {
@@ -200,6 +205,7 @@ function listen() {
 async function ask(path) {
   try {
     const answer = await fetch(BASE + path, { headers: { "X-API-Key": key } });
+    setClock(answer);
     return answer.ok ? await answer.json() : null;
   } catch {
     return null;

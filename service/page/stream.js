@@ -141,6 +141,7 @@ class Listener {
     try {
       const answer = await fetch(url, { headers, signal: attempt.signal, cache: "no-store" });
       clearTimeout(slow);
+      setClock(answer);
       if (!answer.ok) return await refusal(answer);
       const before = this.#lines;
       const lines = (this.#lines = new Lines((name, data) => this.take(name, JSON.parse(data))));

@@ -72,10 +72,20 @@ function time(text) {
   const at = Date.parse(text ?? "");
   if (Number.isNaN(at)) return el("span", {}, "");
   const title = new Date(at).toLocaleString();
-  return el("time", { datetime: text, title, "data-at": at }, relative(at, Date.now()));
+  return el("time", { datetime: text, title, "data-at": at }, relative(at, clock()));
 }
+// The server's clock: this machine's may be wrong.
+let ahead = 0;
+const clock = () => Date.now() + ahead;
+function setClock(answer) {
+  const at = Date.parse(answer.headers.get("Date") ?? "");
+  if (!Number.isNaN(at) && Math.abs(at + 500 - clock()) > 2000) ahead = at + 500 - Date.now(); // it tells whole seconds
+}
+// An age that ticks.
+const aged = (seen) => el("time", { class: "seen", "data-seen": seen, title: `last seen ${new Date(seen).toLocaleString()}` }, span(Math.max(0, (clock() - seen) / 1000)));
 function tickTimes() {
-  const now = Date.now();
+  const now = clock();
+  for (const node of document.querySelectorAll("time[data-seen]")) write(node, span(Math.max(0, (now - Number(node.dataset.seen)) / 1000)));
   for (const node of document.querySelectorAll("time[data-at]")) write(node, relative(Number(node.dataset.at), now));
 }
 

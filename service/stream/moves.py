@@ -191,7 +191,7 @@ class Moves:
                     start = np.where(start == NO_TIME, index.begin[self.terms.names.event.values[term]], start)
         return Found(
             term.tolist(), self.new.book.tolist(), facts.id, facts.odds, facts.american, facts.seen, facts.changed,
-            start, facts.moved, facts.flags, facts.aside, self._main, facts.links or None, self.terms.said,
+            start, facts.moved, facts.flags, facts.rejected, self._main, facts.links or None, self.terms.said,
             book_ids(facts.books),
         )  # fmt: skip
 

@@ -13,7 +13,7 @@ from oddsengine import catalog
 from oddsengine.board.quotes import SEPARATOR
 from oddsengine.board.rows import LIVE, SUSPENDED
 from oddsengine.groups import Floats, Ints
-from oddsengine.reasons import NAMES, UNCOMPARED, reason
+from oddsengine.reasons import NAMES, reason
 from oddsengine.update import hexadecimal
 from oddsengine_service.board import Found, Reading
 from oddsengine_service.wire.envelopes import Counted, Moment, Pagination, Share, Told
@@ -220,12 +220,12 @@ def _columns(found: Found) -> list[Any]:
         americans(found.odds, found.american), decimal, share, line, begins, ((found.flags & LIVE) != 0).tolist(), seen,
         changed, deep, named, share, seen, ((found.flags & SUSPENDED) == 0).tolist(), main, [_OTHER[m] for m in main],
         player, stat, side, segment, external, market_id, selection_id, most,
-        [_REJECTIONS[code] for code in found.aside.tolist()],
+        [_REJECTIONS[code] for code in found.rejected.tolist()],
     ]  # fmt: skip
 
 
 _MAIN = {1: True, 0: False, -1: None}
-_REJECTIONS = [Rejection(name, reason(name)) if name and name not in UNCOMPARED else None for name in NAMES]
+_REJECTIONS = [None, *(Rejection(name, reason(name)) for name in NAMES[1:])]
 _OTHER = {True: False, False: True, None: None}
 
 
