@@ -24,14 +24,15 @@ import msgspec
 
 from oddsengine_service.answers import NO_STORE, Answers, Kept, Whole, encode, encoded
 from oddsengine_service.endpoints import Answer, Ask, Endpoint
+from oddsengine_service.keys import StoreError
 from oddsengine_service.log import Log
 from oddsengine_service.metrics import Metrics
 from oddsengine_service.node import Node
 from oddsengine_service.params import parse
-from oddsengine_service.problems import Problem, invalid, masked
+from oddsengine_service.problems import Problem, invalid, masked, origin_of
 from oddsengine_service.request import Pairs, Request, pairs
 from oddsengine_service.store import Room
-from oddsengine_service.tiers import ANONYMOUS, TIERS, Caller, required
+from oddsengine_service.tiers import ANONYMOUS, TIERS, Caller, Tier, required
 
 BASE = "/api/v1"
 MOST_BODY = 1 << 20
@@ -49,9 +50,11 @@ class Api:
     """The interface under its base path."""
 
     def __init__(
-        self, node: Node, endpoints: Iterable[Endpoint], log: Log, metrics: Metrics, trusted: Iterable[str] = ()
-    ) -> None:
+        self, node: Node, endpoints: Iterable[Endpoint], log: Log, metrics: Metrics, trusted: Iterable[str] = (),
+        origin: str = "",
+    ) -> None:  # fmt: skip
         self.node, self.log, self.metrics = node, log, metrics
+        self._origin = origin
         self._trusted = frozenset(trusted)
         self._exact: dict[str, dict[str, Endpoint]] = {}
         self._patterned: list[tuple[list[str], dict[str, Endpoint]]] = []
@@ -78,7 +81,7 @@ class Api:
             self._admit(request, path)
             kept = self._at_hand(request)
         except Problem as problem:
-            whole = _refusal(problem)
+            whole = self._refusal(request, problem)
         except Exception as error:
             whole = self._failure(request, error)
         else:
@@ -119,7 +122,7 @@ class Api:
             except Problem as problem:
                 status = problem.status
                 assert request is not None
-                await _send(send, _refusal(problem), request, method)
+                await _send(send, self._refusal(request, problem), request, method)
             except ConnectionError:  # nobody is there to be answered
                 status = 499
             except asyncio.CancelledError:
@@ -144,11 +147,13 @@ class Api:
 
     def _failure(self, request: Request, error: Exception) -> Whole:
         self.log.failure(request.ident, request.path, error)
-        return _refusal(
-            Problem(
-                500, "internal_error", "something failed here, not in the request", request_id=request.ident.decode()
-            )
-        )
+        message = "something failed here, not in the request"
+        return self._refusal(request, Problem(500, "internal_error", message, request_id=request.ident.decode()))
+
+    def _refusal(self, request: Request, problem: Problem) -> Whole:
+        if problem.__cause__ is not None:  # a failure of ours that the caller is told of in a sentence
+            self.log.failure(request.ident, request.path, problem.__cause__)
+        return _refusal(problem, self._origin or origin_of(request.host))
 
     def _tell(self, request: Request, status: int) -> None:
         """Count the request, and log it."""
@@ -225,7 +230,7 @@ class Api:
             return ANONYMOUS
         if endpoint.key == "none":
             return ANONYMOUS
-        found = self.node.keys.find(key.decode("latin-1"))
+        found = self._found(key)
         if found is None:
             room = self.node.limits.take(f"failed {request.address}", FAILED_RATE)
             if not room.allowed:
@@ -233,16 +238,22 @@ class Api:
             raise Problem(401, _unauthorized(endpoint), "the key is not valid")
         return found
 
+    def _found(self, key: bytes) -> Caller | None:
+        try:
+            return self.node.keys.find(key.decode("latin-1"))
+        except StoreError as error:
+            raise error.problem() from error
+
     def _count(self, caller: Caller, request: Request) -> None:
         room = self.node.limits.take(caller.account or f"address {request.address}", caller.rate)
-        request.head += _room(room.limit, room.reset, caller.tier.delay) % room.remaining
+        request.head += _room(room.limit, room.reset, caller.tier) % room.remaining
         if not room.allowed:
             raise _limited(room, "requests")
 
     def _count_unrouted(self, request: Request) -> None:
         """Count a request that no endpoint takes, if its key is somebody's."""
         key = request.given_key(in_query=False)
-        found = self.node.keys.find(key.decode("latin-1")) if key else None
+        found = self._found(key) if key else None
         if found is not None:
             self._count(found, request)
 
@@ -370,12 +381,12 @@ def _lacking(feature: str, caller: Caller) -> Problem:
 
 
 @lru_cache(maxsize=256)
-def _room(limit: int, reset: int, delay: int) -> bytes:
+def _room(limit: int, reset: int, tier: Tier) -> bytes:
     """The header lines of a limit, all but what remains."""
     return (
-        b"x-ratelimit-limit: %d\r\nx-ratelimit-reset: %d\r\nx-data-delay: %d\r\nx-ratelimit-remaining: %%d\r\n"
-        % (limit, reset, delay)
-    )  # fmt: skip
+        b"x-ratelimit-limit: %d\r\nx-ratelimit-reset: %d\r\nx-data-delay: %d\r\nx-tier: %b\r\n"
+        b"x-ratelimit-remaining: %%d\r\n" % (limit, reset, tier.delay, tier.id.encode())
+    )
 
 
 async def _read(receive: Any) -> bytes:
@@ -411,8 +422,8 @@ def _unpacked(raw: bytes, coding: bytes) -> bytes:
     return out
 
 
-def _refusal(problem: Problem) -> Whole:
-    body = encode(problem.body())
+def _refusal(problem: Problem, origin: str) -> Whole:
+    body = encode(problem.body(origin))
     head = b"content-type: application/json\r\ncontent-length: %d\r\n" % len(body) + NO_STORE
     if "retry_after" in problem.extra:
         head += b"retry-after: %d\r\n" % problem.extra["retry_after"]

@@ -15,7 +15,7 @@ from oddsengine_service.protocol import Protocol
 AT_ONCE = 16  # requests of one piece; then other connections have their turn
 _STATUS = dict(STATUS_LINE)
 _ROOT = BASE.encode() + b"/"
-_SLOW = frozenset({b"content-length", b"transfer-encoding", b"expect", b"upgrade"})
+_SLOW = frozenset({b"content-length", b"transfer-encoding", b"expect", b"upgrade", b"origin"})  # Origin: `cors` answers
 
 
 def _slow(header: tuple[bytes, bytes]) -> bool:
@@ -37,13 +37,11 @@ class Direct(Protocol):
         self._left = AT_ONCE
         super().data_received(data)
 
-    def on_headers_complete(self) -> None:
+    def admit(self) -> None:
         """Answer now what can be."""
-        if self._answered():
-            self.headed()
-        else:
+        if not self._answered():
             self._unset_keepalive_if_required()  # an answer before it, in the same piece, set it
-            super().on_headers_complete()
+            super().admit()
 
     def _answered(self) -> bool:
         url, cycle = self.url, self.cycle

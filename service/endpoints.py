@@ -62,6 +62,7 @@ class Endpoint:
     status: int = 200
     errors: Sequence[int] = ()  # statuses of its own beside those that follow from the declaration
     doc: str = ""
+    path_kinds: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # JSON Schema of the path's parameters
     by_name: Mapping[str, Param] = field(init=False)
 
     def __post_init__(self) -> None:

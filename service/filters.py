@@ -38,6 +38,19 @@ def _day(name: str, value: str) -> str:
     raise invalid(f"{name} must be YYYY-MM-DD, today or tomorrow, got {shown(value)}")
 
 
+def _state(name: str, value: str) -> str:
+    word = value.strip().lower()
+    if word not in catalog.states():
+        raise invalid(f"{name} must be a US state as two letters, such as nj, got {shown(value)}")
+    return word
+
+
+STATE = Param(
+    "state",
+    _state,
+    {"type": "string", "enum": sorted(catalog.states())},
+    "US state for the links to books, two letters.",
+)
 DATE = Param("date", _day, {"type": "string"}, "Day of the start in US Eastern time: YYYY-MM-DD, today or tomorrow.")
 
 

@@ -29,7 +29,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from oddsengine_service.problems import shown
+from oddsengine_service.problems import Problem, shown
 from oddsengine_service.settings import Settings
 from oddsengine_service.store import Keys
 from oddsengine_service.tiers import ADD_ON_STREAMS, TIERS, Caller
@@ -43,6 +43,13 @@ _MOST_KEY = 200  # characters; no key is longer
 _LOOK_S = 0.25
 _REMEMBERED = 10_000
 _WAIT_S, _READ_WAIT_S = 5.0, 0.25  # for somebody else's lock
+_RETRY_S = 1.0  # after a read that failed; until then callers are refused without another try
+_UNUSABLE = frozenset(
+    {
+        sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_FULL,
+    }
+)  # fmt: skip
 _PEPPER = 32  # bytes
 _VERSION = 1
 _SCHEMA = """
@@ -77,6 +84,21 @@ class UnknownKeyError(KeysError):
 
 class BeyondError(KeysError):
     """More rights than whoever asks has."""
+
+
+class StoreError(KeysError):
+    """The database cannot be used now: it is locked, read-only or on a full or broken disk. Nothing was changed."""
+
+    def __init__(self, message: str, *, full: bool = False) -> None:
+        super().__init__(message)
+        self.full = full
+
+    def problem(self) -> Problem:
+        """What a caller is told; which file it is does not concern them."""
+        if self.full:
+            return Problem(507, "insufficient_storage", "no space left to store keys; nothing was changed")
+        message = f"the key database is unavailable and nothing was changed; try again in {_RETRY_S:g} s"
+        return Problem(503, "unavailable", message, retry_after=int(_RETRY_S))
 
 
 # ---- what a key may do ----
@@ -259,6 +281,7 @@ class KeyStore:
         self._known = dict(self._callers)
         self._decoy = secrets.token_bytes(32)  # the hash of an id that nobody has
         self._due = 0.0
+        self._failure = ""  # of the last read
         self._seen: Any = None  # the file's version, the counter of changes, the day
         self._stamps = ThreadPoolExecutor(1, thread_name_prefix="keys")
 
@@ -275,6 +298,8 @@ class KeyStore:
         """The caller who has this key now."""
         if time.monotonic() >= self._due:
             self._look()
+        if self._failure:
+            raise StoreError(self._failure)
         if len(key) > _MOST_KEY or not key.isascii():
             return None
         digest = self._hash(key)
@@ -286,7 +311,7 @@ class KeyStore:
 
     def _look(self) -> None:
         """Forget who is remembered, if a key changed or a day began."""
-        with self._reading:
+        with self._reading, self._read_or_wait():
             now = time.monotonic()
             if now < self._due:
                 return
@@ -297,12 +322,12 @@ class KeyStore:
                 if self._seen is None or (changes, day) != self._seen[1:]:
                     self._known = dict(self._callers)
                 self._seen = version, changes, day
-            self._due = now + _LOOK_S
+            self._due, self._failure = now + _LOOK_S, ""
 
     def _read(self, key: str, digest: bytes) -> Caller | None:
         known = self._known  # taken before the file is read: if a change comes between, this one is thrown away
         ident = key.partition(".")[0]
-        with self._reading:
+        with self._reading, self._read_or_wait():
             rows = self._reader.execute("SELECT hash FROM keys WHERE id = ?", (ident,)).fetchall()
             if not hmac.compare_digest(rows[0][0] if rows else self._decoy, digest):
                 return None
@@ -448,7 +473,20 @@ class KeyStore:
         try:
             yield
         except sqlite3.Error as error:
-            raise KeysError(f"{self._file}: {error}") from None
+            code, message = getattr(error, "sqlite_errorcode", 0) & 0xFF, f"{self._file}: {error}"
+            if code in _UNUSABLE:
+                raise StoreError(message, full=code == sqlite3.SQLITE_FULL) from None
+            raise KeysError(message) from None
+
+    @contextmanager
+    def _read_or_wait(self) -> Iterator[None]:
+        """Read; a database that cannot be read is left alone for a while, for its lock holds everybody up."""
+        try:
+            with self._told():
+                yield
+        except StoreError as error:
+            self._failure, self._due = str(error), time.monotonic() + _RETRY_S
+            raise
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:

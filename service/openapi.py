@@ -23,12 +23,14 @@ _ERRORS = {
     415: "The body has a coding that is not read.",
     429: "Too many requests; `Retry-After` says when to try again.",
     500: "Something failed here, not in the request; the request id finds it in the logs.",
-    503: "The node is starting.",
+    503: "The node is starting, or something the request needs cannot be used now.",
+    507: "No space is left to store what was sent.",
 }
 _LIMITS = {
     "X-RateLimit-Limit": "Requests a minute.",
     "X-RateLimit-Remaining": "Left in this window.",
     "X-RateLimit-Reset": "Unix time at which the window ends.",
+    "X-Tier": "The tier of the key; `free` without one.",
     "X-Data-Delay": "Seconds by which the data is late; 0 is none.",
     "X-Request-Id": "Names this request in the logs.",
 }
@@ -106,7 +108,7 @@ def _operation(endpoint: Endpoint, of: Mapping[int, Any], samples: Mapping[str, 
         "operationId": f"{endpoint.method.lower()}_{stem}",
         "summary": endpoint.summary,
         "tags": [endpoint.tag],
-        "parameters": [*map(_path_parameter, re.findall(r"{(\w+)}", endpoint.path)), *_parameters(endpoint.params)],
+        "parameters": [*_path_parameters(endpoint), *_parameters(endpoint.params)],
         "responses": _responses(endpoint, of, samples),
         "security": _security(endpoint),
     }
@@ -118,22 +120,25 @@ def _operation(endpoint: Endpoint, of: Mapping[int, Any], samples: Mapping[str, 
     return out
 
 
-def _path_parameter(name: str) -> dict[str, Any]:
-    return {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+def _path_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
+    text = {"type": "string", "minLength": 1}
+    return [
+        {"name": name, "in": "path", "required": True, "schema": {**text, **endpoint.path_kinds.get(name, {})}}
+        for name in re.findall(r"{(\w+)}", endpoint.path)
+    ]
 
 
 def _parameters(params: Sequence[Param]) -> list[dict[str, Any]]:
     found = []
     for param in params:
         schema = dict(param.kind) | ({} if param.default is None else {"default": _plain(param.default)})
-        for name in (param.name, *param.aliases):
-            doc = param.doc if name == param.name else f"The same as {param.name}."
-            found.append(
-                {
-                    "name": name, "in": "query", "description": doc, "schema": schema,
-                    "required": param.required and not param.aliases,
-                }
-            )  # fmt: skip
+        also = f" Also accepted as {' or '.join(f'`{name}`' for name in param.aliases)}." if param.aliases else ""
+        found.append(
+            {
+                "name": param.name, "in": "query", "description": param.doc + also, "schema": schema,
+                "required": param.required,
+            }
+        )  # fmt: skip
     return found
 
 
@@ -164,6 +169,7 @@ def _responses(endpoint: Endpoint, of: Mapping[int, Any], samples: Mapping[str, 
     codes |= {404} if "{" in endpoint.path else set()
     codes |= set(endpoint.errors)
     codes |= {408, 413, 415} if endpoint.body is not None else set()
+    codes |= {507} if endpoint.tag == "Account" and endpoint.method != "GET" else set()
     problem = {"application/json": {"schema": of[id(ErrorBody)]}}
     bad: dict[str, Any] = {str(code): {"description": _ERRORS[code], "content": problem} for code in sorted(codes)}
     bad["429"]["headers"] = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}}

@@ -44,6 +44,8 @@ _ERROR_CODES = {
     "too_many_streams": "More streams at once than the account has.",
     "internal_error": "Something failed here; the request id finds it in the logs.",
     "not_ready": "The node is starting.",
+    "unavailable": "Something the request needs cannot be used now; Retry-After says when to try again.",
+    "insufficient_storage": "No space is left to store what was sent; nothing was changed.",
 }
 
 

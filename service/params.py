@@ -28,6 +28,7 @@ class Param:
     default: Any = None
     required: bool = False
     aliases: tuple[str, ...] = ()
+    blank: bool = True  # no text at all is as if it was not given
 
 
 def words(name: str, doc: str, **more: Any) -> Param:
@@ -47,7 +48,7 @@ def flag(name: str, doc: str, **more: Any) -> Param:
 
 def number(name: str, doc: str, low: float = -1e9, high: float = 1e9, **more: Any) -> Param:
     """A number within limits."""
-    kind = {"type": "number"} | _limits(low, high, 1e9)
+    kind = {"type": "number", "minimum": low, "maximum": high}
     return Param(name, lambda n, v: _number(n, v, low, high), kind, doc, **more)
 
 
@@ -66,11 +67,7 @@ def choice(name: str, doc: str, choices: Sequence[str], *, signed: bool = False,
 def moment(name: str, doc: str, *, unix: bool = False, **more: Any) -> Param:
     """A time: RFC 3339, or Unix seconds where `unix`."""
     kind = {"type": "string"} if unix else {"type": "string", "format": "date-time"}
-    return Param(name, lambda n, v: _moment(n, v, unix=unix), kind, doc, **more)
-
-
-def _limits(low: float, high: float, none: float) -> dict[str, float]:
-    return ({} if low == -none else {"minimum": low}) | ({} if high == none else {"maximum": high})
+    return Param(name, lambda n, v: _moment(n, v, unix=unix), kind, doc, blank=False, **more)
 
 
 # ---- reading ----
@@ -100,7 +97,7 @@ def parse(query: bytes, params: Mapping[str, Param]) -> tuple[dict[str, Any], li
         param = params.get(name)
         if param is None:
             ignored.append(name[:MOST_TEXT])
-        elif value.strip():
+        elif value.strip() or not param.blank:
             if param.name in given and given[param.name] != value:
                 if param.read is not _words:
                     raise invalid(

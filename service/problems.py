@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 DOCS = "/docs"
+_HOST = re.compile(r"(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?", re.ASCII)
 _BESIDE = ("retry_after", "required_tier")  # clients look for them beside `error`, and within it
 _KEY = re.compile(r"(oe_[0-9a-f]{12}\.)[\w-]+")
 
@@ -15,9 +16,9 @@ class Problem(Exception):  # noqa: N818  what RFC 9457 calls it
         super().__init__(message)
         self.status, self.code, self.message, self.extra = status, code, message, extra
 
-    def body(self) -> dict[str, Any]:
-        """The error envelope."""
-        error = {"code": self.code, "message": self.message, "docs": f"{DOCS}#{self.code}", **self.extra}
+    def body(self, origin: str) -> dict[str, Any]:
+        """The error envelope; `origin` is the node's address, under which its documentation is."""
+        error = {"code": self.code, "message": self.message, "docs": f"{origin}{DOCS}#{self.code}", **self.extra}
         return {"error": error, **{name: self.extra[name] for name in _BESIDE if name in self.extra}}
 
 
@@ -35,6 +36,18 @@ def shown(value: str, most: int = 60) -> str:
     """A caller's text in a message: quoted, cut where it is long, and a key, which may stand anywhere, masked."""
     value = masked(value)
     return repr(value if len(value) <= most else value[:most] + "...")
+
+
+def origin_of(host: bytes) -> str:
+    """The address of a node as a `Host` header has it; without one, that of this machine.
+
+    Examples
+    --------
+    >>> origin_of(b"odds.example.com:8000"), origin_of(b"a/b")
+    ('http://odds.example.com:8000', 'http://localhost')
+    """
+    name = host.decode("latin-1")
+    return f"http://{name}" if _HOST.fullmatch(name) else "http://localhost"
 
 
 def masked(text: str) -> str:

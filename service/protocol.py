@@ -69,7 +69,22 @@ class Protocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Read a body, or what comes next."""
         self.headed()
+        if self.transport.is_closing():
+            return
+        hosts = sum(name == b"host" for name, _ in self.headers)
+        if hosts == 1 or (not hosts and self.parser.get_http_version() == "1.0"):
+            self.admit()
+        else:
+            self.refuse(Problem(400, "validation_error", f"a request must have one Host header, got {hosts or 'none'}"))
+
+    def admit(self) -> None:
+        """Answer the request that was read."""
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Take a part of a body, unless its request was refused."""
+        if self.cycle is not None and not self.transport.is_closing():
+            super().on_body(body)
 
     def headed(self) -> None:
         """A head is read; a body follows, or nothing."""
@@ -99,13 +114,18 @@ class Protocol(HttpToolsProtocol):
         answered = cycle is not None and cycle.response_complete and self._body
         waits = cycle is not None and cycle.more_body and not (cycle.response_started or self.pipeline)
         if not answered and (cycle is None or cycle.response_complete or waits):
-            body = msgspec.json.encode(problem.body())
+            body = msgspec.json.encode(problem.body(self._origin()))
             head = (
                 f"HTTP/1.1 {problem.status} Refused\r\ncontent-type: application/json\r\nconnection: close\r\n"
                 f"cache-control: no-store\r\ncontent-length: {len(body)}\r\n\r\n"
             )
             self.transport.write(head.encode() + body)
         self.transport.close()
+
+    def _origin(self) -> str:
+        """The node's address, as the caller used it."""
+        host, port = self.server or ("localhost", 80)
+        return getattr(self.app, "origin", "") or f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
     def _late(self) -> None:
         self._timer = None

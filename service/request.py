@@ -14,8 +14,8 @@ class Request:
     """One request; `head` are the header lines that its answer will have, whatever it is."""
 
     __slots__ = (
-        "address", "bearer", "caller", "coded", "codings", "endpoint", "etag", "head", "ident", "key", "last_event",
-        "method", "path", "query", "started", "values",
+        "address", "bearer", "caller", "coded", "codings", "endpoint", "etag", "head", "host", "ident", "key",
+        "last_event", "method", "path", "query", "started", "values",
     )  # fmt: skip
 
     def __init__(
@@ -30,7 +30,7 @@ class Request:
         self.key: bytes | None = None
         self.bearer: bytes | None = None
         self.last_event: bytes | None = None
-        self.etag = self.codings = self.coded = b""
+        self.etag = self.codings = self.coded = self.host = b""
         forwarded = b""
         for name, value in headers:
             if name == b"x-api-key":
@@ -45,6 +45,8 @@ class Request:
                 self.coded = value
             elif name == b"last-event-id":
                 self.last_event = value
+            elif name == b"host":
+                self.host = value
             elif name == b"x-forwarded-for":
                 forwarded = value
         if forwarded and address in trusted:
@@ -60,10 +62,13 @@ class Request:
         return bearer(self.bearer or b"").decode("latin-1")
 
     def given_key(self, *, in_query: bool) -> bytes | None:
-        """The key: the header's, what was borne, or the query's where that is allowed."""
+        """The key: `X-API-Key`, a bearer token, or `api_key` of the query where that is allowed.
+
+        An `Authorization` of another scheme is for somebody else, such as a proxy with a password.
+        """
         if self.key is not None:
             return self.key
-        if self.bearer is not None:
+        if self.bearer is not None and _scheme(self.bearer) == b"bearer":
             return bearer(self.bearer)
         return _query_key(self.query) if in_query and b"api_key=" in self.query else None
 
@@ -79,8 +84,12 @@ def pairs(head: bytes) -> list[tuple[bytes, bytes]]:
 
 def bearer(value: bytes) -> bytes:
     """What an Authorization header bears; nothing if it is of another scheme."""
-    scheme, _, word = value.partition(b" ")
-    return word.strip() if scheme.lower() == b"bearer" else b""
+    return value.partition(b" ")[2].strip() if _scheme(value) == b"bearer" else b""
+
+
+def _scheme(value: bytes) -> bytes:
+    """The scheme of an Authorization header."""
+    return value.partition(b" ")[0].lower()
 
 
 def _query_key(query: bytes) -> bytes:

@@ -86,7 +86,7 @@ def _play(node: Node, past: Past) -> str:
 
 
 def _answers(endpoints: tuple[Endpoint, ...], node: Node, keys: KeyStore, event: str, failed: Failed) -> dict[str, Any]:
-    made, other = (keys.create("sample", Terms("enterprise"), name) for name in ("of the desk", "old"))
+    made, other, gone = (keys.create("sample", Terms("enterprise"), name) for name in ("of the desk", "old", "gone"))
     by_path = {endpoint.path: endpoint for endpoint in endpoints if endpoint.method == "GET"}
     caller = made.record.caller
     words = {"event": event, "event_id": event, "eventId": event}
@@ -100,9 +100,10 @@ def _answers(endpoints: tuple[Endpoint, ...], node: Node, keys: KeyStore, event:
     out = {}
     for endpoint in endpoints:
         unsaid = endpoint.body is not None and endpoint.path not in _BODIES
-        if endpoint.tag == "Streaming" or endpoint.method == "DELETE" or unsaid:
+        if endpoint.tag == "Streaming" or unsaid:
             continue
-        ident = other.record.id if endpoint.tag == "Account" else middles[0]["id"] if middles else "0" * 16
+        key = gone if endpoint.method == "DELETE" else other
+        ident = key.record.id if endpoint.tag == "Account" else middles[0]["id"] if middles else "0" * 16
         token = _TOKEN if endpoint.key == "none" else ""
         try:
             answer = _asked(endpoint, plain._replace(token=token), {**words, "id": ident})

@@ -21,6 +21,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from oddsengine.engine import Engine
 from oddsengine.matching import Matcher
@@ -28,6 +29,7 @@ from oddsengine_service import api, demo, keys, pages, taping
 from oddsengine_service.answers import Whole
 from oddsengine_service.app import BASE, Api
 from oddsengine_service.bus import LocalBus
+from oddsengine_service.cors import Cors
 from oddsengine_service.direct import Direct
 from oddsengine_service.feeds.build import sources
 from oddsengine_service.feeds.check import kept
@@ -41,7 +43,7 @@ from oddsengine_service.log import Log
 from oddsengine_service.metrics import CONTENT_TYPE, UNAUTHORIZED, Listener, Metrics, allowed
 from oddsengine_service.node import Node
 from oddsengine_service.openapi import document
-from oddsengine_service.problems import Problem, shown
+from oddsengine_service.problems import Problem, origin_of, shown
 from oddsengine_service.recorder import Past
 from oddsengine_service.request import Pairs
 from oddsengine_service.request import Request as Asked
@@ -75,7 +77,10 @@ class Service:
         self.metrics = Metrics()
         self.metrics.add(Gauges(node))
         options = settings.service
-        self.api = Api(node, api.ENDPOINTS, log, self.metrics, options.trusted)
+        self.origin = options.url
+        self.api = Api(node, api.ENDPOINTS, log, self.metrics, options.trusted, self.origin)
+        origins = options.origins or (("*",) if node.demo else ())
+        self._http: ASGIApp = Cors(self._answer, origins, self.origin) if origins else self._answer
         node.parts["splits_token"] = token(settings, "splits_token_env", environ)
         self._metrics_token = token(settings, "metrics_token_env", environ)
         if options.metrics_port and not _is_loopback(options.metrics_host) and not self._metrics_token:
@@ -134,17 +139,21 @@ class Service:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer one request, or live through the server's start and end."""
         if scope["type"] == "http":
-            if scope["path"].startswith(BASE + "/"):
-                await self.api(scope, receive, send)
-            else:
-                try:
-                    await self.pages(scope, receive, _with_headers(send))
-                except Exception as error:  # it is answered already
-                    self.log.failure(b"-", scope["path"], error)
+            await self._http(scope, receive, send)
         elif scope["type"] == "lifespan":
             await self._lifespan(receive, send)
         else:
             await send({"type": "websocket.close", "code": 1000})
+
+    async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["path"].startswith(BASE + "/"):
+            await self.api(scope, receive, send)
+        else:
+            scope["oddsengine.origin"] = self.origin
+            try:
+                await self.pages(scope, receive, _with_headers(send))
+            except Exception as error:  # it is answered already
+                self.log.failure(b"-", scope["path"], error)
 
     async def _lifespan(self, receive: Any, send: Any) -> None:
         await receive()
@@ -242,15 +251,17 @@ async def _refused(request: Request, error: Exception) -> Response:
         path = shown(request.scope["path"])
         said = f"there is no {path}" if status == 404 else f"{path} takes other methods, got {request.method[:20]}"
     codes = {404: "not_found", 405: "method_not_allowed", 401: "unauthorized"}
-    return _problem(Problem(status, codes.get(status, "validation_error"), said), error.headers)
+    return _problem(request, Problem(status, codes.get(status, "validation_error"), said), error.headers)
 
 
-async def _failed(_: Request, __: Exception) -> Response:
-    return _problem(Problem(500, "internal_error", "something failed here, not in the request"))
+async def _failed(request: Request, _: Exception) -> Response:
+    return _problem(request, Problem(500, "internal_error", "something failed here, not in the request"))
 
 
-def _problem(problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
-    return JSONResponse(problem.body(), problem.status, headers={**(headers or {}), "cache-control": "no-store"})
+def _problem(request: Request, problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
+    host = request.headers.get("host", "").encode("latin-1")
+    body = problem.body(request.scope["oddsengine.origin"] or origin_of(host))
+    return JSONResponse(body, problem.status, headers={**(headers or {}), "cache-control": "no-store"})
 
 
 def _with_headers(send: Any) -> Any:

@@ -39,6 +39,14 @@ Variable = Annotated[
     str, Meta(pattern="^([A-Za-z_][A-Za-z0-9_]*)?$", description="the name of an environment variable")
 ]
 Url = Annotated[str, Meta(pattern="^https?://[^/]", description="an address that begins with http:// or https://")]
+Origins = Annotated[
+    tuple[Annotated[str, Meta(pattern=r"^(\*|https?://[^/*\s]+)$")], ...],
+    Meta(description="a list of origins such as https://app.example.com without a path, or *"),
+]
+Public = Annotated[
+    str,
+    Meta(pattern=r"^(https?://[^/\s]+)?$", description="an address such as https://odds.example.com without a path"),
+]
 _ADDRESS = r"^([0-9]{1,3}(\.[0-9]{1,3}){3}|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*)$"
 Addresses = Annotated[
     tuple[Annotated[str, Meta(pattern=_ADDRESS)], ...], Meta(description="a list of addresses such as 10.0.0.2")
@@ -80,7 +88,9 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
 
     host: Text = "127.0.0.1"
     port: Port = 8000
+    url: Public = ""  # the address that callers use; empty: the Host header of each request
     trusted: Addresses = ()  # those of proxies whose X-Forwarded-For counts
+    origins: Origins = ()  # of web pages that may call the interface from a browser
     quiet: Switch = False  # no line in the log for requests that went well
     heartbeat: Seconds = 30.0  # between two signs of life on a stream
     stalled: Seconds = 30.0  # that the reader of a stream may take nothing, before it is cut off

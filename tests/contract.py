@@ -440,7 +440,7 @@ FIELDS = {
         key_id string
         tier string
         rate_limit RateLimit
-        features strings
+        features booleans
         streaming Streaming
         key AccountKey
         limits AccountLimits
@@ -630,6 +630,7 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "strings": lambda v: _each(v, str),
     "integers": lambda v: _each(v, int),
     "texts": lambda v: isinstance(v, dict) and all(isinstance(each, str) for each in v.values()),
+    "booleans": lambda v: isinstance(v, dict) and all(type(each) is bool for each in v.values()),
     "counts": lambda v: isinstance(v, dict) and all(type(each) is int for each in v.values()),
     "price": lambda v: _number(v) and v > 1.0,
     "text": lambda v: isinstance(v, str),

@@ -725,7 +725,7 @@ def test_account(store: KeyStore) -> None:
         "key_id": made.record.id,
         "tier": "sharp",
         "rate_limit": {"requests_per_minute": 1000, "max_books": 999},
-        "features": sorted(TIERS["sharp"].features),
+        "features": {name: name in TIERS["sharp"].features for name in FEATURES} | {"streaming": True},
         "streaming": {"enabled": True, "max_connections": 10},
         "key": {"id": made.record.id, "id_masked": f"{made.record.id}.****"},
         "limits": {"requests_per_minute": 1000, "max_streams": 10, "odds_delay_seconds": 0, "max_books": 999},
@@ -771,10 +771,14 @@ def test_managing_keys(store: KeyStore) -> None:
     assert [set(one) for one in listed] == [KEY_FIELDS, KEY_FIELDS]
     assert [one["name"] for one in listed] == ["first", "web"]
     rotated = node.ask(who, "POST", "/account/keys/{id}/rotate", id=made["id"])["data"]
+    new, old = rotated.pop("new_key"), rotated.pop("old_key")
     assert set(rotated) == KEY_FIELDS | {"key"}
+    assert new == rotated
+    assert old == {"id": made["id"], "revoked": True, "expires_at": rotated["updated_at"]}
     assert store.find(made["key"]) is None
     assert caller(store, rotated["key"]).key == made["id"]
-    assert node.ask(who, "DELETE", "/account/keys/{id}", id=made["id"]) is None
+    gone = node.ask(who, "DELETE", "/account/keys/{id}", id=made["id"])["data"]
+    assert gone == {"deleted": True, "key_id": made["id"], "message": "The key was revoked."}
     assert store.find(rotated["key"]) is None
     assert [one["is_active"] for one in node.ask(who, "GET", "/account/keys")["data"]] == [True, False]
 

@@ -8,7 +8,17 @@ import msgspec
 from msgspec import Meta
 
 from oddsengine_service.endpoints import Answer, Ask, Endpoint, data
-from oddsengine_service.keys import MOST_NAME, BeyondError, Made, Managed, Record, UnfitError, UnknownKeyError
+from oddsengine_service.keys import (
+    FEATURES,
+    MOST_NAME,
+    BeyondError,
+    Made,
+    Managed,
+    Record,
+    StoreError,
+    UnfitError,
+    UnknownKeyError,
+)
 from oddsengine_service.limits import Counting, period
 from oddsengine_service.problems import Problem, invalid
 from oddsengine_service.tiers import TIERS
@@ -61,7 +71,7 @@ class Account(msgspec.Struct):
     key_id: str
     tier: str
     rate_limit: RateLimit
-    features: list[str]
+    features: Annotated[dict[str, bool], Meta(description="What the key may use, by name.")]
     streaming: Streaming
     key: Masked
     limits: AccountLimits
@@ -120,6 +130,29 @@ class Key(msgspec.Struct, kw_only=True, omit_defaults=True):
     key: str | None = None
 
 
+class OldKey(msgspec.Struct):
+    """The secret that a rotation replaced."""
+
+    id: str
+    revoked: bool
+    expires_at: datetime
+
+
+class RotatedKey(Key, kw_only=True):
+    """A key with its new secret, which `new_key` repeats, and what became of the old one."""
+
+    new_key: Key
+    old_key: OldKey
+
+
+class DeletedKey(msgspec.Struct):
+    """A key that was revoked."""
+
+    deleted: bool
+    key_id: str
+    message: str
+
+
 def _keys(ask: Ask) -> Managed:
     return cast(Managed, ask.node.keys)
 
@@ -158,6 +191,8 @@ class _Managing:
             raise Problem(403, "tier_restricted", str(error)) from None
         if isinstance(error, UnfitError):
             raise invalid(str(error)) from None
+        if isinstance(error, StoreError):
+            raise error.problem() from error
 
 
 _managing = _Managing()
@@ -178,7 +213,7 @@ def account(ask: Ask) -> Any:
             caller.key,
             caller.tier.id,
             RateLimit(caller.rate, books),
-            sorted(caller.features),
+            {name: name in caller.features for name in sorted(FEATURES)} | {"streaming": caller.streams > 0},
             Streaming(caller.streams > 0, caller.streams),
             Masked(record.id, record.mask),
             AccountLimits(caller.rate, caller.streams, caller.tier.delay, books),
@@ -199,7 +234,8 @@ def usage(ask: Ask) -> Any:
 
 def keys(ask: Ask) -> Any:
     """All keys of the account."""
-    return data(ask, [_shown(record) for record in _keys(ask).list(ask.caller.account)])
+    with _managing:
+        return data(ask, [_shown(record) for record in _keys(ask).list(ask.caller.account)])
 
 
 def create(ask: Ask) -> Any:
@@ -212,14 +248,17 @@ def create(ask: Ask) -> Any:
 def revoke(ask: Ask) -> Any:
     """Stop a key."""
     with _managing:
-        _keys(ask).revoke(ask.path["id"], ask.caller)
-    return Answer(b"", 204)
+        record = _keys(ask).revoke(ask.path["id"], ask.caller)
+    return data(ask, DeletedKey(deleted=True, key_id=record.id, message="The key was revoked."))
 
 
 def rotate(ask: Ask) -> Any:
     """Give a key another secret."""
     with _managing:
-        return data(ask, _made(_keys(ask).rotate(ask.path["id"], ask.caller)))
+        made = _keys(ask).rotate(ask.path["id"], ask.caller)
+    key = _made(made)
+    old = OldKey(id=key.id, revoked=True, expires_at=key.updated_at)
+    return data(ask, RotatedKey(**msgspec.structs.asdict(key), new_key=key, old_key=old))
 
 
 _TAG = "Account"
@@ -235,11 +274,12 @@ endpoints = (
         doc=f"It has the rights of the key that asks, or of a lower tier: {', '.join(TIERS)}.",
     ),
     Endpoint(
-        "/account/keys/{id}", revoke, "Stop a key", _TAG, None, method="DELETE", lasts="never", status=204,
+        "/account/keys/{id}", revoke, "Stop a key", _TAG, Data[DeletedKey], method="DELETE", lasts="never",
         doc="For good, and within a second. A key may stop itself.",
     ),
     Endpoint(
-        "/account/keys/{id}/rotate", rotate, "Give a key another secret", _TAG, Data[Key], method="POST", lasts="never",
+        "/account/keys/{id}/rotate", rotate, "Give a key another secret", _TAG, Data[RotatedKey], method="POST",
+        lasts="never",
         doc="The old one stops within a second. The key must not have rights that the one which asks has not.",
     ),
 )  # fmt: skip

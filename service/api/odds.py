@@ -15,7 +15,7 @@ import numpy as np
 from oddsengine import catalog
 from oddsengine.board.state import REMEMBERED_S, SECOND
 from oddsengine.engine import Engine, micros
-from oddsengine.groups import NO_TIME
+from oddsengine.groups import NO_TIME, Ints
 from oddsengine_service import filters
 from oddsengine_service.board import SORTS, Cursor, Filter, Found, Index, Reading
 from oddsengine_service.endpoints import MOST_LIMIT, MOST_OFFSET, Ask, Endpoint, page, told
@@ -31,6 +31,7 @@ from oddsengine_service.wire.odds import (
     Delta,
     EventOdds,
     Odds,
+    OddsByEvent,
     OddsLists,
     OddsPage,
     Shown,
@@ -126,13 +127,13 @@ def _moment(now: int) -> datetime:
 
 
 def _meta(
-    ask: Ask, reading: Reading, missing: dict[str, list[str]], asked: Iterable[str] = (), **more: Any
+    ask: Ask, reading: Reading, strange: dict[str, list[str]], asked: Iterable[str] = (), **more: Any
 ) -> dict[str, Any]:
     """The `meta` of an answer, with the books that nobody knows."""
     q = ask.query
-    if strange := reading.missing_books([*(q.get("sportsbook") or ()), *(q.get("add_sportsbook") or ()), *asked]):
-        missing["sportsbook"] = strange
-    return told(ask, missing, **more)
+    if books := reading.missing_books([*(q.get("sportsbook") or ()), *(q.get("add_sportsbook") or ()), *asked]):
+        strange["sportsbook"] = books
+    return told(ask, strange, **more)
 
 
 class _Asked(NamedTuple):
@@ -158,17 +159,34 @@ class _Asked(NamedTuple):
 def listing(ask: Ask) -> dict[str, Any]:
     """Prices that fit, a page of them."""
     q = ask.query
-    names = q["fields"] or None
     grouped = q["group_by"] is not None
     if ask.quick and (grouped or q["sort"] or q["is_main_line"] is not None):
         raise BlockingIOError("looking at every row that fits takes its time")
-    permitted = (*_EVENT, "odds", *ODDS) if grouped else ODDS
-    if names is not None and (strange := [name for name in names if name not in permitted]):
-        raise invalid(f"fields has {shown(strange[0])}, which is no field; allowed: {', '.join(ODDS)}")
+    names = _fields(q["fields"], (*_EVENT, "odds", *ODDS) if grouped else ODDS)
     cut = _Asked.of(ask, q["sort"] or "", rows=not grouped)
     if grouped:
         return _grouped(ask, cut, names)
     return _listed(ask, cut, names)
+
+
+def _fields(names: Sequence[str] | None, permitted: Sequence[str]) -> Sequence[str] | None:
+    """The fields that are wanted, None for all of them.
+
+    Raises
+    ------
+    Problem
+        400 if one of them does not exist.
+    """
+    if strange := [name for name in names or () if name not in permitted]:
+        raise invalid(f"unknown field {shown(strange[0])} in fields; allowed: {', '.join(ODDS)}")
+    return names or None
+
+
+def _rows(reading: Reading, slots: Ints, names: Sequence[str] | None, state: str | None) -> Callable[[], Sequence[Any]]:
+    """What makes the rows of an answer, once the board is no longer held still."""
+    if names is None and not state:
+        return Shown(reading, slots).rows
+    return partial(fields_of(names or ODDS, state or ""), reading.take(slots))
 
 
 def _listed(ask: Ask, cut: _Asked, names: Sequence[str] | None, **more: Any) -> dict[str, Any]:
@@ -176,11 +194,7 @@ def _listed(ask: Ask, cut: _Asked, names: Sequence[str] | None, **more: Any) -> 
     with index_of(ask).reading(judged=True, wait=not ask.quick) as reading:
         rows = reading.rows(filter_of(ask, reading.now, **more), missing)
         slots, before = reading.page(rows, cut.sort, cut.limit, cut.offset, cut.cursor)
-        page_of: Callable[[], list[Any]]
-        if names is None:
-            page_of = Shown(reading, slots).rows
-        else:
-            page_of = partial(fields_of(names), reading.take(slots))
+        page_of = _rows(reading, slots, names, ask.query.get("state"))
         on = before + slots.size < rows.size
         cursor = reading.cursor(slots[-1], cut.sort) if on and slots.size else None
         meta = _meta(ask, reading, missing)
@@ -198,11 +212,11 @@ def _grouped(ask: Ask, cut: _Asked, names: Sequence[str] | None) -> dict[str, An
         on = before + len(parts) < total
         cursor = reading.cursor(firsts[-1], cut.sort, event=True) if on and parts else None
         meta = _meta(ask, reading, missing)
-    events = [_event(found, names) for found in taken]
+    events = [_event(found, names, ask.query["state"] or "") for found in taken]
     return page(ask, events, len(events), total, meta, cursor, before=before)
 
 
-def _event(found: Found, names: Sequence[str] | None) -> Any:
+def _event(found: Found, names: Sequence[str] | None, state: str) -> Any:
     """One event with its prices."""
     first = odds(found._replace(**{name: getattr(found, name)[:1] for name in _SLICED}, links=None))[0]
     away, home = first.away_team, first.home_team
@@ -210,9 +224,10 @@ def _event(found: Found, names: Sequence[str] | None) -> Any:
         first.event_id, f"{away} @ {home}" if away and home else away or home, first.sport, first.league,
         first.event_start_time,
     )  # fmt: skip
-    if names is None:
+    if names is None and not state:
         return EventOdds(*facts, odds(found))
-    return {**dict(zip(_EVENT, facts, strict=True)), "odds": fields_of([name for name in names if name in ODDS])(found)}
+    some = fields_of([name for name in names or ODDS if name in ODDS], state)
+    return {**dict(zip(_EVENT, facts, strict=True)), "odds": some(found)}
 
 
 _SLICED = ("term", "book", "id", "odds", "american", "seen", "changed", "start", "moved", "flags", "rejected", "main")
@@ -220,13 +235,17 @@ _SLICED = ("term", "book", "id", "odds", "american", "seen", "changed", "start",
 
 def best(ask: Ask) -> dict[str, Any]:
     """The best price of each selection, a page of them."""
+    q = ask.query
+    if ask.quick and q["sort"]:
+        raise BlockingIOError("sorting takes its time")
     missing: dict[str, list[str]] = {}
-    limit, offset = ask.query["limit"], ask.query["offset"]
+    names, cut = _fields(q["fields"], ODDS), _Asked.of(ask, q["sort"] or "")
     with index_of(ask).reading(judged=True, wait=not ask.quick) as reading:
         rows = reading.best(filter_of(ask, reading.now), missing)
-        some = Shown(reading, rows[offset : offset + limit], best=True)
+        slots, _ = reading.page(rows, cut.sort, cut.limit, cut.offset, None)
+        page_of = _rows(reading, slots, names, q["state"], best=True)
         meta = _meta(ask, reading, missing)
-    shown_rows = some.rows()
+    shown_rows = page_of()
     return page(ask, shown_rows, len(shown_rows), rows.size, meta)
 
 
@@ -257,7 +276,8 @@ def batch(ask: Ask) -> dict[str, Any]:
     with index_of(ask).reading(judged=True, wait=not ask.quick) as reading:
         f = Filter(books=books_for(ask, asked or None), event=ids, market=markets or None)
         found = reading.take(reading.rows(f, missing))
-        meta = _meta(ask, reading, missing, asked or ())
+        more = {"missing": missing["event"]} if "event" in missing else {}
+        meta = _meta(ask, reading, missing, asked or (), **more)
     out: dict[str, list[Odds]] = {id_: [] for id_ in ids}
     for row in odds(found):
         out[row.event_id].append(row)
@@ -300,6 +320,7 @@ def of_event(ask: Ask) -> dict[str, Any]:
 # ---- declarations ----
 
 _SORT = choice("sort", "Order; a - before it turns it round.", SORTS, signed=True)
+_FIELDS = words("fields", "Names of the fields that are wanted.")
 _MORE = (
     TEAM, filters.DATE, Q, MIN_ODDS, MAX_ODDS,
     flag("is_main_line", "True for the main line of each market, false for the others."),
@@ -313,25 +334,26 @@ endpoints = (
     Endpoint(
         "/odds", listing, "Prices", "Odds", OddsPage,
         (
-            *FILTERS, ADD_SPORTSBOOK, *_MORE, _SORT, words("fields", "Names of the fields that are wanted."),
+            *FILTERS, ADD_SPORTSBOOK, *_MORE, filters.STATE, _SORT, _FIELDS,
             choice("group_by", "One entry an event, with its prices.", ("event",)), *PAGES, CURSOR,
         ),
         quick=True, doc=__doc__.partition("\n\n")[2],
     ),
     Endpoint(
-        "/odds/best", best, "The best price of each selection", "Odds", Page[BestOdds],
-        (*FILTERS, ADD_SPORTSBOOK, TEAM, *PAGES), quick=True,
+        "/odds/best", best, "The best price of each selection", "Odds", BestPage,
+        (*FILTERS, ADD_SPORTSBOOK, TEAM, MIN_ODDS, MAX_ODDS, filters.STATE, _SORT, _FIELDS, *PAGES), quick=True,
         doc="The best price that can be bet: one that is suspended or has a `rejection` (stale, too good to be true "
         "...) is never best, and a selection without another price is left out. Prices are compared after the "
         "commission or fee of their book, which is in `odds_decimal_net`; the other fields are as quoted. Of equal "
-        "prices it is the one seen last, then the first book by id.",
+        "prices it is the one seen last, then the first book by id. `min_odds` and `max_odds` apply to the best "
+        "prices: they never make another price the best.",
     ),
     Endpoint(
         "/odds/comparison", comparison, "One event's prices by market type", "Odds", OddsLists,
         (text("event", "Id of an event.", required=True, aliases=("event_id",)), MARKET, SPORTSBOOK),
     ),
     Endpoint(
-        "/odds/batch", batch, "Prices of many events", "Odds", OddsLists, method="POST", body=Batch
+        "/odds/batch", batch, "Prices of many events", "Odds", OddsByEvent, method="POST", body=Batch
     ),
     Endpoint(
         "/odds/delta", delta, "Prices that changed", "Odds", Delta,

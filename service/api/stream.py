@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
-from oddsengine import catalog
+from oddsengine_service import filters
 from oddsengine_service.api.odds import EVENT, LEAGUE, MARKET, SPORT, SPORTSBOOK, books_for, index_of
 from oddsengine_service.board import Filter
 from oddsengine_service.endpoints import Ask, Endpoint, told
 from oddsengine_service.games import games_of
-from oddsengine_service.params import Param, number, parse, text, words
+from oddsengine_service.params import number, parse, text, words
 from oddsengine_service.problems import Problem, invalid, shown
 from oddsengine_service.stream.finds import Asked
 from oddsengine_service.stream.hub import Stream, Wants
@@ -43,13 +43,6 @@ _HEADERS = [
 _AGAIN_S = 5
 
 
-def _state(name: str, value: str) -> str:
-    word = value.strip().lower()
-    if word not in catalog.states():
-        raise invalid(f"{name} must be a US state as two small letters, such as nj, got {shown(value)}")
-    return word
-
-
 _CHANNEL = words(
     "channel", f"Channels: some of {', '.join(CHANNELS)}. The default is opportunities.", aliases=("channels", "type")
 )
@@ -57,7 +50,7 @@ _PARAMS = (
     SPORT, SPORTSBOOK, LEAGUE, EVENT, MARKET,
     number("min_ev", "Least expected value in percent, of +EV opportunities.", default=2.0),
     number("min_profit", "Least profit in percent, of arbitrages.", default=0.5),
-    Param("state", _state, {"type": "string", "pattern": "^[a-z]{2}$"}, "US state for the links to books."),
+    filters.STATE,
     text("last_event_id", "Id of the last event that arrived, where the header Last-Event-ID cannot be set."),
 )  # fmt: skip
 

@@ -89,8 +89,7 @@ class Reading:
             some = f._replace(low=None, high=None)
             found = self.rows(some, unknown, gone=gone)
             price, _ = self.index.kept(("prices", some, gone), lambda: (self._prices(found), {}))
-            out = np.empty(found.size + 1, np.int32)
-            return out[: between(found, price, *_bounds(f.low, f.high), out)]
+            return _between(found, price, f)
         found, missing = self.index.kept(("rows", f, gone), lambda: self._rows(f, gone=gone))
         unknown.update(missing)
         return found
@@ -180,11 +179,16 @@ class Reading:
         """Of the rows that fit, the best price of each outcome after commission.
 
         Suspended prices and those set aside are left out. Of equal prices the one seen last is the best, as the
-        likeliest to be still there; then the first book by id.
+        likeliest to be still there; then the first book by id. Limits of the price apply to the best ones: they never
+        make another price the best.
         """
-        found = self.rows(f, unknown)
-        chosen, _ = self.index.kept(("best", f), lambda: (self._best(found), {}))
-        return chosen
+        every = f._replace(low=None, high=None)
+        found = self.rows(every, unknown)
+        chosen, _ = self.index.kept(("best", every), lambda: (self._best(found), {}))
+        if every == f:
+            return chosen
+        price, _ = self.index.kept(("best prices", every), lambda: (self._prices(chosen), {}))
+        return _between(chosen, price, f)
 
     def _best(self, found: Ints) -> Ints:
         rows, names, units, terms = self.board.rows, self.board.names, self.board.units, self.terms
@@ -420,6 +424,12 @@ def _kinds(kinds: Sequence[Any]) -> tuple[Bools, Longs]:
     """Whether each kind has lines, and its last outcome."""
     lined = np.array([kind.has_line for kind in kinds], bool)
     return lined, np.array([len(kind.outcomes) - 1 for kind in kinds], np.int64)
+
+
+def _between(found: Ints, price: Ints, f: Filter) -> Ints:
+    """The rows whose American prices are within a filter's limits."""
+    out = np.empty(found.size + 1, np.int32)
+    return out[: between(found, price, *_bounds(f.low, f.high), out)]
 
 
 def _bounds(low: float | None, high: float | None) -> tuple[int, int]:

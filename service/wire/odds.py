@@ -99,6 +99,20 @@ class Batch(msgspec.Struct):
     market: str | None = None
 
 
+class NotFound(Told, kw_only=True):
+    """What is to be said of a batch: also the ids of events that are not on the board."""
+
+    missing: list[str] | UnsetType = UNSET
+
+
+class OddsByEvent(msgspec.Struct, kw_only=True):
+    """Lists of prices by event."""
+
+    success: bool
+    data: dict[str, list[Odds]]
+    meta: NotFound | UnsetType = UNSET
+
+
 class Since(Counted, kw_only=True):
     """The board's time of this answer, to ask for what changes after it; whether the time asked for was too old."""
 
@@ -107,7 +121,7 @@ class Since(Counted, kw_only=True):
 
 
 class OddsLists(msgspec.Struct, kw_only=True):
-    """Lists of prices by key: by market type, or by event."""
+    """Lists of prices by market type."""
 
     success: bool
     data: dict[str, list[Odds]]
@@ -182,12 +196,12 @@ class Shown:
         return self._rows
 
 
-def fields_of(names: Sequence[str]) -> Callable[[Found], list[dict[str, Any]]]:
-    """What makes rows of some fields only."""
+def fields_of(names: Sequence[str], state: str = "") -> Callable[[Found], list[dict[str, Any]]]:
+    """What makes rows of some fields only, with links to the books' sites in a US state."""
     at = [ODDS.index(name) for name in names]
 
     def rows(found: Found) -> list[dict[str, Any]]:
-        columns = _columns(found)
+        columns = _columns(found, state)
         return [dict(zip(names, row, strict=True)) for row in zip(*(columns[i] for i in at), strict=True)]
 
     return rows
@@ -199,7 +213,7 @@ def removed(found: Found) -> list[Removed]:
     return list(map(Removed, hexadecimal(found.id), books, moments(found.moved)))
 
 
-def _columns(found: Found) -> list[Any]:
+def _columns(found: Found, state: str = "") -> list[Any]:
     """The columns of `Odds`, in its order."""
     n = len(found.term)
     if not n:
@@ -214,7 +228,7 @@ def _columns(found: Found) -> list[Any]:
     times = moments(np.concatenate((found.start, found.seen, found.changed)))
     begins, seen, changed = times[:n], times[n : 2 * n], times[2 * n :]
     main = [_MAIN[m] for m in found.main]
-    deep, named, external, market_id, selection_id, most = _links(found, books)
+    deep, named, external, market_id, selection_id, most = _links(found, books, state)
     return [
         hexadecimal(found.id), books, event, sport, league, home, away, market, selection, kind,
         americans(found.odds, found.american), decimal, share, line, begins, ((found.flags & LIVE) != 0).tolist(), seen,
@@ -229,9 +243,9 @@ _REJECTIONS = [None, *(Rejection(name, reason(name)) for name in NAMES[1:])]
 _OTHER = {True: False, False: True, None: None}
 
 
-def _links(found: Found, books: Sequence[str]) -> tuple[list[Any], ...]:
+def _links(found: Found, books: Sequence[str], state: str) -> tuple[list[Any], ...]:
     """Columns of what belongs to one price alone: link, book's name, native ids, largest bet."""
-    names, deep = list(map(_name, books)), list(map(_home, books))
+    names, deep = list(map(_name, books)), [_home(book, state) for book in books]
     nothing: list[Any] = [None] * len(books)
     if found.links is None or not any(found.links):
         return deep, names, nothing, nothing, nothing, nothing
@@ -243,10 +257,10 @@ def _links(found: Found, books: Sequence[str]) -> tuple[list[Any], ...]:
         names[at] = name or names[at]
         external[at], markets[at], selections[at] = event or None, market or None, selection or None
         most[at] = float(largest) if largest else None
-        if url and "{state}" not in url:
-            deep[at] = url
+        if url and (state or "{state}" not in url):
+            deep[at] = catalog.localised(url, state) or None
         else:
-            link = catalog.link(books[at], event=event, market=market, selection=selection)
+            link = catalog.link(books[at], event=event, market=market, selection=selection, state=state)
             deep[at] = link.url if link else None
     return deep, names, external, markets, selections, most
 
@@ -257,6 +271,6 @@ def _name(book: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _home(book: str) -> str | None:
-    link = catalog.link(book)
+def _home(book: str, state: str) -> str | None:
+    link = catalog.link(book, state=state)
     return link.url if link else None

@@ -38,7 +38,7 @@ PROP = flag("is_player_prop", "true: player props only; false: none.")
 MAIN = flag("is_main_line", "true: main lines only; false: other lines only.")
 PLAYER = text("player_name", "Part of a player's name.")
 STAT = words("stat_category", "Statistics of player props, such as points.")
-STATE = text("state", "US state for the links to books, two small letters.")
+STATE = filters.STATE
 COMMON = (
     SPORT, LEAGUE, SPORTSBOOK, ADD_SPORTSBOOK, MARKET, EVENT, LIVE, TEAM, filters.DATE, RANGE, Q, PROP,
     MAIN, PLAYER, STAT, AGE, MIN_ODDS, MAX_ODDS,

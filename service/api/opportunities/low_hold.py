@@ -51,7 +51,7 @@ def holds(ask: Ask) -> Any:
 
 _HOLD_PARAMS: tuple[Param, ...] = (
     *COMMON,
-    number("max_hold", "Largest hold in percent.", 0.0, 100.0, default=2.0),
+    number("max_hold", "Largest hold in percent; 2 unless another is given.", 0.0, 100.0, default=2.0),
     number("min_hold", "Least hold in percent.", 0.0, 100.0),
     STATE,
     choice("sort", "The smallest first; - turns the order.", tuple(_HOLD_SORTS), signed=True, default="hold"),

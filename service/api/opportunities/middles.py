@@ -163,5 +163,6 @@ endpoints = (
     Endpoint(
         "/opportunities/middles/{id}", one_middle, "One middle", TAG, Data[Middle],
         (SPORTSBOOK, ADD_SPORTSBOOK, STATE), feature="middles", quick=True,
+        path_kinds={"id": {"pattern": f"^{_ID.pattern}$"}},
     ),
 )  # fmt: skip

@@ -1,0 +1,35 @@
+"""Cross-origin requests: which web pages may call the interface from a browser, and what they may read of an answer."""
+
+from typing import Any
+
+from starlette.datastructures import Headers
+from starlette.middleware.cors import CORSMiddleware
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp
+
+from oddsengine_service.problems import Problem, origin_of
+
+METHODS = ("GET", "HEAD", "POST", "DELETE")
+REQUEST_HEADERS = ("X-API-Key", "Authorization", "Content-Type", "If-None-Match", "Last-Event-ID")
+EXPOSED = (
+    "ETag", "Retry-After", "X-Data-Delay", "X-Deep-Link-Type", "X-RateLimit-Limit", "X-RateLimit-Remaining",
+    "X-RateLimit-Reset", "X-Request-Id", "X-Tier",
+)  # fmt: skip
+
+
+class Cors(CORSMiddleware):
+    """Starlette's middleware with the headers of this interface; a preflight it refuses gets the error envelope."""
+
+    def __init__(self, app: ASGIApp, origins: tuple[str, ...], address: str = "") -> None:
+        super().__init__(app, origins, METHODS, REQUEST_HEADERS, expose_headers=EXPOSED)
+        self._address = address
+
+    def preflight_response(self, request_headers: Headers) -> Response:
+        """Answer a preflight."""
+        response = super().preflight_response(request_headers)
+        if response.status_code == 200:
+            return response
+        problem = Problem(response.status_code, "validation_error", bytes(response.body).decode())
+        origin = self._address or origin_of(request_headers.get("host", "").encode("latin-1"))
+        kept: dict[str, Any] = {n: v for n, v in response.headers.items() if not n.startswith("content-")}
+        return JSONResponse(problem.body(origin), response.status_code, headers=kept)
