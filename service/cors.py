@@ -5,7 +5,7 @@ from typing import Any
 from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import JSONResponse, Response
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from oddsengine_service.problems import Problem, origin_of
 
@@ -23,6 +23,13 @@ class Cors(CORSMiddleware):
     def __init__(self, app: ASGIApp, origins: tuple[str, ...], address: str = "") -> None:
         super().__init__(app, origins, METHODS, REQUEST_HEADERS, expose_headers=EXPOSED)
         self._address = address
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer; a request without an origin is not from a page of another one."""
+        if any(name == b"origin" for name, _ in scope["headers"]):
+            await super().__call__(scope, receive, send)
+        else:
+            await self.app(scope, receive, send)
 
     def preflight_response(self, request_headers: Headers) -> Response:
         """Answer a preflight."""

@@ -54,17 +54,19 @@ class Running:
     """A server that runs, and the world behind it."""
 
     def __init__(
-        self, folder: Path, *, waits: bool = False, seed: int = _SEED, events: int = _EVENTS, now: bool = False
-    ) -> None:
+        self, folder: Path, *, waits: bool = False, seed: int = _SEED, events: int = _EVENTS, now: bool = False,
+        demonstration: bool = True, **options: str,
+    ) -> None:  # fmt: skip
         environ = {
             "ODDSENGINE_DATA_FOLDER": str(folder),
             "ODDSENGINE_SERVICE_METRICS_TOKEN_ENV": "METRICS_TOKEN", "METRICS_TOKEN": METRICS_TOKEN,
             "ODDSENGINE_SERVICE_SPLITS_TOKEN_ENV": "SPLITS_TOKEN", "SPLITS_TOKEN": SPLITS_TOKEN,
+            **{f"ODDSENGINE_SERVICE_{name.upper()}": value for name, value in options.items()},
         }  # fmt: skip
         self.out = StringIO()
         self.log = Log(self.out)
         self.clock = Clock()
-        self.service = build(load(None, environ), environ, demonstration=True, log=self.log)
+        self.service = build(load(None, environ), environ, demonstration=demonstration, log=self.log)
         self.node = self.service.node
         self.node.limits = MemoryLimits(clock=self.clock)
         self.service._run = self._play

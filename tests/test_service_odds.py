@@ -496,6 +496,28 @@ def test_a_three_way_price_is_not_a_two_way_one() -> None:
     ]  # fmt: skip
 
 
+def test_links_of_a_state() -> None:
+    engine = Engine()
+    engine.step(
+        [
+            price("e", "betmgm", "moneyline", "LA Lakers", 2.0, external_event_id="7"),
+            price("e", "fanduel", "moneyline", "LA Lakers", 1.9, deep_link="https://{state}.sportsbook.fanduel.com/x"),
+        ],
+        datetime(2026, 2, 8, tzinfo=UTC),
+    )
+    board = stand(engine)
+    links = {
+        "betmgm": "https://sports.nj.betmgm.com/en/sports/events/7", "fanduel": "https://nj.sportsbook.fanduel.com/x",
+    }  # fmt: skip
+    for path, query in (("/odds", {}), ("/odds", {"fields": "sportsbook,deep_link"}), ("/odds/best", {})):
+        rows = call(board, path, {"state": "NJ", **query})["data"]
+        assert rows
+        assert all(row["deep_link"] == links[row["sportsbook"]] for row in rows)
+    (event,) = call(board, "/odds", {"state": "nj", "group_by": "event"})["data"]
+    assert {row["sportsbook"]: row["deep_link"] for row in event["odds"]} == links
+    assert all("nj" not in row["deep_link"] for row in call(board, "/odds")["data"])
+
+
 # ---- one event, many events ----
 
 

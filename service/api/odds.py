@@ -25,9 +25,10 @@ from oddsengine_service.tiers import allowed, books_of
 from oddsengine_service.wire.envelopes import Page
 from oddsengine_service.wire.numbers import moments
 from oddsengine_service.wire.odds import (
+    BEST,
     ODDS,
     Batch,
-    BestOdds,
+    BestPage,
     Delta,
     EventOdds,
     Odds,
@@ -178,15 +179,18 @@ def _fields(names: Sequence[str] | None, permitted: Sequence[str]) -> Sequence[s
         400 if one of them does not exist.
     """
     if strange := [name for name in names or () if name not in permitted]:
-        raise invalid(f"unknown field {shown(strange[0])} in fields; allowed: {', '.join(ODDS)}")
+        raise invalid(f"unknown field {shown(strange[0])} in fields; allowed: {', '.join(permitted)}")
     return names or None
 
 
-def _rows(reading: Reading, slots: Ints, names: Sequence[str] | None, state: str | None) -> Callable[[], Sequence[Any]]:
+def _rows(
+    reading: Reading, slots: Ints, names: Sequence[str] | None, state: str | None, *, best: bool = False
+) -> Callable[[], Sequence[Any]]:
     """What makes the rows of an answer, once the board is no longer held still."""
     if names is None and not state:
-        return Shown(reading, slots).rows
-    return partial(fields_of(names or ODDS, state or ""), reading.take(slots))
+        return Shown(reading, slots, best=best).rows
+    every = BEST if best else ODDS
+    return partial(fields_of(names or every, state or ""), reading.take(slots), reading.net(slots) if best else None)
 
 
 def _listed(ask: Ask, cut: _Asked, names: Sequence[str] | None, **more: Any) -> dict[str, Any]:
@@ -239,7 +243,7 @@ def best(ask: Ask) -> dict[str, Any]:
     if ask.quick and q["sort"]:
         raise BlockingIOError("sorting takes its time")
     missing: dict[str, list[str]] = {}
-    names, cut = _fields(q["fields"], ODDS), _Asked.of(ask, q["sort"] or "")
+    names, cut = _fields(q["fields"], BEST), _Asked.of(ask, q["sort"] or "")
     with index_of(ask).reading(judged=True, wait=not ask.quick) as reading:
         rows = reading.best(filter_of(ask, reading.now), missing)
         slots, _ = reading.page(rows, cut.sort, cut.limit, cut.offset, None)

@@ -128,11 +128,16 @@ class OddsLists(msgspec.Struct, kw_only=True):
     meta: Told | UnsetType = UNSET
 
 
+def _some(kind: type[msgspec.Struct]) -> dict[str, Any]:
+    """The schema of a row that has some of its fields."""
+    _, known = msgspec.json.schema_components([kind], ref_template="#/components/schemas/{name}")
+    return {key: value for key, value in known[kind.__name__].items() if key not in ("required", "title")}
+
+
 def _shapes() -> list[Any]:
     """What a list of prices may hold: prices, with `group_by` events, with `fields` some fields of either."""
     _, known = msgspec.json.schema_components([EventOdds], ref_template="#/components/schemas/{name}")
-    some = {key: value for key, value in known["Odds"].items() if key not in ("required", "title")}
-    return [{"$ref": "#/components/schemas/Odds"}, known["EventOdds"], some]
+    return [{"$ref": "#/components/schemas/Odds"}, known["EventOdds"], _some(Odds)]
 
 
 class OddsPage(msgspec.Struct, kw_only=True):
@@ -140,6 +145,15 @@ class OddsPage(msgspec.Struct, kw_only=True):
 
     success: bool
     data: Annotated[list[Any], Meta(extra_json_schema={"items": {"anyOf": _shapes()}})]
+    pagination: Pagination
+    meta: Counted
+
+
+class BestPage(msgspec.Struct, kw_only=True):
+    """The best prices; with `fields` some fields only."""
+
+    success: bool
+    data: Annotated[list[Any], Meta(extra_json_schema={"items": _some(BestOdds)})]
     pagination: Pagination
     meta: Counted
 
@@ -154,7 +168,7 @@ class Delta(msgspec.Struct, kw_only=True):
     meta: Since
 
 
-ODDS = Odds.__struct_fields__
+ODDS, BEST = Odds.__struct_fields__, BestOdds.__struct_fields__
 _MOST_ENCODED = 10_000  # rows, of about a kilobyte
 _encode = msgspec.json.Encoder().encode
 
@@ -196,12 +210,14 @@ class Shown:
         return self._rows
 
 
-def fields_of(names: Sequence[str], state: str = "") -> Callable[[Found], list[dict[str, Any]]]:
+def fields_of(names: Sequence[str], state: str = "") -> Callable[..., list[dict[str, Any]]]:
     """What makes rows of some fields only, with links to the books' sites in a US state."""
-    at = [ODDS.index(name) for name in names]
+    at = [BEST.index(name) for name in names]
 
-    def rows(found: Found) -> list[dict[str, Any]]:
+    def rows(found: Found, net: Floats | None = None) -> list[dict[str, Any]]:
         columns = _columns(found, state)
+        if net is not None:
+            columns.append(np.round(net, 6).tolist())
         return [dict(zip(names, row, strict=True)) for row in zip(*(columns[i] for i in at), strict=True)]
 
     return rows
