@@ -100,7 +100,7 @@ class Api:
             try:
                 kept: Kept | None = None
                 if request is None:  # no `at_once` went before
-                    request = self._request(scope)
+                    request = self.request(scope)
                     raw: bytes = scope.get("raw_path") or scope["path"].encode()
                     self._admit(request, raw[len(BASE) :].decode("latin-1"))
                     kept = self._at_hand(request)
@@ -137,7 +137,8 @@ class Api:
             if request is not None:
                 self._tell(request, status)
 
-    def _request(self, scope: Scope) -> Request:
+    def request(self, scope: Scope) -> Request:
+        """Read the head of a request."""
         client = scope.get("client")
         address = client[0] if client else ""
         path = scope["path"][len(BASE) :]
@@ -234,7 +235,7 @@ class Api:
         if found is None:
             room = self.node.limits.take(f"failed {request.address}", FAILED_RATE)
             if not room.allowed:
-                raise _limited(room, "wrong keys")
+                raise limited(room, "wrong keys")
             raise Problem(401, _unauthorized(endpoint), "the key is not valid")
         return found
 
@@ -248,7 +249,7 @@ class Api:
         room = self.node.limits.take(caller.account or f"address {request.address}", caller.rate)
         request.head += _room(room.limit, room.reset, caller.tier) % room.remaining
         if not room.allowed:
-            raise _limited(room, "requests")
+            raise limited(room, "requests")
 
     def _count_unrouted(self, request: Request) -> None:
         """Count a request that no endpoint takes, if its key is somebody's."""
@@ -366,7 +367,8 @@ def _unauthorized(endpoint: Endpoint) -> str:
     return "invalid_api_key" if endpoint.path.startswith("/stream") else "unauthorized"
 
 
-def _limited(room: Room, what: str) -> Problem:
+def limited(room: Room, what: str) -> Problem:
+    """What somebody is told who is at a limit."""
     wait = max(1, room.reset - int(time.time()))
     return Problem(
         429, "rate_limited", f"{room.limit} {what} a minute are allowed; try again in {wait} s", retry_after=wait

@@ -215,7 +215,7 @@ class MemoryLimits:
         now = self._clock()
         minute = int(now) // WINDOW_S
         account = " " not in who
-        left = rate - self._storage.incr(f"{who if account else _network(who)}/{minute}", WINDOW_S)
+        left = rate - self._storage.incr(f"{who if account else _counted(who)}/{minute}", WINDOW_S)
         allowed = left >= 0
         if allowed and account and self._usage is not None:
             self._usage.add(who, now)
@@ -224,7 +224,7 @@ class MemoryLimits:
     def room(self, who: str, rate: int) -> Room:
         """What is left of the minute, uncounted."""
         minute = int(self._clock()) // WINDOW_S
-        left = rate - self._storage.get(f"{_network(who)}/{minute}")
+        left = rate - self._storage.get(f"{_counted(who)}/{minute}")
         return Room(rate, max(0, left), (minute + 1) * WINDOW_S, left > 0)
 
     def used(self, account: str) -> Used:
@@ -263,24 +263,28 @@ class MemoryLimits:
 
 
 @lru_cache(maxsize=4096)
-def _network(who: str) -> str:
-    """Whoever counts together: of an address of IPv6 its first 64 bits, of one that stands for IPv4 that one.
+def network(address: str) -> str:
+    """The addresses that count together: of IPv6 the first 64 bits; one that stands for IPv4 is that one.
 
     Examples
     --------
-    >>> _network("address 2001:db8::1:2:3:4"), _network("address ::ffff:203.0.113.7"), _network("address 203.0.113.7")
-    ('address 2001:db8::/64', 'address 203.0.113.7', 'address 203.0.113.7')
+    >>> network("2001:db8::1:2:3:4"), network("::ffff:203.0.113.7"), network("203.0.113.7")
+    ('2001:db8::/64', '203.0.113.7', '203.0.113.7')
     """
-    what, space, address = who.partition(" ")
     if ":" not in address:
-        return who
+        return address
     try:
         found = IPv6Address(address.partition("%")[0])
     except ValueError:
-        return who
+        return address
     if found.ipv4_mapped is not None:
-        return f"{what}{space}{found.ipv4_mapped}"
-    return f"{what}{space}{IPv6Address(int(found) >> 64 << 64)}/64"
+        return str(found.ipv4_mapped)
+    return f"{IPv6Address(int(found) >> 64 << 64)}/64"
+
+
+def _counted(who: str) -> str:
+    what, space, address = who.partition(" ")
+    return f"{what} {network(address)}" if space else who
 
 
 def period(now: float) -> tuple[datetime, datetime]:

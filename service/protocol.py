@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from oddsengine_service.connections import Connections
 from oddsengine_service.problems import Problem
 
 MOST_HEAD = 64 << 10  # bytes of the first line and all headers
@@ -27,15 +28,30 @@ class Protocol(HttpToolsProtocol):
         self._body = False  # it stands within a body
         self._size = 0
         self._timer: asyncio.TimerHandle | None = None
+        self._connections: Connections = self.app.connections
+        self._counted = False
+
+    @property
+    def _address(self) -> str:
+        return self.client[0] if self.client else ""
 
     def connection_made(self, transport: Any) -> None:
         """Begin to wait."""
         super().connection_made(transport)
+        try:
+            self._connections.enter(self._address)
+        except Problem as problem:
+            self.refuse(problem)
+            return
+        self._counted = True
         self._timer = self.loop.call_later(HEAD_S, self._late)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait for nothing."""
         self._stop()
+        if self._counted:
+            self._counted = False
+            self._connections.leave(self._address)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable
+from ipaddress import ip_address
 from urllib.parse import unquote
 
 from oddsengine_service.endpoints import NOWHERE, Endpoint
@@ -31,7 +32,7 @@ class Request:
         self.bearer: bytes | None = None
         self.last_event: bytes | None = None
         self.etag = self.codings = self.coded = self.host = b""
-        forwarded = b""
+        forwarded: list[bytes] = []
         for name, value in headers:
             if name == b"x-api-key":
                 self.key = value
@@ -48,9 +49,9 @@ class Request:
             elif name == b"host":
                 self.host = value
             elif name == b"x-forwarded-for":
-                forwarded = value
+                forwarded.append(value)
         if forwarded and address in trusted:
-            self.address = forwarded.rsplit(b",", 1)[-1].strip().decode("latin-1")[:64]
+            self.address = _forwarded(b",".join(forwarded).decode("latin-1"), address, trusted)
 
     @property
     def headers(self) -> list[tuple[bytes, bytes]]:
@@ -71,6 +72,32 @@ class Request:
         if self.bearer is not None and _scheme(self.bearer) == b"bearer":
             return bearer(self.bearer)
         return _query_key(self.query) if in_query and b"api_key=" in self.query else None
+
+
+def _forwarded(hops: str, address: str, trusted: frozenset[str]) -> str:
+    """Whom the last proxy that is trusted had a request from; what stands before that, anybody may have written.
+
+    Examples
+    --------
+    >>> proxies = frozenset({"10.0.0.1", "10.0.0.2"})
+    >>> _forwarded("198.51.100.1, 203.0.113.7:4711, 10.0.0.2", "10.0.0.1", proxies)
+    '203.0.113.7'
+    >>> _forwarded("203.0.113.7, [2001:DB8::1]:443", "10.0.0.1", proxies), _forwarded("x", "10.0.0.1", proxies)
+    ('2001:db8::1', '10.0.0.1')
+    """
+    for hop in reversed(hops.split(",")):
+        text = hop.strip()
+        if text.startswith("["):
+            text = text[1:].partition("]")[0]
+        elif text.count(":") == 1:
+            text = text.partition(":")[0]
+        try:
+            address = str(ip_address(text.partition("%")[0]))
+        except ValueError:
+            return address
+        if address not in trusted:
+            return address
+    return address
 
 
 def pairs(head: bytes) -> list[tuple[bytes, bytes]]:

@@ -17,6 +17,7 @@ import uvicorn
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
@@ -26,11 +27,13 @@ from starlette.types import ASGIApp
 from oddsengine.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine_service import api, demo, keys, pages, taping
-from oddsengine_service.answers import Whole
-from oddsengine_service.app import BASE, Api
+from oddsengine_service.answers import Kept, Whole, encode
+from oddsengine_service.app import BASE, Api, limited
 from oddsengine_service.bus import LocalBus
+from oddsengine_service.connections import Connections
 from oddsengine_service.cors import Cors
 from oddsengine_service.direct import Direct
+from oddsengine_service.endpoints import Answer
 from oddsengine_service.feeds.build import sources
 from oddsengine_service.feeds.check import kept
 from oddsengine_service.feeds.hub import Hub
@@ -45,12 +48,13 @@ from oddsengine_service.node import Node
 from oddsengine_service.openapi import document
 from oddsengine_service.problems import Problem, origin_of, shown
 from oddsengine_service.recorder import Past
-from oddsengine_service.request import Pairs
+from oddsengine_service.request import Pairs, pairs
 from oddsengine_service.request import Request as Asked
 from oddsengine_service.samples import samples
 from oddsengine_service.settings import Settings, SettingsError, token
 from oddsengine_service.taped import Tapes
 from oddsengine_service.taping import Taping
+from oddsengine_service.tiers import ANONYMOUS_RATE
 
 _SECURE = (
     (b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"),
@@ -78,6 +82,7 @@ class Service:
         self.metrics.add(Gauges(node))
         options = settings.service
         self.origin = options.url
+        self.connections = Connections(log, options.connections, options.trusted)
         self.api = Api(node, api.ENDPOINTS, log, self.metrics, options.trusted, self.origin)
         origins = options.origins or (("*",) if node.demo else ())
         self._http: ASGIApp = Cors(self._answer, origins, self.origin) if origins else self._answer
@@ -94,27 +99,48 @@ class Service:
         document(api.ENDPOINTS, BASE)  # what cannot be described fails now, by name
         routes = [
             Route("/", self._live),
-            Route("/openapi.json", lambda _: JSONResponse(self.document)),  # these run in threads
-            Route("/docs", lambda _: HTMLResponse(self.page)),
+            Route("/openapi.json", partial(self._described, lambda: self._document)),
+            Route("/docs", partial(self._described, lambda: self._page)),
             Route("/metrics", self._metrics),
         ]
-        self.pages = Starlette(routes=routes, exception_handlers={HTTPException: _refused, Exception: _failed})
+        self.pages = Starlette(
+            routes=routes, exception_handlers={HTTPException: _refused, Problem: _said, Exception: _failed}
+        )
         self.pages.router.redirect_slashes = False  # it would lead to whatever host the request names
 
-    @property
+    @cached_property
     def document(self) -> Mapping[str, Any]:
-        """The description of the interface, made when first asked for; its examples are of a made-up board."""
-        with self._describing:
-            return self._document
+        """The description of the interface; its examples are of a made-up board."""
+        return document(api.ENDPOINTS, BASE, samples(api.ENDPOINTS, partial(self.log.failure, b"(sample)")))
 
     @cached_property
-    def _document(self) -> Mapping[str, Any]:
-        return document(api.ENDPOINTS, BASE, samples(api.ENDPOINTS, partial(self.log.failure, b"(sample)")))
+    def _document(self) -> Kept:
+        return Kept(Answer(encode(self.document)))
 
     @cached_property
     def page(self) -> str:
         """The same for people."""
         return pages.reference(self.document)
+
+    @cached_property
+    def _page(self) -> Kept:
+        return Kept(Answer(self.page.encode(), type="text/html; charset=utf-8"))
+
+    async def _described(self, which: Callable[[], Kept], request: Request) -> Response:
+        """Answer with the description, which is made once, when first asked for; each address has its limit."""
+        scope = request.scope
+        asked = self.api.request(scope)
+        room = self.node.limits.take(f"address {asked.address}", ANONYMOUS_RATE)
+        if not room.allowed:
+            raise limited(room, "requests")
+        whole = (await run_in_threadpool(self._made, which)).sent(asked.etag, asked.codings)
+        response = Response(whole.body if request.method != "HEAD" else b"", whole.status)
+        response.raw_headers = pairs(whole.head)
+        return response
+
+    def _made(self, which: Callable[[], Kept]) -> Kept:
+        with self._describing:
+            return which()
 
     @cached_property
     def live(self) -> pages.Live:
@@ -252,6 +278,11 @@ async def _refused(request: Request, error: Exception) -> Response:
         said = f"there is no {path}" if status == 404 else f"{path} takes other methods, got {request.method[:20]}"
     codes = {404: "not_found", 405: "method_not_allowed", 401: "unauthorized"}
     return _problem(request, Problem(status, codes.get(status, "validation_error"), said), error.headers)
+
+
+async def _said(request: Request, problem: Exception) -> Response:
+    assert isinstance(problem, Problem)
+    return _problem(request, problem, {"retry-after": str(problem.extra["retry_after"])})
 
 
 async def _failed(request: Request, _: Exception) -> Response:

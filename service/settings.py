@@ -90,6 +90,7 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
     port: Port = 8000
     url: Public = ""  # the address that callers use; empty: the Host header of each request
     trusted: Addresses = ()  # those of proxies whose X-Forwarded-For counts
+    connections: Count = 0  # that one address may have open; 0 is a quarter of what the process can hold
     origins: Origins = ()  # of web pages that may call the interface from a browser
     quiet: Switch = False  # no line in the log for requests that went well
     heartbeat: Seconds = 30.0  # between two signs of life on a stream

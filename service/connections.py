@@ -1,0 +1,78 @@
+"""Open connections: how many a node holds, and how many of them one address may have.
+
+Without a bound an address that opens connections and says nothing takes every file the process may open. Each address
+(of IPv6 each network of 64 bits) gets a quarter of what the node can hold, or `[service] connections`; proxies in
+`[service] trusted`, behind which are many callers, are bound only by the whole.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Iterable
+
+from oddsengine_service.limits import network
+from oddsengine_service.log import Log
+from oddsengine_service.problems import Problem
+
+_RESERVED = 64  # files for everything else: databases, tapes, sources
+_LOG_S = 10.0  # between two lines about refused connections
+
+
+class Connections:
+    """Counts connections; used by the event loop only."""
+
+    def __init__(
+        self, log: Log, each: int = 0, trusted: Iterable[str] = (), files: int = 0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        files = files or _files()
+        self.most = max(8, files - files // 8 - _RESERVED)
+        self.each = min(each or max(4, self.most // 4), self.most)
+        self._log, self._trusted, self._clock = log, frozenset(trusted), clock
+        self._open: dict[str, int] = {}
+        self._total = 0
+        self._refused, self._said = 0, -_LOG_S
+
+    def enter(self, address: str) -> None:
+        """Count a connection; every one counted is given back with `leave`.
+
+        Raises
+        ------
+        Problem
+            429 if the address has as many as it may; 503 if the node has.
+        """
+        who = network(address)
+        taken = self._open.get(who, 0)
+        if address not in self._trusted and taken >= self.each:
+            self._refuse(address, f"the address has {taken} connections open")
+            raise Problem(429, "rate_limited", f"this address has {taken} connections open, the most allowed")
+        if self._total >= self.most:
+            self._refuse(address, f"the node has {self._total} connections open")
+            raise Problem(503, "unavailable", "the node has as many connections open as it can hold; try again later")
+        self._open[who] = taken + 1
+        self._total += 1
+
+    def leave(self, address: str) -> None:
+        """Give a connection back."""
+        who = network(address)
+        self._total -= 1
+        if self._open[who] == 1:
+            del self._open[who]
+        else:
+            self._open[who] -= 1
+
+    def _refuse(self, address: str, reason: str) -> None:
+        self._refused += 1
+        now = self._clock()
+        if now - self._said >= _LOG_S:
+            self._log.say("connections refused", address=address, reason=reason, count=self._refused)
+            self._refused, self._said = 0, now
+
+
+def _files() -> int:
+    """How many files the process may have open."""
+    if sys.platform == "win32":
+        return 8192
+    import resource  # noqa: PLC0415  not on every platform
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return 1 << 20 if soft == resource.RLIM_INFINITY else soft
