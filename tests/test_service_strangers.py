@@ -124,6 +124,8 @@ def test_a_forwarded_address_is_believed_of_proxies_only(tmp_path: Path) -> None
             return [client.get("/sports", headers=each).status_code for each in headers]
 
     name = "X-Forwarded-For"
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
     with running(tmp_path / "a") as server:
         assert answers(server.port, [[(name, f"198.51.100.{n}")] for n in range(14)])[-2:] == [429, 429]
     with running(tmp_path / "b", trusted="127.0.0.1,10.0.0.2") as server:
