@@ -55,6 +55,7 @@ EV_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "ev_per_stake": pl.Float64,
     "is_alternate_line": pl.Boolean,
     "shared_feed": _TEXTS,
+    "odds_id": pl.String,  # of the row of prices
 }
 
 LEG = pl.Struct(
@@ -72,6 +73,7 @@ LEG = pl.Struct(
         "external_event_id": pl.String,
         "selection_id": pl.String,
         "market_id": pl.String,
+        "odds_id": pl.String,
     }
 )
 
@@ -122,6 +124,7 @@ HOLD_SIDE = pl.Struct(
             }
         ),
         "deep_links": _LINKS,
+        "odds_ids": _TEXTS,  # in the order of `books`
     }
 )
 
@@ -170,6 +173,7 @@ MIDDLE_SIDE = pl.Struct(
         "stake_percent": pl.Float64,
         "odds_age_seconds": pl.Float64,
         "deep_link": pl.String,
+        "odds_id": pl.String,
     }
 )
 

@@ -114,8 +114,9 @@ class Shown(Question):
     slots: Ints  # per row of the groups
 
     def facts(self, rows: Ints | Longs) -> pl.DataFrame:
-        """What the board said of some rows of the groups."""
-        return self.known.take(self.known.places(self.slots[rows])).frame()
+        """What the board said of some rows of the groups; `id` is the board's, not the source's."""
+        known = self.known.take(self.known.places(self.slots[rows]))
+        return known.frame().with_columns(id=pl.Series(keys.hexadecimal(known.id), dtype=pl.String))
 
 
 class View:

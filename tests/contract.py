@@ -176,6 +176,7 @@ FIELDS = {
         devig_book string
         team_side string?
         market_segment string
+        odds_id string
     """),
     "EvMeta": table("""
         count integer
@@ -250,6 +251,7 @@ FIELDS = {
         external_event_id string?
         selection_id string?
         market_id string?
+        odds_id string
     """),
     "ArbitrageMeta": table("""
         count integer
@@ -318,6 +320,7 @@ FIELDS = {
         stake_percent number
         odds_age_seconds number
         deep_link url?
+        odds_id string
     """),
     "MiddleOdds": table("""
         american number
@@ -376,6 +379,7 @@ FIELDS = {
         line number?
         odds HoldOdds
         deep_links links
+        odds_ids texts
     """),
     "HoldOdds": table("""
         american number

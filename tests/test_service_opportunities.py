@@ -331,7 +331,7 @@ EV_FIELDS = """
     home_team away_team start_time is_live confidence_score kelly_percent book_count arb_available arb_profit
     is_player_prop player_name stat_category possibly_stale oldest_odds_age_seconds warnings detected_at
     ev_percent devig_book team_side market_segment selection_type push_probability ev_per_stake
-    is_alternate_line shared_feed
+    is_alternate_line shared_feed odds_id
 """
 ARB_FIELDS = """
     id event_id event_name sport league market_type line profit_percent implied_total is_live start_time
@@ -341,7 +341,7 @@ ARB_FIELDS = """
 """
 LEG_FIELDS = """
     sportsbook selection odds_american odds_decimal implied_probability stake_percent timestamp
-    external_event_id selection_id market_id selection_type line
+    external_event_id selection_id market_id selection_type line odds_id
 """
 MIDDLE_FIELDS = """
     id event_id event_name sport league market_type side1 side2 middle_size middle_numbers middle_probability
@@ -382,11 +382,11 @@ def test_fields_are_the_published_ones() -> None:
         assert sum(leg["stake_percent"] for leg in row["legs"]) == pytest.approx(100.0, abs=1e-9)
     for row in middle["data"]:
         for side in (row["side1"], row["side2"]):
-            names = ["book", "selection", "line", "odds", "stake_percent", "odds_age_seconds", "deep_link"]
+            names = ["book", "selection", "line", "odds", "stake_percent", "odds_age_seconds", "deep_link", "odds_id"]
             assert list(side) == names
             assert list(side["odds"]) == ["american", "decimal", "probability", "fair_probability"]
     sides = [row[name] for row in hold["data"] for name in ("side1", "side2", "side3") if row[name] is not None]
-    assert {tuple(side) for side in sides} == {("selection", "books", "line", "odds", "deep_links")}
+    assert {tuple(side) for side in sides} == {("selection", "books", "line", "odds", "deep_links", "odds_ids")}
     assert {tuple(side["odds"]) for side in sides} == {
         ("american", "decimal", "implied_probability", "fair_probability", "probability")
     }

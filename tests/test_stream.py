@@ -235,6 +235,30 @@ def test_large_batches_come_in_parts(served: Served, listen: Callable[..., Clien
     assert {row["odds_decimal"] for row in client.odds.values()} == {2.0}
 
 
+def test_opportunities_name_their_prices(served: Served, listen: Callable[..., Client]) -> None:
+    served.step(full_board("priced"), moment())
+    client = listen("/stream/all", event="priced", min_ev="0.5")
+    assert client.ready.wait(PATIENCE_S)
+    used: dict[str, list[tuple[str, str, float, str]]] = {kind: [] for kind in client.finds}
+    for row in client.finds["ev"].values():
+        used["ev"].append((row["odds_id"], row["sportsbook"], row["odds_decimal"], row["selection"]))
+    for row in client.finds["arb"].values():
+        used["arb"] += [(x["odds_id"], x["sportsbook"], x["odds_decimal"], x["selection"]) for x in row["legs"]]
+    for row in client.finds["middles"].values():
+        sides = row["side1"], row["side2"]
+        used["middles"] += [(x["odds_id"], x["book"], x["odds"]["decimal"], x["selection"]) for x in sides]
+    for row in client.finds["low_hold"].values():
+        for side in (row["side1"], row["side2"]):
+            assert list(side["odds_ids"]) == side["books"]
+            used["low_hold"] += [(id_, book, side["odds"]["decimal"], client.odds[id_]["selection"])
+                                 for book, id_ in side["odds_ids"].items()]  # fmt: skip
+    for prices in used.values():
+        assert prices
+        for id_, *said in prices:
+            row = client.odds[id_]
+            assert said == [row["sportsbook"], row["odds_decimal"], row["selection"]]
+
+
 def test_connected_says_what_it_does_not_know(served: Served, listen: Callable[..., Client]) -> None:
     served.step([price("strange", "fanduel", "Home", 1.9)], moment())
     query = {"event": "strange,none", "sport": "curling,basketball", "sportsbook": "fanduel,zork", "colour": "red"}

@@ -130,6 +130,7 @@ def _legs(question: Question, legs: Chosen) -> pl.Series:
             "external_event_id": table["external_event_id"],
             "selection_id": table["selection_id"],
             "market_id": table["market_id"],
+            "odds_id": table["id"],
         }
     )
     return board.lists(case, flat.to_struct("legs"), legs.total.size)

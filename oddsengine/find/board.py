@@ -29,7 +29,7 @@ from oddsengine.tails import forms
 _SHOWN = [
     "sportsbook", "event_id", "sport", "league", "home_team", "away_team", "market_type", "selection", "odds_american",
     "odds_decimal", "event_start_time", "last_seen_at", "deep_link", "player_name", "external_event_id",
-    "market_id", "selection_id",
+    "market_id", "selection_id", "id",
 ]  # fmt: skip
 Sharp = str | Sequence[str] | Mapping[str, float] | None
 Bools = npt.NDArray[np.bool_]
@@ -99,7 +99,10 @@ def prepare(odds: pl.DataFrame, guards: Iterable[str] | None = None, now: dateti
     if now is None and table.height:
         seen = times(table, "last_seen_at")
         moment = int(seen.max())
-    return Prepared(table, identity, guard(table, identity, off, moment), off, table.select(_SHOWN))
+    shown = table.select(_SHOWN)
+    if "row_id" in table.columns:  # a live board's own ids
+        shown = shown.with_columns(id=table["row_id"])
+    return Prepared(table, identity, guard(table, identity, off, moment), off, shown)
 
 
 def ask(

@@ -121,6 +121,7 @@ def rows(question: Question, hits: Hits, max_ev: float | None) -> pl.DataFrame:
         "ev_per_stake": percent * (1.0 - np.nan_to_num(push)),
         "is_alternate_line": v.main[market] == 0,
         "shared_feed": sister,
+        "odds_id": base["id"],
         **facts,
     }
     return board.frame(columns, EV_SCHEMA).sort(["ev_percentage", "id"], descending=[True, False])

@@ -79,8 +79,9 @@ def _side(question: Question, legs: Chosen, fair: Floats, k: int, case: Longs, s
     here = legs.rows[:, k] >= 0
     row = np.maximum(legs.rows[:, k], 0)
     table = question.facts(row).select("selection", "odds_american", "odds_decimal")
-    shared = question.facts(sharing).select("sportsbook", "deep_link")
+    shared = question.facts(sharing).select("sportsbook", "deep_link", "id")
     linked = shared["deep_link"].is_not_null()
+    links = shared.filter(linked).select("sportsbook", "deep_link")
     columns = {
         "selection": table["selection"],
         "books": board.lists(case, shared["sportsbook"], row.size),
@@ -93,7 +94,8 @@ def _side(question: Question, legs: Chosen, fair: Floats, k: int, case: Longs, s
                 "fair_probability": board.nullable(fair[:, k]),
             }
         ).to_struct("odds"),
-        "deep_links": board.lists(case[linked.to_numpy()], shared.filter(linked).to_struct("links"), row.size),
+        "deep_links": board.lists(case[linked.to_numpy()], links.to_struct("links"), row.size),
+        "odds_ids": board.lists(case, shared["id"], row.size),
     }
     side = pl.DataFrame(columns).select(pl.struct(pl.all()).alias(f"side{k + 1}"))
     if not here.all():

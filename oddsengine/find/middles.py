@@ -224,6 +224,7 @@ def _side(question: Question, hit: Found, market: Longs, k: int) -> pl.Series:
             "stake_percent": 100.0 * share / hit.legs.total,
             "odds_age_seconds": board.nullable(ages(v.now, v.groups.seen[row])),
             "deep_link": table["deep_link"],
+            "odds_id": table["id"],
         }
     ).to_struct(f"side{k + 1}")
 

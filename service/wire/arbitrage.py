@@ -34,6 +34,7 @@ class Leg(msgspec.Struct, frozen=True, kw_only=True):
     market_id: str | None
     selection_type: str | None
     line: Number
+    odds_id: str | None
 
 
 class Arbitrage(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,6 +126,7 @@ def _leg(leg: Mapping[str, Any], stake: float) -> Leg:
         market_id=leg["market_id"],
         selection_type=leg["selection_type"],
         line=rounded(leg["line"]),
+        odds_id=leg["odds_id"],
     )
 
 

@@ -57,6 +57,7 @@ class Ev(msgspec.Struct, frozen=True, kw_only=True):
     ev_per_stake: Number
     is_alternate_line: bool
     shared_feed: list[str]
+    odds_id: str | None
 
 
 def ev(row: Mapping[str, Any]) -> Ev:
@@ -107,6 +108,7 @@ def ev(row: Mapping[str, Any]) -> Ev:
         ev_per_stake=rounded(row["ev_per_stake"]),
         is_alternate_line=row["is_alternate_line"],
         shared_feed=row["shared_feed"],
+        odds_id=row["odds_id"],
     )
 
 

@@ -29,6 +29,7 @@ class HoldSide(msgspec.Struct, frozen=True, kw_only=True):
     line: Number
     odds: HoldOdds
     deep_links: dict[str, str]
+    odds_ids: dict[str, str]  # by book
 
 
 class LowHold(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,12 +108,16 @@ def _confidence(row: Mapping[str, Any]) -> float:
     return exact(100.0 * math.exp(-(limits.stale_prematch_s if age is None else age) / fades))
 
 
+def _id(book: str) -> str:
+    return catalog.book(book).id
+
+
 def _hold_side(side: Mapping[str, Any]) -> HoldSide:
     odds = side["odds"]
     implied = exact(odds["implied_probability"], 6)
     return HoldSide(
         selection=side["selection"],
-        books=[catalog.book(book).id for book in side["books"]],
+        books=list(map(_id, side["books"])),
         line=rounded(side["line"]),
         odds=HoldOdds(
             american(odds["american"]),
@@ -121,6 +126,7 @@ def _hold_side(side: Mapping[str, Any]) -> HoldSide:
             rounded(odds["fair_probability"], 6),
             implied,
         ),
+        odds_ids=dict(zip(map(_id, side["books"]), side["odds_ids"], strict=True)),
         deep_links={catalog.book(link["sportsbook"]).id: link["deep_link"] for link in side["deep_links"]},
     )
 

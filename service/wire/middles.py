@@ -29,6 +29,7 @@ class MiddleSide(msgspec.Struct, frozen=True, kw_only=True):
     stake_percent: float
     odds_age_seconds: Number
     deep_link: str | None
+    odds_id: str | None
 
 
 class Middle(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,6 +143,7 @@ def _middle_side(side: Mapping[str, Any], stake: float) -> MiddleSide:
         stake_percent=stake,
         odds_age_seconds=rounded(side["odds_age_seconds"]),
         deep_link=side["deep_link"],
+        odds_id=side["odds_id"],
     )
 
 
