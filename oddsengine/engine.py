@@ -25,13 +25,13 @@ import polars as pl
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.names import Wording
 from oddsengine.board.quotes import Door, Quotes, readable
-from oddsengine.board.rows import BOOK_BITS, FREE, GONE, LIVE, MOVED, NEW, ON, SEEN, UNKNOWN, Quoted
+from oddsengine.board.rows import BOOK_BITS, FREE, GONE, LIVE, MOVED, NEW, ON, REJECTED, SEEN, UNKNOWN, Quoted
 from oddsengine.board.state import REMEMBERED_S, SECOND, STATUSES, Applied, Batch, Board
 from oddsengine.detect import Lens, lens
 from oddsengine.find.board import Sharp
 from oddsengine.find.keys import hexadecimal
 from oddsengine.groups import NO_TIME, Bytes, Ints, Longs, Words, mix
-from oddsengine.guards import Guarded, alone, judge
+from oddsengine.guards import Guarded, alone, honour, judge
 from oddsengine.open import KINDS, Difference, Hits, OpenSet
 from oddsengine.reasons import CODES, GUARDS, NAMES, UNCOMPARED, enabled
 from oddsengine.schema import BAD_ROW_SCHEMA
@@ -287,6 +287,7 @@ class Engine:
         g, rows, names = some.groups, board.rows, board.names
         if fresh:
             guarded = judge(g, names.traits, some.start, some.flap, self._off, board.moment)
+            honour(guarded, (rows.flags[g.row] & REJECTED) != 0, self._off)
             rows.stingy[g.row] = guarded.stingy
             slots, aside = np.concatenate((g.row, some.out)), np.concatenate((guarded.aside, some.why))
             rejected = aside.copy()
@@ -352,6 +353,7 @@ class Engine:
             legs.append(hits.legs[hits.legs >= 0])
         every = np.unique(np.concatenate(legs)).astype(np.int32)
         facts = board.facts(every)
+        again = applied.slots[applied.what == SEEN]
         gone = board.facts(np.unique(applied.gone))
         return Update(
             number=self._number + 1,
@@ -366,7 +368,9 @@ class Engine:
             views=changes,
             rejected=self._refused(applied, read),
             late=applied.late,
-            again=rows.id[applied.slots[applied.what == SEEN]],
+            again=rows.id[again],
+            again_key=rows.key[again],
+            again_seen=rows.seen[again],
         )
 
     def _relined(self, slots: Ints, what: Any, gone: Facts) -> dict[int, int]:

@@ -17,6 +17,7 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from oddsengine import catalog
 from oddsengine._jit import kernel
@@ -798,7 +799,19 @@ def guard(table: OddsTable, identity: Identity, off: frozenset[int], now: int) -
     """
     row = identity.groups.row
     start = times(table, "event_start_time")[row]
+    rejected = table["rejected_upstream"].to_numpy()[row]
     flap = np.zeros(row.size, np.uint8)
     if table["flap"].any():
         flap = table["flap"].to_numpy()[row].astype(np.uint8)
-    return judge(identity.groups, identity.traits, start, flap, off, now)
+    return honour(judge(identity.groups, identity.traits, start, flap, off, now), rejected, off)
+
+
+def honour(guarded: Guarded, rejected: npt.NDArray[np.bool_], off: frozenset[int]) -> Guarded:
+    """Set aside what the node a price comes from rejects, and no guard here does.
+
+    That node has seen more: books that are not passed on, and how prices moved before.
+    """
+    code = CODES["upstream"]
+    if code not in off and rejected.any():
+        guarded.aside[rejected & (guarded.aside == 0)] = code
+    return guarded

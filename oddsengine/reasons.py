@@ -25,6 +25,7 @@ GUARDS = (
     "bias",
     "outlier",
     "flap",
+    "upstream",
     "ev_cap",
 )
 IDENTITY = ("suspended", "unmapped", "ambiguous_moneyline", "bad_value", "missing_value")
@@ -52,6 +53,7 @@ SENTENCES = {
     "bias": "the book's side of these props is generous throughout: a median logit gap of {x:.2f}",
     "outlier": "too generous by a logit gap of {x:.2f} against the median of the other books",
     "flap": "the price has just left a value and come back",
+    "upstream": "the node that the price comes from rejects it",
     "ev_cap": "an edge of {x:.1f} % is a data error",
     "suspended": "the price is suspended",
     "unmapped": "the market type is not one that is settled the same everywhere",

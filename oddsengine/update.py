@@ -90,6 +90,8 @@ class Update:
     rejected: pl.DataFrame  # `BAD_ROW_SCHEMA`, and rows that a suspended quote without a price named in vain
     late: int
     again: Words  # ids of rows that were only seen again
+    again_key: Longs  # their terms and books
+    again_seen: Longs  # and when
 
     @property
     def seen(self) -> int:

@@ -143,7 +143,7 @@ class Interface(Feed, frozen=True, kw_only=True):
     stream: Switch = True  # else REST: a snapshot, then what changed
     interval: Seconds = 2.0  # of REST
     silence: Seconds = 60.0  # a stream without even a heartbeat for so long is broken
-    freshen: Seconds = 5.0  # how often a live upstream renews the times of what it last said
+    freshen: Seconds = 30.0  # between two looks at all prices of an upstream that does not say when it sees them again
     games: Switch = False  # game states too, where the key has the right to them
 
 

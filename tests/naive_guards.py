@@ -243,6 +243,11 @@ def flap(quotes: list[Quote], world: World) -> set[int]:
     return {quote.row for quote in quotes if (quote.book, quote.market) in flapping}
 
 
+def upstream(quotes: list[Quote], world: World) -> set[int]:
+    """What the node it comes from rejects is rejected here."""
+    return rows(quote for quote in quotes if quote.rejected)
+
+
 GUARDS: dict[str, Callable[[list[Quote], World], set[int]]] = {
     "stale": stale,
     "started_not_live": started_not_live,
@@ -257,6 +262,7 @@ GUARDS: dict[str, Callable[[list[Quote], World], set[int]]] = {
     "bias": bias,
     "outlier": outlier,
     "flap": flap,
+    "upstream": upstream,
 }
 
 

@@ -290,6 +290,7 @@ def identify(rows: Sequence[Row], guards: Iterable[str]) -> tuple[list[Quote], d
                 seen=row.get("last_seen_at"),
                 start=row.get("event_start_time"),
                 flap=bool(row.get("flap")),
+                rejected=bool(row.get("rejected_upstream")),
             )
         )
     return quotes, reasons

@@ -118,6 +118,7 @@ class Row:
     own: dict[str, Any]
     memory: Memory
     left: int | None = None  # when it was removed
+    rejected: bool = False  # by the node it comes from
 
 
 @dataclass
@@ -176,6 +177,7 @@ class NaiveLive:
             **{name: row.own.get(name) for name in OWN},
             "odds_decimal": row.odds, "odds_american": american, "odds_probability": 1.0 / row.odds,
             "is_live": row.live, "is_active": not row.suspended, "flap": row.memory.flap,
+            "rejected_upstream": row.rejected,
             "last_seen_at": row.seen, "odds_changed_at": row.changed, "event_start_time": row.start,
         }  # fmt: skip
 
@@ -287,6 +289,9 @@ class NaiveLive:
             what.add("status")
         if what & {"new", "price", "live"}:
             row.changed = time if own_time is None else min(own_time, time)
+        rejected = bool(quote.get("rejected_upstream"))
+        what |= {"status"} if rejected != row.rejected else set()
+        row.rejected = rejected
         own = {name: quote.get(name) for name in OWN}
         if own != row.own and any(value is not None for value in own.values()):
             what.add("status")

@@ -62,6 +62,7 @@ class Quote:
     seen: int | None = None
     start: int | None = None
     flap: bool = False
+    rejected: bool = False
 
     @property
     def prob(self) -> float:

@@ -278,7 +278,7 @@ class WireClient:
         assert self.rows.keys() == known.keys()
         for ident, row in known.items():
             held = self.rows[ident]
-            told = {name: row[name] for name in row if name not in (*LINKS, "flap")}
+            told = {name: row[name] for name in row if name not in (*LINKS, "flap", "rejected_upstream")}
             assert {name: held[name] for name in told} == told
         open_now = figures_of(self.view)
         assert self.open.keys() == open_now.keys()

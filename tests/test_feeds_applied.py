@@ -26,7 +26,6 @@ from test_feeds_samples import (
 from oddsengine.engine import Engine
 from oddsengine.feeds import Payload, football_data
 from oddsengine.feeds.betfair import BetfairMarkets
-from oddsengine.feeds.held import ALL_S
 from oddsengine.feeds.interface import InterfaceStream
 from oddsengine.feeds.optic import OpticOdds
 from oddsengine.feeds.the_odds_api import Asked, TheOddsApi
@@ -117,19 +116,22 @@ def test_removals_find_their_rows() -> None:
     assert set(engine.table()["market_type"]) == {"moneyline"}
 
 
-def test_a_stream_keeps_a_board_fresh_as_long_as_it_lives() -> None:
+def test_a_stream_keeps_a_board_fresh_while_the_upstream_sees_its_prices() -> None:
     reader, engine = InterfaceStream(), Engine()
     view = engine.view(keep=True, max_hold=50.0)
     now = NOW
     for name, given in STREAM[:4]:
         engine.step(reader.read(name, encoded(given)).quotes, now)
+    ids = engine.table()["id"].to_list()
     assert view.opportunities().low_hold.height == 1
     for _ in range(60):
-        now += timedelta(seconds=ALL_S)
-        reader.read("heartbeat", b'{"timestamp":"2026-02-08T18:00:00Z"}')
-        engine.step(reader.alive(now).quotes, now)
+        now += timedelta(seconds=25)
+        seen = {"odds": [{"id": given, "last_seen_at": now.isoformat()} for given in ids]}
+        engine.step(reader.read("odds:seen", encoded(seen)).quotes, now)
     assert view.opportunities().low_hold.height == 1
-    engine.step((), now + timedelta(seconds=700))  # a stream that is silent says nothing of its rows
+    for _ in range(28):  # a stream that is alive says nothing of its rows
+        now += timedelta(seconds=25)
+        engine.step(reader.read("heartbeat", encoded({"timestamp": now.isoformat()})).quotes, now)
     assert view.opportunities().low_hold.height == 0
 
 

@@ -39,7 +39,6 @@ from test_feeds_samples import (
 
 from oddsengine.feeds import FeedError, Payload, football_data, table
 from oddsengine.feeds.betfair import BetfairMarkets
-from oddsengine.feeds.held import ALL_S, LIVE_S
 from oddsengine.feeds.interface import InterfaceStream, read_page
 from oddsengine.feeds.optic import FORMATS, OpticOdds
 from oddsengine.feeds.sse import Event, Events
@@ -297,7 +296,9 @@ def test_stream_merges_by_id() -> None:
     update, locked = read[4].quotes[0], read[5].quotes[0]
     assert (update["selection"], update["odds_decimal"], update["odds_american"]) == ("Boston Celtics", 1.5263, -190.0)
     assert update["sportsbook"] == "draftkings"
-    assert "last_seen_at" not in update  # seen now
+    assert update["last_seen_at"] == max(
+        read[1].quotes[0]["last_seen_at"], update.get("odds_changed_at") or NOW.min.replace(tzinfo=UTC)
+    )
     assert (locked["selection"], locked["is_active"], locked["odds_decimal"]) == ("Los Angeles Lakers", False, 2.6)
     assert read[8].removed == ["r3"]
     assert reader.rows == 2
@@ -351,23 +352,51 @@ def test_stream_broken_off_within_a_snapshot_still_removes_at_the_end_of_the_nex
     assert sorted(read[-1].removed) == ["r2", "r3", "r7"]
 
 
-def test_stream_liveness_renews_its_rows() -> None:
-    reader, _ = stream([*STREAM[:4], ("snapshot", {"odds": [odds("live", "Boston Celtics", 1.5, is_live=True)]})])
-    first = reader.alive(NOW)
-    assert {row["id"] for row in first.quotes} == {"r1", "r2", "r3", "live"}
-    assert not any("last_seen_at" in row for row in first.quotes)
-    assert reader.alive(NOW + timedelta(seconds=LIVE_S - 0.1)).quotes == ()
-    assert [row["id"] for row in reader.alive(NOW + timedelta(seconds=LIVE_S)).quotes] == ["live"]
-    reader.read("odds:locked", b'{"odds":[{"id":"r2"}]}')
-    assert {row["id"] for row in reader.alive(NOW + timedelta(seconds=ALL_S)).quotes} == {"r1", "r3", "live"}
-
-
-def test_stream_does_not_renew_what_was_dead_upstream_until_it_moves() -> None:
+def test_stream_ages_are_the_upstream_s() -> None:
+    """A row was last seen when the upstream saw it: by its own word, or when its price changed, never on arrival."""
     dead = odds("old", "Boston Celtics", 1.5, last_seen_at="2026-02-08T17:40:00Z")
-    reader, _ = stream([("snapshot", {"odds": [ROWS[0], dead]})])
-    assert [row["id"] for row in reader.alive(NOW).quotes] == ["r1"]
-    reader.read("odds:update", b'{"odds":[{"id":"old","odds_decimal":1.6}]}')
-    assert len(reader.alive(NOW + timedelta(seconds=ALL_S)).quotes) == 2
+    reader, read = stream([*STREAM[:4], ("snapshot", {"odds": [dead]})])
+
+    def seen(payload: Payload) -> list[str]:
+        return [f"{row['id']} {row['last_seen_at']:%H:%M:%S}" for row in payload.quotes]
+
+    assert seen(read[-1]) == ["old 17:40:00"]
+    moved = {"id": "old", "odds_decimal": 1.6, "odds_changed_at": "2026-02-08T17:41:00Z"}
+    assert seen(reader.read("odds:update", encoded({"odds": [moved]}))) == ["old 17:41:00"]
+    lagging = {"id": "old", "odds_decimal": 1.7, "odds_changed_at": "2026-02-08T17:00:00Z"}
+    assert seen(reader.read("odds:update", encoded({"odds": [lagging]}))) == ["old 17:41:00"]
+    again = [
+        {"id": "old", "last_seen_at": "2026-02-08T17:50:00Z"},
+        {"id": "none", "last_seen_at": "2026-02-08T17:50:00Z"},
+    ]
+    (row,) = reader.read("odds:seen", encoded({"odds": again})).quotes
+    assert (row["odds_decimal"], f"{row['last_seen_at']:%H:%M}") == (1.7, "17:50")
+    back = [{"id": "old", "last_seen_at": "2026-02-08T17:45:00Z"}]
+    assert reader.read("odds:seen", encoded({"odds": back})) == Payload()
+    assert reader.read("heartbeat", b'{"timestamp":"2026-02-08T19:00:00Z"}').quotes == ()
+
+
+def test_stream_takes_ages_from_pages_where_the_price_is_the_same() -> None:
+    reader, _ = stream(STREAM[:4])
+    rows = [
+        {**ROWS[0], "last_seen_at": "2026-02-08T18:30:00Z"},
+        {**ROWS[1], "odds_decimal": 9.0, "last_seen_at": "2026-02-08T18:30:00Z"},
+    ]
+    (row,) = reader.renew(read_page(encoded({"data": rows})).payload.quotes).quotes
+    assert (row["id"], f"{row['last_seen_at']:%H:%M}") == (ROWS[0]["id"], "18:30")
+
+
+def test_rejections_of_the_upstream_are_marked() -> None:
+    reject = {"guard": "flap", "reason": "the price has just left a value and come back"}
+    rows = [
+        {**ROWS[0], "rejection": reject},
+        {**ROWS[1], "rejection": {"guard": "suspended"}},
+        {**ROWS[2], "rejection": None},
+    ]
+    _, (read,) = stream([("snapshot", {"odds": rows})])
+    for quotes in (read.quotes, read_page(encoded({"data": rows})).payload.quotes):
+        assert [row.get("rejected_upstream") for row in quotes] == [True, None, None]
+        assert not any("rejection" in row for row in quotes)
 
 
 def test_stream_says_nothing_of_opportunities() -> None:

@@ -49,7 +49,7 @@ def feed(url: str, **more: Any) -> Interface:
         "kind": "interface",
         "url": url + "/api/v1",
         "silence": 0.4,
-        "freshen": 0.05,
+        "freshen": 60.0,
         "interval": 0.02,
     }
     return Interface(**{**QUICK, **given, **more})
@@ -81,8 +81,7 @@ def test_a_stream_that_breaks_is_taken_up_again() -> None:
             await answering.event("odds:update", {"odds": [{"id": "r1", "odds_decimal": 1.95}]}, "evt_4")
             await answering.send(b"event: odds:upd")  # and cut in the middle of a line
         else:
-            moved = row("r1", 1.85, last_seen_at=iso(now() - timedelta(seconds=5)))  # by the upstream's source
-            await begin(answering, moved, reconnected=True)
+            await begin(answering, row("r1", 1.85), reconnected=True)
             await beat(answering)
 
     async def check() -> None:
@@ -122,24 +121,31 @@ def test_a_stream_that_goes_silent_is_noticed() -> None:
     asyncio.run(check())
 
 
-def test_live_prices_stay_fresh_while_the_upstream_is_well() -> None:
-    """Heartbeats alone keep a price's time; without them it stands still."""
+def test_an_upstream_without_word_of_ages_is_asked() -> None:
+    """Heartbeats renew no price; all prices are asked for, and have the ages that the upstream tells."""
+    seen = [now() - timedelta(seconds=100)]
 
     async def check() -> None:
-        stop = asyncio.Event()
-
-        async def serve(_: Request, answering: Answering) -> None:
-            await begin(answering, row(is_live=True, event_start_time=iso(START - timedelta(hours=2))))
-            while not stop.is_set():
+        async def serve(request: Request, answering: Answering) -> None:
+            price = row(last_seen_at=iso(seen[0]))
+            if request.path.endswith("/odds"):
+                await answering.answer({"data": [price], "pagination": {"has_more": False}})
+                return
+            assert request.query["seen"] == ["true"]
+            await begin(answering, price)
+            while True:
                 await answering.event("heartbeat", {"timestamp": iso(now())})
-                await asyncio.sleep(0.05)
-            await asyncio.sleep(60)
+                await asyncio.sleep(0.02)
 
         hub = new_hub()
-        async with http(serve) as url, running(hub, interface.source(feed(url, silence=5.0), "", Secrets())):
-            await until(lambda: prices(hub), "prices")
-            first = hub.engine.table()["last_seen_at"].item()
-            await until(lambda: hub.engine.table()["last_seen_at"].item() - first > timedelta(seconds=2), "renewal")
+        async with http(serve) as url:
+            source = interface.source(feed(url, silence=5.0, freshen=0.05), "", Secrets())
+            async with running(hub, source, tick=0.01):
+                await until(lambda: prices(hub), "prices")
+                for _ in range(3):
+                    await until(lambda: hub.engine.table()["last_seen_at"].item() == seen[0], "the upstream's time")
+                    seen[0] += timedelta(seconds=20)
+                assert status(hub) == ("ok", "")
 
     asyncio.run(check())
 

@@ -535,6 +535,17 @@ def test_a_stingy_price_stays_but_is_no_reference() -> None:
     assert {e["sharp_book"] for e in off} == {"pinnacle"}
 
 
+def test_what_the_node_upstream_rejects_is_rejected() -> None:
+    """That price alone, whatever the guards here make of it; its market's other prices stand."""
+    board = table(total("a", 220.5, 2.2, 1.75), total("b", 220.5, 1.8, 1.95))
+    marked = board.with_columns(rejected_upstream=pl.Series([True, False, False, False]))
+    assert aside(marked) == {0: "upstream"}
+    assert "the node that the price comes from" in reason(marked, 0)
+    assert aside(marked, guards=[name for name in GUARDS if name != "upstream"]) == {}
+    old = marked.with_columns(last_seen_at=pl.col("last_seen_at") - pl.duration(hours=1))
+    assert set(aside(old).values()) == {"stale"}  # a guard of our own has the first word
+
+
 def test_a_price_that_jumps_to_and_fro() -> None:
     board = table(total("a", 220.5, 2.2, 1.75, flap=True), total("b", 220.5, 1.8, 1.95))
     keeps_away("flap", board, (0, 1))

@@ -11,7 +11,7 @@ import polars as pl
 
 from oddsengine.board.names import Names, Wording
 from oddsengine.board.quotes import LINKS, SEPARATOR
-from oddsengine.board.rows import BOOK_BITS, FLAP, LIVE, SUSPENDED, Rows
+from oddsengine.board.rows import BOOK_BITS, FLAP, LIVE, REJECTED, SUSPENDED, Rows
 from oddsengine.casts import TIME
 from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words
 from oddsengine.markets import WORDING
@@ -97,6 +97,7 @@ class Facts(NamedTuple):
         columns["is_live"] = (self.flags & LIVE) != 0
         columns["is_active"] = (self.flags & SUSPENDED) == 0
         columns["flap"] = (self.flags & FLAP) != 0
+        columns["rejected_upstream"] = (self.flags & REJECTED) != 0
         for name, moments in zip(_TIMES, (self.seen, self.changed, self.start), strict=True):
             columns[name] = moments_of(moments)
         columns.update(_links(self.links, self.slot.size))

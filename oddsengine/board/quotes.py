@@ -19,7 +19,7 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine._jit import kernel
 from oddsengine.board.names import Wording
-from oddsengine.board.rows import LIVE, MISMATCH, NO_PRICE, SUSPENDED
+from oddsengine.board.rows import LIVE, MISMATCH, NO_PRICE, REJECTED, SUSPENDED
 from oddsengine.casts import CASTS, TIME
 from oddsengine.groups import NO_TIME, Bytes, Floats, Longs
 from oddsengine.markets import WORDING, times
@@ -80,6 +80,7 @@ class _Plain(msgspec.Struct, gc=False):
     odds_changed_at: Any = None
     is_live: bool | None = None
     is_active: bool | None = None
+    rejected_upstream: bool | None = None
     id: _Text | None = None
     deep_link: _Text | None = None
     sportsbook_name: _Text | None = None
@@ -156,6 +157,9 @@ class Door:
         active = [row.is_active for row in rows]
         if False in active:
             flags |= np.fromiter((flag is False for flag in active), np.bool_, n) * np.uint8(SUSPENDED)
+        rejected = [row.rejected_upstream for row in rows]
+        if True in rejected:
+            flags |= np.array(rejected, np.bool_) * np.uint8(REJECTED)
         limits = catalog.thresholds()
         _prices(odds, american, flags, bad, limits.price_mismatch + limits.epsilon)
         if bad.any() or not all(books) or not _unicode(cast(set[str], set(books))):
@@ -203,6 +207,7 @@ class Door:
         flags = table["is_live"].to_numpy().astype(np.uint8) * np.uint8(LIVE)
         flags |= (~table["is_active"]).to_numpy().astype(np.uint8) * np.uint8(SUSPENDED)
         flags |= table["price_mismatch"].to_numpy().astype(np.uint8) * np.uint8(MISMATCH)
+        flags |= table["rejected_upstream"].to_numpy().astype(np.uint8) * np.uint8(REJECTED)
         odds = np.array(table["odds_decimal"])
         if bare is not None:
             missing = table["row"].is_in(bare.implode()).to_numpy()

@@ -16,7 +16,8 @@ from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words
 
 FREE, ON, GONE = 0, 1, 2
 LIVE, SUSPENDED, MISMATCH, FLAP = 1, 2, 4, 8
-FLAGS_OF_QUOTE = LIVE | SUSPENDED | MISMATCH
+REJECTED = 32  # by the node that the quote comes from
+FLAGS_OF_QUOTE = LIVE | SUSPENDED | MISMATCH | REJECTED
 NO_PRICE = 16  # of a quote only: suspended, and no price given
 BOOK_BITS = 16
 LEVELS = 6  # price levels that a row remembers
@@ -39,6 +40,7 @@ class Rows:
         ("changed", np.int64, 1),
         ("start", np.int64, 1),
         ("moved", np.int64, 1),  # when the board last changed it, or lost it
+        ("renewed", np.int64, 1),  # when a quote last reached it
         ("state", np.uint8, 1),
         ("flags", np.uint8, 1),
         ("unit", np.int32, 1),
@@ -63,6 +65,7 @@ class Rows:
     changed: Longs
     start: Longs
     moved: Longs
+    renewed: Longs
     state: Bytes
     flags: Bytes
     unit: Ints
@@ -287,8 +290,8 @@ def _identify(slot, wanted, ids, state, table):
 @kernel
 def _apply(
     q_key, q_odds, q_american, q_seen, q_changed, q_start, q_flags, q_id, now,
-    key, ids, odds, american, seen, changed, start, moved, state, flags, level, level_time, level_look, looks, same,
-    depth, by_key, by_id, spare, spares, top, away, back, window, most, agree, out_slot, out_what,
+    key, ids, odds, american, seen, changed, start, moved, renewed, state, flags, level, level_time, level_look,
+    looks, same, depth, by_key, by_id, spare, spares, top, away, back, window, most, agree, out_slot, out_what,
 ):  # fmt: skip
     """Apply quotes in order; what became of each. Returns slots ever used, spare slots left, rows new to the tables."""
     entered = 0
@@ -343,7 +346,7 @@ def _apply(
             what |= LIVENESS
             depth[slot] = 0  # another market: its memory begins anew
             flags[slot] = flags[slot] & ~FLAP
-        if ((given ^ flags[slot]) & (SUSPENDED | MISMATCH)) != 0:
+        if ((given ^ flags[slot]) & (SUSPENDED | MISMATCH | REJECTED)) != 0:
             what |= STATUS
         if (what & (NEW | PRICE | LIVENESS)) != 0:
             changed[slot] = time if q_changed[i] == NO_TIME else min(q_changed[i], time)
@@ -358,6 +361,7 @@ def _apply(
             start[slot] = q_start[i]
             what |= STATUS
         seen[slot] = time
+        renewed[slot] = now
         if (given & SUSPENDED) != 0 and depth[slot] > 0:
             # Suspended quotes are no looks, but they count the time that short seconds cannot.
             last = (time // 1_000_000 - np.int64(level_time[slot, depth[slot] - 1])) & 65535

@@ -286,9 +286,9 @@ class Board:
         ids = mix(self.names.id.values[term], self.names.book_hash[book])
         rows.top, rows.spares, entered = _apply(
             quoted.key, quoted.odds, quoted.american, quoted.seen, quoted.changed, quoted.start, quoted.flags, ids, now,
-            rows.key, rows.id, rows.odds, rows.american, rows.seen, rows.changed, rows.start, rows.moved, rows.state,
-            rows.flags, rows.level, rows.level_time, rows.level_look, rows.looks, rows.same, rows.depth, rows.by_key,
-            rows.by_id, rows.spare, rows.spares, rows.top, limits.flap_away, limits.flap_back,
+            rows.key, rows.id, rows.odds, rows.american, rows.seen, rows.changed, rows.start, rows.moved, rows.renewed,
+            rows.state, rows.flags, rows.level, rows.level_time, rows.level_look, rows.looks, rows.same, rows.depth,
+            rows.by_key, rows.by_id, rows.spare, rows.spares, rows.top, limits.flap_away, limits.flap_back,
             int(limits.flap_window_s), limits.flap_looks, limits.flap_agree, slots, what,
         )  # fmt: skip
         rows.entries += entered

@@ -3,24 +3,26 @@
 Rows keep their names; a payload adds what is known of their events and counts the market types that the catalog does
 not have. Unknown fields are dropped, so that a newer upstream can be read.
 
-A stream says what a price is once and then only what moves, so `InterfaceStream` keeps the rows. Its prices are as
-fresh as the stream is alive: an update or a heartbeat speaks for all rows, and `alive` gives those whose time is to be
-renewed, a step apart for games in play and for the rest (`held`). Rows that the upstream itself had not seen for
-longer than a pre-match price counts are not renewed before they move: their source is dead, not well.
+A stream says what a price is once and then only what moves, so `InterfaceStream` keeps the rows. Ages are the
+upstream's: a row was last seen when the upstream last saw it, never when word of it came here. The stream says that in
+`odds:seen` to those who ask for it with `seen=true`. An update has no such time, only when the price changed; the row
+was seen then at least. Of an upstream without `odds:seen` the time is asked for (`renew`), else rows age.
+
+A row that the upstream rejects is marked `rejected_upstream`: it has seen more, books that it does not pass on and
+prices of before this node began.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, NamedTuple, Required, TypedDict
 
 import msgspec
 
-from oddsengine import catalog
 from oddsengine.feeds.decoding import Level, Name, Text, decode, plain, salvage, taken, unreadable
-from oddsengine.feeds.held import Held
 from oddsengine.feeds.names import market
 from oddsengine.feeds.payload import FeedError, Game, Payload
+from oddsengine.reasons import IDENTITY
 
 _SOURCE = "the interface"
 
@@ -59,6 +61,20 @@ class Odds(TypedDict, total=False):
     market_id: Text | None
     selection_id: Text | None
     max_bet: float | None
+    rejection: "Rejection | None"
+
+
+class Rejection(TypedDict, total=False):
+    """Why the upstream does not use a price."""
+
+    guard: str
+
+
+class Seen(TypedDict):
+    """When the upstream last saw a price."""
+
+    id: Name
+    last_seen_at: datetime
 
 
 class Delta(TypedDict, total=False):
@@ -108,8 +124,13 @@ class _Removed(msgspec.Struct):
     ids: list[str]
 
 
+class _Renewed(msgspec.Struct):
+    odds: list[Seen]
+
+
 class _Said(msgspec.Struct):
     timestamp: datetime | None = None
+    seen: bool = False
     code: str = ""
     message: str = ""
 
@@ -118,10 +139,12 @@ _LEVEL = Level(Odds, "a row")
 _page = msgspec.json.Decoder(_Page)
 _chunk = msgspec.json.Decoder(_Chunk)
 _deltas = msgspec.json.Decoder(_Deltas)
+_renewed = msgspec.json.Decoder(_Renewed)
 _removed = msgspec.json.Decoder(_Removed)
 _said = msgspec.json.Decoder(_Said)
 _rows = msgspec.json.Decoder(list[Odds])
 _NOTHING = Payload()
+_PRICE = ("odds_decimal", "odds_american", "line", "is_live")
 _FULL = ("sportsbook", "event_id", "market_type", "selection")
 
 
@@ -171,8 +194,11 @@ def _read_page(data: bytes, refused: Counter[str]) -> _Page:
 
 
 def _stamped(rows: Sequence[Any]) -> Sequence[dict[str, Any]]:
-    """Rows of a newer upstream, which calls the time they were seen `timestamp`."""
+    """Rows with our fields: a newer upstream calls the time they were seen `timestamp`, and rejections are a mark."""
     for row in rows:
+        rejection = row.pop("rejection", None)
+        if rejection is not None and rejection.get("guard") not in IDENTITY:
+            row["rejected_upstream"] = True
         if "timestamp" in row:
             stamp = row.pop("timestamp")
             if row.get("last_seen_at") is None:
@@ -221,17 +247,16 @@ class InterfaceStream:
     """
 
     def __init__(self) -> None:
-        self._held = Held()
+        self._held: dict[str, dict[str, Any]] = {}
         self._before: dict[str, Any] = {}  # ids of earlier connections that this one has not listed, with their lines
-        self._listed: list[tuple[str, datetime]] = []  # rows listed since `alive`, and when the upstream saw them
-        self._quiet: dict[str, None] = {}  # ids of rows that were too old already when they were listed
         self.ready = False  # the snapshot is whole
+        self.says_seen = False  # the upstream says when it sees prices again
         self.errors: Counter[str] = Counter()  # codes of errors that the upstream sent
 
     @property
     def rows(self) -> int:
         """How many prices are held."""
-        return len(self._held.rows)
+        return len(self._held)
 
     def read(self, event: str, data: bytes) -> Payload:
         """Read one event of the stream; one that is not about odds says nothing.
@@ -245,13 +270,14 @@ class InterfaceStream:
             return self._snapshot(data)
         if event in ("odds:update", "odds:locked"):
             return self._update(data, locked=event == "odds:locked")
+        if event == "odds:seen":
+            return self._renew(decode(_renewed, data, _SOURCE).odds)
         if event == "odds:removed":
             return self._remove(decode(_removed, data, _SOURCE).ids)
         if event == "connected":
-            decode(_said, data, _SOURCE)
-            self._before |= {given: row.get("line") for given, row in self._held.rows.items()}
-            self._held.clear()
-            self._quiet, self._listed, self.ready = {}, [], False
+            self.says_seen = decode(_said, data, _SOURCE).seen
+            self._before |= {given: row.get("line") for given, row in self._held.items()}
+            self._held, self.ready = {}, False
         elif event == "snapshot:complete":
             decode(_said, data, _SOURCE)
             gone = list(self._before)
@@ -263,16 +289,23 @@ class InterfaceStream:
             self.errors[decode(_said, data, _SOURCE).code[:80]] += 1
         return _NOTHING
 
-    def alive(self, now: datetime) -> Payload:
-        """Say that the stream is alive: call it after each event, for the rows whose time is to be renewed.
+    def renew(self, rows: Iterable[Mapping[str, Any]]) -> Payload:
+        """Take the times of rows that were asked for; a row whose price is another by now is left to the stream."""
+        same: list[Seen] = []
+        for row in rows:
+            held, seen = self._held.get(row["id"]), row.get("last_seen_at")
+            if held is not None and seen is not None and all(held.get(name) == row.get(name) for name in _PRICE):
+                same.append({"id": row["id"], "last_seen_at": seen})
+        return self._renew(same)
 
-        Nearly always there are none. They come without `last_seen_at`: the step counts them as seen at its moment.
-        """
-        rows = self._held.due(now)
-        if rows:
-            self._hush(_utc(now))
-            if self._quiet:
-                rows = [row for row in rows if row["id"] not in self._quiet]
+    def _renew(self, seen: Iterable[Seen]) -> Payload:
+        """Rows with the times at which they were seen again."""
+        rows = []
+        for given, time in ((each["id"], each["last_seen_at"]) for each in seen):
+            held = self._held.get(given)
+            if held is not None and _later(held.get("last_seen_at"), time) is time:
+                self._held[given] = row = {**held, "last_seen_at": time}
+                rows.append(row)
         return Payload(quotes=rows) if rows else _NOTHING
 
     def _snapshot(self, data: bytes) -> Payload:
@@ -293,7 +326,6 @@ class InterfaceStream:
         rows = _stamped(rows)
         payload = _payload(rows, refused, removed=[row["id"] for row in rows if self._moved(row)])
         self._keep(rows)
-        self._listed += [(row["id"], seen) for row in rows if (seen := row.get("last_seen_at")) is not None]
         return payload
 
     def _update(self, data: bytes, *, locked: bool) -> Payload:
@@ -309,7 +341,7 @@ class InterfaceStream:
             taken(deltas, items, _SOURCE)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise unreadable(_SOURCE, error) from None
-        held = self._held.rows
+        held = self._held
         merged: dict[str, dict[str, Any]] = {}
         unknown = {delta["id"] for delta in deltas if delta["id"] not in held}
         new = self._full(data, unknown) if unknown else {}
@@ -320,6 +352,8 @@ class InterfaceStream:
                 refused["an update of a price that no snapshot listed"] += 1
                 continue
             row = {**row, **_told(delta)}
+            if (seen := _later(row.get("last_seen_at"), delta.get("odds_changed_at"))) is not None:
+                row["last_seen_at"] = seen
             row["is_active"] = False if locked else delta.get("is_active") is not False
             merged[given] = row
         rows = list(merged.values())
@@ -330,16 +364,10 @@ class InterfaceStream:
     def _moved(self, row: dict[str, Any]) -> bool:
         """Whether a row has another line than before under its id: another price then, and the old one is gone."""
         given = row["id"]
-        was = self._held.rows.get(given)
+        was = self._held.get(given)
         if was is not None:
             return bool(was.get("line") != row.get("line"))
         return given in self._before and bool(self._before[given] != row.get("line"))
-
-    def _hush(self, now: datetime) -> None:
-        """Mark the rows that were too old when they were listed; those that moved since have no such mark."""
-        span = timedelta(seconds=catalog.thresholds().stale_prematch_s)
-        self._quiet |= {given: None for given, seen in self._listed if now - _utc(seen) > span}
-        self._listed = []
 
     @staticmethod
     def _full(data: bytes, unknown: set[str]) -> dict[str, dict[str, Any]]:
@@ -352,24 +380,15 @@ class InterfaceStream:
 
     def _remove(self, ids: Iterable[str]) -> Payload:
         gone = list(dict.fromkeys(ids))
-        self._held.drop(gone)
         for given in gone:
+            self._held.pop(given, None)
             self._before.pop(given, None)
-            self._quiet.pop(given, None)
         return Payload(removed=gone)
 
     def _keep(self, rows: Iterable[dict[str, Any]]) -> None:
-        """Hold rows without the time they were seen."""
-        unseen = []
         for row in rows:
-            held = row
-            if "last_seen_at" in row:
-                held = row.copy()
-                del held["last_seen_at"]
-            unseen.append(held)
+            self._held[row["id"]] = row
             self._before.pop(row["id"], None)
-            self._quiet.pop(row["id"], None)
-        self._held.put(unseen)
 
 
 def _told(delta: dict[str, Any]) -> dict[str, Any]:
@@ -381,6 +400,13 @@ def _told(delta: dict[str, Any]) -> dict[str, Any]:
     for name in prices:
         told.pop(name, None)
     return told
+
+
+def _later(one: datetime | None, other: datetime | None) -> datetime | None:
+    """The later of two times, the first where they are equal."""
+    if one is None or other is None:
+        return one or other
+    return other if _utc(other) > _utc(one) else one
 
 
 def _utc(when: datetime) -> datetime:

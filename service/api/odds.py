@@ -63,6 +63,10 @@ OFFSET = whole(
 )
 FILTERS = (SPORT, LEAGUE, SPORTSBOOK, MARKET, EVENT, LIVE)
 PAGES = (LIMIT, OFFSET)
+SEEN = flag(
+    "seen",
+    "True to be told when prices were seen again, and on streams of suspended ones: for nodes that pass prices on.",
+)
 _LONGEST = 4000  # characters of a cursor
 
 
@@ -290,14 +294,15 @@ def batch(ask: Ask) -> dict[str, Any]:
 
 def delta(ask: Ask) -> dict[str, Any]:
     """Prices that changed on the board after a time, and those that left; in the order in which they changed."""
-    cut = _Asked.of(ask, "moved")
+    seen = bool(ask.query["seen"])
+    cut = _Asked.of(ask, "renewed" if seen else "moved")
     missing: dict[str, list[str]] = {}
     since = micros(ask.query["since"])
     with index_of(ask).reading(judged=True, wait=not ask.quick) as reading:
         now = reading.now
         oldest = now - REMEMBERED_S * SECOND if now != NO_TIME else NO_TIME
         after = max(since, int(oldest))
-        f = filter_of(ask, now, after=after)
+        f = filter_of(ask, now, after=after, seen=seen)
         rows = reading.rows(f, missing)
         slots, before = reading.page(rows, cut.sort, cut.limit, cut.offset, cut.cursor)
         some = Shown(reading, slots)
@@ -307,6 +312,8 @@ def delta(ask: Ask) -> dict[str, Any]:
         meta = _meta(ask, reading, missing, server_time=moments(np.array([since if now == NO_TIME else now]))[0])
     if after > since:
         meta["since_clamped"] = True
+    if seen:
+        meta["seen"] = True
     shown_rows = some.rows()
     answer = page(ask, shown_rows, len(shown_rows), rows.size, meta, cursor, before=before)
     return {**answer, "removed": removed(gone)}
@@ -363,7 +370,7 @@ endpoints = (
         "/odds/delta", delta, "Prices that changed", "Odds", Delta,
         (
             moment("since", "Time on the board's clock: `server_time` of the answer before.", required=True),
-            *FILTERS, *PAGES, CURSOR,
+            *FILTERS, *PAGES, CURSOR, SEEN,
         ),
         doc="Prices that the board changed or whose `rejection` changed after `since`, and what left it since then. "
         "Removals are remembered for 600 s, and an older time is read as that long ago (`since_clamped`).",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET
 
 from oddsengine_service import filters
-from oddsengine_service.api.odds import EVENT, LEAGUE, MARKET, SPORT, SPORTSBOOK, books_for, index_of
+from oddsengine_service.api.odds import EVENT, LEAGUE, MARKET, SEEN, SPORT, SPORTSBOOK, books_for, index_of
 from oddsengine_service.board import Filter
 from oddsengine_service.endpoints import Ask, Endpoint, told
 from oddsengine_service.games import games_of
@@ -51,6 +51,7 @@ _PARAMS = (
     number("min_ev", "Least expected value in percent, of +EV opportunities.", default=2.0),
     number("min_profit", "Least profit in percent, of arbitrages.", default=0.5),
     filters.STATE,
+    SEEN,
     text("last_event_id", "Id of the last event that arrived, where the header Last-Event-ID cannot be set."),
 )  # fmt: skip
 
@@ -94,7 +95,9 @@ class Channel:
             reconnected = bool(request.last_event or query["last_event_id"])
             said = told(ask, await asyncio.to_thread(_unknown, ask))
             meta = Told(**said) if said else UNSET
-            first = Connected(f"str_{secrets.token_hex(8)}", ",".join(channels), asked, reconnected, meta=meta)
+            first = Connected(
+                f"str_{secrets.token_hex(8)}", ",".join(channels), asked, reconnected, wants.seen or UNSET, meta=meta
+            )
             subscriber = hub.lines.enter(
                 send, caller.account, caller.key, lambda: _same(caller, api._caller(endpoint, request)),
                 frame("connected", first),
@@ -183,6 +186,7 @@ def _wants(ask: Ask, channels: frozenset[str]) -> Wants:
         else None,
         Filter(**chosen) if games and channels & {"gamestate", "all"} else None,
         state,
+        bool(query["seen"] and channels & {"odds", "all"}),
     )  # fmt: skip
 
 

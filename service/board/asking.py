@@ -35,6 +35,7 @@ class Filter(NamedTuple):
     high: float | None = None
     day: tuple[int, int] | None = None
     after: int | None = None
+    seen: bool = False  # rows that were only seen again count as changed `after`
 
 
 class Cursor(NamedTuple):

@@ -109,9 +109,10 @@ class Reading:
         books = self._books(f.books)
         out = np.empty(index.slots.size, np.int32)
         day, end = f.day or (int(NO_TIME), 0)
+        judged = np.maximum(rows.judged, rows.renewed) if f.seen else rows.judged
         n = scan(
             events, terms.block, terms.sorted, index.first, index.slots, index.book, mask, rows.state, rows.flags,
-            rows.start, rows.moved, rows.judged, index.marked, index.begin, books, GONE if gone else ON,
+            rows.start, rows.moved, judged, index.marked, index.begin, books, GONE if gone else ON,
             -1 if f.live is None else int(f.live), int(NO_TIME) if f.after is None else f.after, day, end, out,
         )  # fmt: skip
         found: Ints = out[:n].copy()
@@ -318,8 +319,9 @@ class Reading:
             values = rows.odds[found] if name == "odds_decimal" else 1.0 / rows.odds[found]
         elif name == "timestamp":
             values = rows.seen[found]
-        elif name == "moved":
+        elif name in ("moved", "renewed"):
             values = np.maximum(np.maximum(rows.moved[found], rows.judged[found]), index.marked[found])
+            values = values if name == "moved" else np.maximum(values, rows.renewed[found])
         elif name == "event_start_time":
             event = self.board.names.event.values[rows.key[found] >> BOOK_BITS]
             start = np.where(rows.start[found] == NO_TIME, index.begin[event], rows.start[found])

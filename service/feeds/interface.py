@@ -1,4 +1,8 @@
-"""Another node with our interface: its stream, or its pages and what changed since."""
+"""Another node with our interface: its stream, or its pages and what changed since.
+
+Prices keep the upstream's ages: nothing is younger here than there. An upstream like this one says when it sees a price
+again, if it is asked to (`seen=true`). Any other is asked for all of its prices every `freshen` seconds.
+"""
 
 import asyncio
 from collections.abc import Coroutine
@@ -8,11 +12,8 @@ from typing import Any
 
 import msgspec
 
-from oddsengine import catalog
 from oddsengine.feeds import Payload
-from oddsengine.feeds.held import Held
 from oddsengine.feeds.interface import InterfaceStream, read_page
-from oddsengine_service.feeds.arrival import on_arrival
 from oddsengine_service.feeds.gamestate import GameStateSource
 from oddsengine_service.feeds.retry import Backoff, keep_trying, parsed
 from oddsengine_service.feeds.secrets import Secrets
@@ -47,7 +48,7 @@ async def _beside(feed: Settings, web: Web, sink: Sink, prices: Coroutine[Any, A
 
 
 class InterfaceSource:
-    """The stream. While it is alive, what it said holds; a new connection begins with all there is."""
+    """The stream; a new connection begins with all there is."""
 
     def __init__(self, feed: Settings, key: str, secrets: Secrets) -> None:
         self.feed: Feed = feed
@@ -65,8 +66,8 @@ class InterfaceSource:
     async def _connection(self, web: Web, sink: Sink, backoff: Backoff) -> float:
         feed = self._settings
         sink.expect(feed.name, "", feed.silence)
-        url, query = feed.url.rstrip("/") + "/stream", {"channel": "odds", **_filters(feed)}
-        freshening = asyncio.create_task(self._freshen(sink))
+        url, query = feed.url.rstrip("/") + "/stream", {"channel": "odds", "seen": "true", **_filters(feed)}
+        freshening = asyncio.create_task(self._freshen(web, sink))
         try:
             async with aclosing(self._stream.connect(web, url, query, {})) as events:
                 async for event in events:
@@ -89,31 +90,47 @@ class InterfaceSource:
 
     async def _pass_on(self, sink: Sink, payload: Payload) -> None:
         if payload.quotes or payload.removed or payload.games:
-            await sink.deliver(self.feed.name, on_arrival(payload, sink.now(), _stale()))
+            await sink.deliver(self.feed.name, payload)
         elif self._reader.ready:  # before, it has only said hello
             sink.alive(self.feed.name)
         errors = self._reader.errors.total()
         sink.warn(self.feed.name, f"the upstream reported {errors} errors of its own" if errors else "")
         self._reader.errors.clear()
 
-    async def _freshen(self, sink: Sink) -> None:
-        """Renew the times of what the upstream said, between two things that it says."""
+    async def _freshen(self, web: Web, sink: Sink) -> None:
+        """Ask when prices were last seen, of an upstream whose stream does not say it."""
+        feed, backoff = self._settings, Backoff(self._settings.backoff, self._settings.backoff_cap)
+        wait = feed.freshen
         while True:
-            await asyncio.sleep(self._settings.freshen)
-            payload = self._reader.alive(sink.now())
-            if payload.quotes and self._reader.ready:
-                await sink.deliver(self.feed.name, payload)
+            await asyncio.sleep(wait)
+            wait = feed.freshen
+            if not self._reader.ready or self._reader.says_seen:
+                continue
+            sink.expect(feed.name, "ages", feed.freshen + feed.timeout)
+            try:
+                payloads, _ = await _pages(feed, web, sink, "/odds", {})
+            except Failure as failure:
+                sink.failed(feed.name, failure, "ages")
+                wait = max(wait, backoff.wait(failure))
+                continue
+            backoff.reset()
+            payload = self._reader.renew(row for payload in payloads for row in payload.quotes)
+            if payload.quotes:
+                await sink.deliver(feed.name, payload, "ages")
+            else:
+                sink.alive(feed.name, "ages")
 
 
 class InterfacePages:
-    """Pages: all there is, then again and again what changed. An answer says that everything else holds."""
+    """Pages: all there is, then again and again what changed or was seen again."""
 
     def __init__(self, feed: Settings, key: str, secrets: Secrets) -> None:
         self.feed: Feed = feed
         self._settings, self._secrets = feed, secrets
         self._headers = {"x-api-key": key} if key else {}
         self._since: str | None = None
-        self._held = Held()
+        self._listed: set[str] = set()
+        self._all_at = 0.0  # when all there is was last asked for
 
     async def run(self, sink: Sink) -> None:
         """Ask for ever."""
@@ -130,67 +147,65 @@ class InterfacePages:
         else:
             await self._changes(web, sink, self._since)
         backoff.reset()
-        payload = Payload(quotes=self._held.due(sink.now()))
-        if payload.quotes:
-            await sink.deliver(feed.name, payload)
-        else:
-            sink.alive(feed.name)
+        sink.alive(feed.name)
         return feed.interval
 
     async def _snapshot(self, web: Web, sink: Sink) -> None:
-        """All there is; what was held and is not listed any more is gone."""
-        payloads, told = await self._pages(web, sink, "/odds", {})
+        """All there is; what was listed and is not any more is gone."""
+        self._all_at = asyncio.get_running_loop().time()
+        payloads, told = await _pages(self._settings, web, sink, "/odds", {})
         listed = {row["id"] for payload in payloads for row in payload.quotes}
-        gone = [] if told.cut else [given for given in self._held.rows if given not in listed]
-        await self._take(sink, Payload(removed=gone))
+        gone = [] if told.cut else sorted(self._listed - listed)
         for payload in payloads:
             await self._take(sink, payload)
+        await self._take(sink, Payload(removed=gone))  # last: a price may be listed under another id
         self._since = told.since
         sink.warn(self.feed.name, _CUT if told.cut else "")
 
     async def _changes(self, web: Web, sink: Sink, since: str) -> None:
         try:
-            payloads, told = await self._pages(web, sink, "/odds/delta", {"since": since})
+            payloads, told = await _pages(self._settings, web, sink, "/odds/delta", {"since": since, "seen": "true"})
         except Failure as failure:
             if failure.fatal:
                 self._since = None  # it may be the moment that it does not like
             raise
         for payload in payloads:
             await self._take(sink, payload)
-        self._since = None if told.cut or told.clamped else told.since
+        due = not told.seen and asyncio.get_running_loop().time() - self._all_at >= self._settings.freshen
+        self._since = None if told.cut or told.clamped or due else told.since
 
     async def _take(self, sink: Sink, payload: Payload) -> None:
         if not (payload.quotes or payload.removed):
             return
-        dated = on_arrival(payload, sink.now(), _stale())
-        await sink.deliver(self.feed.name, dated)
-        self._held.drop(payload.removed)
-        self._held.put(row for row in dated.quotes if row.get("last_seen_at") is None)
+        await sink.deliver(self.feed.name, payload)
+        self._listed.difference_update(payload.removed)
+        self._listed.update(row["id"] for row in payload.quotes)
 
-    async def _pages(
-        self, web: Web, sink: Sink, path: str, query: dict[str, str | int]
-    ) -> tuple[list[Payload], "_Told"]:
-        """Get all pages, by cursor where there is one, else by offset."""
-        feed, payloads = self._settings, []
-        base: dict[str, str | int] = {**_filters(feed), **query, "limit": _PAGE}
-        more: dict[str, str | int] = {}
-        first: _Told | None = None
-        asked = sink.now()
-        while True:
-            answer = await web.get(feed.url.rstrip("/") + path, {**base, **more})
-            body = answer.body
-            page = await parsed(feed, sink, body, lambda b=body: read_page(b))  # type: ignore[misc]
-            payloads.append(page.payload)
-            told = _told(body, asked)
-            first = first or told
-            if not page.has_more:
-                return payloads, first
-            if told.cursor:
-                more = {"cursor": told.cursor}
-            elif page.next_offset is not None and page.next_offset > int(more.get("offset", -1)):
-                more = {"offset": page.next_offset}
-            else:
-                return payloads, first._replace(cut=True)
+
+async def _pages(
+    feed: Settings, web: Web, sink: Sink, path: str, query: dict[str, str | int]
+) -> tuple[list[Payload], "_Told"]:
+    """Get all pages, by cursor where there is one, else by offset."""
+    payloads = []
+    base: dict[str, str | int] = {**_filters(feed), **query, "limit": _PAGE}
+    more: dict[str, str | int] = {}
+    first: _Told | None = None
+    asked = sink.now()
+    while True:
+        answer = await web.get(feed.url.rstrip("/") + path, {**base, **more})
+        body = answer.body
+        page = await parsed(feed, sink, body, lambda b=body: read_page(b))  # type: ignore[misc]
+        payloads.append(page.payload)
+        told = _told(body, asked)
+        first = first or told
+        if not page.has_more:
+            return payloads, first
+        if told.cursor:
+            more = {"cursor": told.cursor}
+        elif page.next_offset is not None and page.next_offset > int(more.get("offset", -1)):
+            more = {"offset": page.next_offset}
+        else:
+            return payloads, first._replace(cut=True)
 
 
 _CUT = "the upstream lists no more rows than this by offset: ask for fewer sports, leagues or books"
@@ -199,6 +214,7 @@ _CUT = "the upstream lists no more rows than this by offset: ask for fewer sport
 class _Meta(msgspec.Struct):
     server_time: str | None = None
     since_clamped: Any = None
+    seen: bool = False
 
 
 class _Pagination(msgspec.Struct):
@@ -219,6 +235,7 @@ class _Told(msgspec.Struct):
     since: str  # to ask for what changed from then on
     cursor: str | None
     clamped: bool
+    seen: bool  # rows that were only seen again are listed
     cut: bool = False
 
     def _replace(self, *, cut: bool) -> "_Told":
@@ -233,9 +250,6 @@ def _told(body: bytes, asked: datetime) -> _Told:
         envelope = _Envelope()
     meta = envelope.meta or _Meta()
     since = meta.server_time or (asked.astimezone(UTC) - _STEP).isoformat().replace("+00:00", "Z")
-    return _Told(since, envelope.pagination.next_cursor if envelope.pagination else None, bool(meta.since_clamped))
-
-
-def _stale() -> timedelta:
-    """A price that the upstream has not seen for so long is dead there, and is not renewed here."""
-    return timedelta(seconds=catalog.thresholds().stale_prematch_s)
+    return _Told(
+        since, envelope.pagination.next_cursor if envelope.pagination else None, bool(meta.since_clamped), meta.seen
+    )

@@ -90,7 +90,7 @@ class _Sport:
                     if event is not None and event.event in ("odds", "locked-odds", "fixture-status"):
                         name, data = event.event, event.data
                         payload = await parsed(feed, sink, data, lambda n=name, d=data: reader.frame(n, d))  # type: ignore[misc]
-                        await sink.deliver(feed.name, on_arrival(payload, sink.now()), self._sport)
+                        await sink.deliver(feed.name, on_arrival(payload), self._sport)
                         await self._ask(sink, list(reader.unknown))
                     elif event is None or event.event != "connected":
                         sink.alive(feed.name, self._sport)
@@ -129,7 +129,7 @@ class _Sport:
                 body = (await self._web.get(f"{feed.url.rstrip('/')}/fixtures/odds", query)).body
                 markets = feed.markets or None
                 payload = await parsed(feed, sink, body, lambda b=body, w=books, m=markets: self._reader.read(b, w, m))  # type: ignore[misc]
-                await sink.deliver(feed.name, on_arrival(payload, sink.now()), self._sport)
+                await sink.deliver(feed.name, on_arrival(payload), self._sport)
             for one in some:
                 self._reader.unknown.pop(one, None)  # asked for; whether or not the source knows it
 

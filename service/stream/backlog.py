@@ -15,6 +15,7 @@ import msgspec
 from oddsengine_service.stream.told import (
     GAMES,
     ODDS,
+    SEEN,
     Told,
     added,
     bodies,
@@ -71,6 +72,8 @@ class Backlog:
     def take(self, some: Iterable[Told]) -> None:
         """Keep what events say."""
         for told in some:
+            if told.family == SEEN:
+                continue
             self.events += 1
             family = self._rows.setdefault(told.family, {})
             if told.family == ODDS:

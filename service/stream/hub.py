@@ -43,6 +43,7 @@ class Wants(NamedTuple):
     finds: Asked | None
     games: Filter | None
     state: str
+    seen: bool = False  # for a node that passes prices on
 
 
 class _Looked(NamedTuple):
@@ -169,8 +170,8 @@ class Stream:
 
     def _tell(self, moves: Moves, batches: list[tuple[Group, int, list[Told]]]) -> None:
         """Tell what an update means, and what else there is to be told."""
-        for group in self._prices.values() if not moves.empty else ():
-            if told := group.told(moves):
+        for group in self._prices.values():
+            if (group.seen or not moves.empty) and (told := group.told(moves)):
                 batches.append((group, moves.number, told))
         if batches:
             self._post(self.lines.deliver, batches)
@@ -225,11 +226,13 @@ class Stream:
         subscriber.wants, groups = wants, subscriber.groups
         prices: Prices | None = None
         if wants.prices is not None:
-            key = wants.prices, wants.state
+            key = wants.prices, wants.state, wants.seen
             prices = self._prices.get(key)
             if prices is None:
                 self._following = True
-                prices = self._prices[key] = Prices(wants.prices, wants.state, self._index, engine)
+                prices = self._prices[key] = Prices(
+                    wants.prices, wants.state, self._index, engine, seen=wants.seen
+                )  # fmt: skip
             groups.append(prices)
         if wants.finds is not None:
             groups.append(self._finds[wants.finds])

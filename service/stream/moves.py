@@ -114,18 +114,21 @@ class Moves:
     def __init__(self, update: Update, mirror: Mirror, index: Index, marks: Marks | None) -> None:
         self.number, self.now = update.number, update.now
         became = mirror.take(update, marks)
-        facts, lost = update.facts, update.gone.take(np.flatnonzero(became.gone))
+        facts = update.facts
+        lost, unshown = (update.gone.take(np.flatnonzero(which)) for which in (became.gone, ~became.gone))
         moved, whole, hidden = (facts.take(became.rows[which]) for which in (became.moved, became.whole, became.hidden))
         main, fresh = np.full(whole.id.size, -1, np.int8), became.fresh
         if marks is not None:
             whole = _both(whole, marks.others.take(np.flatnonzero(became.others)))
             main = np.concatenate((marks.main[became.whole], marks.others_main[became.others]))
             fresh = np.concatenate((fresh, np.zeros(int(became.others.sum()), bool)))
-        every = moved, whole, hidden, lost
+        every = moved, whole, hidden, lost, unshown
         self.terms = _terms(index, every)
         self._index = index
-        self.moved, self.new, *left = (self._resolved(part) for part in every)
-        self.left = left
+        self._update = update
+        self.moved, self.new, self.hidden, left, never = (self._resolved(part) for part in every)
+        self.left = [self.hidden, left]
+        self.lost = [left, never]  # whether they were shown or not
         of = {ident: at for at, ident in enumerate(whole.id.tolist())}
         kept = [of[ident] for ident in self.new.facts.id.tolist()]
         self.fresh: list[bool] = fresh[kept].tolist()
@@ -152,6 +155,17 @@ class Moves:
             key = rows.key[facts.slot]
         return Rows(facts, key >> BOOK_BITS, key & _BOOK)
 
+    def again(self) -> tuple[Rows, list[str], list[str]] | None:
+        """Rows that were only seen again, their ids and when; None where terms have other codes since."""
+        update = self._update
+        terms = self.terms
+        if not update.again.size or update.facts.wordings is not terms.names.wordings:
+            return None
+        key = update.again_key
+        if int(key.max()) >> BOOK_BITS >= terms.columns["prop"].size:
+            return None
+        return Rows(update.facts, key >> BOOK_BITS, key & _BOOK), hexadecimal(update.again), moments(update.again_seen)
+
     # ---- encoded ----
 
     def ids(self, rows: Rows) -> list[str]:
@@ -164,16 +178,23 @@ class Moves:
     def deltas(self) -> list[msgspec.Raw]:
         """The rows that moved."""
         if self._deltas is None:
-            facts, said = self.moved.facts, self.terms.said
-            self._deltas = raw(
-                map(
-                    OddsDelta, self.ids(self.moved), americans(facts.odds, facts.american),
-                    np.round(facts.odds, 6).tolist(), np.round(1.0 / facts.odds, 6).tolist(),
-                    [said[t].line for t in self.moved.term.tolist()], ((facts.flags & LIVE) != 0).tolist(),
-                    moments(facts.changed),
-                )
-            )  # fmt: skip
+            self._deltas = self._delta(self.moved)
         return self._deltas
+
+    def locks(self) -> list[msgspec.Raw]:
+        """The rows that were suspended."""
+        return self._delta(self.hidden)
+
+    def _delta(self, rows: Rows) -> list[msgspec.Raw]:
+        facts, said = rows.facts, self.terms.said
+        return raw(
+            map(
+                OddsDelta, self.ids(rows), americans(facts.odds, facts.american),
+                np.round(facts.odds, 6).tolist(), np.round(1.0 / facts.odds, 6).tolist(),
+                [said[t].line for t in rows.term.tolist()], ((facts.flags & LIVE) != 0).tolist(),
+                moments(facts.changed),
+            )
+        )  # fmt: skip
 
     def fulls(self, state: str) -> list[msgspec.Raw]:
         """The rows that are new, with links for a state."""

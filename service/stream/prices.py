@@ -12,8 +12,9 @@ from oddsengine.engine import Engine
 from oddsengine.groups import Ints, Longs
 from oddsengine_service.board import Filter, Index, Reading, Terms, same_market
 from oddsengine_service.stream.moves import Moves, Rows, book_ids, shown
-from oddsengine_service.stream.sse import CHUNK, Snapshot, SnapshotComplete, frame, raw
-from oddsengine_service.stream.told import Told, added, moved, removed
+from oddsengine_service.stream.sse import CHUNK, OddsSeen, Snapshot, SnapshotComplete, frame, raw
+from oddsengine_service.stream.told import Told, added, locked, moved, removed, renewed
+from oddsengine_service.wire.numbers import moments
 
 Bools = npt.NDArray[np.bool_]
 
@@ -98,10 +99,13 @@ class Taken(NamedTuple):
 
 
 class Prices:
-    """One group: rows of a filter, with links for a state. Everything but `take` belongs to the hub's thread."""
+    """One group: rows of a filter, with links for a state. Everything but `take` belongs to the hub's thread.
 
-    def __init__(self, wanted: Filter, state: str, index: Index, engine: Engine) -> None:
-        self.wanted, self.state = wanted, state
+    With `seen` it is for nodes that pass prices on: it has suspended rows too, and says when rows were seen again.
+    """
+
+    def __init__(self, wanted: Filter, state: str, index: Index, engine: Engine, *, seen: bool = False) -> None:
+        self.wanted, self.state, self.seen = wanted, state, seen
         self.members = 0
         self._index, self._engine = index, engine
         self._chosen = Chosen(wanted)
@@ -115,7 +119,12 @@ class Prices:
             return []
         self.number = moves.number
         out: list[Told] = []
-        for rows in moves.left:
+        if self.seen and (at := self._chosen.of(moves.hidden, moves.terms)).size:
+            self.total -= at.size
+            locks, ids = moves.locks(), moves.ids(moves.hidden)
+            for book, some in _by_book(moves.hidden, at):
+                out += locked(book, [ids[i] for i in some], [locks[i] for i in some], self.total)
+        for rows in moves.lost if self.seen else moves.left:
             at = self._chosen.of(rows, moves.terms)
             self.total -= at.size
             ids = moves.ids(rows) if at.size else []
@@ -131,7 +140,18 @@ class Prices:
             deltas, ids = moves.deltas(), moves.ids(moves.moved)
             for book, some in _by_book(moves.moved, at):
                 out += moved(book, [ids[i] for i in some], [deltas[i] for i in some], self.total)
-        return out
+        return out + self._renewed(moves) if self.seen else out
+
+    def _renewed(self, moves: Moves) -> list[Told]:
+        """When rows were last seen: those that moved, for a delta does not say it, and those that were seen again."""
+        facts, ids = moves.moved.facts, moves.ids(moves.moved)
+        times = moments(facts.seen)
+        at = self._chosen.of(moves.moved, moves.terms).tolist()
+        said = [(ids[i], times[i]) for i in at]
+        if (again := moves.again()) is not None:
+            seen, ids, times = again
+            said += [(ids[i], times[i]) for i in self._chosen.of(seen, moves.terms).tolist()]
+        return renewed([id_ for id_, _ in said], raw(OddsSeen(*each) for each in said))
 
     def _active(self, reading: Reading) -> Ints:
         slots = reading.rows(self.wanted, {})
@@ -142,7 +162,7 @@ class Prices:
         """The rows of now; from any thread."""
         with self._index.reading(judged=True) as reading:
             number = self._engine.number
-            found = reading.take(self._active(reading))
+            found = reading.take(reading.rows(self.wanted, {}) if self.seen else self._active(reading))
         rows = shown(found, self.state)
         books = sorted({row["sportsbook"] for row in rows})
         total, out = len(rows), []

@@ -46,6 +46,7 @@ class Connected(msgspec.Struct, frozen=True):
     channel: str
     filters: Filters
     reconnected: bool
+    seen: bool | UnsetType = UNSET  # `odds:seen` will say when prices were seen again
     trial: Trial | UnsetType = UNSET
     meta: Told | UnsetType = UNSET  # as in answers of lists: unknown ids and ignored parameters
 
@@ -80,6 +81,13 @@ class OddsDelta(msgspec.Struct, frozen=True, gc=False):
     odds_changed_at: str
 
 
+class OddsSeen(msgspec.Struct, frozen=True, gc=False):
+    """When a price was last seen."""
+
+    id: str
+    last_seen_at: str
+
+
 class OddsUpdate(msgspec.Struct, frozen=True):
     """Prices of one book that moved; `partial` says that more of this batch follow."""
 
@@ -87,6 +95,13 @@ class OddsUpdate(msgspec.Struct, frozen=True):
     count: int
     book: str
     partial: bool
+
+
+class Renewed(msgspec.Struct, frozen=True):
+    """Prices that were seen again, for those who asked."""
+
+    odds: Sequence[Any]
+    count: int
 
 
 class OddsRemoved(msgspec.Struct, frozen=True):

@@ -7,9 +7,19 @@ which every part is made here too.
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from oddsengine_service.stream.sse import CHUNK, Expired, GamesRemoved, OddsRemoved, OddsUpdate, Snapshot, clock, frame
+from oddsengine_service.stream.sse import (
+    CHUNK,
+    Expired,
+    GamesRemoved,
+    OddsRemoved,
+    OddsUpdate,
+    Renewed,
+    Snapshot,
+    clock,
+    frame,
+)
 
-ODDS, GAMES = "odds", "gamestate"
+ODDS, GAMES, SEEN = "odds", "gamestate", "seen"
 
 
 class Told(NamedTuple):
@@ -59,6 +69,25 @@ def moved(book: str, ids: Sequence[str], deltas: Sequence[Any], total: int) -> l
         body = frame("odds:update", OddsUpdate(some, len(some), book, at + CHUNK < len(ids)))
         out.append(Told(body, ODDS, ids[at : at + CHUNK], some, partly=True, book=book, total=total))
     return out
+
+
+def locked(book: str, ids: Sequence[str], deltas: Sequence[Any], total: int) -> list[Told]:
+    """Prices of a book that are suspended, for those who are told of suspended prices."""
+    out = []
+    for at in range(0, len(ids), CHUNK):
+        some = deltas[at : at + CHUNK]
+        body = frame("odds:locked", OddsUpdate(some, len(some), book, at + CHUNK < len(ids)))
+        out.append(Told(body, ODDS, ids[at : at + CHUNK], None, book=book, total=total))
+    return out
+
+
+def renewed(ids: Sequence[str], rows: Sequence[Any]) -> list[Told]:
+    """When prices were last seen; a slow reader does without."""
+    return [
+        Told(frame("odds:seen", Renewed(some, len(some))), SEEN, ids[at : at + CHUNK], some)
+        for at in range(0, len(ids), CHUNK)
+        for some in (rows[at : at + CHUNK],)
+    ]
 
 
 # ---- opportunities and games ----

@@ -118,6 +118,7 @@ class Since(Counted, kw_only=True):
 
     server_time: Moment
     since_clamped: bool | UnsetType = UNSET
+    seen: bool | UnsetType = UNSET  # prices that were only seen again are listed
 
 
 class OddsLists(msgspec.Struct, kw_only=True):
