@@ -504,6 +504,7 @@ def test_each_kind_of_step_may_fail(kind: str) -> None:
     engine, rows, ids = begun()
     other, *_ = begun()
     before = held(engine)
+    alike(before, held(other))  # a view that is read wakes: both have the same ones awake
     assert before.shown.ids["low_hold"]
     step = FAILURES[kind](rows, ids)
     fails(engine, step)

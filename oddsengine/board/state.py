@@ -80,6 +80,7 @@ class Past(NamedTuple):
     top: int
     spare: Ints
     lost: list[tuple[Ints, Bytes, Longs]]  # rows that left or were forgotten: slot, state, moved
+    verdicts: list[tuple[Ints, Bytes, Longs]]  # rows that were judged otherwise: slot, rejected, judged
     links: dict[int, str | None]
     facts: dict[str, Any]
 
@@ -189,7 +190,7 @@ class Board:
         slots = slots[slots >= 0]
         columns = [getattr(rows, name)[slots] for name, _, _ in Rows.COLUMNS]
         facts = {name: getattr(self, name) for name in ("now", "moment", "_watched", "_said", "rejected")}
-        return Past(slots, columns, rows.top, rows.spare[: rows.spares].copy(), [], {}, facts)
+        return Past(slots, columns, rows.top, rows.spare[: rows.spares].copy(), [], [], {}, facts)
 
     def take_back(self) -> None:
         """Make the board what it was before the last batch; slow, and for the failure of whoever looks at it."""
@@ -198,6 +199,9 @@ class Board:
             return
         for slots, state, moved in reversed(past.lost):
             rows.state[slots], rows.moved[slots] = state, moved
+        for slots, rejected, judged in reversed(past.verdicts):
+            rows.rejected[slots], rows.judged[slots] = rejected, judged
+        del self._rejudged[len(self._rejudged) - len(past.verdicts) :]
         for slot, link in past.links.items():
             rows.links[slot] = link
         rows.state[past.top : rows.top] = FREE
@@ -490,6 +494,8 @@ class Board:
         """Take the guards' verdicts on some rows."""
         rows = self.rows
         other = slots[(rows.rejected[slots] != rejected) & (rows.state[slots] == ON)]
+        if other.size and self._past is not None:
+            self._past.verdicts.append((other, rows.rejected[other], rows.judged[other]))
         rows.aside[slots], rows.rejected[slots] = verdicts, rejected
         if other.size:
             rows.judged[other] = self.now
