@@ -12,7 +12,7 @@ import copy
 import re
 import sys
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -628,6 +628,18 @@ class Engine:
             for name, n in sorted(self._board.rejected.items()):
                 found[name] = found.get(name, 0) + n
             return found
+
+    def open_counts(self) -> dict[str, int]:
+        """How many opportunities are open, by kind; one that several views show counts once."""
+        with self.still():
+            some = {
+                pair
+                for view in self._awake.values()
+                for at in [view.open.places()]
+                for pair in zip(view.open.kind[at].tolist(), view.open.id[at].tolist(), strict=True)
+            }
+        counts = Counter(kind for kind, _ in some)
+        return {name: counts[code] for code, name in enumerate(KINDS)}
 
     def events(self) -> pl.DataFrame:
         """Every event with a price on the board: status, start, prices, books."""

@@ -95,7 +95,7 @@ class Api:
         """Answer a request."""
         request: Request | None = scope.get("state", {}).get("request")
         method = scope["method"]
-        status = 500
+        status, streamed = 500, False
         try:
             try:
                 kept: Kept | None = None
@@ -107,7 +107,7 @@ class Api:
                 endpoint = request.endpoint
                 stream = getattr(endpoint.answer, "stream", None)
                 if stream is not None:
-                    status = 200
+                    status, streamed = 200, method != "HEAD"
                     await stream(self, endpoint, request.caller, request, request.values, receive, send)
                     return
                 body = await self._body(endpoint, request, receive) if endpoint.body is not None else None
@@ -120,7 +120,7 @@ class Api:
                 status = whole.status
                 await _send(send, whole, request, method)
             except Problem as problem:
-                status = problem.status
+                status, streamed = problem.status, False
                 assert request is not None
                 await _send(send, self._refusal(request, problem), request, method)
             except ConnectionError:  # nobody is there to be answered
@@ -135,7 +135,7 @@ class Api:
                     await _send(send, failure, request, method)
         finally:
             if request is not None:
-                self._tell(request, status)
+                self._tell(request, status, stream=streamed)
 
     def request(self, scope: Scope) -> Request:
         """Read the head of a request."""
@@ -156,11 +156,11 @@ class Api:
             self.log.failure(request.ident, request.path, problem.__cause__)
         return _refusal(problem, self._origin or origin_of(request.host))
 
-    def _tell(self, request: Request, status: int) -> None:
+    def _tell(self, request: Request, status: int, *, stream: bool = False) -> None:
         """Count the request, and log it."""
         spent = time.perf_counter() - request.started
         route = request.endpoint.path
-        self.metrics.answered(route, request.method, status, spent)
+        self.metrics.answered(route, request.method, status, spent, stream=stream)
         self.log.answered(
             request.ident, request.method, route, request.path, status, spent, request.caller,
             request.address,

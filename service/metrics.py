@@ -1,7 +1,7 @@
 """Metrics of a node in the Prometheus text format.
 
 Requests are counted in plain numbers, by the event loop alone, and put into the form of Prometheus when somebody looks:
-its own counters cost as much as a small answer.
+its own counters cost as much as a small answer. docs/service.md lists every metric.
 """
 
 import hmac
@@ -14,16 +14,41 @@ from socketserver import ThreadingMixIn
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
-_EDGES = [*(f"{edge}" for edge in _SECONDS), "+Inf"]
+_STREAM_SECONDS = (1.0, 10.0, 60.0, 600.0, 3_600.0, 21_600.0, 86_400.0)
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 UNAUTHORIZED = "metrics need their token: Authorization: Bearer TOKEN"
 _READ_S = 10.0  # that a reader of metrics may take to send its request
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
+
+
+class Histogram:
+    """Durations by label, in plain numbers; one thread observes."""
+
+    def __init__(self, name: str, doc: str, label: str = "", edges: tuple[float, ...] = _SECONDS) -> None:
+        self._name, self._doc, self._labels = name, doc, [label] if label else []
+        self._edges, self._names = edges, [*(f"{edge}" for edge in edges), "+Inf"]
+        self._counts: dict[str, list[float]] = {}  # by label: a count for each edge, then the sum of seconds
+
+    def observe(self, seconds: float, label: str = "") -> None:
+        """Count one duration."""
+        counts = self._counts.get(label)
+        if counts is None:
+            counts = self._counts[label] = [0] * len(self._names) + [0.0]
+        counts[bisect_left(self._edges, seconds)] += 1
+        counts[-1] += seconds
+
+    def family(self) -> Metric:
+        """What was counted."""
+        family = HistogramMetricFamily(self._name, self._doc, labels=self._labels)
+        for label, counts in tuple(self._counts.items()):
+            buckets = [*zip(self._names, accumulate(counts[:-1]), strict=True)]
+            family.add_metric([label] if self._labels else [], buckets, counts[-1])
+        return family
 
 
 class Metrics(Collector):
@@ -32,18 +57,22 @@ class Metrics(Collector):
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self._counts: dict[tuple[str, str, int], int] = {}
-        self._spent: dict[str, list[float]] = {}  # by route: a count for each edge, then the sum of seconds
+        self._requests = Histogram("oddsengine_request_seconds", "Time from headers to answer", "route")
+        self._streams = Histogram(
+            "oddsengine_stream_seconds", "How long streams that ended were open", edges=_STREAM_SECONDS
+        )
+        self.lag = Histogram("oddsengine_event_loop_lag_seconds", "How late the event loop runs what is due")
         self.registry.register(self)
+        ProcessCollector(registry=self.registry)
 
-    def answered(self, route: str, method: str, status: int, spent: float) -> None:
-        """Count one request."""
+    def answered(self, route: str, method: str, status: int, spent: float, *, stream: bool = False) -> None:
+        """Count one request; how long a stream was open is no time of an answer."""
         key = route, method if method in _METHODS else "other", status
         self._counts[key] = self._counts.get(key, 0) + 1
-        found = self._spent.get(route)
-        if found is None:
-            found = self._spent[route] = [0] * len(_EDGES) + [0.0]
-        found[bisect_left(_SECONDS, spent)] += 1
-        found[-1] += spent
+        if stream:
+            self._streams.observe(spent)
+        else:
+            self._requests.observe(spent, route)
 
     def collect(self) -> Iterable[Metric]:
         """What was counted."""
@@ -51,10 +80,8 @@ class Metrics(Collector):
         for (route, method, status), count in tuple(self._counts.items()):
             counts.add_metric([route, method, str(status)], count)
         yield counts
-        spent = HistogramMetricFamily("oddsengine_request_seconds", "Time from headers to answer", labels=["route"])
-        for route, found in tuple(self._spent.items()):
-            spent.add_metric([route], [*zip(_EDGES, accumulate(found[:-1]), strict=True)], found[-1])
-        yield spent
+        for histogram in (self._requests, self._streams, self.lag):
+            yield histogram.family()
 
     def add(self, collector: Collector) -> None:
         """Let something else be asked each time metrics are read."""

@@ -12,6 +12,7 @@ from oddsengine.engine import Engine
 from oddsengine.update import Update
 from oddsengine_service import board
 from oddsengine_service.bus import Bus
+from oddsengine_service.metrics import Histogram
 from oddsengine_service.store import Keys, Limits
 from oddsengine_service.tiers import TIERS, Tier
 
@@ -33,6 +34,7 @@ class Node:
         self.changed_at = 0.0  # when the board last took a price
         self.failures: dict[str, str] = {}  # what does not work now, by name
         self.followers: list[Callable[[Update], None]] = []  # called in the writer, before an update is published
+        self.steps = Histogram("oddsengine_step_seconds", "How long steps of the engine took")
         self.parts: dict[str, Any] = {}  # what endpoints keep between requests, by their own name
         self.closing = threading.Event()
         self.say: Callable[[str], None] | None = None  # takes what the compiler of kernels says
@@ -54,7 +56,9 @@ class Node:
 
     def step(self, quotes: Any = (), now: datetime | None = None, **more: Any) -> Update:
         """Apply a batch and publish what came of it; only in the writer (`write`)."""
+        began = time.perf_counter()
         update = self.engine.step(quotes, datetime.now(UTC) if now is None else now, **more)
+        self.steps.observe(time.perf_counter() - began)
         self.heard(update)
         return update
 

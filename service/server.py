@@ -38,6 +38,7 @@ from oddsengine_service.feeds.build import sources
 from oddsengine_service.feeds.check import kept
 from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.feeds.secrets import Secrets
+from oddsengine_service.feeds.status import DEGRADED, DOWN, OK, STARTING, SourceStatus
 from oddsengine_service.futures import Futures, stated_fields
 from oddsengine_service.games import games_of
 from oddsengine_service.limits import MemoryLimits, Usage
@@ -52,6 +53,7 @@ from oddsengine_service.request import Pairs, pairs
 from oddsengine_service.request import Request as Asked
 from oddsengine_service.samples import samples
 from oddsengine_service.settings import Settings, SettingsError, token
+from oddsengine_service.stream.lines import LineMetrics
 from oddsengine_service.taped import Tapes
 from oddsengine_service.taping import Taping
 from oddsengine_service.tiers import ANONYMOUS_RATE
@@ -64,6 +66,7 @@ _SECURE = (
     ),
 )  # fmt: skip
 _SWITCH = 0.0005  # s; a thread that computes lets the event loop in so soon
+_LAG_EVERY = 0.25  # s between two looks at the event loop
 _TICK = 1.0  # s between two steps when nothing comes
 _CURLS = """  curl -H 'X-API-Key: demo_pro' '{at}/odds?market=main&limit=3'
   curl -H 'X-API-Key: demo_pro' '{at}/opportunities/ev?min_ev=1&limit=3'
@@ -80,6 +83,7 @@ class Service:
         node.say = lambda text: log.say("kernels", said=text)
         self.metrics = Metrics()
         self.metrics.add(Gauges(node))
+        self.metrics.add(LineMetrics(lambda: getattr(node.parts.get("stream"), "lines", None)))
         options = settings.service
         self.origin = options.url
         self.connections = Connections(log, options.connections, options.trusted)
@@ -186,8 +190,10 @@ class Service:
         if isinstance(self.node.bus, LocalBus):
             self.node.bus.begin()
         running = asyncio.create_task(asyncio.to_thread(self._start))
+        measuring = asyncio.create_task(self._measure_lag())
         await send({"type": "lifespan.startup.complete"})
         await receive()
+        measuring.cancel()
         self.node.close()
         with contextlib.suppress(Exception):
             await running
@@ -195,6 +201,14 @@ class Service:
         self.log.say("stopped")
         self.log.close()
         await send({"type": "lifespan.shutdown.complete"})
+
+    async def _measure_lag(self) -> None:
+        """See how late the event loop runs what is due."""
+        loop = asyncio.get_running_loop()
+        while True:
+            due = loop.time() + _LAG_EVERY
+            await asyncio.sleep(_LAG_EVERY)
+            self.metrics.lag.observe(max(0.0, loop.time() - due))
 
     def _start(self) -> None:
         """Warm up, then feed the board; in a thread of its own."""
@@ -249,22 +263,50 @@ class Gauges(Collector):
         for guard, n in engine.set_aside().items():
             aside.add_metric([guard], n)
         yield aside
-        found = GaugeMetricFamily("oddsengine_opportunities", "Open opportunities of all views", labels=["kind"])
-        totals: dict[str, int] = {}
-        for view in engine.views:
-            for kind, n in view.counts().items():
-                totals[kind] = totals.get(kind, 0) + n
-        for kind, n in totals.items():
+        found = GaugeMetricFamily(
+            "oddsengine_opportunities", "Open opportunities, each once however many views show it", labels=["kind"]
+        )
+        for kind, n in engine.open_counts().items():
             found.add_metric([kind], n)
         yield found
-        ages = GaugeMetricFamily("oddsengine_feed_age_seconds", "Since a source last said anything", labels=["feed"])
+        yield GaugeMetricFamily("oddsengine_views", "Views that are kept up to date", len(engine.views))
+        yield node.steps.family()
         hub = node.parts.get("hub")
-        now = datetime.now(UTC)
-        for source in hub.statuses() if hub is not None else ():
-            heard = source.last_heard or source.last_payload
-            if heard is not None:
-                ages.add_metric([source.name], (now - heard).total_seconds())
-        yield ages
+        yield from _of_sources(hub.statuses() if hub is not None else (), datetime.now(UTC))
+
+
+def _of_sources(sources: Iterable[SourceStatus], now: datetime) -> Iterable[Metric]:
+    """What a node knows of its sources; a figure that a source does not have is left out."""
+    status = GaugeMetricFamily("oddsengine_feed_status", "1 for the status of a source", labels=["feed", "status"])
+    heard = GaugeMetricFamily("oddsengine_feed_age_seconds", "Since a source last said anything", labels=["feed"])
+    fresh = GaugeMetricFamily("oddsengine_feed_payload_age_seconds", "Since a source last sent data", labels=["feed"])
+    left = GaugeMetricFamily("oddsengine_feed_credits_left", "Credits until they renew", labels=["feed"])
+    used = CounterMetricFamily("oddsengine_feed_credits_used", "Credits used since they renewed", labels=["feed"])
+    spent = GaugeMetricFamily("oddsengine_feed_credits_per_hour", "Credits an hour as planned now", labels=["feed"])
+    counts = {
+        "payloads": CounterMetricFamily("oddsengine_feed_payloads", "Payloads applied", labels=["feed"]),
+        "quotes": CounterMetricFamily("oddsengine_feed_quotes", "Prices in those payloads", labels=["feed"]),
+        "failures_total": CounterMetricFamily("oddsengine_feed_failures", "Failed tries", labels=["feed"]),
+    }
+    for source in sources:
+        name = [source.name]
+        for each in (STARTING, OK, DEGRADED, DOWN):
+            status.add_metric([source.name, each], float(source.status == each))
+        last = source.last_heard or source.last_payload
+        if last is not None:
+            heard.add_metric(name, (now - last).total_seconds())
+        if source.last_payload is not None:
+            fresh.add_metric(name, (now - source.last_payload).total_seconds())
+        for family, value in (
+            (left, source.credits_left),
+            (used, source.credits_used),
+            (spent, source.credits_an_hour),
+        ):
+            if value is not None:
+                family.add_metric(name, value)
+        for field, counter in counts.items():
+            counter.add_metric(name, getattr(source, field))
+    yield from (status, heard, fresh, left, used, spent, *counts.values())
 
 
 # ---- pages ----
@@ -332,7 +374,7 @@ def feeding(settings: Settings, environ: Mapping[str, str]) -> Callable[[Service
         node.parts["futures"] = futures = Futures(fields)
         hub = Hub(
             node.engine, Matcher(), clock=lambda: datetime.now(UTC), kept=kept(settings, secrets), overrides=overrides,
-            on_update=node.heard, games=games_of(node), futures=futures,
+            on_update=node.heard, games=games_of(node), futures=futures, timed=node.steps.observe,
         )  # fmt: skip
         node.parts["hub"] = hub
         with secrets.out_of_logs():

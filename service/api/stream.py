@@ -10,7 +10,6 @@ thresholds of this stream. Who comes back with `Last-Event-ID` gets a fresh snap
 import asyncio
 import secrets
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
@@ -24,7 +23,6 @@ from oddsengine_service.params import number, parse, text, words
 from oddsengine_service.problems import Problem, invalid, shown
 from oddsengine_service.stream.finds import Asked
 from oddsengine_service.stream.hub import Stream, Wants
-from oddsengine_service.stream.lines import LineMetrics
 from oddsengine_service.stream.sse import Connected, Filters, frame
 from oddsengine_service.stream.watch import KINDS
 from oddsengine_service.tiers import Caller, required
@@ -124,8 +122,6 @@ def hub_of(api: "Api") -> Stream:
         found = Stream(api.node, index_of(ask), api.log, **api.node.parts.get("stream settings", {}))
         api.node.parts["stream"] = found
         games_of(api.node).listen(found.games)
-        with suppress(ValueError):
-            api.metrics.add(LineMetrics(found.lines))
     return found
 
 

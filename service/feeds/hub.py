@@ -10,6 +10,7 @@ history, bring the time with them (`clock=None`).
 import asyncio
 import contextlib
 import logging
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -95,14 +96,17 @@ class Hub:
         Takes what sources say of scores.
     futures
         Takes their futures.
+    timed
+        Called with how long each step of the engine took, in seconds.
     """
 
     def __init__(
         self, engine: Engine, matcher: Matcher, *, clock: Clock | None, kept: Kept | None = None,
         overrides: Path | None = None, on_update: Callable[[Update], None] | None = None, games: Games | None = None,
-        futures: Futures | None = None,
+        futures: Futures | None = None, timed: Callable[[float], None] | None = None,
     ) -> None:  # fmt: skip
         self.engine = engine
+        self._timed = timed
         self._matcher, self._clock, self._kept, self._on_update = matcher, clock, kept, on_update
         self._standing, self._futures = games, Futures() if futures is None else futures
         self._writer = ThreadPoolExecutor(1, "writer")
@@ -295,7 +299,10 @@ class Hub:
             now = datetime.fromtimestamp(0, UTC)
         if now is not None and last is not None:
             now = max(now, last)
+        began = time.perf_counter()
         update = self.engine.step(quotes, now, **more)
+        if self._timed is not None:
+            self._timed(time.perf_counter() - began)
         self._rows.follow(update)
         return update
 

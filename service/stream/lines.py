@@ -267,18 +267,21 @@ def _holds(check: Callable[[], bool]) -> bool:
 
 
 class LineMetrics(Collector):
-    """Streams, counted when somebody looks."""
+    """Streams, counted when somebody looks; all zero until there was one."""
 
-    def __init__(self, lines: Lines) -> None:
+    def __init__(self, lines: Callable[[], Lines | None]) -> None:
         self._lines = lines
 
     def collect(self) -> Iterable[Metric]:
         """Every figure."""
-        lines = self._lines
-        yield GaugeMetricFamily("oddsengine_streams", "Streams that are open", lines.streams)
-        yield CounterMetricFamily("oddsengine_stream_made", "Events that were encoded, each for a group", lines.made)
-        yield CounterMetricFamily("oddsengine_stream_events", "Events sent on streams", lines.events)
-        yield CounterMetricFamily(
-            "oddsengine_stream_merged", "Events that slow readers got as part of a later one", lines.merged
+        lines = self._lines()
+        streams, made, events, merged, cuts = (
+            (lines.streams, lines.made, lines.events, lines.merged, lines.cuts) if lines is not None else (0,) * 5
         )
-        yield CounterMetricFamily("oddsengine_stream_cuts", "Streams cut off because their reader was slow", lines.cuts)
+        yield GaugeMetricFamily("oddsengine_streams", "Streams that are open", streams)
+        yield CounterMetricFamily("oddsengine_stream_made", "Events that were encoded, each for a group", made)
+        yield CounterMetricFamily("oddsengine_stream_events", "Events sent on streams", events)
+        yield CounterMetricFamily(
+            "oddsengine_stream_merged", "Events that slow readers got as part of a later one", merged
+        )
+        yield CounterMetricFamily("oddsengine_stream_cuts", "Streams cut off because their reader was slow", cuts)

@@ -1,0 +1,129 @@
+"""Metrics: each opportunity once, streams apart from requests, the process, the event loop, steps and sources."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import httpx
+import pytest
+from prometheus_client.metrics_core import Metric
+from prometheus_client.parser import text_string_to_metric_families
+from service_running import METRICS_TOKEN, PATIENCE_S, Running, until
+
+from oddsengine_service.feeds.status import SourceStatus
+from oddsengine_service.metrics import Metrics
+from oddsengine_service.server import _of_sources
+
+ROOT = Path(__file__).parent.parent
+
+
+def metrics(service: Running) -> dict[str, Metric]:
+    answer = httpx.get(
+        f"{service.origin}/metrics", headers={"Authorization": f"Bearer {METRICS_TOKEN}"}, timeout=PATIENCE_S
+    )
+    assert answer.status_code == 200
+    return {family.name: family for family in text_string_to_metric_families(answer.text)}
+
+
+def value(family: Metric, suffix: str = "", **labels: str) -> float:
+    """The only sample with some labels."""
+    (found,) = [
+        sample.value
+        for sample in family.samples
+        if sample.name == family.name + suffix and labels.items() <= sample.labels.items()
+    ]
+    return float(found)
+
+
+def test_an_opportunity_that_several_views_show_counts_once(service: Running) -> None:
+    engine = service.node.engine
+    views = [engine.view(), engine.view(min_ev=0.5), engine.view(books=["fanduel", "draftkings", "betmgm"])]
+    ids = [view.ids() for view in views]
+    counted = metrics(service)["oddsengine_opportunities"]
+    every = [view.ids() for view in engine.views]
+    for kind in ids[0]:
+        once = {ident for each in every for ident in each[kind]}
+        assert value(counted, kind=kind) == len(once)
+    assert sum(map(len, ids[1].values())) > 0, "or they would not be counted twice"
+    assert {sample.labels["kind"] for sample in counted.samples} == set(ids[0])
+    for view in views:
+        view.close()
+
+
+def test_how_long_a_stream_was_open_is_no_time_of_a_request(service: Running) -> None:
+    before = metrics(service)
+    assert value(before["oddsengine_streams"]) == 0
+    with service.client("enterprise") as client:
+        client.get("/odds?limit=1")
+        with client.stream("GET", "/stream/odds") as stream:
+            assert stream.status_code == 200
+            lines = stream.iter_lines()  # the stream ends with it
+            next(lines)
+            assert value(metrics(service)["oddsengine_streams"]) == 1
+    until(lambda: value(metrics(service)["oddsengine_stream_seconds"], "_count") > 0, "the end of the stream")
+    found = metrics(service)
+    routes = {sample.labels["route"] for sample in found["oddsengine_request_seconds"].samples}
+    assert "/odds" in routes
+    assert not [route for route in routes if route.startswith("/stream")]
+    assert value(found["oddsengine_requests"], "_total", route="/stream/odds") > 0
+    refused = httpx.get(f"{service.base}/stream/odds", headers={"X-API-Key": "demo_free"}, timeout=PATIENCE_S)
+    assert refused.status_code in (403, 429)
+    timed = metrics(service)["oddsengine_request_seconds"]
+    assert value(timed, "_count", route="/stream/odds") > 0, "a refusal is an answer like any other"
+
+
+def test_the_process_the_event_loop_and_steps_are_measured(service: Running) -> None:
+    service.advance()
+    found = metrics(service)
+    assert value(found["oddsengine_step_seconds"], "_count") == service.node.engine.number
+    until(lambda: value(metrics(service)["oddsengine_event_loop_lag_seconds"], "_count") > 0, "a look at the loop")
+    if Path("/proc/self/stat").exists():
+        assert value(found["process_cpu_seconds"], "_total") > 0
+        assert value(found["process_resident_memory_bytes"]) > 10_000_000
+        assert value(found["process_open_fds"]) > 3
+
+
+NOW = datetime(2026, 2, 8, 18, tzinfo=UTC)
+METERED = SourceStatus(
+    name="american", kind="the_odds_api", status="degraded", reason="late", last_payload=NOW - timedelta(seconds=40),
+    last_heard=NOW - timedelta(seconds=4), payloads=7, quotes=700, events=9, quarantined=0, failures=1,
+    failures_total=3, unmapped=0, refused=0, credits_left=400, credits_used=100, credits_an_hour=12.5,
+    books=("fanduel",),
+)  # fmt: skip
+NEW = SourceStatus(
+    name="new", kind="interface", status="starting", reason="", last_payload=None, last_heard=None, payloads=0,
+    quotes=0, events=0, quarantined=0, failures=0, failures_total=0, unmapped=0, refused=0, credits_left=None,
+    credits_used=None, credits_an_hour=None, books=(),
+)  # fmt: skip
+
+
+def test_sources_are_measured() -> None:
+    found = {family.name.removeprefix("oddsengine_feed_"): family for family in _of_sources([METERED, NEW], NOW)}
+    american = {
+        name: value(family, "_total" if family.type == "counter" else "", feed="american")
+        for name, family in found.items()
+        if name != "status"
+    }
+    assert american == {
+        "age_seconds": 4.0, "payload_age_seconds": 40.0, "credits_left": 400.0, "credits_used": 100.0,
+        "credits_per_hour": 12.5, "payloads": 7.0, "quotes": 700.0, "failures": 3.0,
+    }  # fmt: skip
+    status = {s.labels["status"]: s.value for s in found["status"].samples if s.labels["feed"] == "american"}
+    assert status == {"starting": 0.0, "ok": 0.0, "degraded": 1.0, "down": 0.0}
+    assert {name for name, family in found.items() if any(s.labels["feed"] == "new" for s in family.samples)} == {
+        "status", "payloads", "quotes", "failures",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["GET", "made-up"])
+def test_methods_are_a_few(name: str) -> None:
+    counted = Metrics()
+    counted.answered("/odds", name, 200, 0.1)
+    assert f'method="{name if name == "GET" else "other"}"' in counted.text().decode()
+
+
+def test_every_metric_is_documented(service: Running) -> None:
+    text = (ROOT / "docs" / "service.md").read_text(encoding="utf-8")
+    sources = {family.name for family in _of_sources([METERED], NOW)}
+    for name in {name for name in metrics(service) if name.startswith("oddsengine_")} | sources:
+        plain = name.removeprefix("oddsengine_")
+        assert f"`{plain}`" in text or f"`{plain}_total`" in text, name
