@@ -585,9 +585,34 @@ def _span(b, first, end, book, trusted, own, seen):
 
 
 @kernel
+def _apart(s, m, judged, rows, book, own, width, trusted, reference, fair, weight, member, weighted, floor, too_wide):
+    """Fair probability of a segment of market m by its reference, a book left out; nan if that leaves none."""
+    ref = reference[m]
+    if ref == -1:
+        return np.nan
+    if ref == judged:
+        return np.nan
+    if ref >= 0:
+        return fair[s]
+    p, total, wide, members = 0.0, 0.0, 0.0, 0
+    for i in range(rows[s], rows[s + 1]):
+        b = book[i]
+        if trusted[i] == 0 or np.isnan(own[i]) or b == judged or member[b] == 0:
+            continue
+        w = weight[b] if weighted else 1.0 / max(width[i], floor)
+        p += w * own[i]
+        wide += w * width[i]
+        total += w
+        members += 1
+    if members == 0 or (members < 2 and (not weighted or wide > too_wide * total)):
+        return np.nan
+    return p / total
+
+
+@kernel
 def _edges(
     chosen, segments, rows, book, feed, net, offer, seen, own, width, trusted, reference, fair, weight, member, counted,
-    weighted, live, timed, oldest, gap_us, floor, too_wide, least,
+    weighted, live, timed, oldest, gap_us, floor, too_wide, least, twin, market,
     out_row, out_fair, out_width, out_gap, out_seen, ids, fairs,
 ):  # fmt: skip
     """Offers with an edge of at least `least` - 1 in chosen markets: row, fair probability, width, gap, oldest time."""
@@ -632,6 +657,17 @@ def _edges(
                 if members == 0 or alone:
                     continue
                 p /= total
+                # Of the outcomes that settle on the same fact, the one that is least likely decides.
+                t = twin[s] if twin.size > 0 else s
+                while t != s:
+                    if rows[t] < rows[t + 1]:
+                        q = _apart(
+                            t, market[rows[t]], book[r], rows, book, own, width, trusted, reference, fair, weight,
+                            member, weighted, floor, too_wide,
+                        )  # fmt: skip
+                        if not np.isnan(q):
+                            p = min(p, q)
+                    t = twin[t]
                 if not (p * net[r] >= least):
                     continue
                 if not check:
@@ -705,7 +741,7 @@ def edges(view: View, markets: Longs, min_edge: float) -> Edges:
             markets, g.segments, g.rows, g.book, view.traits.feed, view.net, view.offer, g.seen, view.own, view.width,
             view.trusted, view.reference, view.fair, view.weight, view.member, view.counted, view.weighted, view.live,
             view.timed, since(view, limits.stale_live_leg_s), round(limits.stale_live_gap_s * 1e6),
-            limits.reference_floor, limits.reference_wide + limits.epsilon, 1.0 + min_edge,
+            limits.reference_floor, limits.reference_wide + limits.epsilon, 1.0 + min_edge, g.twin, g.market,
             row, fair, width, gap, seen, np.empty(books, np.int32), np.empty(books),
         )  # fmt: skip
     return Edges(row[:n], fair[:n], width[:n], gap[:n], seen[:n])

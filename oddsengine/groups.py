@@ -25,6 +25,7 @@ Floats = npt.NDArray[np.float64]
 NO_TIME = np.iinfo(np.int64).min
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _ONE = np.uint64(1)
+_ALONE: Longs = np.empty(0, np.int64)
 
 
 class Groups(NamedTuple):
@@ -46,6 +47,7 @@ class Groups(NamedTuple):
     kind: Ints  # per ladder: place in the identity's kinds
     subject: Ints  # per ladder: 0 none, 1 home, 2 away, from 3 a player
     ladder: Ints  # per market
+    twin: Longs = _ALONE  # per segment: the next of those that settle on the same fact, itself if alone; see `twins`
 
     @property
     def outcomes(self) -> Longs:

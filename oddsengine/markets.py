@@ -20,6 +20,7 @@ from oddsengine.groups import NO_TIME, Bytes, Groups, Ints, Keys, Longs, cut, in
 from oddsengine.reasons import CODES
 from oddsengine.schema import OddsTable
 from oddsengine.traits import Kind, Traits, traits
+from oddsengine.twins import linked, rules
 from oddsengine.wording import SIDES, Texts, read_texts, sides_of_type
 
 WORDING = (
@@ -95,14 +96,6 @@ class _Kinds:
         return self.codes.setdefault(kind, len(self.codes))
 
 
-def meaning(sport: str, market_type: str, stat: str, segment: str) -> catalog.MarketType:
-    """What a market type says; where it names no period, the source's own segment does."""
-    found = catalog.market_type(market_type, sport, stat)
-    if found.usable and found.period == catalog.FULL_GAME and segment not in ("", catalog.FULL_GAME):
-        return catalog.market_type(f"{segment} {market_type}", sport, stat)
-    return found
-
-
 def kind_of(kind: catalog.MarketType) -> Kind:
     """What guards and detectors have to know of a market type."""
     family = catalog.families().get(kind.family)
@@ -130,7 +123,7 @@ def _read_terms(
     columns = ["sport", "market_type", "stat_category", "market_segment", "league"]
     type_of, type_first = _distinct(wordings.select(columns))
     types = [tuple(text or "" for text in row) for row in wordings.select(columns)[type_first].iter_rows()]
-    found = [meaning(*row[:4]) for row in types]
+    found = [catalog.meaning(*row[:4]) for row in types]
     usable = np.array([f.usable for f in found], bool)
     kind_at = np.array([kinds.code(kind_of(f)) for f in found], np.int32)
     splits = np.array([f.family == "moneyline" for f in found], bool)
@@ -383,6 +376,7 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
     settle(groups, rows, (*WORDING, "line"))
     event_rows = first[event_terms]
     sports = tuple((catalog.sport(s or ""), t or "") for s, t in rows.select("sport", "league")[event_rows].iter_rows())
+    groups = linked(groups, rules(known, sports))
     return Identity(groups, known, books, verdict[:priced], terms.flip[term], sports, names, facts)
 
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeVar
 
 from oddsengine import catalog
-from oddsengine.markets import AWAY, HOME, kind_of, meaning, place_of, renamed_sides, three_way
+from oddsengine.markets import AWAY, HOME, kind_of, place_of, renamed_sides, three_way
 from oddsengine.reasons import CODES
 from oddsengine.traits import Kind
 from oddsengine.wording import OVER_UNDER, SHORT, SIDES, TRAILING
@@ -123,7 +123,7 @@ class _Memory(dict[_K, _V]):
 def _market(key: Wording) -> _Market:
     """Read a market type: sport, league, market type, segment and stat."""
     sport, league, market_type, segment, stat = (text or "" for text in key)
-    found = meaning(sport, market_type, stat, segment)
+    found = catalog.meaning(sport, market_type, stat, segment)
     kind = kind_of(found)
     splits = found.family == "moneyline"
     with_draw = three_way(kind) if splits else kind

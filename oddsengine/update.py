@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from oddsengine import catalog
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.rows import BOOK_BITS, LIVE, LIVENESS, NEW, PRICE, STATUS, SUSPENDED
 from oddsengine.find.keys import hexadecimal
@@ -229,7 +230,7 @@ def _opportunities(change: Change, facts: Facts) -> list[dict[str, Any]]:
         wording = texts[spots[0]]
         out.append(
             {
-                "id": ident, "kind": KINDS[kind], "event_id": wording[0], "market_type": wording[5],
+                "id": ident, "kind": KINDS[kind], "event_id": wording[0], "market_type": _published(wording),
                 "player_name": wording[9], **_figures(kind, figures),
                 "legs": [
                     {
@@ -242,6 +243,11 @@ def _opportunities(change: Change, facts: Facts) -> list[dict[str, Any]]:
             }
         )  # fmt: skip
     return out
+
+
+def _published(wording: Any) -> str:
+    """The market type under which opportunities on a wording are published."""
+    return catalog.published_name(wording[5] or "", wording[1] or "", wording[10] or "", wording[6] or "")
 
 
 def _figures(kind: int, figures: list[float]) -> dict[str, float]:

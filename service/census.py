@@ -53,12 +53,12 @@ class Census:
             event = names.event.values[term].astype(np.int64)
             seen, live = rows.seen[on], (rows.flags[on] & LIVE) != 0
             status, begins = board.statuses()
-            self.market_names = list(names.market_names)
+            self.market_names = list(names.published_names)
             there = np.zeros(len(names.wordings), bool)
             there[term] = True
             used = np.flatnonzero(there)
             self.term_event = names.event.values[used].astype(np.int64)
-            self.term_market = names.place.values[used, 3] >> 16
+            self.term_market = names.published.values[used].astype(np.int64)
             self._selection = names.id.values[used]
             self.events = np.unique(self.term_event)
             place = np.zeros(len(names.events) + 1, np.int64)

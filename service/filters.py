@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from oddsengine import catalog
 from oddsengine.engine import micros
-from oddsengine_service.board import LATEST, same_market
+from oddsengine_service.board import LATEST
 from oddsengine_service.params import Param
 from oddsengine_service.problems import invalid, shown
 
@@ -123,8 +123,8 @@ def in_leagues(asked: Sequence[str], places: Iterable[tuple[Text, Text]]) -> lis
     return [any(league_id(league, sport) == league_id(word, sport) for word in asked) for sport, league in places]
 
 
-def in_markets(asked: Sequence[str], places: Iterable[tuple[Text, Text]]) -> list[bool]:
-    """Of each (sport, market type): it is named, means the same as a name, or belongs to a category that is named.
+def in_markets(asked: Sequence[str], places: Iterable[tuple[Any, ...]]) -> list[bool]:
+    """Of each (sport, market type), perhaps with line and side: it has a name, or belongs to a category, that is given.
 
     Examples
     --------
@@ -136,10 +136,13 @@ def in_markets(asked: Sequence[str], places: Iterable[tuple[Text, Text]]) -> lis
     types = {kind for word in asked for kind in catalog.categories().get(word.lower(), (word,))}
     props = "player_*" in types
     out = []
-    for sport, market in places:
-        name, within = market or "", sport_id(sport)
-        prop = props and (catalog.market_type(name, within).is_prop or name.startswith("player_"))
-        out.append(prop or any(same_market(kind, name, within, "") for kind in types))
+    for sport, market, *rest in places:
+        line, side = rest or (None, None)
+        within = sport_id(sport)
+        meant = catalog.market_type(market or "", within)
+        name = catalog.published_name(market or "", within)
+        prop = props and (meant.is_prop or (not meant.usable and name.startswith("player_")))
+        out.append(prop or any(catalog.is_market(kind, name, within, "", line, side or "") for kind in types))
     return out
 
 

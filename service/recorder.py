@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from oddsengine import catalog
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.names import Names
 from oddsengine.board.rows import BOOK_BITS, FLAP, LIVE, MISMATCH, SUSPENDED
@@ -255,7 +256,10 @@ class Recorder:
             event_id=[text[0] for text in texts],
             sport=sports,
             league=leagues,
-            market=[text[5] or "" for text in texts],
+            market=[
+                catalog.published_name(text[5] or "", sport, text[10] or "", text[6] or "")
+                for text, sport in zip(texts, sports, strict=True)
+            ],
             selection=[text[7] or "" for text in texts],
             line=[text[-1] for text in texts],
             sportsbook=books,

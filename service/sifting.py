@@ -31,6 +31,7 @@ class Shape(NamedTuple):
     age: str
     prices: Callable[[Table], tuple[Floats, Floats]]  # lowest and highest American price of a row
     alternate: str | None = "is_alternate_line"
+    told: tuple[str, ...] = ("line", "team_side")  # what tells markets of one type apart
 
 
 def keep(table: Table, query: Mapping[str, Any], shape: Shape, now: Any) -> Bools | None:
@@ -41,7 +42,7 @@ def keep(table: Table, query: Mapping[str, Any], shape: Shape, now: Any) -> Bool
     if query.get("league") is not None:
         parts.append(_where(table, ("sport", "league"), filters.in_leagues, query["league"]))
     if query.get("market") is not None:
-        parts.append(_where(table, ("sport", shape.market), filters.in_markets, query["market"]))
+        parts.append(_where(table, ("sport", shape.market, *shape.told), filters.in_markets, query["market"]))
     if query.get("event") is not None:
         coded = table.coded(shape.event)
         parts.append(coded.where([value in query["event"] for value in coded.values]))

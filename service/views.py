@@ -113,7 +113,8 @@ def _coded(columns: list[list[Any]]) -> Coded:
     index: dict[Any, int] = {}
     codes = np.array([index.setdefault(value, len(index)) for value in rows], np.int64)
     values = sorted(
-        index, key=lambda value: [part or "" for part in value] if isinstance(value, tuple) else value or ""
+        index,
+        key=lambda value: [(part is not None, part) for part in (value if isinstance(value, tuple) else (value,))],
     )
     place = np.empty(len(values), np.int64)
     place[[index[value] for value in values]] = np.arange(len(values))

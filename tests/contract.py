@@ -117,6 +117,7 @@ FIELDS = {
         market_id string?
         selection_id string?
         max_bet number?
+        source_market_type string?
         rejection Rejection?
     """),
     "Rejection": table("""

@@ -6,7 +6,7 @@ outcome) is looked at. It imports nothing of the package.
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from statistics import median
 
@@ -300,6 +300,38 @@ def reference(board: View, legs: list[Leg], judged: Leg) -> Fair | None:
     return None
 
 
+FACTS = {
+    ("first_team_to_score", "", 0, "none"): "no goal",
+    ("total", "", 50, "under"): "no goal",
+    ("moneyline_3way", "", 0, "home"): "home wins",
+    ("spread", "", -50, "home"): "home wins",
+    ("moneyline_3way", "", 0, "away"): "away wins",
+    ("spread", "", 50, "away"): "away wins",
+}
+
+
+def fact(quote: Quote) -> tuple[str, bool, str, str] | None:
+    """What a quote settles on, where another family settles on it too."""
+    name = FACTS.get((quote.family.name, quote.subject, quote.line, quote.side))
+    return None if name is None or quote.sport != "soccer" else (quote.event, quote.live, quote.period, name)
+
+
+def by_twins(board: View, judged: Leg, fair: Fair) -> Fair:
+    """The same with the smallest of the fair probabilities that the references of the twins give the outcome."""
+    side, wanted = judged.quote.side, fact(judged.quote)
+    probs = dict(fair.probs)
+    if wanted is None:
+        return fair
+    for key, legs in markets(board.universe).items():
+        twins = {leg.quote.side for leg in legs if fact(leg.quote) == wanted} if key != judged.quote.market else set()
+        for other in twins:
+            stand_in = Leg(replace(legs[0].quote, book=judged.book, live=False), judged.price)
+            found = reference(board, legs, stand_in)
+            if found is not None:
+                probs[side] = min(probs[side], found.probs[other])
+    return replace(fair, probs=probs)
+
+
 def find_ev(board: View) -> list[Value]:
     """Every (book, outcome) against its reference; of two names of a book the better admissible price."""
     found = []
@@ -311,6 +343,7 @@ def find_ev(board: View) -> list[Value]:
             for leg in sorted(segment, key=lambda leg: -leg.price):
                 fair = reference(board, legs, leg)
                 if fair is not None:
+                    fair = by_twins(board, leg, fair)
                     found.append(Value(leg, fair, books, _confidence(board, legs, leg, fair)))
                     break
     settings = board.settings

@@ -22,7 +22,7 @@ BOOK = {
 SPORT = {
     "name": str, "aliases": list, "draws": bool, "two_way_leagues": list, "tie_after_overtime": bool,
     "regulation_only": bool, "level": float, "margin": dict, "total": dict, "team_total": dict,
-    "key_numbers": list, "key_weights": list, "leagues": dict,
+    "key_numbers": list, "key_weights": list, "leagues": dict, "names": dict,
 }  # fmt: skip
 LEAGUE = {"margin": dict, "total": dict, "team_total": dict, "key_weights": list}
 SHAPE = {"shape": str, "sd": float, "variance_ratio": float}
@@ -163,7 +163,7 @@ def test_a_league_takes_from_its_sport_what_it_does_not_say() -> None:
 
 def test_markets_keep_to_the_schema() -> None:
     source = files.toml("markets.toml")
-    sections = "outcomes words categories modifiers periods parts fractions families unusable"
+    sections = "outcomes words categories modifiers periods parts fractions families twins unusable"
     assert set(source) == set(sections.split())
     sides = {side for names in source["outcomes"].values() for side in names}
     assert sides == {"home", "draw", "away", "none", "over", "under", "yes", "no", "odd", "even"}
@@ -336,6 +336,60 @@ def test_fixed_lines_and_what_yes_means() -> None:
     assert (level.fixed_line, level.has_line, level.outcomes) == (0.0, False, ("home", "away"))
     assert catalog.market_type("home_team_total").team_side == "home"
     assert catalog.market_type("away_total_goals").team_side == "away"
+
+
+def test_a_published_name_means_what_it_stands_for() -> None:
+    """Publishing twice changes nothing, and no name moves to another family or part of the game."""
+    for sport in ("", *catalog.sports()):
+        for name in catalog.market_type_names():
+            published = catalog.published_name(name, sport)
+            assert catalog.published_name(published, sport) == published, (name, sport)
+            one, two = catalog.market_type(name, sport), catalog.market_type(published, sport)
+            if one.usable and one.family != "moneyline_3way":
+                assert (one.family, one.period) == (two.family, two.period), (name, sport)
+            assert catalog.is_market(name, published, sport, "", one.fixed_line, one.team_side), (name, sport)
+
+
+def settled(member: catalog.Twin, home: int, away: int, first: str, last: str) -> bool:
+    """Whether a bet on an outcome wins, by what its family means; no line of a twin can push."""
+    own, other = (home, away) if member.subject == "home" else (away, home)
+    totals = {"total": home + away, "team_total": own}
+    if member.family in totals:
+        return (totals[member.family] > member.line) == (member.outcome == "over")
+    if member.family == "spread":
+        return (home + member.line > away) == (member.outcome == "home")
+    if member.family == "moneyline_3way":
+        return member.outcome == ("home" if home > away else "away" if away > home else "draw")
+    if member.family == "clean_sheet":
+        return (other == 0) == (member.outcome == "yes")
+    return member.outcome == {"first_to_score": first, "last_to_score": last}[member.family]
+
+
+def test_twins_settle_alike_in_every_game() -> None:
+    for home in range(6):
+        for away in range(6):
+            scorers = [side for side, goals in (("home", home), ("away", away)) if goals] or ["none"]
+            for first in scorers:
+                for last in scorers:
+                    for id_, twins in catalog.twins().items():
+                        won = {settled(member, home, away, first, last) for member in twins.members}
+                        assert len(won) == 1, (id_, home, away)
+
+
+def test_twins_are_outcomes_of_the_catalog() -> None:
+    met = set()
+    for id_, twins in catalog.twins().items():
+        assert twins.fact, id_
+        assert twins.example, id_
+        assert twins.sports <= set(catalog.sports()), id_
+        assert len({member.family for member in twins.members}) == len(twins.members) > 1, id_
+        for member in twins.members:
+            family = catalog.families()[member.family]
+            assert member.outcome in family.outcomes, id_
+            assert (member.subject != "") == (family.subject == "team"), id_
+            assert member.line % 1.0 == 0.5 if family.has_line else member.line == 0.0, id_
+            assert member not in met, id_
+            met.add(member)
 
 
 def test_families_of_moneylines() -> None:

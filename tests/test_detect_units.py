@@ -61,10 +61,13 @@ def some_events(g: Groups, events: list[int]) -> tuple[Groups, Longs, Longs]:
     rows, row_ends = ranges(g.rows, segments)
     market = np.repeat(np.arange(markets.size, dtype=np.int32), np.diff(row_ends[segment_ends]))
     ladder = np.repeat(np.arange(ladders.size, dtype=np.int32), np.diff(market_ends))
+    place = np.full(g.rows.size - 1, -1, np.int64)
+    place[segments] = np.arange(segments.size)
     part = Groups(
         row=g.row[rows], book=g.book[rows], name=g.name[rows], odds=g.odds[rows], seen=g.seen[rows], market=market,
         side=g.side[rows], rows=row_ends, segments=segment_ends, markets=market_ends, threshold=g.threshold[markets],
         event=g.event[ladders], live=g.live[ladders], kind=g.kind[ladders], subject=g.subject[ladders], ladder=ladder,
+        twin=place[g.twin[segments]],
     )  # fmt: skip
     return part, rows, ladders
 

@@ -17,6 +17,7 @@ LAYERS: list[set[str]] = [
     {"schema"},
     {"tables", "groups"},
     {"wording", "traits"},
+    {"twins"},
     {"markets"},
     {"guards"},
     {"detect"},

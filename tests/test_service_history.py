@@ -17,7 +17,6 @@ from oddsengine.simulate import World
 from oddsengine.tape import Tape, TapeError, TapeWriter
 from oddsengine_service import taped as moves_of
 from oddsengine_service.api import history as module
-from oddsengine_service.board import same_market
 from oddsengine_service.history import Ring
 from oddsengine_service.node import Node
 from oddsengine_service.problems import Problem
@@ -120,9 +119,9 @@ def test_every_move_of_every_price_is_there(stage: Stage) -> None:
             assert points(entry) == shown(moves)
             assert entry["opening"]["odds_decimal"] == round(moves[0].odds, 6)
             assert entry["opening"]["at"] == entry["points"]["at"][0]
-            assert (entry["sportsbook"], entry["market_type"], entry["line"]) == (
-                catalog.book(row["sportsbook"]).id, row["market_type"], row["line"],
-            )  # fmt: skip
+            market = catalog.published_name(row["market_type"], row["sport"])
+            assert (entry["market_type"], entry["line"]) == (market, row["line"])
+            assert entry["sportsbook"] == catalog.book(row["sportsbook"]).id
             met += len(moves)
     assert met > 3000
     assert max(len(moves) for moves in stage.moves.values()) > 10
@@ -327,7 +326,7 @@ def test_filters_of_movement(stage: Stage) -> None:
 
 def same(kind: str, market: str) -> bool:
     one, two = catalog.market_type(kind), catalog.market_type(market)
-    return (one.base, one.period) == (two.base, two.period) or same_market(kind, market, "", "")
+    return (one.family, one.period) == (two.family, two.period) != ("", "full_game")
 
 
 def test_a_window_begins_with_the_price_that_stood(stage: Stage) -> None:

@@ -24,7 +24,7 @@ from oddsengine.find.board import prepare
 from oddsengine.guards import main_lines
 from oddsengine.reasons import CODES, NAMES, SENTENCES, UNCOMPARED, reason
 from oddsengine_service.api.odds import endpoints
-from oddsengine_service.board import SORTS, same_market
+from oddsengine_service.board import SORTS
 from oddsengine_service.endpoints import Ask
 from oddsengine_service.params import parse
 from oddsengine_service.problems import Problem
@@ -107,11 +107,24 @@ def american(row: dict[str, Any]) -> float:
     return 100.0 if shown == -100.0 else shown
 
 
+def meant(kind: str, row: dict[str, Any]) -> bool:
+    """Whether two names settle alike; one that fixes a line or a side means only that."""
+    if kind == row["market_type"]:
+        return True
+    one, two = (catalog.market_type(name, row["sport"] or "") for name in (kind, row["market_type"]))
+    three = {"moneyline_3way": "moneyline"} if catalog.sport(row["sport"] or "").draws else {}
+    families = [three.get(each.family, each.family) for each in (one, two)]
+    if not (one.usable and two.usable) or families[0] != families[1] or one.period != two.period:
+        return False
+    line = two.fixed_line if two.fixed_line is not None else row["line"]
+    return one.fixed_line in (None, line) and one.team_side in ("", two.team_side, row["team_side"])
+
+
 def has_market(row: dict[str, Any], asked: str) -> bool:
     kinds = catalog.categories().get(asked, (asked,))
     props = catalog.market_type(row["market_type"], row["sport"] or "").is_prop
     names = [kind for kind in kinds if kind != "player_*"]
-    exact = any(same_market(kind, row["market_type"], row["sport"], "") for kind in names)
+    exact = any(meant(kind, row) for kind in names)
     return exact or ("player_*" in kinds and props)
 
 
@@ -519,6 +532,75 @@ def test_links_of_a_state() -> None:
 
 
 # ---- one event, many events ----
+
+
+YANKEES = {
+    "sport": "baseball", "league": "mlb", "home_team": "Los Angeles Dodgers", "away_team": "New York Yankees",
+}  # fmt: skip
+
+
+def test_a_market_has_one_name_whatever_its_source_calls_it() -> None:
+    """DraftKings' spread and total of a baseball game were not in `main`, and a moneyline was two arrays."""
+    engine = Engine()
+    names = {
+        "draftkings": ("h2h", "spreads", "totals"), "fanduel": ("moneyline", "run_line", "total_runs"),
+        "betmgm": ("Money Line", "alternate_spreads", "total_points"),
+    }  # fmt: skip
+    rows = [
+        price("e", book, market, selection, odds, line=line, **YANKEES)
+        for book, (winner, spread, total) in names.items()
+        for market, selection, line, odds in (
+            (winner, "Los Angeles Dodgers", None, 1.8), (winner, "New York Yankees", None, 2.1),
+            (spread, "Los Angeles Dodgers", -1.5, 2.2), (spread, "New York Yankees", 1.5, 1.7),
+            (total, "Over", 8.5, 1.9), (total, "Under", 8.5, 1.95),
+        )
+    ]  # fmt: skip
+    engine.step(rows, datetime(2026, 2, 8, tzinfo=UTC))
+    node = stand(engine)
+    compared = call(node, "/odds/comparison", {"event": "e"})["data"]
+    assert {name: len(rows) for name, rows in compared.items()} == {"moneyline": 6, "run_line": 6, "total_runs": 6}
+    sources = {(row["sportsbook"], row["source_market_type"]) for rows in compared.values() for row in rows}
+    assert sources == {
+        ("draftkings", "h2h"), ("draftkings", "spreads"), ("draftkings", "totals"), ("fanduel", None),
+        ("betmgm", "Money Line"), ("betmgm", "alternate_spreads"), ("betmgm", "total_points"),
+    }  # fmt: skip
+    main = call(node, "/odds", {"market": "main", "sportsbook": "draftkings"})["data"]
+    assert len(main) == 6
+    for words, size in (
+        ("h2h", 6), ("ml", 6), ("spread", 6), ("spreads", 6), ("point_spread", 6), ("run_line", 6), ("total", 6),
+        ("totals", 6), ("total_points", 6), ("total_runs", 6), ("h2h,total_runs", 12), ("draw_no_bet", 0), ("props", 0),
+    ):  # fmt: skip
+        assert len(call(node, "/odds", {"market": words})["data"]) == size, words
+    assert len(call(node, "/odds/best", {"market": "spreads"})["data"]) == 2
+
+
+def test_a_bet_sold_under_other_words_has_its_familys_name_line_and_side() -> None:
+    engine = Engine()
+    soccer = {"sport": "soccer", "league": "epl", "home_team": "Arsenal", "away_team": "Chelsea"}
+    engine.step(
+        [
+            price("e", "a", "draw_no_bet", "Arsenal", 1.5, **soccer),
+            price("e", "b", "asian_handicap", "Arsenal", 1.55, line=0.0, **soccer),
+            price("e", "b", "asian_handicap", "Arsenal", 1.9, line=-0.5, **soccer),
+            price("e", "a", "home_team_to_score", "Yes", 1.2, **soccer),
+            price("e", "b", "away_team_total", "Over", 1.4, line=0.5, **soccer),
+            price("e", "a", "1x2", "Draw", 3.5, **soccer),
+            price("e", "b", "moneyline", "Draw", 3.6, **soccer),
+        ],
+        datetime(2026, 2, 8, tzinfo=UTC),
+    )  # fmt: skip
+    node = stand(engine)
+
+    def rows(market: str) -> set[tuple[Any, ...]]:
+        shown = call(node, "/odds", {"market": market})["data"]
+        return {tuple(row[name] for name in ("sportsbook", "market_type", "line", "selection_type")) for row in shown}
+
+    level = {("a", "point_spread", 0.0, "home"), ("b", "point_spread", 0.0, "home")}
+    assert rows("draw_no_bet") == rows("dnb") == level
+    assert rows("spread") == level | {("b", "point_spread", -0.5, "home")}
+    assert rows("home_team_total") == {("a", "team_total", 0.5, "home_over")}
+    assert rows("team_total") == rows("home_team_total") | {("b", "team_total", 0.5, "away_over")}
+    assert rows("moneyline") == rows("1x2") == {(b, "moneyline", None, "draw") for b in "ab"}
 
 
 def test_comparison_has_market_types_for_keys(node: Any) -> None:

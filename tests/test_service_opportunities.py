@@ -68,7 +68,10 @@ def means(asked: list[str], sport: str, market: str) -> bool:
                     return True
                 continue
             one, two = catalog.market_type(kind, sport), catalog.market_type(market, sport)
-            if kind == market or (one.usable and two.usable and (one.base, one.period) == (two.base, two.period)):
+            alike = one.family == two.family or (
+                catalog.sport(sport).draws and {one.family, two.family} == {"moneyline", "moneyline_3way"}
+            )
+            if kind == market or (one.usable and two.usable and alike and one.period == two.period):
                 return True
     return False
 

@@ -48,7 +48,10 @@ def here() -> Node:
 def table(tier: str) -> list[dict[str, Any]]:
     """Rows of the board that a tier sees."""
     own = books_of(tier)
-    rows = here().engine.table().to_dicts()
+    rows = [
+        {**row, "market_type": catalog.published_name(row["market_type"], row["sport"], row["stat_category"] or "")}
+        for row in here().engine.table().to_dicts()
+    ]
     return [row for row in rows if own is None or catalog.book(row["sportsbook"]).id in own]
 
 
@@ -152,7 +155,8 @@ def test_books_have_their_events_and_times() -> None:
         mine = [each for each in rows if catalog.book(each["sportsbook"]).id == row["id"]]
         assert row["event_count"] == len({each["event_id"] for each in mine})
         assert datetime.fromisoformat(row["last_update"]) == max(each["last_seen_at"] for each in mine)
-        assert (row["is_sharp"], row["requires_tier"]) == catalog.book(row["id"])[2::11][:2]
+        known = catalog.book(row["id"])
+        assert (row["is_sharp"], row["requires_tier"]) == (known.sharp, known.requires_tier)
 
 
 def test_books_are_filtered() -> None:

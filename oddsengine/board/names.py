@@ -18,6 +18,7 @@ from oddsengine.groups import Groups, Ints, Words, checksum
 from oddsengine.tails import Forms, forms
 from oddsengine.terms import Reader, Term, lead, turned
 from oddsengine.traits import Kind, Traits, traits
+from oddsengine.twins import Rules, rules
 
 Wording = tuple[Any, ...]  # the texts of `markets.WORDING`, then the line (None where there is none)
 _LINES = ("moneyline", "moneyline_3way", "spread", "total")  # families whose ladders are read together
@@ -75,6 +76,7 @@ class Names:
         self.tie = Column(np.uint32)  # of its texts, see `groups.checksum`
         self.id = Column(np.uint64)  # of event, market, subject, side and line
         self.stem = Column(np.uint64)  # the same without the line
+        self.published = Column(np.int32)  # market type on the wire: a place in `published_names`
         self.units = Column(np.int32, 2)  # pre-match, live
         # Books, market names, subjects, kinds
         self.books: list[str] = []
@@ -84,6 +86,8 @@ class Names:
         self.market_names: list[str] = []
         self._market_codes: dict[str, int] = {}
         self.name_rank: Ints = np.empty(0, np.int32)
+        self.published_names: list[str] = []
+        self._published_codes: dict[str, int] = {}
         self.subjects: list[str] = ["", "home", "away"]
         self._subject_hash = Column(np.uint64)
         self._kind_hash = Column(np.uint64)
@@ -92,6 +96,8 @@ class Names:
             self._subject_hash.append(word(subject))
         self._forms: Forms | None = None
         self._formed = (-1, -1)
+        self._twins: Rules | None = None
+        self._twinned = (-1, -1)
         self._subject_codes: dict[str, int] = {"": 0, "\x00home": 1, "\x00away": 2}
         self.kinds: list[Kind] = []
         self._kind_codes: dict[Kind, int] = {}
@@ -121,16 +127,22 @@ class Names:
         fresh.event_units = [list(units) for units in self.event_units]
         return fresh
 
+    def _term_columns(self) -> tuple[Column, ...]:
+        return (
+            self.event, self.pair, self.turned, self.place, self.other, self.units, self.id, self.stem, self.tie,
+            self.published,
+        )  # fmt: skip
+
     @property
     def terms_held(self) -> int:
         """How many terms are whole."""
-        columns = (self.event, self.pair, self.turned, self.place, self.other, self.units, self.id, self.stem, self.tie)
+        columns = self._term_columns()
         return min(len(self.wordings), *(column.size for column in columns))
 
     @property
     def whole(self) -> bool:
         """Whether all columns are as long as they should be: learning a name was never interrupted."""
-        terms = (self.event, self.pair, self.turned, self.place, self.other, self.units, self.id, self.stem, self.tie)
+        terms = self._term_columns()
         events = (len(self.event_units), len(self.sports), len(self.event_codes))
         lengths = [
             {len(self.wordings), *(column.size for column in terms)},
@@ -140,6 +152,7 @@ class Names:
             {len(self.kinds), len(self._kind_codes), self._kind_hash.size},
             {len(self.subjects), self._subject_hash.size, len(self._subject_codes)},
             {len(self.market_names), len(self._market_codes), self.name_rank.size},
+            {len(self.published_names), len(self._published_codes)},
             {len(self.books), self.book_rank.size, self.book_hash.size},
         ]
         return all(len(found) == 1 for found in lengths) and len(self.terms) >= len(self.wordings)
@@ -187,6 +200,14 @@ class Names:
             self._forms, self._formed = forms(self.kinds, self.sports), now
         return self._forms
 
+    @property
+    def twins(self) -> Rules:
+        """Outcomes of the kinds that settle alike in the sports of the events."""
+        now = len(self.kinds), len(self.events)
+        if self._twins is None or self._twinned != now:
+            self._twins, self._twinned = rules(self.kinds, self.sports), now
+        return self._twins
+
     def hashes(self, groups: Groups) -> Hashes:
         """What the ids of opportunities are made of, for some gathered units."""
         g = groups
@@ -204,6 +225,16 @@ class Names:
             code = self._market_codes[name] = len(self.market_names)
             self.market_names.append(name)
             self.name_rank = _ranks(self.market_names)
+        return code
+
+    def _published(self, wording: Wording, event: int) -> int:
+        """Code of the market type under which a wording is published; made when new."""
+        sport = wording[1] or self.sports[event][0].id
+        name = catalog.published_name(wording[5] or "", sport, wording[10] or "", wording[6] or "")
+        code = self._published_codes.get(name)
+        if code is None:
+            code = self._published_codes[name] = len(self.published_names)
+            self.published_names.append(name)
         return code
 
     def _kind(self, kind: Kind) -> int:
@@ -255,10 +286,11 @@ class Names:
         event = self._event(wording)
         pair = self._pair(event, term)
         kind = self._kind(term.kind)
-        group = self._group(term, kind)
+        group = self._group(term, kind, self.sports[event][0].id)
         flip = self._turned(term, event)
         place, other = self._packed(term, wording, flip), self._packed(term, wording, 1 - flip)
         units = self._unit(event, 0, group), self._unit(event, 1, group)
+        published = self._published(wording, event)
         ids = np.uint64(_stable(text)), np.uint64(_stable(stem)), checksum(wording)
         # Nothing fails from here on: the columns stay equally long.
         code = len(self.wordings)
@@ -269,6 +301,7 @@ class Names:
         self.place.append(place)
         self.other.append(other)
         self.units.append(units)
+        self.published.append(published)
         for column, value in zip((self.id, self.stem, self.tie), ids, strict=True):
             column.append(value)
         self.terms[wording] = code
@@ -291,9 +324,9 @@ class Names:
             name << 16 | term.two_way << 8 | term.verdict,
         )
 
-    def _group(self, term: Term, kind: int) -> int:
+    def _group(self, term: Term, kind: int, sport: str) -> int:
         """What a term is judged and searched together with, within its event."""
-        if term.kind.family in _LINES:
+        if term.kind.family in _LINES or (not term.verdict and term.kind.family in catalog.twinned(sport)):
             return self._groups.setdefault(term.kind.period, len(self._groups))
         if term.verdict and not term.two_way:
             return SOLE

@@ -14,6 +14,7 @@ from oddsengine.board.names import Names
 from oddsengine.board.rows import Rows
 from oddsengine.groups import Bytes, Groups, Ints, Longs
 from oddsengine.reasons import CODES
+from oddsengine.twins import linked
 
 
 class Units:
@@ -321,4 +322,5 @@ def gather(rows: Rows, names: Names, held: Units, units: Longs, mismatch: bool) 
         subject=subject[:n_ladders],
         ladder=ladder[:n_markets],
     )
+    groups = linked(groups, names.twins)
     return Gathered(groups, units, ladder_unit[:n_ladders], begin[:n_rows], flap[:n_rows], out[:n_out], why[:n_out])

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from oddsengine.catalog import files
-from oddsengine.catalog.names import normalise
+from oddsengine.catalog.names import normalise, plain
 from oddsengine.catalog.sports import Shape, sport
 
 FULL_GAME = "full_game"
@@ -270,6 +270,96 @@ def market_type(name: str, sport_id: str = "", stat_category: str = "") -> Marke
     return _settled(kind, period, sport_id)._replace(name=name)
 
 
+@cache
+def _published() -> Mapping[str, str]:
+    """Family to the market type under which it is published: the first of the catalog that means nothing narrower."""
+    table = {id_: id_ for id_, family in families().items() if family.is_prop}
+    for row in files.rows("market_types.csv"):
+        if not (row["team_side"] or row["line"] or row["period"]):
+            table.setdefault(row["family"], row["name"])
+    return table
+
+
+@lru_cache(maxsize=16384)
+def family_name(family_id: str, period: str = FULL_GAME, sport_id: str = "") -> str:
+    """Give the one market type under which a family and period is published in a sport.
+
+    Examples
+    --------
+    >>> family_name("spread", sport_id="mlb"), family_name("spread"), family_name("total", "1st_half", "soccer")
+    ('run_line', 'point_spread', '1st_half_total_goals')
+    >>> family_name("moneyline_3way", sport_id="soccer"), family_name("moneyline_3way", sport_id="hockey")
+    ('moneyline', 'moneyline_3way')
+    """
+    known = sport(sport_id)
+    if family_id == "moneyline_3way" and known.draws:
+        family_id = "moneyline"
+    name = known.names.get(family_id) or _published().get(family_id, family_id)
+    return name if period == FULL_GAME else f"{period}_{name}"
+
+
+@lru_cache(maxsize=65536)
+def published_name(name: str, sport_id: str = "", stat_category: str = "", segment: str = "") -> str:
+    """Give the market type under which prices of a source's market are published.
+
+    Markets that settle alike have one name in a sport. A name that the catalog does not know stays as it is.
+
+    Examples
+    --------
+    >>> [published_name(name, "baseball") for name in ("h2h", "alternate_spreads", "f5_totals")]
+    ['moneyline', 'run_line', '1st_5_innings_total_runs']
+    >>> published_name("draw_no_bet", "soccer"), published_name("DC", "soccer"), published_name("Coin toss")
+    ('point_spread', 'double_chance', 'Coin toss')
+    """
+    kind = meaning(sport_id, name, stat_category, segment)
+    if kind.usable:
+        return family_name(kind.family, kind.period, sport_id)
+    listed, part = _resolve(normalise(name).split(), _types()) if normalise(name) else (None, "")
+    if listed is None:
+        return name
+    base = next((row for row in _bases() if row == listed.base), "")
+    return (base if part == FULL_GAME else f"{part}_{base}") if base else name
+
+
+@cache
+def _bases() -> frozenset[str]:
+    return frozenset(row["name"] for row in files.rows("market_types.csv"))
+
+
+def meaning(sport_id: str, name: str, stat_category: str, segment: str) -> MarketType:
+    """Say what a market name means; where it names no period, the source's own segment does."""
+    found = market_type(name, sport_id, stat_category)
+    if found.usable and found.period == FULL_GAME and segment not in ("", FULL_GAME):
+        return market_type(f"{segment} {name}", sport_id, stat_category)
+    return found
+
+
+@lru_cache(maxsize=65536)
+def is_market(
+    asked: str, published: str, sport_id: str = "", stat_category: str = "", line: float | None = None, side: str = ""
+) -> bool:
+    """Whether prices that are published under a name are those that a filter's name means.
+
+    A name that fixes the line (draw no bet) means that line of the family, one that names a side (home team total) that
+    side's prices.
+
+    Examples
+    --------
+    >>> is_market("h2h", "moneyline"), is_market("totals", "total_goals", "soccer"), is_market("run_line", "total_runs")
+    (True, True, False)
+    >>> is_market("draw_no_bet", "point_spread", "soccer", "", 0.0), is_market("dnb", "point_spread", "soccer", "", 0.5)
+    (True, False)
+    """
+    if plain(asked) == plain(published):
+        return True
+    if published_name(asked, sport_id, stat_category) != published:
+        return False
+    wanted = market_type(asked, sport_id, stat_category)
+    if not wanted.usable:
+        return True
+    return wanted.fixed_line in (None, line) and (not wanted.team_side or wanted.team_side == side)
+
+
 @lru_cache(maxsize=1024)
 def period(text: str) -> str:
     """Read a period's name (`1H`, `First Half`); empty if it is none.
@@ -298,6 +388,50 @@ def words() -> Mapping[str, str]:
 def categories() -> Mapping[str, tuple[str, ...]]:
     """Category of a filter to the market types it stands for; `player_*` means every player prop."""
     return MappingProxyType({id_: tuple(types) for id_, types in _source()["categories"].items()})
+
+
+class Twin(NamedTuple):
+    """One outcome of a family, at a line (of spreads the home handicap) and of a side where it has these."""
+
+    family: str
+    outcome: str
+    line: float = 0.0
+    subject: str = ""
+
+
+class Twins(NamedTuple):
+    """Outcomes that settle on the same fact in some sports."""
+
+    fact: str
+    sports: frozenset[str]
+    members: tuple[Twin, ...]
+    example: str
+
+
+@cache
+def twins() -> Mapping[str, Twins]:
+    """Facts on which outcomes of several families settle.
+
+    Examples
+    --------
+    >>> [member.family for member in twins()["no_goal"].members]
+    ['first_to_score', 'last_to_score', 'total']
+    """
+    return MappingProxyType(
+        {
+            id_: Twins(
+                entry["fact"], frozenset(entry["sports"]), tuple(Twin(**member) for member in entry["members"]),
+                entry["example"],
+            )
+            for id_, entry in _source()["twins"].items()
+        }
+    )  # fmt: skip
+
+
+@cache
+def twinned(sport_id: str) -> frozenset[str]:
+    """Families of which an outcome has a twin in a sport."""
+    return frozenset(each.family for found in twins().values() if sport_id in found.sports for each in found.members)
 
 
 @cache

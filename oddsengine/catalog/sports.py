@@ -38,6 +38,7 @@ class Sport(NamedTuple):
     regulation_only: bool = False
     level: float | None = None
     key_numbers: tuple[int, ...] = ()
+    names: Mapping[str, str] = MappingProxyType({})
     scores: Scores = Scores()
     leagues: Mapping[str, Scores] = MappingProxyType({})
 
@@ -76,6 +77,7 @@ def _sport(id_: str, entry: Mapping[str, Any]) -> Sport:
         regulation_only=entry.get("regulation_only", False),
         level=entry.get("level"),
         key_numbers=tuple(entry.get("key_numbers", ())),
+        names=MappingProxyType(entry.get("names", {})),
         scores=scores,
         leagues=MappingProxyType(leagues),
     )

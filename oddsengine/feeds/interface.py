@@ -62,6 +62,7 @@ class Odds(TypedDict, total=False):
     selection_id: Text | None
     max_bet: float | None
     rejection: "Rejection | None"
+    source_market_type: Text | None
 
 
 class Rejection(TypedDict, total=False):
@@ -199,6 +200,8 @@ def _stamped(rows: Sequence[Any]) -> Sequence[dict[str, Any]]:
         rejection = row.pop("rejection", None)
         if rejection is not None and rejection.get("guard") not in IDENTITY:
             row["rejected_upstream"] = True
+        if source := row.pop("source_market_type", None):
+            row["market_type"] = source  # what a book calls its market tells its markets apart
         if "timestamp" in row:
             stamp = row.pop("timestamp")
             if row.get("last_seen_at") is None:

@@ -33,17 +33,9 @@ def over_cap(search: Search, legs: Chosen) -> Bools:
 def ids(question: Question, hits: Cases) -> list[str]:
     """Event and market type before the hash, as an arbitrage's id is published."""
     events = question.facts(hits.legs.rows[:, 0])["event_id"].to_list()
-    types = _types(question, hits.market).to_list()
+    types = board.market_types(question, hits.market).to_list()
     tags = keys.hexadecimal(hits.legs.id)
     return [f"{event}:{name}:{tag}" for event, name, tag in zip(events, types, tags, strict=True)]
-
-
-def _types(question: Question, market: Longs) -> pl.Series:
-    """One market type of each market, the same whichever of its prices are best."""
-    g = question.view.groups
-    spans = [(int(g.rows[g.segments[m]]), int(g.rows[g.segments[m + 1]])) for m in market.tolist()]
-    first = np.array([a + int(g.name[a:b].argmin()) for a, b in spans], np.int64)
-    return question.facts(first)["market_type"]
 
 
 def rows(question: Question, hits: Cases) -> pl.DataFrame:
@@ -69,7 +61,7 @@ def rows(question: Question, hits: Cases) -> pl.DataFrame:
         "event_id": base["event_id"],
         "sport": base["sport"].str.to_lowercase(),
         "league": base["league"],
-        "market_type": _types(question, market),
+        "market_type": board.market_types(question, market),
         "line": board.market_lines(question, market),
         "profit_percent": profit * 100.0,
         "implied_total": legs.total * 100.0,

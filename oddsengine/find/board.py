@@ -191,6 +191,18 @@ def nullable(values: Floats) -> pl.Series:
     return pl.Series(values).fill_nan(None)
 
 
+def market_types(question: Question, markets: Longs) -> pl.Series:
+    """Market types under which markets are published."""
+    identity = question.prepared.identity
+    g = question.view.groups
+    ladder = g.ladder[markets]
+    names = []
+    for kind, event in zip(g.kind[ladder].tolist(), g.event[ladder].tolist(), strict=True):
+        of = identity.kinds[kind]
+        names.append(catalog.family_name(of.family, of.period, identity.sports[event][0].id))
+    return pl.Series(names, dtype=pl.String)
+
+
 def market_facts(question: Question, rows: Ints) -> dict[str, Any]:
     """Columns that belong to the market and event of some rows of the groups, not to the price."""
     identity = question.prepared.identity

@@ -94,7 +94,7 @@ def rows(question: Question, hits: Hits, max_ev: float | None) -> pl.DataFrame:
         "devig_book": sharp_book,
         "selection": base["selection"],
         "selection_type": board.sides(question, hits.row),
-        "market": base["market_type"],
+        "market": board.market_types(question, market),
         "line": board.row_lines(question, hits.row),
         "sportsbook": base["sportsbook"],
         "sport": base["sport"].str.to_lowercase(),

@@ -46,7 +46,7 @@ def rows(question: Question, hits: Cases) -> pl.DataFrame:
         "event_id": base["event_id"],
         "sport": base["sport"].str.to_lowercase(),
         "league": base["league"],
-        "market_type": base["market_type"],
+        "market_type": board.market_types(question, market),
         "line": board.market_lines(question, market),
         "start_time": base["event_start_time"],
         "hold_percentage": np.maximum(legs.total - 1.0, 0.0) * 100.0,

@@ -164,7 +164,7 @@ def rows(question: Question, hit: Found) -> pl.DataFrame:
         "event_id": base["event_id"],
         "sport": base["sport"].str.to_lowercase(),
         "league": base["league"],
-        "market_type": base["market_type"],
+        "market_type": board.market_types(question, hit.low),
         "side1": _side(question, hit, hit.low, 0),
         "side2": _side(question, hit, hit.high, 1),
         "middle_size": gap,

@@ -22,7 +22,7 @@ from oddsengine.groups import NO_TIME, Ints, Longs
 from oddsengine.update import hexadecimal
 from oddsengine_service import filters
 from oddsengine_service.api.odds import EVENT, LEAGUE, LIMIT, MARKET, OFFSET, SPORT, SPORTSBOOK, books_for
-from oddsengine_service.board import LATEST, Terms, same_market
+from oddsengine_service.board import LATEST, Terms
 from oddsengine_service.closing import Close
 from oddsengine_service.endpoints import Ask, Endpoint, data, page, told
 from oddsengine_service.history import Moves, ids
@@ -186,7 +186,7 @@ def closing(ask: Ask) -> Any:
         event, reason = _without_lines(ask, id_)
         return data(ask, event, reason=reason)
     missing: dict[str, list[str]] = {}
-    lines = found.lines
+    lines = _published(found.lines, found.sport)
     if ask.query["market"] is not None:
         lines = _in_markets(lines, found, ask.query["market"], missing)
     return data(ask, _closing(found, lines, books), missing)
@@ -228,22 +228,30 @@ def _reason(ask: Ask, id_: str, status: int, begins: int, moment: int) -> str:
     return "it was first seen after its start"
 
 
+def _published(lines: pl.DataFrame, sport: str) -> pl.DataFrame:
+    """Lines under the market types that the wire has."""
+    columns = lines.select("market_type", "stat_category", "market_segment").iter_rows()
+    names = [catalog.published_name(market, sport, stat or "", segment or "") for market, stat, segment in columns]
+    return lines.with_columns(market_type=pl.Series(names, dtype=pl.String))
+
+
 def _in_markets(lines: pl.DataFrame, close: Close, asked: Sequence[str], missing: dict[str, list[str]]) -> pl.DataFrame:
     """Lines of some market types or categories."""
-    types = lines.select("market_type", "stat_category").unique()
-    wanted: set[tuple[str, str | None]] = set()
+    columns = ["market_type", "stat_category", "line", "team_side"]
+    types = lines.select(columns).unique()
+    wanted: set[tuple[Any, ...]] = set()
     for name in asked:
         hits = set()
         for kind in catalog.categories().get(name.lower(), (name,)):
-            for market, stat in types.iter_rows():
+            for market, stat, line, side in types.iter_rows():
                 prop = kind == "player_*" and catalog.market_type(market, close.sport, stat or "").is_prop
-                if prop or same_market(kind, market, close.sport, stat or ""):
-                    hits.add((market, stat))
+                if prop or catalog.is_market(kind, market, close.sport, stat or "", line, side or ""):
+                    hits.add((market, stat, line, side))
         if not hits and name.lower() not in catalog.categories() and not catalog.market_type(name).usable:
             missing.setdefault("market", []).append(name)
         wanted |= hits
     chosen = pl.DataFrame(sorted(wanted, key=str), types.schema, orient="row")
-    return lines.join(chosen, on=["market_type", "stat_category"], how="semi", nulls_equal=True, maintain_order="left")
+    return lines.join(chosen, on=columns, how="semi", nulls_equal=True, maintain_order="left")
 
 
 def _closing(close: Close, lines: pl.DataFrame, books: frozenset[str] | None) -> Closing:

@@ -10,7 +10,7 @@ from oddsengine.engine import Engine
 from oddsengine_service.board.asking import LATEST, SORTS, Cursor, Filter
 from oddsengine_service.board.index import Index
 from oddsengine_service.board.reading import Found, Marks, Reading
-from oddsengine_service.board.terms import Terms, same_market
+from oddsengine_service.board.terms import Terms
 
 
 def warm() -> None:
@@ -35,5 +35,5 @@ def warm() -> None:
 
 
 __all__ = [
-    "LATEST", "SORTS", "Cursor", "Filter", "Found", "Index", "Marks", "Reading", "Terms", "same_market", "warm",
+    "LATEST", "SORTS", "Cursor", "Filter", "Found", "Index", "Marks", "Reading", "Terms", "warm",
 ]  # fmt: skip

@@ -36,6 +36,7 @@ class Said(NamedTuple):
     stat_category: str | None
     team_side: str | None
     market_segment: str
+    source_market_type: str | None = None
 
 
 class _Codes:
@@ -113,9 +114,10 @@ class Terms:
             return True
         place, other, turned = names.place.values, names.other.values, names.turned.values
         own = np.where(turned[at:end, None] != 0, other[at:end], place[at:end]).tolist()
+        published = names.published.values
         event, tie = names.event.values[at:end].tolist(), names.tie.values[at:end].tolist()
         for term, parts, e, checksum in zip(range(at, end), own, event, tie, strict=True):
-            self._read(names.wordings[term], parts, e, checksum)
+            self._read(names.wordings[term], parts, e, checksum, names.published_names[published[term]])
         self._outcomes(at, end)
         for column in self.columns.values():
             column.settle()
@@ -125,7 +127,7 @@ class Terms:
         self.masks.clear()
         return end == len(names.wordings)
 
-    def _read(self, wording: Wording, own: list[int], event: int, tie: int) -> None:
+    def _read(self, wording: Wording, own: list[int], event: int, tie: int, market: str) -> None:
         names, columns = self.names, self.columns
         high, low, with_draw, rest = own
         ways, side = rest >> 8 & 255, low & 15
@@ -135,17 +137,20 @@ class Terms:
         owner = names.subjects[subject] if kind.subject == "team" else ""
         word = sides[side] if side != UNREAD and side < len(sides) else ""
         given = (wording[8] or "").strip().lower()
-        if not given or not _TYPES.issuperset(given.split("_")):
+        worded = given in ("yes", "no") and word in ("over", "under")  # to score, yes: over 0.5
+        if not given or worded or not _TYPES.issuperset(given.split("_")):
             given = (f"{owner}_{word}" if owner and word else word) or "other"
         sport, league = self._league(wording, event)
         segment = wording[6] or kind.period or catalog.FULL_GAME
         shown = None if (kind.family and not kind.has_line) or wording[-1] != wording[-1] else wording[-1]
-        market, selection = wording[5] or "", wording[7] or ""
+        source, selection = wording[5] or "", wording[7] or ""
+        if catalog.meaning(sport, source, wording[10] or "", wording[6] or "").fixed_line is not None:
+            shown = line / 100.0
         stat = wording[10] or kind.stat or None
         self.said.append(
             Said(
                 wording[0], sport, league, wording[3] or "", wording[4] or "", market, selection, given, shown, player,
-                stat, wording[11] or owner or None, segment,
+                stat, wording[11] or owner or None, segment, source if source != market else None,
             )
         )  # fmt: skip
         about = names.subjects[subject] if kind.subject == "player" else ""
@@ -153,14 +158,17 @@ class Terms:
         chosen, type_id = catalog.normalise(selection), _plain(market)
         columns["sport"].new.append(columns["sport"].code(sport))
         columns["league"].new.append(columns["league"].code((sport, league)))
-        columns["market"].new.append(columns["market"].code((market, sport, stat or "")))
+        at_line = line / 100.0 if kind.has_line else None
+        columns["market"].new.append(columns["market"].code((market, sport, stat or "", at_line, owner)))
         columns["home"].new.append(columns["home"].code(catalog.normalise(wording[3] or "")))
         columns["away"].new.append(columns["away"].code(catalog.normalise(wording[4] or "")))
         columns["player"].new.append(columns["player"].code(spoken))
         columns["selection"].new.append(columns["selection"].code(chosen))
         columns["stat"].new.append(columns["stat"].code(_plain(stat or "")))
         columns["type"].new.append(columns["type"].code(given))
-        columns["prop"].new.append(columns["prop"].code(kind.prop or type_id.startswith("player_")))
+        columns["prop"].new.append(
+            columns["prop"].code(kind.prop or (not kind.family and type_id.startswith("player_")))
+        )
         self.keys.append((type_id, segment, stat or "", spoken, line, side, chosen, given, tie))
         for team in (columns["home"].texts[columns["home"].new[-1]], columns["away"].texts[columns["away"].new[-1]]):
             if team:
@@ -268,7 +276,7 @@ class Terms:
                     found |= self.by_prop(wanted=True)
                     known = True
                     continue
-                hits = [at for at, text in enumerate(column.texts) if same_market(kind, *text)]
+                hits = [at for at, text in enumerate(column.texts) if catalog.is_market(kind, *text)]
                 codes.update(hits)
                 known |= bool(hits) or name.lower() in catalog.categories() or catalog.market_type(kind).usable
             if not known:
@@ -328,12 +336,3 @@ _plain = lru_cache(maxsize=65536)(plain)
 
 def _league(name: str, sport: str) -> str:
     return catalog.league(name, sport or None).id
-
-
-@lru_cache(maxsize=65536)
-def same_market(asked: str, market: str, sport: str, stat: str) -> bool:
-    """Whether a row's market type is the one that is asked for, under this name or another one."""
-    if plain(asked) == plain(market):
-        return True
-    wanted, found = catalog.market_type(asked, sport, stat), catalog.market_type(market, sport, stat)
-    return wanted.usable and found.usable and (wanted.base, wanted.period) == (found.base, found.period)

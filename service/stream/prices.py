@@ -10,7 +10,7 @@ from oddsengine import catalog
 from oddsengine.board.rows import SUSPENDED
 from oddsengine.engine import Engine
 from oddsengine.groups import Ints, Longs
-from oddsengine_service.board import Filter, Index, Reading, Terms, same_market
+from oddsengine_service.board import Filter, Index, Reading, Terms
 from oddsengine_service.stream.moves import Moves, Rows, book_ids, shown
 from oddsengine_service.stream.sse import CHUNK, OddsSeen, Snapshot, SnapshotComplete, frame, raw
 from oddsengine_service.stream.told import Told, added, locked, moved, removed, renewed
@@ -80,7 +80,7 @@ class Chosen:
         if wanted.market is not None:
             kinds = [kind for name in wanted.market for kind in catalog.categories().get(name.lower(), (name,))]
             plain = [kind for kind in kinds if kind != "player_*"]
-            either = [_Column("market", lambda text: any(same_market(kind, *text) for kind in plain))]
+            either = [_Column("market", lambda text: any(catalog.is_market(kind, *text) for kind in plain))]
             if len(plain) < len(kinds):
                 either.append(_Column("prop", bool))
             out.append(either)

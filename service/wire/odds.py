@@ -63,6 +63,7 @@ class Odds(msgspec.Struct, gc=False):
     market_id: str | None
     selection_id: str | None
     max_bet: float | None
+    source_market_type: str | None
     rejection: Rejection | None
 
 
@@ -236,7 +237,7 @@ def _columns(found: Found, state: str = "") -> list[Any]:
     if not n:
         return [[] for _ in ODDS]
     said = [found.texts[t] for t in found.term]
-    (event, sport, league, home, away, market, selection, kind, line, player, stat, side, segment) = zip(
+    (event, sport, league, home, away, market, selection, kind, line, player, stat, side, segment, source) = zip(
         *said, strict=True
     )
     books = [found.books[b] for b in found.book]
@@ -250,7 +251,7 @@ def _columns(found: Found, state: str = "") -> list[Any]:
         hexadecimal(found.id), books, event, sport, league, home, away, market, selection, kind,
         americans(found.odds, found.american), decimal, share, line, begins, ((found.flags & LIVE) != 0).tolist(), seen,
         changed, deep, named, share, seen, ((found.flags & SUSPENDED) == 0).tolist(), main, [_OTHER[m] for m in main],
-        player, stat, side, segment, external, market_id, selection_id, most,
+        player, stat, side, segment, external, market_id, selection_id, most, source,
         [_REJECTIONS[code] for code in found.rejected.tolist()],
     ]  # fmt: skip
 

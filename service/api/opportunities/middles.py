@@ -51,7 +51,7 @@ _MIDDLE_STEPS = (0.0, -2.0, -10.0)  # below them: all
 
 _MIDDLE = Shape(
     "event_id", "market_type", ("event_name",), "odds_age_seconds",
-    lambda table: side_prices(table, ("side1", "side2")), None,
+    lambda table: side_prices(table, ("side1", "side2")), None, ("side1.line", "team_side"),
 )  # fmt: skip
 
 

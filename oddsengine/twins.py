@@ -1,0 +1,99 @@
+"""Twins: outcomes of different families that settle on the same fact, as rings of segments.
+
+That nobody scores first and that there are under 0.5 goals is one fact. The catalog says which outcomes are twins,
+and in which sports (`[twins]` of markets.toml); only exact equivalences stand there. A price is judged by the fair
+probabilities of its twins as well as by that of its own market (`detect.edges`).
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from oddsengine import catalog
+from oddsengine._jit import kernel
+from oddsengine.groups import Bytes, Groups, Ints, Longs
+from oddsengine.traits import Kind
+
+_SUBJECTS = {"": 0, "home": 1, "away": 2}
+
+
+class Rules(NamedTuple):
+    """Which segments are twins: outcomes of kinds by fact, and the events in whose sports that holds."""
+
+    start: Longs  # per kind, and the end: its rules
+    subject: Ints  # per rule, as are those that follow
+    threshold: Ints
+    outcome: Ints
+    fact: Ints  # a fact of a period
+    twin: Ints  # the catalog's fact
+    allowed: Bytes  # (event, catalog's fact)
+    facts: int
+
+
+def rules(kinds: Sequence[Kind], sports: Sequence[tuple[catalog.Sport, str]]) -> Rules:
+    """Look up the twins among the kinds of a board, for the sports of its events."""
+    known = tuple(catalog.twins().values())
+    facts: dict[tuple[str, int], int] = {}
+    start, columns = [0], list[tuple[int, int, int, int, int]]()
+    for kind in kinds:
+        for at, twins in enumerate(known):
+            for member in twins.members:
+                if member.family == kind.family:
+                    fact = facts.setdefault((kind.period, at), len(facts))
+                    sign = -1 if kind.spread else 1
+                    line = round(sign * member.line * 100)
+                    columns.append((_SUBJECTS[member.subject], line, kind.outcomes.index(member.outcome), fact, at))
+        start.append(len(columns))
+    table = np.array(columns, np.int32).reshape(-1, 5)
+    allowed = np.array([[sport.id in twins.sports for twins in known] for sport, _ in sports], np.uint8)
+    subject, threshold, outcome, of_period, twin = (np.ascontiguousarray(column) for column in table.T)
+    return Rules(
+        start=np.array(start, np.int64),
+        subject=subject,
+        threshold=threshold,
+        outcome=outcome,
+        fact=of_period,
+        twin=twin,
+        allowed=allowed.reshape(len(sports), len(known)),
+        facts=len(facts),
+    )
+
+
+@kernel
+def _link(
+    markets, segments, threshold, event, live, kind, subject, start, r_subject, r_threshold, r_outcome, r_fact, r_twin,
+    allowed, first, last, run, twin,
+):  # fmt: skip
+    """Link the twins of each event and live flag into rings: each segment names the next, the last the first."""
+    for s in range(twin.size):
+        twin[s] = s
+    at_run = 0
+    for at in range(markets.size - 1):
+        if at > 0 and (event[at] != event[at - 1] or live[at] != live[at - 1]):
+            at_run = at
+        for r in range(start[kind[at]], start[kind[at] + 1]):
+            if subject[at] != r_subject[r] or allowed[event[at], r_twin[r]] == 0:
+                continue
+            for m in range(markets[at], markets[at + 1]):
+                if threshold[m] != r_threshold[r]:
+                    continue
+                s, fact = segments[m] + r_outcome[r], r_fact[r]
+                if run[fact] != at_run:
+                    run[fact], first[fact] = at_run, s
+                else:
+                    twin[last[fact]] = s
+                twin[s] = first[fact]
+                last[fact] = s
+                break
+
+
+def linked(g: Groups, rules: Rules) -> Groups:
+    """Groups with their twins."""
+    twin = np.empty(g.rows.size - 1, np.int64)
+    _link(
+        g.markets, g.segments, g.threshold, g.event, g.live, g.kind, g.subject, rules.start, rules.subject,
+        rules.threshold, rules.outcome, rules.fact, rules.twin, rules.allowed, np.empty(rules.facts, np.int64),
+        np.empty(rules.facts, np.int64), np.full(rules.facts, -1, np.int64), twin,
+    )  # fmt: skip
+    return g._replace(twin=twin)
