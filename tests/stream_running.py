@@ -23,6 +23,7 @@ from oddsengine.simulate import World
 from oddsengine_service import api
 from oddsengine_service.app import BASE, Api
 from oddsengine_service.bus import LocalBus
+from oddsengine_service.connections import Connections
 from oddsengine_service.keys import KeyStore, Terms
 from oddsengine_service.limits import MemoryLimits
 from oddsengine_service.log import Log
@@ -47,6 +48,7 @@ class App:
     def __init__(self, node: Node, log: Log) -> None:
         self.node = node
         self.api = Api(node, api.ENDPOINTS, log, Metrics())
+        self.connections = Connections(log)
         self.loop: asyncio.AbstractEventLoop | None = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -86,7 +88,7 @@ class Served:
         self.app = App(self.node, self.log)
         config = uvicorn.Config(
             self.app, host="127.0.0.1", port=0, http=Protocol, log_config=None, access_log=False, lifespan="on",
-            ws="none", timeout_graceful_shutdown=5,
+            ws="none", proxy_headers=False, timeout_graceful_shutdown=5,
         )  # fmt: skip
         self.server = Stopping(config)
         self._thread = threading.Thread(target=self.server.run, daemon=True)
