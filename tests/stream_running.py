@@ -5,6 +5,7 @@ import contextlib
 import io
 import itertools
 import json
+import random
 import socket
 import struct
 import threading
@@ -361,6 +362,17 @@ _seeds = itertools.count(1)
 def world(seed: int, **more: Any) -> World:
     """A world whose time is after every other one's on this node."""
     return World(seed, start=START + timedelta(days=next(_seeds)), **more)
+
+
+def turned(quotes: list[dict[str, Any]], draw: random.Random) -> list[dict[str, Any]]:
+    """Quotes of which some go live, or are no longer: in half of the batches, a few rows or all of one event's."""
+    if not quotes or draw.random() < 0.5:
+        return quotes
+    event = draw.choice(quotes)["event_id"] if draw.random() < 0.3 else ""
+    return [
+        {**row, "is_live": not row["is_live"]} if row["event_id"] == event or draw.random() < 0.1 else row
+        for row in quotes
+    ]
 
 
 def play(served: Served, running: Iterator[Any], ticks: int) -> None:

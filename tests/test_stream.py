@@ -270,6 +270,49 @@ def test_connected_says_what_it_does_not_know(served: Served, listen: Callable[.
     assert answer["unknown"] == {"event": ["none"], "sport": ["curling"], "sportsbook": ["zork"]}
 
 
+def test_live_filters_prices_and_opportunities(served: Served, listen: Callable[..., Client]) -> None:
+    now = moment()
+    served.step(full_board("turn"), now)
+    live = listen("/stream/all", event="turn", live="true", min_ev="0.5")
+    before = listen("/stream/all", event="turn", live="false", min_ev="0.5")
+    both = listen("/stream/all", event="turn", min_ev="0.5")
+    clients = (live, before, both)
+    for client in clients:
+        assert client.ready.wait(PATIENCE_S)
+        assert "meta" not in client.samples["connected"]
+    assert [client.samples["connected"]["filters"].get("live") for client in clients] == [True, False, None]
+    assert [len(client.odds) for client in clients] == [0, len(both.odds), len(full_board("turn"))]
+    assert before.finds == both.finds
+    assert all(before.finds.values())
+    assert not any(live.finds.values())
+
+    served.step([{**row, "is_live": True} for row in full_board("turn")], now + timedelta(seconds=1))
+    whole = heard(live, "snapshot", 2)
+    assert (whole["count"], whole["has_more"]) == (len(full_board("turn")), False)
+    wait_for(lambda: live.held() == both.held() and not before.odds)
+    assert "odds:update" in both.names
+    assert "odds:removed" not in both.names
+    assert "odds:update" not in before.names
+    wait_for(lambda: not any(before.finds.values()) and any(live.finds.values()) and live.finds == both.finds)
+
+    served.step([price("turn", "fanduel", "Home", 1.9, is_live=True)], now + timedelta(seconds=2))
+    assert heard(live, "odds:update")["odds"][0]["odds_decimal"] == 1.9
+    served.step([price("turn", "fanduel", "Home", 1.9, is_live=True, is_active=False)], now + timedelta(seconds=3))
+    assert heard(live, "odds:removed")["count"] == 1
+    served.step([price("turn", "fanduel", "Home", 1.9)], now + timedelta(seconds=4))  # back, and not in play after all
+    wait_for(lambda: len(before.odds) == 1)
+    served.step([price("turn", "fanduel", "Away", 1.95)], now + timedelta(seconds=5))
+    wait_for(lambda: len(before.odds) == 2)
+    assert heard(live, "odds:removed", 2)["count"] == 1
+    assert not any(client.faults for client in clients)
+
+
+def test_games_have_no_live_filter(listen: Callable[..., Client]) -> None:
+    client = listen("/stream/gamestate", live="true")
+    assert client.ready.wait(PATIENCE_S)
+    assert client.samples["connected"]["meta"] == {"ignored": ["live"]}
+
+
 @pytest.mark.parametrize("name", ["channel", "channels", "type"])
 def test_channels_by_several_names(served: Served, listen: Callable[..., Client], name: str) -> None:
     served.step(full_board("channels"), moment())
@@ -322,6 +365,8 @@ def test_tiers_get_what_they_have(served: Served, listen: Callable[..., Client])
         ("/stream", "pro", {"channels": "odds,gamestate"}, 403, "tier_restricted"),
         ("/stream", "enterprise", {"min_ev": "much"}, 400, "validation_error"),
         ("/stream/odds", "enterprise", {"state": "zz"}, 400, "validation_error"),
+        ("/stream/odds", "enterprise", {"live": "maybe"}, 400, "validation_error"),
+        ("/stream/odds", "enterprise", {"live": "true", "seen": "true"}, 400, "validation_error"),
         ("/stream", None, {}, 401, "invalid_api_key"),
         ("/stream/odds", "free", {}, 403, "tier_restricted"),
         ("/stream", "bare", {}, 403, "tier_restricted"),

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from stream_running import turned
 
 from oddsengine.board import state as board_state
 from oddsengine.engine import Engine
@@ -71,7 +72,7 @@ def test_events_add_up_to_the_board(few: int, monkeypatch: pytest.MonkeyPatch) -
     index = Index(engine)
     mirror: Mirror | None = None
     holders: list[Holder] = []
-    compared, renamed = 0, 0
+    compared, renamed, crossed = 0, 0, 0
     names: Any = None
     start = datetime(2026, 2, 7, 18, tzinfo=UTC)
     for day in range(4):
@@ -82,7 +83,7 @@ def test_events_add_up_to_the_board(few: int, monkeypatch: pytest.MonkeyPatch) -
         )  # fmt: skip
         later = [Batch(begin + timedelta(hours=hour), [], [], []) for hour in (2, 4, 6)]  # all leaves, and is forgotten
         for tick, batch in enumerate([*world.run(30), *later]):
-            update = engine.step(batch.quotes, batch.now, complete=batch.complete, events=batch.events)
+            update = engine.step(turned(batch.quotes, draw), batch.now, complete=batch.complete, events=batch.events)
             marks = index.follow(update)
             if engine._board.names is not names:
                 names, renamed = engine._board.names, renamed + 1
@@ -91,6 +92,7 @@ def test_events_add_up_to_the_board(few: int, monkeypatch: pytest.MonkeyPatch) -
                     mirror = Mirror(reading.board, engine.number)
             else:
                 moves = Moves(update, mirror, index, marks)
+                crossed += moves.crossed.term.size
                 for holder in holders:
                     holder.hear(holder.group.told(moves), behind=draw.random() < 0.5)
             if tick % 13 == 1:
@@ -100,6 +102,7 @@ def test_events_add_up_to_the_board(few: int, monkeypatch: pytest.MonkeyPatch) -
                     sport=draw.choice([None, None, ("basketball", "soccer")]),
                     market=draw.choice([None, ("main",), ("props", "total_points")]),
                     event=draw.choice([None, None, tuple(events[:2])]),
+                    live=draw.choice([None, True, False]),
                 )
                 holders.append(Holder(Prices(chosen, draw.choice(["", "nj"]), index, engine)))
             if tick % 4 == 0:
@@ -109,4 +112,5 @@ def test_events_add_up_to_the_board(few: int, monkeypatch: pytest.MonkeyPatch) -
                     assert holder.held() == Holder(Prices(group.wanted, group.state, index, engine)).held()
                     compared += len(holder.odds)
     assert compared > 500
+    assert crossed > 10
     assert (renamed > 2) == (few == 40)

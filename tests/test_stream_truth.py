@@ -12,7 +12,7 @@ import time
 from typing import Any
 
 import pytest
-from stream_running import PATIENCE_S, Client, Look, Served, full_board, lasting, wait_for, world
+from stream_running import PATIENCE_S, Client, Look, Served, full_board, lasting, turned, wait_for, world
 
 from oddsengine import catalog
 from oddsengine_service.stream.watch import steady
@@ -22,7 +22,7 @@ STEPS = int(os.environ.get("STREAM_STEPS", "26"))
 SEED = int(os.environ.get("STREAM_SEED", "5"))
 LISTS = {"ev": "ev", "arb": "arbitrage", "low_hold": "low_hold", "middles": "middles"}
 THRESHOLDS = ("min_ev", "min_profit")
-FILTERS = ("sport", "league", "event", "sportsbook", "market")
+FILTERS = ("sport", "league", "event", "sportsbook", "market", "live")
 MOST = 4  # clients at once
 
 
@@ -140,6 +140,8 @@ class Crowd:
                 some = draw.sample(known, min(draw.randint(1, 5), len(known)))
             if draw.random() < 0.35 and some:
                 query[name] = ",".join(some)
+        if draw.random() < 0.5:
+            query["live"] = draw.choice(["true", "false"])
         for name in THRESHOLDS:
             if draw.random() < 0.5:
                 query[name] = str(draw.choice([-1.5, 0.25, 1.0, 4.0]))
@@ -173,7 +175,8 @@ def test_clients_hold_at_every_heartbeat_what_the_lists_have(served: Served) -> 
     def step() -> int:
         batch = next(batches)
         more = full_board("every kind") if draw.random() < 0.7 else []  # one opportunity of each, now and then
-        return int(served.step([*batch.quotes, *more], batch.now, complete=batch.complete, events=batch.events).number)
+        quotes = [*turned(batch.quotes, draw), *more]
+        return int(served.step(quotes, batch.now, complete=batch.complete, events=batch.events).number)
 
     for _ in range(3):
         number = step()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET
 
 from oddsengine_service import filters
-from oddsengine_service.api.odds import EVENT, LEAGUE, MARKET, SEEN, SPORT, SPORTSBOOK, books_for, index_of
+from oddsengine_service.api.odds import EVENT, LEAGUE, LIVE, MARKET, SEEN, SPORT, SPORTSBOOK, books_for, index_of
 from oddsengine_service.board import Filter
 from oddsengine_service.endpoints import Ask, Endpoint, told
 from oddsengine_service.games import games_of
@@ -45,7 +45,7 @@ _CHANNEL = words(
     "channel", f"Channels: some of {', '.join(CHANNELS)}. The default is opportunities.", aliases=("channels", "type")
 )
 _PARAMS = (
-    SPORT, SPORTSBOOK, LEAGUE, EVENT, MARKET,
+    SPORT, SPORTSBOOK, LEAGUE, EVENT, MARKET, LIVE,
     number("min_ev", "Least expected value in percent, of +EV opportunities.", default=2.0),
     number("min_profit", "Least profit in percent, of arbitrages.", default=0.5),
     filters.STATE,
@@ -70,6 +70,7 @@ class Channel:
     ) -> None:  # fmt: skip
         """Serve one connection until it ends."""
         query, ignored = parse(request.query, endpoint.by_name)
+        query.setdefault("live", None)
         ask = Ask(caller, query, values, None, api.node.engine, api.node, ignored)
         channels = (self._channel,) if self._channel else _channels(query["channel"])
         if "eventId" in values:
@@ -89,13 +90,16 @@ class Channel:
             if request.method == "HEAD":
                 await send({"type": "http.response.body", "body": b""})
                 return
-            asked = Filters(*(query[name] for name in Filters.__struct_fields__))
+            echoed: dict[str, Any] = {name: query[name] for name in Filters.__struct_fields__}
+            if echoed["live"] is None:
+                echoed["live"] = UNSET
             reconnected = bool(request.last_event or query["last_event_id"])
             said = told(ask, await asyncio.to_thread(_unknown, ask))
             meta = Told(**said) if said else UNSET
             first = Connected(
-                f"str_{secrets.token_hex(8)}", ",".join(channels), asked, reconnected, wants.seen or UNSET, meta=meta
-            )
+                f"str_{secrets.token_hex(8)}", ",".join(channels), Filters(**echoed), reconnected,
+                wants.seen or UNSET, meta=meta,
+            )  # fmt: skip
             subscriber = hub.lines.enter(
                 send, caller.account, caller.key, lambda: _same(caller, api._caller(endpoint, request)),
                 frame("connected", first),
@@ -153,7 +157,7 @@ def _wants(ask: Ask, channels: frozenset[str]) -> Wants:
     Raises
     ------
     Problem
-        403 if the tier has no streams, not the channel or not the books.
+        400 if `live` is combined with `seen`; 403 if the tier has no streams, not the channel or not the books.
     """
     caller, query = ask.caller, ask.query
     if not caller.streams:
@@ -170,19 +174,22 @@ def _wants(ask: Ask, channels: frozenset[str]) -> Wants:
     books = books_for(ask, query["sportsbook"])
     chosen = {name: query[name] for name in ("sport", "league", "market", "event")}
     state = query["state"] or ""
-    wanted = Filter(books, **chosen)
+    live, seen = query["live"], bool(query["seen"] and channels & {"odds", "all"})
+    if seen and live is not None:
+        raise invalid("live and seen cannot be combined: a stream with seen=true has the whole board")
+    wanted = Filter(books, **chosen, live=live)
     kinds = frozenset(KINDS) & caller.features
     return Wants(
         wanted if channels & {"odds", "all"} else None,
         Asked(
-            books, **chosen, kinds=kinds, min_ev=query["min_ev"], min_profit=query["min_profit"], state=state,
-            told=games_of(ask.node).beside if games else None,
+            books, **chosen, live=live, kinds=kinds, min_ev=query["min_ev"], min_profit=query["min_profit"],
+            state=state, told=games_of(ask.node).beside if games else None,
         )
         if channels & {"opportunities", "all"}
         else None,
         Filter(**chosen) if games and channels & {"gamestate", "all"} else None,
         state,
-        bool(query["seen"] and channels & {"odds", "all"}),
+        seen,
     )  # fmt: skip
 
 
@@ -191,7 +198,10 @@ _EVENTS = """Server-Sent Events; ids are `evt_<sequence>`, heartbeats and errors
 
 `odds`: snapshot, snapshot:complete, odds:update, odds:removed. `opportunities`: ev:detected, ev:expired, arb:detected,
 arb:expired, middles:detected, middles:expired, low_hold:detected, low_hold:expired. `gamestate`: gamestate:snapshot,
-gamestate:update, gamestate:removed. `all`: all of them that the key's tier has."""
+gamestate:update, gamestate:removed. `all`: all of them that the key's tier has.
+
+`live` applies to prices and opportunities: a price that goes live is removed from a stream with `live=false` and comes
+as a whole row to one with `live=true`. It cannot be combined with `seen=true`."""
 
 
 def _endpoint(path: str, channel: str | None, summary: str, leave_out: str = "") -> Endpoint:
@@ -212,7 +222,7 @@ endpoints = (
     _endpoint("/stream", None, "Listen to a channel"),
     _endpoint("/stream/odds", "odds", "Listen to prices"),
     _endpoint("/stream/opportunities", "opportunities", "Listen to opportunities"),
-    _endpoint("/stream/gamestate", "gamestate", "Listen to how games stand"),
+    _endpoint("/stream/gamestate", "gamestate", "Listen to how games stand", "live"),
     _endpoint("/stream/all", "all", "Listen to everything"),
     _endpoint("/stream/events/{eventId}", "odds", "Listen to the prices of one event", "event"),
 )

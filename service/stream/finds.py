@@ -29,6 +29,7 @@ class Asked(NamedTuple):
     league: tuple[str, ...] | None
     market: tuple[str, ...] | None
     event: tuple[str, ...] | None
+    live: bool | None
     kinds: frozenset[str]
     min_ev: float
     min_profit: float
@@ -106,6 +107,8 @@ class Finds:
         if find.kind not in asked.kinds or find.value < least - _EPSILON:
             return False
         if asked.event is not None and find.event not in asked.event:
+            return False
+        if asked.live is not None and find.row.is_live != asked.live:
             return False
         place = find.sport, find.league, find.market
         fits = self._places.get(place)

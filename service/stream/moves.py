@@ -25,14 +25,22 @@ from oddsengine_service.wire.odds import ODDS, fields_of
 
 _BOOK = (1 << BOOK_BITS) - 1
 Bools = npt.NDArray[np.bool_]
+_NONE: Bools = np.empty(0, bool)
 
 
 class Rows(NamedTuple):
-    """Rows of an update: facts, and codes of their terms and books as `terms` has them."""
+    """Rows of an update: facts, codes of their terms and books as `terms` has them, and what they were before."""
 
     facts: Facts
     term: Longs
     book: Longs
+    was_live: Bools = _NONE  # without meaning for rows that were not shown
+
+    @property
+    def live(self) -> Bools:
+        """Which rows are live now."""
+        live: Bools = (self.facts.flags & LIVE) != 0
+        return live
 
 
 class Became(NamedTuple):
@@ -45,6 +53,8 @@ class Became(NamedTuple):
     hidden: Bools
     gone: Bools  # of the rows that left the board: which were shown
     others: Bools  # of the rows that only `Marks` names: which were shown
+    was_live: Bools  # of the rows that changed, and of those that left the board: the flag before this update
+    gone_live: Bools
 
 
 class Mirror:
@@ -54,6 +64,7 @@ class Mirror:
         rows = board.rows
         self.number = number
         self._shown = (rows.state == ON) & ((rows.flags & SUSPENDED) == 0)
+        self._live = (rows.flags & LIVE) != 0
         self._start = rows.start.copy()
         self._links: list[str | None] = list(rows.links)
 
@@ -67,7 +78,7 @@ class Mirror:
         self._room(int(max(slots.max(initial=-1), update.gone.slot.max(initial=-1))) + 1)
         self.number = update.number
         active = (facts.flags[rows] & SUSPENDED) == 0
-        was = self._shown[slots]
+        was, was_live = self._shown[slots], self._live[slots]
         other = was & active & ((what & STATUS) != 0)
         if other.any():
             other &= (self._start[slots] != facts.start[rows]) | self._relinked(facts, rows, slots, other)
@@ -75,19 +86,23 @@ class Mirror:
         if marks is not None:
             other |= was & active & marks.changed
         self._shown[slots] = active
+        self._live[slots] = (facts.flags[rows] & LIVE) != 0
         self._start[slots] = facts.start[rows]
         self._note(facts, rows, slots)
         new = active & (~was | other)
-        gone = self._shown[update.gone.slot]
+        gone, gone_live = self._shown[update.gone.slot], self._live[update.gone.slot]
         self._shown[update.gone.slot] = False
         others = np.empty(0, bool) if marks is None else self._shown[marks.others.slot]
-        return Became(rows, was & active & ~new, new, ~was[new], was & ~active, gone, others)
+        return Became(
+            rows, was & active & ~new, new, ~was[new], was & ~active, gone, others, was_live, gone_live
+        )  # fmt: skip
 
     def _room(self, top: int) -> None:
         have = self._shown.size
         if top > have:
             more = max(top, have + have // 4) - have
             self._shown = np.concatenate((self._shown, np.zeros(more, bool)))
+            self._live = np.concatenate((self._live, np.zeros(more, bool)))
             self._start = np.concatenate((self._start, np.full(more, NO_TIME)))
 
     def _relinked(self, facts: Facts, at: Longs, slots: Ints, among: Bools) -> Bools:
@@ -109,32 +124,46 @@ class Mirror:
 
 
 class Moves:
-    """One update as groups need it: rows that moved, are sent whole, and left. Each is encoded when first sent."""
+    """One update as groups need it: rows that moved, are sent whole, and left. Each is encoded when first sent.
+
+    `crossed` are those of the rows that moved that went live, or are no longer: new to who wants only one of these.
+    """
 
     def __init__(self, update: Update, mirror: Mirror, index: Index, marks: Marks | None) -> None:
         self.number, self.now = update.number, update.now
         became = mirror.take(update, marks)
         facts = update.facts
-        lost, unshown = (update.gone.take(np.flatnonzero(which)) for which in (became.gone, ~became.gone))
-        moved, whole, hidden = (facts.take(became.rows[which]) for which in (became.moved, became.whole, became.hidden))
+        is_live = (facts.flags[became.rows] & LIVE) != 0
+        crossed = became.moved & (became.was_live != is_live)
+        lost, unshown = (
+            (update.gone.take(np.flatnonzero(which)), became.gone_live[which]) for which in (became.gone, ~became.gone)
+        )
+        moved, changed, hidden, over = (
+            (facts.take(became.rows[which]), became.was_live[which])
+            for which in (became.moved, became.whole, became.hidden, crossed)
+        )
+        whole, was_live = changed
         main, fresh = np.full(whole.id.size, -1, np.int8), became.fresh
         if marks is not None:
-            whole = _both(whole, marks.others.take(np.flatnonzero(became.others)))
+            others = marks.others.take(np.flatnonzero(became.others))
+            whole, was_live = _both(whole, others), np.concatenate((was_live, (others.flags & LIVE) != 0))
             main = np.concatenate((marks.main[became.whole], marks.others_main[became.others]))
             fresh = np.concatenate((fresh, np.zeros(int(became.others.sum()), bool)))
-        every = moved, whole, hidden, lost, unshown
-        self.terms = _terms(index, every)
+        every = moved, (whole, was_live), hidden, lost, unshown, over
+        self.terms = _terms(index, [part for part, _ in every])
         self._index = index
         self._update = update
-        self.moved, self.new, self.hidden, left, never = (self._resolved(part) for part in every)
+        self.moved, self.new, self.hidden, left, never, self.crossed = (self._resolved(*part) for part in every)
         self.left = [self.hidden, left]
         self.lost = [left, never]  # whether they were shown or not
-        of = {ident: at for at, ident in enumerate(whole.id.tolist())}
-        kept = [of[ident] for ident in self.new.facts.id.tolist()]
+        kept = _places(whole, self.new)
         self.fresh: list[bool] = fresh[kept].tolist()
-        self._main: list[int] = main[kept].tolist()
+        crossed_main = np.full(over[0].id.size, -1, np.int8) if marks is None else marks.main[crossed]
+        self._main: dict[int, list[int]] = {
+            id(self.new): main[kept].tolist(), id(self.crossed): crossed_main[_places(over[0], self.crossed)].tolist(),
+        }  # fmt: skip
         self._deltas: list[msgspec.Raw] | None = None
-        self._fulls: dict[str, list[msgspec.Raw]] = {}
+        self._fulls: dict[tuple[int, str], list[msgspec.Raw]] = {}
         self._ids: dict[int, list[str]] = {}
 
     @property
@@ -142,10 +171,10 @@ class Moves:
         """Whether nothing is to be told."""
         return not (self.moved.term.size or self.new.term.size or any(part.term.size for part in self.left))
 
-    def _resolved(self, facts: Facts) -> Rows:
+    def _resolved(self, facts: Facts, was_live: Bools) -> Rows:
         """Rows by the codes of now; a row that cannot be found any more is left out, for its removal is on its way."""
         if facts.wordings is self.terms.names.wordings:
-            return Rows(facts, facts.key >> BOOK_BITS, facts.key & _BOOK)
+            return Rows(facts, facts.key >> BOOK_BITS, facts.key & _BOOK, was_live)
         with self._index.reading() as reading:  # terms have other codes since
             rows = reading.board.rows
             there = np.flatnonzero(
@@ -153,7 +182,7 @@ class Moves:
             )
             facts = facts.take(there)
             key = rows.key[facts.slot]
-        return Rows(facts, key >> BOOK_BITS, key & _BOOK)
+        return Rows(facts, key >> BOOK_BITS, key & _BOOK, was_live[there])
 
     def again(self) -> tuple[Rows, list[str], list[str]] | None:
         """Rows that were only seen again, their ids and when; None where terms have other codes since."""
@@ -196,23 +225,23 @@ class Moves:
             )
         )  # fmt: skip
 
-    def fulls(self, state: str) -> list[msgspec.Raw]:
-        """The rows that are new, with links for a state."""
-        found = self._fulls.get(state)
+    def fulls(self, part: Rows, state: str) -> list[msgspec.Raw]:
+        """The rows that are new, or that crossed, with links for a state."""
+        found = self._fulls.get((id(part), state))
         if found is None:
-            found = self._fulls[state] = raw(shown(self._found(), state))
+            found = self._fulls[id(part), state] = raw(shown(self._found(part), state))
         return found
 
-    def _found(self) -> Found:
-        facts, term, index = self.new.facts, self.new.term, self._index
+    def _found(self, part: Rows) -> Found:
+        facts, term, index = part.facts, part.term, self._index
         start = facts.start
         if (start == NO_TIME).any():
             with index.reading():  # an event's start holds for its rows
                 if index.terms is self.terms:
                     start = np.where(start == NO_TIME, index.begin[self.terms.names.event.values[term]], start)
         return Found(
-            term.tolist(), self.new.book.tolist(), facts.id, facts.odds, facts.american, facts.seen, facts.changed,
-            start, facts.moved, facts.flags, facts.rejected, self._main, facts.links or None, self.terms.said,
+            term.tolist(), part.book.tolist(), facts.id, facts.odds, facts.american, facts.seen, facts.changed,
+            start, facts.moved, facts.flags, facts.rejected, self._main[id(part)], facts.links or None, self.terms.said,
             book_ids(facts.books),
         )  # fmt: skip
 
@@ -237,6 +266,12 @@ def shown(found: Found, state: str) -> list[dict[str, Any]]:
             )  # fmt: skip
             row["deep_link"] = made.url if made is not None else None
     return rows
+
+
+def _places(facts: Facts, rows: Rows) -> list[int]:
+    """Where some of those rows stand among all of them."""
+    of = {ident: at for at, ident in enumerate(facts.id.tolist())}
+    return [of[ident] for ident in rows.facts.id.tolist()]
 
 
 def _both(first: Facts, second: Facts) -> Facts:

@@ -126,21 +126,50 @@ class Prices:
                 out += locked(book, [ids[i] for i in some], [locks[i] for i in some], self.total)
         for rows in moves.lost if self.seen else moves.left:
             at = self._chosen.of(rows, moves.terms)
-            self.total -= at.size
-            ids = moves.ids(rows) if at.size else []
-            for book, some in _by_book(rows, at):
-                out += removed(book, [ids[i] for i in some], self.total)
-        new = self._chosen.of(moves.new, moves.terms).tolist()
-        if new:  # here, or such that no delta can describe it; only the former add to the total
-            fulls, fresh, ids = moves.fulls(self.state), [moves.fresh[i] for i in new], moves.ids(moves.new)
-            self.total += sum(fresh)
-            out += added([ids[i] for i in new], [fulls[i] for i in new], fresh, self.total)
-        at = self._chosen.of(moves.moved, moves.terms)
-        if at.size:
+            out += self._removed(moves, rows, at[self._was(rows, at)])
+        new, moving = self._chosen.of(moves.new, moves.terms), self._chosen.of(moves.moved, moves.terms)
+        fresh = np.array(moves.fresh, bool)[new]
+        if self.wanted.live is not None:  # rows come and leave by this flag too
+            held, stays = self._was(moves.new, new) & ~fresh, self._is(moves.new, new)
+            out += self._removed(moves, moves.new, new[held & ~stays])
+            new, fresh = new[stays], ~held[stays]
+            held, stays = self._was(moves.moved, moving), self._is(moves.moved, moving)
+            out += self._removed(moves, moves.moved, moving[held & ~stays])
+            moving = moving[held & stays]
+            over = self._chosen.of(moves.crossed, moves.terms)
+            over = over[self._is(moves.crossed, over)]
+            out += self._added(moves, moves.crossed, over, [True] * over.size)
+        out += self._added(moves, moves.new, new, fresh.tolist())
+        if moving.size:
             deltas, ids = moves.deltas(), moves.ids(moves.moved)
-            for book, some in _by_book(moves.moved, at):
+            for book, some in _by_book(moves.moved, moving):
                 out += moved(book, [ids[i] for i in some], [deltas[i] for i in some], self.total)
         return out + self._renewed(moves) if self.seen else out
+
+    def _was(self, rows: Rows, at: Longs) -> Bools:
+        """Which of some rows had the flag that is wanted, before this update."""
+        live = self.wanted.live
+        return np.ones(at.size, bool) if live is None else rows.was_live[at] == live
+
+    def _is(self, rows: Rows, at: Longs) -> Bools:
+        """Which have it now."""
+        live = self.wanted.live
+        return np.ones(at.size, bool) if live is None else rows.live[at] == live
+
+    def _removed(self, moves: Moves, rows: Rows, at: Longs) -> list[Told]:
+        self.total -= at.size
+        out, ids = list[Told](), moves.ids(rows) if at.size else []
+        for book, some in _by_book(rows, at):
+            out += removed(book, [ids[i] for i in some], self.total)
+        return out
+
+    def _added(self, moves: Moves, rows: Rows, at: Longs, fresh: list[bool]) -> list[Told]:
+        """Rows that are here now, or such that no delta can describe them; only the former add to the total."""
+        if not at.size:
+            return []
+        fulls, ids, places = moves.fulls(rows, self.state), moves.ids(rows), at.tolist()
+        self.total += sum(fresh)
+        return added([ids[i] for i in places], [fulls[i] for i in places], fresh, self.total)
 
     def _renewed(self, moves: Moves) -> list[Told]:
         """When rows were last seen: those that moved, for a delta does not say it, and those that were seen again."""

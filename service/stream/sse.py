@@ -28,6 +28,7 @@ class Filters(msgspec.Struct, frozen=True):
     league: tuple[str, ...] | None
     event: tuple[str, ...] | None
     market: tuple[str, ...] | None
+    live: bool | UnsetType = UNSET  # where it was asked for
 
 
 class Trial(msgspec.Struct, frozen=True):
