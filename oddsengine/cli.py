@@ -15,14 +15,21 @@ from typing import Any, NoReturn
 
 import oddsengine
 from oddsengine.clv import GROUPINGS
-from oddsengine.commands import board, clv, feeds, keys, price, serve, tape
+from oddsengine.commands import board, catalog, clv, feeds, keys, price, serve, tape
 from oddsengine.devig import DEVIG_METHODS
 from oddsengine.reading import ODDS_FORMATS
 from oddsengine.tape import SYNC
 
 _FORMATS = ("table", "json", "csv", "parquet")
 _COMMANDS = (
-    board.COMMANDS | price.COMMANDS | tape.COMMANDS | clv.COMMANDS | feeds.COMMANDS | keys.COMMANDS | serve.COMMANDS
+    board.COMMANDS
+    | price.COMMANDS
+    | tape.COMMANDS
+    | clv.COMMANDS
+    | feeds.COMMANDS
+    | catalog.COMMANDS
+    | keys.COMMANDS
+    | serve.COMMANDS
 )
 _KINDS = ("ev", "arb", "low-hold", "middles", "all")
 _INTERRUPTED, _BROKEN_PIPE = 130, 141
@@ -130,6 +137,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_feeds(commands)
     _add_serve(commands)
     _add_keys(commands)
+    _add_catalog(commands)
     return parser
 
 
@@ -304,6 +312,15 @@ def _add_feeds(commands: Any) -> None:
         action.add_argument("--format", choices=_FORMATS[:2], default="table")
         if name == "unmapped":
             action.add_argument("--check", action="store_true", help="try the sources now instead")
+
+
+def _add_catalog(commands: Any) -> None:
+    parser = commands.add_parser("catalog", help="list the thresholds of guards and detectors, and what changes them")
+    parser.add_argument(
+        "file", nargs="?", metavar="FILE", help="an operator's own file (`data.catalog`), checked first"
+    )
+    parser.add_argument("--changed", action="store_true", help="only those that the file changes")
+    parser.add_argument("--format", choices=_FORMATS[:3], default="table")
 
 
 def _own_limit(text: str) -> int | str:

@@ -83,7 +83,8 @@ class Lens:
     traits: Traits
     now: int
     method: str
-    timed: bool  # live legs must be fresh and close in time
+    timed: bool  # legs must be close in time, and live ones fresh
+    limits: catalog.Thresholds
     rank: Ints  # per book, as in `Asked`; so are the two that follow
     weight: Floats
     member: Bytes
@@ -94,6 +95,7 @@ class Lens:
     own: Floats  # fair probability from the row's own book's market, nan if incomplete
     width: Floats  # that market's overround, a fraction
     trusted: Bytes  # may be a reference
+    doubt: Bytes  # what rests on it is unconfirmed
     reference: Ints  # per market: the book, -1 none, -2 a consensus
     fair: Floats  # per segment: the reference's probability, nan if none or a consensus
     reference_odds: Floats  # prices of the single references, market after market
@@ -316,7 +318,7 @@ def lens(
     referred
         False leaves references out: no market has one then, nothing has an edge. Sums of prices need none.
     """
-    g, limits = groups, catalog.thresholds()
+    g, limits = groups, guarded.limits
     n, markets, segments = g.row.size, g.threshold.size, g.rows.size - 1
     net = g.odds
     if asked.charged:
@@ -347,6 +349,7 @@ def lens(
         now=guarded.now,
         method=asked.method,
         timed=CODES["stale"] not in off and guarded.now != NO_TIME,
+        limits=limits,
         rank=asked.rank,
         weight=asked.weight,
         member=asked.member,
@@ -357,6 +360,7 @@ def lens(
         own=own,
         width=width,
         trusted=trusted,
+        doubt=guarded.doubt,
         reference=reference,
         fair=fair,
         reference_odds=odds[: ends[singles]],
@@ -446,7 +450,7 @@ class Scan(NamedTuple):
 
 def scan(view: View) -> Scan:
     """Pass once over all offers; what it knows serves all four kinds, whatever the thresholds."""
-    g, limits = view.groups, catalog.thresholds()
+    g, limits = view.groups, view.limits
     bound = 1.0 / (1.0 + limits.middle_floor - limits.epsilon)
     markets = g.threshold.size
     best, total, edge = np.empty(g.rows.size - 1), np.empty(markets), np.empty(markets)
@@ -460,13 +464,18 @@ def scan(view: View) -> Scan:
 
 @kernel
 def _best_of(from_, to, n, book, net, offer, seen, early, late, distinct, out):
-    """Best row of each of n row ranges, seen within [early, late]; not all of one book if distinct. Returns the sum."""
+    """Best row of each of n row ranges, seen within [early, late] or nobody knows when; two books if distinct.
+
+    Returns the sum of 1/odds, infinity if there is no such set.
+    """
     total = 0.0
     same = True
     for k in range(n):
         out[k] = -1
         for i in range(from_[k], to[k]):
-            if offer[i] != 0 and early <= seen[i] <= late and (out[k] < 0 or net[i] > net[out[k]]):
+            if offer[i] == 0 or (seen[i] != NO_TIME and not early <= seen[i] <= late):
+                continue
+            if out[k] < 0 or net[i] > net[out[k]]:
                 out[k] = i
         if out[k] < 0:
             return np.inf
@@ -483,8 +492,9 @@ def _best_of(from_, to, n, book, net, offer, seen, early, late, distinct, out):
     for k in range(n):
         other = -1
         for i in range(from_[k], to[k]):
-            usable = offer[i] != 0 and early <= seen[i] <= late and book[i] != alone
-            if usable and (other < 0 or net[i] > net[other]):
+            if offer[i] == 0 or (seen[i] != NO_TIME and not early <= seen[i] <= late):
+                continue
+            if book[i] != alone and (other < 0 or net[i] > net[other]):
                 other = i
         if other < 0:
             continue
@@ -507,10 +517,10 @@ def _best_of(from_, to, n, book, net, offer, seen, early, late, distinct, out):
 
 @kernel
 def _legs(
-    low, high, segments, rows, live, book, net, offer, seen, timed, oldest, gap, distinct,
+    low, high, segments, rows, live, book, net, offer, seen, timed, oldest, gap_live, gap_prematch, distinct,
     out, totals, starts, ends, trial,
 ):  # fmt: skip
-    """Best admissible legs of each case; where time counts, live ones seen from `oldest` on, within `gap`.
+    """Best admissible legs of each case; where time counts, seen within a gap, and live ones from `oldest` on.
 
     A case is a market (low and high the same), or the first outcome of one and the last of the other.
     """
@@ -525,15 +535,24 @@ def _legs(
             starts[k], ends[k] = rows[s], rows[s + 1]
         for k in range(out.shape[1]):
             out[c, k] = -1
+        gap = gap_live if live[m] != 0 else gap_prematch
+        since = oldest if live[m] != 0 else -far - far
         if not timed or live[m] == 0:
             totals[c] = _best_of(starts, ends, n, book, net, offer, seen, -far - far, far, distinct, trial)
+            early, late = far, -far - far
             for k in range(n):
                 out[c, k] = trial[k]
-            continue
+                if trial[k] >= 0 and seen[trial[k]] != NO_TIME:
+                    early = min(early, seen[trial[k]])
+                    late = max(late, seen[trial[k]])
+            if not timed or totals[c] == np.inf or late <= early or late - early <= gap:
+                continue
+            for k in range(n):
+                out[c, k] = -1
         totals[c] = np.inf
         for first in range(n):
             for i in range(starts[first], ends[first]):
-                if offer[i] == 0 or seen[i] < oldest:
+                if offer[i] == 0 or seen[i] < since or seen[i] == NO_TIME:
                     continue
                 t = _best_of(starts, ends, n, book, net, offer, seen, seen[i], seen[i] + gap, distinct, trial)
                 better = t < totals[c]
@@ -564,10 +583,11 @@ def pair_legs(view: View, low: Longs, high: Longs) -> Legs:
 def _choose(view: View, low: Longs, high: Longs, most: int, *, distinct: bool) -> Legs:
     rows, totals = np.empty((low.size, most), np.int32), np.empty(low.size)
     if low.size:
-        g, limits = view.groups, catalog.thresholds()
+        g, limits = view.groups, view.limits
         _legs(
             low, high, g.segments, g.rows, view.live, g.book, view.net, view.offer, g.seen, view.timed,
-            since(view, limits.stale_live_leg_s), round(limits.stale_live_gap_s * 1e6), distinct, rows, totals,
+            since(view, limits.stale_live_leg_s), round(limits.stale_live_gap_s * 1e6),
+            round(limits.stale_prematch_gap_s * 1e6), distinct, rows, totals,
             np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int32),
         )  # fmt: skip
     return Legs(rows, totals)
@@ -575,13 +595,16 @@ def _choose(view: View, low: Longs, high: Longs, most: int, *, distinct: bool) -
 
 @kernel
 def _span(b, first, end, book, trusted, own, seen):
-    """The oldest and newest time of one book's trusted prices in a market's rows."""
+    """Of one book's trusted prices in a market's rows: the oldest time, and the oldest and newest known one."""
+    oldest = np.int64(9223372036854775807)
     low, high = np.int64(9223372036854775807), np.int64(-9223372036854775808)
     for i in range(first, end):
         if book[i] == b and trusted[i] != 0 and not np.isnan(own[i]):
-            low = min(low, seen[i])
-            high = max(high, seen[i])
-    return low, high
+            oldest = min(oldest, seen[i])
+            if seen[i] != NO_TIME:
+                low = min(low, seen[i])
+                high = max(high, seen[i])
+    return oldest, low, high
 
 
 @kernel
@@ -611,11 +634,14 @@ def _apart(s, m, judged, rows, book, own, width, trusted, reference, fair, weigh
 
 @kernel
 def _edges(
-    chosen, segments, rows, book, feed, net, offer, seen, own, width, trusted, reference, fair, weight, member, counted,
-    weighted, live, timed, oldest, gap_us, floor, too_wide, least, twin, market,
-    out_row, out_fair, out_width, out_gap, out_seen, ids, fairs,
+    chosen, segments, rows, book, feed, net, offer, seen, own, width, trusted, doubt, reference, fair, weight, member,
+    counted, weighted, live, timed, oldest_live, gap_live, gap_prematch, floor, too_wide, least, twin, market,
+    out_row, out_fair, out_width, out_gap, out_seen, out_doubt, ids, fairs,
 ):  # fmt: skip
-    """Offers with an edge of at least `least` - 1 in chosen markets: row, fair probability, width, gap, oldest time."""
+    """Offers with an edge of at least `least` - 1 in chosen markets.
+
+    Of each: row, fair probability, width, gap, oldest time, and whether it or its reference is in doubt.
+    """
     found = 0
     for c in range(chosen.size):
         m = chosen[c]
@@ -623,28 +649,33 @@ def _edges(
         if ref == -1:
             continue
         s0, s1 = segments[m], segments[m + 1]
-        check = timed and live[m] != 0
+        oldest = oldest_live if timed and live[m] != 0 else NO_TIME
+        most_apart = gap_live if live[m] != 0 else gap_prematch
         for s in range(s0, s1):
             for r in range(rows[s], rows[s + 1]):
                 if offer[r] == 0 or book[r] == ref:
                     continue
                 if ref >= 0 and not (fair[s] * net[r] >= least):
                     continue
-                if check and seen[r] < oldest:
+                if seen[r] < oldest:
                     continue
                 p, total, wide, members = 0.0, 0.0, 0.0, 0
                 first = seen[r]
+                unsure = doubt[r]
                 for i in range(rows[s], rows[s + 1]):
                     b = book[i]
                     if trusted[i] == 0 or np.isnan(own[i]) or b == book[r]:
                         continue
                     if b != ref if ref >= 0 else member[b] == 0:
                         continue
-                    if check:
-                        low, high = _span(b, rows[s0], rows[s1], book, trusted, own, seen)
-                        if low < oldest or max(high, seen[r]) - min(low, seen[r]) > gap_us:
+                    if timed:
+                        earliest, low, high = _span(b, rows[s0], rows[s1], book, trusted, own, seen)
+                        if seen[r] != NO_TIME:
+                            low, high = min(low, seen[r]), max(high, seen[r])
+                        if earliest < oldest or (high > low and high - low > most_apart):
                             continue
-                        first = min(first, low)
+                        first = min(first, earliest)
+                    unsure |= doubt[i]
                     w = 1.0
                     if ref < 0:
                         w = weight[b] if weighted else 1.0 / max(width[i], floor)
@@ -670,14 +701,14 @@ def _edges(
                     t = twin[t]
                 if not (p * net[r] >= least):
                     continue
-                if not check:
+                if not timed:
                     for i in range(rows[s], rows[s + 1]):
                         b = book[i]
                         if trusted[i] == 0 or np.isnan(own[i]) or b == book[r]:
                             continue
                         if b == ref if ref >= 0 else member[b] != 0:
-                            low, high = _span(b, rows[s0], rows[s1], book, trusted, own, seen)
-                            first = min(first, low)
+                            earliest, _, _ = _span(b, rows[s0], rows[s1], book, trusted, own, seen)
+                            first = min(first, earliest)
                 n = 0
                 for i in range(rows[s], rows[s + 1]):
                     b = book[i]
@@ -713,38 +744,42 @@ def _edges(
                 out_width[found] = wide / total
                 out_gap[found] = gap
                 out_seen[found] = first
+                out_doubt[found] = unsure
                 found += 1
     return found
 
 
 class Edges(NamedTuple):
-    """Offers with an edge: row, fair probability, width of the reference, gap to the others, oldest time."""
+    """Offers with an edge: row, fair probability, width of the reference, gap to the others, oldest time, doubt."""
 
     row: Ints
     fair: Floats
     width: Floats
     gap: Floats
     seen: Longs
+    doubt: Bytes
 
 
 def edges(view: View, markets: Longs, min_edge: float) -> Edges:
     """Every offer in some markets whose edge is at least `min_edge` (a fraction)."""
     g = view.groups
-    limits = catalog.thresholds()
+    limits = view.limits
     size = int((g.rows[g.segments[markets + 1]] - g.rows[g.segments[markets]]).sum())
     row = np.empty(size, np.int32)
     fair, width, gap, seen = np.empty(size), np.empty(size), np.empty(size), np.empty(size, np.int64)
+    doubt = np.empty(size, np.uint8)
     n = 0
     if size:
         books = view.traits.feed.size
         n = _edges(
             markets, g.segments, g.rows, g.book, view.traits.feed, view.net, view.offer, g.seen, view.own, view.width,
-            view.trusted, view.reference, view.fair, view.weight, view.member, view.counted, view.weighted, view.live,
-            view.timed, since(view, limits.stale_live_leg_s), round(limits.stale_live_gap_s * 1e6),
+            view.trusted, view.doubt, view.reference, view.fair, view.weight, view.member, view.counted, view.weighted,
+            view.live, view.timed, since(view, limits.stale_live_leg_s), round(limits.stale_live_gap_s * 1e6),
+            round(limits.stale_prematch_gap_s * 1e6),
             limits.reference_floor, limits.reference_wide + limits.epsilon, 1.0 + min_edge, g.twin, g.market,
-            row, fair, width, gap, seen, np.empty(books, np.int32), np.empty(books),
+            row, fair, width, gap, seen, doubt, np.empty(books, np.int32), np.empty(books),
         )  # fmt: skip
-    return Edges(row[:n], fair[:n], width[:n], gap[:n], seen[:n])
+    return Edges(row[:n], fair[:n], width[:n], gap[:n], seen[:n], doubt[:n])
 
 
 @kernel
@@ -802,7 +837,7 @@ def market_fair(view: View, markets: Longs) -> Floats:
     place, odds, ends = np.empty(fair.size, np.int64), np.empty(fair.size), np.zeros(n + 1, np.int64)
     bare = _fairest(
         markets, g.segments, g.rows, g.book, view.net, view.offer, view.own, view.width, view.trusted, view.reference,
-        view.fair, view.weight, view.member, view.weighted, catalog.thresholds().reference_floor,
+        view.fair, view.weight, view.member, view.weighted, view.limits.reference_floor,
         fair, place, odds, ends,
     )  # fmt: skip
     if bare:
@@ -866,6 +901,11 @@ def pairs(view: View, swept: Scan, min_size: float, min_ev: float) -> tuple[Long
             round(min_size * 100.0), min_ev, low, high,
         )  # fmt: skip
     return (low[:n], high[:n]) if room else (np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+def unconfirmed(view: Lens, rows: Ints) -> npt.NDArray[np.bool_]:
+    """Whether any leg of some sets (n, any; -1 where there is none) is in doubt."""
+    return np.asarray(((rows >= 0) & (view.doubt[np.maximum(rows, 0)] != 0)).any(axis=1))
 
 
 def since(view: Lens, seconds: float) -> int:

@@ -22,6 +22,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 import polars as pl
 
+from oddsengine import catalog
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.names import Wording
 from oddsengine.board.quotes import Door, Quotes, readable
@@ -33,7 +34,7 @@ from oddsengine.find.keys import hexadecimal
 from oddsengine.groups import NO_TIME, Bytes, Ints, Longs, Words, mix
 from oddsengine.guards import Guarded, alone, honour, judge
 from oddsengine.open import KINDS, Difference, Hits, OpenSet
-from oddsengine.reasons import CODES, GUARDS, NAMES, UNCOMPARED, enabled
+from oddsengine.reasons import CODES, GUARDS, NAMES, UNCOMPARED, Guards, enabled, thresholds_of
 from oddsengine.schema import BAD_ROW_SCHEMA
 from oddsengine.update import Change, Update
 from oddsengine.view import View, Wanted
@@ -72,7 +73,7 @@ class Engine:
     Parameters
     ----------
     guards
-        Names of the guards that run; None means all.
+        Names of the guards that run, None meaning all; or what is different, `{"stale": 300, "flap": False}`.
 
     Examples
     --------
@@ -90,10 +91,10 @@ class Engine:
     (1, [True, True])
     """
 
-    def __init__(self, *, guards: Iterable[str] | None = None) -> None:
+    def __init__(self, *, guards: Guards = None) -> None:
         self._off = frozenset(CODES[name] for name in GUARDS) - enabled(guards)
         self._door = Door()
-        self._board = Board(self._off)
+        self._board = Board(self._off, thresholds_of(guards))
         self._views: WeakValueDictionary[Wanted, View] = WeakValueDictionary()  # while anybody has one
         self._awake: dict[Wanted, View] = {}
         self._lock = threading.RLock()
@@ -286,16 +287,21 @@ class Engine:
         some = board.gather(units)
         g, rows, names = some.groups, board.rows, board.names
         if fresh:
-            guarded = judge(g, names.traits, some.start, some.flap, self._off, board.moment)
+            guarded = judge(
+                g, names.traits, some.start, some.flap, some.confirmed, self._off, board.moment, board.limits
+            )
             honour(guarded, (rows.flags[g.row] & REJECTED) != 0, self._off)
-            rows.stingy[g.row] = guarded.stingy
+            rows.stingy[g.row], rows.doubt[g.row] = guarded.stingy, guarded.doubt
             slots, aside = np.concatenate((g.row, some.out)), np.concatenate((guarded.aside, some.why))
             rejected = aside.copy()
             rejected[g.row.size :] = self._alone(some.out, some.why)
             board.judge(slots, aside, rejected)
+            board.watch_gaps(some, guarded.aside)
         else:
             nothing = np.full(g.row.size, np.nan)
-            guarded = Guarded(rows.aside[g.row], nothing, rows.stingy[g.row], board.moment)
+            guarded = Guarded(
+                rows.aside[g.row], nothing, rows.stingy[g.row], rows.doubt[g.row], board.moment, board.limits
+            )
         lenses: dict[Any, Lens] = {}
         out = []
         for view in views:
@@ -316,7 +322,7 @@ class Engine:
             rows, names, slots = board.rows, board.names, out[at]
             rejected[at] = alone(
                 names.traits, names.book_rank[rows.key[slots] & _BOOK], rows.flags[slots] & np.uint8(LIVE),
-                rows.seen[slots], rows.start[slots], self._off, board.moment,
+                rows.seen[slots], rows.start[slots], self._off, board.moment, board.limits,
             )  # fmt: skip
         return rejected
 
@@ -527,6 +533,14 @@ class Engine:
         del self._awake[view.wanted]
 
     @property
+    def guards(self) -> dict[str, float | bool]:
+        """What its guards do differently from the catalog's, as `guards` of another engine or of `find_all`."""
+        usual, limits = catalog.thresholds(), self._board.limits
+        changes: dict[str, float | bool] = {NAMES[code]: False for code in sorted(self._off)}
+        both = zip(usual._fields, usual, limits, strict=True)
+        return changes | {name: now for name, was, now in both if now != was}
+
+    @property
     def off(self) -> frozenset[int]:
         """Codes of the guards that are off."""
         return self._off
@@ -687,7 +701,7 @@ class Delayed(Engine):
     """An engine as it was some seconds ago; made by `Engine.delayed`. It cannot be written to."""
 
     def __init__(self, leader: Engine, seconds: float) -> None:
-        super().__init__(guards=[name for name in GUARDS if CODES[name] not in leader._off])
+        super().__init__(guards=leader.guards)
         self.seconds = seconds
         self._waiting: deque[tuple[int, Batch | Board]] = deque()
         if leader._number:

@@ -13,7 +13,7 @@ from oddsengine.find import arbitrage, board, ev, keys, low_hold, middles
 from oddsengine.find.board import Question, Sharp, prepare
 from oddsengine.groups import Ints, Longs
 from oddsengine.opportunities import Commission
-from oddsengine.reasons import NAMES, SENTENCES
+from oddsengine.reasons import NAMES, SENTENCES, Guards, sentence
 from oddsengine.schema import OddsTable
 
 
@@ -95,7 +95,7 @@ def explain(
     method: str = "power",
     max_profit: float | None = 10.0,
     commission: Commission = None,
-    guards: Iterable[str] | None = None,
+    guards: Guards = None,
     now: datetime | None = None,
 ) -> Explanation:
     """Lay open what stands behind one opportunity.
@@ -240,7 +240,7 @@ def _passed_over(question: Question, markets: Longs, rows: Longs, legs: Ints) ->
     aside = prepared.guarded.aside
     held = rows[aside[rows] != 0]
     why = [
-        f"{NAMES[code]}: {SENTENCES[NAMES[code]].format(x=x)}"
+        f"{NAMES[code]}: {sentence(NAMES[code], x)}"
         for code, x in zip(aside[held].tolist(), prepared.guarded.measure[held].tolist(), strict=True)
     ]
     better, reasons = _better(question, rows, legs)

@@ -10,11 +10,15 @@ guard could fire: it compares the lowest and the highest price of whole segments
 those together, so that it never overlooks a place. The other guards go to the places noted for them and to no others.
 
 A row is set aside when `aside` holds the code of a guard; `measure` holds what that guard measured, nan before.
+
+Witnesses: a price that `stale` set aside still counts in medians for a while, at `witness_weight` up to twice the age
+at which it became stale and at `witness_weight_old` after that. Medians are weighted; counts are of feeds. A feed's
+fresh price speaks for it where it has one.
 """
 
 import math
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,8 +34,8 @@ from oddsengine.traits import traits as look_up
 
 SECOND = 1_000_000
 # The lists of places that `_survey` writes.
-_LISTS = 9
-_TWICE, _WRONG, _SUMMED, _TEAMS, _CROSSED, _FLAPPING, _SPREAD, _PROPS, _PLAIN = range(_LISTS)
+_LISTS = 10
+_TWICE, _WRONG, _SUMMED, _TEAMS, _CROSSED, _FLAPPING, _SPREAD, _PROPS, _PLAIN, _EXACT = range(_LISTS)
 
 
 class Guarded(NamedTuple):
@@ -40,7 +44,9 @@ class Guarded(NamedTuple):
     aside: Bytes  # 0, or the code of the guard that set the row aside
     measure: Floats  # what that guard measured
     stingy: Bytes  # 1: too low to be a reference, though honest as an offer
+    doubt: Bytes  # 1: an opportunity that rests on it is unconfirmed
     now: int  # microseconds, or NO_TIME where no row has a time
+    limits: catalog.Thresholds
 
 
 class _Codes(NamedTuple):
@@ -58,6 +64,7 @@ class _Codes(NamedTuple):
     ladder_cross: int
     bias: int
     outlier: int
+    few_witnesses: int
     flap: int
 
 
@@ -68,10 +75,10 @@ def _alone(seen, start, live, mid, parlay, oldest, begun, stale, started, mid_pr
         return stale
     if not live and start < begun and start != NO_TIME:
         return started
-    if mid_price != 0 and mid != 0:
-        return mid_price
     if parlay_only != 0 and parlay != 0:
         return parlay_only
+    if mid_price != 0 and mid != 0:
+        return mid_price
     return 0
 
 
@@ -91,16 +98,18 @@ def _each_alone(
 def _survey(
     markets, segments, rows, event, live, kind, seen, start, book, odds, flap, lined, prop, team, full, mid, parlay,
     low, now, oldest, oldest_live, begun, stale, started, mid_price, parlay_only, rise, high, points, apart, apart_prop,
-    aside, measure, contest, notes,
+    exact, halfway, halfway_live, silent, silent_live, weight, weight_old,
+    aside, measure, witness, contest, notes,
 ):  # fmt: skip
     """Judge every row by itself, and note the segments, markets and ladders that another guard has to look at.
 
     `contest` becomes, per ladder, the first one of its event, live flag and kind. Returns how many are noted: segments
     with two prices of one book; ladders that may run the wrong way; markets that may sum to too little or too much;
     contests of team totals; ladders where books may contradict; markets with a price that flaps; segments with prices
-    far apart; and of the ladders of those the props, and the pre-match ones of a full game that are none.
+    far apart; and of the ladders of those the props, and the pre-match ones of a full game that are none; markets of
+    two outcomes where a book may sum to exactly 1. `witness` becomes the weight of a stale price in medians, else 0.
     """
-    twice, wrong, summed, teams, crossed, flapping, spread, props, plain = 0, 0, 0, 0, 0, 0, 0, 0, 0
+    twice, wrong, summed, teams, crossed, flapping, spread, props, plain, even = 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
     least_sum = 0.0
     for k in range(low.size):
         least_sum = max(least_sum, low[k])
@@ -113,6 +122,8 @@ def _survey(
             notes[_TEAMS, teams] = at
             teams += 1
         limit = oldest_live if is_live else oldest
+        middle = halfway_live if is_live else halfway
+        last_word = silent_live if is_live else silent
         far = apart_prop if prop[what] != 0 else apart
         over_top, under_low = 0.0, np.inf  # prices of the lines so far: the highest over, the lowest under
         over_q, under_q = np.inf, 0.0  # the least likely over, the likeliest under
@@ -125,10 +136,12 @@ def _survey(
             flaps = False
             for s in range(first, last + 1):
                 bottom, top = np.inf, 0.0
+                lowest, highest = np.inf, 0.0  # the same with witnesses
                 before = -1
                 doubled = False
                 for i in range(rows[s], rows[s + 1]):
                     x = np.nan
+                    w = 0.0
                     b, t = book[i], seen[i]
                     why = _alone(
                         t, start[i], is_live, mid[b], parlay[b], limit, begun, stale, started, mid_price, parlay_only
@@ -138,8 +151,18 @@ def _survey(
                         top = max(top, odds[i])
                     elif why == stale:
                         x = np.inf if t == NO_TIME else (now - t) / SECOND
+                        if t >= last_word and t != NO_TIME:
+                            otherwise = _alone(
+                                t, start[i], is_live, mid[b], parlay[b], NO_TIME, begun, stale, started, mid_price,
+                                parlay_only,
+                            )  # fmt: skip
+                            if otherwise == 0:
+                                w = weight if t >= middle else weight_old
+                                lowest = min(lowest, odds[i])
+                                highest = max(highest, odds[i])
                     elif why == started:
                         x = (now - start[i]) / SECOND
+                    witness[i] = w
                     aside[i] = why
                     measure[i] = x
                     doubled |= b == before
@@ -151,7 +174,7 @@ def _survey(
                 if top == 0.0:
                     complete = False
                     continue
-                if top - 1.0 >= far * (bottom - 1.0):
+                if max(top, highest) - 1.0 >= far * (min(bottom, lowest) - 1.0):
                     notes[_SPREAD, spread] = s
                     spread += 1
                 q_low, q_high = 1.0 / top, 1.0 / bottom
@@ -170,6 +193,9 @@ def _survey(
             if complete and (floor < least_sum or ceiling > high):
                 notes[_SUMMED, summed] = m
                 summed += 1
+            if complete and last == first + 1 and floor <= 1.0 + exact <= ceiling + 2.0 * exact:
+                notes[_EXACT, even] = m
+                even += 1
             if flaps:
                 notes[_FLAPPING, flapping] = m
                 flapping += 1
@@ -186,7 +212,63 @@ def _survey(
             elif full[what] != 0 and not is_live:
                 notes[_PLAIN, plain] = at
                 plain += 1
-    return twice, wrong, summed, teams, crossed, flapping, spread, props, plain
+    return twice, wrong, summed, teams, crossed, flapping, spread, props, plain, even
+
+
+@kernel
+def _exact(
+    chosen, contest, markets, segments, rows, ladder, book, odds, near, least, share, code, aside, measure, whole, exact
+):
+    """A book's market goes whose two sides sum to exactly 1; all its prices of a contest where most of them do.
+
+    A market that sums to a little less alone is left to `book_sum`, which takes the ladder.
+    """
+    done = -1
+    for c in chosen:
+        begin = contest[ladder[c]]
+        if begin == done:
+            continue
+        done = begin
+        end = begin + 1
+        while end < markets.size - 1 and contest[end] == begin:
+            end += 1
+        for k in range(whole.size):
+            whole[k], exact[k] = 0, 0
+        for m in range(markets[begin], markets[end]):
+            s = segments[m]
+            if segments[m + 1] - s != 2:
+                continue
+            i, j = rows[s], rows[s + 1]
+            while i < rows[s + 1]:
+                first, k = i, book[i]
+                p, q = 0.0, 0.0
+                while i < rows[s + 1] and book[i] == k:
+                    if aside[i] == 0:
+                        p = max(p, 1.0 / odds[i])
+                    i += 1
+                while j < rows[s + 2] and book[j] < k:
+                    j += 1
+                other = j
+                while j < rows[s + 2] and book[j] == k:
+                    if aside[j] == 0:
+                        q = max(q, 1.0 / odds[j])
+                    j += 1
+                if p == 0.0 or q == 0.0:
+                    continue
+                whole[k] += 1
+                if abs(p + q - 1.0) > near:
+                    continue
+                exact[k] += 1
+                if p + q < least:
+                    continue
+                for r in range(first, i):
+                    measure[r] = p + q if aside[r] == 0 else measure[r]
+                for r in range(other, j):
+                    measure[r] = p + q if aside[r] == 0 else measure[r]
+        for i in range(rows[segments[markets[begin]]], rows[segments[markets[end]]]):
+            if aside[i] == 0 and (exact[book[i]] > share * whole[book[i]] or not np.isnan(measure[i])):
+                aside[i] = code
+                measure[i] = 1.0
 
 
 @kernel
@@ -254,52 +336,72 @@ def _ladders(ladders, markets, segments, rows, book, odds, gap, code, aside, mea
 
 
 @kernel
-def _voices(a, b, book, feed, odds, aside, ids, prices):
-    """One price a feed among rows a..b, lowest first: its smallest book's lowest surviving one.
+def _voices(a, b, book, feed, odds, aside, witness, ids, owners, prices, weights):
+    """One price a feed among rows a..b, lowest first, and its weight; returns how many feeds.
 
-    Returns how many feeds.
+    Fresh prices speak before witnesses, of those the feed's smallest book's, of those the lowest.
     """
     count = 0
-    last = -1
     for i in range(a, b):
-        if aside[i] != 0:
+        fresh = aside[i] == 0
+        w = 1.0 if fresh else witness[i]
+        if w == 0.0:
             continue
         f = feed[book[i]]
         at = 0
         while at < count and ids[at] != f:
             at += 1
+        replace = False
         if at == count:
-            ids[at] = f
-            prices[at] = odds[i]
             count += 1
-            last = book[i]
-        elif book[i] == last and at == count - 1:
-            prices[at] = min(prices[at], odds[i])
+            replace = True
+        elif weights[at] < 1.0 and fresh:
+            replace = True
+        elif book[i] == owners[at] and (weights[at] == 1.0) == fresh:
+            replace = odds[i] < prices[at] or (odds[i] == prices[at] and w > weights[at])
+        if replace:
+            ids[at], owners[at], prices[at], weights[at] = f, book[i], odds[i], w
     for x in range(1, count):
-        p, f = prices[x], ids[x]
+        f, o, p, w = ids[x], owners[x], prices[x], weights[x]
         y = x
         while y > 0 and prices[y - 1] > p:
-            prices[y], ids[y] = prices[y - 1], ids[y - 1]
+            ids[y], owners[y], prices[y], weights[y] = ids[y - 1], owners[y - 1], prices[y - 1], weights[y - 1]
             y -= 1
-        prices[y], ids[y] = p, f
+        ids[y], owners[y], prices[y], weights[y] = f, o, p, w
     return count
 
 
 @kernel
-def _rest(f, count, ids, prices):
-    """Median probability of the voices without that of feed f, which is one of two or more."""
-    k = 0
-    while ids[k] != f:
-        k += 1
-    i, j = (count - 2) // 2, (count - 1) // 2
-    i += i >= k
-    j += j >= k
-    return 0.5 * (1.0 / prices[i] + 1.0 / prices[j])
+def _rest(f, count, ids, prices, weights):
+    """Weighted median probability of the voices without that of feed f, which is one of two or more."""
+    total = 0.0
+    for k in range(count):
+        if ids[k] != f:
+            total += weights[k]
+    below = 0.0
+    lower = -1
+    for k in range(count):
+        if ids[k] == f:
+            continue
+        if lower >= 0:
+            return 0.5 * (1.0 / prices[lower] + 1.0 / prices[k])
+        below += weights[k]
+        if 2.0 * below > total:
+            return 1.0 / prices[k]
+        if 2.0 * below == total:
+            lower = k
+    return np.nan
 
 
 @kernel
-def _conflicts(doubled, rows, book, name, feed, odds, gap, others, code, aside, measure, ids, prices):
-    """Of one book's two market names for one outcome too far apart, those not nearest the others' median go."""
+def _conflicts(
+    doubled, ladder, markets, segments, rows, market, book, name, feed, odds, gap, others, code, aside, measure,
+    witness, ids, owners, prices, weights,
+):  # fmt: skip
+    """Of one book's market names that give one outcome too far apart, those not nearest the others' median go.
+
+    A name goes with all its prices of the ladder.
+    """
     for s in doubled:
         a, b = rows[s], rows[s + 1]
         i = a
@@ -319,9 +421,9 @@ def _conflicts(doubled, rows, book, name, feed, odds, gap, others, code, aside, 
             apart = np.log(highest - 1.0) - np.log(lowest - 1.0) if names > 1 else 0.0
             if names > 1 and apart > gap:
                 middle, nearest = 0.0, np.inf
-                count = _voices(a, b, book, feed, odds, aside, ids, prices) - 1
+                count = _voices(a, b, book, feed, odds, aside, witness, ids, owners, prices, weights) - 1
                 if count >= others:
-                    m = _rest(feed[book[i]], count + 1, ids, prices)
+                    m = _rest(feed[book[i]], count + 1, ids, prices, weights)
                     middle = np.log(m / (1.0 - m))
                     for k in range(i, j):
                         if aside[k] == 0:
@@ -330,9 +432,15 @@ def _conflicts(doubled, rows, book, name, feed, odds, gap, others, code, aside, 
                     if aside[k] == 0 and (count < others or abs(-np.log(odds[k] - 1.0) - middle) > nearest):
                         measure[k] = apart  # what is measured goes when all books have been judged
             i = j
-        for k in range(a, b):
-            if aside[k] == 0 and not np.isnan(measure[k]):
-                aside[k] = code
+    for s in doubled:
+        for k in range(rows[s], rows[s + 1]):
+            if np.isnan(measure[k]) or (aside[k] != 0 and aside[k] != code):
+                continue
+            at = ladder[market[k]]
+            for j in range(rows[segments[markets[at]]], rows[segments[markets[at + 1]]]):
+                if book[j] == book[k] and name[j] == name[k] and (aside[j] == 0 or aside[j] == code):
+                    aside[j] = code
+                    measure[j] = measure[k] if np.isnan(measure[j]) else max(measure[j], measure[k])
 
 
 @kernel
@@ -489,7 +597,7 @@ def _crossed(ladders, markets, segments, rows, book, feed, odds, points, code, a
 @kernel
 def _biased(
     ladders, contest, markets, segments, rows, ladder, book, feed, odds, far, gap, fewest, code, aside, measure,
-    ids, prices, middle, gaps, last, subjects, compared, low,
+    witness, ids, owners, prices, weights, middle, gaps, last, subjects, compared, low,
 ):  # fmt: skip
     """A book's prices of one side of a contest's props go: enough subjects, and a median logit gap below -gap.
 
@@ -519,7 +627,7 @@ def _biased(
                     f = -1
                     several = False
                     for i in range(a, b):
-                        if aside[i] == 0:
+                        if aside[i] == 0 or witness[i] > 0.0:
                             bottom = min(bottom, odds[i])
                             top = max(top, odds[i])
                             several |= f >= 0 and feed[book[i]] != f
@@ -528,14 +636,14 @@ def _biased(
                         continue
                     count = 0
                     if judged >= 0 or top - 1.0 >= far * (bottom - 1.0):
-                        count = _voices(a, b, book, feed, odds, aside, ids, prices)
+                        count = _voices(a, b, book, feed, odds, aside, witness, ids, owners, prices, weights)
                     for i in range(a, b):
                         k = book[i]
                         if aside[i] != 0 or (judged >= 0 and k != judged):
                             continue
                         x = 0.0  # or anything above -gap, where all prices are close
                         if count > 0:
-                            q = _rest(feed[k], count, ids, prices)
+                            q = _rest(feed[k], count, ids, prices, weights)
                             x = -np.log(odds[i] - 1.0) - np.log(q / (1.0 - q))
                         if judged < 0:
                             compared[k] += 1
@@ -593,12 +701,14 @@ def _main_lines(ladders, markets, segments, rows, book, odds, aside, stamp, main
 @kernel
 def _outliers(
     spread, segments, rows, market, book, feed, odds, main, others, bound_main, bound_other, slope, code,
-    aside, measure, stingy, ids, prices,
+    aside, measure, stingy, witness, ids, owners, prices, weights,
 ):  # fmt: skip
     """A book's market goes that is too generous beside the other feeds; one that is too stingy is noted."""
     for s in spread:
         a, b = rows[s], rows[s + 1]
-        count = _voices(a, b, book, feed, odds, aside, ids, prices) if b - a > others else 0
+        if b - a <= others:
+            continue
+        count = _voices(a, b, book, feed, odds, aside, witness, ids, owners, prices, weights)
         if count <= others:
             continue
         m = market[a]
@@ -606,7 +716,7 @@ def _outliers(
         for i in range(a, b):
             if aside[i] != 0:
                 continue
-            q = _rest(feed[book[i]], count, ids, prices)
+            q = _rest(feed[book[i]], count, ids, prices, weights)
             gap = -np.log(odds[i] - 1.0) - np.log(q / (1.0 - q))
             bound = base + slope / (q * (1.0 - q))
             if gap < -bound:
@@ -629,6 +739,42 @@ def _outliers(
                 if book[j] == book[i] and aside[j] == 0:
                     aside[j] = code
                     measure[j] = worst
+
+
+@kernel
+def _doubts(
+    spread, segments, rows, market, book, feed, odds, main, others, agree, bound_main, bound_other, slope, confirmed,
+    aside, doubt, witness, ids, owners, prices, weights,
+):  # fmt: skip
+    """Doubt a book's market whose price is too generous beside the other feeds, fewer than `others`, that agree.
+
+    A price that a second look has confirmed is not doubted.
+    """
+    for s in spread:
+        a, b = rows[s], rows[s + 1]
+        if b - a < 3:
+            continue
+        count = _voices(a, b, book, feed, odds, aside, witness, ids, owners, prices, weights)
+        if count < 3 or count > others:
+            continue
+        m = market[a]
+        base = bound_main if main[m] != 0 else bound_other
+        for i in range(a, b):
+            if aside[i] != 0 or confirmed[i] != 0:
+                continue
+            f = feed[book[i]]
+            low, high = np.inf, 0.0
+            for k in range(count):
+                if ids[k] != f:
+                    low = min(low, prices[k])
+                    high = max(high, prices[k])
+            if np.log(high - 1.0) - np.log(low - 1.0) > agree:
+                continue
+            q = _rest(f, count, ids, prices, weights)
+            if np.log(odds[i] - 1.0) - np.log(high - 1.0) > base + slope / (q * (1.0 - q)):
+                for j in range(rows[segments[m]], rows[segments[m + 1]]):
+                    if book[j] == book[i] and aside[j] == 0:
+                        doubt[j] = 1
 
 
 @kernel
@@ -663,7 +809,10 @@ def _codes(off: frozenset[int]) -> _Codes:
     return _Codes(*(0 if CODES[name] in off else CODES[name] for name in _Codes._fields))
 
 
-def judge(groups: Groups, traits: Traits, start: Longs, flap: Bytes, off: frozenset[int], now: int) -> Guarded:
+def judge(
+    groups: Groups, traits: Traits, start: Longs, flap: Bytes, confirmed: Bytes, off: frozenset[int], now: int,
+    limits: catalog.Thresholds,
+) -> Guarded:  # fmt: skip
     """Run every guard that is not off over all rows of some groups.
 
     Ladders of one event, live flag and kind stand or fall together; others may be left out without a verdict changing.
@@ -676,17 +825,24 @@ def judge(groups: Groups, traits: Traits, start: Longs, flap: Bytes, off: frozen
         When the row's event starts: microseconds, or `NO_TIME`.
     flap
         1 for a price that keeps leaving a value and coming back.
+    confirmed
+        1 for a price that a second look has confirmed.
     off
         Codes of guards that do not run.
     now
         Microseconds, or `NO_TIME`: no price has an age.
+    limits
+        The thresholds to judge by.
     """
-    return _judge(groups, traits, start, flap, _codes(off), now, everywhere=False)
+    return _judge(groups, traits, start, flap, confirmed, _codes(off), now, limits, everywhere=False)
 
 
-def alone(traits: Traits, book: Ints, live: Bytes, seen: Longs, start: Longs, off: frozenset[int], now: int) -> Bytes:
+def alone(
+    traits: Traits, book: Ints, live: Bytes, seen: Longs, start: Longs, off: frozenset[int], now: int,
+    limit: catalog.Thresholds,
+) -> Bytes:  # fmt: skip
     """Codes of the guards that reject prices by themselves, 0 where none does; `book` as in `Groups`."""
-    on, limit = _codes(off), catalog.thresholds()
+    on = _codes(off)
     ages = on.stale and now != NO_TIME
     out = np.empty(book.size, np.uint8)
     _each_alone(
@@ -699,31 +855,45 @@ def alone(traits: Traits, book: Ints, live: Bytes, seen: Longs, start: Longs, of
     return out
 
 
-def _judge(g: Groups, facts: Traits, start: Longs, flap: Bytes, on: _Codes, now: int, *, everywhere: bool) -> Guarded:
+def _judge(
+    g: Groups, facts: Traits, start: Longs, flap: Bytes, confirmed: Bytes, on: _Codes, now: int,
+    limit: catalog.Thresholds, *, everywhere: bool,
+) -> Guarded:  # fmt: skip
     """Judge; `everywhere` calls each kernel, also those that have no place to go to."""
-    limit = catalog.thresholds()
     markets, segments, rows, book, odds = g.markets, g.segments, g.rows, g.book, g.odds
     n, books, feed = odds.size, facts.feed.size, facts.feed
-    aside, measure, stingy = np.empty(n, np.uint8), np.empty(n), np.zeros(n, np.uint8)
+    aside, measure, witness = np.empty(n, np.uint8), np.empty(n), np.empty(n)
+    stingy, doubt = np.zeros(n, np.uint8), np.zeros(n, np.uint8)
     contest, notes = np.empty(markets.size, np.int64), np.empty((_LISTS, rows.size), np.int64)
     ages = on.stale and now != NO_TIME
+
+    def before(seconds: float) -> int:
+        return now - round(seconds * SECOND) if ages else int(NO_TIME)
+
     # Places are noted a little before the thresholds, whatever the last digits of a logarithm do.
     slack = -limit.epsilon
     apart = min(limit.outlier_main, limit.outlier_other) + 4.0 * limit.outlier_slope
     high = limit.book_sum_high + limit.epsilon
-    twice, wrong, summed, teams, crossed, flapping, spread, props, plain = _survey(
+    low = np.where(facts.exchange != 0, limit.book_sum_low_exchange, limit.book_sum_low) - limit.epsilon
+    near = limit.mid_price_near + limit.epsilon if on.mid_price_source else -1.0
+    twice, wrong, summed, teams, crossed, flapping, spread, props, plain, even = _survey(
         markets, segments, rows, g.event, g.live, g.kind, g.seen, start, book, odds, flap,
-        facts.lined, facts.prop, facts.team, facts.full, facts.mid, facts.parlay, facts.low,
-        now,
-        now - round(limit.stale_prematch_s * SECOND) if ages else NO_TIME,
-        now - round(limit.stale_live_s * SECOND) if ages else NO_TIME,
+        facts.lined, facts.prop, facts.team, facts.full, facts.mid, facts.parlay, low,
+        now, before(limit.stale_prematch_s), before(limit.stale_live_s),
         now if on.started_not_live else NO_TIME,
         on.stale, on.started_not_live, on.mid_price_source, on.parlay_only,
         math.exp(limit.ladder_gap + slack), high, limit.cross_points,
-        math.exp(apart + slack), math.exp(min(apart, limit.bias_gap) + slack),
-        aside, measure, contest, notes,
+        math.exp(apart + slack), math.exp(min(apart, limit.bias_gap) + slack), near,
+        before(2.0 * limit.stale_prematch_s), before(2.0 * limit.stale_live_s),
+        before(limit.witness_prematch_s), before(limit.witness_live_s), limit.witness_weight, limit.witness_weight_old,
+        aside, measure, witness, contest, notes,
     )  # fmt: skip
-    ids, prices = np.empty(books, np.int32), np.empty(books)
+    voices: tuple[Any, ...] = (witness, *np.empty((2, books), np.int32), *np.empty((2, books)))
+    if everywhere or (on.mid_price_source and even):
+        _exact(
+            notes[_EXACT, :even], contest, markets, segments, rows, g.ladder, book, odds, near, 1.0 - limit.epsilon,
+            limit.mid_price_share, on.mid_price_source, aside, measure, *np.empty((2, books), np.int64),
+        )  # fmt: skip
     if everywhere or (on.duplicate_outcome and twice):
         _duplicates(
             notes[_TWICE, :twice], rows, book, g.name, odds, limit.duplicate_gap, on.duplicate_outcome, aside, measure
@@ -735,12 +905,12 @@ def _judge(g: Groups, facts: Traits, start: Longs, flap: Bytes, on: _Codes, now:
         )  # fmt: skip
     if everywhere or (on.internal_conflict and twice):
         _conflicts(
-            notes[_TWICE, :twice], rows, book, g.name, feed, odds, limit.conflict_gap, limit.conflict_others,
-            on.internal_conflict, aside, measure, ids, prices,
+            notes[_TWICE, :twice], g.ladder, markets, segments, rows, g.market, book, g.name, feed, odds,
+            limit.conflict_gap, limit.conflict_others, on.internal_conflict, aside, measure, *voices,
         )  # fmt: skip
     if everywhere or (on.book_sum and summed):
         _sums(
-            notes[_SUMMED, :summed], markets, segments, rows, g.ladder, book, odds, facts.low, high, on.book_sum,
+            notes[_SUMMED, :summed], markets, segments, rows, g.ladder, book, odds, low, high, on.book_sum,
             aside, measure, np.empty(books, np.int64), *np.empty((2, books)),
         )  # fmt: skip
     if everywhere or (on.one_team_lines and teams):
@@ -756,19 +926,25 @@ def _judge(g: Groups, facts: Traits, start: Longs, flap: Bytes, on: _Codes, now:
     if everywhere or (on.bias and props):
         _biased(
             notes[_PROPS, :props], contest, markets, segments, rows, g.ladder, book, feed, odds,
-            math.exp(limit.bias_gap + slack), limit.bias_gap, limit.bias_subjects, on.bias, aside, measure, ids, prices,
-            np.empty(books), np.empty(n), *np.empty((4, books), np.int64),
+            math.exp(limit.bias_gap + slack), limit.bias_gap, limit.bias_subjects, on.bias, aside, measure,
+            *(*voices, np.empty(books), np.empty(n), *np.empty((4, books), np.int64)),
         )  # fmt: skip
+    bounds = limit.outlier_main, limit.outlier_other, limit.outlier_slope
     if everywhere or (on.outlier and spread):
         main, _ = _some_main_lines(notes[_PLAIN, :plain], g, odds, aside, books)
         _outliers(
             notes[_SPREAD, :spread], segments, rows, g.market, book, feed, odds, main, limit.outlier_others,
-            limit.outlier_main, limit.outlier_other, limit.outlier_slope, on.outlier, aside, measure, stingy,
-            ids, prices,
+            *bounds, on.outlier, aside, measure, stingy, *voices,
+        )  # fmt: skip
+    if everywhere or (on.few_witnesses and spread):
+        main, _ = _some_main_lines(notes[_PLAIN, :plain], g, odds, aside, books)
+        _doubts(
+            notes[_SPREAD, :spread], segments, rows, g.market, book, feed, odds, main, limit.outlier_others,
+            limit.few_witnesses_agree + limit.epsilon, *bounds, confirmed, aside, doubt, *voices,
         )  # fmt: skip
     if everywhere or (on.flap and flapping):
         _flaps(notes[_FLAPPING, :flapping], segments, rows, book, flap, on.flap, aside, measure)
-    return Guarded(aside, measure, stingy, now)
+    return Guarded(aside, measure, stingy, doubt, now, limit)
 
 
 def rehearse() -> None:
@@ -781,11 +957,15 @@ def rehearse() -> None:
         ladder=ints,
     )  # fmt: skip
     nothing = look_up((), ())
-    _judge(groups, nothing, longs, flags, _codes(frozenset()), 0, everywhere=True)
+    _judge(
+        groups, nothing, longs, flags, flags, _codes(frozenset()), 0, catalog.thresholds(), everywhere=True
+    )  # fmt: skip
     main_lines(groups, groups.odds, flags, 0)
 
 
-def guard(table: OddsTable, identity: Identity, off: frozenset[int], now: int) -> Guarded:
+def guard(
+    table: OddsTable, identity: Identity, off: frozenset[int], now: int, limits: catalog.Thresholds | None = None
+) -> Guarded:
     """Run every guard that is not off over the rows of a table that have a market.
 
     Parameters
@@ -796,14 +976,19 @@ def guard(table: OddsTable, identity: Identity, off: frozenset[int], now: int) -
         Codes of guards that do not run.
     now
         Microseconds, or `NO_TIME`: no price has an age.
+    limits
+        The thresholds to judge by; None is those of the catalog.
     """
     row = identity.groups.row
     start = times(table, "event_start_time")[row]
     rejected = table["rejected_upstream"].to_numpy()[row]
-    flap = np.zeros(row.size, np.uint8)
-    if table["flap"].any():
-        flap = table["flap"].to_numpy()[row].astype(np.uint8)
-    return honour(judge(identity.groups, identity.traits, start, flap, off, now), rejected, off)
+    flap, confirmed = (
+        table[name].to_numpy()[row].astype(np.uint8) if table[name].any() else np.zeros(row.size, np.uint8)
+        for name in ("flap", "confirmed")
+    )
+    limits = limits or catalog.thresholds()
+    found = judge(identity.groups, identity.traits, start, flap, confirmed, off, now, limits)
+    return honour(found, rejected, off)
 
 
 def honour(guarded: Guarded, rejected: npt.NDArray[np.bool_], off: frozenset[int]) -> Guarded:

@@ -7,7 +7,8 @@ Every finder takes any polars frame of prices (see `ODDS_SCHEMA`) and these word
   (`{"pinnacle": 3, "circa": 1}`). None is the catalog's order. A reference may stand outside `books`.
 - `method`: how the reference's margin is removed; one of `DEVIG_METHODS`.
 - `commission`: rates on winnings that replace the catalog's, book by book.
-- `guards`: which guards run; None is all of `GUARDS`, an empty list none. They look at all books.
+- `guards`: which guards run; None is all of `GUARDS`, an empty list none, a mapping changes thresholds
+  (`{"stale": 300}`) or switches single guards off (`{"flap": False}`). They look at all books.
 - `now`: the moment at which ages are judged; None is the newest `last_seen_at` of the table.
 
 Thresholds are in percent and give way by 1e-7 percent, so that a hold of exactly 2 % belongs to `max_hold=2`.
@@ -26,7 +27,7 @@ from oddsengine import catalog
 from oddsengine.find import arbitrage, board, ev, low_hold, middles
 from oddsengine.find.board import Prepared, Sharp, prepare
 from oddsengine.guards import main_lines
-from oddsengine.reasons import NAMES, SENTENCES
+from oddsengine.reasons import NAMES, Guards, sentence
 from oddsengine.results import MARKETS_SCHEMA, REJECTED_SCHEMA
 
 _ROWS_FOR_THREADS = 100_000
@@ -58,7 +59,7 @@ def find_ev(
     min_ev: float = 0.0,
     max_ev: float | None = None,
     commission: Commission = None,
-    guards: Iterable[str] | None = None,
+    guards: Guards = None,
     now: datetime | None = None,
 ) -> pl.DataFrame:
     """Prices that beat the reference's fair probability.
@@ -82,7 +83,8 @@ def find_ev(
         Rates on winnings, fractions below 1 such as 0.02, that replace the catalog's, book by book; None,
         the default, keeps those.
     guards
-        Names of the guards that run; None, the default, is all of `GUARDS`, an empty list none. They look at all books.
+        Names of the guards that run, or a mapping of what is different: ``{"stale": 300, "outlier_other": 0.3,
+        "flap": False}``. None, the default, is all of `GUARDS`, an empty list none. They look at all books.
     now
         Moment at which ages are judged, UTC if it has no zone; None, the default, is the newest `last_seen_at`
         of the table.
@@ -133,7 +135,7 @@ def find_arbitrage(
     min_profit: float = 0.5,
     max_profit: float | None = 10.0,
     commission: Commission = None,
-    guards: Iterable[str] | None = None,
+    guards: Guards = None,
     now: datetime | None = None,
 ) -> pl.DataFrame:
     """Markets whose best prices, from two books or more, pay more than they cost.
@@ -158,7 +160,8 @@ def find_arbitrage(
         Rates on winnings, fractions below 1 such as 0.02, that replace the catalog's, book by book; None,
         the default, keeps those.
     guards
-        Names of the guards that run; None, the default, is all of `GUARDS`, an empty list none. They look at all books.
+        Names of the guards that run, or a mapping of what is different: ``{"stale": 300, "outlier_other": 0.3,
+        "flap": False}``. None, the default, is all of `GUARDS`, an empty list none. They look at all books.
     now
         Moment at which ages are judged, UTC if it has no zone; None, the default, is the newest `last_seen_at`
         of the table.
@@ -208,7 +211,7 @@ def find_low_hold(
     method: str = "power",
     max_hold: float = 2.0,
     commission: Commission = None,
-    guards: Iterable[str] | None = None,
+    guards: Guards = None,
     now: datetime | None = None,
 ) -> pl.DataFrame:
     """Markets whose best prices leave a hold from 0 to `max_hold` percent.
@@ -232,7 +235,8 @@ def find_low_hold(
         Rates on winnings, fractions below 1 such as 0.02, that replace the catalog's, book by book; None,
         the default, keeps those.
     guards
-        Names of the guards that run; None, the default, is all of `GUARDS`, an empty list none. They look at all books.
+        Names of the guards that run, or a mapping of what is different: ``{"stale": 300, "outlier_other": 0.3,
+        "flap": False}``. None, the default, is all of `GUARDS`, an empty list none. They look at all books.
     now
         Moment at which ages are judged, UTC if it has no zone; None, the default, is the newest `last_seen_at`
         of the table.
@@ -283,7 +287,7 @@ def find_middles(
     min_ev: float | None = None,
     max_profit: float | None = 10.0,
     commission: Commission = None,
-    guards: Iterable[str] | None = None,
+    guards: Guards = None,
     now: datetime | None = None,
 ) -> pl.DataFrame:
     """Pairs of lines, at two books, that can both win.
@@ -310,7 +314,8 @@ def find_middles(
         Rates on winnings, fractions below 1 such as 0.02, that replace the catalog's, book by book; None,
         the default, keeps those.
     guards
-        Names of the guards that run; None, the default, is all of `GUARDS`, an empty list none. They look at all books.
+        Names of the guards that run, or a mapping of what is different: ``{"stale": 300, "outlier_other": 0.3,
+        "flap": False}``. None, the default, is all of `GUARDS`, an empty list none. They look at all books.
     now
         Moment at which ages are judged, UTC if it has no zone; None, the default, is the newest `last_seen_at`
         of the table.
@@ -367,7 +372,7 @@ def find_all(
     min_middle_ev: float | None = 0.0,
     max_profit: float | None = 10.0,
     commission: Commission = None,
-    guards: Iterable[str] | None = None,
+    guards: Guards = None,
     now: datetime | None = None,
 ) -> Opportunities:
     """All four kinds over one reading of the board.
@@ -399,7 +404,8 @@ def find_all(
         Rates on winnings, fractions below 1 such as 0.02, that replace the catalog's, book by book; None,
         the default, keeps those.
     guards
-        Names of the guards that run; None, the default, is all of `GUARDS`, an empty list none. They look at all books.
+        Names of the guards that run, or a mapping of what is different: ``{"stale": 300, "outlier_other": 0.3,
+        "flap": False}``. None, the default, is all of `GUARDS`, an empty list none. They look at all books.
     now
         Moment at which ages are judged, UTC if it has no zone; None, the default, is the newest `last_seen_at`
         of the table.
@@ -492,7 +498,7 @@ def rejected(
     sharp: Sharp = None,
     method: str = "power",
     commission: Commission = None,
-    guards: Iterable[str] | None = None,
+    guards: Guards = None,
     now: datetime | None = None,
 ) -> pl.DataFrame:
     """Every row that is kept from the detectors, with the guard and the reason.
@@ -514,7 +520,8 @@ def rejected(
         Rates on winnings, fractions below 1 such as 0.02, that replace the catalog's, book by book; None,
         the default, keeps those.
     guards
-        Names of the guards that run; None, the default, is all of `GUARDS`, an empty list none. They look at all books.
+        Names of the guards that run, or a mapping of what is different: ``{"stale": 300, "outlier_other": 0.3,
+        "flap": False}``. None, the default, is all of `GUARDS`, an empty list none. They look at all books.
     now
         Moment at which ages are judged, UTC if it has no zone; None, the default, is the newest `last_seen_at`
         of the table.
@@ -568,7 +575,7 @@ def rejected(
             "row": kept["row"],
             "guard": pl.Series(names, dtype=pl.String),
             "reason": pl.Series(
-                [SENTENCES[name].format(x=x) for name, x in zip(names, measure, strict=True)], dtype=pl.String
+                [sentence(name, x) for name, x in zip(names, measure, strict=True)], dtype=pl.String
             ),
             **{
                 name: kept[name]
@@ -587,7 +594,7 @@ def rejected(
     return everything.sort("row", "guard")
 
 
-def markets(odds: pl.DataFrame, *, guards: Iterable[str] | None = None, now: datetime | None = None) -> pl.DataFrame:
+def markets(odds: pl.DataFrame, *, guards: Guards = None, now: datetime | None = None) -> pl.DataFrame:
     """Every canonical market of a table: its key, books, completeness, main line.
 
     Parameters
@@ -595,7 +602,8 @@ def markets(odds: pl.DataFrame, *, guards: Iterable[str] | None = None, now: dat
     odds
         Prices.
     guards
-        Names of the guards that run; None, the default, is all of `GUARDS`, an empty list none. They look at all books.
+        Names of the guards that run, or a mapping of what is different: ``{"stale": 300, "outlier_other": 0.3,
+        "flap": False}``. None, the default, is all of `GUARDS`, an empty list none. They look at all books.
     now
         Moment at which ages are judged, UTC if it has no zone; None, the default, is the newest `last_seen_at`
         of the table.

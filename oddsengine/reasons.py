@@ -4,7 +4,10 @@ A row's verdict is one small integer: 0 for a price that is used, else a code of
 switched off by name, in this order they run. `IDENTITY` says what a price is, and has no switch.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from oddsengine import catalog
 
 GUARDS = (
     "bad_price",
@@ -14,8 +17,8 @@ GUARDS = (
     "no_line",
     "stale",
     "started_not_live",
-    "mid_price_source",
     "parlay_only",
+    "mid_price_source",
     "duplicate_outcome",
     "ladder",
     "internal_conflict",
@@ -24,6 +27,7 @@ GUARDS = (
     "ladder_cross",
     "bias",
     "outlier",
+    "few_witnesses",
     "flap",
     "upstream",
     "ev_cap",
@@ -46,12 +50,13 @@ SENTENCES = {
     "parlay_only": "the operator accepts picks only in combination, never as a single bet",
     "duplicate_outcome": "one book, one outcome, two prices: a logit gap of {x:.2f}",
     "ladder": "the book's prices over lines run the wrong way by a logit gap of {x:.2f}",
-    "internal_conflict": "two market names of the book give this outcome, a logit gap of {x:.2f} apart",
+    "internal_conflict": "two market names of the book contradict each other by a logit gap of {x:.2f}",
     "book_sum": "the book's own market sums to {x:.3f}",
     "one_team_lines": "{x:.0f} team-total lines and none for both teams: the team label is unreliable",
     "ladder_cross": "contradicts {x:.0f} other feeds across lines",
     "bias": "the book's side of these props is generous throughout: a median logit gap of {x:.2f}",
     "outlier": "too generous by a logit gap of {x:.2f} against the median of the other books",
+    "few_witnesses": "too generous beside the only other books, which agree: unconfirmed until a second look",
     "flap": "the price has just left a value and come back",
     "upstream": "the node that the price comes from rejects it",
     "ev_cap": "an edge of {x:.1f} % is a data error",
@@ -81,7 +86,41 @@ UNCOMPARED = frozenset({"unmapped", "ambiguous_moneyline"})
 """Verdicts on the market, not on the price: it can be bet, but the detectors do not compare it."""
 
 
-def enabled(guards: Iterable[str] | None) -> frozenset[int]:
+_NOTICED = "the book's two sides sum to exactly 1: mid prices, not offers"
+
+
+def sentence(name: str, measure: float) -> str:
+    """Say why one row is kept away; `measure` is what the guard measured, nan where it measures nothing."""
+    if name == "mid_price_source" and measure == measure:  # noqa: PLR0124  nan: the catalog says so
+        return _NOTICED
+    return SENTENCES[name].format(x=measure)
+
+
+# The threshold that a guard's own name stands for, where it has several or is called otherwise.
+MAIN_THRESHOLDS = {
+    "price_mismatch": "price_mismatch",
+    "stale": "stale_prematch_s",
+    "mid_price_source": "mid_price_share",
+    "duplicate_outcome": "duplicate_gap",
+    "ladder": "ladder_gap",
+    "internal_conflict": "conflict_gap",
+    "book_sum": "book_sum_low",
+    "one_team_lines": "one_team_lines",
+    "ladder_cross": "cross_points",
+    "bias": "bias_gap",
+    "outlier": "outlier_main",
+    "few_witnesses": "few_witnesses_agree",
+    "flap": "flap_away",
+    "ev_cap": "ev_cap",
+}
+# These are read where a table or an operator's file is, before any guard runs.
+_NOT_A_CALLERS = ("price_mismatch",)
+
+Guards = Iterable[str] | Mapping[str, float | bool] | None
+"""Names of the guards that run (None: all); or what is different, by name: a threshold, or false for off."""
+
+
+def enabled(guards: Guards) -> frozenset[int]:
     """Codes of the guards that are on; None means all of them.
 
     Raises
@@ -94,6 +133,8 @@ def enabled(guards: Iterable[str] | None) -> frozenset[int]:
     >>> sorted(NAMES[code] for code in enabled(["stale", "ladder"]))
     ['ladder', 'stale']
     """
+    if isinstance(guards, Mapping):
+        return enabled([name for name in GUARDS if guards.get(name) is not False])
     names = GUARDS if guards is None else tuple(guards)
     unknown = sorted(set(names) - set(GUARDS))
     if isinstance(guards, str) or unknown:
@@ -111,3 +152,35 @@ def reason(name: str) -> str:
     'not seen for too long'
     """
     return _LASTING.get(name) or SENTENCES[name]
+
+
+def thresholds_of(guards: Guards) -> catalog.Thresholds:
+    """Give the thresholds that a caller's `guards` ask for.
+
+    Raises
+    ------
+    ValueError
+        If a name is neither a guard nor a threshold, or a value is not possible for it.
+
+    Examples
+    --------
+    >>> thresholds_of({"stale": 300, "outlier_other": 0.3, "flap": False}).stale_prematch_s
+    300.0
+    """
+    limits = catalog.thresholds()
+    if not isinstance(guards, Mapping):
+        return limits
+    changes: dict[str, Any] = {}
+    for name, value in guards.items():
+        if isinstance(value, bool) and name in GUARDS:
+            continue
+        field = MAIN_THRESHOLDS.get(name, name)
+        if field in _NOT_A_CALLERS or (name in GUARDS and name not in MAIN_THRESHOLDS):
+            raise ValueError(f"guards: {name} takes true or false, got {value!r}")
+        if field not in limits._fields or field == "epsilon":
+            known = ", ".join((*GUARDS, *(field for field in limits._fields if field != "epsilon")))
+            raise ValueError(f"guards: {name!r} is neither a guard nor a threshold; allowed: {known}")
+        if field in changes:
+            raise ValueError(f"guards: {name} is {field}, which is given twice")
+        changes[field] = value
+    return catalog.changed(limits, changes)

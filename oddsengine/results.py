@@ -56,6 +56,7 @@ EV_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "is_alternate_line": pl.Boolean,
     "shared_feed": _TEXTS,
     "odds_id": pl.String,  # of the row of prices
+    "unconfirmed": pl.Boolean,
 }
 
 LEG = pl.Struct(
@@ -106,6 +107,7 @@ ARBITRAGE_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "team_side": pl.String,
     "market_segment": pl.String,
     "book_count": pl.Int64,
+    "unconfirmed": pl.Boolean,
 }
 
 _LINKS = pl.List(pl.Struct({"sportsbook": pl.String, "deep_link": pl.String}))
@@ -155,6 +157,7 @@ LOW_HOLD_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "oldest_odds_age_seconds": pl.Float64,
     "possibly_stale": pl.Boolean,
     "warnings": _TEXTS,
+    "unconfirmed": pl.Boolean,
 }
 
 MIDDLE_SIDE = pl.Struct(
@@ -210,6 +213,7 @@ MIDDLES_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "team_side": pl.String,
     "market_segment": pl.String,
     "warnings": _TEXTS,
+    "unconfirmed": pl.Boolean,
 }
 
 REJECTED_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {

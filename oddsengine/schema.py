@@ -4,7 +4,8 @@
 puts rows that are no price aside in `OddsTable.rejected`. Code behind it trusts the table.
 
 - Needed: `sportsbook`, `event_id`, `market_type`, `selection`, and `odds_decimal` or `odds_american`. Every
-  other column may be missing or null; `is_live`, `flap` and `rejected_upstream` are then false and `is_active` true.
+  other column may be missing or null; `is_live`, `flap`, `confirmed` and `rejected_upstream` are then false and
+  `is_active` true.
 - Numbers, flags and times may come as text: `+150`, `true` or `1`, ISO 8601 with or without an offset (none:
   UTC), Unix seconds, milliseconds, microseconds or nanoseconds by their size. NaN in a number is null.
 - `timestamp` stands in for `last_seen_at`. A source's own `odds_probability` (or `probability`) is not read.
@@ -57,11 +58,12 @@ ODDS_SCHEMA: dict[str, pl.DataType] = {
     "max_bet": pl.Float64(),
     "flap": pl.Boolean(),
     "rejected_upstream": pl.Boolean(),
+    "confirmed": pl.Boolean(),
 }
 """Columns of an odds table, in order.
 
-`flap` is the live board's memory of a price that jumps to and fro; `rejected_upstream` says that the
-node a price was read from rejects it.
+`flap` and `confirmed` are the live board's memory: of a price that jumps to and fro, and of one that a second look has
+confirmed. `rejected_upstream` says that the node a price was read from rejects it.
 """
 
 BAD_ROW_SCHEMA: dict[str, pl.DataType] = {
@@ -84,7 +86,7 @@ _SHOWN = 200  # characters of a bad value that the report repeats
 _LONG = f"longer than {MOST_CHARACTERS:,} characters"
 _AMERICAN = "an American price: give it as odds_american"
 _NO_AMERICAN = "not a finite price of 100 or more, or -100 or less"
-_DEFAULTS = {"is_live": False, "is_active": True, "flap": False, "rejected_upstream": False}
+_DEFAULTS = {"is_live": False, "is_active": True, "flap": False, "rejected_upstream": False, "confirmed": False}
 
 
 class OddsError(ValueError):

@@ -39,7 +39,7 @@ class Traits(NamedTuple):
     team: Bytes  # belongs to one team
     full: Bytes  # of the full game
     feed: Ints  # per book: the first book that publishes the same desk's numbers
-    low: Floats  # least sum of its own market's probabilities
+    exchange: Bytes
     mid: Bytes  # publishes mid prices
     parlay: Bytes  # takes no single bets
     commission: Floats  # on winnings
@@ -56,13 +56,11 @@ def feeds(books: Sequence[str]) -> Ints:
 
 def traits(kinds: Sequence[Kind], books: Sequence[str]) -> Traits:
     """Look up the kinds and books of a board."""
-    limits = catalog.thresholds()
     known = [catalog.book(b) for b in books]
 
     def flags(values: list[bool]) -> npt.NDArray[np.uint8]:
         return np.array(values, np.uint8)
 
-    low = [limits.book_sum_low_exchange if b.exchange else limits.book_sum_low for b in known]
     return Traits(
         outcomes=np.array([len(k.outcomes) for k in kinds], np.int64),
         lined=flags([k.has_line for k in kinds]),
@@ -73,7 +71,7 @@ def traits(kinds: Sequence[Kind], books: Sequence[str]) -> Traits:
         team=flags([k.subject == "team" for k in kinds]),
         full=flags([k.period == catalog.FULL_GAME for k in kinds]),
         feed=feeds(books),
-        low=np.array(low, np.float64) - limits.epsilon,
+        exchange=flags([b.exchange for b in known]),
         mid=flags([b.mid_price for b in known]),
         parlay=flags([b.parlay_only for b in known]),
         commission=np.array([b.commission for b in known], np.float64),

@@ -17,7 +17,8 @@ from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.names import Names
 from oddsengine.board.rows import BOOK_BITS
 from oddsengine.board.units import Gathered
-from oddsengine.detect import Asked, Lens, Reference, asked, lens, look, scan
+from oddsengine.detect import Asked, Lens, Reference, asked, lens, look, scan, unconfirmed
+from oddsengine.detect import View as Offers
 from oddsengine.devig import DEVIG_METHODS
 from oddsengine.find import arbitrage, ev, keys, low_hold, middles
 from oddsengine.find.board import Prepared, Question, Sharp
@@ -25,7 +26,7 @@ from oddsengine.find.search import Cases, Search
 from oddsengine.groups import Ints, Longs, Words
 from oddsengine.guards import Guarded
 from oddsengine.markets import Identity
-from oddsengine.open import ARBITRAGE, EV, KINDS, LEGS, LOW_HOLD, MIDDLE, Hits, OpenSet
+from oddsengine.open import ARBITRAGE, EV, FIGURES, KINDS, LEGS, LOW_HOLD, MIDDLE, Hits, OpenSet
 from oddsengine.opportunities import Opportunities
 from oddsengine.reasons import CODES
 from oddsengine.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
@@ -163,20 +164,23 @@ class View:
             edges = ev.found(search, w.min_ev)
             cut = ~ev.over_cap(search, edges)
             row = edges.row[cut]
-            figures = np.stack([edges.edge[cut], edges.fair[cut], edges.width[cut], view.net[row]], axis=1)
+            figures = np.stack(
+                [edges.edge[cut], edges.fair[cut], edges.width[cut], view.net[row], edges.doubt[cut]], axis=1
+            )
             parts.append((EV, edges.id[cut], g.market[row], row[:, None], figures))
         if "arbitrage" in w.kinds:
             arbs = arbitrage.found(search, w.min_profit)
             arbs = arbs.only(np.flatnonzero(~arbitrage.over_cap(search, arbs.legs)))
-            parts.append((ARBITRAGE, arbs.legs.id, arbs.market, arbs.legs.rows, _priced(view.net, arbs)))
+            parts.append((ARBITRAGE, arbs.legs.id, arbs.market, arbs.legs.rows, _priced(view, arbs)))
         if "low_hold" in w.kinds:
             holds = low_hold.found(search, w.max_hold)
-            parts.append((LOW_HOLD, holds.legs.id, holds.market, holds.legs.rows, _priced(view.net, holds)))
+            parts.append((LOW_HOLD, holds.legs.id, holds.market, holds.legs.rows, _priced(view, holds)))
         if "middles" in w.kinds:
             pairs = middles.found(search, w.min_size, w.min_middle_ev)
             pairs = pairs.only(np.flatnonzero(~middles.over_cap(search, pairs)))
             over, under = view.net[pairs.legs.rows[:, 0]], view.net[pairs.legs.rows[:, 1]]
-            figures = np.stack([pairs.worth.ev, pairs.worth.prob, over, under], axis=1)
+            doubt = unconfirmed(view, pairs.legs.rows)
+            figures = np.stack([pairs.worth.ev, pairs.worth.prob, over, under, doubt], axis=1)
             parts.append((MIDDLE, pairs.legs.id, pairs.low, pairs.legs.rows, figures))
         return _hits(some, [part for part in parts if part[1].size])
 
@@ -206,7 +210,10 @@ class View:
             slots = some.groups.row
             some = some._replace(groups=some.groups._replace(row=np.arange(slots.size, dtype=np.int32)))
             known = board.facts(slots)
-            guarded = Guarded(rows.aside[slots], np.full(slots.size, np.nan), rows.stingy[slots], board.moment)
+            guarded = Guarded(
+                rows.aside[slots], np.full(slots.size, np.nan), rows.stingy[slots], rows.doubt[slots], board.moment,
+                board.limits,
+            )  # fmt: skip
             mine, off = self.asked(names), engine.off
             turned = names.turned.values[known.key >> BOOK_BITS] != 0
             turned = turned[known.places(slots)]
@@ -264,12 +271,13 @@ def _common(
     }
 
 
-def _priced(net: Any, cases: Cases) -> Any:
-    """Figures of markets: the sum of 1/odds, and the price of each leg."""
+def _priced(view: Offers, cases: Cases) -> Any:
+    """Figures of markets: the sum of 1/odds, the price of each leg, and whether a leg is in doubt."""
     rows = cases.legs.rows[:, :LEGS]
-    prices = np.where(rows >= 0, net[np.maximum(rows, 0)], np.nan)
-    figures = np.full((rows.shape[0], 1 + LEGS), np.nan)
+    prices = np.where(rows >= 0, view.net[np.maximum(rows, 0)], np.nan)
+    figures = np.full((rows.shape[0], FIGURES), np.nan)
     figures[:, 0] = cases.legs.total
+    figures[:, -1] = unconfirmed(view, cases.legs.rows)
     figures[:, 1 : 1 + rows.shape[1]] = prices
     return figures
 

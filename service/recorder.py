@@ -249,7 +249,7 @@ class Recorder:
         sports = [sport_id(text[1] or "") for text in texts]
         leagues = [league_id(text[2], sport) if text[2] else "" for text, sport in zip(texts, sports, strict=True)]
         begins = self._begins[board.names.event.values[facts.key >> BOOK_BITS]]
-        ev, fair, _, price = hits.figures.T
+        ev, fair, _, price, _ = hits.figures.T
         return Bets(
             id=hexadecimal(hits.id),
             outcome=outcomes(board, slots),

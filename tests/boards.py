@@ -38,6 +38,7 @@ COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
     "player_name": pl.String,
     "team_side": pl.String,
     "flap": pl.Boolean,
+    "confirmed": pl.Boolean,
 }
 
 BOOKS = (
@@ -176,6 +177,7 @@ class _Event:
                     "player_name": None,
                     "team_side": None,
                     "flap": False,
+                    "confirmed": False,
                     **extra,
                 }
             )

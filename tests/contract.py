@@ -594,8 +594,9 @@ REGIONS = ("US", "UK", "EU", "AU", "GLOBAL")
 BOOK_STATUSES = ("active", "inactive", "degraded", "down")
 ARBITRAGE_WARNINGS = (
     "LIVE_GAME", "LIVE_HIGH_PROFIT_SUSPICIOUS", "LOW_IMPLIED_TOTAL", "POTENTIALLY_STALE_ODDS", "VERY_STALE_ODDS",
+    "UNCONFIRMED",  # ours
 )  # fmt: skip
-MIDDLE_WARNINGS = ("HIGH_PROBABILITY", "LARGE_GAP", "STALE_ODDS", "LIVE_GAME", "GUARANTEED_PROFIT")
+MIDDLE_WARNINGS = ("HIGH_PROBABILITY", "LARGE_GAP", "STALE_ODDS", "LIVE_GAME", "GUARANTEED_PROFIT", "UNCONFIRMED")
 SELECTION_TYPES = ("home", "away", "draw", "over", "under", "yes", "no", "even", "odd", "none", "other")
 
 

@@ -45,6 +45,42 @@ def _stale(rng: random.Random, rows: list[Row]) -> None:
         row["last_seen_at"] = rng.choice((None, NOW - 601 * SECOND, NOW - 31 * SECOND, NOW + 5 * SECOND))
 
 
+def _old(rng: random.Random, rows: list[Row]) -> None:
+    """Books that were last seen long ago: too far from others in time, stale but heard, or silent."""
+    ages = (61, 121, 290, 345, 400, 590, 610, 1201, 3599, 3700)
+    for _ in range(4):
+        row, age = rng.choice(rows), rng.choice(ages)
+        for mate in _mates(rows, row, "event_id", "sportsbook", "market_type"):
+            mate["last_seen_at"] = NOW - age * SECOND
+
+
+def _mid_prices(rng: random.Random, rows: list[Row]) -> None:
+    """A book whose two sides sum to exactly one, on all its lines or on some."""
+    row = _pick(rng, rows, "total_points", "total_goals", "total_runs", "player_points")
+    if row is None:
+        return
+    often = rng.choice((1.0, 0.4))
+    mates = _mates(rows, row, "event_id", "sportsbook", "market_type")
+    for over in [mate for mate in mates if "Over" in mate["selection"] and rng.random() < often]:
+        for under in mates:
+            pair = under["player_name"] == over["player_name"] and under["line"] == over["line"]
+            if pair and "Under" in under["selection"] and over["odds_decimal"] and over["odds_decimal"] > 1.05:
+                _reprice(under, 0.0)
+                under["odds_decimal"] = over["odds_decimal"] / (over["odds_decimal"] - 1.0)
+                under["odds_american"] = None
+
+
+def _few_books(rng: random.Random, rows: list[Row]) -> None:
+    """Three books are left of an event, and one of them is generous; sometimes it was looked at twice."""
+    event = rng.choice(rows)["event_id"]
+    books = sorted({row["sportsbook"] for row in rows if row["event_id"] == event})
+    keep = rng.sample(books, min(3, len(books)))
+    rows[:] = [row for row in rows if row["event_id"] != event or row["sportsbook"] in keep]
+    for row in [row for row in rows if row["event_id"] == event and row["sportsbook"] == keep[0]]:
+        _reprice(row, -0.5)
+        row["confirmed"] = rng.random() < 0.3
+
+
 def _started(rng: random.Random, rows: list[Row]) -> None:
     row = rng.choice(rows)
     for mate in _mates(rows, row, "event_id", "sportsbook"):
@@ -181,6 +217,9 @@ def _spellings(rng: random.Random, rows: list[Row]) -> None:
 
 HAZARDS: dict[str, Callable[[random.Random, list[Row]], None]] = {
     "stale": _stale,
+    "old": _old,
+    "mid_prices": _mid_prices,
+    "few_books": _few_books,
     "started": _started,
     "duplicates": _duplicates,
     "second_name": _second_name,

@@ -54,7 +54,7 @@ def scan(rows: Sequence[Row], settings: Settings, now: int) -> Scan:
     world = World(now, load_books())
     quotes, reasons = identify(rows, settings.guards)
     verdict = judge(quotes, world, settings.guards)
-    return Scan(reasons | verdict.aside, view(verdict.survivors, verdict.stingy, world, settings))
+    return Scan(reasons | verdict.aside, view(verdict.survivors, verdict.stingy, verdict.doubtful, world, settings))
 
 
 __all__ = [

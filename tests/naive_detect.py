@@ -14,7 +14,7 @@ from naive_devig import devig
 from naive_guards import ALL_GUARDS
 from naive_quotes import EPSILON, SECOND, Market, Quote, World, logit, main_lines
 
-LEG_AGE, LEG_SPREAD = 10.0, 5.0
+LEG_AGE, LEG_SPREAD, PREMATCH_SPREAD = 10.0, 5.0, 300.0
 PROFIT_CAP, EV_CAP = 0.10, 0.30
 WIDE, LEAST_WIDTH = 5.0, 0.5
 
@@ -66,17 +66,24 @@ class View:
     members: frozenset[str]
     speakers: frozenset[str]
     stingy: set[tuple[str, Market]]
+    doubtful: set[tuple[str, Market]]
     world: World
     settings: Settings
 
     def admissible(self, legs: Iterable[Leg]) -> bool:
-        """Live legs have to be fresh and close in time, as long as the guard `stale` is on."""
+        """Legs have to be close in time, live ones fresh too, as long as the guard `stale` is on."""
         legs = list(legs)
-        if "stale" not in self.settings.guards or not legs[0].quote.live:
+        if "stale" not in self.settings.guards:
             return True
         seen = [leg.quote.seen for leg in legs if leg.quote.seen is not None]
+        if not legs[0].quote.live:
+            return not seen or (max(seen) - min(seen)) / SECOND <= PREMATCH_SPREAD
         oldest = max(self.world.age(leg.quote) or 0.0 for leg in legs)
         return oldest <= LEG_AGE and (max(seen) - min(seen)) / SECOND <= LEG_SPREAD
+
+    def unconfirmed(self, legs: Iterable[Leg]) -> bool:
+        """Whether one of some legs is in doubt."""
+        return any((leg.book, leg.quote.market) in self.doubtful for leg in legs)
 
 
 def after_commission(odds: float, book: str, world: World, commission: Mapping[str, float]) -> float:
@@ -90,7 +97,10 @@ def after_commission(odds: float, book: str, world: World, commission: Mapping[s
     return 1.0 + (odds - 1.0) * (1.0 - known.commission)
 
 
-def view(survivors: Iterable[Quote], stingy: set[tuple[str, Market]], world: World, settings: Settings) -> View:
+def view(
+    survivors: Iterable[Quote], stingy: set[tuple[str, Market]], doubtful: set[tuple[str, Market]], world: World,
+    settings: Settings,
+) -> View:  # fmt: skip
     legs = [Leg(quote, after_commission(quote.odds, quote.book, world, settings.commission)) for quote in survivors]
     everyone = frozenset(leg.book for leg in legs)
     offered = everyone if settings.books is None else settings.books
@@ -104,6 +114,7 @@ def view(survivors: Iterable[Quote], stingy: set[tuple[str, Market]], world: Wor
         members=members,
         speakers=offered | named,
         stingy=stingy,
+        doubtful=doubtful,
         world=world,
         settings=settings,
     )

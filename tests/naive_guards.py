@@ -6,13 +6,30 @@ the rows that go. Guards look at quoted prices, before commission.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 
-from naive_quotes import EPSILON, Market, Quote, World, grouped, logit, main_lines, rows, voices
+from naive_quotes import (
+    EPSILON,
+    Ladder,
+    Market,
+    Quote,
+    Segment,
+    World,
+    grouped,
+    logit,
+    main_lines,
+    rows,
+    voices,
+    weighted_median,
+)
 
 STALE_PREMATCH = 600.0
 STALE_LIVE = 30.0
+WITNESS_PREMATCH, WITNESS_LIVE = 3600.0, 120.0
+WITNESS_WEIGHT, WITNESS_WEIGHT_OLD = 0.25, 0.125
+EXACT, EXACT_SHARE = 0.0005, 0.5
+FEW_AGREE = 0.10
 LADDER_GAP = 0.25
 DUPLICATE_GAP = 0.10
 CONFLICT_GAP = 0.20
@@ -30,6 +47,7 @@ class Verdict:
     survivors: list[Quote]
     aside: dict[int, str] = field(default_factory=dict)
     stingy: set[tuple[str, Market]] = field(default_factory=set)
+    doubtful: set[tuple[str, Market]] = field(default_factory=set)
 
 
 def stale(quotes: list[Quote], world: World) -> set[int]:
@@ -47,8 +65,40 @@ def started_not_live(quotes: list[Quote], world: World) -> set[int]:
     return {quote.row for quote in quotes if not quote.live and quote.start is not None and quote.start < world.now}
 
 
+def witness_weight(quote: Quote, world: World) -> float:
+    """What a price that is set aside as stale counts for in a median."""
+    age = world.age(quote)
+    if age is None:
+        return 0.0
+    fresh, last = (STALE_LIVE, WITNESS_LIVE) if quote.live else (STALE_PREMATCH, WITNESS_PREMATCH)
+    if age > last:
+        return 0.0
+    return WITNESS_WEIGHT if age <= 2.0 * fresh else WITNESS_WEIGHT_OLD
+
+
 def mid_price_source(quotes: list[Quote], world: World) -> set[int]:
-    return {quote.row for quote in quotes if world.book(quote.book).mid_price}
+    """Sources that the catalog says publish mid prices, and books whose two sides sum to exactly 1."""
+    aside = {quote.row for quote in quotes if world.book(quote.book).mid_price}
+    offers = [quote for quote in quotes if quote.row not in aside]
+    kinds = grouped(offers, lambda quote: (quote.book, quote.event, quote.live, quote.period, quote.family.name))
+    for group in kinds.values():
+        exact, complete = [], 0
+        for market in grouped(group, lambda quote: quote.market).values():
+            sides = grouped(market, lambda quote: quote.side)
+            if len(market[0].family.outcomes) == 2 and len(sides) == 2:
+                complete += 1
+                if abs(_total(market) - 1.0) <= EXACT + EPSILON:
+                    exact.append(market)
+        if len(exact) > EXACT_SHARE * complete:
+            aside |= rows(group)
+        for market in exact:
+            aside |= rows(market) if _total(market) >= 1.0 - EPSILON else set()
+    return aside
+
+
+def _total(market: list[Quote]) -> float:
+    sides = grouped(market, lambda quote: quote.side)
+    return sum(max(quote.prob for quote in side) for side in sides.values())
 
 
 def parlay_only(quotes: list[Quote], world: World) -> set[int]:
@@ -86,21 +136,24 @@ def _wrong_way(a: Quote, b: Quote) -> bool:
 
 
 def internal_conflict(quotes: list[Quote], world: World) -> set[int]:
-    """Two market names of one book disagree about one outcome: the one nearer the others' median stays."""
-    aside = set()
+    """Two market names of one book disagree about one outcome: the one nearer the others' median stays.
+
+    Whatever else the other name says of that ladder goes with it.
+    """
+    wrong = set()
     for segment in grouped(quotes, lambda quote: quote.segment).values():
         for book, own in grouped(segment, lambda quote: quote.book).items():
             logits = [logit(quote.prob) for quote in own]
             if len({quote.name for quote in own}) < 2 or max(logits) - min(logits) <= CONFLICT_GAP:
                 continue
             others = voices(segment, book, world)
-            if len(others) < 2:
-                aside |= rows(own)
-                continue
-            middle = logit(median(others))
-            nearest = min(abs(value - middle) for value in logits)
-            aside |= rows(quote for quote in own if abs(logit(quote.prob) - middle) > nearest)
-    return aside
+            losers = own
+            if len(others) >= 2:
+                middle = logit(weighted_median(others))
+                nearest = min(abs(value - middle) for value in logits)
+                losers = [quote for quote in own if abs(logit(quote.prob) - middle) > nearest]
+            wrong |= {(book, quote.name, quote.ladder) for quote in losers}
+    return {quote.row for quote in quotes if (quote.book, quote.name, quote.ladder) in wrong}
 
 
 def book_sum(quotes: list[Quote], world: World) -> set[int]:
@@ -112,7 +165,7 @@ def book_sum(quotes: list[Quote], world: World) -> set[int]:
             sides = grouped(market, lambda quote: quote.side)
             if set(sides) != set(market[0].family.outcomes):
                 continue
-            total = sum(max(quote.prob for quote in side) for side in sides.values())
+            total = _total(market)
             if total < low - EPSILON:
                 aside |= rows(group)
             if total > SUM_HIGH + EPSILON:
@@ -193,7 +246,7 @@ def bias(quotes: list[Quote], world: World) -> set[int]:
         for quote in group:
             others = voices(segments[quote.segment], quote.book, world)
             if others:
-                gaps.append(logit(quote.prob) - logit(median(others)))
+                gaps.append(logit(quote.prob) - logit(weighted_median(others)))
                 subjects.add(quote.subject)
         if len(subjects) >= BIAS_SUBJECTS and median(gaps) < BIAS_GAP:
             aside |= rows(group)
@@ -229,12 +282,32 @@ def _outlier_gaps(quotes: list[Quote], world: World) -> dict[int, tuple[float, f
             others = voices(segment, quote.book, world)
             if len(others) < OUTLIER_FEEDS:
                 continue
-            m = median(others)
-            is_main = not quote.family.has_line or main[quote.ladder] == quote.line
-            plain = not quote.live and quote.period == "full_game" and not quote.family.is_prop and is_main
-            bound = (OUTLIER_MAIN if plain else OUTLIER_OTHER) + OUTLIER_SLOPE / (m * (1.0 - m))
-            gaps[quote.row] = (logit(quote.prob) - logit(m), bound)
+            m = weighted_median(others)
+            gaps[quote.row] = (logit(quote.prob) - logit(m), _bound(quote, m, main))
     return gaps
+
+
+def _bound(quote: Quote, m: float, main: dict[Ladder, int]) -> float:
+    is_main = not quote.family.has_line or main[quote.ladder] == quote.line
+    plain = not quote.live and quote.period == "full_game" and not quote.family.is_prop and is_main
+    return (OUTLIER_MAIN if plain else OUTLIER_OTHER) + OUTLIER_SLOPE / (m * (1.0 - m))
+
+
+def few_witnesses(quotes: list[Quote], world: World) -> set[tuple[str, Market]]:
+    """A price too generous beside the only other feeds, two of them, that agree: that book's market is in doubt."""
+    main = main_lines((quote, quote.odds) for quote in quotes)
+    doubtful = set()
+    for segment in grouped(quotes, lambda quote: quote.segment).values():
+        for quote in segment:
+            others = voices(segment, quote.book, world)
+            if quote.confirmed or not 2 <= len(others) < OUTLIER_FEEDS:
+                continue
+            logits = [logit(voice.prob) for voice in others]
+            if max(logits) - min(logits) > FEW_AGREE + EPSILON:
+                continue
+            if min(logits) - logit(quote.prob) > _bound(quote, weighted_median(others), main):
+                doubtful.add((quote.book, quote.market))
+    return doubtful
 
 
 def flap(quotes: list[Quote], world: World) -> set[int]:
@@ -251,8 +324,8 @@ def upstream(quotes: list[Quote], world: World) -> set[int]:
 GUARDS: dict[str, Callable[[list[Quote], World], set[int]]] = {
     "stale": stale,
     "started_not_live": started_not_live,
-    "mid_price_source": mid_price_source,
     "parlay_only": parlay_only,
+    "mid_price_source": mid_price_source,
     "duplicate_outcome": duplicate_outcome,
     "ladder": ladder,
     "internal_conflict": internal_conflict,
@@ -261,6 +334,7 @@ GUARDS: dict[str, Callable[[list[Quote], World], set[int]]] = {
     "ladder_cross": ladder_cross,
     "bias": bias,
     "outlier": outlier,
+    "few_witnesses": lambda quotes, world: set(),
     "flap": flap,
     "upstream": upstream,
 }
@@ -268,6 +342,21 @@ GUARDS: dict[str, Callable[[list[Quote], World], set[int]]] = {
 
 ROW_GUARDS = ("bad_price", "price_mismatch", "side_conflict", "unknown_outcome", "no_line")
 ALL_GUARDS = (*ROW_GUARDS, *GUARDS, "ev_cap")
+
+
+def _witnesses(gone: list[Quote], world: World, wanted: set[str]) -> dict[Segment, list[tuple[Quote, float]]]:
+    """Stale prices that still testify, unless another reason speaks against them, with their weights."""
+    others = [name for name in ("started_not_live", "parlay_only", "mid_price_source") if name in wanted]
+    found: dict[Segment, list[tuple[Quote, float]]] = {}
+    for quote in gone:
+        weight = witness_weight(quote, world)
+        late = "started_not_live" in others and bool(started_not_live([quote], world))
+        book = world.book(quote.book)
+        barred = late or ("mid_price_source" in others and book.mid_price)
+        barred = barred or ("parlay_only" in others and book.parlay_only)
+        if weight and not barred:
+            found.setdefault(quote.segment, []).append((quote, weight))
+    return found
 
 
 def judge(quotes: Iterable[Quote], world: World, enabled: Iterable[str]) -> Verdict:
@@ -278,10 +367,16 @@ def judge(quotes: Iterable[Quote], world: World, enabled: Iterable[str]) -> Verd
     for name, guard in GUARDS.items():
         if name not in wanted:
             continue
+        if name == "few_witnesses":
+            verdict.doubtful = few_witnesses(verdict.survivors, world)
         if name == "outlier":
             verdict.stingy = too_stingy(verdict.survivors, world)
         # The memory of a flap belongs to the book's market, whichever of its prices came with it.
         gone = guard(everyone if name == "flap" else verdict.survivors, world) - set(verdict.aside)
         verdict.aside |= dict.fromkeys(gone, name)
         verdict.survivors = [quote for quote in verdict.survivors if quote.row not in gone]
+        if name == "stale":
+            world = replace(
+                world, witnesses=_witnesses([quote for quote in everyone if quote.row in gone], world, wanted)
+            )
     return verdict

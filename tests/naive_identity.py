@@ -291,6 +291,7 @@ def identify(rows: Sequence[Row], guards: Iterable[str]) -> tuple[list[Quote], d
                 start=row.get("event_start_time"),
                 flap=bool(row.get("flap")),
                 rejected=bool(row.get("rejected_upstream")),
+                confirmed=bool(row.get("confirmed")),
             )
         )
     return quotes, reasons

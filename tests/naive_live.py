@@ -20,7 +20,7 @@ OWN = (
 )  # fmt: skip
 
 REMEMBERED = 600 * SECOND  # a removal
-AWAY, BACK, WINDOW_S, LOOKS, AGREE = 0.012, 0.003, 21_600, 16, 2  # [flap]
+AWAY, BACK, WINDOW_S, LOOKS, AGREE, RETURNS = 0.012, 0.003, 21_600, 16, 2, 3  # [flap]
 LEVELS = 6
 UNSEEN, LEAVE, UNSEEN_LEAVE = 900 * SECOND, 600 * SECOND, 21_600 * SECOND  # [event]
 WATCH = 10 * SECOND  # how often rows of ended events are looked for
@@ -70,12 +70,14 @@ class Memory:
     levels: list[Level] = field(default_factory=list)
     looks: int = 0
     agreed: int = 0  # looks in a row that agree
+    returns: list[int] = field(default_factory=list)  # looks in play at which the price was back
     flap: bool = False
 
     def begin_anew(self) -> None:
         self.levels = []
+        self.returns = []
 
-    def look(self, prob: float, second: int) -> None:
+    def look(self, prob: float, second: int, *, live: bool) -> None:
         self.looks += 1
         if not self.levels:
             self.agreed = 1
@@ -89,7 +91,10 @@ class Memory:
             last.second, last.look = second, self.looks
             return
         if self._returned(prob, second):
-            self.flap = True
+            if live and self.agreed == 1:
+                self.returns.append(self.looks)
+            recent = [look for look in self.returns if self.looks - look <= LOOKS]
+            self.flap = self.flap or not live or len(recent) >= RETURNS
         self.levels = [*self.levels, Level(prob, second, self.looks)][-LEVELS:]
 
     def _returned(self, prob: float, second: int) -> bool:
@@ -178,6 +183,7 @@ class NaiveLive:
             "odds_decimal": row.odds, "odds_american": american, "odds_probability": 1.0 / row.odds,
             "is_live": row.live, "is_active": not row.suspended, "flap": row.memory.flap,
             "rejected_upstream": row.rejected,
+            "confirmed": row.memory.agreed >= AGREE,
             "last_seen_at": row.seen, "odds_changed_at": row.changed, "event_start_time": row.start,
         }  # fmt: skip
 
@@ -300,7 +306,7 @@ class NaiveLive:
         if looked and not suspended:
             if time - row.seen > WINDOW_S * SECOND:  # unseen for so long
                 row.memory.begin_anew()
-            row.memory.look(1.0 / row.odds, time // SECOND)
+            row.memory.look(1.0 / row.odds, time // SECOND, live=live)
         if row.memory.flap != flap:
             what.add("status")
         row.live, row.suspended, row.seen = live, suspended, time

@@ -3,7 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -63,6 +63,7 @@ class Quote:
     start: int | None = None
     flap: bool = False
     rejected: bool = False
+    confirmed: bool = False
 
     @property
     def prob(self) -> float:
@@ -92,6 +93,7 @@ class World:
 
     now: int
     books: Mapping[str, Book]
+    witnesses: Mapping[Segment, list[tuple[Quote, float]]] = field(default_factory=dict)  # stale prices and weights
 
     def book(self, name: str) -> Book:
         return self.books.get(name, Book(name))
@@ -120,11 +122,38 @@ def rows(quotes: Iterable[Quote]) -> set[int]:
     return {quote.row for quote in quotes}
 
 
-def voices(segment: Iterable[Quote], judged: str, world: World) -> list[float]:
-    """One implied probability per feed other than the judged book's: its smallest book's lowest price."""
-    by_feed = grouped(segment, lambda quote: world.feed(quote.book))
-    by_feed.pop(world.feed(judged), None)
-    return [min(quotes, key=lambda quote: (quote.book, quote.odds)).prob for quotes in by_feed.values()]
+@dataclass(frozen=True)
+class Voice:
+    """What one feed says of an outcome, and how much that counts."""
+
+    prob: float
+    weight: float
+
+
+def voices(segment: list[Quote], judged: str, world: World) -> list[Voice]:
+    """One voice per feed other than the judged book's: its smallest book's lowest price; a fresh one before a stale."""
+    everybody = [(quote, 1.0) for quote in segment] + list(world.witnesses.get(segment[0].segment, ()))
+    found: dict[str, tuple[tuple[bool, str, float, float], Voice]] = {}
+    for quote, weight in everybody:
+        rank = (weight < 1.0, quote.book, quote.odds, -weight)
+        feed = world.feed(quote.book)
+        if feed != world.feed(judged) and (feed not in found or rank < found[feed][0]):
+            found[feed] = (rank, Voice(quote.prob, weight))
+    return [voice for _, voice in found.values()]
+
+
+def weighted_median(heard: list[Voice]) -> float:
+    """The probability that half of the weight lies on either side of; the mean of two where both are it."""
+    ordered = sorted(heard, key=lambda voice: -voice.prob)
+    half = sum(voice.weight for voice in ordered) / 2.0
+    before = 0.0
+    for at, voice in enumerate(ordered):
+        before += voice.weight
+        if before > half:
+            return voice.prob
+        if before == half:
+            return 0.5 * (voice.prob + ordered[at + 1].prob)
+    raise ValueError("no voices")
 
 
 def main_lines(prices: Iterable[tuple[Quote, float]]) -> dict[Ladder, int]:

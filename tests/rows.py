@@ -34,7 +34,7 @@ def row(
     empty: Row = dict.fromkeys(COLUMNS)
     own = dict(
         sportsbook=book, market_type=market, selection=selection, odds_decimal=odds, line=line, is_live=False,
-        last_seen_at=NOW - round(age * SECOND), is_active=True, flap=False, rejected_upstream=False,
+        last_seen_at=NOW - round(age * SECOND), is_active=True, flap=False, rejected_upstream=False, confirmed=False,
     )  # fmt: skip
     return empty | NBA | own | fields
 

@@ -83,7 +83,7 @@ def part_of(whole: Question, words: Words, events: list[int]) -> Search:
     prepared, identity = whole.prepared, whole.prepared.identity
     g, rows, ladders = some_events(identity.groups, events)
     guarded = prepared.guarded
-    verdicts = Guarded(guarded.aside[rows], guarded.measure[rows], guarded.stingy[rows], guarded.now)
+    verdicts = Guarded(*(column[rows] for column in guarded[:4]), guarded.now, guarded.limits)
     given_ = asked(identity.books, identity.traits, **words)
     view = look(lens(g, identity.traits, verdicts, given_, prepared.off), given_)
     hashes = Hashes(whole.hashes.ladder[ladders], whole.hashes.book)

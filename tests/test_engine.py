@@ -4,7 +4,7 @@ The rules of single rows have their own twin in `test_live_rows.py`.
 """
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -196,12 +196,12 @@ def test_one_batch_or_many(seed: int, cuts: list[int], later: float) -> None:
 # ---- a snapshot and the updates after it ----
 
 FIGURES = {
-    "ev": ("ev_percentage", "fair_probability", "market_width"),
-    "arbitrage": ("profit_percent", "implied_total"),
-    "low_hold": ("hold_percentage",),
-    "middles": ("expected_value", "middle_probability"),
+    "ev": ("ev_percentage", "fair_probability", "market_width", "unconfirmed"),
+    "arbitrage": ("profit_percent", "implied_total", "unconfirmed"),
+    "low_hold": ("hold_percentage", "unconfirmed"),
+    "middles": ("expected_value", "middle_probability", "unconfirmed"),
 }
-SEEN_ONLY = ("last_seen_at",)  # a price that is only seen again is not sent again
+SEEN_ONLY = ("last_seen_at", "confirmed")  # a price that is only seen again is not sent again
 
 
 class Client:
@@ -329,3 +329,64 @@ def test_a_snapshot_and_the_updates_after_it(seed: int) -> None:
             client.hear(update)
     for client in clients:
         client.check(engine)
+
+
+def seen_again(book: str, over: float, under: float, age: float = 0.0) -> list[dict[str, Any]]:
+    """One book's total as quotes, last seen some seconds before the step."""
+    return [
+        {
+            "sportsbook": book, "event_id": "e1", "sport": "basketball", "league": "nba", "home_team": "Boston Celtics",
+            "away_team": "Miami Heat", "market_type": "total_points", "selection": side, "line": 220.5,
+            "odds_decimal": odds, "last_seen_at": NIGHT - timedelta(seconds=age), "is_live": False,
+        }
+        for side, odds in (("Over", over), ("Under", under))
+    ]  # fmt: skip
+
+
+NIGHT = datetime(2026, 2, 8, 18, tzinfo=UTC)
+
+
+def equal_now(engine: Engine, view: View) -> oe.Opportunities:
+    """What is open, after a check that a table of the same prices holds the same."""
+    held = view.opportunities()
+    same_frames(held, oe.find_all(engine.table(), now=engine.moment))
+    return held
+
+
+def test_a_price_in_doubt_is_confirmed_by_a_second_look() -> None:
+    engine = Engine()
+    view = engine.view(keep=True)
+    engine.step(seen_again("a", 2.6, 1.5) + seen_again("b", 2.1, 1.755) + seen_again("c", 2.11, 1.75), NIGHT)
+    arb = equal_now(engine, view).arbitrage
+    assert arb["unconfirmed"].to_list() == [True]
+    engine.step(seen_again("a", 2.6, 1.5), NIGHT + timedelta(seconds=5))  # the source said nothing new
+    assert equal_now(engine, view).arbitrage["unconfirmed"].to_list() == [True]
+    update = engine.step(seen_again("a", 2.6, 1.5, -10), NIGHT + timedelta(seconds=10))
+    again = equal_now(engine, view).arbitrage
+    assert (again["id"].to_list(), again["unconfirmed"].to_list()) == (arb["id"].to_list(), [False])
+    said = [found for found in update.plain(view)["detected"] if found["kind"] == "arbitrage"]
+    assert [found["unconfirmed"] for found in said] == [False]
+
+
+def test_legs_drift_apart_and_meet_again_by_time_alone() -> None:
+    engine = Engine()
+    view = engine.view(keep=True)
+    a, b = (2.1, 1.75), (1.75, 2.1)
+    engine.step(seen_again("a", *a) + seen_again("b", *b), NIGHT)
+    for seconds, found in ((300, True), (301, False), (400, False)):
+        engine.step(seen_again("a", *a, -seconds), NIGHT + timedelta(seconds=seconds))
+        assert equal_now(engine, view).arbitrage.height == found
+    engine.step(seen_again("b", *b, -390), NIGHT + timedelta(seconds=401))
+    assert equal_now(engine, view).arbitrage.height == 1
+
+
+def test_a_witness_falls_silent_by_time_alone() -> None:
+    engine = Engine()
+    view = engine.view(keep=True)
+    engine.step([q for book in "bcd" for q in seen_again(book, 1.8, 2.0)], NIGHT)
+    states = []
+    for seconds in (601, 1201, 3600, 3601):
+        engine.step(seen_again("a", 2.6, 1.5, -seconds), NIGHT + timedelta(seconds=seconds))
+        equal_now(engine, view)
+        states.append(engine.set_aside().get("outlier", 0))
+    assert states == [2, 2, 2, 0]

@@ -2,7 +2,7 @@
 
 import os
 import random
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rows import prop, row, spread, table, team_total, total
 
-from oddsengine import guards
+from oddsengine import catalog, guards
 from oddsengine.groups import NO_TIME, Bytes, Groups, Longs
 from oddsengine.guards import Guarded, guard, judge, main_lines
 from oddsengine.markets import Identity, identify, times
@@ -23,16 +23,28 @@ from oddsengine.schema import check_odds
 
 Bools = npt.NDArray[np.bool_]
 NONE_OFF: frozenset[int] = frozenset()
+LIMITS = catalog.thresholds()
 BOARD_GUARDS = GUARDS[GUARDS.index("stale") : GUARDS.index("flap") + 1]
 
 
-def read(odds: pl.DataFrame, off: frozenset[int] = NONE_OFF) -> tuple[Identity, Longs, Bytes]:
-    """What the guards are given of a table: its groups, and the start and the flap of every row."""
+class Rows(NamedTuple):
+    """What the guards are given of every row beside its groups."""
+
+    start: Longs
+    flap: Bytes
+    confirmed: Bytes
+
+    def of(self, rows: Bools) -> "Rows":
+        return Rows._make(column[rows] for column in self)
+
+
+def read(odds: pl.DataFrame, off: frozenset[int] = NONE_OFF) -> tuple[Identity, Rows]:
+    """What the guards are given of a table."""
     checked = check_odds(odds)
     identity = identify(checked, off)
     row = identity.groups.row
-    flap = checked["flap"].to_numpy()[row].astype(np.uint8)
-    return identity, times(checked, "event_start_time")[row], flap
+    flap, confirmed = (checked[name].to_numpy()[row].astype(np.uint8) for name in ("flap", "confirmed"))
+    return identity, Rows(times(checked, "event_start_time")[row], flap, confirmed)
 
 
 def contests(groups: Groups) -> npt.NDArray[np.int64]:
@@ -72,17 +84,18 @@ def part(groups: Groups, ladders: Bools) -> tuple[Groups, Bools]:
 def assert_same(some: Guarded, every: Guarded, rows: Bools | slice = slice(None)) -> None:
     assert some.aside.tolist() == every.aside[rows].tolist()
     assert some.stingy.tolist() == every.stingy[rows].tolist()
+    assert some.doubt.tolist() == every.doubt[rows].tolist()
     np.testing.assert_array_equal(some.measure, every.measure[rows])
 
 
 def alone(odds: pl.DataFrame, off: frozenset[int], now: int, chosen: random.Random) -> Guarded:
     """Judge a board, and again without some of its contests: nothing changes for the others."""
-    identity, start, flap = read(odds, off)
-    every = judge(identity.groups, identity.traits, start, flap, off, now)
+    identity, facts = read(odds, off)
+    every = judge(identity.groups, identity.traits, *facts, off, now, LIMITS)
     contest = contests(identity.groups)
     wanted = np.array([chosen.random() < 0.5 for _ in range(contest.max(initial=-1) + 1)], bool)
     cut, rows = part(identity.groups, wanted[contest])
-    assert_same(judge(cut, identity.traits, start[rows], flap[rows], off, now), every, rows)
+    assert_same(judge(cut, identity.traits, *facts.of(rows), off, now, LIMITS), every, rows)
     return every
 
 
@@ -106,47 +119,49 @@ def biased(seed: int) -> list[Row]:
 
 def test_contests_are_judged_alone_on_boards_where_every_guard_fires() -> None:
     fired: set[int] = set()
-    stingy = False
+    stingy = doubt = False
     for seed in range(30):
         rows = random_board(seed, 3) + biased(seed)
         every = alone(frame(rows), NONE_OFF, NOW, random.Random(seed))
         fired |= set(every.aside.tolist())
         stingy |= bool(every.stingy.any())
-    assert fired == {0, *(CODES[name] for name in BOARD_GUARDS)}
+        doubt |= bool(every.doubt.any())
+    assert fired == {0, *(CODES[name] for name in BOARD_GUARDS if name != "few_witnesses")}
     assert stingy
+    assert doubt
 
 
 @given(boards(), st.sets(st.sampled_from(BOARD_GUARDS)))
 def test_a_table_is_judged_as_its_arrays(rows: list[Row], off: set[str]) -> None:
     codes = frozenset(CODES[name] for name in off)
     checked = check_odds(frame(rows))
-    identity, start, flap = read(frame(rows), codes)
+    identity, facts = read(frame(rows), codes)
     by_table = guard(checked, identity, codes, NOW)
-    assert_same(judge(identity.groups, identity.traits, start, flap, codes, NOW), by_table)
+    assert_same(judge(identity.groups, identity.traits, *facts, codes, NOW, LIMITS), by_table)
     assert by_table.now == NOW
     assert not set(by_table.aside.tolist()) & codes
 
 
 def test_what_is_given_stays_as_it_was() -> None:
-    identity, start, flap = read(frame(random_board(3, 3)))
-    given_ = [*identity.groups, *identity.traits, start, flap]
+    identity, facts = read(frame(random_board(3, 3)))
+    given_ = [*identity.groups, *identity.traits, *facts]
     before = [np.array(column) for column in given_]
-    judge(identity.groups, identity.traits, start, flap, NONE_OFF, NOW)
+    judge(identity.groups, identity.traits, *facts, NONE_OFF, NOW, LIMITS)
     for column, was in zip(given_, before, strict=True):
         np.testing.assert_array_equal(column, was)
 
 
 def test_nothing_to_judge() -> None:
-    identity, start, flap = read(table(row("c", "total_points", "Over", 1.0, 220.5)))
-    found = judge(identity.groups, identity.traits, start, flap, NONE_OFF, NO_TIME)
+    identity, facts = read(table(row("c", "total_points", "Over", 1.0, 220.5)))
+    found = judge(identity.groups, identity.traits, *facts, NONE_OFF, NO_TIME, LIMITS)
     assert found.aside.size == found.measure.size == found.stingy.size == 0
     guards.rehearse()
 
 
 def verdicts(odds: pl.DataFrame, **changes: Any) -> dict[int, tuple[int, float]]:
     """Code and measure of each row set aside, by its place in the table."""
-    identity, start, flap = read(odds)
-    given_: dict[str, Any] = {"off": NONE_OFF, "now": NOW, "start": start, "flap": flap} | changes
+    identity, facts = read(odds)
+    given_: dict[str, Any] = {"off": NONE_OFF, "now": NOW, "limits": LIMITS, **facts._asdict()} | changes
     found = judge(identity.groups, identity.traits, **given_)
     row = identity.groups.row
     return {
@@ -217,7 +232,7 @@ def test_main_lines_of_all_ladders() -> None:
         total("a", 220.5, 1.9, 1.9), total("b", 220.5, 1.9, 1.9), total("a", 221.5, 2.0, 1.8),
         spread("a", -3.5, 2.2, 1.7), spread("a", -2.5, 1.95, 1.9),
     )  # fmt: skip
-    identity, _, _ = read(odds)
+    identity, _ = read(odds)
     g = identity.groups
     main, offered = main_lines(g, g.odds, np.zeros(g.odds.size, np.uint8), len(identity.books))
     lines = dict(zip(g.threshold.tolist(), zip(main.tolist(), offered.tolist(), strict=True), strict=True))
@@ -228,8 +243,8 @@ def test_main_lines_of_all_ladders() -> None:
 def test_every_kernel_has_one_signature() -> None:
     """A second one would be compiled while prices wait."""
     guards.rehearse()
-    identity, start, flap = read(frame(random_board(3, 6) + biased(1)))
-    aside = judge(identity.groups, identity.traits, start, flap, NONE_OFF, NOW).aside
+    identity, facts = read(frame(random_board(3, 6) + biased(1)))
+    aside = judge(identity.groups, identity.traits, *facts, NONE_OFF, NOW, LIMITS).aside
     main_lines(identity.groups, identity.groups.odds, aside, len(identity.books))
     found = [value.dispatcher() for value in vars(guards).values() if hasattr(value, "dispatcher")]
     found += [value for value in vars(guards).values() if hasattr(value, "signatures")]

@@ -767,6 +767,7 @@ EV: dict[str, Any] = dict(
 OUR_EV: dict[str, Any] = dict(
     ev_percent=_F, devig_book=_T, team_side=_T, market_segment=_T, selection_type=_T, net_odds=_F,
     push_probability=_F, ev_per_stake=_F, is_alternate_line=_B, shared_feed=_TEXTS, odds_id=_T,
+    unconfirmed=_B,
 )  # fmt: skip
 ARBITRAGE: dict[str, Any] = dict(
     id=_T, event_id=_T, event_name=_T, sport=_T, league=_T, market_type=_T, line=_F, profit_percent=_F,
@@ -776,7 +777,10 @@ ARBITRAGE: dict[str, Any] = dict(
     legs=["sportsbook", "selection", "odds_american", "odds_decimal", "implied_probability", "stake_percent",
     "timestamp", "external_event_id", "selection_id", "market_id"], detected_at=_TIME,
 )  # fmt: skip
-OUR_ARBITRAGE: dict[str, Any] = dict(home_team=_T, away_team=_T, team_side=_T, market_segment=_T, book_count=_I)
+OUR_ARBITRAGE: dict[str, Any] = dict(
+    home_team=_T, away_team=_T, team_side=_T, market_segment=_T, book_count=_I,
+    unconfirmed=_B,
+)  # fmt: skip
 MIDDLE_SIDE = ("book", "selection", "line", "odds", "stake_percent", "odds_age_seconds", "deep_link")
 MIDDLES: dict[str, Any] = dict(
     id=_T, event_id=_T, event_name=_T, sport=_T, league=_T, market_type=_T, side1=MIDDLE_SIDE,
@@ -787,7 +791,7 @@ OUR_MIDDLES: dict[str, Any] = dict(
     home_team=_T, away_team=_T, start_time=_TIME, is_live=_B, worst_case_loss=_F, best_case_profit=_F,
     break_even_percent=_F, is_guaranteed_profit=_B, key_numbers=pl.List(_I), probability_source=_T,
     odds_age_seconds=_F, is_player_prop=_B, player_name=_T, stat_category=_T, team_side=_T,
-    market_segment=_T, warnings=_TEXTS,
+    market_segment=_T, warnings=_TEXTS, unconfirmed=_B,
 )  # fmt: skip
 HOLD_SIDE = ("selection", "books", "line", "odds", "deep_links")
 LOW_HOLD: dict[str, Any] = dict(
@@ -798,6 +802,7 @@ LOW_HOLD: dict[str, Any] = dict(
 OUR_LOW_HOLD: dict[str, Any] = dict(
     side3=HOLD_SIDE, is_alternate_line=_B, is_player_prop=_B, player_name=_T, stat_category=_T,
     team_side=_T, market_segment=_T, oldest_odds_age_seconds=_F, possibly_stale=_B, warnings=_TEXTS,
+    unconfirmed=_B,
 )  # fmt: skip
 PUBLISHED = {
     "ev": (EV, OUR_EV),

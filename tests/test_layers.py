@@ -11,9 +11,9 @@ ROOT = Path(oddsengine.__file__).parent
 
 # Each layer may import from its own earlier siblings in the list and from the layers above it.
 LAYERS: list[set[str]] = [
-    {"_cache", "_jit", "games", "reasons", "sample"},
+    {"_cache", "_jit", "games", "sample"},
     {"odds", "devig", "kelly", "arbitrage", "middle", "value", "clv", "backtest", "catalog"},
-    {"casts", "results"},
+    {"casts", "reasons", "results"},
     {"schema"},
     {"tables", "groups"},
     {"wording", "traits"},

@@ -326,11 +326,11 @@ def price(odds: float | None, seen: float | None = None, **fields: Any) -> Row:
 ONE = key(price(2.0))
 
 
-def flaps(looks: Iterable[tuple[float, float | None]]) -> list[bool]:
+def flaps(looks: Iterable[tuple[float, float | None]], *, live: bool = False) -> list[bool]:
     """The flag after each look; price None is a repeat of what was said."""
     pair, out = Pair(), []
     for at, odds in looks:
-        pair.step([price(odds)] if odds else [], at)
+        pair.step([price(odds, is_live=live)] if odds else [], at)
         out.append(pair.twin.rows[ONE].memory.flap)
     return out
 
@@ -338,6 +338,29 @@ def flaps(looks: Iterable[tuple[float, float | None]]) -> list[bool]:
 def test_a_price_that_returns_flaps_until_two_looks_agree() -> None:
     assert flaps([(0, A), (1, C), (2, A), (3, A), (4, A)]) == [False, False, True, False, False]
     assert flaps([(0, A), (1, C), (2, A), (3, None), (4, C), (5, C)]) == [False, False, True, True, True, False]
+
+
+def test_in_play_it_takes_three_returns_within_sixteen_looks() -> None:
+    to_and_fro = [(at, A if at % 2 == 0 else C) for at in range(6)]
+    assert flaps(to_and_fro, live=True) == [False, False, False, False, True, True]
+    assert flaps(to_and_fro)[2]
+    calm = [(at, C) for at in range(4, 16)]
+    once_more = [(16, A), (17, C)]
+    assert not any(flaps([*to_and_fro[:4], *calm, *once_more], live=True))
+    # A price that drifts near the level it is back at has not returned again.
+    assert not any(flaps([(0, A), (1, C), (2, A), (3, NEARLY), (4, A), (5, NEARLY)], live=True))
+
+
+def test_a_second_look_that_agrees_confirms_a_price() -> None:
+    def confirmed(*looks: tuple[float, float, float]) -> list[bool]:
+        pair, out = Pair(), []
+        for at, odds, seen in looks:
+            pair.step([price(odds, seen)], at)
+            out.append(pair.engine.table()["confirmed"].item())
+        return out
+
+    assert confirmed((0, A, 0), (1, A, 1), (2, C, 2), (3, C, 3)) == [False, True, False, True]
+    assert confirmed((0, A, 0), (1, A, 0), (2, A, 0)) == [False, False, False]  # the source said nothing new
 
 
 def test_how_far_a_price_leaves_and_how_near_it_comes_back() -> None:

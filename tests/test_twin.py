@@ -219,7 +219,7 @@ def check_middles(rows: Sequence[Row], caller: Settings, twin: Scan) -> None:
         engine[row["event_id"], order(legs)].append(row)
     slow: dict[Hashable, list[Any]] = defaultdict(list)
     for middle in twin.middles:
-        legs = [(*offered(leg), rows[leg.quote.row]["line"]) for leg in (middle.over, middle.under)]
+        legs = [(*offered(leg), rows[leg.quote.row]["line"] or 0.0) for leg in (middle.over, middle.under)]
         slow[middle.over.quote.event, order(legs)].append(middle)
     # A shape may know what no ladder knows, and nobody knows some windows: those may be missing.
     assert set(engine) <= set(slow)

@@ -35,13 +35,14 @@ class Facts(NamedTuple):
     moved: Longs
     flags: Bytes
     rejected: Bytes
+    confirmed: Bytes  # a second look agreed
     links: list[str | None]
     wordings: list[Wording]  # by term; only ever grows
     books: list[str]
 
     @classmethod
-    def of(cls, rows: Rows, names: Names, slots: Ints) -> "Facts":
-        """Take the facts of some distinct slots."""
+    def of(cls, rows: Rows, names: Names, slots: Ints, agree: int) -> "Facts":
+        """Take the facts of some distinct slots; so many looks in a row that `agree` confirm a price."""
         slots = np.sort(slots)
         links = rows.links
         own: list[str | None] = []
@@ -51,7 +52,7 @@ class Facts(NamedTuple):
         return cls(
             slots, rows.key[slots], rows.id[slots], rows.odds[slots], rows.american[slots], rows.seen[slots],
             rows.changed[slots], rows.start[slots], rows.moved[slots], rows.flags[slots], rows.rejected[slots],
-            own, names.wordings, names.books,
+            (rows.same[slots] >= agree).view(np.uint8), own, names.wordings, names.books,
         )  # fmt: skip
 
     def places(self, slots: Ints | Longs) -> Longs:
@@ -61,7 +62,7 @@ class Facts(NamedTuple):
     def take(self, at: Longs) -> "Facts":
         """Some of the rows, in any order (`places` then has no meaning)."""
         links = [self.links[i] for i in at.tolist()] if self.links else []
-        return Facts._make((*(column[at] for column in self[:11]), links, self.wordings, self.books))
+        return Facts._make((*(column[at] for column in self[:12]), links, self.wordings, self.books))
 
     @property
     def prices(self) -> Floats:
@@ -98,6 +99,7 @@ class Facts(NamedTuple):
         columns["is_active"] = (self.flags & SUSPENDED) == 0
         columns["flap"] = (self.flags & FLAP) != 0
         columns["rejected_upstream"] = (self.flags & REJECTED) != 0
+        columns["confirmed"] = self.confirmed != 0
         for name, moments in zip(_TIMES, (self.seen, self.changed, self.start), strict=True):
             columns[name] = moments_of(moments)
         columns.update(_links(self.links, self.slot.size))

@@ -21,6 +21,7 @@ FLAGS_OF_QUOTE = LIVE | SUSPENDED | MISMATCH | REJECTED
 NO_PRICE = 16  # of a quote only: suspended, and no price given
 BOOK_BITS = 16
 LEVELS = 6  # price levels that a row remembers
+RETURNS = 8  # and looks at which it was back at one
 
 # What became of a quote; several may come together. STATUS: suspended, reopened, start or flap moved, or anything else
 # that is only shown: the American price as given, the row's own texts.
@@ -49,12 +50,15 @@ class Rows:
         ("rejected", np.uint8, 1),  # why it cannot be bet: the same, but for markets that are only not compared
         ("judged", np.int64, 1),  # when that last changed
         ("stingy", np.uint8, 1),
+        ("doubt", np.uint8, 1),
         ("level", np.uint16, LEVELS),  # probability in 65535ths of the last levels, newest last
         ("level_time", np.uint16, LEVELS),  # second of its last look, modulo 2^16
         ("level_look", np.uint8, LEVELS),  # number of that look, modulo 2^8
         ("looks", np.uint8, 1),
         ("same", np.uint8, 1),  # looks in a row that agreed, up to 255
         ("depth", np.uint8, 1),
+        ("returned", np.uint8, RETURNS),  # numbers of the looks that returned to a level, newest last
+        ("returns", np.uint8, 1),  # how many of those
     )
 
     key: Longs
@@ -74,12 +78,15 @@ class Rows:
     rejected: Bytes
     judged: Longs
     stingy: Bytes
+    doubt: Bytes
     level: npt.NDArray[np.uint16]
     level_time: npt.NDArray[np.uint16]
     level_look: Bytes
     looks: Bytes
     same: Bytes
     depth: Bytes
+    returned: Bytes
+    returns: Bytes
 
     def __init__(self, room: int = 1024) -> None:
         for name, dtype, width in self.COLUMNS:
@@ -203,13 +210,19 @@ def _enter(slot, wanted, table):
 
 @kernel
 def _look(
-    slot, now, before, q, level, level_time, level_look, looks, same, depth, flags, away, back, window, most, agree
-):
-    """Note a look at a price of probability q, `before` being the time of the look before; set or clear its flap."""
+    slot, now, before, q, level, level_time, level_look, looks, same, depth, returned, returns, flags, away, back,
+    window, most, agree, returns_live,
+):  # fmt: skip
+    """Note a look at a price of probability q, `before` being the time of the look before; set or clear its flap.
+
+    One return to a level is a flap, in play `returns_live` within `most` looks.
+    """
     mark = np.uint16(np.int64(np.rint(q * 65535.0)))
     second = np.uint16((now // 1_000_000) & 65535)
     if now - before > window * 1_000_000:
         depth[slot] = 0
+    if depth[slot] == 0:
+        returns[slot] = 0
     looks[slot] = np.uint8((np.int64(looks[slot]) + 1) & 255)
     look = looks[slot]
     n = np.int64(depth[slot])
@@ -227,6 +240,13 @@ def _look(
             level_look[slot, k] = level_look[slot, k + old]
         n -= old
         depth[slot] = np.uint8(n)
+    old = 0
+    while old < returns[slot] and ((np.int64(look) - np.int64(returned[slot, old])) & 255) > most:
+        old += 1
+    if old > 0:
+        for k in range(returns[slot] - old):
+            returned[slot, k] = returned[slot, k + old]
+        returns[slot] = np.uint8(returns[slot] - old)
     if n == 0:
         same[slot] = 1
     else:
@@ -250,7 +270,17 @@ def _look(
                 break
             left = max(high - x, x - low) > away * 65535.0
             if left and abs(np.float64(mark) - x) <= back * 65535.0:
-                flags[slot] = flags[slot] | FLAP
+                if (flags[slot] & LIVE) == 0:
+                    flags[slot] = flags[slot] | FLAP
+                elif same[slot] == 1:
+                    if returns[slot] == returned.shape[1]:
+                        for r in range(returned.shape[1] - 1):
+                            returned[slot, r] = returned[slot, r + 1]
+                        returns[slot] = np.uint8(returns[slot] - 1)
+                    returned[slot, returns[slot]] = look
+                    returns[slot] = np.uint8(returns[slot] + 1)
+                    if returns[slot] >= returns_live:
+                        flags[slot] = flags[slot] | FLAP
                 break
             low = min(low, x)
             high = max(high, x)
@@ -291,7 +321,8 @@ def _identify(slot, wanted, ids, state, table):
 def _apply(
     q_key, q_odds, q_american, q_seen, q_changed, q_start, q_flags, q_id, now,
     key, ids, odds, american, seen, changed, start, moved, renewed, state, flags, level, level_time, level_look,
-    looks, same, depth, by_key, by_id, spare, spares, top, away, back, window, most, agree, out_slot, out_what,
+    looks, same, depth, returned, returns, by_key, by_id, spare, spares, top, away, back, window, most, agree,
+    returns_live, out_slot, out_what,
 ):  # fmt: skip
     """Apply quotes in order; what became of each. Returns slots ever used, spare slots left, rows new to the tables."""
     entered = 0
@@ -380,12 +411,15 @@ def _apply(
                 looks,
                 same,
                 depth,
+                returned,
+                returns,
                 flags,
                 away,
                 back,
                 window,
                 most,
                 agree,
+                returns_live,
             )
             if (flags[slot] & FLAP) != flap:
                 what |= STATUS

@@ -104,8 +104,9 @@ class Standing(NamedTuple):
 
 @kernel
 def _age(
-    before, moment, seen, start, state, flags, moved, unit, prematch, live, leg, leave, remembered, dirty, left, freed
-):
+    before, moment, seen, start, state, flags, moved, unit, prematch, live, leg, silent, silent_live, leave, remembered,
+    dirty, left, freed,
+):  # fmt: skip
     """Mark units in which time alone changed something; list rows to leave, and rows to forget. Returns both counts."""
     n_left, n_freed = 0, 0
     for i in range(seen.size):
@@ -115,9 +116,19 @@ def _age(
                 left[n_left] = i
                 n_left += 1
             if flags[i] & LIVE:
-                if (before - live <= t < moment - live) or (before - leg <= t < moment - leg):
+                if (
+                    (before - live <= t < moment - live)
+                    or (before - leg <= t < moment - leg)
+                    or (before - 2 * live <= t < moment - 2 * live)
+                    or (before - silent_live <= t < moment - silent_live)
+                ):
                     dirty[unit[i]] = 1
-            elif (before - prematch <= t < moment - prematch) or (before <= start[i] < moment):
+            elif (
+                (before - prematch <= t < moment - prematch)
+                or (before <= start[i] < moment)
+                or (before - 2 * prematch <= t < moment - 2 * prematch)
+                or (before - silent <= t < moment - silent)
+            ):
                 dirty[unit[i]] = 1
         elif state[i] == GONE and moved[i] < moment - remembered:
             freed[n_freed] = i
@@ -152,11 +163,32 @@ def _unlisted(slots, key, state, seen, book, listed, time, out):
     return n
 
 
+@kernel
+def _until(units, ladder_unit, markets, segments, rows, seen, aside, gap, until):
+    """Of each unit the oldest time of its prices in use plus the gap; the least number there is if they are wider."""
+    at = 0
+    for u in range(units.size):
+        low, high = np.int64(9223372036854775807), np.int64(-9223372036854775808)
+        while at < ladder_unit.size and ladder_unit[at] == u:
+            for i in range(rows[segments[markets[at]]], rows[segments[markets[at + 1]]]):
+                if aside[i] == 0:
+                    low = min(low, seen[i])
+                    high = max(high, seen[i])
+            at += 1
+        if high < low:
+            until[units[u]] = 9223372036854775807
+        elif high - low > gap:
+            until[units[u]] = -9223372036854775808
+        else:
+            until[units[u]] = low + gap
+
+
 class Board:
     """Prices, names, units, events; one writer."""
 
-    def __init__(self, off: frozenset[int] = frozenset()) -> None:
+    def __init__(self, off: frozenset[int] = frozenset(), limits: catalog.Thresholds | None = None) -> None:
         self.off = off  # codes of guards that are switched off
+        self.limits = limits or catalog.thresholds()
         self.names = Names(off)
         self.rows = Rows()
         self.units = Units()
@@ -265,7 +297,9 @@ class Board:
         touched = slots[(what & MOVED) != 0]
         again = slots[what == SEEN]
         # A duplicate's time may decide which of two equal prices is the one.
-        again = again[((rows.flags[again] & LIVE) != 0) | np.isin(rows.rejected[again], _AGED)]
+        unit = rows.unit[again]
+        moves = ((rows.flags[again] & LIVE) != 0) | np.isin(rows.rejected[again], _AGED) | (rows.doubt[again] != 0)
+        again = again[moves | (rows.seen[again] > self.units.until[unit])]
         for some in (touched, again, gone):
             self.units.dirty[rows.unit[some]] = 1
         self._teams(slots[(what & NEW) != 0], np.concatenate((gone, left)))
@@ -275,7 +309,7 @@ class Board:
         return Applied(slots, what, np.concatenate((gone, left)), late, unknown, aged)
 
     def _quotes(self, quoted: Quoted, now: int) -> tuple[Ints, Bytes]:
-        rows, limits = self.rows, catalog.thresholds()
+        rows, limits = self.rows, self.limits
         n = quoted.key.size
         slots, what = np.empty(n, np.int32), np.zeros(n, np.uint8)
         if not n:
@@ -292,8 +326,9 @@ class Board:
             quoted.key, quoted.odds, quoted.american, quoted.seen, quoted.changed, quoted.start, quoted.flags, ids, now,
             rows.key, rows.id, rows.odds, rows.american, rows.seen, rows.changed, rows.start, rows.moved, rows.renewed,
             rows.state, rows.flags, rows.level, rows.level_time, rows.level_look, rows.looks, rows.same, rows.depth,
-            rows.by_key, rows.by_id, rows.spare, rows.spares, rows.top, limits.flap_away, limits.flap_back,
-            int(limits.flap_window_s), limits.flap_looks, limits.flap_agree, slots, what,
+            rows.returned, rows.returns, rows.by_key, rows.by_id, rows.spare, rows.spares, rows.top, limits.flap_away,
+            limits.flap_back, int(limits.flap_window_s), limits.flap_looks, limits.flap_agree,
+            limits.flap_returns_live, slots, what,
         )  # fmt: skip
         rows.entries += entered
         if order is not None:
@@ -393,19 +428,29 @@ class Board:
 
     # ---- what time does ----
 
+    def watch_gaps(self, some: Gathered, aside: Bytes) -> None:
+        """Note until when prices of units may be seen again, their times apart, and nothing change by that alone.
+
+        A later time may bring two prices of a unit too far apart for one opportunity, or an older one near enough.
+        """
+        g = some.groups
+        gap = round(self.limits.stale_prematch_gap_s * SECOND)
+        _until(some.units, some.ladder_unit, g.markets, g.segments, g.rows, g.seen, aside, gap, self.units.until)
+
     def _time(self, now: int) -> bool:
         """Let time pass; True when it passed a whole second."""
         moment = now - now % SECOND
         self.now = now
         if moment <= self.moment:
             return False
-        rows, limits = self.rows, catalog.thresholds()
+        rows, limits = self.rows, self.limits
         before = self.moment if self.moment != NO_TIME else moment
         left, freed = np.empty(rows.top, np.int32), np.empty(rows.top, np.int32)
         n_left, n_freed = _age(
             before, moment, rows.seen[: rows.top], rows.start, rows.state, rows.flags, rows.moved, rows.unit,
             round(limits.stale_prematch_s * SECOND), round(limits.stale_live_s * SECOND),
-            round(limits.stale_live_leg_s * SECOND), round(limits.event_unseen_leave_s * SECOND),
+            round(limits.stale_live_leg_s * SECOND), round(limits.witness_prematch_s * SECOND),
+            round(limits.witness_live_s * SECOND), round(limits.event_unseen_leave_s * SECOND),
             REMEMBERED_S * SECOND, self.units.dirty, left, freed,
         )  # fmt: skip
         self.moment = moment
@@ -420,7 +465,7 @@ class Board:
 
     def _standing(self) -> Standing:
         """How every event stands, by its prices and by what sources said of it."""
-        names, rows, limits = self.names, self.rows, catalog.thresholds()
+        names, rows, limits = self.names, self.rows, self.limits
         last, last_live, begins, told = (np.full(len(names.events), NO_TIME) for _ in range(4))
         _watch(
             rows.key[: rows.top], rows.seen[: rows.top], rows.start, rows.state, rows.flags, names.event.values, last,
@@ -447,7 +492,7 @@ class Board:
 
     def _watch(self) -> Ints:
         """The rows of events that ended a while ago, and were not quoted since."""
-        names, rows, limits = self.names, self.rows, catalog.thresholds()
+        names, rows, limits = self.names, self.rows, self.limits
         _, _, over, last = self._standing()
         leave = (over != NO_TIME) & (over < self.moment - round(limits.event_leave_s * SECOND)) & (last != NO_TIME)
         if not leave.any():
@@ -517,11 +562,18 @@ class Board:
 
     def gather(self, units: Longs) -> Gathered:
         """Some units as a board of their own."""
-        return gather(self.rows, self.names, self.units, units, CODES["price_mismatch"] not in self.off)
+        return gather(
+            self.rows,
+            self.names,
+            self.units,
+            units,
+            CODES["price_mismatch"] not in self.off,
+            self.limits.flap_agree,
+        )
 
     def facts(self, slots: Ints) -> Facts:
         """What the board says of some distinct rows now."""
-        return Facts.of(self.rows, self.names, slots)
+        return Facts.of(self.rows, self.names, slots, self.limits.flap_agree)
 
     def said_hash(self) -> int:
         """A number of what sources said of events."""

@@ -27,12 +27,13 @@ class Units:
         self.pool = np.empty(4096, np.int32)
         self.end = 0  # of what is used of the pool
         self.dirty = np.zeros(256, np.uint8)
+        self.until = np.zeros(256, np.int64)  # a price seen again after it may be too far from another in time
 
     def count(self, units: int) -> None:
         """Make room for so many units."""
         if units > self.start.size:
             more = max(units, 2 * self.start.size) - self.start.size
-            for name in ("start", "size", "room", "dirty"):
+            for name in ("start", "size", "room", "dirty", "until"):
                 old = getattr(self, name)
                 setattr(self, name, np.concatenate((old, np.zeros(more, old.dtype))))
 
@@ -80,6 +81,7 @@ class Gathered(NamedTuple):
     ladder_unit: Ints  # place in `units`, per ladder
     start: Longs  # of the event, per row
     flap: Bytes
+    confirmed: Bytes
     out: Ints  # slots of rows that identity sets aside
     why: Bytes  # and its code
 
@@ -140,12 +142,12 @@ def _leave(slots, unit, start, size, pool):
 
 @kernel
 def _gather(
-    units, u_start, u_size, pool, unit_event, unit_live, key, odds, seen, start, state, flags,
-    place, tie,
+    units, u_start, u_size, pool, unit_event, unit_live, key, odds, seen, start, state, flags, same,
+    agree, place, tie,
     book_rank, name_rank, outcomes, c_mismatch, c_suspended, c_ambiguous, c_no_line,
     high, low, held, drawn, touched,
-    row, book, name, price, time, market, side, begin, flap, rows, segments, markets, threshold, event, live, kind,
-    subject, ladder, ladder_unit, out, why,
+    row, book, name, price, time, market, side, begin, flap, confirmed, rows, segments, markets, threshold, event, live,
+    kind, subject, ladder, ladder_unit, out, why,
 ):  # fmt: skip
     """Sort the rows of units into flat columns with offsets. Returns rows, segments, markets, ladders, rows out."""
     n_rows, n_segments, n_markets, n_ladders, n_out = 0, 0, 0, 0, 0
@@ -274,14 +276,18 @@ def _gather(
             side[n_rows] = where
             begin[n_rows] = start[slot]
             flap[n_rows] = (flags[slot] >> 3) & 1
+            confirmed[n_rows] = same[slot] >= agree
             n_rows += 1
     for s in range(n_segments):
         rows[s + 1] += rows[s]
     return n_rows, n_segments, n_markets, n_ladders, n_out
 
 
-def gather(rows: Rows, names: Names, held: Units, units: Longs, mismatch: bool) -> Gathered:  # noqa: FBT001
-    """Make a board of some units; prices in two forms that differ are set aside if `mismatch`."""
+def gather(rows: Rows, names: Names, held: Units, units: Longs, mismatch: bool, agree: int) -> Gathered:  # noqa: FBT001
+    """Make a board of some units; prices in two forms that differ are set aside if `mismatch`.
+
+    A price is confirmed by so many looks in a row that `agree`.
+    """
     n = int(held.size[units].sum())
     most = int(held.size[units].max(initial=0)) + 1
     facts = names.traits
@@ -289,20 +295,20 @@ def gather(rows: Rows, names: Names, held: Units, units: Longs, mismatch: bool) 
     ints = np.empty((8, n + 1), np.int32)
     per_market = np.empty((7, n + 1), np.int32)
     price, time, begin = np.empty(n + 1), np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)
-    flap, why, live = np.empty(n + 1, np.uint8), np.empty(n + 1, np.uint8), np.empty(n + 1, np.uint8)
+    flap, confirmed, why, live = np.empty((4, n + 1), np.uint8)
     offsets, segments, markets = np.empty(n * width + 2, np.int64), np.empty(n + 2, np.int64), np.empty(n + 2, np.int64)
     row, book, name, market, side, out = ints[:6]
     threshold, event, kind, subject, ladder, ladder_unit = per_market[:6]
     books = len(names.books)
     n_rows, n_segments, n_markets, n_ladders, n_out = _gather(
         units, held.start, held.size, held.pool, names.unit_event.values, names.unit_live.values, rows.key, rows.odds,
-        rows.seen, rows.start, rows.state, rows.flags, names.place.values, names.tie.values, names.book_rank,
-        names.name_rank, facts.outcomes, CODES["price_mismatch"] * mismatch, CODES["suspended"],
+        rows.seen, rows.start, rows.state, rows.flags, rows.same, agree, names.place.values, names.tie.values,
+        names.book_rank, names.name_rank, facts.outcomes, CODES["price_mismatch"] * mismatch, CODES["suspended"],
         CODES["ambiguous_moneyline"], CODES["no_line"], np.empty((most, 2), np.int64), np.empty(most, np.int64),
         np.empty(most, np.int32),
         np.zeros(books + 1, np.uint8), np.empty(books + 1, np.int64),
-        row, book, name, price, time, market, side, begin, flap, offsets, segments, markets, threshold, event, live,
-        kind, subject, ladder, ladder_unit, out, why,
+        row, book, name, price, time, market, side, begin, flap, confirmed, offsets, segments, markets, threshold,
+        event, live, kind, subject, ladder, ladder_unit, out, why,
     )  # fmt: skip
     groups = Groups(
         row=row[:n_rows],
@@ -323,4 +329,7 @@ def gather(rows: Rows, names: Names, held: Units, units: Longs, mismatch: bool) 
         ladder=ladder[:n_markets],
     )
     groups = linked(groups, names.twins)
-    return Gathered(groups, units, ladder_unit[:n_ladders], begin[:n_rows], flap[:n_rows], out[:n_out], why[:n_out])
+    return Gathered(
+        groups, units, ladder_unit[:n_ladders], begin[:n_rows], flap[:n_rows], confirmed[:n_rows], out[:n_out],
+        why[:n_out],
+    )  # fmt: skip

@@ -51,7 +51,7 @@ from oddsengine.catalog.names import normalise, normalised
 from oddsengine.catalog.own import forget, load
 from oddsengine.catalog.sports import Scores, Shape, Sport, sport, sports
 from oddsengine.catalog.teams import Team, team, team_aliases, teams
-from oddsengine.catalog.thresholds import Thresholds, thresholds
+from oddsengine.catalog.thresholds import Thresholds, changed, shipped, thresholds
 
 __all__ = [
     "FULL_GAME",
@@ -75,6 +75,7 @@ __all__ = [
     "book",
     "books",
     "categories",
+    "changed",
     "families",
     "family_name",
     "forget",
@@ -96,6 +97,7 @@ __all__ = [
     "period",
     "published_name",
     "shape",
+    "shipped",
     "sport",
     "sports",
     "states",

@@ -14,9 +14,12 @@
     aliases = ["The Ducks"]
     [markets."Winner (90 min)"]
     means = "moneyline_3way"
+    [thresholds.stale]
+    prematch_s = 300
 
-A key replaces what the catalog says under that id; `aliases` and `in_league` add to it. The file is checked as a whole,
-and taken as a whole or not at all. It comes first: what has been looked up before it cannot change any more.
+Thresholds have the tables and keys of guards.toml. A key replaces what the catalog says under that id; `aliases` and
+`in_league` add to it. The file is checked as a whole, and taken as a whole or not at all. It comes first: what has been
+looked up before it cannot change any more.
 """
 
 import sys
@@ -34,6 +37,8 @@ from oddsengine.catalog.markets import market_type
 from oddsengine.catalog.names import normalise, plain
 from oddsengine.catalog.sports import sports
 from oddsengine.catalog.teams import team
+from oddsengine.catalog.thresholds import Thresholds
+from oddsengine.catalog.thresholds import fault as threshold_fault
 
 # Says what a field may be; empty if the value is that.
 Check = Callable[[Any], str]
@@ -167,13 +172,33 @@ def _section(section: str, tables: Mapping[str, Any]) -> dict[str, dict[str, Any
     return found
 
 
+def _thresholds(tables: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Check thresholds, which have no ids: table by table, as guards.toml has them."""
+    for table, entries in tables.items():
+        for key, value in _table(entries, f"thresholds.{table}").items():
+            name = f"{table}_{key}"
+            if wanted := threshold_fault(name, value):
+                where = f"thresholds.{table}.{key}"
+                if name in Thresholds._fields:
+                    raise CatalogError(f"{where} is {value!r}; allowed: {wanted}")
+                near = [
+                    field.removeprefix(f"{table}_") for field in Thresholds._fields if field.startswith(f"{table}_")
+                ]
+                allowed_here = f"{', '.join(near)}" if near else "the tables of guards.toml"
+                raise CatalogError(f"{where} is no threshold; allowed: {allowed_here}")
+    return dict(tables)
+
+
 def _checked(tables: Mapping[str, Any]) -> files.Changes:
     """Check a whole file, but for what two entries say together."""
     for section, given in tables.items():
-        if section not in _FIELDS:
-            raise CatalogError(f"{section} is no section; allowed: {', '.join(_FIELDS)}")
+        if section not in (*_FIELDS, "thresholds"):
+            raise CatalogError(f"{section} is no section; allowed: {', '.join((*_FIELDS, 'thresholds'))}")
         _table(given, section)
-    changes = {section: _section(section, given) for section, given in tables.items()}
+    changes = {
+        section: _thresholds(given) if section == "thresholds" else _section(section, given)
+        for section, given in tables.items()
+    }
     for section, owner, names in (
         ("teams", "leagues", [entry["league"] for entry in changes.get("teams", {}).values()]),
         ("links", "books", list(changes.get("links", {}))),

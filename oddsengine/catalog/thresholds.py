@@ -1,16 +1,20 @@
-"""The thresholds of guards and detectors, one frozen record; guards.toml holds values, units and meanings."""
+"""The thresholds of guards and detectors, one frozen record; guards.toml holds values, units and meanings.
 
+`thresholds()` is what the package ships with, changed by an operator's own file (`catalog.own`). `changed` makes
+another set for one caller.
+"""
+
+import math
+from collections.abc import Mapping
 from functools import cache
+from numbers import Real
 from typing import Any, NamedTuple
 
 from oddsengine.catalog import files
 
 
 class Thresholds(NamedTuple):
-    """A field `ladder_gap` is `gap` of the table `[ladder]` in guards.toml, which states its unit.
-
-    `thresholds()._replace(stale_prematch_s=300)` makes another set.
-    """
+    """A field `ladder_gap` is `gap` of the table `[ladder]` in guards.toml, which states its unit."""
 
     epsilon: float
     price_mismatch: float
@@ -18,10 +22,17 @@ class Thresholds(NamedTuple):
     stale_live_s: float
     stale_live_leg_s: float
     stale_live_gap_s: float
+    stale_prematch_gap_s: float
     stale_flag_prematch_s: float
     stale_flag_live_s: float
     stale_very_prematch_s: float
     stale_very_live_s: float
+    witness_prematch_s: float
+    witness_live_s: float
+    witness_weight: float
+    witness_weight_old: float
+    mid_price_near: float
+    mid_price_share: float
     duplicate_gap: float
     ladder_gap: float
     conflict_gap: float
@@ -37,11 +48,13 @@ class Thresholds(NamedTuple):
     outlier_main: float
     outlier_other: float
     outlier_slope: float
+    few_witnesses_agree: float
     flap_away: float
     flap_back: float
     flap_window_s: float
     flap_looks: int
     flap_agree: int
+    flap_returns_live: int
     event_unseen_s: float
     event_leave_s: float
     event_unseen_leave_s: float
@@ -82,15 +95,60 @@ class Thresholds(NamedTuple):
     quality_age_full_s: float
 
 
-@cache
-def thresholds() -> Thresholds:
-    """Read the thresholds the package ships with.
+# The largest value of a threshold where its kind does not say: a row remembers seconds and looks in few bits.
+_MOST = {
+    "flap_window_s": 32_767,
+    "flap_looks": 120,
+    "flap_agree": 120,
+    "flap_returns_live": 8,
+    "witness_weight": 0.99,
+    "witness_weight_old": 0.99,
+    "mid_price_share": 0.99,
+}
+_LEAST = {"flap_looks": 2, "flap_agree": 2, "flap_returns_live": 1, "outlier_others": 2, "conflict_others": 1}
+_FIXED = ("epsilon",)
+
+
+def fault(name: str, value: Any) -> str:
+    """Say what a threshold may be; empty if the value is that. The name must be a field of `Thresholds`."""
+    if name not in Thresholds._fields or name in _FIXED:
+        return f"one of {', '.join(field for field in Thresholds._fields if field not in _FIXED)}"
+    whole = Thresholds.__annotations__[name] is int
+    kind = "a whole number" if whole else "a number"
+    least, most = _LEAST.get(name, 0), _MOST.get(name, 1e6)
+    if name == "middle_floor":
+        least, most = -1, 0
+    number = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(float(value))
+    if not number or (whole and float(value) != int(value)) or not least <= float(value) <= most:
+        return f"{kind} from {least:g} to {most:g}"
+    return ""
+
+
+def changed(limits: Thresholds, changes: Mapping[str, Any]) -> Thresholds:
+    """Replace some thresholds.
+
+    Raises
+    ------
+    ValueError
+        If a name is no threshold, or a value is not possible for it.
 
     Examples
     --------
-    >>> thresholds().arbitrage_cap
-    0.1
+    >>> changed(thresholds(), {"stale_prematch_s": 300}).stale_prematch_s
+    300.0
     """
+    for name, value in changes.items():
+        if wanted := fault(name, value):
+            if name not in Thresholds._fields or name in _FIXED:
+                raise ValueError(f"{name!r} is not a threshold; allowed: {wanted}")
+            raise ValueError(f"threshold {name} is {value!r}; allowed: {wanted}")
+    kinds = Thresholds.__annotations__
+    return limits._replace(**{name: kinds[name](value) for name, value in changes.items()})
+
+
+@cache
+def shipped() -> Thresholds:
+    """Read the thresholds the package ships with."""
     flat: dict[str, Any] = {}
     for name, value in files.toml("guards.toml").items():
         if isinstance(value, dict):
@@ -98,3 +156,18 @@ def thresholds() -> Thresholds:
         else:
             flat[name] = value
     return Thresholds(**flat)
+
+
+@cache
+def thresholds() -> Thresholds:
+    """Read the thresholds in force: those of the package, and what an operator's own file says instead.
+
+    Examples
+    --------
+    >>> thresholds().arbitrage_cap
+    0.1
+    """
+    files.own.asked.add("thresholds")
+    own = files.own.changes.get("thresholds", {})
+    flat = {f"{table}_{key}": value for table, entries in own.items() for key, value in entries.items()}
+    return changed(shipped(), flat)

@@ -34,6 +34,7 @@ _NOTES = {
     "GUARANTEED_PROFIT": "sure",
     "LARGE_GAP": "wide",
     "HIGH_PROBABILITY": "likely",
+    "UNCONFIRMED": "unconfirmed",
 }
 
 

@@ -63,7 +63,7 @@ def _sayable() -> list[pl.Expr]:
 
 def _quotes(table: pl.DataFrame) -> list[dict[str, Any]]:
     """Rows without the columns that say nothing; the price in its other forms is derived again behind the door."""
-    names = [name for name in ODDS_SCHEMA if name not in ("odds_probability", "flap")]
+    names = [name for name in ODDS_SCHEMA if name not in ("odds_probability", "flap", "confirmed")]
     some = [name for name in names if table[name].null_count() < table.height]
     return table.select(some).to_dicts()
 

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from oddsengine import catalog
-from oddsengine.detect import ages, best_legs, edges
+from oddsengine.detect import ages, best_legs, edges, unconfirmed
 from oddsengine.find import board, keys
 from oddsengine.find.board import Bools, Question
 from oddsengine.find.search import Cases, Chosen, Search
@@ -42,7 +41,7 @@ def rows(question: Question, hits: Cases) -> pl.DataFrame:
     """Result rows of what was found, in order of profit, largest first."""
     v = question.view
     g = v.groups
-    limits = catalog.thresholds()
+    limits = v.limits
     hits = hits.only(np.flatnonzero(~over_cap(question, hits.legs)))
     market, legs = hits
     first = legs.rows[:, 0]
@@ -53,8 +52,9 @@ def rows(question: Question, hits: Cases) -> pl.DataFrame:
     live = v.live[market] != 0
     main = v.main[market] != 0
     profit = 1.0 / legs.total - 1.0
-    old, very = board.stale_flags(age, live)
+    old, very = board.stale_flags(v, age, live)
     edge = _edge(question, market, legs)
+    doubt = unconfirmed(v, legs.rows)
     low = np.where(main & ~live, limits.arbitrage_low_implied_main, limits.arbitrage_low_implied)
     columns: dict[str, Any] = {
         "id": ids(question, hits),
@@ -76,8 +76,10 @@ def rows(question: Question, hits: Cases) -> pl.DataFrame:
                 "LOW_IMPLIED_TOTAL": legs.total < low,
                 "POTENTIALLY_STALE_ODDS": old,
                 "VERY_STALE_ODDS": very,
+                "UNCONFIRMED": doubt,
             }
         ),
+        "unconfirmed": doubt,
         "ev_available": edge > 0.0,
         "ev_percentage": board.nullable(np.where(edge > 0.0, edge * 100.0, np.nan)),
         "player_name": base["player_name"],

@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from oddsengine import catalog
 from oddsengine.detect import View, scan, view
 from oddsengine.devig import DEVIG_METHODS
 from oddsengine.find import books as naming
@@ -22,7 +21,7 @@ from oddsengine.find.search import Search
 from oddsengine.groups import NO_TIME, Floats, Ints, Longs, Words, mix
 from oddsengine.guards import Guarded, guard
 from oddsengine.markets import Identity, identify, times
-from oddsengine.reasons import CODES, GUARDS, enabled
+from oddsengine.reasons import CODES, GUARDS, Guards, enabled, thresholds_of
 from oddsengine.schema import OddsTable, check_odds
 from oddsengine.tails import forms
 
@@ -77,7 +76,7 @@ def microseconds(now: datetime | None) -> int:
     return int(pl.Series([now]).dt.epoch("us").item())
 
 
-def prepare(odds: pl.DataFrame, guards: Iterable[str] | None = None, now: datetime | None = None) -> Prepared:
+def prepare(odds: pl.DataFrame, guards: Guards = None, now: datetime | None = None) -> Prepared:
     """Check a table, give every price its market and run the guards.
 
     Parameters
@@ -85,13 +84,13 @@ def prepare(odds: pl.DataFrame, guards: Iterable[str] | None = None, now: dateti
     odds
         A frame of prices; see `ODDS_SCHEMA`.
     guards
-        Names of the guards to run; None means all.
+        Names of the guards to run, None meaning all; or what is different, `{"stale": 300, "flap": False}`.
     now
         The moment to judge ages at; None is the newest `last_seen_at`.
     """
     if now is not None and not isinstance(now, datetime):
         raise TypeError(f"now must be a datetime or None, got {type(now).__name__} {now!r}")
-    on = enabled(guards)
+    on, limits = enabled(guards), thresholds_of(guards)
     table = check_odds(odds)
     off = frozenset(CODES[name] for name in GUARDS) - on
     identity = identify(table, off)
@@ -102,7 +101,7 @@ def prepare(odds: pl.DataFrame, guards: Iterable[str] | None = None, now: dateti
     shown = table.select(_SHOWN)
     if "row_id" in table.columns:  # a live board's own ids
         shown = shown.with_columns(id=table["row_id"])
-    return Prepared(table, identity, guard(table, identity, off, moment), off, shown)
+    return Prepared(table, identity, guard(table, identity, off, moment, limits), off, shown)
 
 
 def ask(
@@ -178,9 +177,9 @@ def oldest(seen: Longs) -> Longs:
     return cast(Longs, seen.min(axis=1))
 
 
-def stale_flags(age: Floats, live: Bools) -> tuple[Bools, Bools]:
+def stale_flags(view: View, age: Floats, live: Bools) -> tuple[Bools, Bools]:
     """Possibly stale, and very stale, by the age of the oldest leg."""
-    limits = catalog.thresholds()
+    limits = view.limits
     old = age >= np.where(live, limits.stale_flag_live_s, limits.stale_flag_prematch_s)
     very = age >= np.where(live, limits.stale_very_live_s, limits.stale_very_prematch_s)
     return old, very
@@ -277,7 +276,7 @@ def row_lines(question: Question, rows: Ints) -> pl.Series:
 
 def known_age(view: View, age: Floats) -> Floats:
     """Ages for a score: an unknown one counts as the oldest that is allowed, unless nothing here has a time."""
-    unknown = 0.0 if view.now == NO_TIME else catalog.thresholds().stale_prematch_s
+    unknown = 0.0 if view.now == NO_TIME else view.limits.stale_prematch_s
     return np.where(np.isnan(age), unknown, age)
 
 

@@ -5,12 +5,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from oddsengine import catalog, tails, value
+from oddsengine import tails, value
 from oddsengine.detect import ages, best_legs, edges
 from oddsengine.find import board, keys
 from oddsengine.find.board import Bools, Question
 from oddsengine.find.search import Search
-from oddsengine.groups import Floats, Ints, Longs, Words
+from oddsengine.groups import Bytes, Floats, Ints, Longs, Words
 from oddsengine.kelly import kelly
 from oddsengine.odds import decimal_to_american
 from oddsengine.results import EV_SCHEMA
@@ -24,6 +24,7 @@ class Hits(NamedTuple):
     width: Floats
     gap: Floats
     seen: Longs
+    doubt: Bytes  # 1: unconfirmed
     edge: Floats  # fraction
     id: Words  # of kind, market, book and side; not of the price
 
@@ -50,7 +51,7 @@ def over_cap(search: Search, hits: Hits) -> Bools:
     """Which hits are errors in the data by their edge: a mask, all false where the guard is off."""
     if not search.cap:
         return np.zeros(hits.edge.size, bool)
-    return np.asarray(hits.edge > catalog.thresholds().ev_cap + search.epsilon)
+    return np.asarray(hits.edge > search.view.limits.ev_cap + search.epsilon)
 
 
 def rows(question: Question, hits: Hits, max_ev: float | None) -> pl.DataFrame:
@@ -65,7 +66,7 @@ def rows(question: Question, hits: Hits, max_ev: float | None) -> pl.DataFrame:
     market = g.market[hits.row].astype(np.int64)
     live = v.live[market] != 0
     age = ages(v.now, hits.seen)
-    old, _ = board.stale_flags(age, live)
+    old, _ = board.stale_flags(v, age, live)
     base = question.facts(hits.row)
     sister = _sisters(question, hits.row, edge)
     push = _pushes(question, market)
@@ -113,6 +114,7 @@ def rows(question: Question, hits: Hits, max_ev: float | None) -> pl.DataFrame:
                 "POTENTIALLY_STALE_ODDS": old & ~live,
                 "LIVE_STALE_ODDS": old & live,
                 "SHARED_FEED": sister.list.len().to_numpy() > 0,
+                "UNCONFIRMED": hits.doubt != 0,
             }
         ),
         "detected_at": question.moments(edge.size),
@@ -122,6 +124,7 @@ def rows(question: Question, hits: Hits, max_ev: float | None) -> pl.DataFrame:
         "is_alternate_line": v.main[market] == 0,
         "shared_feed": sister,
         "odds_id": base["id"],
+        "unconfirmed": hits.doubt != 0,
         **facts,
     }
     return board.frame(columns, EV_SCHEMA).sort(["ev_percentage", "id"], descending=[True, False])

@@ -5,12 +5,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from oddsengine import catalog
-from oddsengine.detect import ages, best_legs, market_fair, since
+from oddsengine.detect import ages, best_legs, market_fair, since, unconfirmed
 from oddsengine.find import board, keys
 from oddsengine.find.board import Question
 from oddsengine.find.search import Cases, Chosen, Search
-from oddsengine.groups import Bytes, Floats, Longs
+from oddsengine.groups import NO_TIME, Bytes, Floats, Longs
 from oddsengine.results import LOW_HOLD_SCHEMA
 
 
@@ -37,7 +36,8 @@ def rows(question: Question, hits: Cases) -> pl.DataFrame:
     seen = np.where(held, g.seen[np.maximum(legs.rows, 0)], np.iinfo(np.int64).max)
     age = ages(v.now, board.oldest(seen))
     live = v.live[market] != 0
-    old, very = board.stale_flags(age, live)
+    old, very = board.stale_flags(v, age, live)
+    doubt = unconfirmed(v, legs.rows)
     fair = market_fair(v, market)
     sharing = [_sharing(question, legs, k, v.live[market]) for k in range(widest)]
     sides = [_side(question, legs, fair, k, *sharing[k]) for k in range(widest)]
@@ -57,7 +57,10 @@ def rows(question: Question, hits: Cases) -> pl.DataFrame:
         "player_name": base["player_name"],
         "oldest_odds_age_seconds": board.nullable(age),
         "possibly_stale": old,
-        "warnings": board.warned({"LIVE_GAME": live, "POTENTIALLY_STALE_ODDS": old, "VERY_STALE_ODDS": very}),
+        "warnings": board.warned(
+            {"LIVE_GAME": live, "POTENTIALLY_STALE_ODDS": old, "VERY_STALE_ODDS": very, "UNCONFIRMED": doubt}
+        ),
+        "unconfirmed": doubt,
         **board.market_facts(question, legs.rows[:, 0]),
     }
     return board.frame(columns, LOW_HOLD_SCHEMA).sort(["hold_percentage", "id"])
@@ -114,16 +117,20 @@ def _sharing(question: Question, legs: Chosen, k: int, live: Bytes) -> tuple[Lon
     of = np.repeat(np.arange(row.size), size)
     at = np.arange(of.size) - np.repeat(np.cumsum(size) - size, size) + start[of]
     same = (v.offer[at] != 0) & (v.net[at] == v.net[row][of])
-    if v.timed and live.any():
-        limits = catalog.thresholds()
-        chosen = legs.rows[cases] >= 0
+    if v.timed:
+        limits, playing = v.limits, live[cases][of] != 0
         times = g.seen[np.maximum(legs.rows[cases], 0)]
-        first = np.where(chosen, times, np.iinfo(np.int64).max).min(axis=1)[of]
-        last = np.where(chosen, times, np.iinfo(np.int64).min).max(axis=1)[of]
+        timed = (legs.rows[cases] >= 0) & (times != NO_TIME)
         seen = g.seen[at]
-        near = np.maximum(seen, last) - np.minimum(seen, first) <= round(limits.stale_live_gap_s * 1e6)
+        known = seen != NO_TIME
+        # Where no leg has a time, its own is the only one.
+        first = np.where(timed, times, np.iinfo(np.int64).max).min(axis=1)[of]
+        last = np.where(timed, times, np.iinfo(np.int64).min).max(axis=1)[of]
+        first, last = np.minimum(seen, first, where=known, out=first), np.maximum(seen, last)
+        gap = np.where(playing, round(limits.stale_live_gap_s * 1e6), round(limits.stale_prematch_gap_s * 1e6))
+        near = (last <= first) | (last - np.minimum(first, last) <= gap)
         fresh = seen >= since(v, limits.stale_live_leg_s)
-        same &= (near & fresh) | (live[cases][of] == 0)
+        same &= near & (fresh | ~playing)
     # A book with the price under two market names counts once.
     of, at = of[same], at[same]
     once = np.ones(of.size, bool)

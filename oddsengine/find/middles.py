@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from oddsengine import catalog, middle, tails
-from oddsengine.detect import View, ages, market_fair, pair_legs, pairs
+from oddsengine import middle, tails
+from oddsengine.detect import View, ages, market_fair, pair_legs, pairs, unconfirmed
 from oddsengine.find import board, keys
 from oddsengine.find.board import Bools, Question
 from oddsengine.find.search import Chosen, Search
@@ -89,7 +89,7 @@ def _generous(v: View, market: Longs, over_odds: Floats, under_odds: Floats, tai
     By the chances that the leg wins and loses outright, pushes left out; where as many feeds as `outlier` asks for
     quote the ladder beside the leg's own.
     """
-    limits, g = catalog.thresholds(), v.groups
+    limits, g = v.limits, v.groups
     out = np.zeros(over_odds.size, bool)
     ladder = g.ladder[market].astype(np.int64)
     kind = g.kind[ladder]
@@ -136,7 +136,7 @@ def doubted(search: Search, hits: Found) -> Bools:
         shaped = middle.evaluate_columns(*lines, shape)
         with np.errstate(invalid="ignore", divide="ignore"):
             apart = np.abs(shaped.prob / hits.worth.prob[told] - 1.0)
-        out[told] = apart > catalog.thresholds().middle_disagree
+        out[told] = apart > v.limits.middle_disagree
     return out
 
 
@@ -145,10 +145,11 @@ def rows(question: Question, hit: Found) -> pl.DataFrame:
     hit = hit.only(np.flatnonzero(~over_cap(question, hit)))
     v = question.view
     g = v.groups
-    limits = catalog.thresholds()
+    limits = v.limits
     base = question.facts(hit.legs.rows[:, 0])
     age = ages(v.now, g.seen[hit.legs.rows]).max(axis=1, initial=0.0)
     live = v.live[hit.low] != 0
+    doubt = unconfirmed(v, hit.legs.rows)
     gap = (g.threshold[hit.high] - g.threshold[hit.low]) / 100.0
     over_line, under_line = g.threshold[hit.low].astype(np.int64), g.threshold[hit.high].astype(np.int64)
     inside = middle.window(over_line, under_line)
@@ -189,8 +190,10 @@ def rows(question: Question, hit: Found) -> pl.DataFrame:
                 "STALE_ODDS": age > limits.middle_stale_s,
                 "LIVE_GAME": live,
                 "GUARANTEED_PROFIT": hit.legs.total < 1.0,
+                "UNCONFIRMED": doubt,
             }
         ),
+        "unconfirmed": doubt,
         **board.market_facts(question, hit.legs.rows[:, 0]),
     }
     order = ["quality_score", "expected_value", "id"]

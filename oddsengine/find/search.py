@@ -7,7 +7,6 @@ Two searches of one board at different times are compared by the ids of what the
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from oddsengine import catalog
 from oddsengine.detect import Scan, View
 from oddsengine.find.keys import Hashes
 from oddsengine.groups import Floats, Ints, Longs, Words
@@ -28,7 +27,7 @@ class Search:
     @property
     def epsilon(self) -> float:
         """How far every threshold gives way, a fraction."""
-        return catalog.thresholds().epsilon
+        return self.view.limits.epsilon
 
 
 class Chosen(NamedTuple):

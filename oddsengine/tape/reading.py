@@ -77,7 +77,7 @@ class Tape:
 
     @property
     def without(self) -> tuple[str, ...]:
-        """Guards that were off in the engine that was recorded."""
+        """Guards that were off in the engine that was recorded, and thresholds that differed, as `name=value`."""
         first = next(iter(self), None)
         notes = self.closing if first is None else first.notes
         return next((what for kind, what in reversed(notes) if kind == "without"), ())

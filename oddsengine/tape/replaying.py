@@ -6,7 +6,6 @@ from datetime import datetime
 
 from oddsengine.engine import Engine, micros
 from oddsengine.groups import NO_TIME
-from oddsengine.reasons import GUARDS
 from oddsengine.tape.blocks import Note, TapeError, TapeStep
 from oddsengine.tape.reading import Tape
 from oddsengine.tape.writing import TapeWriter, without
@@ -73,8 +72,11 @@ def play(tape: Tape, engine: Engine, *, until: datetime | None = None) -> Iterat
 
 def engine_for(tape: Tape) -> Engine:
     """A new engine with the guards of the one that was recorded."""
-    off = tape.without
-    return Engine(guards=[name for name in GUARDS if name not in off])
+    guards: dict[str, float | bool] = {}
+    for text in tape.without:
+        name, changed, value = text.partition("=")
+        guards[name] = float(value) if changed else False
+    return Engine(guards=guards)
 
 
 class _Watch:

@@ -11,7 +11,6 @@ from typing import Any, BinaryIO, Self
 from oddsengine.board.state import SECOND, Batch
 from oddsengine.engine import Engine
 from oddsengine.groups import NO_TIME
-from oddsengine.reasons import NAMES
 from oddsengine.tape.blocks import NOTHING, VERSION, Kept, TapeError, encoded, head, json_of
 from oddsengine.tape.files import CATALOGUE, Segment, segment_at, survey
 from oddsengine.view import Wanted
@@ -351,5 +350,5 @@ def _unicode(batch: Batch) -> None:
 
 
 def without(engine: Engine) -> tuple[str, ...]:
-    """Guards that are off, in their order."""
-    return tuple(NAMES[code] for code in sorted(engine.off))
+    """Guards that are off, in their order, and thresholds that are not the catalog's, as `name=value`."""
+    return tuple(name if value is False else f"{name}={value!r}" for name, value in engine.guards.items())

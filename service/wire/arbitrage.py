@@ -55,6 +55,7 @@ class Arbitrage(msgspec.Struct, frozen=True, kw_only=True):
     possibly_stale: bool
     oldest_odds_age_seconds: Number
     warnings: list[str]
+    unconfirmed: bool
     game_state: GameState | None
     ev_available: bool
     ev_percentage: Number
@@ -94,6 +95,7 @@ def arbitrage(row: Mapping[str, Any]) -> Arbitrage:
         possibly_stale=row["possibly_stale"],
         oldest_odds_age_seconds=rounded(row["oldest_odds_age_seconds"]),
         warnings=row["warnings"],
+        unconfirmed=row["unconfirmed"],
         game_state=None if row["game_state"] is None else GameState(**row["game_state"]),
         ev_available=row["ev_available"],
         ev_percentage=edge,

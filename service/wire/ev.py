@@ -47,6 +47,7 @@ class Ev(msgspec.Struct, frozen=True, kw_only=True):
     possibly_stale: bool
     oldest_odds_age_seconds: Number
     warnings: list[str]
+    unconfirmed: bool
     detected_at: str
     ev_percent: float
     devig_book: str
@@ -98,6 +99,7 @@ def ev(row: Mapping[str, Any]) -> Ev:
         possibly_stale=row["possibly_stale"],
         oldest_odds_age_seconds=rounded(row["oldest_odds_age_seconds"]),
         warnings=row["warnings"],
+        unconfirmed=row["unconfirmed"],
         detected_at=moment(row["detected_at"]) or "",
         ev_percent=percent,
         devig_book=row["sharp_book"],

@@ -60,6 +60,7 @@ class LowHold(msgspec.Struct, frozen=True, kw_only=True):
     odds_age_seconds: Number
     possibly_stale: bool
     warnings: list[str]
+    unconfirmed: bool
     team_side: str | None
     market_segment: str | None
 
@@ -95,6 +96,7 @@ def low_hold(row: Mapping[str, Any]) -> LowHold:
         odds_age_seconds=rounded(row["oldest_odds_age_seconds"]),
         possibly_stale=row["possibly_stale"],
         warnings=row["warnings"],
+        unconfirmed=row["unconfirmed"],
         team_side=row["team_side"],
         market_segment=row["market_segment"],
     )

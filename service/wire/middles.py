@@ -69,6 +69,7 @@ class Middle(msgspec.Struct, frozen=True, kw_only=True):
     is_team_total: bool
     team_name: str | None
     warnings: list[str]
+    unconfirmed: bool
     team_side: str | None
     market_segment: str | None
     probability_source: str
@@ -122,6 +123,7 @@ def middle(row: Mapping[str, Any]) -> Middle:
         is_team_total=whose is not None,
         team_name={"home": row["home_team"], "away": row["away_team"]}.get(whose or ""),
         warnings=row["warnings"],
+        unconfirmed=row["unconfirmed"],
         team_side=whose,
         market_segment=row["market_segment"],
         probability_source=row["probability_source"],
