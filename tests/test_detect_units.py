@@ -23,7 +23,6 @@ from oddsengine.find.board import Prepared, Question, prepare
 from oddsengine.find.keys import Hashes
 from oddsengine.find.search import Cases, Search
 from oddsengine.groups import Groups, Longs, mix
-from oddsengine.guards import Guarded
 
 MOMENT = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=NOW)
 METHODS = ("power", "shin", "multiplicative", "worst_case")
@@ -83,7 +82,9 @@ def part_of(whole: Question, words: Words, events: list[int]) -> Search:
     prepared, identity = whole.prepared, whole.prepared.identity
     g, rows, ladders = some_events(identity.groups, events)
     guarded = prepared.guarded
-    verdicts = Guarded(*(column[rows] for column in guarded[:4]), guarded.now, guarded.limits)
+    verdicts = guarded._replace(
+        aside=guarded.aside[rows], measure=guarded.measure[rows], stingy=guarded.stingy[rows], doubt=guarded.doubt[rows]
+    )
     given_ = asked(identity.books, identity.traits, **words)
     view = look(lens(g, identity.traits, verdicts, given_, prepared.off), given_)
     hashes = Hashes(whole.hashes.ladder[ladders], whole.hashes.book)

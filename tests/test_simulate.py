@@ -247,29 +247,34 @@ class Prices:
     """When every price was looked at, and what it was, as a probability."""
 
     def __init__(self) -> None:
-        self._looks: dict[Leg, list[tuple[Any, float]]] = defaultdict(list)
+        self._looks: dict[Leg, list[tuple[Any, float, bool]]] = defaultdict(list)
 
     def note(self, batch: Batch) -> None:
         for quote in batch.quotes:
             looks = self._looks[leg_of(quote)]
             if not looks or looks[-1][0] < quote["last_seen_at"]:
-                looks.append((quote["last_seen_at"], probability(quote)))
+                looks.append((quote["last_seen_at"], probability(quote), bool(quote.get("is_live"))))
 
     def seen_at(self, leg: Leg) -> Any:
         return self._looks[leg][-1][0]
 
     def has_been_back(self, leg: Leg) -> bool:
         """Whether the guard `flap` must know of this price; the words of its rule, read the slow way."""
-        limits = catalog.thresholds()
-        prices = [price for _, price in self._looks[leg]]
-        flaps = False
+        limits, looks = catalog.thresholds(), self._looks[leg]
+        live = looks[-1][2]
+        begin = max((at + 1 for at, look in enumerate(looks) if look[2] != live), default=0)
+        prices = [price for _, price, _ in looks[begin:]]
+        flaps, returns = False, list[int]()
         for at, now in enumerate(prices):
             if at and abs(now - prices[at - 1]) <= limits.flap_back:
                 flaps = False  # two looks agree
                 continue
             for first in range(max(0, at - limits.flap_looks), at - 1):
                 left = max(abs(price - prices[first]) for price in prices[first + 1 : at]) > limits.flap_away
-                flaps |= left and abs(now - prices[first]) <= limits.flap_back
+                if left and abs(now - prices[first]) <= limits.flap_back:
+                    returns.append(at)
+                    recent = {back for back in returns if at - back <= limits.flap_looks}
+                    flaps |= len(recent) >= (limits.flap_returns_live if live else 1)
         return flaps
 
 
