@@ -111,6 +111,7 @@ def _survey(
     """
     twice, wrong, summed, teams, crossed, flapping, spread, props, plain, even = 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
     least_sum = 0.0
+    never = np.int64(NO_TIME)
     for k in range(low.size):
         least_sum = max(least_sum, low[k])
     for at in range(markets.size - 1):
@@ -153,7 +154,7 @@ def _survey(
                         x = np.inf if t == NO_TIME else (now - t) / SECOND
                         if t >= last_word and t != NO_TIME:
                             otherwise = _alone(
-                                t, start[i], is_live, mid[b], parlay[b], NO_TIME, begun, stale, started, mid_price,
+                                t, start[i], is_live, mid[b], parlay[b], never, begun, stale, started, mid_price,
                                 parlay_only,
                             )  # fmt: skip
                             if otherwise == 0:

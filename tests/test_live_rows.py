@@ -344,8 +344,8 @@ def test_in_play_it_takes_three_returns_within_sixteen_looks() -> None:
     to_and_fro = [(at, A if at % 2 == 0 else C) for at in range(6)]
     assert flaps(to_and_fro, live=True) == [False, False, False, False, True, True]
     assert flaps(to_and_fro)[2]
-    calm = [(at, C) for at in range(4, 16)]
-    once_more = [(16, A), (17, C)]
+    calm = [(at, C) for at in range(4, 20)]
+    once_more = [(20, A), (21, C)]
     assert not any(flaps([*to_and_fro[:4], *calm, *once_more], live=True))
     # A price that drifts near the level it is back at has not returned again.
     assert not any(flaps([(0, A), (1, C), (2, A), (3, NEARLY), (4, A), (5, NEARLY)], live=True))
