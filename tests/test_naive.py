@@ -291,7 +291,7 @@ def test_boards_meet_every_guard_and_find_every_kind() -> None:
         seen |= set(result.rejected.values())
         counts = (len(result.arbitrage), len(result.low_hold), len(result.ev), len(result.middles))
         found = [n + count for n, count in zip(found, counts, strict=True)]
-    assert seen >= ({*GUARDS} - {"few_witnesses"}) | {
+    assert seen >= ({*GUARDS} - {"few_witnesses", "upstream"}) | {
         "bad_price",
         "price_mismatch",
         "side_conflict",
