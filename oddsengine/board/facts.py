@@ -4,9 +4,10 @@ Taking facts copies a few numbers a row; the frame is made when it is asked for.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from oddsengine.board.names import Names, Wording
@@ -62,7 +63,12 @@ class Facts(NamedTuple):
     def take(self, at: Longs) -> "Facts":
         """Some of the rows, in any order (`places` then has no meaning)."""
         links = [self.links[i] for i in at.tolist()] if self.links else []
-        return Facts._make((*(column[at] for column in self[:12]), links, self.wordings, self.books))
+        return Facts._make((*(column[at] for column in self.columns), links, self.wordings, self.books))
+
+    @property
+    def columns(self) -> tuple[npt.NDArray[Any], ...]:
+        """The arrays, one value a row."""
+        return cast(tuple[npt.NDArray[Any], ...], self[: self._fields.index("links")])
 
     @property
     def prices(self) -> Floats:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from oddsengine import catalog
 from oddsengine.detect import View, scan, view
 from oddsengine.devig import DEVIG_METHODS
 from oddsengine.find import books as naming

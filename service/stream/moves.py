@@ -276,7 +276,7 @@ def _places(facts: Facts, rows: Rows) -> list[int]:
 
 def _both(first: Facts, second: Facts) -> Facts:
     """Two parts of one board's rows as one."""
-    pairs: Any = zip(first[:11], second[:11], strict=True)
+    pairs: Any = zip(first.columns, second.columns, strict=True)
     columns = [np.concatenate(pair) for pair in pairs]
     return Facts._make((*columns, first.links + second.links, first.wordings, first.books))
 
