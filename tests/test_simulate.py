@@ -261,7 +261,7 @@ class Prices:
     def has_been_back(self, leg: Leg) -> bool:
         """Whether the guard `flap` must know of this price; the words of its rule, read the slow way."""
         limits, looks = catalog.thresholds(), self._looks[leg]
-        live = looks[-1][2]
+        live = bool(looks) and looks[-1][2]
         begin = max((at + 1 for at, look in enumerate(looks) if look[2] != live), default=0)
         prices = [price for _, price, _ in looks[begin:]]
         flaps, returns = False, list[int]()
