@@ -24,7 +24,6 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine.board.facts import Facts, moments_of
-from oddsengine.board.names import Wording
 from oddsengine.board.quotes import Door, Quotes, readable
 from oddsengine.board.rows import BOOK_BITS, FREE, GONE, LIVE, MOVED, NEW, ON, REJECTED, SEEN, UNKNOWN, Quoted
 from oddsengine.board.state import REMEMBERED_S, SECOND, STATUSES, Applied, Batch, Board
@@ -33,6 +32,7 @@ from oddsengine.find.board import Sharp
 from oddsengine.find.keys import hexadecimal
 from oddsengine.groups import NO_TIME, Bytes, Ints, Longs, Words, mix
 from oddsengine.guards import Guarded, alone, honour, judge
+from oddsengine.identity import Wording
 from oddsengine.open import KINDS, Difference, Hits, OpenSet
 from oddsengine.reasons import CODES, GUARDS, NAMES, UNCOMPARED, Guards, enabled, thresholds_of
 from oddsengine.schema import BAD_ROW_SCHEMA
@@ -240,10 +240,10 @@ class Engine:
         if None in books:
             books = [names.book(book) for book in read.books]
         terms = read.terms
-        if None in terms:
-            for at, term in enumerate(terms):
-                if term is None:
-                    terms[at] = names.term(_interned(read.wordings[at]))
+        new = [at for at, term in enumerate(terms) if term is None]
+        if new:
+            for at, term in zip(new, names.learn([_interned(read.wordings[at]) for at in new]), strict=True):
+                terms[at] = term
         key = (np.array(terms, np.int64) << BOOK_BITS) | np.array(books, np.int64)
         quoted = Quoted(key, read.odds, read.american, read.seen, read.changed, read.start, read.flags)
         counts = dict(read.rejected.group_by("guard").len().iter_rows()) if read.rejected.height else {}

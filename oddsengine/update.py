@@ -16,7 +16,7 @@ from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.rows import BOOK_BITS, LIVE, LIVENESS, NEW, PRICE, STATUS, SUSPENDED
 from oddsengine.find.keys import hexadecimal
 from oddsengine.groups import NO_TIME, Bytes, Longs, Words
-from oddsengine.markets import WORDING
+from oddsengine.identity import WORDING
 from oddsengine.open import ARBITRAGE, EV, KINDS, LOW_HOLD, SAME, Hits
 from oddsengine.open import NEW as BORN
 

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from oddsengine.board.names import Names, Wording
+from oddsengine.board.names import Names
 from oddsengine.board.rows import LIVE, SUSPENDED
 from oddsengine.engine import Engine
 from oddsengine.groups import Bytes, Floats, Ints, Longs, Words, mix
+from oddsengine.identity import Wording
 from oddsengine.update import Update
 
 MOST_MOVES, MOST_ROWS = 1 << 20, 1 << 18  # of a ring

@@ -13,10 +13,9 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 import polars as pl
 
-from oddsengine.board.names import Wording
 from oddsengine.board.rows import LIVE, NO_PRICE, SUSPENDED
 from oddsengine.groups import NO_TIME, Ints, Longs
-from oddsengine.markets import WORDING
+from oddsengine.identity import WORDING, Wording
 from oddsengine.tape.blocks import HEADER, Block, head, whole
 from oddsengine_service.history import Moves, nothing
 

@@ -27,14 +27,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oddsengine.board.names import Wording
 from oddsengine.board.rows import BOOK_BITS, Quoted
 from oddsengine.board.state import STATUSES, Batch
 from oddsengine.cli import main
 from oddsengine.commands.progress import line
 from oddsengine.engine import Engine
 from oddsengine.groups import NO_TIME
-from oddsengine.markets import WORDING
+from oddsengine.identity import WORDING, Wording
 from oddsengine.simulate import World
 from oddsengine.tape import Tape, TapeError, TapeStep, TapeWriter, engine_for, play, replay, resume
 from oddsengine.update import Update

@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from oddsengine.board.names import Names, Wording
+from oddsengine.board.names import Names
 from oddsengine.board.quotes import LINKS, SEPARATOR
 from oddsengine.board.rows import BOOK_BITS, FLAP, LIVE, REJECTED, SUSPENDED, Rows
 from oddsengine.casts import TIME
 from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words
-from oddsengine.markets import WORDING
+from oddsengine.identity import WORDING, Wording
 from oddsengine.schema import ODDS_SCHEMA
 
 _TIMES = ("last_seen_at", "odds_changed_at", "event_start_time")

@@ -15,15 +15,16 @@ import numpy.typing as npt
 from oddsengine import catalog
 from oddsengine.find.keys import Hashes, ladders, word, words
 from oddsengine.groups import Groups, Ints, Words, checksum
+from oddsengine.identity import Wording, crossed, leading, parts_of_rows, read, thresholds
+from oddsengine.reasons import CODES
 from oddsengine.tails import Forms, forms
-from oddsengine.terms import Reader, Term, lead, turned
 from oddsengine.traits import Kind, Traits, traits
 from oddsengine.twins import Rules, rules
 
-Wording = tuple[Any, ...]  # the texts of `markets.WORDING`, then the line (None where there is none)
 _LINES = ("moneyline", "moneyline_3way", "spread", "total")  # families whose ladders are read together
 SOLE = -1  # unit kind of terms that belong to no market
 UNREAD = 15  # side of a term whose outcome does not read
+_NO_LINE = CODES["no_line"]
 
 
 class Column:
@@ -60,11 +61,31 @@ class Event(NamedTuple):
     pairs: dict[tuple[str, str], int]  # teams as named -> code in `Names.pair_rows`
 
 
+class _Reading(NamedTuple):
+    """What a term is in the eyes of its event, whose teams it names straight or turned."""
+
+    side: int
+    subject: str
+    threshold: int
+
+
+class _Term(NamedTuple):
+    """What one wording with its line means."""
+
+    kind: Kind
+    with_draw: Kind
+    two_way: int
+    verdict: int
+    teams: tuple[str, str]
+    straight: _Reading
+    turned: _Reading
+
+
 class Names:
     """Codes and columns of terms, books, kinds, events, pairs of teams and units."""
 
     def __init__(self, off: frozenset[int] = frozenset()) -> None:
-        self._reader = Reader(off)
+        self._off = off  # codes of guards that are switched off
         # Terms
         self.terms: dict[Wording, int] = {}
         self.wordings: list[Wording] = []
@@ -122,7 +143,6 @@ class Names:
         fresh = Names.__new__(Names)
         for name, value in vars(self).items():
             setattr(fresh, name, copy.copy(value))
-        fresh._reader = self._reader
         fresh.events = [Event(event.id, dict(event.pairs)) for event in self.events]
         fresh.event_units = [list(units) for units in self.event_units]
         return fresh
@@ -260,35 +280,54 @@ class Names:
 
     # ---- terms ----
 
-    def term(self, wording: Wording) -> int:
-        """Code of a wording and line; read when new."""
-        code = self.terms.get(wording)
-        if code is None:
-            plain = tuple(text or None for text in wording[:-1])  # an empty text is none
-            same = self.terms.get((*plain, wording[-1]))
-            code = self.terms[wording] = self._add((*plain, wording[-1])) if same is None else same
-        return code
+    def learn(self, wordings: Sequence[Wording]) -> list[int]:
+        """Codes of wordings, each with its line; those that are new are read together."""
+        plain = [(*(text or None for text in wording[:-1]), wording[-1]) for wording in wordings]  # empty is none
+        self._add(list(dict.fromkeys(wording for wording in plain if wording not in self.terms)))
+        codes = [self.terms[wording] for wording in plain]
+        self.terms.update(zip(wordings, codes, strict=True))
+        return codes
 
     def renewed(self, used: npt.NDArray[np.integer]) -> "Names":
         """The same books, and only those terms whose codes are `used` (rising), renumbered in their order."""
-        fresh = Names()
-        fresh._reader = self._reader
+        fresh = Names(self._off)
         for book in self.books:
             fresh.book(book)
-        for code in used.tolist():
-            fresh._add(self.wordings[code])
+        fresh._add([self.wordings[code] for code in used.tolist()])
         return fresh
 
-    def _add(self, wording: Wording) -> int:
-        *texts, line = wording
-        term = self._reader.read(tuple(texts), line)
+    def _add(self, wordings: Sequence[Wording]) -> None:
+        if not wordings:
+            return
+        terms = read(parts_of_rows(wordings), self._off)
+        line = np.array([np.nan if wording[-1] is None else wording[-1] for wording in wordings], np.float64)
+        straight, fits = thresholds(terms, line, terms.side)
+        turned, _ = thresholds(terms, line, terms.side_turned)
+        lined = np.array([kind.has_line for kind in terms.kinds], bool)[terms.kind]
+        stray = ~fits & (lined | (_NO_LINE not in self._off)) & (terms.verdict == 0)
+        names, kinds = terms.names, terms.kinds
+        columns = (
+            terms.kind, terms.with_draw, terms.two_way, np.where(stray, _NO_LINE, terms.verdict), terms.home,
+            terms.away, terms.side, terms.subject, straight, terms.side_turned, terms.subject_turned, turned,
+        )  # fmt: skip
+        for wording, kind, with_draw, two_way, verdict, home, away, *readings in zip(
+            wordings, *(column.tolist() for column in columns), strict=True
+        ):
+            readings[1], readings[4] = terms.subject_name(readings[1]), terms.subject_name(readings[4])
+            both = _Reading(*readings[:3]), _Reading(*readings[3:])
+            self._append(
+                wording, _Term(kinds[kind], kinds[with_draw], two_way, verdict, (names[home], names[away]), *both)
+            )
+
+    def _append(self, wording: Wording, term: "_Term") -> None:
         stem, text = _identifying(wording, term)
         event = self._event(wording)
-        pair = self._pair(event, term)
+        pair = self._pair(event, term.teams)
         kind = self._kind(term.kind)
         group = self._group(term, kind, self.sports[event][0].id)
-        flip = self._turned(term, event)
-        place, other = self._packed(term, wording, flip), self._packed(term, wording, 1 - flip)
+        flip = self._turned(pair, event)
+        readings = (term.turned, term.straight) if flip else (term.straight, term.turned)
+        place, other = (self._packed(term, wording, reading) for reading in readings)
         units = self._unit(event, 0, group), self._unit(event, 1, group)
         published = self._published(wording, event)
         ids = np.uint64(_stable(text)), np.uint64(_stable(stem)), checksum(wording)
@@ -305,26 +344,23 @@ class Names:
         for column, value in zip((self.id, self.stem, self.tie), ids, strict=True):
             column.append(value)
         self.terms[wording] = code
-        return code
 
-    def _packed(self, term: Term, wording: Wording, flip: int) -> tuple[int, int, int, int]:
+    def _packed(self, term: "_Term", wording: Wording, reading: "_Reading") -> tuple[int, int, int, int]:
         """Sort keys and verdict of a term's rows: kind and subject; line and side; the first with a draw; the rest.
 
         Kind above 2^44, subject above 2^20; line + 2^30 above 2^4, side (15: does not read); market name above 2^16,
         ways above 2^8, verdict.
         """
-        subject = self._subject(term.subject_turned if flip else term.subject, term.kind) << 20
-        line = (term.threshold_turned if flip else term.threshold) + (1 << 30)
-        side = term.side_turned if flip else term.side
+        subject = self._subject(reading.subject, term.kind) << 20
         name = self._market_name(wording[5] or "")
         return (
             self._kind(term.kind) << 44 | subject,
-            line << 4 | (side if side >= 0 else UNREAD),
+            (reading.threshold + (1 << 30)) << 4 | (reading.side if reading.side >= 0 else UNREAD),
             self._kind(term.with_draw) << 44 | subject,
             name << 16 | term.two_way << 8 | term.verdict,
         )
 
-    def _group(self, term: Term, kind: int, sport: str) -> int:
+    def _group(self, term: "_Term", kind: int, sport: str) -> int:
         """What a term is judged and searched together with, within its event."""
         if term.kind.family in _LINES or (not term.verdict and term.kind.family in catalog.twinned(sport)):
             return self._groups.setdefault(term.kind.period, len(self._groups))
@@ -358,12 +394,11 @@ class Names:
             self.event_many.append(0)
         return code
 
-    def _pair(self, event: int, term: Term) -> int:
+    def _pair(self, event: int, teams: tuple[str, str]) -> int:
         pairs = self.events[event].pairs
-        key = term.teams
-        code = pairs.get(key)
+        code = pairs.get(teams)
         if code is None:
-            code = pairs[key] = self.pair_rows.size
+            code = pairs[teams] = self.pair_rows.size
             self.pair_rows.append(0)
             self.pair_event.append(event)
             if len(pairs) > 1:
@@ -372,34 +407,43 @@ class Names:
                 self.event_lead.values[event] = code
         return code
 
-    def _turned(self, term: Term, event: int) -> int:
-        at = self.event_lead.values[event]
-        first = next(pair for pair, code in self.events[event].pairs.items() if code == at)
-        return int(turned(term.teams, first))
+    def _turned(self, pair: int, event: int) -> int:
+        """Whether a pair names the teams the other way round than its event."""
+        lead = int(self.event_lead.values[event])
+        return 0 if pair == lead else int(self._crossed(event, lead)[pair])
+
+    def _crossed(self, event: int, lead: int) -> dict[int, bool]:
+        """Of each pair of an event, whether it names the teams the other way round than the leading one."""
+        pairs = self.events[event].pairs
+        home, away = np.array(list(pairs)).T
+        at = list(pairs.values()).index(lead)
+        return dict(zip(pairs.values(), crossed(home, away, home[at], away[at]).tolist(), strict=True))
 
     def settle(self, events: Sequence[int]) -> list[int]:
         """Look again who is home in some events, by the rows on the board now; those where it changed."""
         changed = []
         for event in events:
             pairs = self.events[event].pairs
-            rows = {pair: int(self.pair_rows.values[code]) for pair, code in pairs.items()}
-            quoted = {pair: n for pair, n in rows.items() if n > 0}
-            if not quoted:
+            codes = np.fromiter(pairs.values(), np.int64)
+            rows = self.pair_rows.values[codes]
+            codes, teams = codes[rows > 0], np.array(list(pairs))[rows > 0]
+            if not codes.size:
                 continue
-            first = lead(quoted)
-            if pairs[first] == self.event_lead.values[event]:
+            at = int(leading(np.zeros(codes.size, np.int64), teams[:, 0], teams[:, 1], rows[rows > 0], 1)[0])
+            first = int(codes[at])
+            if first == self.event_lead.values[event]:
                 continue
-            self.event_lead.values[event] = pairs[first]
-            names = {code: pair for pair, code in pairs.items()}
+            self.event_lead.values[event] = first
+            flips = self._crossed(event, first)
             moved = False
             place, other = self.place.values, self.other.values
             for term in np.flatnonzero(self.event.values == event).tolist():
-                flip = int(turned(names[int(self.pair.values[term])], first))
-                if flip != self.turned.values[term]:
+                pair = int(self.pair.values[term])
+                if flips[pair] != self.turned.values[term]:
                     moved = True
-                    self.turned.values[term] = flip
+                    self.turned.values[term] = flips[pair]
                     place[term], other[term] = other[term].copy(), place[term].copy()
-                if names[int(self.pair.values[term])] == first:
+                if pair == first:
                     wording = self.wordings[term]
                     self.sports[event] = (catalog.sport(wording[1] or ""), wording[2] or "")
             if moved:
@@ -407,15 +451,15 @@ class Names:
         return changed
 
 
-def _identifying(wording: Wording, term: Term) -> tuple[str, str]:
+def _identifying(wording: Wording, term: _Term) -> tuple[str, str]:
     """What makes a row's id, without its line and with it: event, market, subject, side; where that fails, texts."""
     sides = term.with_draw.outcomes
     market = "|".join(wording[at] or "" for at in (5, 10, 6))
-    if term.verdict or not 0 <= term.side < len(sides):
+    if term.verdict or not 0 <= term.straight.side < len(sides):
         stem = f"{wording[0]}|{market}|{wording[9]}|{wording[11]}|{wording[7]}|{wording[8]}"
         return stem, f"{stem}|{wording[-1]}"
-    stem = f"{wording[0]}|{market}|{term.subject}|{sides[term.side]}"
-    return stem, f"{stem}|{term.threshold}"
+    stem = f"{wording[0]}|{market}|{term.straight.subject}|{sides[term.straight.side]}"
+    return stem, f"{stem}|{term.straight.threshold}"
 
 
 def _stable(text: str) -> int:

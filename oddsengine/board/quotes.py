@@ -18,11 +18,11 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine._jit import kernel
-from oddsengine.board.names import Wording
 from oddsengine.board.rows import LIVE, MISMATCH, NO_PRICE, REJECTED, SUSPENDED
 from oddsengine.casts import CASTS, TIME
 from oddsengine.groups import NO_TIME, Bytes, Floats, Longs
-from oddsengine.markets import WORDING, times
+from oddsengine.identity import WORDING, Wording
+from oddsengine.markets import times
 from oddsengine.schema import BAD_ROW_SCHEMA, MOST_CHARACTERS, OddsError, check_odds
 
 LINKS = (

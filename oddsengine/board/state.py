@@ -12,7 +12,7 @@ import numpy as np
 from oddsengine import catalog
 from oddsengine._jit import kernel
 from oddsengine.board.facts import Facts
-from oddsengine.board.names import Names, Wording
+from oddsengine.board.names import Names
 from oddsengine.board.rows import (
     BOOK_BITS,
     FREE,
@@ -33,6 +33,7 @@ from oddsengine.board.rows import (
 from oddsengine.board.units import Gathered, Units, gather
 from oddsengine.find.keys import word
 from oddsengine.groups import NO_TIME, Bytes, Ints, Longs, Words, mix
+from oddsengine.identity import Wording
 from oddsengine.reasons import CODES
 
 SECOND = 1_000_000
@@ -279,8 +280,7 @@ class Board:
         names, rows = self.names, self.rows
         for book in batch.books:
             names.book(book)
-        for wording in batch.wordings:
-            names.term(wording)
+        names.learn(batch.wordings)
         self.units.count(names.unit_event.size)
         quoted = batch.quoted
         slots, what = self._quotes(quoted, batch.now)

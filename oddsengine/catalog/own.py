@@ -253,7 +253,7 @@ def load(path: str | Path) -> None:
 def forget() -> None:
     """Let go of all that was read, the own file included; what others looked up they keep. For tests."""
     for name, module in list(sys.modules.items()):
-        if name.startswith("oddsengine.catalog."):
+        if name.startswith("oddsengine."):
             for entry in vars(module).values():
                 if hasattr(entry, "cache_clear"):
                     entry.cache_clear()

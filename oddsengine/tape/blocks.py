@@ -13,11 +13,10 @@ import msgspec
 import numpy as np
 import polars as pl
 
-from oddsengine.board.names import Wording
 from oddsengine.board.rows import BOOK_BITS, Quoted
 from oddsengine.board.state import Batch
 from oddsengine.groups import NO_TIME
-from oddsengine.markets import WORDING
+from oddsengine.identity import WORDING, Wording
 from oddsengine.view import Wanted
 
 MAGIC, VERSION = b"tape", 1

@@ -14,13 +14,13 @@ import numpy as np
 from msgspec import Meta
 
 from oddsengine import catalog
-from oddsengine.board.names import Wording
 from oddsengine.board.quotes import SEPARATOR
 from oddsengine.board.rows import BOOK_BITS, FREE
 from oddsengine.board.state import Board
 from oddsengine.catalog.links import Link, allowed, link, localised, states
 from oddsengine.engine import Engine
 from oddsengine.groups import Longs
+from oddsengine.identity import Wording
 from oddsengine_service.api.odds import books_for
 from oddsengine_service.endpoints import Answer, Ask, Endpoint, data
 from oddsengine_service.params import MOST_TEXT, text

@@ -298,7 +298,7 @@ def history(ask: Ask) -> Any:
         missing["event"] = [id_]
     names = Names()
     codes = [names.book(book) for book in moves.books]
-    spots = [names.term(wording) for wording in moves.wordings]
+    spots = names.learn(moves.wordings)
     terms = Terms(names)
     while not terms.learn(LATEST):
         pass

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from oddsengine import catalog
-from oddsengine.board.names import UNREAD, Names, Wording
+from oddsengine.board.names import UNREAD, Names
 from oddsengine.catalog.names import plain
 from oddsengine.groups import Ints
+from oddsengine.identity import Wording
 from oddsengine_service.board.asking import Key
 
 Bools = npt.NDArray[np.bool_]

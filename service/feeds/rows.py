@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from oddsengine.board.rows import NEW
-from oddsengine.markets import WORDING
+from oddsengine.identity import WORDING
 from oddsengine.update import Update, hexadecimal
 
 _SPARE = 10_000  # names of rows that left, before they are dropped

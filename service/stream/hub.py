@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oddsengine.board.rows import BOOK_BITS
-from oddsengine.markets import WORDING
+from oddsengine.identity import WORDING
 from oddsengine.update import Update
 from oddsengine_service.board import Filter, Index, Marks
 from oddsengine_service.log import Log

@@ -1,57 +1,66 @@
-"""The meaning of single wordings: what `markets.identify` says of a whole table, for one price at a time.
+"""The meaning of one wording at a time, in plain Python: the slow twin of `oddsengine.identity`.
 
-A live board meets a handful of new wordings a step: too few for table expressions, whose fixed cost is tens of
-milliseconds. A `Reader` remembers what it has read of team names, selection texts, selection types and market
-types, each for itself, and puts a `Term` together from them in microseconds.
-
-`identify` is the definition and a term says the same, with all guards on. What other rows decide is left to the caller:
-
-- Which way round an event names its teams: count `Term.teams` over its rows, choose the `lead`, and ask `turned`.
-- Whether a moneyline (`two_way`) is three-way: its book then quotes a draw (side 1) in that event, live flag and
-  `with_draw`. If not, side // 2 is its place in `kind`; it is ambiguous where `two_way` is 2 or an outcome of the
-  book's does not read (side -1), and that comes before `no_line` and after every other verdict.
+It reads the catalog and nothing else of the package. Which way round an event names its teams (`lead`, `turned`) and
+how many ways a moneyline has is decided over many rows, and left to the test.
 """
 
 import math
 import re
-from collections.abc import Callable, Mapping
-from typing import NamedTuple, TypeVar
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from oddsengine import catalog
-from oddsengine.markets import AWAY, HOME, kind_of, place_of, renamed_sides, three_way
 from oddsengine.reasons import CODES
 from oddsengine.traits import Kind
-from oddsengine.wording import OVER_UNDER, SHORT, SIDES, TRAILING
 
+SIDES = ("home", "draw", "away", "none", "over", "under", "yes", "no", "odd", "even")
+HOME, AWAY = 0, 2
 Wording = tuple[str | None, ...]
-"""Texts of one price, in the order of `markets.WORDING`."""
+"""Texts of one price, in the order of `identity.WORDING`."""
 Teams = tuple[str, str]
 """Home and away as they compare: normalised, the sport's aliases applied; empty where nothing is given."""
 
-_K = TypeVar("_K")
-_V = TypeVar("_V")
-
-_MOST = 1 << 15  # entries that one memory holds
 _TYPED_OVER_UNDER = {"o": "over", "u": "under"}
 _LABELS = {"home": HOME, "away": AWAY}
-
 _UNKNOWN = CODES["unknown_outcome"]
 _CONFLICT = CODES["side_conflict"]
 _UNMAPPED = CODES["unmapped"]
 _NO_LINE = CODES["no_line"]
 
-# The trailing numbers of `wording`, for a text that is read backwards: one start, and no part that could be split in
-# two ways, so that time is linear where a backtracking search from the front is exponential. White space is what the
-# table expressions take for it, which are not those of Python's \s.
+# Searched from the front, as one would write them: exponential on long texts of numbers, which the twin never meets.
+# White space is Unicode's White_Space, not that of Python's \s.
 _BLANK = r"\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
-_LAST_NUMBER = re.compile(rf"[{_BLANK}]*+[)\]]?+\d++(?:[.,]\d++)?+[+-]?+[{_BLANK}(\[]++")
-_NUMBER = r"\d++(?:\.\d)?+[+-]?+"
-_LAST_NUMBERS = re.compile(rf"[{_BLANK}]*+(?:[)\]]?+(?:[{_BLANK}/,]*+{_NUMBER})+[{_BLANK}(\[]++)++")
-
-_SIDE_WORD = re.compile(OVER_UNDER)
-_SHORT_WORD = re.compile(SHORT)
-_LAST_WORD = re.compile(TRAILING)
+LAST_NUMBER = re.compile(rf"[{_BLANK}(\[]+[+-]?\d+(?:[.,]\d+)?[)\]]?[{_BLANK}]*\Z")
+LAST_NUMBERS = re.compile(rf"(?:[{_BLANK}(\[]+(?:[+-]?\d+(?:[.,]\d+)?[{_BLANK}/,]*)+[)\]]?)+[{_BLANK}]*\Z")
+_SIDE_WORD = re.compile(r"(?:^| )(over|under)(?: |$)")
+_SHORT_WORD = re.compile(r"^([ou]) ?\d")
+_LAST_WORD = re.compile(r"(?:^| )(yes|no|odd|even)$")
 _COUNTS = re.compile("(?:[0-9]+ )*")
+
+
+def meaning(sport: str, market_type: str, stat: str, segment: str) -> catalog.MarketType:
+    """What a market type says; where it names no period, the source's own segment does."""
+    found = catalog.market_type(market_type, sport, stat)
+    if found.usable and found.period == catalog.FULL_GAME and segment not in ("", catalog.FULL_GAME):
+        return catalog.market_type(f"{segment} {market_type}", sport, stat)
+    return found
+
+
+def kind_of(found: catalog.MarketType) -> Kind:
+    """What a market type is to guards and detectors."""
+    family = catalog.families().get(found.family)
+    lined = found.has_line or found.fixed_line is not None
+    fraction = found.fraction if found.fraction > 0 else 0.0
+    margin = family is not None and family.cuts == "margin"
+    return Kind(
+        found.period, found.family, found.outcomes, lined, margin, found.is_prop, found.subject, fraction,
+        found.stat_category,
+    )  # fmt: skip
+
+
+def place_of(side: str) -> int:
+    """Place of a side, -1 for none."""
+    return SIDES.index(side) if side else -1
 
 
 class Term(NamedTuple):
@@ -105,28 +114,13 @@ class _Heard(NamedTuple):
     beside: bool  # a team is named beside the word
 
 
-class _Memory(dict[_K, _V]):
-    """Answers by question; emptied when it is full, so that it never outgrows a long run."""
-
-    def __init__(self, answer: Callable[[_K], _V]) -> None:
-        super().__init__()
-        self._answer = answer
-
-    def __missing__(self, key: _K) -> _V:
-        value = self._answer(key)
-        if len(self) >= _MOST:
-            self.clear()
-        self[key] = value
-        return value
-
-
 def _market(key: Wording) -> _Market:
     """Read a market type: sport, league, market type, segment and stat."""
     sport, league, market_type, segment, stat = (text or "" for text in key)
-    found = catalog.meaning(sport, market_type, stat, segment)
+    found = meaning(sport, market_type, stat, segment)
     kind = kind_of(found)
     splits = found.family == "moneyline"
-    with_draw = three_way(kind) if splits else kind
+    with_draw = kind._replace(family="moneyline_3way", outcomes=("home", "draw", "away")) if splits else kind
     outcomes = with_draw.outcomes
     two_way = 2 if splits and catalog.sport(sport).can_draw(league) else int(splits)
     return _Market(
@@ -137,7 +131,7 @@ def _market(key: Wording) -> _Market:
         positional="home" in outcomes,
         team=place_of(found.team_side),
         implied=place_of(found.default_outcome),
-        renamed=tuple(renamed_sides(found)),
+        renamed=(*(place_of(dict(found.renames).get(side, side)) for side in SIDES), -1),
         place=(*(outcomes.index(side) if side in outcomes else -1 for side in SIDES), -1),
         fixed=None if found.fixed_line is None else round(found.fixed_line * 100),
     )
@@ -150,15 +144,9 @@ def _name(key: tuple[str | None, str | None]) -> str:
     return catalog.team_aliases(sport or "").get(name, name)
 
 
-def _without_numbers(text: str, whole: str) -> tuple[str, str]:
-    """Give a text's name without its last number, and without all numbers at its end; `whole` is with them."""
-    backwards = text[::-1]
-    numbers = _LAST_NUMBERS.match(backwards)
-    if numbers is None:
-        return whole, whole
-    number = _LAST_NUMBER.match(backwards)
-    shorter = catalog.normalise(text[: len(text) - number.end()]) if number else whole
-    return shorter, catalog.normalise(text[: len(text) - numbers.end()])
+def without_numbers(text: str) -> tuple[str, str]:
+    """Give a text's name without its last number, and without all numbers at its end."""
+    return catalog.normalise(LAST_NUMBER.sub("", text)), catalog.normalise(LAST_NUMBERS.sub("", text))
 
 
 def _beside(bare: str, found: re.Match[str]) -> str:
@@ -185,7 +173,7 @@ def _said(key: tuple[str | None, str | None]) -> _Said:
     sport, text = key[0] or "", key[1] or ""
     aliases = catalog.team_aliases(sport)
     whole = catalog.normalise(text)
-    shorter, bare = _without_numbers(text, whole)
+    shorter, bare = without_numbers(text)
     word, rest = _worded(whole, bare)
     forms = (aliases.get(whole, whole), aliases.get(shorter, shorter), aliases.get(bare, bare), aliases.get(rest, rest))
     return _Said(forms, place_of(word), rest, bare)
@@ -206,12 +194,22 @@ def _leads(part: str, whole: str) -> bool:
     return part != "" and whole.startswith(f"{part} ")
 
 
+def _leads(part: str, whole: str) -> bool:
+    """Whether one name is the first words of another and not all of them."""
+    return part != "" and whole.startswith(f"{part} ")
+
+
 def _heard(said: _Said, home: str, away: str) -> _Heard:
     """Tell which of two teams a selection names; a team's own name may end in a word that names a side."""
     if home == away:
         return _Heard(-1, said.word, beside=False)
     whole, shorter, _, rest = said.forms
     is_home, is_away = home != "" and home in said.forms, away != "" and away in said.forms
+    short = False
+    if not is_home and not is_away:
+        part = said.forms[3] if said.word >= 0 else said.forms[2]
+        is_home, is_away = _leads(part, home), _leads(part, away)
+        short = is_home != is_away
     short = False
     if not is_home and not is_away:
         part = said.forms[3] if said.word >= 0 else said.forms[2]
@@ -271,94 +269,55 @@ def _thresholds(market: _Market, line: float | None, side: int, turned: int) -> 
     return (-near if side == 0 else near), (-near if turned == 0 else near), True
 
 
-class Reader:
-    """Reads wordings one at a time, and remembers the parts of them.
+def read(wording: Wording, line: float | None) -> Term:
+    """Say what a price's texts and line mean, with all guards on."""
+    _, sport, league, home, away, market_type, segment, selection, selection_type, player, stat, label = wording
+    market = _market((sport, league, market_type, segment, stat))
+    said = _said((sport, selection))
+    teams = _name((sport, home)), _name((sport, away))
+    heard = _heard(said, *teams)
+    typed = _typed(selection_type)
+    meant, conflict = _side(market, heard, typed)
+    side, side_turned = market.place[meant], market.place[_other(meant)]
 
-    Examples
-    --------
-    >>> wording = ("e", "basketball", "nba", "Boston Celtics", "LA Lakers", "spread", None, "Lakers +3.5", *[None] * 4)
-    >>> term = Reader().read(wording, 3.5)
-    >>> term.kind.family, term.kind.outcomes[term.side], term.threshold, term.verdict
-    ('spread', 'away', 350, 0)
-    >>> term.teams
-    ('boston celtics', 'los angeles lakers')
-    """
+    subject = subject_turned = ""
+    lost = False
+    if market.kind.subject == "player":
+        subject = catalog.normalise(player or "") or (said.rest if heard.word >= 0 else said.bare)
+        subject_turned, lost = subject, not subject
+    elif market.kind.subject == "team":
+        owner, differ = _owner(market, heard, typed[0], label)
+        conflict, lost = conflict or differ, owner < 0
+        if not lost:
+            subject, subject_turned = SIDES[owner], SIDES[_other(owner)]
+    elif heard.beside and heard.word >= 0 and not market.positional:
+        lost = True
 
-    def __init__(self, off: frozenset[int] = frozenset()) -> None:
-        self._off = off  # codes of guards that are switched off
-        self._markets = _Memory(_market)
-        self._names = _Memory(_name)
-        self._selections = _Memory(_said)
-        self._types = _Memory(_typed)
-
-    def read(self, wording: Wording, line: float | None) -> Term:
-        """Say what a price's texts and line mean.
-
-        Parameters
-        ----------
-        wording
-            The texts in the order of `markets.WORDING`; null and empty are one.
-        line
-            As the source gives it, of the row's own side.
-        """
-        _, sport, league, home, away, market_type, segment, selection, selection_type, player, stat, label = wording
-        market = self._markets[sport, league, market_type, segment, stat]
-        said = self._selections[sport, selection]
-        teams = self._names[sport, home], self._names[sport, away]
-        heard = _heard(said, *teams)
-        typed = self._types[selection_type]
-        meant, conflict = _side(market, heard, typed)
-        side, side_turned = market.place[meant], market.place[_other(meant)]
-
-        subject = subject_turned = ""
-        lost = False
-        if market.kind.subject == "player":
-            subject = catalog.normalise(player or "") or (said.rest if heard.word >= 0 else said.bare)
-            subject_turned, lost = subject, not subject
-        elif market.kind.subject == "team":
-            owner, differ = _owner(market, heard, typed[0], label)
-            conflict, lost = conflict or differ, owner < 0
-            if not lost:
-                subject, subject_turned = SIDES[owner], SIDES[_other(owner)]
-        elif heard.beside and heard.word >= 0 and not market.positional:
-            lost = True
-
-        threshold, threshold_turned, fits = _thresholds(market, line, side, side_turned)
-        stray = not fits and (market.kind.has_line or _NO_LINE not in self._off)
-        verdict = _NO_LINE if stray else 0
-        if not market.usable:
-            verdict = _UNMAPPED
-        elif conflict and _CONFLICT not in self._off:
-            verdict = _CONFLICT
-        elif side < 0 or lost:
-            verdict = _UNKNOWN
-        return Term(
-            market.kind, market.with_draw, market.two_way, side, side_turned, subject, subject_turned,
-            threshold, threshold_turned, verdict, teams,
-        )  # fmt: skip
+    threshold, threshold_turned, fits = _thresholds(market, line, side, side_turned)
+    stray = not fits
+    verdict = _NO_LINE if stray else 0
+    if not market.usable:
+        verdict = _UNMAPPED
+    elif conflict:
+        verdict = _CONFLICT
+    elif side < 0 or lost:
+        verdict = _UNKNOWN
+    return Term(
+        market.kind, market.with_draw, market.two_way, side, side_turned, subject, subject_turned,
+        threshold, threshold_turned, verdict, teams,
+    )  # fmt: skip
 
 
 def lead(rows: Mapping[Teams, int]) -> Teams:
     """Choose how an event names its teams, from the number of rows that name them each way.
 
     Pairs that name both teams come first, then the one of most rows, then the smaller.
-
-    Examples
-    --------
-    >>> lead({("b", "a"): 2, ("a", "b"): 2, ("a", ""): 9})
-    ('a', 'b')
     """
     return min(rows, key=lambda teams: (not all(teams), -rows[teams], teams), default=("", ""))
 
 
 def turned(teams: Teams, lead: Teams) -> bool:
-    """Whether a row names the teams the other way round than its event.
-
-    Examples
-    --------
-    >>> turned(("a", "b"), ("b", "a")), turned(("", "b"), ("b", "a")), turned(("a", "b"), ("a", "c"))
-    (True, True, False)
-    """
+    """Whether a row names the teams the other way round than its event."""
     (home, away), (first, last) = teams, lead
     if home == first or away == last:
         return False

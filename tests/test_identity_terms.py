@@ -1,4 +1,4 @@
-"""One wording at a time says what the whole table says: the reader of terms against `identify`."""
+"""What wordings mean: `identity`, by columns, against its slow twin, one wording at a time."""
 
 import math
 import random
@@ -6,25 +6,26 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import polars as pl
 import pytest
 from boards import boards, frame
 from hazards import Row
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from naive_terms import LAST_NUMBER, LAST_NUMBERS, Term, lead, read, turned
+from naive_terms import _said as twin_of_a_selection
 
-from oddsengine import catalog, terms
-from oddsengine.markets import WORDING, Identity, identify
+from oddsengine import catalog, identity
+from oddsengine.identity import WORDING, parts_of_rows, selection, thresholds
+from oddsengine.markets import Identity, identify
 from oddsengine.reading import read_odds
 from oddsengine.reasons import CODES, NAMES
 from oddsengine.sample import SAMPLE_BOARD
 from oddsengine.schema import OddsTable, check_odds
-from oddsengine.terms import Reader, Term, lead, turned
 from oddsengine.traits import Kind
-from oddsengine.wording import _LAST_NUMBER, _TRAILING_NUMBER, SIDES, _selections
 
 TABLE_SIZE = 300
-READER = Reader()  # warm through the whole file: what it remembers must not change what it says
 
 
 class Meant(NamedTuple):
@@ -60,11 +61,11 @@ def subject_of(known: Identity, code: int) -> str:
     return ("", "home", "away")[code] if code < 3 else str(known.names[code - 3])
 
 
-def of_reader(table: OddsTable, reader: Reader) -> list[Meant]:
-    """What the reader says of each row, and what follows from all it says, with the row's own verdicts."""
+def of_twin(table: OddsTable) -> list[Meant]:
+    """What the twin says of each row, and what follows from all it says, with the row's own verdicts."""
     rows = [*table.iter_rows(named=True), *table.unpriced.iter_rows(named=True)]
-    said = [reader.read(tuple(row[name] for name in WORDING), row["line"]) for row in rows]
-    pairs: dict[str, Counter[terms.Teams]] = defaultdict(Counter)
+    said = [read(tuple(row[name] for name in WORDING), row["line"]) for row in rows]
+    pairs: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
     for row, term in zip(rows, said, strict=True):
         pairs[row["event_id"]][term.teams] += 1
     leads = {event: lead(counts) for event, counts in pairs.items()}
@@ -100,9 +101,9 @@ def meant(row: Row, term: Term, flip: bool, quoted: set[tuple[tuple[object, ...]
     return Meant("", flip, kind, subject, threshold, side) if why == 0 else Meant(NAMES[why], flip)
 
 
-def check(table: OddsTable, reader: Reader = READER) -> list[Meant]:
+def check(table: OddsTable) -> list[Meant]:
     """Row by row the same; what was said is returned."""
-    expected, found = of_table(table), of_reader(table, reader)
+    found, expected = of_table(table), of_twin(table)
     for at, (ours, theirs) in enumerate(zip(found, expected, strict=True)):
         assert ours == theirs, table.select("sportsbook", *WORDING, "line").row(at, named=True)
     return found
@@ -117,7 +118,7 @@ def test_boards_read_alike(rows: list[Row]) -> None:
 
 
 def test_the_sample_board_reads_alike() -> None:
-    said = check(read_odds(SAMPLE_BOARD), Reader())
+    said = check(read_odds(SAMPLE_BOARD))
     assert len({m.kind for m in said}) > 10
     assert {m.verdict for m in said} >= {"", "unmapped", "unknown_outcome", "side_conflict"}
 
@@ -274,23 +275,19 @@ ASSIGNED = st.text(st.characters(exclude_categories=("Cs", "Cn")), max_size=12)
 
 
 @settings(max_examples=max(300, settings().max_examples))
-@given(st.lists(st.one_of(NUMERIC, PIECES, ASSIGNED), min_size=1, max_size=60))
-def test_selection_texts_read_alike(texts: list[str]) -> None:
-    columns = _selections(pl.Series(texts, dtype=pl.String)).rows()
-    for text, (full, shorter, stripped, word, rest) in zip(texts, columns, strict=True):
-        said = terms._said((None, text))
-        assert said == ((full, shorter, stripped, rest), SIDES.index(word) if word else -1, rest, stripped), text
+@given(st.one_of(NUMERIC, PIECES, ASSIGNED))
+def test_selection_texts_read_as_the_twin_reads_them(text: str) -> None:
+    found, said = selection("", text), twin_of_a_selection(("", text))
+    assert (found[:4], *found[4:]) == (said.forms, said.rest, said.bare, said.word)
 
 
 @settings(max_examples=max(300, settings().max_examples))
-@given(st.lists(NUMERIC, min_size=1, max_size=60))
-def test_numbers_end_alike(texts: list[str]) -> None:
-    """Backwards and without doubt, the same numbers are found as by the patterns of the table expressions."""
-    column = pl.Series(texts, dtype=pl.String)
-    for table_pattern, pattern in ((_LAST_NUMBER, terms._LAST_NUMBER), (_TRAILING_NUMBER, terms._LAST_NUMBERS)):
-        for text, expected in zip(texts, column.str.replace(table_pattern, ""), strict=True):
-            found = pattern.match(text[::-1])
-            assert text[: len(text) - (found.end() if found else 0)] == expected, text
+@given(NUMERIC)
+def test_numbers_end_where_the_twin_finds_their_end(text: str) -> None:
+    """Read backwards and without doubt, the same numbers are found as by plain patterns from the front."""
+    for plain, pattern in ((LAST_NUMBER, identity._LAST_NUMBER), (LAST_NUMBERS, identity._LAST_NUMBERS)):
+        found = pattern.match(text[::-1])
+        assert text[: len(text) - (found.end() if found else 0)] == plain.sub("", text)
 
 
 @pytest.mark.parametrize(
@@ -299,51 +296,75 @@ def test_numbers_end_alike(texts: list[str]) -> None:
 )
 def test_long_texts_take_no_time(text: str) -> None:
     """A search that went back on what it had found would not end."""
-    check(tabulate([some_row(random.Random(1), [("e", SPORTS[0], ("a", "b"))]) | {"selection": text}]))
+    row = some_row(random.Random(1), [("e", SPORTS[0], ("a", "b"))]) | {"selection": text}
+    assert len(of_table(tabulate([row]))) <= 1
 
 
 # -- by hand ----------------------------------------------------------------------------------------------
 
 
-def read(selection: str, market: str = "moneyline", line: float | None = None, **fields: str) -> Term:
+def term_of(selection: str, market: str = "moneyline", line: float | None = None, **fields: str) -> Term:
     own = dict(event_id="e", sport="basketball", home_team="Boston Celtics", away_team="LA Lakers")
     given = own | fields | {"selection": selection, "market_type": market}
-    return Reader().read(tuple(given.get(name) for name in WORDING), line)
+    wording = tuple(given.get(name) for name in WORDING)
+    term = read(wording, line)
+    assert ours(wording, line) == term
+    return term
+
+
+def ours(wording: tuple[str | None, ...], line: float | None) -> Term:
+    """What `identity` makes of one wording, as the twin says it."""
+    terms = identity.read(parts_of_rows([wording]))
+    given = np.array([math.nan if line is None else line])
+    (threshold, fits), (other, _) = (thresholds(terms, given, side) for side in (terms.side, terms.side_turned))
+    return Term(
+        terms.kinds[terms.kind[0]],
+        terms.kinds[terms.with_draw[0]],
+        int(terms.two_way[0]),
+        int(terms.side[0]),
+        int(terms.side_turned[0]),
+        terms.subject_name(int(terms.subject[0])),
+        terms.subject_name(int(terms.subject_turned[0])),
+        int(threshold[0]) if fits[0] else 0,
+        int(other[0]) if fits[0] else 0,
+        int(terms.verdict[0]) or (0 if fits[0] else CODES["no_line"]),
+        (terms.names[terms.home[0]], terms.names[terms.away[0]]),
+    )
 
 
 def test_a_spread_is_signed_by_the_side_that_the_event_has() -> None:
-    term = read("Celtics -3.5", "spread", -3.5)
+    term = term_of("Celtics -3.5", "spread", -3.5)
     assert (term.side, term.threshold, term.side_turned, term.threshold_turned) == (0, 350, 1, -350)
     assert (term.teams, term.verdict) == (("boston celtics", "los angeles lakers"), 0)
 
 
 def test_a_team_total_is_the_other_teams_when_turned() -> None:
-    term = read("Lakers Over 110.5", "team_total", 110.5)
+    term = term_of("Lakers Over 110.5", "team_total", 110.5)
     assert (term.kind.outcomes[term.side], term.subject, term.subject_turned) == ("over", "away", "home")
     assert term.threshold == term.threshold_turned == 11050
 
 
 def test_a_player_stays_whom_he_is() -> None:
-    term = read("Nikola Jokić Under 24.5", "player_points", 24.5)
+    term = term_of("Nikola Jokić Under 24.5", "player_points", 24.5)
     assert (term.side, term.subject, term.subject_turned, term.verdict) == (1, "nikola jokic", "nikola jokic", 0)
 
 
 def test_a_moneyline_keeps_both_its_kinds() -> None:
-    term = read("Draw", sport="soccer", home_team="Torino", away_team="Roma")
+    term = term_of("Draw", sport="soccer", home_team="Torino", away_team="Roma")
     assert (term.kind.family, term.with_draw.family, term.two_way, term.side) == ("moneyline", "moneyline_3way", 2, 1)
-    other = read("Over", "total", 200.5)
+    other = term_of("Over", "total", 200.5)
     assert (other.with_draw, other.two_way) == (other.kind, 0)
 
 
 @pytest.mark.parametrize(
     ("term", "verdict"),
     [
-        (read("Celtics", selection_type="away"), "side_conflict"),
-        (read("Nonsense United"), "unknown_outcome"),
-        (read("Over", "team_total", 1.0), "unknown_outcome"),
-        (read("Over", "total"), "no_line"),
-        (read("Celtics", line=1.5), "no_line"),
-        (read("Celtics", "double_chance"), "unmapped"),
+        (term_of("Celtics", selection_type="away"), "side_conflict"),
+        (term_of("Nonsense United"), "unknown_outcome"),
+        (term_of("Over", "team_total", 1.0), "unknown_outcome"),
+        (term_of("Over", "total"), "no_line"),
+        (term_of("Celtics", line=1.5), "no_line"),
+        (term_of("Celtics", "double_chance"), "unmapped"),
     ],
 )
 def test_a_verdict_says_why(term: Term, verdict: str) -> None:
@@ -352,8 +373,8 @@ def test_a_verdict_says_why(term: Term, verdict: str) -> None:
 
 @pytest.mark.parametrize("line", [None, math.nan, 0.0, -0.0])
 def test_no_line_is_none_however_it_is_written(line: float | None) -> None:
-    assert read("Celtics", line=line).verdict == 0
-    assert NAMES[read("Over", "total", line and math.nan).verdict] == ("" if line == 0.0 else "no_line")
+    assert term_of("Celtics", line=line).verdict == 0
+    assert NAMES[term_of("Over", "total", line and math.nan).verdict] == ("" if line == 0.0 else "no_line")
 
 
 def test_the_lead_is_of_both_teams_then_of_most_rows_then_the_smaller() -> None:
@@ -361,18 +382,3 @@ def test_the_lead_is_of_both_teams_then_of_most_rows_then_the_smaller() -> None:
     assert lead({("b", "a"): 3, ("a", "b"): 2}) == ("b", "a")
     assert lead({("", "b"): 1, ("a", ""): 1}) == ("", "b")
     assert lead({}) == ("", "")
-
-
-def test_a_memory_never_outgrows_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(terms, "_MOST", 8)
-    asked: list[int] = []
-
-    def answer(key: int) -> int:
-        asked.append(key)
-        return key
-
-    memory = terms._Memory(answer)
-    for key in range(30):
-        assert memory[key] == memory[key] == key
-        assert len(memory) <= 8
-    assert asked == list(range(30))

@@ -1,0 +1,508 @@
+"""Identity: what the texts and the line of a price mean, whoever asks: a table, the live board, a tape.
+
+A *wording* is the texts of one price (`WORDING`). Its parts repeat: a board of a million prices has a few thousand
+distinct selections, teams and market types. So each distinct part is read once, by plain Python, and remembered; what a
+whole wording means is put together from its parts by columns. `read` does it for any number of wordings.
+
+What other rows decide is left to the caller:
+
+- Which way round an event names its teams: `leading` chooses, `crossed` says who names them the other way round.
+  `Terms` has both readings, straight and turned.
+- Whether a moneyline (`two_way`) is three-way: its book then quotes a draw (side 1) in that event, live flag and
+  `with_draw`. If not, side // 2 is its place in `kind`; it is ambiguous where `two_way` is 2 or an outcome of the
+  book's does not read (side -1), and that comes before `no_line` and after every other verdict.
+"""
+
+import re
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from oddsengine import catalog
+from oddsengine._jit import kernel
+from oddsengine.groups import Bytes, Floats, Ints, intern
+from oddsengine.reasons import CODES
+from oddsengine.traits import Kind
+
+WORDING = (
+    "event_id", "sport", "league", "home_team", "away_team", "market_type", "market_segment", "selection",
+    "selection_type", "player_name", "stat_category", "team_side",
+)  # fmt: skip
+Wording = tuple[Any, ...]  # the texts of `WORDING`; on the live board its line stands behind them
+SIDES = ("home", "draw", "away", "none", "over", "under", "yes", "no", "odd", "even")
+HOME, DRAW, AWAY = 0, 1, 2
+NO_LINE = np.iinfo(np.int32).min  # the fixed line of a market type that has none
+SUBJECTS = 3  # subjects below are none, home and away; a player is a name's number and this
+
+Bools = npt.NDArray[np.bool_]
+Sides = npt.NDArray[np.int8]
+_Key = TypeVar("_Key", bound=Hashable)
+_Value = TypeVar("_Value")
+
+_REMEMBERED = 1 << 15  # distinct parts of each sort
+_SUBJECT_SORTS = ("none", "team", "player")
+_NONE, _TEAM, _PLAYER = range(3)
+_TYPED_OVER_UNDER = {"o": "over", "u": "under"}
+_LABELS = {"home": HOME, "away": AWAY}
+
+# Numbers at the end of a text, which is read backwards: one start, and no part that could be split in two ways, so
+# that time is linear where a backtracking search from the front is exponential. White space is Unicode's White_Space.
+_BLANK = r"\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+_LAST_NUMBER = re.compile(rf"[{_BLANK}]*+[)\]]?+\d++(?:[.,]\d++)?+[+-]?+[{_BLANK}(\[]++")
+_NUMBER = r"\d++(?:\.\d)?+[+-]?+"
+_LAST_NUMBERS = re.compile(rf"[{_BLANK}]*+(?:[)\]]?+(?:[{_BLANK}/,]*+{_NUMBER})+[{_BLANK}(\[]++)++")
+_SIDE_WORD = re.compile(r"(?:^| )(over|under)(?: |$)")
+_SHORT_WORD = re.compile(r"^([ou]) ?\d")
+_LAST_WORD = re.compile(r"(?:^| )(yes|no|odd|even)$")
+_COUNTS = re.compile("(?:[0-9]+ )*")
+
+
+# ---- the parts of a wording, each read by itself ----
+
+
+class Market(NamedTuple):
+    """What a market type says; the tuples have one entry a side of `SIDES`, and -1 at the end for none."""
+
+    kind: Kind
+    with_draw: Kind  # of a moneyline, if its book quotes a draw; of all others, `kind`
+    usable: bool
+    two_way: int  # a moneyline whose ways depend on the book: 1; in a sport with draws: 2
+    positional: bool  # its outcomes are teams
+    team: int  # home or away, where its name says whose it is
+    implied: int  # the side of a selection that names only the subject
+    renamed: tuple[int, ...]
+    place: tuple[int, ...]  # in the outcomes of `with_draw`
+    fixed: int  # its own line, hundredths, else NO_LINE
+
+
+class Selection(NamedTuple):
+    """A selection text, read. The first four have the sport's aliases applied; `plain` and `bare` stand as written."""
+
+    whole: str
+    shorter: str  # without its last number
+    stripped: str  # without numbers at its end
+    rest: str  # beside the word
+    plain: str  # the same as written
+    bare: str  # without numbers, as written
+    word: int  # the side that a word of it names
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def market(sport: str, league: str, market_type: str, segment: str, stat: str) -> Market:
+    """Read a market type; where it names no period, the source's own segment does."""
+    found = catalog.meaning(sport, market_type, stat, segment)
+    kind = kind_of(found)
+    splits = found.family == "moneyline"
+    with_draw = kind._replace(family="moneyline_3way", outcomes=("home", "draw", "away")) if splits else kind
+    outcomes, renames = with_draw.outcomes, dict(found.renames)
+    return Market(
+        kind=kind,
+        with_draw=with_draw,
+        usable=found.usable,
+        two_way=2 if splits and catalog.sport(sport).can_draw(league) else int(splits),
+        positional="home" in outcomes,
+        team=_side(found.team_side),
+        implied=_side(found.default_outcome),
+        renamed=(*(_side(renames.get(side, side)) for side in SIDES), -1),
+        place=(*(outcomes.index(side) if side in outcomes else -1 for side in SIDES), -1),
+        fixed=int(NO_LINE) if found.fixed_line is None else round(found.fixed_line * 100),
+    )
+
+
+def kind_of(found: catalog.MarketType) -> Kind:
+    """What guards and detectors have to know of a market type."""
+    family = catalog.families().get(found.family)
+    return Kind(
+        period=found.period,
+        family=found.family,
+        outcomes=found.outcomes,
+        has_line=found.has_line or found.fixed_line is not None,
+        spread=family is not None and family.cuts == "margin",
+        prop=found.is_prop,
+        subject=found.subject,
+        fraction=found.fraction if found.fraction > 0 else 0.0,
+        stat=found.stat_category,
+    )
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def team(sport: str, text: str) -> str:
+    """Read a team's name as it compares: normalised, the sport's aliases applied."""
+    name = catalog.normalise(text)
+    return catalog.team_aliases(sport).get(name, name)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def selection(sport: str, text: str) -> Selection:
+    """Read a selection text.
+
+    Examples
+    --------
+    >>> read = selection("basketball", "Lakers Over 110.5")
+    >>> SIDES[read.word], read.rest, read.stripped
+    ('over', 'los angeles lakers', 'lakers over')
+    """
+    aliases = catalog.team_aliases(sport)
+    whole = catalog.normalise(text)
+    shorter, bare = _without_numbers(text, whole)
+    word, rest = _worded(whole, bare)
+    whole, shorter, stripped, beside = (aliases.get(form, form) for form in (whole, shorter, bare, rest))
+    return Selection(whole, shorter, stripped, beside, rest, bare, _side(word))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def selection_type(text: str) -> tuple[int, int]:
+    """Read a source's selection type, `home_over` and the like: its team or draw, and its other word."""
+    parts = [SIDES.index(part) for part in text.strip().lower().split("_") if part in SIDES]
+    teams = [part for part in parts if part <= AWAY]
+    words = [part for part in parts if part > AWAY]
+    if len(teams) > 1 or len(words) > 1:
+        return -1, -1
+    return (teams or [-1])[0], (words or [-1])[0]
+
+
+def _side(word: str) -> int:
+    return SIDES.index(word) if word else -1
+
+
+def _without_numbers(text: str, whole: str) -> tuple[str, str]:
+    """A text's name without its last number, and without all numbers at its end; `whole` is with them."""
+    backwards = text[::-1]
+    numbers = _LAST_NUMBERS.match(backwards)
+    if numbers is None:
+        return whole, whole
+    number = _LAST_NUMBER.match(backwards)
+    shorter = catalog.normalise(text[: len(text) - number.end()]) if number else whole
+    return shorter, catalog.normalise(text[: len(text) - numbers.end()])
+
+
+def _worded(whole: str, bare: str) -> tuple[str, str]:
+    """The word that names a side, and what stands beside it."""
+    if phrase := catalog.words().get(bare):
+        return phrase, ""
+    if found := _SIDE_WORD.search(bare):
+        before = found if found.start() else _SIDE_WORD.search(bare, 1)
+        beside = bare[: before.start()] if before else _COUNTS.sub("", bare[found.end() :], count=1)
+        return found[1], beside
+    if found := _SHORT_WORD.match(whole):
+        return _TYPED_OVER_UNDER[found[1]], ""
+    if found := _LAST_WORD.search(bare):
+        return found[1], bare[: found.start()]
+    return "", ""
+
+
+# ---- whole wordings, by columns ----
+
+
+class Part(NamedTuple):
+    """One part of some wordings: its distinct values, and each wording's place among them."""
+
+    values: Sequence[Any]
+    at: Ints
+
+    def column(self, meaning: Callable[[Any], Any], dtype: npt.DTypeLike, width: int = 1) -> npt.NDArray[Any]:
+        """What the part means, by wording; `width` numbers each."""
+        read = np.array([meaning(value) for value in self.values], dtype)
+        return read.reshape((-1, width) if width > 1 else -1)[self.at]
+
+
+class Parts(NamedTuple):
+    """The parts of some wordings."""
+
+    market: Part  # the arguments of `market`
+    selection: Part  # of `selection`
+    home: Part  # of `team`
+    away: Part
+    type: Part  # text
+    player: Part
+    label: Part  # the source's own word for a team
+
+
+_COLUMNS = {
+    "market": ("sport", "league", "market_type", "market_segment", "stat_category"),
+    "selection": ("sport", "selection"),
+    "home": ("sport", "home_team"),
+    "away": ("sport", "away_team"),
+    "type": ("selection_type",),
+    "player": ("player_name",),
+    "label": ("team_side",),
+}
+
+
+def parts_of_rows(wordings: Sequence[Wording]) -> Parts:
+    """The parts of a few wordings; no null but None."""
+    at = np.arange(len(wordings), dtype=np.int32)
+
+    def part(columns: Sequence[str]) -> Part:
+        places = [WORDING.index(name) for name in columns]
+        rows: Iterable[Any] = (tuple([wording[place] or "" for place in places]) for wording in wordings)
+        return Part([row[0] for row in rows] if len(places) == 1 else list(rows), at)
+
+    return Parts(*map(part, _COLUMNS.values()))
+
+
+def parts_of_frame(wordings: pl.DataFrame) -> Parts:
+    """The parts of many wordings, each distinct one once."""
+
+    def part(columns: Sequence[str]) -> Part:
+        own = wordings.select(columns)
+        at, first = distinct(own)
+        values = own[first].with_columns(pl.all().fill_null("")).rows()
+        return Part([value[0] for value in values] if len(columns) == 1 else values, at)
+
+    return Parts(*map(part, _COLUMNS.values()))
+
+
+def distinct(frame: pl.DataFrame) -> tuple[Ints, Ints]:
+    """Codes of the equal rows of a frame, and where each first stands."""
+    if not frame.width:
+        return np.zeros(frame.height, np.int32), np.zeros(min(frame.height, 1), np.int32)
+    return intern(frame.hash_rows().to_numpy())
+
+
+class Terms(NamedTuple):
+    """What some wordings mean, by column; `_turned` where a row's home and away are the event's away and home.
+
+    Names are numbers: places in `names`, which is sorted and begins with the empty one. A subject below `SUBJECTS` is
+    none, home or away; else it is a name's number and `SUBJECTS`.
+    """
+
+    names: list[str]
+    kinds: tuple[Kind, ...]
+    kind: Ints  # place in `kinds`
+    with_draw: Ints
+    two_way: Bytes
+    side: Sides  # place in the outcomes of `with_draw`, -1 if it does not read
+    side_turned: Sides
+    subject: Ints
+    subject_turned: Ints
+    fixed: Ints
+    verdict: Bytes  # 0, or the code of the reason that lies in the texts alone
+    home: Ints
+    away: Ints
+
+    def subject_name(self, subject: int) -> str:
+        """The name of a subject: a player's, `home`, `away` or empty."""
+        return self.names[subject - SUBJECTS] if subject >= SUBJECTS else ("", "home", "away")[subject]
+
+
+class _Names:
+    """Numbers of names by appearance, and in the end by order."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {"": 0}
+
+    def __call__(self, name: str) -> int:
+        return self._numbers.setdefault(name, len(self._numbers))
+
+    def sorted(self) -> tuple[list[str], Ints]:
+        """All names in order, and the place of each by its number."""
+        names = sorted(self._numbers)
+        rank = np.empty(len(names), np.int32)
+        rank[[self._numbers[name] for name in names]] = np.arange(len(names), dtype=np.int32)
+        return names, rank
+
+
+def read(parts: Parts, off: frozenset[int] = frozenset()) -> Terms:
+    """Say what some wordings mean.
+
+    Parameters
+    ----------
+    parts
+        Of the wordings.
+    off
+        Codes of guards that are switched off.
+
+    Examples
+    --------
+    >>> texts = ("e", "basketball", "nba", "Boston Celtics", "LA Lakers", "spread", None, "Lakers +3.5", *[None] * 4)
+    >>> terms = read(parts_of_rows([texts]))
+    >>> kind = terms.kinds[terms.kind[0]]
+    >>> kind.family, kind.outcomes[terms.side[0]], terms.names[terms.home[0]], terms.verdict[0].item()
+    ('spread', 'away', 'boston celtics', 0)
+    """
+    number = _Names()
+    markets = [market(*value) for value in parts.market.values]
+    of = parts.market.at
+    kinds = dict.fromkeys(each.kind for each in markets) | dict.fromkeys(each.with_draw for each in markets)
+    code = {kind: at for at, kind in enumerate(kinds)}
+
+    def told(field: Callable[[Market], Any], dtype: npt.DTypeLike = np.int8) -> npt.NDArray[Any]:
+        return np.array([field(each) for each in markets], dtype)[of]
+
+    def by_side(field: Callable[[Market], tuple[int, ...]]) -> Sides:
+        return np.array([field(each) for each in markets], np.int8).reshape(-1, len(SIDES) + 1)
+
+    place, renamed = by_side(lambda m: m.place), by_side(lambda m: m.renamed)
+    positional, sort = told(lambda m: m.positional, bool), told(lambda m: _SUBJECT_SORTS.index(m.kind.subject))
+
+    forms = parts.selection.column(lambda value: _numbered(selection(*value), number), np.int32, 7)
+    word = forms[:, 6]
+    home = parts.home.column(lambda value: number(team(*value)), np.int32)
+    away = parts.away.column(lambda value: number(team(*value)), np.int32)
+    given = parts.player.column(lambda text: number(catalog.normalise(text)), np.int32)
+    typed = parts.type.column(selection_type, np.int8, 2)
+    label = parts.label.column(lambda text: _LABELS.get(text.lower(), -1), np.int8)
+    names, rank = number.sorted()
+    home, away, given = rank[home], rank[away], rank[given]
+    whole, shorter, stripped, rest, plain, bare = rank[forms[:, :6]].T
+
+    # The team that a selection names, in full or by the first words of its name alone, and its word: a team's own name
+    # may end in a word that names a side.
+    apart = home != away
+    is_home = ((whole == home) | (shorter == home) | (stripped == home) | (rest == home)) & (home > 0) & apart
+    is_away = ((whole == away) | (shorter == away) | (stripped == away) | (rest == away)) & (away > 0) & apart
+    part = np.where(word >= 0, rest, stripped)
+    unnamed = ~is_home & ~is_away & apart
+    by_city = _begins(names, part, home, unnamed), _begins(names, part, away, unnamed)
+    short = by_city[0] != by_city[1]
+    is_home, is_away = is_home | (short & by_city[0]), is_away | (short & by_city[1])
+    named = np.where(is_home == is_away, -1, np.where(is_home, HOME, AWAY))
+    full = ((whole == home) | (whole == away) | (shorter == home) | (shorter == away)) & (shorter > 0) & apart
+    word = np.where(full, -1, word)
+    beside = (named >= 0) & (rest > 0) & ((rest == home) | (rest == away) | (short & (word >= 0)))
+
+    # The side: what the text says, else what the source's selection type says.
+    spoken = np.where(word >= 0, word, np.where(positional, named, -1))
+    type_team, type_word = typed[:, 0], typed[:, 1]
+    type_side = np.where((type_word < 0) & positional, type_team, type_word)
+    spoken, type_side = renamed[of, spoken], renamed[of, type_side]  # an anytime scorer's yes is over
+    conflict = (spoken >= 0) & (type_side >= 0) & (spoken != type_side)
+    conflict &= (place[of, spoken] >= 0) & (place[of, type_side] >= 0)
+    meant = np.where(spoken >= 0, spoken, np.where(type_side >= 0, type_side, told(lambda m: m.implied)))
+
+    # The subject: a player, or the team of a team total.
+    player, owned = sort == _PLAYER, sort == _TEAM
+    who = np.where(given > 0, given, np.where(word >= 0, plain, bare))
+    owners = np.stack([named, told(lambda m: m.team), np.where(type_team == DRAW, -1, type_team), label])
+    owner = owners.max(axis=0)
+    conflict |= owned & (owner >= 0) & (np.where(owners < 0, owner, owners).min(axis=0) != owner)
+    lost = (player & (who == 0)) | (owned & (owner < 0)) | ((sort == _NONE) & ~positional & (word >= 0) & beside)
+
+    def subject(owner: npt.NDArray[Any]) -> Ints:
+        one = np.where(player & (who > 0), who + SUBJECTS, np.where(owned & (owner >= 0), 1 + (owner == AWAY), 0))
+        return one.astype(np.int32)
+
+    side = place[of, meant]
+    verdict = np.zeros(of.size, np.uint8)
+    verdict[(side < 0) | lost] = CODES["unknown_outcome"]
+    if CODES["side_conflict"] not in off:
+        verdict[conflict] = CODES["side_conflict"]
+    verdict[~told(lambda m: m.usable, bool)] = CODES["unmapped"]
+    return Terms(
+        names=names,
+        kinds=tuple(kinds),
+        kind=told(lambda m: code[m.kind], np.int32),
+        with_draw=told(lambda m: code[m.with_draw], np.int32),
+        two_way=told(lambda m: m.two_way, np.uint8),
+        side=side,
+        side_turned=place[of, _other(meant)],
+        subject=subject(owner),
+        subject_turned=subject(_other(owner)),
+        fixed=told(lambda m: m.fixed, np.int32),
+        verdict=verdict,
+        home=home,
+        away=away,
+    )
+
+
+def _numbered(said: Selection, number: _Names) -> tuple[int, ...]:
+    return (*map(number, said[:6]), said.word)
+
+
+def _begins(names: Sequence[str], part: Ints, whole: Ints, where: Bools) -> Bools:
+    """Where one name is the first words of another and not all of them: Boston, of the Boston Celtics."""
+    out = np.zeros(part.size, bool)
+    at = np.flatnonzero(where & (part > 0))
+    pairs, of = np.unique(part[at].astype(np.int64) << 32 | whole[at], return_inverse=True)
+    found = [names[pair & 0xFFFFFFFF].startswith(f"{names[pair >> 32]} ") for pair in pairs.tolist()]
+    out[at] = np.array(found, bool)[of]
+    return out
+
+
+def _other(side: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """A side in the eyes of the other team."""
+    return np.where((side == HOME) | (side == AWAY), HOME + AWAY - side, side)
+
+
+# ---- lines ----
+
+
+@kernel
+def threshold(line, side, lined, spread, fixed):
+    """A price's line as its market's threshold, hundredths, from the side that is given; and whether it fits."""
+    if fixed != -2147483648:
+        return np.int32(fixed), True
+    if lined == 0:
+        return np.int32(0), line == 0.0 or np.isnan(line)
+    x = line * 100.0
+    near = np.rint(x)
+    if not (abs(x - near) < 1e-6) or abs(near) > 1e8:
+        return np.int32(0), False
+    return np.int32(-near if spread != 0 and side == 0 else near), True
+
+
+@kernel
+def _thresholds(line, side, lined, spread, fixed, out, fits):
+    for i in range(line.size):
+        out[i], fits[i] = threshold(line[i], side[i], lined[i], spread[i], fixed[i])
+
+
+def thresholds(terms: Terms, line: Floats, side: Sides) -> tuple[Ints, Bools]:
+    """Thresholds of the lines of some wordings, and whether each line fits its market."""
+    out, fits = np.empty(line.size, np.int32), np.empty(line.size, np.bool_)
+    lined = np.array([kind.has_line for kind in terms.kinds], np.uint8)[terms.kind]
+    spread = np.array([kind.spread for kind in terms.kinds], np.uint8)[terms.kind]
+    _thresholds(line, side, lined, spread, terms.fixed, out, fits)
+    return out, fits
+
+
+# ---- which way round an event names its teams ----
+
+
+def leading(
+    event: npt.NDArray[Any], home: npt.NDArray[Any], away: npt.NDArray[Any], rows: npt.NDArray[Any], events: int
+) -> Ints:
+    """Of each event 0, 1, ... the pair of teams that its other rows are read by: a place in the columns given.
+
+    Pairs that name both teams come first, then the one of most rows, then the smaller.
+
+    Parameters
+    ----------
+    event, home, away, rows
+        By pair: its event, its teams (numbers of names, or names), how many rows name them so.
+    events
+        How many there are; each has a pair.
+
+    Examples
+    --------
+    >>> teams = np.array(["b", "a", "a"]), np.array(["a", "b", ""])
+    >>> leading(np.zeros(3, int), *teams, np.array([2, 2, 9]), 1).tolist()
+    [1]
+    """
+    named = _given(home) & _given(away)
+    order = np.lexsort((away, home, -rows.astype(np.int64), ~named, event))
+    return cast(Ints, order[np.searchsorted(event[order], np.arange(events))].astype(np.int32))
+
+
+def crossed(home: Any, away: Any, lead_home: Any, lead_away: Any) -> Bools:
+    """Where rows name the teams the other way round than the pair they are read by.
+
+    Examples
+    --------
+    >>> home, away = np.array(["a", "", "a"]), np.array(["b", "b", "b"])
+    >>> crossed(home, away, np.array(["b", "b", "a"]), np.array(["a", "a", "c"])).tolist()
+    [True, True, False]
+    """
+    straight = (home == lead_home) | (away == lead_away)
+    across = ((home == lead_away) & _given(lead_away)) | ((away == lead_home) & _given(lead_home))
+    return np.asarray(across & ~straight)
+
+
+def _given(names: npt.NDArray[Any]) -> Bools:
+    """Where a name is not empty."""
+    return np.asarray(names != "" if names.dtype.kind == "U" else names > 0)
