@@ -27,11 +27,14 @@ _CONFLICT = CODES["side_conflict"]
 _UNMAPPED = CODES["unmapped"]
 _NO_LINE = CODES["no_line"]
 
-# Searched from the front, as one would write them: exponential on long texts of numbers, which the twin never meets.
-# White space is Unicode's White_Space, not that of Python's \s.
+# White space is Unicode's White_Space, not that of Python's \s. Numbers at the end of a text as one would write them:
+# exponential on many numbers in a row, so the twin itself reads backwards.
 _BLANK = r"\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
-LAST_NUMBER = re.compile(rf"[{_BLANK}(\[]+[+-]?\d+(?:[.,]\d+)?[)\]]?[{_BLANK}]*\Z")
-LAST_NUMBERS = re.compile(rf"(?:[{_BLANK}(\[]+(?:[+-]?\d+(?:[.,]\d+)?[{_BLANK}/,]*)+[)\]]?)+[{_BLANK}]*\Z")
+LAST_NUMBER = re.compile(rf"[{_BLANK}(\[]+[+-]?\d++(?:[.,]\d++)?[)\]]?[{_BLANK}]*\Z")
+LAST_NUMBERS = re.compile(rf"(?:[{_BLANK}(\[]+(?:[+-]?\d++(?:[.,]\d++)?[{_BLANK}/,]*)+[)\]]?)+[{_BLANK}]*\Z")
+_LAST_BACKWARDS = re.compile(rf"[{_BLANK}]*+[)\]]?+\d++(?:[.,]\d++)?+[+-]?+[{_BLANK}(\[]++")
+_NUMBER = r"\d++(?:\.\d)?+[+-]?+"
+_ALL_BACKWARDS = re.compile(rf"[{_BLANK}]*+(?:[)\]]?+(?:[{_BLANK}/,]*+{_NUMBER})+[{_BLANK}(\[]++)++")
 _SIDE_WORD = re.compile(r"(?:^| )(over|under)(?: |$)")
 _SHORT_WORD = re.compile(r"^([ou]) ?\d")
 _LAST_WORD = re.compile(r"(?:^| )(yes|no|odd|even)$")
@@ -146,7 +149,9 @@ def _name(key: tuple[str | None, str | None]) -> str:
 
 def without_numbers(text: str) -> tuple[str, str]:
     """Give a text's name without its last number, and without all numbers at its end."""
-    return catalog.normalise(LAST_NUMBER.sub("", text)), catalog.normalise(LAST_NUMBERS.sub("", text))
+    found = [pattern.match(text[::-1]) for pattern in (_LAST_BACKWARDS, _ALL_BACKWARDS)]
+    shorter, bare = (text[: len(text) - (match.end() if match else 0)] for match in found)
+    return catalog.normalise(shorter), catalog.normalise(bare)
 
 
 def _beside(bare: str, found: re.Match[str]) -> str:
@@ -194,22 +199,12 @@ def _leads(part: str, whole: str) -> bool:
     return part != "" and whole.startswith(f"{part} ")
 
 
-def _leads(part: str, whole: str) -> bool:
-    """Whether one name is the first words of another and not all of them."""
-    return part != "" and whole.startswith(f"{part} ")
-
-
 def _heard(said: _Said, home: str, away: str) -> _Heard:
     """Tell which of two teams a selection names; a team's own name may end in a word that names a side."""
     if home == away:
         return _Heard(-1, said.word, beside=False)
     whole, shorter, _, rest = said.forms
     is_home, is_away = home != "" and home in said.forms, away != "" and away in said.forms
-    short = False
-    if not is_home and not is_away:
-        part = said.forms[3] if said.word >= 0 else said.forms[2]
-        is_home, is_away = _leads(part, home), _leads(part, away)
-        short = is_home != is_away
     short = False
     if not is_home and not is_away:
         part = said.forms[3] if said.word >= 0 else said.forms[2]
