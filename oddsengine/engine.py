@@ -643,6 +643,27 @@ class Engine:
                 found[name] = found.get(name, 0) + n
             return found
 
+    def rejected_by(self, guard: str) -> pl.DataFrame:
+        """How many prices each book has on each event, and how many of them a guard rejects now."""
+        with self.judged() as board:
+            on = board.on()
+            key, aside = board.rows.key[on], board.rows.aside[on]
+            events, books = [event.id for event in board.names.events], tuple(board.names.books)
+            event = board.names.event.values[key >> BOOK_BITS].astype(np.int64)
+        width = max(1, len(books))
+        pair = event * width + (key & ((1 << BOOK_BITS) - 1))
+        prices = np.bincount(pair, minlength=len(events) * width)
+        rejected = np.bincount(pair[aside == CODES[guard]], minlength=prices.size)
+        some = np.flatnonzero(prices)
+        return pl.DataFrame(
+            {
+                "event_id": pl.Series(events, dtype=pl.String).gather(some // width),
+                "sportsbook": pl.Series(books, dtype=pl.String).gather(some % width),
+                "prices": prices[some],
+                "rejected": rejected[some],
+            }
+        )
+
     def open_counts(self) -> dict[str, int]:
         """How many opportunities are open, by kind; one that several views show counts once."""
         with self.still():

@@ -283,6 +283,10 @@ def _of_sources(sources: Iterable[SourceStatus], now: datetime) -> Iterable[Metr
     left = GaugeMetricFamily("oddsengine_feed_credits_left", "Credits until they renew", labels=["feed"])
     used = CounterMetricFamily("oddsengine_feed_credits_used", "Credits used since they renewed", labels=["feed"])
     spent = GaugeMetricFamily("oddsengine_feed_credits_per_hour", "Credits an hour as planned now", labels=["feed"])
+    board = GaugeMetricFamily("oddsengine_feed_prices", "Prices on the board that a source quotes", labels=["feed"])
+    stale = GaugeMetricFamily(
+        "oddsengine_feed_stale_ratio", "Share of these prices that are rejected as stale", labels=["feed"]
+    )
     counts = {
         "payloads": CounterMetricFamily("oddsengine_feed_payloads", "Payloads applied", labels=["feed"]),
         "quotes": CounterMetricFamily("oddsengine_feed_quotes", "Prices in those payloads", labels=["feed"]),
@@ -301,12 +305,14 @@ def _of_sources(sources: Iterable[SourceStatus], now: datetime) -> Iterable[Metr
             (left, source.credits_left),
             (used, source.credits_used),
             (spent, source.credits_an_hour),
+            (board, source.prices),
+            (stale, source.stale_share),
         ):
             if value is not None:
                 family.add_metric(name, value)
         for field, counter in counts.items():
             counter.add_metric(name, getattr(source, field))
-    yield from (status, heard, fresh, left, used, spent, *counts.values())
+    yield from (status, heard, fresh, left, used, spent, board, stale, *counts.values())
 
 
 # ---- pages ----

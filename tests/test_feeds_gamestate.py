@@ -20,7 +20,7 @@ from oddsengine.feeds.the_odds_api import Scores
 from oddsengine.games import ARRIVAL, Reading
 from oddsengine.matching import Matcher
 from oddsengine_service.feeds import interface
-from oddsengine_service.feeds.credits import Target, plan, wish
+from oddsengine_service.feeds.credits import Target, nearness, plan
 from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.feeds.secrets import Secrets
 from oddsengine_service.feeds.the_odds_api import TheOddsApiSource
@@ -258,9 +258,9 @@ def test_scores_come_over_a_socket_and_cost_a_credit(caplog: pytest.LogCaptureFi
 
 
 def test_scores_are_wanted_while_a_game_is_on() -> None:
-    assert wish([600.0], 30.0, live=True) is None
-    assert wish([600.0], 30.0, 600.0, live=True) == wish([-600.0, 90_000.0], 30.0, live=True) == 30.0
-    assert wish([-20_000.0], 30.0, live=True) is None
+    assert nearness([600.0], live=True) is None
+    assert nearness([0.0], live=True) == nearness([-600.0, 90_000.0], live=True) == 0
+    assert nearness([-20_000.0], live=True) is None
     odds, scores = Target("nba", 3, (-60.0, 50_000.0)), Target("nba/scores", 1, (-60.0, 50_000.0), live=True)
     assert plan([odds, scores], 30.0, None, 86_400.0).every == {"nba": 30.0, "nba/scores": 30.0}
     assert plan([odds, scores], 30.0, None, 86_400.0).an_hour == 480.0

@@ -15,7 +15,6 @@ from local_servers import Answering, Request, game, http, new_hub, now, prices, 
 from oddsengine.engine import Engine
 from oddsengine.feeds import Game, Payload
 from oddsengine.matching import Matcher
-from oddsengine_service.feeds.credits import Target, plan
 from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.feeds.kept import Kept
 from oddsengine_service.feeds.secrets import Secrets
@@ -338,19 +337,6 @@ def test_an_id_that_means_another_game_now() -> None:
         await hub.close()
 
     asyncio.run(check())
-
-
-def test_credits_go_where_games_are_near() -> None:
-    """With too few credits every wait grows, those of far games most; a game that is over gets none."""
-    near, far, over = Target("near", 3, (600.0,)), Target("far", 3, (40_000.0,)), Target("over", 3, (-90_000.0,))
-    rich = plan([near, far, over], 30.0, 1_000_000, 86_400.0)
-    assert rich.every == {"near": 30.0, "far": 900.0}
-    assert rich.an_hour == pytest.approx(3 * 120 + 3 * 4)
-    poor = plan([near, far, over], 30.0, 100, 86_400.0)
-    assert poor.stretch > 10
-    assert poor.every["far"] == pytest.approx(30 * poor.every["near"])
-    assert poor.a_day == pytest.approx(100)
-    assert plan([near], 30.0, 0, 86_400.0).an_hour == 0.0
 
 
 def test_credits_that_are_used_up_are_said_and_not_overdrawn() -> None:

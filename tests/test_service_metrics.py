@@ -87,7 +87,7 @@ METERED = SourceStatus(
     name="american", kind="the_odds_api", status="degraded", reason="late", last_payload=NOW - timedelta(seconds=40),
     last_heard=NOW - timedelta(seconds=4), payloads=7, quotes=700, events=9, quarantined=0, failures=1,
     failures_total=3, unmapped=0, refused=0, credits_left=400, credits_used=100, credits_an_hour=12.5,
-    books=("fanduel",),
+    books=("fanduel",), prices=400, stale=300, conflict=True,
 )  # fmt: skip
 NEW = SourceStatus(
     name="new", kind="interface", status="starting", reason="", last_payload=None, last_heard=None, payloads=0,
@@ -105,12 +105,13 @@ def test_sources_are_measured() -> None:
     }
     assert american == {
         "age_seconds": 4.0, "payload_age_seconds": 40.0, "credits_left": 400.0, "credits_used": 100.0,
-        "credits_per_hour": 12.5, "payloads": 7.0, "quotes": 700.0, "failures": 3.0,
+        "credits_per_hour": 12.5, "prices": 400.0, "stale_ratio": 0.75,
+        "payloads": 7.0, "quotes": 700.0, "failures": 3.0,
     }  # fmt: skip
     status = {s.labels["status"]: s.value for s in found["status"].samples if s.labels["feed"] == "american"}
     assert status == {"starting": 0.0, "ok": 0.0, "degraded": 1.0, "down": 0.0}
     assert {name for name, family in found.items() if any(s.labels["feed"] == "new" for s in family.samples)} == {
-        "status", "payloads", "quotes", "failures",
+        "status", "prices", "payloads", "quotes", "failures",
     }  # fmt: skip
 
 

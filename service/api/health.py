@@ -1,10 +1,12 @@
 """Health: is the node up, is its data fresh, does its catalog fit.
 
 `down` (503) while it starts, when the thread that writes is gone, and when no price came for so long that the guards
-keep everything away; `degraded` when something works badly but answers are still right.
+keep everything away; `degraded` when something works badly but answers are still right. With sources, `data` counts
+their states and says which share of each one's prices is rejected as stale.
 """
 
 import time
+from collections import Counter
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,12 +15,14 @@ import msgspec
 from oddsengine import catalog
 from oddsengine.schema import ODDS_SCHEMA
 from oddsengine_service.endpoints import Answer, Ask, Endpoint
+from oddsengine_service.feeds.status import DEGRADED, DOWN
 from oddsengine_service.node import VERSION, Node
 from oddsengine_service.wire.health import Check, Health
 from oddsengine_service.wire.numbers import moment
 
 _ORDER = ("ok", "degraded", "down")
 OLD_S = 60.0  # s without a price; older is degraded
+_MOSTLY = 0.5  # share of a source's prices that are stale; from there on it is degraded
 _encode = msgspec.json.Encoder().encode
 
 
@@ -54,7 +58,24 @@ def _data(node: Node) -> tuple[str, str]:
     if age > OLD_S:
         return "degraded", f"no price for {age:.0f} s"
     broken = sorted(node.failures)
-    return ("degraded", f"failing: {', '.join(broken)}") if broken else ("ok", "")
+    return ("degraded", f"failing: {', '.join(broken)}") if broken else _sources(node)
+
+
+def _sources(node: Node) -> tuple[str, str]:
+    """Sources are well, and their prices fresh enough to be used. Anybody may read this: it has counts, no names."""
+    hub = node.parts.get("hub")
+    sources = hub.statuses() if hub is not None else []
+    shares = sorted((one.stale_share for one in sources if one.stale_share is not None), reverse=True)
+    bad = any(one.status in (DEGRADED, DOWN) for one in sources) or any(share >= _MOSTLY for share in shares)
+    if not sources:
+        return "ok", ""
+    counts = Counter(one.status for one in sources)
+    said = ["sources: " + ", ".join(f"{n} {name}" for name, n in sorted(counts.items()))]
+    if slow := sum(one.conflict for one in sources):
+        said.append(f"conflict: {slow} requested less often than prices stay fresh")
+    if shares:
+        said.append("rejected as stale, by source: " + ", ".join(f"{share:.0%}" for share in shares))
+    return ("degraded" if bad else "ok"), "; ".join(said)
 
 
 def writing(node: Node) -> bool:

@@ -1,25 +1,39 @@
 """Credits of a source that is paid by the request: where to spend what is left.
 
-A target (a sport's featured markets, one game's props) is wanted every `interval` seconds while its nearest game is on
-or within an hour, and less often the farther away that is. The coming day's wishes are added up; if they cost more than
-the day's share of what is left until the credits renew, every wait is stretched by the same factor. So credits go where
-games are near, and nights without games pay for evenings with many.
+A target (a sport's featured markets, one game's props) has a class, which is that of its nearest game: on or within
+an hour, within 6 h, 24 h, 72 h, or beyond. Each class has one interval between two requests. Its weight is the sum,
+over its targets, of cost times seconds that they spend in the class in the next 24 hours: an interval g costs
+weight / g credits a day.
+
+Guards reject prices older than `stale_prematch_s`; requests are *fresh* if they are `FRESH` times that age apart. The
+day's share of the credits left is granted in this order, until it is spent; the last grant may be partial:
+
+1. fresh within an hour, then 6 h, then 24 h
+2. hourly for the rest, so that no sport is missing
+3. the feed's own interval within an hour, then six times that within 6 h
+4. fresh within 72 h, then beyond
+
+No class has a longer interval than one that is farther from its games.
 """
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from math import inf
 from typing import NamedTuple
 
+from oddsengine import catalog
+
 HOUR = 3600.0
+FRESH = 0.8  # of the age at which a price is stale; the rest is for the source's own delay
+CLASSES = (1.0 * HOUR, 6.0 * HOUR, 24.0 * HOUR, 72.0 * HOUR, inf)  # until the start of the nearest game
+_NEAR, _SOON, _TODAY, _DAYS, _BEYOND = range(len(CLASSES))
 _DAY = 24.0 * HOUR
 _LIVE_S = 4.0 * HOUR  # after its start a game is over
-_STEP_S = 0.5 * HOUR
-# Until the start, and how many intervals between two looks.
-_LOOKS = ((1.0 * HOUR, 1.0), (6.0 * HOUR, 6.0), (24.0 * HOUR, 30.0), (72.0 * HOUR, 120.0), (float("inf"), 480.0))
+_SOON_LOOKS = 6.0  # intervals between two requests within 6 h
 
 
 class Target(NamedTuple):
-    """Something that can be asked for."""
+    """Something that can be requested."""
 
     name: str
     cost: int  # credits
@@ -28,28 +42,54 @@ class Target(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """How often each target is asked for, and what that costs."""
+    """How often each target is requested, and what that costs."""
 
-    every: Mapping[str, float]  # seconds; a target without a game is not there
+    every: Mapping[str, float]  # seconds; a target that is not requested now is not there
     an_hour: float  # credits, as things stand now
     a_day: float  # credits, in the 24 hours from now
-    stretch: float  # 1 where the credits are enough for all wishes
+    intervals: tuple[float, ...]  # seconds, by class; inf is never
+    stale: tuple[int, ...]  # classes with games in the 24 hours from now whose prices do not stay fresh
 
 
-def wish(starts: Sequence[float], interval: float, at: float = 0.0, *, live: bool = False) -> float | None:
-    """Seconds between two looks at games, `at` seconds from now; None if there is no game to look at.
+def nearness(starts: Sequence[float], *, live: bool = False) -> int | None:
+    """Class of the nearest game (an index of `CLASSES`), None if there is no game to request.
 
-    With `live` only games that have begun are looked at.
+    With `live` only games that have begun count.
 
     Examples
     --------
-    >>> wish([600.0], 30.0), wish([7200.0], 30.0), wish([-20000.0], 30.0)
-    (30.0, 180.0, None)
+    >>> nearness([600.0]), nearness([7200.0]), nearness([-20000.0])
+    (0, 1, None)
     """
-    least = 0.0 if live else float("inf")
-    near = [start - at for start in starts if -_LIVE_S < start - at <= least]
-    looks = [next(looks for until, looks in _LOOKS if wait <= until) for wait in near]
-    return interval * min(looks) if looks else None
+    least = 0.0 if live else inf
+    near = [start for start in starts if -_LIVE_S < start <= least]
+    return next(at for at, until in enumerate(CLASSES) if min(near) <= until) if near else None
+
+
+def _within(starts: Sequence[float], until: float) -> float:
+    """Seconds of the next 24 hours in which a game is on or begins within so many seconds."""
+    total, covered = 0.0, 0.0
+    for start in sorted(starts):
+        begin, end = max(start - until, covered), min(start + _LIVE_S, _DAY)
+        if end > begin:
+            total += end - begin
+            covered = end
+    return total
+
+
+def _weights(targets: Sequence[Target]) -> list[float]:
+    """Weight of every class."""
+    weights = [0.0] * len(CLASSES)
+    for target in targets:
+        if target.live:
+            weights[_NEAR] += target.cost * _within(target.starts, 0.0)
+            continue
+        before = 0.0
+        for at, until in enumerate(CLASSES):
+            seconds = _within(target.starts, until)
+            weights[at] += target.cost * max(0.0, seconds - before)
+            before = seconds
+    return weights
 
 
 def plan(targets: Sequence[Target], interval: float, left: int | None, seconds: float) -> Plan:
@@ -58,9 +98,9 @@ def plan(targets: Sequence[Target], interval: float, left: int | None, seconds: 
     Parameters
     ----------
     targets
-        What can be asked for.
+        What can be requested.
     interval
-        Least seconds between two looks.
+        Least seconds between two requests for one target.
     left
         Credits that may be spent; None if nobody knows yet, which is taken for enough.
     seconds
@@ -68,22 +108,36 @@ def plan(targets: Sequence[Target], interval: float, left: int | None, seconds: 
 
     Examples
     --------
-    >>> plan([Target("nba", 3, (0.0,))], 30.0, 100_000, 86_400.0)[1:]
-    (360.0, 1440.0, 1.0)
+    >>> plan([Target("nba", 3, (0.0,))], 30.0, 100_000, 86_400.0)[:3]
+    ({'nba': 30.0}, 360.0, 1440.0)
     """
-    wanted = sum(
-        target.cost * _STEP_S / seconds_between
-        for target in targets
-        for step in range(int(_DAY / _STEP_S))
-        if (seconds_between := wish(target.starts, interval, step * _STEP_S, live=target.live)) is not None
-    )
-    share = float("inf") if left is None else max(0.0, float(left)) * min(1.0, _DAY / max(seconds, 1.0))
-    stretch = 1.0 if wanted <= share else wanted / share if share > 0.0 else float("inf")
-    every = {
-        one.name: found * stretch for one in targets if (found := wish(one.starts, interval, live=one.live)) is not None
-    }
+    stale = catalog.thresholds().stale_prematch_s
+    fresh = max(FRESH * stale, interval)
+    hourly = max(HOUR, fresh)
+    wanted = (
+        (_NEAR, fresh), (_SOON, fresh), (_TODAY, fresh), (_DAYS, hourly), (_BEYOND, hourly), (_NEAR, interval),
+        (_SOON, min(fresh, _SOON_LOOKS * interval)), (_DAYS, fresh), (_BEYOND, fresh),
+    )  # fmt: skip
+    weights = _weights(targets)
+    share = inf if left is None else max(0.0, float(left)) * min(1.0, _DAY / max(seconds, 1.0))
+    rates, room = [0.0] * len(CLASSES), share
+    for at, wish in wanted:
+        more = weights[at] * (1.0 / wish - rates[at])
+        if more > room:
+            rates[at] += room / weights[at]
+            room = 0.0
+        else:
+            rates[at] = 1.0 / wish
+            room -= more
+        if room <= 0.0:
+            break
+    intervals = tuple(1.0 / rate if rate > 0.0 else inf for rate in rates)
+    classes = {target.name: nearness(target.starts, live=target.live) for target in targets}
+    every = {name: intervals[at] for name, at in classes.items() if at is not None and intervals[at] < inf}
     an_hour = sum(target.cost * HOUR / every[target.name] for target in targets if target.name in every)
-    return Plan(every, an_hour, wanted / stretch, stretch)
+    a_day = sum(weight * rate for weight, rate in zip(weights, rates, strict=True))
+    late = tuple(at for at, weight in enumerate(weights) if weight > 0.0 and intervals[at] > max(stale, interval))
+    return Plan(every, an_hour, a_day, intervals, late)
 
 
 def until_renewal(now: datetime, day: int) -> float:

@@ -19,12 +19,14 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
+import polars as pl
 
 from oddsengine.engine import Engine
 from oddsengine.feeds import Game, Payload
 from oddsengine.games import turned_round
 from oddsengine.matching import Matcher, OverrideError, Overrides, Quarantined, match_player, parse_overrides
 from oddsengine.update import Update
+from oddsengine_service.feeds.freshness import too_slow, too_slow_in_play
 from oddsengine_service.feeds.kept import Kept
 from oddsengine_service.feeds.retry import Backoff
 from oddsengine_service.feeds.rows import RowIds
@@ -38,6 +40,7 @@ from oddsengine_service.wire.games import Teams
 
 _log = logging.getLogger("oddsengine.feeds")
 _SAVE_EVERY_S = 10.0
+_COUNT_EVERY = timedelta(seconds=5)
 _FORGET_EVERY = timedelta(hours=1)
 _REMEMBERED = timedelta(days=3)  # after a game's start
 _STATUSES = ("upcoming", "live", "ended", "postponed", "cancelled")
@@ -119,6 +122,7 @@ class Hub:
         self._saying = Saying()
         self._overrides, self._overridden = overrides, -1
         self._forgot = self.now()
+        self._counted = self.now() - _COUNT_EVERY
         self._caught_up: dict[str, asyncio.Event] = {}
         self._failed: dict[str, asyncio.Event] = {}
 
@@ -129,6 +133,9 @@ class Hub:
         self._tracks[feed.name] = Track(feed.name, feed.kind, self.now(), feed.down_after, declared=feed.books)
         self._caught_up[feed.name] = asyncio.Event()
         self._failed[feed.name] = asyncio.Event()
+        self.conflict(feed.name, slow := too_slow(feed))
+        if not slow and (slow := too_slow_in_play(feed)):
+            _log.warning("feeds.%s: %s", feed.name, slow)
 
     async def run(self, sources: Sequence[Source], *, tick: float = 1.0, state: Path | None = None) -> None:
         """Run sources until all have ended; prices age meanwhile, and what is known of sources is saved."""
@@ -264,6 +271,12 @@ class Hub:
             _log.warning("feeds.%s: %s", source, reason)
         self._tracks[source].warning = reason
 
+    def conflict(self, source: str, reason: str) -> None:
+        """Know why a source's prices cannot be kept fresh."""
+        if reason and reason != self._tracks[source].conflict:
+            _log.warning("feeds.%s: %s", source, reason)
+        self._tracks[source].conflict = reason
+
     def credits(self, source: str, left: int | None, used: int | None, an_hour: float | None) -> None:
         """Know what a source that is paid by credits has left, has used, and costs."""
         self._tracks[source].credits = (left, used, an_hour)
@@ -314,7 +327,28 @@ class Hub:
             self._forget(now - _REMEMBERED)
         if self._standing is not None:
             self._standing.put((), now)
-        return self._step((), {})
+        update = self._step((), {})
+        if not timedelta(0) <= now - self._counted < _COUNT_EVERY:
+            self._counted = now
+            self._count_stale()
+        return update
+
+    def _count_stale(self) -> None:
+        """Count, by source, the prices on the board and those that are rejected as stale."""
+        quoted = [
+            (source, self._ours[source, event], book)
+            for (source, event), books in self._quoted.items()
+            if (source, event) in self._ours
+            for book in books
+        ]
+        named = pl.DataFrame(
+            quoted, {"source": pl.String, "event_id": pl.String, "sportsbook": pl.String}, orient="row"
+        )
+        board = self.engine.rejected_by("stale")
+        found = named.unique().join(board, on=["event_id", "sportsbook"]).group_by("source")
+        counts = {source: counts for source, *counts in found.agg(pl.col("prices", "rejected").sum()).rows()}
+        for source, track in self._tracks.items():
+            track.prices, track.stale = counts.get(source, (0, 0))
 
     def _forget(self, before: datetime) -> None:
         self._matcher.forget(before)

@@ -14,6 +14,7 @@ import msgspec
 
 from oddsengine.feeds import Payload
 from oddsengine.feeds.interface import InterfaceStream, read_page
+from oddsengine_service.feeds.freshness import too_slow
 from oddsengine_service.feeds.gamestate import GameStateSource
 from oddsengine_service.feeds.retry import Backoff, keep_trying, parsed
 from oddsengine_service.feeds.secrets import Secrets
@@ -104,7 +105,9 @@ class InterfaceSource:
         while True:
             await asyncio.sleep(wait)
             wait = feed.freshen
-            if not self._reader.ready or self._reader.says_seen:
+            seen = not self._reader.ready or self._reader.says_seen
+            sink.conflict(feed.name, too_slow(feed, seen=seen))
+            if seen:
                 continue
             sink.expect(feed.name, "ages", feed.freshen + feed.timeout)
             try:
@@ -171,6 +174,7 @@ class InterfacePages:
             raise
         for payload in payloads:
             await self._take(sink, payload)
+        sink.conflict(self.feed.name, too_slow(self.feed, seen=told.seen))
         due = not told.seen and asyncio.get_running_loop().time() - self._all_at >= self._settings.freshen
         self._since = None if told.cut or told.clamped or due else told.since
 

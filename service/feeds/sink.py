@@ -39,6 +39,9 @@ class Sink(Protocol):
     def warn(self, source: str, reason: str) -> None:
         """Know what is wrong with a source that goes on; an empty reason takes it back."""
 
+    def conflict(self, source: str, reason: str) -> None:
+        """Know why a source's prices cannot be kept fresh; an empty reason takes it back."""
+
     def credits(self, source: str, left: int | None, used: int | None, an_hour: float | None) -> None:
         """Know what a source that is paid by credits has left, has used, and costs."""
 

@@ -56,6 +56,14 @@ class SourceStatus(msgspec.Struct, frozen=True):
     credits_used: int | None
     credits_an_hour: float | None
     books: tuple[str, ...]
+    prices: int = 0  # on the board
+    stale: int = 0  # of these: rejected as too old
+    conflict: bool = False  # it is requested less often than the guards allow
+
+    @property
+    def stale_share(self) -> float | None:
+        """Share of its prices on the board that are rejected as stale; None without prices."""
+        return self.stale / self.prices if self.prices else None
 
 
 @dataclass
@@ -118,6 +126,9 @@ class Track:
     refused: Counter[str] = field(default_factory=Counter)
     strange: set[str] = field(default_factory=set)  # books that the catalog does not know
     warning: str = ""
+    conflict: str = ""  # why its prices cannot be kept fresh
+    prices: int = 0
+    stale: int = 0
     credits: tuple[int | None, int | None, float | None] = (None, None, None)
 
     def part(self, name: str) -> Part:
@@ -132,6 +143,11 @@ class Track:
         self.strange |= new
         return sorted(new)
 
+    @property
+    def wrong(self) -> str:
+        """What is wrong with it though it goes on."""
+        return self.warning or self.conflict
+
     def judged(self, now: datetime) -> tuple[str, str]:
         """Status and reason."""
         found = {name: part.judged(now, self.down_after) for name, part in self.parts.items()}
@@ -141,10 +157,11 @@ class Track:
         for status in (DOWN, DEGRADED, STARTING, OK):
             if kinds == {status}:
                 (reason, *_) = [_named(name, why) for name, (_, why) in found.items() if why] or [""]
-                return (DEGRADED, self.warning) if status == OK and self.warning else (status, reason)
+                wrong = self.wrong if status in (OK, STARTING) else ""
+                return (DEGRADED, wrong) if wrong else (status, reason)
         bad = [_named(name, why) for name, (status, why) in found.items() if status in (DOWN, DEGRADED)]
         if not bad:
-            return (DEGRADED, self.warning) if self.warning else (OK, "")
+            return (DEGRADED, self.wrong) if self.wrong else (OK, "")
         more = f", and {len(bad) - 1} more" if len(bad) > 1 else ""
         return DEGRADED, bad[0] + more
 
@@ -175,7 +192,8 @@ class Track:
             failures=max((part.failures for part in self.parts.values()), default=0),
             failures_total=self.failures_total, unmapped=self.unmapped.total(), refused=self.refused.total(),
             credits_left=self.credits[0], credits_used=self.credits[1], credits_an_hour=self.credits[2],
-            books=tuple(sorted(self.books())),
+            books=tuple(sorted(self.books())), prices=self.prices, stale=self.stale,
+            conflict=bool(self.conflict),
         )  # fmt: skip
 
 

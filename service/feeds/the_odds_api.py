@@ -1,6 +1,7 @@
 """The Odds API: featured markets and scores of whole sports, props event by event, within the credits that are left.
 
-Lists of events are free; with them the plan is made and its cost said before the first credit is spent.
+Lists of events are free; with them the plan is made and its cost said before the first credit is spent. Where credits
+are too few to keep prices fresh, the source's status says which games are affected.
 """
 
 import asyncio
@@ -11,9 +12,11 @@ from math import inf
 
 import msgspec
 
+from oddsengine import catalog
 from oddsengine.feeds import FeedError
 from oddsengine.feeds.the_odds_api import Asked, Scores, TheOddsApi
-from oddsengine_service.feeds.credits import Plan, Target, plan, until_renewal
+from oddsengine_service.feeds.credits import Target, nearness, plan, until_renewal
+from oddsengine_service.feeds.freshness import too_slow
 from oddsengine_service.feeds.retry import Backoff, keep_trying, parsed
 from oddsengine_service.feeds.secrets import Secrets
 from oddsengine_service.feeds.sink import Failure, Sink
@@ -22,10 +25,13 @@ from oddsengine_service.settings import TheOddsApi as Settings
 
 _log = logging.getLogger("oddsengine.feeds")
 _EVENTS_S = 1800.0  # between two lists of events
+_PLAN_S = 60.0  # at most, between two plans: games come nearer
 _DETAILS = ("includeLinks", "includeSids", "includeBetLimits")
 _A_TURN = 20  # requests, before the plan is made anew
 _BOOKS_A_REGION = 10  # so many bookmakers cost as much as a region
 _SCORES, _SCORES_COST = "scores", 1  # without past days
+_GAMES = ("games within an hour or on", "games within 6 h", "games within 24 h", "games within 72 h", "later games")
+_ROUND_S = (15, 30, 60, 120, 300, 600, 900, 1_200, 1_800, 3_600, 7_200, 14_400, 28_800, 86_400)
 
 
 class _Coming(msgspec.Struct):
@@ -50,7 +56,8 @@ class TheOddsApiSource:
         self._backoffs: dict[str, Backoff] = {}
         self._left: int | None = None
         self._used: int | None = None
-        self._plan = Plan({}, 0.0, 0.0, 1.0)
+        self._targets: dict[str, Target] = {}
+        self._plan = plan((), feed.interval, None, inf)
         self._said = ""
 
     async def run(self, sink: Sink) -> None:
@@ -65,28 +72,34 @@ class TheOddsApiSource:
             if self._due.get(f"events of {sport}", 0.0) <= now:
                 await self._guarded(sink, f"events of {sport}", sport, self._list(web, sink, sport))
         self._replan(sink)
-        due = sorted((self._when(name, now), name) for name in self._plan.every)
+        due = sorted((self._when(name, now), name) for name in self._requested())
         for moment, name in due[:_A_TURN]:
-            if moment > now or self._spent():
+            if moment > now:
                 break
+            if not self._affordable(name):
+                continue
             await self._guarded(sink, name, _part(name), self._ask(web, sink, name))
         self._replan(sink)
         sink.caught_up(self.feed.name)
         now = asyncio.get_running_loop().time()
         waits = [self._due[f"events of {sport}"] - now for sport in self.feed.sports]
-        waits += [self._when(name, now) - now for name in self._plan.every]
-        return max(0.0, min(waits))
+        waits += [self._when(name, now) - now for name in self._requested() if self._affordable(name)]
+        return max(0.0, min(_PLAN_S, *waits))
 
-    def _spent(self) -> bool:
-        return self._left is not None and self._left <= self.feed.credits_kept
+    def _requested(self) -> set[str]:
+        """Targets of the plan; and each sport once, so that its prices are known even if credits are few."""
+        listed = (sport for sport in self._coming if sport in self._targets and sport not in self._asked)
+        return {*self._plan.every, *(sport for sport in listed if nearness(self._targets[sport].starts) is not None)}
+
+    def _affordable(self, name: str) -> bool:
+        """Whether a request for a target leaves the credits that are kept."""
+        return self._left is None or self._left - self._targets[name].cost >= self.feed.credits_kept
 
     def _when(self, name: str, now: float) -> float:
         """When a target is due: as the plan says, but not before a failure's wait is over."""
-        if self._plan.stretch == inf:
-            return inf
         if name not in self._asked:
             return self._due.get(name, now)
-        return max(self._asked[name] + self._plan.every[name], self._due.get(name, 0.0))
+        return max(self._asked[name] + self._plan.every.get(name, inf), self._due.get(name, 0.0))
 
     async def _guarded(self, sink: Sink, name: str, part: str, work: Awaitable[None]) -> None:
         """Do one thing; if it fails, only that thing waits. Too many requests make all of them wait."""
@@ -168,34 +181,69 @@ class TheOddsApiSource:
                     if start <= feed.props_within
                 ]
         left = None if self._left is None else max(0, self._left - feed.credits_kept)
+        self._targets = {target.name: target for target in targets}
         self._plan = plan(targets, feed.interval, left, until_renewal(now, feed.renews))
         sink.credits(feed.name, self._left, self._used, self._plan.an_hour)
         for sport in self._coming:
-            if sport in self._plan.every and self._plan.stretch < inf:
+            if sport in self._plan.every:
                 sink.expect(feed.name, sport, self._plan.every[sport] + feed.timeout, polled=True)
+            elif left and nearness(self._targets[sport].starts) is not None:
+                sink.expect(feed.name, sport, inf, polled=True)  # not requested before its games are nearer
             scores = f"{sport}/{_SCORES}"
             if scores in self._asked or scores in self._plan.every:  # without a game that is on nobody asks
                 within = self._plan.every.get(scores, inf) + feed.timeout
                 sink.expect(feed.name, _part(scores), within, polled=True)
-        self._say(sink, left)
+        self._say(sink)
 
-    def _say(self, sink: Sink, left: int | None) -> None:
-        """Say what it costs, when that changes by much."""
+    def _say(self, sink: Sink) -> None:
+        """Say what cannot be kept fresh, and what it all costs when that changes by much."""
         found = self._plan
-        if left is not None and found.stretch == inf:
-            sink.warn(self.feed.name, f"no credits to spend: {self._left} left, {self.feed.credits_kept} of them kept")
+        if self._targets and not any(map(self._affordable, self._targets)):
+            kept = self.feed.credits_kept
+            sink.warn(self.feed.name, f"no credits to spend: {self._left} left, {kept} of them kept")
             return
         sink.warn(self.feed.name, "")
-        if (said := f"{found.an_hour:.1g} {found.stretch:.1g}") != self._said:
+        sink.conflict(self.feed.name, too_slow(self.feed) or self._stale())
+        if (said := f"{found.an_hour:.1g} {found.a_day:.1g}") != self._said:
             self._said = said
             _log.info("feeds.%s: %s", self.feed.name, self.cost())
+
+    def _stale(self) -> str:
+        """Which prices the credits cannot keep fresh, in one sentence; empty if they suffice."""
+        intervals, limits = self._plan.intervals, catalog.thresholds()
+        late = [f"{_GAMES[at]} {_often(intervals[at])}" for at in self._plan.stale]
+        if late:
+            return (
+                f"too few credits to keep prices fresh ({limits.stale_prematch_s:g} s before the game): "
+                f"requests for {', '.join(late)}"
+            )
+        live = any(not one.live and any(start <= 0.0 for start in one.starts) for one in self._targets.values())
+        if live and intervals[0] > max(limits.stale_live_s, self.feed.interval):
+            return (
+                f"too few credits to keep prices in play fresh ({limits.stale_live_s:g} s): "
+                f"requests {_often(intervals[0])}"
+            )
+        return ""
 
     def cost(self) -> str:
         """What it costs, in one sentence."""
         found = self._plan
         left = "an unknown number" if self._left is None else f"{self._left:,}"
-        slow = f", looking {found.stretch:.1f} times less often than wished" if found.stretch > 1.0 else ""
-        return f"{found.an_hour:,.0f} credits an hour now, {found.a_day:,.0f} in 24 hours{slow}; {left} left"
+        stale = self._stale()
+        return (
+            f"{found.an_hour:,.0f} credits an hour now, {found.a_day:,.0f} in 24 hours; {left} left"
+            f"{stale and f'; {stale}'}"
+        )
+
+
+def _often(seconds: float) -> str:
+    """Say an interval in round numbers, so that what is said does not change with every plan."""
+    most = next((step for step in _ROUND_S if seconds <= step * 1.001), None)
+    if most is None:
+        return "never" if seconds == inf else "less than once a day"
+    if most < 120:
+        return f"every {most} s"
+    return f"every {most // 60} min" if most < 7_200 else f"every {most // 3_600} h"
 
 
 def _part(name: str) -> str:

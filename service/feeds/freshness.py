@@ -1,0 +1,41 @@
+"""Is a source requested often enough for the guards? Prices that are older than they allow are rejected as stale."""
+
+from oddsengine import catalog
+from oddsengine_service.settings import Feed, Interface, Table, TheOddsApi
+
+
+def too_slow(feed: Feed, *, seen: bool = True) -> str:
+    """Why a source's settings let prices grow stale before the game; empty if they do not.
+
+    Parameters
+    ----------
+    seen
+        Whether an upstream node says when it sees prices again; else they are as fresh as `freshen` makes them.
+
+    Examples
+    --------
+    >>> too_slow(Table(name="mine", kind="table", path="prices.csv", interval=900.0))
+    'interval is 900 s, but prices older than 600 s are rejected as stale'
+    """
+    return _beyond(feed, catalog.thresholds().stale_prematch_s, "", seen=seen)
+
+
+def too_slow_in_play(feed: Feed) -> str:
+    """The same for games in play."""
+    return _beyond(feed, catalog.thresholds().stale_live_s, " in play", seen=True)
+
+
+def _beyond(feed: Feed, oldest: float, when: str, *, seen: bool) -> str:
+    settings = {}
+    if isinstance(feed, TheOddsApi | Table) or (isinstance(feed, Interface) and not feed.stream):
+        settings["interval"] = feed.interval
+    if isinstance(feed, Interface) and not seen:
+        settings["freshen"] = feed.freshen
+    return next(
+        (
+            f"{name} is {seconds:g} s, but prices{when} older than {oldest:g} s are rejected as stale"
+            for name, seconds in settings.items()
+            if seconds > oldest
+        ),
+        "",
+    )
