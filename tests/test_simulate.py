@@ -66,7 +66,7 @@ class Board:
 
 def parts(row: Row, market: str) -> tuple[str, str, str, float | None]:
     """What `World` asks of a bet, out of a result row or one of its legs."""
-    return row.get("game_id") or row["event_id"], market, row["selection"], row["line"]
+    return row.get("game_id") or row["event_id"], market, row["selection"], row.get("line")
 
 
 def clustered(values: list[tuple[Any, float]]) -> tuple[float, float]:
@@ -286,7 +286,8 @@ def probability(quote: Row) -> float:
 
 
 def leg_of(quote: Row) -> Leg:
-    return Leg(quote["sportsbook"], *parts_of(quote))
+    """A quote as results name it."""
+    return Leg(quote["sportsbook"], *parts(quote, catalog.published_name(quote["market_type"], quote["sport"])))
 
 
 def looks(world: World, seconds: float, prices: Prices) -> Iterator[tuple[Engine, oe.Opportunities]]:
