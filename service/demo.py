@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from oddsengine.games import Reading
 from oddsengine.simulate import Batch, World
@@ -39,21 +39,22 @@ def teams_of(world: World) -> dict[str, Teams]:
 
 def run(node: Node, log: Log, *, seed: int = SEED, events: int = EVENTS) -> None:
     """Let a world run at the clock's pace until the node closes; each day another one begins."""
+    clock = node.clock
     splits: Splits = node.parts.setdefault("splits", Splits())
     due, hours = 0.0, SPLITS_H
     while not node.closing.is_set():
-        world = World(seed, events=events, start=datetime.now(UTC), live=0.3, hazards=True)
+        world = World(seed, events=events, start=clock.now(), live=0.3, hazards=True)
         teams = teams_of(world)
         for batch in world.run(_A_DAY):
-            ahead = (batch.now - datetime.now(UTC)).total_seconds()
-            if ahead > 0.0 and node.closing.wait(ahead):
-                return
+            while (ahead := (batch.now - clock.now()).total_seconds()) > 0.0:
+                if node.closing.wait(ahead):
+                    return
             if node.closing.is_set():
                 return
-            now = max(batch.now, datetime.now(UTC) - timedelta(seconds=5))
+            now = max(batch.now, clock.now() - timedelta(seconds=5))
             node.write(take, node, batch, world.scores, teams, now).result()
             if time.monotonic() >= due:
-                demonstrate(splits, node.engine, datetime.now(UTC), seed=seed, hours=hours)
+                demonstrate(splits, node.engine, clock.now(), seed=seed, hours=hours)
                 due, hours = time.monotonic() + EVERY_S, 0
         seed += 1
-    log.say("demo ended", at_seed=seed, after_s=round(time.time() - node.started, 1))
+    log.say("demo ended", at_seed=seed, after_s=round(clock.time() - node.started, 1))

@@ -127,6 +127,7 @@ class Usage:
 
     def __init__(self, file: Path, every: float = _FLUSH_S, clock: Callable[[], float] = time.time) -> None:
         self.failure = ""  # why the last writing did not go well; what was counted is kept and tried again
+        self.told: Callable[[str], None] | None = None  # called with `failure` when it begins, and when it is over
         self._clock = clock
         self._lock, self._writing = threading.Lock(), threading.Lock()
         self._waiting: dict[tuple[str, int], int] = {}
@@ -176,12 +177,18 @@ class Usage:
                     if self._swept != today:
                         self._file.execute("DELETE FROM usage WHERE day < ?", (today - USAGE_DAYS,))
             except sqlite3.Error as error:
-                self.failure = f"usage is not written: {error}"
+                self._fail(f"usage is not written: {error}")
                 with self._lock:
                     for key, count in waiting.items():
                         self._waiting[key] = self._waiting.get(key, 0) + count
             else:
-                self.failure, self._swept = "", today
+                self._swept = today
+                self._fail("")
+
+    def _fail(self, failure: str) -> None:
+        was, self.failure = self.failure, failure
+        if bool(was) != bool(failure) and self.told is not None:
+            self.told(failure)
 
     def close(self) -> None:
         """Write what waits, and close the file."""
@@ -200,12 +207,15 @@ class MemoryLimits:
     """Limits of one process. `who` is an account, or has a space in it and is none (`address 203.0.113.7`).
 
     An address of IPv6 counts with its network of 64 bits, which is what one subscriber has.
+
+    `clock` never goes back, or a minute would count twice; `ahead` is how far it is ahead of the wall clock.
     """
 
     def __init__(
-        self, usage: Usage | None = None, storage: Storage | None = None, clock: Callable[[], float] = time.time
-    ) -> None:
-        self._usage, self._clock = usage, clock
+        self, usage: Usage | None = None, storage: Storage | None = None, clock: Callable[[], float] = time.time,
+        ahead: Callable[[], float] = lambda: 0.0,
+    ) -> None:  # fmt: skip
+        self._usage, self._clock, self._ahead = usage, clock, ahead
         self._storage = Windows(clock=clock) if storage is None else storage
         self._lock = threading.Lock()
         self._open: dict[str, int] = {}
@@ -219,13 +229,17 @@ class MemoryLimits:
         allowed = left >= 0
         if allowed and account and self._usage is not None:
             self._usage.add(who, now)
-        return Room(rate, left if allowed else 0, (minute + 1) * WINDOW_S, allowed)
+        return Room(rate, left if allowed else 0, self._end(minute), allowed)
 
     def room(self, who: str, rate: int) -> Room:
         """What is left of the minute, uncounted."""
         minute = int(self._clock()) // WINDOW_S
         left = rate - self._storage.get(f"{_counted(who)}/{minute}")
-        return Room(rate, max(0, left), (minute + 1) * WINDOW_S, left > 0)
+        return Room(rate, max(0, left), self._end(minute), left > 0)
+
+    def _end(self, minute: int) -> int:
+        """When a minute ends, by the wall clock: callers compare it with theirs."""
+        return (minute + 1) * WINDOW_S - round(self._ahead())
 
     def used(self, account: str) -> Used:
         """Requests of an account that were answered."""

@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from oddsengine import compile_kernels
@@ -12,6 +12,7 @@ from oddsengine.engine import Engine
 from oddsengine.update import Update
 from oddsengine_service import board
 from oddsengine_service.bus import Bus
+from oddsengine_service.clock import Clock
 from oddsengine_service.metrics import Histogram
 from oddsengine_service.store import Keys, Limits
 from oddsengine_service.tiers import TIERS, Tier
@@ -23,14 +24,17 @@ class Node:
     """An engine with one writer.
 
     Whatever changes the engine goes through `write`, whose jobs run one after the other in a thread of their own.
-    Readers ask the engine of their tier (`board`) from any thread.
+    Readers ask the engine of their tier (`board`) from any thread. What has to do with ages goes by `clock`.
     """
 
-    def __init__(self, engine: Engine, keys: Keys, limits: Limits, bus: Bus, *, demo: bool = False) -> None:
+    def __init__(
+        self, engine: Engine, keys: Keys, limits: Limits, bus: Bus, *, demo: bool = False, clock: Clock | None = None
+    ) -> None:
         self.engine = engine
         self.keys, self.limits, self.bus, self.demo = keys, limits, bus, demo
         self.ready = False
-        self.started = time.time()
+        self.clock = Clock() if clock is None else clock
+        self.started = self.clock.time()
         self.changed_at = 0.0  # when the board last took a price
         self.failures: dict[str, str] = {}  # what does not work now, by name
         self.followers: list[Callable[[Update], None]] = []  # called in the writer, before an update is published
@@ -57,7 +61,7 @@ class Node:
     def step(self, quotes: Any = (), now: datetime | None = None, **more: Any) -> Update:
         """Apply a batch and publish what came of it; only in the writer (`write`)."""
         began = time.perf_counter()
-        update = self.engine.step(quotes, datetime.now(UTC) if now is None else now, **more)
+        update = self.engine.step(quotes, self.clock.now() if now is None else now, **more)
         self.steps.observe(time.perf_counter() - began)
         self.heard(update)
         return update
@@ -68,7 +72,7 @@ class Node:
         if past is not None:
             past.heard(update)
         if update.what.size or update.seen:
-            self.changed_at = time.time()
+            self.changed_at = self.clock.time()
         for follow in tuple(self.followers):
             follow(update)
         self.bus.publish(update)

@@ -1,9 +1,8 @@
 """Samples: what endpoints answer about a small made-up board, for the description of the interface."""
 
-import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -61,8 +60,8 @@ def samples(endpoints: Iterable[Endpoint], failed: Failed = lambda *_: None) -> 
         with closing(Past(node.engine)) as past:
             closed = _play(node, past)
             node.parts |= {"past": past, "splits": Splits(), "splits_token": _TOKEN}
-            demonstrate(node.parts["splits"], node.engine, datetime.now(UTC), hours=1)
-            node.ready, node.changed_at = True, time.time()
+            demonstrate(node.parts["splits"], node.engine, node.clock.now(), hours=1)
+            node.ready, node.changed_at = True, node.clock.time()
             return _answers(endpoints, node, keys, closed, failed)
 
 

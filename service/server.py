@@ -6,7 +6,8 @@ import logging
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
+from email.utils import formatdate
 from functools import cached_property, partial
 from http import HTTPStatus
 from ipaddress import ip_address
@@ -30,6 +31,7 @@ from oddsengine_service import api, demo, keys, pages, taping
 from oddsengine_service.answers import Kept, Whole, encode
 from oddsengine_service.app import BASE, Api, limited
 from oddsengine_service.bus import LocalBus
+from oddsengine_service.clock import Clock
 from oddsengine_service.connections import Connections
 from oddsengine_service.cors import Cors
 from oddsengine_service.direct import Direct
@@ -214,7 +216,7 @@ class Service:
         """Warm up, then feed the board; in a thread of its own."""
         try:
             self.node.warm()
-            self.log.say("ready", seconds=round(datetime.now(UTC).timestamp() - self.node.started, 2))
+            self.log.say("ready", seconds=round(self.node.clock.time() - self.node.started, 2))
             self._run(self)
         except BaseException as error:
             self.node.failures["feed"] = f"{type(error).__name__}: {error}"
@@ -271,8 +273,12 @@ class Gauges(Collector):
         yield found
         yield GaugeMetricFamily("oddsengine_views", "Views that are kept up to date", len(engine.views))
         yield node.steps.family()
+        node.clock.time()
+        yield GaugeMetricFamily(
+            "oddsengine_clock_ahead_seconds", "By how much the node's time is ahead of the wall clock", node.clock.ahead
+        )
         hub = node.parts.get("hub")
-        yield from _of_sources(hub.statuses() if hub is not None else (), datetime.now(UTC))
+        yield from _of_sources(hub.statuses() if hub is not None else (), node.clock.now())
 
 
 def _of_sources(sources: Iterable[SourceStatus], now: datetime) -> Iterable[Metric]:
@@ -379,7 +385,7 @@ def feeding(settings: Settings, environ: Mapping[str, str]) -> Callable[[Service
         overrides = Path(settings.matching.overrides) if settings.matching.overrides else None
         node.parts["futures"] = futures = Futures(fields)
         hub = Hub(
-            node.engine, Matcher(), clock=lambda: datetime.now(UTC), kept=kept(settings, secrets), overrides=overrides,
+            node.engine, Matcher(), clock=node.clock.now, kept=kept(settings, secrets), overrides=overrides,
             on_update=node.heard, games=games_of(node), futures=futures, timed=node.steps.observe,
         )  # fmt: skip
         node.parts["hub"] = hub
@@ -402,20 +408,27 @@ async def _until(node: Node, work: Coroutine[Any, Any, None]) -> None:
 # ---- running ----
 
 
-def build(settings: Settings, environ: Mapping[str, str], *, demonstration: bool, log: Log | None = None) -> Service:
+def build(
+    settings: Settings, environ: Mapping[str, str], *, demonstration: bool, log: Log | None = None,
+    clock: Clock | None = None,
+) -> Service:  # fmt: skip
     """A service that is not started yet."""
     log = Log(quiet=settings.service.quiet) if log is None else log
+    clock = Clock() if clock is None else clock
+    clock.say = lambda text: log.say("clock", said=text)
     run = demonstrate if demonstration else feeding(settings, environ) if settings.feeds else tick
     folder = Path(settings.data.folder)
     with contextlib.ExitStack() as held:  # closed in the reverse order, also if the rest fails
         held.enter_context(contextlib.closing(FolderLock(settings)))
         store = held.enter_context(contextlib.closing(keys.of(settings, demo=demonstration)))
-        usage = held.enter_context(contextlib.closing(Usage(folder / settings.keys.file)))
-        node = Node(Engine(), store, MemoryLimits(usage), LocalBus(), demo=demonstration)
+        usage = held.enter_context(contextlib.closing(Usage(folder / settings.keys.file, clock=clock.time)))
+        limits = MemoryLimits(usage, clock=clock.time, ahead=lambda: clock.ahead)
+        node = Node(Engine(), store, limits, LocalBus(), demo=demonstration, clock=clock)
+        usage.told = partial(_unwritten, node, log)
         tapes: Tapes | None = None
         if settings.data.tape and not demonstration:
             where = folder / taping.FOLDER
-            tape = Taping(node.engine, where, settings.data.tape_days, datetime.now(UTC), partial(_broke, node, log))
+            tape = Taping(node.engine, where, settings.data.tape_days, clock.now(), partial(_broke, node, log))
             held.callback(tape.close)
             tapes = Tapes(where, tape.catch_up)
         past = Past(
@@ -431,6 +444,16 @@ def build(settings: Settings, environ: Mapping[str, str], *, demonstration: bool
         service = Service(node, settings, environ, log, run)
         service.ends = held.pop_all()
     return service
+
+
+def _unwritten(node: Node, log: Log, failure: str) -> None:
+    """Usage can no longer be written, or can again."""
+    if failure:
+        node.failures["usage"] = failure
+        log.say("usage not written", error=failure)
+    else:
+        node.failures.pop("usage", None)
+        log.say("usage written again")
 
 
 def _broke(node: Node, log: Log, error: Exception) -> None:
@@ -484,6 +507,14 @@ class Server(uvicorn.Server):
         if self.started:
             host, port = self.config.host, self.servers[0].sockets[0].getsockname()[1]
             self._ready(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
+
+    async def on_tick(self, counter: int) -> bool:
+        """Once a second: while the wall clock is wrong, `Date` is the node's time, which ages of prices go by."""
+        over = await super().on_tick(counter)
+        clock = self._service.node.clock
+        if counter % 10 == 0 and clock.fault():
+            self.server_state.default_headers = [(b"date", formatdate(clock.time(), usegmt=True).encode())]
+        return over
 
     async def shutdown(self, sockets: Any = None) -> None:
         """End."""

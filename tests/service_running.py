@@ -16,6 +16,7 @@ from contract import FEATURES
 
 from oddsengine.simulate import World
 from oddsengine.simulate.world import START
+from oddsengine_service.clock import Clock as NodeClock
 from oddsengine_service.demo import take, teams_of
 from oddsengine_service.limits import MemoryLimits
 from oddsengine_service.log import Log
@@ -55,7 +56,7 @@ class Running:
 
     def __init__(
         self, folder: Path, *, waits: bool = False, seed: int = _SEED, events: int = _EVENTS, now: bool = False,
-        demonstration: bool = True, **options: str,
+        demonstration: bool = True, driven: NodeClock | None = None, **options: str,
     ) -> None:  # fmt: skip
         environ = {
             "ODDSENGINE_DATA_FOLDER": str(folder),
@@ -66,9 +67,10 @@ class Running:
         self.out = StringIO()
         self.log = Log(self.out)
         self.clock = Clock()
-        self.service = build(load(None, environ), environ, demonstration=demonstration, log=self.log)
+        self.service = build(load(None, environ), environ, demonstration=demonstration, log=self.log, clock=driven)
         self.node = self.service.node
-        self.node.limits = MemoryLimits(clock=self.clock)
+        if driven is None:
+            self.node.limits = MemoryLimits(clock=self.clock)
         self.service._run = self._play
         self.begin = threading.Event()  # warming up waits for it
         if not waits:

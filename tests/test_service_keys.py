@@ -26,6 +26,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 
 from oddsengine_service import keys as module
 from oddsengine_service.api import account as api
+from oddsengine_service.clock import Clock as NodeClock
 from oddsengine_service.endpoints import Answer, Ask
 from oddsengine_service.keys import (
     FEATURES,
@@ -692,7 +693,7 @@ class Node:
     """What the endpoints of an account need of a node."""
 
     def __init__(self, keys: KeyStore, usage: Usage | None = None) -> None:
-        self.keys, self.limits = keys, MemoryLimits(usage)
+        self.keys, self.limits, self.clock = keys, MemoryLimits(usage), NodeClock()
 
     def ask(self, who: Caller, method: str, path: str, body: Any = None, **values: str) -> Any:
         """Answer as the service does: the body, through JSON."""

@@ -1,6 +1,5 @@
 """An account: what its key may do, what it used, and its keys. A key manages those of its own account."""
 
-import time
 from datetime import UTC, datetime
 from typing import Annotated, Any, cast
 
@@ -229,7 +228,7 @@ def usage(ask: Ask) -> Any:
     minute = RateNow(room.limit, room.remaining, datetime.fromtimestamp(room.reset, UTC))
     streams = Streams(limits.streams(caller.account), caller.streams)
     requests = Requests(*limits.used(caller.account), minute)
-    return data(ask, AccountUsage(requests, streams, Period(*period(time.time()))))
+    return data(ask, AccountUsage(requests, streams, Period(*period(ask.node.clock.time()))))
 
 
 def keys(ask: Ask) -> Any:

@@ -7,7 +7,6 @@ their states and says which share of each one's prices is rejected as stale.
 
 import time
 from collections import Counter
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -50,15 +49,17 @@ def _data(node: Node) -> tuple[str, str]:
     if not writing(node):
         return "down", "the writer is gone"
     if not node.changed_at:
-        waited = time.time() - node.started
+        waited = node.clock.time() - node.started
         return ("degraded" if waited < catalog.thresholds().stale_prematch_s else "down"), "no price yet"
-    age = time.time() - node.changed_at
+    age = node.clock.time() - node.changed_at
     if age > catalog.thresholds().stale_prematch_s:
         return "down", f"no price for {age:.0f} s"
     if age > OLD_S:
         return "degraded", f"no price for {age:.0f} s"
-    broken = sorted(node.failures)
-    return ("degraded", f"failing: {', '.join(broken)}") if broken else _sources(node)
+    broken = [f"failing: {', '.join(sorted(node.failures))}"] if node.failures else []
+    if fault := node.clock.fault():
+        broken.append(fault)
+    return ("degraded", "; ".join(broken)) if broken else _sources(node)
 
 
 def _sources(node: Node) -> tuple[str, str]:
@@ -96,7 +97,7 @@ def health(ask: Ask) -> Any:
     node = ask.node
     checks = {"cache": _timed(_store, node), "data": _timed(_data, node), "schema": _timed(_schema, node)}
     worst = max((check.status for check in checks.values()), key=_ORDER.index)
-    found = Health(worst, VERSION, moment(datetime.now(UTC)) or "", checks)
+    found = Health(worst, VERSION, moment(node.clock.now()) or "", checks)
     return Answer(_encode(found), 503 if worst == "down" else 200)
 
 

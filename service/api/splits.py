@@ -5,7 +5,7 @@ An operator's source posts them with the token of the settings; the demo makes i
 """
 
 import hmac
-from datetime import UTC, datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from oddsengine import catalog
@@ -35,7 +35,7 @@ def store(ask: Ask) -> Splits:
 
 def _late(ask: Ask) -> datetime:
     """The moment of an answer: splits are delayed like everything."""
-    return datetime.fromtimestamp(datetime.now(UTC).timestamp() - ask.caller.tier.delay, UTC)
+    return ask.node.clock.now() - timedelta(seconds=ask.caller.tier.delay)
 
 
 def splits(ask: Ask) -> Any:
@@ -104,7 +104,7 @@ def post(ask: Ask) -> Any:
     if not token or not hmac.compare_digest(ask.token.encode("utf-8", "replace"), token.encode()):
         raise Problem(401, "unauthorized", "splits are posted with the operator's token: Authorization: Bearer TOKEN")
     body: SplitsPosted = ask.body
-    now = datetime.now(UTC)
+    now = ask.node.clock.now()
     for at, given in enumerate(body.splits):
         if given.fetched_at is not None and (given.fetched_at - now).total_seconds() > 60.0:
             raise invalid(f"splits[{at}].fetched_at must not be in the future, got {moment(given.fetched_at)}")

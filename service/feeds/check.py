@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,6 +10,7 @@ import msgspec
 
 from oddsengine.engine import Engine
 from oddsengine.matching import Matcher
+from oddsengine_service.clock import Clock
 from oddsengine_service.feeds.build import HISTORY, source
 from oddsengine_service.feeds.hub import Hub, Unmapped
 from oddsengine_service.feeds.kept import Kept
@@ -72,7 +72,7 @@ async def _try(settings: Settings, feed: Feed, environ: Mapping[str, str], secre
         made = source(settings, feed, environ, secrets)
     except SettingsError as error:
         return Checked(feed.name, feed.kind, "down", str(error), 0, 0, (), (), ())
-    clock = None if feed.kind in HISTORY else lambda: datetime.now(UTC)
+    clock = None if feed.kind in HISTORY else Clock().now
     hub = Hub(Engine(), Matcher(), clock=clock, kept=kept(settings, secrets))
     hub.add(feed)
     running = asyncio.create_task(made.run(hub))

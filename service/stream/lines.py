@@ -202,7 +202,7 @@ class Lines:
         """Send heartbeats, to a part of the subscribers at a time."""
         rounds = PARTS if self._heartbeat >= 3.0 else 1
         self._turn = (self._turn + 1) % rounds
-        told = frame("heartbeat", Heartbeat(clock()))
+        told = frame("heartbeat", Heartbeat(clock(self._node.clock.now())))
         for subscriber in self._subscribers:
             if subscriber.turn % rounds == self._turn and subscriber.waiting is None:
                 self._tell(self._holds(subscriber) + told, subscriber)

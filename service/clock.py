@@ -1,0 +1,127 @@
+"""The time of a node: the wall clock's while that goes on sensibly, and never back.
+
+Ages, steps and limits need time that passes as it does outside. A wall clock may be set: by a person, by NTP, by the
+host of a virtual machine. So time passes by a clock that nobody sets, and the wall clock only corrects it:
+
+    the wall clock is ahead        its time is taken at once: at worst prices look older than they are
+    ... by more than a day         only after a minute, in which it may turn out to be an error
+    the wall clock is behind       time goes on, 1 % slower, until the wall clock has caught up
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+OFF_S = 2.0  # between both clocks; more is a fault
+LEVEL_S = 0.1  # less is none any more
+SLOWER = 100  # one part in so many is held back while the wall clock is behind
+SENSIBLE_S = 86_400.0  # that the wall clock may go forward by at once
+LASTING_S = 60.0  # that it must stay beyond that to be believed
+_SECOND = 1_000_000_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _unset() -> Callable[[], int]:
+    """A clock that nobody sets and, where there is one, that goes on while the machine sleeps."""
+    for name in ("CLOCK_BOOTTIME", "CLOCK_MONOTONIC_RAW"):  # Linux; macOS
+        if hasattr(time, name):
+            return partial(time.clock_gettime_ns, getattr(time, name))
+    return time.monotonic_ns
+
+
+_STEADY = _unset()
+
+
+class Clock:
+    """The time, UTC; from any thread.
+
+    Parameters
+    ----------
+    wall
+        The wall clock: nanoseconds since 1970.
+    passed
+        A clock that nobody sets: nanoseconds since whenever.
+    say
+        Takes a sentence when the wall clock is found to have been set, and when both clocks agree again.
+    """
+
+    def __init__(
+        self, wall: Callable[[], int] = time.time_ns, passed: Callable[[], int] = _STEADY,
+        say: Callable[[str], None] | None = None,
+    ) -> None:  # fmt: skip
+        self.say = say
+        self._wall, self._passed = wall, passed
+        self._lock = threading.Lock()
+        self._at, self._read_at = wall(), passed()
+        self._told = 0  # microseconds; of the last `now`
+        self._beyond: int | None = None  # since when the wall clock is too far ahead
+        self._fault = ""
+        self.ahead = 0.0  # seconds that this clock was ahead of the wall clock when it was last read
+
+    def now(self) -> datetime:
+        """The time, later than every time told before."""
+        with self._lock:
+            said = self._read()
+            self._told = told = max(self._at // 1000, self._told + 1)
+        self._tell(said)
+        return _EPOCH + timedelta(microseconds=told)
+
+    def time(self) -> float:
+        """The time in seconds since 1970, never earlier than before."""
+        with self._lock:
+            said = self._read()
+            at = self._at
+        self._tell(said)
+        return at / _SECOND
+
+    def fault(self) -> str:
+        """What is wrong with the wall clock now; empty if it agrees."""
+        self.time()
+        return self._fault
+
+    def _read(self) -> str:
+        """Let time pass, in the lock; gives what is to be said of it."""
+        wall, passed = self._wall(), self._passed()
+        spent, self._read_at = max(0, passed - self._read_at), passed
+        at = self._at + spent
+        said = ""
+        if wall < at:
+            at -= min(at - wall, spent // SLOWER)
+            self._beyond = None
+        elif wall - at <= SENSIBLE_S * _SECOND or self._lasts(passed):
+            if wall - at > OFF_S * _SECOND:
+                said = f"the wall clock went forward {(wall - at) / _SECOND:.0f} s; prices are that much older now"
+            at, self._beyond = wall, None
+        self._at, self.ahead = at, (at - wall) / _SECOND
+        return self._judged() or said
+
+    def _lasts(self, passed: int) -> bool:
+        """Whether the wall clock is too far ahead for long enough to be right."""
+        if self._beyond is None:
+            self._beyond = passed
+        return passed - self._beyond >= LASTING_S * _SECOND
+
+    def _judged(self) -> str:
+        """See whether both clocks agree; gives a sentence if that changed."""
+        was, off = self._fault, abs(self.ahead)
+        if off > OFF_S and self.ahead > 0.0:
+            self._fault = f"the wall clock is {off:.0f} s behind the node's time"
+        elif off > OFF_S:
+            self._fault = f"the wall clock is {off:.0f} s ahead of the node's time"
+        elif off < LEVEL_S:
+            self._fault = ""
+        if bool(was) == bool(self._fault):
+            return ""
+        if not self._fault:
+            return "the wall clock and the node's time agree again"
+        return self._fault + (
+            ", which goes on 1 % slower until they agree; a restart follows the wall clock at once"
+            if self.ahead > 0.0
+            else f", which follows if that lasts {LASTING_S:.0f} s"
+        )
+
+    def _tell(self, said: str) -> None:
+        if said and self.say is not None:
+            self.say(said)
