@@ -286,11 +286,7 @@ class WireClient:
             assert self.open[ident][0] == kind
             assert self.open[ident][1] == pytest.approx(figures, rel=1e-9, abs=1e-9, nan_ok=True)
             told_of = sorted(self.open[ident][2])
-            if kind == "low_hold":  # a book that shares a side's price may leave without a word
-                assert set(told_of) & set(legs)
-                assert {odds for _, odds in told_of} == {odds for _, odds in legs}
-            else:
-                assert told_of == sorted(legs)
+            assert told_of == sorted(legs)
             assert self.open[ident][3] == since
 
 
@@ -309,9 +305,9 @@ def legs_of(kind: str, row: Mapping[str, Any]) -> list[tuple[str, float]]:
         return [(row["sportsbook"], row["odds_decimal"])]
     if kind == "arbitrage":
         return [(leg["sportsbook"], leg["odds_decimal"]) for leg in row["legs"]]
-    if kind == "low_hold":  # a side may name several books at its price
+    if kind == "low_hold":  # the leg of a side is the first book at its price
         sides = [row[name] for name in ("side1", "side2", "side3") if row[name]]
-        return [(book, side["odds"]["decimal"]) for side in sides for book in side["books"]]
+        return [(side["books"][0], side["odds"]["decimal"]) for side in sides]
     return [(row[name]["book"], row[name]["odds"]["decimal"]) for name in ("side1", "side2")]
 
 
