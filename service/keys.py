@@ -464,8 +464,11 @@ class KeyStore:
         return found
 
     def _opened(self, wait: float) -> sqlite3.Connection:
-        with self._told():
-            return connect(self._file, wait)
+        try:
+            with self._told():
+                return connect(self._file, wait)
+        except OSError as error:
+            raise StoreError(f"{self._file} cannot be made: {(error.strerror or str(error)).lower()}") from None
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -474,6 +477,8 @@ class KeyStore:
             yield
         except sqlite3.Error as error:
             code, message = getattr(error, "sqlite_errorcode", 0) & 0xFF, f"{self._file}: {error}"
+            if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY) and not os.access(self._file.parent, os.W_OK):
+                message += f"; {self._file.parent} must be a folder that can be written"
             if code in _UNUSABLE:
                 raise StoreError(message, full=code == sqlite3.SQLITE_FULL) from None
             raise KeysError(message) from None

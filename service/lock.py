@@ -7,7 +7,7 @@ clean up after a crash. The file stays; what it says is for people.
 import os
 import sys
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 
 from oddsengine_service.settings import Settings, SettingsError
 
@@ -17,14 +17,14 @@ _FAR = 1 << 30  # the byte that is locked on Windows, where nobody else may read
 if sys.platform == "win32":
     import msvcrt
 
-    def _take(file: BinaryIO) -> None:
+    def _take(file: IO[bytes]) -> None:
         file.seek(_FAR)
         msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
 
 else:
     import fcntl
 
-    def _take(file: BinaryIO) -> None:
+    def _take(file: IO[bytes]) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
@@ -34,12 +34,15 @@ class FolderLock:
     Raises
     ------
     SettingsError
-        If another node holds it.
+        If another node holds it, or it cannot be written.
     """
 
     def __init__(self, settings: Settings) -> None:
         folder = Path(settings.data.folder)
-        self._file = (folder / FILE).open("a+b")
+        try:
+            self._file = (folder / FILE).open("a+b", buffering=0)
+        except OSError as error:
+            raise _unwritable(settings, error) from None
         try:
             _take(self._file)
         except (BlockingIOError, PermissionError):
@@ -51,10 +54,20 @@ class FolderLock:
                 f"{settings.file}: data.folder {str(folder)!r} is in use by {by}; "
                 "stop that one, or give each node a folder of its own"
             ) from None
-        self._file.truncate(0)
-        self._file.write(b"%d\n" % os.getpid())
-        self._file.flush()
+        try:
+            self._file.truncate(0)
+            self._file.write(b"%d\n" % os.getpid())
+        except OSError as error:
+            self._file.close()
+            raise _unwritable(settings, error) from None
 
     def close(self) -> None:
         """Give the folder back."""
         self._file.close()
+
+
+def _unwritable(settings: Settings, error: OSError) -> SettingsError:
+    return SettingsError(
+        f"{settings.file}: a node must be able to write to data.folder, got {settings.data.folder!r}: "
+        f"{(error.strerror or str(error)).lower()}"
+    )

@@ -1,11 +1,16 @@
 """A node as an operator runs it, from the command line: a settings file, keys, a catalog of its own, tapes."""
 
+import contextlib
 import json
+import os
 import re
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -45,8 +50,31 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+_READ_ONLY = 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && cd "$1" && shift && exec "$@"'
+
+
+def run_read_only(
+    disk: Path, *arguments: str, environ: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to whom a folder, its home too, is a disk that cannot be written, which root feels as well."""
+    return subprocess.run(
+        ["unshare", "-rm", "sh", "-c", _READ_ONLY, "sh", disk, *arguments], capture_output=True, text=True,
+        timeout=PATIENCE_S, check=False, env={**os.environ, "HOME": str(disk), **(environ or {})},
+    )  # fmt: skip
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Path:
+    """A folder that `run_read_only` can make read-only."""
+    if shutil.which("unshare") is None or run_read_only(tmp_path, "true").returncode:
+        pytest.skip("no read-only disk can be had here: needs unshare and mount of Linux, and the right to use them")
+    assert run_read_only(tmp_path, "touch", "written").returncode
+    return tmp_path
+
+
 @contextmanager
-def serving(folder: Path, key: str) -> Iterator[httpx.Client]:
+def started(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A node that listens, and its base; whoever starts it ends it."""
     with subprocess.Popen(
         [*COMMAND, "serve"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -54,8 +82,24 @@ def serving(folder: Path, key: str) -> Iterator[httpx.Client]:
             assert process.stdout is not None
             origin = re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())
             assert origin, process.stderr.read() if process.stderr else ""
-            with httpx.Client(base_url=f"{origin[0]}/api/v1", headers={"X-API-Key": key}, timeout=PATIENCE_S) as client:
-                until(lambda: client.get("/odds?limit=1").status_code == 200, "ready")
+            yield process, f"{origin[0]}/api/v1"
+        finally:
+            process.kill()  # if it has not ended by then
+
+
+@contextmanager
+def ready(base: str, key: str) -> Iterator[httpx.Client]:
+    """A client of a node that has prices to give."""
+    with httpx.Client(base_url=base, headers={"X-API-Key": key}, timeout=PATIENCE_S) as client:
+        until(lambda: client.get("/odds?limit=1").status_code == 200, "ready")
+        yield client
+
+
+@contextmanager
+def serving(folder: Path, key: str) -> Iterator[httpx.Client]:
+    with started(folder) as (process, base):
+        try:
+            with ready(base, key) as client:
                 yield client
         finally:
             process.send_signal(signal.SIGTERM)
@@ -127,3 +171,160 @@ def test_a_demo_leaves_nothing_behind(tmp_path: Path) -> None:
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=PATIENCE_S)
     assert list(tmp_path.iterdir()) == []
+
+
+# ---- a disk that cannot be written ----
+
+
+@pytest.mark.parametrize("used", [False, True])
+def test_a_node_on_a_read_only_disk_says_so(disk: Path, used: bool) -> None:
+    settings(disk)
+    (disk / "data").mkdir()
+    if used:
+        a_key(disk)
+    refused = run_read_only(disk, *COMMAND, "serve")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr == (
+        "oddsengine serve: oddsengine.toml: a node must be able to write to data.folder, "
+        f"got '{disk / 'data'}': read-only file system\n"
+    )
+    keys = run_read_only(disk, *COMMAND, "keys", "create", "--account", "me", "--tier", "pro")
+    assert keys.returncode == 2
+    assert len(keys.stderr.splitlines()) == 1
+    assert str(disk / "data" / "keys.sqlite") in keys.stderr
+    assert f"{disk / 'data'} must be a folder that can be written" in keys.stderr or "read-only file" in keys.stderr
+
+
+def test_only_the_data_folder_has_to_be_writable(disk: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Program, settings, home and the folder it is started in may be on a read-only disk."""
+    data = tmp_path_factory.mktemp("data")
+    settings(disk)
+    script = (
+        "import re, signal, subprocess, sys, httpx\n"
+        f"node = subprocess.Popen({[*COMMAND, 'serve']!r}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)\n"
+        "origin = re.search('http://127.0.0.1:[0-9]+', node.stdout.readline())[0]\n"
+        "print(httpx.get(origin + '/api/v1/account', timeout=30).status_code)\n"
+        "node.send_signal(signal.SIGTERM)\n"
+        "sys.stderr.write(node.communicate(timeout=30)[1])\n"
+    )
+    ran = run_read_only(disk, sys.executable, "-c", script, environ={"ODDSENGINE_DATA_FOLDER": str(data)})
+    assert ran.stdout == "401\n", ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert (data / "keys.sqlite").exists()
+
+
+# ---- the end of a node under load ----
+
+
+class Load:
+    """Clients that ask without a pause until the node is gone, and listen to it."""
+
+    def __init__(self, base: str, key: str) -> None:
+        self.base, self.headers = base, {"X-API-Key": key}
+        self.answers: list[int] = []
+        self.made: list[str] = []
+        self.faults: list[str] = []
+        self.streams = {"listening": 0, "ended": 0}
+        work: list[Callable[[], None]] = [self._ask, self._ask, self._make_keys, self._listen, self._listen]
+        self._threads = [threading.Thread(target=self._run, args=(each,), daemon=True) for each in work]
+        for thread in self._threads:
+            thread.start()
+
+    def wait(self) -> None:
+        """Until all of it goes on."""
+        until(lambda: len(self.answers) > 50 and len(self.made) > 5 and self.streams["listening"] == 2, "load")
+        assert not self.faults, self.faults
+
+    def join(self) -> None:
+        for thread in self._threads:
+            thread.join(PATIENCE_S)
+            assert not thread.is_alive()
+
+    def _run(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except (httpx.ConnectError, httpx.ReadError, httpx.WriteError):  # gone
+            pass
+        except httpx.RemoteProtocolError as error:
+            if "without sending a response" not in str(error):  # gone too, but in the middle of an answer
+                self.faults.append(str(error))
+        except Exception as error:
+            self.faults.append(repr(error))
+
+    def _ask(self) -> None:
+        with httpx.Client(base_url=self.base, headers=self.headers, timeout=PATIENCE_S) as client:
+            while True:
+                for path in ("/odds?limit=200", "/opportunities/ev?min_ev=-50", "/account"):
+                    self.answers.append(client.get(path).status_code)
+
+    def _make_keys(self) -> None:
+        with httpx.Client(base_url=self.base, headers=self.headers, timeout=PATIENCE_S) as client:
+            while True:
+                answer = client.post("/account/keys", json={"name": "more"})
+                self.answers.append(answer.status_code)
+                if answer.status_code == 201:
+                    self.made.append(answer.json()["data"]["key"])
+
+    def _listen(self) -> None:
+        with (
+            httpx.Client(base_url=self.base, headers=self.headers, timeout=PATIENCE_S) as client,
+            client.stream("GET", "/stream/all") as answer,
+        ):
+            self.answers.append(answer.status_code)
+            for line in answer.iter_lines():
+                self.streams["listening"] += line == "event: snapshot:complete"
+        self.streams["ended"] += 1  # with the last chunk, else it had raised
+
+
+@pytest.fixture
+def busy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, str]:
+    """A folder with a node's settings, and a key that may ask as often as it can."""
+    settings(tmp_path)
+    monkeypatch.setenv("ODDSENGINE_FEEDS_FILE_INTERVAL", "0.3")
+    words = ("--account", "me", "--tier", "enterprise", "--rate", "1000000", "--json")
+    made = run(tmp_path, "keys", "create", *words)
+    assert made.returncode == 0, made.stderr
+    return tmp_path, str(json.loads(made.stdout)["key"])
+
+
+def test_a_node_that_is_told_to_stop_under_load(busy: tuple[Path, str]) -> None:
+    """Requests are answered whole or refused, streams end properly, and it takes no longer than is documented."""
+    folder, key = busy
+    with started(folder) as (process, base):
+        with ready(base, key):
+            load = Load(base, key)
+            load.wait()
+        process.send_signal(signal.SIGTERM)
+        _, logged = process.communicate(timeout=20)  # streams have 5 s, requests 10 s
+        load.join()
+    assert not load.faults, load.faults
+    assert load.streams["ended"] == 2
+    assert set(load.answers) <= {200, 201, 503}
+    assert "Traceback" not in logged
+    assert [json.loads(line)["event"] for line in logged.splitlines()][-1] == "stopped"
+    with started(folder) as (process, base), ready(base, load.made[-1]) as client:
+        assert client.get("/account").status_code == 200
+        assert len(client.get("/account/keys").json()["data"]) >= len(load.made) + 1
+        process.send_signal(signal.SIGTERM)
+        assert "Traceback" not in process.communicate(timeout=20)[1]
+
+
+def test_a_node_that_is_killed_under_load_comes_back(busy: tuple[Path, str]) -> None:
+    """The folder is free at once, keys whose making was answered work, and the databases are whole."""
+    folder, key = busy
+    made = [key]
+    for _ in range(2):
+        with started(folder) as (process, base), ready(base, key) as client:
+            for each in made[-20:]:
+                assert client.get("/account", headers={"X-API-Key": each}).status_code == 200
+            load = Load(base, key)
+            load.wait()
+            process.kill()
+            _, logged = process.communicate(timeout=20)
+            load.join()
+        made += load.made
+        assert "Traceback" not in logged
+    for name in ("keys.sqlite", "closing.sqlite"):
+        with contextlib.closing(sqlite3.connect(folder / "data" / name)) as file:
+            assert file.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    assert len(made) > 10
