@@ -41,7 +41,7 @@ def _day(name: str, value: str) -> str:
 def _state(name: str, value: str) -> str:
     word = value.strip().lower()
     if word not in catalog.states():
-        raise invalid(f"{name} must be a US state as two letters, such as nj, got {shown(value)}")
+        raise invalid(f"{name} must be one of {', '.join(sorted(catalog.states()))}, got {shown(value)}")
     return word
 
 
@@ -51,7 +51,12 @@ STATE = Param(
     {"type": "string", "enum": sorted(catalog.states())},
     "US state for the links to books, two letters.",
 )
-DATE = Param("date", _day, {"type": "string"}, "Day of the start in US Eastern time: YYYY-MM-DD, today or tomorrow.")
+DATE = Param(
+    "date",
+    _day,
+    {"anyOf": [{"type": "string", "enum": list(DAYS[:2])}, {"type": "string", "format": "date"}]},
+    "Day of the start in US Eastern time: YYYY-MM-DD, today or tomorrow.",
+)
 
 
 def span(day: str, now: datetime) -> tuple[int, int]:

@@ -37,6 +37,8 @@ from oddsengine_service.tiers import ADD_ON_STREAMS, TIERS, Caller
 DEMO = "demo_"
 MOST_ACTIVE, MOST_REVOKED = 100, 100  # keys of an account: more are refused; older ones are forgotten
 MOST_NAME, MOST_RATE, MOST_STREAMS = 100, 1_000_000, 100_000
+# No control characters, and none that turn text round or are not seen.
+NAME_PATTERN = "^[^\\x00-\\x1f\\x7f-\\x9f\\u00ad\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff]*$"
 FEATURES = frozenset[str]().union(*(tier.features for tier in TIERS.values()))
 _ACCOUNT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}")  # no space: `limits` tells accounts from addresses by it
 _MOST_KEY = 200  # characters; no key is longer
@@ -523,7 +525,7 @@ def _new_key(ident: str) -> str:
 
 def _named(name: str) -> str:
     name = name.strip()
-    if len(name) > MOST_NAME or not name.isprintable():
+    if len(name) > MOST_NAME or not re.search(NAME_PATTERN, name):
         raise UnfitError(f"name must be up to {MOST_NAME} characters that can be printed, got {shown(name)}")
     return name
 

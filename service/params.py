@@ -28,17 +28,33 @@ class Param:
     default: Any = None
     required: bool = False
     aliases: tuple[str, ...] = ()
+    several: bool = False  # values of one that comes again are added
     blank: bool = True  # no text at all is as if it was not given
+
+
+_WORD = f"[^,\\x00]{{0,{MOST_TEXT}}}"
+WORDS_PATTERN = f"^{_WORD}(,{_WORD}){{0,{MOST_WORDS - 1}}}$"
+TEXT_PATTERN, NAME_PATTERN = r"^[^\x00]*$", r"^[^\x00]*[^\x00\s][^\x00]*$"
 
 
 def words(name: str, doc: str, **more: Any) -> Param:
     """A list of words, separated by commas."""
-    return Param(name, _words, {"type": "string"}, doc + " Several are separated by commas.", **more)
+    kind = {"type": "string", "pattern": WORDS_PATTERN}
+    return Param(name, _words, kind, doc + " Several are separated by commas.", several=True, **more)
+
+
+def choices(name: str, doc: str, allowed: Sequence[str], **more: Any) -> Param:
+    """A list of some words, separated by commas."""
+    one = "|".join(allowed)
+    kind = {"type": "string", "pattern": f"^({one})(,({one})){{0,{MOST_WORDS - 1}}}$"}
+    doc += " Several are separated by commas."
+    return Param(name, lambda n, v: _choices(n, v, allowed), kind, doc, several=True, **more)
 
 
 def text(name: str, doc: str, **more: Any) -> Param:
     """One text."""
-    return Param(name, _text, {"type": "string", "maxLength": MOST_TEXT}, doc, **more)
+    pattern = NAME_PATTERN if more.get("required") else TEXT_PATTERN
+    return Param(name, _text, {"type": "string", "maxLength": MOST_TEXT, "pattern": pattern}, doc, **more)
 
 
 def flag(name: str, doc: str, **more: Any) -> Param:
@@ -66,7 +82,9 @@ def choice(name: str, doc: str, choices: Sequence[str], *, signed: bool = False,
 
 def moment(name: str, doc: str, *, unix: bool = False, **more: Any) -> Param:
     """A time: RFC 3339, or Unix seconds where `unix`."""
-    kind = {"type": "string"} if unix else {"type": "string", "format": "date-time"}
+    kind: Mapping[str, Any] = {"type": "string", "format": "date-time"}
+    if unix:
+        kind = {"anyOf": [kind, {"type": "string", "pattern": "^[0-9]{1,11}$"}]}
     return Param(name, lambda n, v: _moment(n, v, unix=unix), kind, doc, blank=False, **more)
 
 
@@ -99,7 +117,7 @@ def parse(query: bytes, params: Mapping[str, Param]) -> tuple[dict[str, Any], li
             ignored.append(name[:MOST_TEXT])
         elif value.strip() or not param.blank:
             if param.name in given and given[param.name] != value:
-                if param.read is not _words:
+                if not param.several:
                     raise invalid(
                         f"{param.name} came twice, as {shown(given[param.name])} and {shown(value)}; once is allowed"
                     )
@@ -130,6 +148,13 @@ def _words(name: str, value: str) -> tuple[str, ...]:
         raise invalid(f"{name} has {len(out):,} entries; up to {MOST_WORDS} are allowed")
     for word in out:
         _text(name, word)
+    return out
+
+
+def _choices(name: str, value: str, allowed: Sequence[str]) -> tuple[str, ...]:
+    out = _words(name, value)
+    if strange := [word for word in out if word not in allowed]:
+        raise invalid(f"{name} must be some of {', '.join(allowed)}, got {shown(strange[0])}")
     return out
 
 

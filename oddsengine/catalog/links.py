@@ -105,6 +105,12 @@ def allowed(url: str) -> bool:
     return _host(url).removeprefix("www.") in _known_hosts()
 
 
+def allowed_pattern() -> str:
+    """A regular expression of links that `allowed` follows, for descriptions of an interface."""
+    known = "|".join(re.escape(host) for host in sorted(_known_hosts()))
+    return rf"^https://(www\.)?({known})([/?#][!-\[\]-~]*)?$"
+
+
 def localised(url: str, state: str) -> str:
     """Turn a book's link to its site for a state; empty if the link needs a state and none of the list is given.
 

@@ -10,6 +10,7 @@ from oddsengine_service.endpoints import Answer, Ask, Endpoint, data
 from oddsengine_service.keys import (
     FEATURES,
     MOST_NAME,
+    NAME_PATTERN,
     BeyondError,
     Made,
     Managed,
@@ -30,8 +31,17 @@ _encode = msgspec.json.Encoder().encode
 class NewKey(msgspec.Struct):
     """What a new key is to be."""
 
-    name: Annotated[str, Meta(max_length=MOST_NAME, description="What people call it.")] = ""
-    tier: Annotated[str | None, Meta(description="This key's tier, which is the default, or a lower one.")] = None
+    name: Annotated[
+        str,
+        Meta(max_length=MOST_NAME, description="What people call it.", extra_json_schema={"pattern": NAME_PATTERN}),
+    ] = ""
+    tier: Annotated[
+        str | None,
+        Meta(
+            description="This key's tier, which is the default, or a lower one.",
+            extra_json_schema={"enum": [*TIERS, None]},
+        ),
+    ] = None
 
 
 class RateLimit(msgspec.Struct):

@@ -6,6 +6,7 @@ catalog's links; everything else is refused before anything is looked up, and wh
 """
 
 import re
+from dataclasses import replace
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import quote
 
@@ -17,10 +18,11 @@ from oddsengine import catalog
 from oddsengine.board.quotes import SEPARATOR
 from oddsengine.board.rows import BOOK_BITS, FREE
 from oddsengine.board.state import Board
-from oddsengine.catalog.links import Link, allowed, link, localised, states
+from oddsengine.catalog.links import Link, allowed, allowed_pattern, link, localised, states
 from oddsengine.engine import Engine
 from oddsengine.groups import Longs
 from oddsengine.identity import Wording
+from oddsengine_service import filters
 from oddsengine_service.api.odds import books_for
 from oddsengine_service.endpoints import Answer, Ask, Endpoint, data
 from oddsengine_service.params import MOST_TEXT, text
@@ -38,8 +40,16 @@ _BOOK = (1 << BOOK_BITS) - 1
 class Wanted(msgspec.Struct):
     """Prices or opportunities to link to."""
 
-    ids: Annotated[list[str], Meta(description=f"From 1 to {MOST_IDS} ids of prices or opportunities.")]
-    state: Annotated[str | None, Meta(description="US state, two letters.")] = None
+    ids: Annotated[
+        list[Annotated[str, Meta(extra_json_schema={"maxLength": MOST_TEXT})]],
+        Meta(
+            description=f"From 1 to {MOST_IDS} ids of prices or opportunities.",
+            extra_json_schema={"minItems": 1, "maxItems": MOST_IDS},
+        ),
+    ]
+    state: Annotated[
+        str | None, Meta(description="US state, two letters.", extra_json_schema={"enum": [*sorted(states()), None]})
+    ] = None
 
 
 class _Leg(NamedTuple):
@@ -53,7 +63,7 @@ class _Leg(NamedTuple):
 def redirect(ask: Ask) -> Answer:
     """Lead to the closest page of a book."""
     query = ask.query
-    state = _state(query["state"])
+    state = query["state"] or ""
     fallback = None if query["fallback"] is None else _fallback(query["fallback"])
     book = None if query["book"] is None else catalog.book(query["book"]).id
     legs = _legs(ask.node.engine, ask.path["id"], book)
@@ -75,7 +85,7 @@ def batch(ask: Ask) -> Any:
         raise invalid(f"ids has {len(given):,} ids; from 1 to {MOST_IDS} are allowed")
     if long := next((id_ for id_ in given if len(id_) > MOST_TEXT), None):
         raise invalid(f"ids has an id of {len(long):,} characters; up to {MOST_TEXT} are allowed")
-    state = _state(body.state)
+    state = filters.STATE.read("state", body.state) if body.state else ""
     books = books_for(ask, None)
     tail = f"?state={state}" if state else ""
     out: dict[str, str | None] = {}
@@ -88,13 +98,6 @@ def batch(ask: Ask) -> Any:
 
 
 # ---- what was given ----
-
-
-def _state(given: str | None) -> str:
-    word = (given or "").strip().lower()
-    if word and word not in states():
-        raise invalid(f"state must be one of {', '.join(sorted(states()))}, got {shown(word)}")
-    return word
 
 
 def _safe(url: str) -> bool:
@@ -182,9 +185,12 @@ endpoints = (
     Endpoint(
         "/deeplink/{id}", redirect, "Go to a sportsbook's page", _TAG, None,
         (
-            text("state", "US state, two letters, for books with a site in each."),
+            filters.STATE,
             text("book", "Sportsbook, where an opportunity has several."),
-            text("fallback", "Where to go if the id is unknown: an https address of a known sportsbook."),
+            replace(
+                text("fallback", "Where to go if the id is unknown: an https address of a known sportsbook."),
+                kind={"type": "string", "maxLength": MOST_TEXT, "pattern": allowed_pattern()},
+            ),
         ),
         key="none", lasts="never", status=302,
         doc="302 with `X-Deep-Link-Type`: outcome, event or home, as close as the book's own ids allow. It needs no "

@@ -410,7 +410,7 @@ endpoints = (
         (
             _ONE_EVENT, MARKET, SPORTSBOOK, words("selection", "Selections as they are written, or their types."),
             moment("since", "Points from this time on, and the one that stood then."),
-            moment("until", "Points up to this time."), LIMIT, OFFSET,
+            moment("until", "Points up to this time, which is not before `since`."), LIMIT, OFFSET,
         ),
         lasts="never",
         doc=f"One entry for each book, selection and line, in the order of the board; each has its opening, and the "
@@ -421,7 +421,8 @@ endpoints = (
         (
             choice("by", "What the bets are grouped by.", GROUPINGS, default="sportsbook"), SPORT, LEAGUE, SPORTSBOOK,
             EVENT, number("min_ev", "Least EV in percent when first shown.", default=0.0),
-            moment("since", "First day of the starts, by US Eastern time."), moment("until", "Last day of the starts."),
+            moment("since", "First day of the starts, by US Eastern time."),
+            moment("until", "Last day of the starts, not before `since`."),
         ),
         feature="ev", lasts="never",
         doc="CLV is the price, after commission, times the fair probability at the close, minus 1, in percent. "

@@ -17,10 +17,10 @@ from oddsengine.board.state import REMEMBERED_S, SECOND
 from oddsengine.engine import Engine, micros
 from oddsengine.groups import NO_TIME, Ints
 from oddsengine_service import filters
-from oddsengine_service.board import SORTS, Cursor, Filter, Found, Index, Reading
+from oddsengine_service.board import CURSOR_PATTERN, MOST_CURSOR, SORTS, Cursor, Filter, Found, Index, Reading
 from oddsengine_service.endpoints import MOST_LIMIT, MOST_OFFSET, Ask, Endpoint, page, told
-from oddsengine_service.params import MOST_TEXT, Param, choice, flag, moment, number, text, whole, words
-from oddsengine_service.problems import Problem, invalid, shown, unknown
+from oddsengine_service.params import MOST_TEXT, Param, choice, choices, flag, moment, number, text, whole, words
+from oddsengine_service.problems import Problem, invalid, unknown
 from oddsengine_service.tiers import allowed, books_of
 from oddsengine_service.wire.envelopes import Page
 from oddsengine_service.wire.numbers import moments
@@ -67,18 +67,10 @@ SEEN = flag(
     "seen",
     "True to be told when prices were seen again, and on streams of suspended ones: for nodes that pass prices on.",
 )
-_LONGEST = 4000  # characters of a cursor
-
-
-def _cursor(name: str, value: str) -> str:
-    if len(value) > _LONGEST or not value.isascii():
-        raise invalid(f"{name} is none of ours: send next_cursor of the page before, unchanged")
-    return value.strip()
-
-
 CURSOR = Param(
-    "cursor", _cursor, {"type": "string", "maxLength": _LONGEST},
-    "Where the page before ended, from its `next_cursor`; instead of `offset`.",
+    "cursor", lambda _, value: Cursor.read(value.strip()),
+    {"type": "string", "pattern": f"^{CURSOR_PATTERN}$", "maxLength": MOST_CURSOR},
+    "`next_cursor` of the page before, unchanged. It keeps the order of its list: `sort` and `offset` do not apply.",
 )  # fmt: skip
 
 
@@ -150,12 +142,10 @@ class _Asked(NamedTuple):
     cursor: Cursor | None
 
     @classmethod
-    def of(cls, ask: Ask, sort: str = "", *, rows: bool = True) -> "_Asked":
+    def of(cls, ask: Ask, sort: str = "") -> "_Asked":
         q = ask.query
-        given = q.get("cursor")
-        if given is not None and q["offset"]:
-            raise invalid(f"cursor and offset were both given, offset as {q['offset']}; one of them is allowed")
-        return cls(sort, q["limit"], q["offset"], None if given is None else Cursor.read(given, sort, rows=rows))
+        cursor: Cursor | None = q.get("cursor")
+        return cls(sort if cursor is None else cursor.sort, q["limit"], q["offset"], cursor)
 
 
 # ---- answers ----
@@ -165,26 +155,12 @@ def listing(ask: Ask) -> dict[str, Any]:
     """Prices that fit, a page of them."""
     q = ask.query
     grouped = q["group_by"] is not None
-    if ask.quick and (grouped or q["sort"] or q["is_main_line"] is not None):
+    names, cut = q["fields"] or None, _Asked.of(ask, q["sort"] or "")
+    if ask.quick and (grouped or cut.sort or q["is_main_line"] is not None):
         raise BlockingIOError("looking at every row that fits takes its time")
-    names = _fields(q["fields"], (*_EVENT, "odds", *ODDS) if grouped else ODDS)
-    cut = _Asked.of(ask, q["sort"] or "", rows=not grouped)
     if grouped:
         return _grouped(ask, cut, names)
-    return _listed(ask, cut, names)
-
-
-def _fields(names: Sequence[str] | None, permitted: Sequence[str]) -> Sequence[str] | None:
-    """The fields that are wanted, None for all of them.
-
-    Raises
-    ------
-    Problem
-        400 if one of them does not exist.
-    """
-    if strange := [name for name in names or () if name not in permitted]:
-        raise invalid(f"unknown field {shown(strange[0])} in fields; allowed: {', '.join(permitted)}")
-    return names or None
+    return _listed(ask, cut, [name for name in names or () if name in ODDS] or None)
 
 
 def _rows(
@@ -234,7 +210,7 @@ def _event(found: Found, names: Sequence[str] | None, state: str) -> Any:
     )  # fmt: skip
     if names is None and not state:
         return EventOdds(*facts, odds(found))
-    some = fields_of([name for name in names or ODDS if name in ODDS], state)
+    some = fields_of([name for name in names or () if name in ODDS] or ODDS, state)
     return {**dict(zip(_EVENT, facts, strict=True)), "odds": some(found)}
 
 
@@ -247,7 +223,7 @@ def best(ask: Ask) -> dict[str, Any]:
     if ask.quick and q["sort"]:
         raise BlockingIOError("sorting takes its time")
     missing: dict[str, list[str]] = {}
-    names, cut = _fields(q["fields"], BEST), _Asked.of(ask, q["sort"] or "")
+    names, cut = q["fields"] or None, _Asked.of(ask, q["sort"] or "")
     with index_of(ask).reading(judged=True, wait=not ask.quick) as reading:
         rows = reading.best(filter_of(ask, reading.now), missing)
         slots, _ = reading.page(rows, cut.sort, cut.limit, cut.offset, None)
@@ -331,7 +307,12 @@ def of_event(ask: Ask) -> dict[str, Any]:
 # ---- declarations ----
 
 _SORT = choice("sort", "Order; a - before it turns it round.", SORTS, signed=True)
-_FIELDS = words("fields", "Names of the fields that are wanted.")
+_FIELDS = choices(
+    "fields",
+    "Fields of the rows; event_name, start_time and odds are of the events of `group_by`.",
+    tuple(dict.fromkeys((*ODDS, *_EVENT, "odds"))),
+)
+_BEST_FIELDS = choices("fields", "Fields of the rows.", BEST)
 _MORE = (
     TEAM, filters.DATE, Q, MIN_ODDS, MAX_ODDS,
     flag("is_main_line", "True for the main line of each market, false for the others."),
@@ -352,7 +333,7 @@ endpoints = (
     ),
     Endpoint(
         "/odds/best", best, "The best price of each selection", "Odds", BestPage,
-        (*FILTERS, ADD_SPORTSBOOK, TEAM, MIN_ODDS, MAX_ODDS, filters.STATE, _SORT, _FIELDS, *PAGES), quick=True,
+        (*FILTERS, ADD_SPORTSBOOK, TEAM, MIN_ODDS, MAX_ODDS, filters.STATE, _SORT, _BEST_FIELDS, *PAGES), quick=True,
         doc="The best price that can be bet: one that is suspended or has a `rejection` (stale, too good to be true "
         "...) is never best, and a selection without another price is left out. Prices are compared after the "
         "commission or fee of their book, which is in `odds_decimal_net`; the other fields are as quoted. Of equal "

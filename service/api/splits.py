@@ -126,7 +126,8 @@ endpoints = (
         (
             text("event_id", "Id of the event.", required=True), SPORTSBOOK,
             time_param("start_time", "First moment: RFC 3339 or Unix seconds.", unix=True),
-            time_param("end_time", "Last moment: RFC 3339 or Unix seconds.", unix=True), _HISTORY,
+            time_param("end_time", "Last moment, not before `start_time`: RFC 3339 or Unix seconds.", unix=True),
+            _HISTORY,
         ),
         feature="splits", lasts="never",
         doc=f"Snapshots are five minutes apart and kept for {KEPT_S // 3600} hours. The answer holds the newest "

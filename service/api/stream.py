@@ -19,8 +19,8 @@ from oddsengine_service.api.odds import EVENT, LEAGUE, LIVE, MARKET, SEEN, SPORT
 from oddsengine_service.board import Filter
 from oddsengine_service.endpoints import Ask, Endpoint, told
 from oddsengine_service.games import games_of
-from oddsengine_service.params import number, parse, text, words
-from oddsengine_service.problems import Problem, invalid, shown
+from oddsengine_service.params import choices, number, parse, text
+from oddsengine_service.problems import Problem
 from oddsengine_service.stream.finds import Asked
 from oddsengine_service.stream.hub import Stream, Wants
 from oddsengine_service.stream.sse import Connected, Filters, frame
@@ -41,9 +41,10 @@ _HEADERS = [
 _AGAIN_S = 5
 
 
-_CHANNEL = words(
-    "channel", f"Channels: some of {', '.join(CHANNELS)}. The default is opportunities.", aliases=("channels", "type")
-)
+_CHANNEL = choices(
+    "channel", f"Channels: some of {', '.join(CHANNELS)}. The default is opportunities.", CHANNELS,
+    aliases=("channels", "type"),
+)  # fmt: skip
 _PARAMS = (
     SPORT, SPORTSBOOK, LEAGUE, EVENT, MARKET, LIVE,
     number("min_ev", "Least expected value in percent, of +EV opportunities.", default=2.0),
@@ -72,7 +73,7 @@ class Channel:
         query, ignored = parse(request.query, endpoint.by_name)
         query.setdefault("live", None)
         ask = Ask(caller, query, values, None, api.node.engine, api.node, ignored)
-        channels = (self._channel,) if self._channel else _channels(query["channel"])
+        channels = (self._channel,) if self._channel else query["channel"] or ("opportunities",)
         if "eventId" in values:
             query["event"] = (values["eventId"],)
         wants = _wants(ask, frozenset(channels))
@@ -131,14 +132,6 @@ def hub_of(api: "Api") -> Stream:
 
 def _same(before: Caller, now: Caller) -> bool:
     return (before.account, before.rights) == (now.account, now.rights) and now.streams > 0
-
-
-def _channels(given: tuple[str, ...] | None) -> tuple[str, ...]:
-    """The channels of a request."""
-    for word in given or ():
-        if word not in CHANNELS:
-            raise invalid(f"channel must be one of {', '.join(CHANNELS)}, or several with commas, got {shown(word)}")
-    return given or ("opportunities",)
 
 
 def _unknown(ask: Ask) -> dict[str, list[str]]:

@@ -7,7 +7,7 @@ board still and answers; the loops are in `scan`.
 from datetime import UTC, datetime
 
 from oddsengine.engine import Engine
-from oddsengine_service.board.asking import LATEST, SORTS, Cursor, Filter
+from oddsengine_service.board.asking import CURSOR_PATTERN, LATEST, MOST_CURSOR, SORTS, Cursor, Filter
 from oddsengine_service.board.index import Index
 from oddsengine_service.board.reading import Found, Marks, Reading
 from oddsengine_service.board.terms import Terms
@@ -35,5 +35,6 @@ def warm() -> None:
 
 
 __all__ = [
-    "LATEST", "SORTS", "Cursor", "Filter", "Found", "Index", "Marks", "Reading", "Terms", "warm",
+    "CURSOR_PATTERN", "LATEST", "MOST_CURSOR", "SORTS", "Cursor", "Filter", "Found", "Index", "Marks", "Reading",
+    "Terms", "warm",
 ]  # fmt: skip

@@ -1,12 +1,12 @@
 """What is asked of a board: which rows, in which order, from where on."""
 
-import base64
+import re
 from typing import Any, NamedTuple
+from urllib.parse import quote, unquote
 
-import msgspec
 import numpy as np
 
-from oddsengine_service.problems import invalid
+from oddsengine_service.problems import invalid, shown
 
 Key = tuple[Any, ...]
 LATEST = np.iinfo(np.int64).max
@@ -45,30 +45,58 @@ class Cursor(NamedTuple):
     value: int | float | str | None
     start: int
     event: str
-    rest: tuple[str, str, str, str, int, int, str, str, int, str] | None  # of the term, then the book
+    rest: tuple[Any, ...] | None  # of the term, then the book; see `_REST`
 
     def text(self) -> str:
-        """What a caller holds."""
-        return base64.urlsafe_b64encode(msgspec.json.encode(self)).decode().rstrip("=")
+        """What a caller gets: fields joined by `~`, of characters that no URL escapes."""
+        value = "" if self.value is None else self.value
+        return "~".join(map(_escaped, (self.sort, value, self.start, self.event, *(self.rest or ()))))
 
     @classmethod
-    def read(cls, text: str, sort: str, *, rows: bool = True) -> "Cursor":
-        """Read it back.
+    def read(cls, text: str) -> "Cursor":
+        """Read it back; every text that fits `CURSOR_PATTERN` is one.
 
         Raises
         ------
         Problem
-            400 if it is none, or one of another order.
+            400 if it is none.
         """
-        try:
-            raw = base64.b64decode(text.encode() + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
-            found = msgspec.json.decode(raw, type=cls)
-        except (ValueError, msgspec.DecodeError, RecursionError):
-            raise invalid("cursor is none of ours: send next_cursor of the page before, unchanged") from None
-        textual = sort.lstrip("-") in ("sportsbook", "sport", "league")
-        fits = isinstance(found.value, str) if textual else isinstance(found.value, float | int)
-        beyond = not isinstance(found.value, str | None) and not abs(found.value) <= LATEST
-        fits = fits if sort else found.value is None
-        if beyond or not fits or found.sort != sort or (found.rest is not None) != rows:
-            raise invalid("cursor belongs to a list in another order: keep sort and group_by as they were")
-        return found
+        if len(text) > MOST_CURSOR or not _CURSOR.fullmatch(text):
+            raise invalid(f"invalid cursor {shown(text)}: pass next_cursor unchanged")
+        sort, value, start, event, *rest = text.split("~")
+        worth: int | float | str | None = None
+        if sort:
+            worth = _unescaped(value) if sort.lstrip("-") in TEXTUAL else _number(value)
+        place = [_whole(field) if kind is int else _unescaped(field) for kind, field in zip(_REST, rest, strict=False)]
+        return cls(sort, worth, _whole(start), _unescaped(event), tuple(place) or None)
+
+
+def _escaped(value: Any) -> str:
+    """A field, with `.` before two hexadecimal digits where a URL has `%`."""
+    if not isinstance(value, str):
+        return repr(value).replace("+", "")
+    return quote(value, safe="").replace(".", "%2E").replace("~", "%7E").replace("%", ".")
+
+
+def _unescaped(field: str) -> str:
+    return unquote(field.replace(".", "%"), errors="replace")
+
+
+def _whole(field: str) -> int:
+    return max(-LATEST, min(int(field), LATEST))
+
+
+def _number(field: str) -> int | float:
+    return _whole(field) if field.lstrip("-").isdigit() else float(field)
+
+
+TEXTUAL = ("sportsbook", "sport", "league")  # what is sorted as text
+MOST_CURSOR = 12_000  # characters
+_T, _W = "(?:[A-Za-z0-9_-]|[.][0-9A-F]{2})*", "-?[0-9]{1,19}"
+_NUMBERS = [name for name in (*SORTS, "moved", "renewed") if name not in TEXTUAL]
+_REST = (str, str, str, str, int, int, str, str, int, str)
+CURSOR_PATTERN = (
+    f"(?:~|-?(?:{'|'.join(TEXTUAL)})~{_T}|-?(?:{'|'.join(_NUMBERS)})~{_W}(?:[.][0-9]{{1,25}})?(?:e-?[0-9]{{1,2}})?)"
+    f"~{_W}~{_T}(?:~{'~'.join(_W if kind is int else _T for kind in _REST)})?"
+)
+_CURSOR = re.compile(CURSOR_PATTERN)

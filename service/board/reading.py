@@ -20,7 +20,7 @@ from oddsengine.board.state import Board
 from oddsengine.detect import charge
 from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words
 from oddsengine.update import Update
-from oddsengine_service.board.asking import LATEST, Cursor, Filter, Key
+from oddsengine_service.board.asking import LATEST, TEXTUAL, Cursor, Filter, Key
 from oddsengine_service.board.scan import best, between, mains, prices, scan, states
 from oddsengine_service.board.terms import Said
 
@@ -335,14 +335,14 @@ class Reading:
     def _value(self, value: Any, sort: str) -> Any:
         """A sorted value as a cursor keeps it."""
         name = sort.removeprefix("-")
-        if name in ("sportsbook", "sport", "league"):
+        if name in TEXTUAL:
             return self.index.ranks(name)[1][abs(int(value))]
         return value.item()
 
     def _before(self, cursor: Cursor) -> Any:
         """A cursor's value among the sorted ones of now."""
         name = cursor.sort.removeprefix("-")
-        if name not in ("sportsbook", "sport", "league"):
+        if name not in TEXTUAL:
             return cursor.value
         texts = self.index.ranks(name)[1]
         at: float = bisect_left(texts, str(cursor.value))
@@ -411,7 +411,8 @@ class Reading:
 
     def _passed(self, found: Ints, cursor: Cursor) -> int:
         """How many of some rows in order stand at or before a cursor."""
-        assert cursor.rest is not None
+        if cursor.rest is None:
+            return bisect_right(found, (cursor.start, cursor.event), key=lambda slot: self._key(slot)[0])
         last = (cursor.start, cursor.event), cursor.rest[:-1], cursor.rest[-1]
         return bisect_right(found, last, key=self._key)
 

@@ -16,6 +16,8 @@ from oddsengine.groups import Floats, Ints
 from oddsengine.reasons import NAMES, reason
 from oddsengine.update import hexadecimal
 from oddsengine_service.board import Found, Reading
+from oddsengine_service.params import MOST_TEXT, WORDS_PATTERN
+from oddsengine_service.tiers import TIERS
 from oddsengine_service.wire.envelopes import Counted, Moment, Pagination, Share, Told
 from oddsengine_service.wire.numbers import americans, moments
 
@@ -95,9 +97,15 @@ class Removed(msgspec.Struct, gc=False):
 class Batch(msgspec.Struct):
     """The events whose prices are wanted; books and market types as in queries, separated by commas."""
 
-    event_ids: list[str]
-    sportsbook: str | None = None
-    market: str | None = None
+    event_ids: Annotated[
+        list[Annotated[str, Meta(extra_json_schema={"maxLength": MOST_TEXT})]],
+        Meta(
+            description=f"Ids of events, up to {', '.join(f'{tier.batch} ({id_})' for id_, tier in TIERS.items())}.",
+            extra_json_schema={"minItems": 1, "maxItems": max(tier.batch for tier in TIERS.values())},
+        ),
+    ]
+    sportsbook: Annotated[str | None, Meta(extra_json_schema={"pattern": WORDS_PATTERN})] = None
+    market: Annotated[str | None, Meta(extra_json_schema={"pattern": WORDS_PATTERN})] = None
 
 
 class NotFound(Told, kw_only=True):
