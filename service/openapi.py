@@ -143,7 +143,7 @@ def _parameters(params: Sequence[Param]) -> list[dict[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
+    return ",".join(value) if isinstance(value, tuple) else value
 
 
 def _responses(endpoint: Endpoint, of: Mapping[int, Any], samples: Mapping[str, Any]) -> dict[str, Any]:

@@ -42,7 +42,7 @@ _AGAIN_S = 5
 
 
 _CHANNEL = choices(
-    "channel", f"Channels: some of {', '.join(CHANNELS)}. The default is opportunities.", CHANNELS,
+    "channel", f"Channels: some of {', '.join(CHANNELS)}.", CHANNELS, default=("opportunities",),
     aliases=("channels", "type"),
 )  # fmt: skip
 _PARAMS = (
@@ -73,7 +73,7 @@ class Channel:
         query, ignored = parse(request.query, endpoint.by_name)
         query.setdefault("live", None)
         ask = Ask(caller, query, values, None, api.node.engine, api.node, ignored)
-        channels = (self._channel,) if self._channel else query["channel"] or ("opportunities",)
+        channels = (self._channel,) if self._channel else query["channel"] or _CHANNEL.default
         if "eventId" in values:
             query["event"] = (values["eventId"],)
         wants = _wants(ask, frozenset(channels))
