@@ -20,7 +20,7 @@ from oddsengine_service.board import Filter
 from oddsengine_service.endpoints import Ask, Endpoint, told
 from oddsengine_service.games import games_of
 from oddsengine_service.params import choices, number, parse, text
-from oddsengine_service.problems import Problem
+from oddsengine_service.problems import Problem, invalid
 from oddsengine_service.stream.finds import Asked
 from oddsengine_service.stream.hub import Stream, Wants
 from oddsengine_service.stream.sse import Connected, Filters, frame
