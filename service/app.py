@@ -43,7 +43,7 @@ LARGE = 1 << 20  # bytes; the event loop compresses no larger body
 
 Scope = Mapping[str, Any]
 _Known = dict[Any, Kept | asyncio.Future[Kept]]
-_HEALTH = "/health"  # answers also while the node starts, and however often it is asked
+_HEALTH = "/health"  # answers also while the node starts or is busy, and however often it is asked
 
 
 class Api:
@@ -286,6 +286,8 @@ class Api:
     def _at_hand(self, request: Request) -> Kept | None:
         """The answer if it is kept, or takes no waiting; None if it does."""
         endpoint = request.endpoint
+        if endpoint.path == _HEALTH:  # in no queue: the workers may be busy for seconds
+            return Kept(encoded(endpoint.answer(self._ask(request, None, quick=True))))
         if endpoint.body is not None or endpoint.lasts == "never":
             return None
         answers, known, key = self._place(request)

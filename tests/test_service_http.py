@@ -354,6 +354,19 @@ def test_health_takes_any_key_or_none(service: Running) -> None:
         assert client.get("/health", headers={"X-API-Key": "nobody"}).status_code == 200
 
 
+def test_health_does_not_wait_for_other_answers(service: Running) -> None:
+    """A balancer would take a busy node for a dead one."""
+    pool, release = service.service.api._pool, threading.Event()
+    busy = [pool.submit(release.wait, PATIENCE_S) for _ in range(pool._max_workers)]
+    try:
+        with service.client(None) as client:
+            for method in ("GET", "HEAD"):
+                assert client.request(method, "/health").status_code == 200
+        assert [each.done() for each in busy] == [False] * len(busy)
+    finally:
+        release.set()
+
+
 def test_a_key_raises_the_limit_of_what_needs_none(service: Running) -> None:
     with service.client(None) as client:
         assert client.get("/sports").headers["x-ratelimit-limit"] == "12"
