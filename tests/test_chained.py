@@ -138,9 +138,9 @@ def opportunities(engine: Engine, at: datetime) -> dict[str, list[dict[str, Any]
 
 
 def bare(value: Any) -> Any:
-    """An opportunity without links and the moment it was found."""
+    """An opportunity without links, ids of rows (each node has its own) and the moment it was found."""
     if isinstance(value, dict):
-        left_out = ("detected_at", "deep_link", "deep_links")
+        left_out = ("detected_at", "deep_link", "deep_links", "odds_id", "odds_ids")
         return {name: bare(each) for name, each in value.items() if name not in left_out}
     if isinstance(value, float):
         return round(value, 2)  # the American form has two digits on the wire
