@@ -235,10 +235,10 @@ class KernelCache:
         self._folders.save(name, self._digest(name, content) + content)
 
     def enable(self) -> None:
-        """Do nothing: it always is."""
+        """Do nothing: the cache is always on."""
 
     def disable(self) -> None:
-        """Do nothing: see `enable`."""
+        """Do nothing: the cache is always on."""
 
     def flush(self) -> None:
         """Do nothing: old files are overwritten."""

@@ -464,7 +464,7 @@ def scan(view: View) -> Scan:
 
 @kernel
 def _best_of(from_, to, n, book, net, offer, seen, early, late, distinct, out):
-    """Best row of each of n row ranges, seen within [early, late] or nobody knows when; two books if distinct.
+    """Best row of each of n row ranges, seen within [early, late] or at an unknown time; two books if distinct.
 
     Returns the sum of 1/odds, infinity if there is no such set.
     """

@@ -1,4 +1,4 @@
-"""Prices from wherever they are: a file, a folder, a glob pattern or standard input.
+"""Read prices from a file, a folder, a glob pattern or standard input.
 
 The suffix of a file says how it is written; standard input is recognised by its first bytes. JSON may be a list of
 rows, a response of this interface in either of its envelopes, or a response of The Odds API (a list of events, one
@@ -104,7 +104,7 @@ def _read(name: str, data: bytes, suffix: str, odds_format: str | None) -> OddsT
         if suffix == ".json":
             document = decoded(data)
             if _is_error(document):
-                raise OddsError(f"This is the body of an error: {_message(document)}.")
+                raise OddsError(f"This is an error response: {_message(document)}.")
             if _is_the_odds_api(document):
                 return _the_odds_api(data, odds_format)
         return read_table(data, suffix)

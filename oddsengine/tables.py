@@ -277,7 +277,7 @@ def rows_of(document: Any) -> list[Any]:
     if isinstance(document, dict):
         rows = next((document[name] for name in ("data", "odds") if name in document), [document])
     if not isinstance(rows, list):
-        raise OddsError("This is no odds table: the JSON holds no list of rows.")
+        raise OddsError("This is not an odds table: the JSON holds no list of rows.")
     return rows
 
 

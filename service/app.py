@@ -152,7 +152,7 @@ class Api:
         return self._refusal(request, Problem(500, "internal_error", message, request_id=request.ident.decode()))
 
     def _refusal(self, request: Request, problem: Problem) -> Whole:
-        if problem.__cause__ is not None:  # a failure of ours that the caller is told of in a sentence
+        if problem.__cause__ is not None:  # our failure, reported to the caller in a sentence
             self.log.failure(request.ident, request.path, problem.__cause__)
         return _refusal(problem, self._origin or origin_of(request.host))
 
@@ -370,7 +370,7 @@ def _unauthorized(endpoint: Endpoint) -> str:
 
 
 def limited(room: Room, what: str) -> Problem:
-    """What somebody is told who is at a limit."""
+    """The answer to a caller who has reached a limit."""
     wait = max(1, room.reset - int(time.time()))
     return Problem(
         429, "rate_limited", f"{room.limit} {what} a minute are allowed; try again in {wait} s", retry_after=wait

@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 OFF_S = 2.0  # between both clocks; more is a fault
-LEVEL_S = 0.1  # less is none any more
+LEVEL_S = 0.1  # below it they agree again
 SLOWER = 100  # one part in so many is held back while the wall clock is behind
 SENSIBLE_S = 86_400.0  # that the wall clock may go forward by at once
 LASTING_S = 60.0  # that it must stay beyond that to be believed
@@ -42,7 +42,7 @@ class Clock:
     wall
         The wall clock: nanoseconds since 1970.
     passed
-        A clock that nobody sets: nanoseconds since whenever.
+        A clock that is never set: nanoseconds since any fixed point.
     say
         Takes a sentence when the wall clock is found to have been set, and when both clocks agree again.
     """

@@ -89,7 +89,7 @@ def test_without_it_nothing_of_it_is_known() -> None:
     ("text", "said"),
     [
         ("x = [", "cannot be read"),
-        ("[shops.a]\nname = 'A'", "shops is no section; allowed: books, links, leagues, teams, markets"),
+        ("[shops.a]\nname = 'A'", "shops is not a section; allowed: books, links, leagues, teams, markets"),
         ("books = 3", "books is 3; allowed: a table"),
         ("[books]\na = 3", "books.a is 3; allowed: a table"),
         ("[books.a]\nregions = ['UK']", "books.a.name is missing; allowed: a text"),

@@ -108,12 +108,12 @@ def test_no_events(tmp_path: Path, document: Any) -> None:
 @pytest.mark.parametrize(
     ("document", "sentence"),
     [
-        ({"message": "Invalid key", "error_code": "INVALID_KEY"}, "This is the body of an error: Invalid key."),
-        ({"success": False, "error": {"code": "x", "message": "no"}}, "This is the body of an error: no."),
+        ({"message": "Invalid key", "error_code": "INVALID_KEY"}, "This is an error response: Invalid key."),
+        ({"success": False, "error": {"code": "x", "message": "no"}}, "This is an error response: no."),
         ("{", "This is not valid JSON: "),
         ("[" * 100_000, "This is not a table in JSON: it is nested too deeply."),
-        ("null", "This is no odds table: the JSON holds no list of rows."),
-        ({"data": 3}, "This is no odds table: the JSON holds no list of rows."),
+        ("null", "This is not an odds table: the JSON holds no list of rows."),
+        ({"data": 3}, "This is not an odds table: the JSON holds no list of rows."),
         ({"name": "x"}, "This is no odds table: it has no sportsbook, no event_id,"),
         ([{"id": "x", "sport_key": "y", "bookmakers": 3}], "This is no payload of The Odds API: none of its 1 items"),
         ([1, 2], "This is not NDJSON: no line is a JSON object."),

@@ -1,4 +1,4 @@
-"""Callers that nobody knows: many connections, many addresses, pages asked for again and again."""
+"""Unknown callers: many connections, many addresses, pages asked for again and again."""
 
 import contextlib
 import http.client

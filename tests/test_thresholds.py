@@ -99,8 +99,8 @@ def test_an_operator_changes_thresholds(own: Any, capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.parametrize(("text", "said"), [
-    ("[thresholds.stale]\nprematch = 300\n", "thresholds.stale.prematch is no threshold; allowed: prematch_s, live_s"),
-    ("[thresholds.stael]\nprematch_s = 300\n", "thresholds.stael.prematch_s is no threshold; allowed: the tables of"),
+    ("[thresholds.stale]\nprematch = 300\n", "thresholds.stale.prematch is not a threshold; allowed: prematch_s"),
+    ("[thresholds.stael]\nprematch_s = 300\n", "thresholds.stael.prematch_s is not a threshold; allowed: the tables"),
     ("[thresholds.stale]\nprematch_s = true\n", "thresholds.stale.prematch_s is True; allowed: a number from 0"),
     ("[thresholds]\nepsilon = 0.1\n", "thresholds.epsilon is 0.1; allowed: a table"),
 ])  # fmt: skip

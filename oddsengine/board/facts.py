@@ -43,7 +43,7 @@ class Facts(NamedTuple):
 
     @classmethod
     def of(cls, rows: Rows, names: Names, slots: Ints, agree: int) -> "Facts":
-        """Take the facts of some distinct slots; so many looks in a row that `agree` confirm a price."""
+        """Take the facts of some distinct slots; `agree` looks in a row at one price confirm it."""
         slots = np.sort(slots)
         links = rows.links
         own: list[str | None] = []

@@ -286,7 +286,7 @@ def _gather(
 def gather(rows: Rows, names: Names, held: Units, units: Longs, mismatch: bool, agree: int) -> Gathered:  # noqa: FBT001
     """Make a board of some units; prices in two forms that differ are set aside if `mismatch`.
 
-    A price is confirmed by so many looks in a row that `agree`.
+    `agree` looks in a row at one price confirm it.
     """
     n = int(held.size[units].sum())
     most = int(held.size[units].max(initial=0)) + 1

@@ -185,7 +185,7 @@ def _thresholds(tables: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
                     field.removeprefix(f"{table}_") for field in Thresholds._fields if field.startswith(f"{table}_")
                 ]
                 allowed_here = f"{', '.join(near)}" if near else "the tables of guards.toml"
-                raise CatalogError(f"{where} is no threshold; allowed: {allowed_here}")
+                raise CatalogError(f"{where} is not a threshold; allowed: {allowed_here}")
     return dict(tables)
 
 
@@ -193,7 +193,7 @@ def _checked(tables: Mapping[str, Any]) -> files.Changes:
     """Check a whole file, but for what two entries say together."""
     for section, given in tables.items():
         if section not in (*_FIELDS, "thresholds"):
-            raise CatalogError(f"{section} is no section; allowed: {', '.join((*_FIELDS, 'thresholds'))}")
+            raise CatalogError(f"{section} is not a section; allowed: {', '.join((*_FIELDS, 'thresholds'))}")
         _table(given, section)
     changes = {
         section: _thresholds(given) if section == "thresholds" else _section(section, given)

@@ -130,7 +130,7 @@ def changed(limits: Thresholds, changes: Mapping[str, Any]) -> Thresholds:
     Raises
     ------
     ValueError
-        If a name is no threshold, or a value is not possible for it.
+        If a name is not a threshold, or a value is not allowed for it.
 
     Examples
     --------

@@ -136,7 +136,7 @@ class TheOddsApi:
         Raises
         ------
         FeedError
-            If it is none of these, or its odds are of another format than was said, or of both; what was listed
+            If it is none of these, or its odds are not in the stated format, or it mixes both formats; what was listed
             before still counts then.
         """
         refused: Counter[str] = Counter()
