@@ -41,7 +41,7 @@ def test_a_table_has_every_column_in_order() -> None:
     assert table.row(0, named=True) == dict.fromkeys(ODDS_SCHEMA) | {
         "sportsbook": "a", "event_id": "e", "market_type": "moneyline", "selection": "home",
         "odds_decimal": 2.0, "odds_american": 100.0, "odds_probability": 0.5,
-        "is_live": False, "is_active": True, "flap": False, "rejected_upstream": False,
+        "is_live": False, "is_active": True, "flap": False, "rejected_upstream": False, "confirmed": False,
         "colour": "red", "row": 1, "price_mismatch": False,
     }  # fmt: skip
     assert dict(table.rejected.schema) == BAD_ROW_SCHEMA
