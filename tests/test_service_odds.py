@@ -298,8 +298,12 @@ def test_a_row_says_what_the_board_says(node: Any) -> None:
     for row in shown:
         given = table[row["id"]]
         assert tuple(row) == ODDS
-        for name in ("event_id", "home_team", "away_team", "market_type", "selection", "is_live", "is_active"):
+        for name in ("event_id", "home_team", "away_team", "selection", "is_live", "is_active"):
             assert row[name] == given[name]
+        assert row["market_type"] == catalog.published_name(
+            given["market_type"], given["sport"], given["stat_category"] or "", given["market_segment"] or ""
+        )
+        assert (row["source_market_type"] or row["market_type"]) == given["market_type"]
         assert row["odds_decimal"] == round(given["odds_decimal"], 6)
         assert row["odds_american"] == round(given["odds_american"], 2)
         assert row["odds_probability"] == row["probability"] == round(1.0 / given["odds_decimal"], 6)
