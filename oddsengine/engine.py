@@ -25,7 +25,7 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.quotes import Door, Quotes, readable
-from oddsengine.board.rows import BOOK_BITS, FREE, GONE, LIVE, MOVED, NEW, ON, REJECTED, SEEN, UNKNOWN, Quoted
+from oddsengine.board.rows import BOOK_BITS, FREE, GONE, LEVELS, LIVE, MOVED, NEW, ON, REJECTED, SEEN, UNKNOWN, Quoted
 from oddsengine.board.state import REMEMBERED_S, SECOND, STATUSES, Applied, Batch, Board
 from oddsengine.detect import Lens, lens
 from oddsengine.find.board import Sharp
@@ -702,10 +702,12 @@ class Engine:
         with self._lock:
             rows = self._board.rows
             held = np.flatnonzero(rows.state[: rows.top] != FREE)
+            remembered = np.arange(LEVELS) < rows.depth[held, None]  # beyond it stands what earlier rows left
+            levels = rows.level[held].sum(axis=1, dtype=np.int64, where=remembered)
             parts = mix(
                 rows.id[held], rows.odds[held].view(np.int64), rows.seen[held], rows.changed[held], rows.start[held],
                 rows.state[held], rows.flags[held], rows.moved[held], rows.looks[held], rows.depth[held],
-                np.nan_to_num(rows.american[held]).view(np.int64), rows.level[held].sum(axis=1, dtype=np.int64),
+                np.nan_to_num(rows.american[held]).view(np.int64), levels,
             )  # fmt: skip
             total = int(parts.sum(dtype=np.uint64)) ^ self._board.said_hash()
             for wanted in sorted(self._awake, key=repr):
