@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import socket
 import time
 import zlib
@@ -60,7 +61,9 @@ def operations(description: dict[str, Any], mode: schemathesis.GenerationMode) -
     config = SchemathesisConfig.from_dict(
         {"generation": {"with-security-parameters": False, "mode": mode.value, "allow-x00": True}}
     )
-    for found in schemathesis.openapi.from_dict(description, config=config).get_all_operations():
+    # Lists of up to 500 words are made of up to 10: automata of the whole pattern take gigabytes.
+    short = json.loads(re.sub(r"\{0,499\}", "{0,9}", json.dumps(description)))
+    for found in schemathesis.openapi.from_dict(short, config=config).get_all_operations():
         operation = found.ok()  # type: ignore[union-attr]
         if not operation.path.startswith("/stream"):
             yield operation
