@@ -2,10 +2,7 @@
 
 import json
 import socket
-import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
-from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -478,43 +475,3 @@ def test_a_head_request_opens_nothing(served: Served) -> None:
         answer = b"".join(iter(lambda: line.recv(4096), b""))
     assert answer.startswith(b"HTTP/1.1 200")
     assert served.node.limits.streams("account-pro") == 0
-
-
-@contextmanager
-def held_up(served: Served) -> Iterator[None]:
-    """The thread that reads opportunities has something long to do."""
-    release = threading.Event()
-    served.hub._looks.put(lambda: release.wait(10 * PATIENCE_S))
-    try:
-        yield
-    finally:
-        release.set()
-
-
-def test_who_waits_for_opportunities_gets_heartbeats(served: Served, listen: Callable[..., Client]) -> None:
-    assert listen("/stream/odds", event="waits").ready.wait(PATIENCE_S)  # the hub begins with the first stream
-    with held_up(served):
-        client = listen("/stream/opportunities", sportsbook="betmgm,caesars,circa", min_ev="-50")
-        wait_for(lambda: client.beats >= 2)
-        assert set(client.names) == {"connected", "heartbeat"}
-        assert {(look.prices, look.opportunities) for look in client.looks} == {(0, 0)}, "it holds nothing yet"
-    assert client.ready.wait(PATIENCE_S)
-
-
-def test_nothing_is_read_for_those_who_left(served: Served, listen: Callable[..., Client]) -> None:
-    assert listen("/stream/odds", event="left").ready.wait(PATIENCE_S)
-    books = frozenset({"betmgm", "caesars", "espnbet"})
-    with held_up(served):
-        client = listen("/stream/opportunities", sportsbook=",".join(books), min_ev="-50")
-        wait_for(lambda: any(view[0] == books for view in served.hub._making))
-        streams = served.hub.lines.streams
-        client.close()
-        wait_for(lambda: served.hub.lines.streams == streams - 1)
-        before = len(served.engine._views)
-        probed: Future[int] = Future()
-        served.hub._looks.put(lambda: probed.set_result(len(served.engine._views)))
-        served.hub._jobs.put(lambda: probed.result(10 * PATIENCE_S))  # what was made stays until it is counted
-    assert probed.result(PATIENCE_S) == before
-    wait_for(lambda: not any(view[0] == books for view in served.hub._making))
-    again = listen("/stream/opportunities", sportsbook=",".join(books), min_ev="-50")
-    assert again.ready.wait(PATIENCE_S)

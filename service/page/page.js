@@ -41,7 +41,7 @@ function takeList(name, payload) {
 function takePrices(name, payload) {
   if (games.take(name, payload) || board.take(name, payload)) later();
 }
-const may = (feature) => !rights.features || rights.features.includes(feature);
+const may = (feature) => !rights.features || Boolean(rights.features[feature]);
 
 // ---- drawing: once a frame, and no more often than is needed ----
 
@@ -320,13 +320,13 @@ function openBoard() {
   scores.close();
   if (!board.event) return prices.close();
   const event = encodeURIComponent(board.event);
-  const all = rights.features?.includes("gamestate");
+  const all = rights.features?.gamestate;
   if (rights.streams === false) prices.open([[`${BASE}/odds?event=${event}`, (odds) => ["snapshot", { odds }]]], key);
   else prices.open(`${BASE}/stream/${all ? `all?min_ev=0&min_profit=0&event=${event}` : `events/${event}`}`, key);
 }
 
 function openScores() {
-  if (rights.streams && rights.features?.includes("gamestate")) scores.open(`${BASE}/stream/gamestate`, key);
+  if (rights.streams && rights.features?.gamestate) scores.open(`${BASE}/stream/gamestate`, key);
 }
 
 function compare(it) {

@@ -270,13 +270,6 @@ class Stream:
         self._finds[wants.finds] = Finds(wants.finds, watch)
         return True
 
-    def _given_up(self, view: tuple[frozenset[str] | None, float, float]) -> None:
-        """Forget a watch that nobody waits for any more; make it if somebody came meanwhile."""
-        if all(subscriber.gone for subscriber, _ in self._making.get(view, ())):
-            self._making.pop(view, None)
-        else:
-            self._looks.put(lambda: self._make(view))
-
     def _made(self, view: Hashable, watch: Watch, found: Look) -> None:
         """Let those in who waited for a watch."""
         if self._watches.get(view) is not watch:
@@ -330,9 +323,6 @@ class Stream:
 
     def _make(self, view: tuple[frozenset[str] | None, float, float]) -> None:
         """Begin to watch a view. It hears updates before it is read, so that none falls between."""
-        if all(subscriber.gone for subscriber, _ in tuple(self._making.get(view, ()))):
-            self._jobs.put(lambda: self._given_up(view))
-            return
         watch = Watch(self._node.engine, *view)
         self._jobs.put(lambda: self._watches.__setitem__(view, watch))
         found = watch.read(None)

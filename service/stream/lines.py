@@ -204,14 +204,14 @@ class Lines:
         self._turn = (self._turn + 1) % rounds
         told = frame("heartbeat", Heartbeat(clock(self._node.clock.now())))
         for subscriber in self._subscribers:
-            if subscriber.turn % rounds == self._turn:
+            if subscriber.turn % rounds == self._turn and subscriber.waiting is None:
                 self._tell(self._holds(subscriber) + told, subscriber)
         if not self.closed:
             self._timers["beat"] = self._loop.call_later(self._heartbeat / rounds, self._beat)
 
     def _holds(self, subscriber: Subscriber) -> bytes:
         """Say in a comment which update of the board somebody holds by now, if it is one."""
-        if subscriber.backlog is not None or subscriber.waiting is not None:
+        if subscriber.backlog is not None:
             return b""
         said = []
         for group in subscriber.groups:
