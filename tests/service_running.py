@@ -58,6 +58,7 @@ class Running:
         self, folder: Path, *, waits: bool = False, seed: int = _SEED, events: int = _EVENTS, now: bool = False,
         demonstration: bool = True, driven: NodeClock | None = None, **options: str,
     ) -> None:  # fmt: skip
+        folder.mkdir(parents=True, exist_ok=True)
         environ = {
             "ODDSENGINE_DATA_FOLDER": str(folder),
             "ODDSENGINE_SERVICE_METRICS_TOKEN_ENV": "METRICS_TOKEN", "METRICS_TOKEN": METRICS_TOKEN,
