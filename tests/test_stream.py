@@ -232,7 +232,7 @@ def test_large_batches_come_in_parts(served: Served, listen: Callable[..., Clien
     served.step([total("parts", "fanduel", side, line, 1.95) for line in lines for side in ("Over", "Under")], later)
     last = heard(client, "odds:update", 3)
     assert (last["count"], last["partial"]) == (200, False)
-    assert {row["odds_decimal"] for row in client.odds.values()} == {1.95}
+    wait_for(lambda: {row["odds_decimal"] for row in client.odds.values()} == {1.95})
 
 
 def test_opportunities_name_their_prices(served: Served, listen: Callable[..., Client]) -> None:

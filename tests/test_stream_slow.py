@@ -284,9 +284,9 @@ def test_a_large_step_cuts_nobody_off(tmp_path: Path) -> None:
         served.step(board(1.9), now)
         client = Client(served.port, "/stream/odds", served.key("enterprise"))
         assert client.ready.wait(PATIENCE_S)
-        served.step(board(2.0), now + timedelta(seconds=1))
+        served.step(board(1.95), now + timedelta(seconds=1))
         moved = heard(client, "odds:update")
         assert moved["count"] == 2 * len(LINES)
-        wait_for(lambda: {row["odds_decimal"] for row in client.odds.values()} == {2.0})
+        wait_for(lambda: {row["odds_decimal"] for row in client.odds.values()} == {1.95})
         assert served.hub.lines.cuts == 0
         client.close()
