@@ -3,7 +3,7 @@
 Reading order: odds, devig, kelly, arbitrage, value, middle (the maths); catalog, schema, tables (what a table is and
 what is known of the world); wording, traits, markets, terms, groups (identity); reasons, guards; detect, tails
 (detection); find, results, opportunities, explain (what comes out); board, open, view, update, engine (the same, live);
-tape, simulate; futures, beside all of it; cli.
+query; tape, simulate; futures, beside all of it; cli.
 """
 
 import importlib

@@ -15,14 +15,8 @@ import numpy.typing as npt
 import polars as pl
 
 from oddsengine._jit import kernel
+from oddsengine.columns import NO_TIME, Bytes, Floats, Ints, Longs, Words
 
-Ints = npt.NDArray[np.int32]
-Longs = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
-Bytes = npt.NDArray[np.uint8]
-Floats = npt.NDArray[np.float64]
-
-NO_TIME = np.iinfo(np.int64).min
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _ONE = np.uint64(1)
 _ALONE: Longs = np.empty(0, np.int64)
@@ -257,3 +251,9 @@ def cut(keys: Keys, outcomes: Longs, odds: Floats, seen: Longs) -> Groups:
         subject=subject[at],
         ladder=ladder,
     )
+
+
+__all__ = [
+    "NO_TIME", "Bytes", "Floats", "Groups", "Ints", "Keys", "Longs", "Words", "checksum", "cut", "intern", "mix",
+    "settle",
+]  # fmt: skip

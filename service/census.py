@@ -16,8 +16,8 @@ from oddsengine import catalog
 from oddsengine.board.quotes import LINKS, SEPARATOR
 from oddsengine.board.rows import BOOK_BITS, LIVE
 from oddsengine.board.state import IN_PLAY, STATUSES
+from oddsengine.columns import NO_TIME, Longs
 from oddsengine.engine import Engine
-from oddsengine.groups import NO_TIME, Longs
 from oddsengine_service.filters import Seen, league_id, sport_id, team_id
 
 _KEPT = 24  # censuses of one node

@@ -23,7 +23,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine.clv import BETS_SCHEMA
-from oddsengine.groups import NO_TIME, Floats, Longs, Words
+from oddsengine.columns import NO_TIME, Floats, Longs, Words
 
 FILE = "closing.sqlite"
 CLOSES_KEPT_D, BETS_KEPT_D = 30, 400  # days after the close, or after a bet was first shown

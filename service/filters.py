@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from oddsengine import catalog
 from oddsengine.engine import micros
-from oddsengine_service.board import LATEST
+from oddsengine.query import LATEST
 from oddsengine_service.params import Param
 from oddsengine_service.problems import invalid, shown
 

@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from oddsengine.board.names import Names
 from oddsengine.board.rows import LIVE, SUSPENDED
+from oddsengine.columns import Bytes, Floats, Ints, Longs, Words
 from oddsengine.engine import Engine
-from oddsengine.groups import Bytes, Floats, Ints, Longs, Words, mix
+from oddsengine.groups import mix
 from oddsengine.identity import Wording
 from oddsengine.update import Update
 

@@ -7,10 +7,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
 from typing import Any
 
-from oddsengine import compile_kernels
+from oddsengine import compile_kernels, query
 from oddsengine.engine import Engine
 from oddsengine.update import Update
-from oddsengine_service import board
 from oddsengine_service.bus import Bus
 from oddsengine_service.clock import Clock
 from oddsengine_service.metrics import Histogram
@@ -49,7 +48,7 @@ class Node:
     def warm(self) -> None:
         """Compile what is not compiled, and get the delayed boards; afterwards the node is ready."""
         compile_kernels(self.say)
-        board.warm()
+        query.warm()
         for delay in self._delays:
             self._late[delay] = self.engine.delayed(delay)
         self.ready = True

@@ -24,10 +24,11 @@ from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.names import Names
 from oddsengine.board.rows import BOOK_BITS, FLAP, LIVE, MISMATCH, SUSPENDED
 from oddsengine.board.state import CANCELLED, ENDED, IN_PLAY, POSTPONED, UPCOMING, Board
+from oddsengine.columns import NO_TIME, Floats, Ints, Longs, Words
 from oddsengine.detect import market_fair
 from oddsengine.engine import Engine
 from oddsengine.find import board as finder
-from oddsengine.groups import NO_TIME, Floats, Ints, Longs, Words, mix
+from oddsengine.groups import mix
 from oddsengine.odds import decimal_to_american
 from oddsengine.open import EV, FIGURES, LEGS, Hits
 from oddsengine.update import Update, hexadecimal

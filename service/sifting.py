@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from oddsengine.groups import NO_TIME, Floats, Longs
+from oddsengine.columns import NO_TIME, Floats, Longs
 from oddsengine_service import filters
 from oddsengine_service.views import Bools, Table
 

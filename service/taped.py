@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine.board.rows import LIVE, NO_PRICE, SUSPENDED
-from oddsengine.groups import NO_TIME, Ints, Longs
+from oddsengine.columns import NO_TIME, Ints, Longs
 from oddsengine.identity import WORDING, Wording
 from oddsengine.tape.blocks import HEADER, Block, head, whole
 from oddsengine_service.history import Moves, nothing

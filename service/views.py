@@ -16,8 +16,8 @@ import numpy.typing as npt
 import polars as pl
 
 from oddsengine import catalog
+from oddsengine.columns import NO_TIME, Floats, Longs
 from oddsengine.engine import Engine
-from oddsengine.groups import NO_TIME, Floats, Longs
 from oddsengine.view import View
 from oddsengine_service.filters import league_id, sport_id
 

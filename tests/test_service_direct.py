@@ -18,7 +18,7 @@ from live_strategies import feed, row_ids
 from service_running import Running
 
 from oddsengine.engine import Engine
-from oddsengine_service.board import Filter, Index
+from oddsengine.query import Filter, Index
 from oddsengine_service.direct import AT_ONCE
 from oddsengine_service.wire.odds import Shown, odds
 

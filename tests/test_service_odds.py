@@ -23,9 +23,9 @@ from oddsengine import catalog
 from oddsengine.engine import Engine
 from oddsengine.find.board import prepare
 from oddsengine.guards import main_lines
+from oddsengine.query import CURSOR_PATTERN, LATEST, SORTS, Cursor
 from oddsengine.reasons import CODES, NAMES, SENTENCES, UNCOMPARED, reason
 from oddsengine_service.api.odds import endpoints
-from oddsengine_service.board import CURSOR_PATTERN, LATEST, SORTS, Cursor
 from oddsengine_service.endpoints import Ask
 from oddsengine_service.params import parse
 from oddsengine_service.problems import Problem
@@ -323,9 +323,9 @@ def test_a_row_says_what_the_board_says(node: Any) -> None:
 
 @given(st.lists(st.integers(-(10**16), 10**17), min_size=1, max_size=5))
 def test_times_are_written_as_numpy_writes_them(micros: list[int]) -> None:
-    from oddsengine_service.wire.numbers import moments
+    from oddsengine.timestamps import timestamps
 
-    written = moments(np.array([*micros, np.iinfo(np.int64).min]))
+    written = timestamps(np.array([*micros, np.iinfo(np.int64).min]))
     years = [text for text in np.array(micros).astype("M8[us]").astype(str) if len(text) == 26 and text[0] != "-"]
     assert [text[:-1] for text in written[:-1] if text[:-1] in years] == years
     assert written[-1] is None

@@ -10,8 +10,8 @@ from stream_running import turned
 
 from oddsengine.board import state as board_state
 from oddsengine.engine import Engine
+from oddsengine.query import Filter, Index
 from oddsengine.simulate import Batch, World
-from oddsengine_service.board import Filter, Index
 from oddsengine_service.stream.backlog import Backlog
 from oddsengine_service.stream.moves import Mirror, Moves
 from oddsengine_service.stream.prices import Prices

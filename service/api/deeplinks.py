@@ -19,8 +19,8 @@ from oddsengine.board.quotes import SEPARATOR
 from oddsengine.board.rows import BOOK_BITS, FREE
 from oddsengine.board.state import Board
 from oddsengine.catalog.links import Link, allowed, allowed_pattern, link, localised, states
+from oddsengine.columns import Longs
 from oddsengine.engine import Engine
-from oddsengine.groups import Longs
 from oddsengine.identity import Wording
 from oddsengine_service import filters
 from oddsengine_service.api.odds import books_for

@@ -17,12 +17,13 @@ from oddsengine.board.names import Names
 from oddsengine.board.rows import LIVE, SUSPENDED
 from oddsengine.board.state import CANCELLED, POSTPONED, UPCOMING
 from oddsengine.clv import GROUPINGS, report
+from oddsengine.columns import NO_TIME, Ints, Longs
 from oddsengine.engine import micros
-from oddsengine.groups import NO_TIME, Ints, Longs
+from oddsengine.query import LATEST, Terms
+from oddsengine.timestamps import timestamps
 from oddsengine.update import hexadecimal
 from oddsengine_service import filters
 from oddsengine_service.api.odds import EVENT, LEAGUE, LIMIT, MARKET, OFFSET, SPORT, SPORTSBOOK, books_for
-from oddsengine_service.board import LATEST, Terms
 from oddsengine_service.closing import Close
 from oddsengine_service.endpoints import Ask, Endpoint, data, page, told
 from oddsengine_service.history import Moves, ids
@@ -31,7 +32,6 @@ from oddsengine_service.problems import Problem, invalid, unknown
 from oddsengine_service.recorder import LAST_S, Past
 from oddsengine_service.wire.envelopes import Moment, Page, Share, Told
 from oddsengine_service.wire.numbers import americans as american
-from oddsengine_service.wire.numbers import moments
 
 MOST_POINTS = 500  # of one price
 Number = float | None
@@ -211,7 +211,7 @@ def _without_lines(ask: Ask, id_: str) -> tuple[Closing, str]:
         lead = terms[names.pair.values[terms] == names.event_lead.values[code]]
         _, sport, league, home, away = (text or "" for text in names.wordings[int((*lead, *terms)[0])][:5])
     sport_id, league_id = filters.sport_id(sport), filters.league_id(league, sport) if league else ""
-    start = None if begins == NO_TIME else moments(np.array([begins]))[0]
+    start = None if begins == NO_TIME else timestamps(np.array([begins]))[0]
     return Closing(id_, sport_id, league_id, home, away, start, None, {}), _reason(ask, id_, status, begins, moment)
 
 
@@ -255,7 +255,7 @@ def _in_markets(lines: pl.DataFrame, close: Close, asked: Sequence[str], missing
 
 
 def _closing(close: Close, lines: pl.DataFrame, books: frozenset[str] | None) -> Closing:
-    times = {name: moments(lines[name].dt.epoch("us").to_numpy()) for name in ("last_seen_at", "odds_changed_at")}
+    times = {name: timestamps(lines[name].dt.epoch("us").to_numpy()) for name in ("last_seen_at", "odds_changed_at")}
     decimal = lines["odds_decimal"].to_numpy()
     shown = {
         "sportsbook": [catalog.book(name).id for name in lines["sportsbook"].to_list()],
@@ -275,7 +275,7 @@ def _closing(close: Close, lines: pl.DataFrame, books: frozenset[str] | None) ->
     for line in map(ClosingLine, *columns):
         if books is None or line.sportsbook in books:
             out.setdefault(line.sportsbook, []).append(line)
-    begins, captured = moments(np.array([close.start, close.captured_at]))
+    begins, captured = timestamps(np.array([close.start, close.captured_at]))
     sport, league = filters.sport_id(close.sport), filters.league_id(close.league, close.sport)
     return Closing(
         close.event_id, sport, league, close.home_team, close.away_team, begins, captured, dict(sorted(out.items()))
@@ -342,7 +342,7 @@ def _movement(ident: str, said: Any, book: str, moves: Moves, at: Longs | Ints, 
     shown = np.concatenate((at[:1], at[first + omitted :]))
     price = american(moves.odds[shown], moves.american[shown])
     odds = np.round(moves.odds[shown], 6).tolist()
-    times, flags = moments(moves.at[shown]), moves.flags[shown[1:]]
+    times, flags = timestamps(moves.at[shown]), moves.flags[shown[1:]]
     points = Points(times[1:], price[1:], odds[1:], ((flags & LIVE) != 0).tolist(), ((flags & SUSPENDED) == 0).tolist())
     return Movement(
         ident, said.event_id, book, said.market_type, said.market_segment, said.selection, said.selection_type,

@@ -14,16 +14,16 @@ import numpy as np
 
 from oddsengine import catalog
 from oddsengine.board.state import REMEMBERED_S, SECOND
+from oddsengine.columns import NO_TIME, Ints
 from oddsengine.engine import Engine, micros
-from oddsengine.groups import NO_TIME, Ints
+from oddsengine.query import CURSOR_PATTERN, MOST_CURSOR, SORTS, Cursor, Filter, Found, Index, Reading
+from oddsengine.timestamps import timestamps
 from oddsengine_service import filters
-from oddsengine_service.board import CURSOR_PATTERN, MOST_CURSOR, SORTS, Cursor, Filter, Found, Index, Reading
 from oddsengine_service.endpoints import MOST_LIMIT, MOST_OFFSET, Ask, Endpoint, page, told
 from oddsengine_service.params import MOST_TEXT, Param, choice, choices, flag, moment, number, text, whole, words
-from oddsengine_service.problems import Problem, invalid, unknown
+from oddsengine_service.problems import Problem, invalid, shown, unknown
 from oddsengine_service.tiers import allowed, books_of
 from oddsengine_service.wire.envelopes import Page
-from oddsengine_service.wire.numbers import moments
 from oddsengine_service.wire.odds import (
     BEST,
     ODDS,
@@ -45,6 +45,14 @@ _EVENT = ("event_id", "event_name", "sport", "league", "start_time")
 
 
 # ---- parameters ----
+
+
+def _cursor(_: str, value: str) -> Cursor:
+    try:
+        return Cursor.read(value.strip())
+    except ValueError:
+        raise invalid(f"invalid cursor {shown(value)}: pass next_cursor unchanged") from None
+
 
 SPORT = words("sport", "Sports, by id or another name of theirs.")
 LEAGUE = words("league", "Leagues, by id or another name of theirs.")
@@ -68,7 +76,7 @@ SEEN = flag(
     "True to be told when prices were seen again, and on streams of suspended ones: for nodes that pass prices on.",
 )
 CURSOR = Param(
-    "cursor", lambda _, value: Cursor.read(value.strip()),
+    "cursor", _cursor,
     {"type": "string", "pattern": f"^{CURSOR_PATTERN}$", "maxLength": MOST_CURSOR},
     "`next_cursor` of the page before, unchanged. It keeps the order of its list: `sort` and `offset` do not apply.",
 )  # fmt: skip
@@ -285,7 +293,7 @@ def delta(ask: Ask) -> dict[str, Any]:
         gone = reading.take(reading.rows(f, {}, gone=True))
         on = before + slots.size < rows.size
         cursor = reading.cursor(slots[-1], cut.sort) if on and slots.size else None
-        meta = _meta(ask, reading, missing, server_time=moments(np.array([since if now == NO_TIME else now]))[0])
+        meta = _meta(ask, reading, missing, server_time=timestamps(np.array([since if now == NO_TIME else now]))[0])
     if after > since:
         meta["since_clamped"] = True
     if seen:

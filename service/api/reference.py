@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from oddsengine import catalog
+from oddsengine.columns import NO_TIME
 from oddsengine.engine import micros
-from oddsengine.groups import NO_TIME
 from oddsengine.update import iso
 from oddsengine_service import filters
 from oddsengine_service.api.odds import LEAGUE, SPORT, Q

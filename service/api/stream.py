@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
+from oddsengine.query import Filter
 from oddsengine_service import filters
 from oddsengine_service.api.odds import EVENT, LEAGUE, LIVE, MARKET, SEEN, SPORT, SPORTSBOOK, books_for, index_of
-from oddsengine_service.board import Filter
 from oddsengine_service.endpoints import Ask, Endpoint, told
 from oddsengine_service.games import games_of
 from oddsengine_service.params import choices, number, parse, text

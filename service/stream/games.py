@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from oddsengine.query import Filter
 from oddsengine_service import filters
-from oddsengine_service.board import Filter
 from oddsengine_service.stream.sse import frame
 from oddsengine_service.stream.told import GAMES, Told, forgotten, played
 

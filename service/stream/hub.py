@@ -18,8 +18,8 @@ import numpy as np
 
 from oddsengine.board.rows import BOOK_BITS
 from oddsengine.identity import WORDING
+from oddsengine.query import Filter, Index, Marks
 from oddsengine.update import Update
-from oddsengine_service.board import Filter, Index, Marks
 from oddsengine_service.log import Log
 from oddsengine_service.node import Node
 from oddsengine_service.stream.finds import Asked, Finds

@@ -16,11 +16,12 @@ from oddsengine.board.facts import Facts
 from oddsengine.board.quotes import SEPARATOR
 from oddsengine.board.rows import BOOK_BITS, LIVE, ON, STATUS, SUSPENDED
 from oddsengine.board.state import Board
-from oddsengine.groups import NO_TIME, Ints, Longs
+from oddsengine.columns import NO_TIME, Ints, Longs
+from oddsengine.query import Found, Index, Marks, Terms
+from oddsengine.timestamps import timestamps
 from oddsengine.update import Update, hexadecimal
-from oddsengine_service.board import Found, Index, Marks, Terms
 from oddsengine_service.stream.sse import OddsDelta, raw
-from oddsengine_service.wire.numbers import americans, moments
+from oddsengine_service.wire.numbers import americans
 from oddsengine_service.wire.odds import ODDS, fields_of
 
 _BOOK = (1 << BOOK_BITS) - 1
@@ -193,7 +194,11 @@ class Moves:
         key = update.again_key
         if int(key.max()) >> BOOK_BITS >= terms.columns["prop"].size:
             return None
-        return Rows(update.facts, key >> BOOK_BITS, key & _BOOK), hexadecimal(update.again), moments(update.again_seen)
+        return (
+            Rows(update.facts, key >> BOOK_BITS, key & _BOOK),
+            hexadecimal(update.again),
+            timestamps(update.again_seen),
+        )
 
     # ---- encoded ----
 
@@ -221,7 +226,7 @@ class Moves:
                 OddsDelta, self.ids(rows), americans(facts.odds, facts.american),
                 np.round(facts.odds, 6).tolist(), np.round(1.0 / facts.odds, 6).tolist(),
                 [said[t].line for t in rows.term.tolist()], ((facts.flags & LIVE) != 0).tolist(),
-                moments(facts.changed),
+                timestamps(facts.changed),
             )
         )  # fmt: skip
 

@@ -8,13 +8,13 @@ import numpy.typing as npt
 
 from oddsengine import catalog
 from oddsengine.board.rows import SUSPENDED
+from oddsengine.columns import Ints, Longs
 from oddsengine.engine import Engine
-from oddsengine.groups import Ints, Longs
-from oddsengine_service.board import Filter, Index, Reading, Terms
+from oddsengine.query import Filter, Index, Reading, Terms
+from oddsengine.timestamps import timestamps
 from oddsengine_service.stream.moves import Moves, Rows, book_ids, shown
 from oddsengine_service.stream.sse import CHUNK, OddsSeen, Snapshot, SnapshotComplete, frame, raw
 from oddsengine_service.stream.told import Told, added, locked, moved, removed, renewed
-from oddsengine_service.wire.numbers import moments
 
 Bools = npt.NDArray[np.bool_]
 
@@ -174,7 +174,7 @@ class Prices:
     def _renewed(self, moves: Moves) -> list[Told]:
         """When rows were last seen: those that moved, for a delta does not say it, and those that were seen again."""
         facts, ids = moves.moved.facts, moves.ids(moves.moved)
-        times = moments(facts.seen)
+        times = timestamps(facts.seen)
         at = self._chosen.of(moves.moved, moves.terms).tolist()
         said = [(ids[i], times[i]) for i in at]
         if (again := moves.again()) is not None:

@@ -5,12 +5,10 @@ American prices have 2 digits, decimal ones and probabilities 6, others 4. Times
 # mypy: allow-untyped-calls
 
 from datetime import datetime
-from typing import Any
 
 import numpy as np
 
-from oddsengine.groups import NO_TIME, Floats, Longs
-from oddsengine_service.wire.moments import write
+from oddsengine.columns import Floats
 
 Number = float | None
 
@@ -41,16 +39,6 @@ def american(value: float) -> float:
     """An American price as it is shown; -100 is +100."""
     shown = round(value, 2)
     return 100.0 if shown == -100.0 else shown
-
-
-def moments(micros: Longs) -> list[Any]:
-    """Times as text; null where there is none."""
-    texts = np.empty((micros.size, 27), np.uint32)
-    write(micros, texts)
-    found: list[Any] = texts.view("U27").ravel().tolist()
-    if (micros == NO_TIME).any():
-        found = [None if moment == NO_TIME else text for text, moment in zip(found, micros.tolist(), strict=True)]
-    return found
 
 
 def americans(odds: Floats, given: Floats) -> list[float]:

@@ -12,14 +12,15 @@ from msgspec import UNSET, Meta, UnsetType
 from oddsengine import catalog
 from oddsengine.board.quotes import SEPARATOR
 from oddsengine.board.rows import LIVE, SUSPENDED
-from oddsengine.groups import Floats, Ints
+from oddsengine.columns import Floats, Ints
+from oddsengine.query import Found, Reading
 from oddsengine.reasons import NAMES, reason
+from oddsengine.timestamps import timestamps
 from oddsengine.update import hexadecimal
-from oddsengine_service.board import Found, Reading
 from oddsengine_service.params import MOST_TEXT, WORDS_PATTERN
 from oddsengine_service.tiers import TIERS
 from oddsengine_service.wire.envelopes import Counted, Moment, Pagination, Share, Told
-from oddsengine_service.wire.numbers import americans, moments
+from oddsengine_service.wire.numbers import americans
 
 
 class Rejection(msgspec.Struct, frozen=True):
@@ -236,7 +237,7 @@ def fields_of(names: Sequence[str], state: str = "") -> Callable[..., list[dict[
 def removed(found: Found) -> list[Removed]:
     """Rows that left as the wire has them."""
     books = [found.books[b] for b in found.book]
-    return list(map(Removed, hexadecimal(found.id), books, moments(found.moved)))
+    return list(map(Removed, hexadecimal(found.id), books, timestamps(found.moved)))
 
 
 def _columns(found: Found, state: str = "") -> list[Any]:
@@ -251,7 +252,7 @@ def _columns(found: Found, state: str = "") -> list[Any]:
     books = [found.books[b] for b in found.book]
     decimal = np.round(found.odds, 6).tolist()
     share = np.round(1.0 / found.odds, 6).tolist()
-    times = moments(np.concatenate((found.start, found.seen, found.changed)))
+    times = timestamps(np.concatenate((found.start, found.seen, found.changed)))
     begins, seen, changed = times[:n], times[n : 2 * n], times[2 * n :]
     main = [_MAIN[m] for m in found.main]
     deep, named, external, market_id, selection_id, most = _links(found, books, state)

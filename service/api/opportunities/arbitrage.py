@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from oddsengine.groups import Floats, Longs
+from oddsengine.columns import Floats, Longs
 from oddsengine_service.api.odds import (
     LIMIT,
     OFFSET,

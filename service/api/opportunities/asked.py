@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from oddsengine import catalog
+from oddsengine.columns import Floats, Longs
 from oddsengine.engine import Engine
-from oddsengine.groups import Floats, Longs
 from oddsengine_service import filters
 from oddsengine_service.api.odds import (
     ADD_SPORTSBOOK,

@@ -3,8 +3,8 @@
 from typing import Any
 
 from oddsengine import catalog
+from oddsengine.columns import Floats
 from oddsengine.devig import DEVIG_METHODS
-from oddsengine.groups import Floats
 from oddsengine_service import filters
 from oddsengine_service.api.odds import (
     LIMIT,

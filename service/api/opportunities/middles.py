@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from oddsengine import catalog
-from oddsengine.groups import Longs
+from oddsengine.columns import Longs
 from oddsengine_service.api.odds import (
     ADD_SPORTSBOOK,
     LIMIT,

@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from oddsengine import catalog
-from oddsengine.groups import Floats
+from oddsengine.columns import Floats
 from oddsengine_service.endpoints import Ask
 from oddsengine_service.views import Table
 from oddsengine_service.wire.low_hold import HoldSide

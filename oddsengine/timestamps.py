@@ -1,11 +1,16 @@
-"""Times as characters."""
+"""RFC 3339 timestamps of many times at once, in UTC and with microseconds."""
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
 
+from typing import Any
+
+import numpy as np
+
 from oddsengine._jit import kernel
+from oddsengine.columns import NO_TIME, Longs
 
 
 @kernel
-def write(micros, out):
+def _write(micros, out):
     """Write times as 27 characters: 2026-02-08T18:00:00.000000Z."""
     for i in range(micros.size):
         days, rest = micros[i] // 86_400_000_000, micros[i] % 86_400_000_000
@@ -40,3 +45,19 @@ def _digits(out, row, end, count, number):
     for k in range(count):
         out[row, end - 1 - k] = 48 + number % 10
         number //= 10
+
+
+def timestamps(micros: Longs) -> list[Any]:
+    """Times in microseconds as text; None where there is none.
+
+    Examples
+    --------
+    >>> timestamps(np.array([1_770_575_400_000_000, NO_TIME]))
+    ['2026-02-08T18:30:00.000000Z', None]
+    """
+    texts = np.empty((micros.size, 27), np.uint32)
+    _write(micros, texts)
+    found: list[Any] = texts.view("U27").ravel().tolist()
+    if (micros == NO_TIME).any():
+        found = [None if time == NO_TIME else text for text, time in zip(found, micros.tolist(), strict=True)]
+    return found

@@ -17,13 +17,13 @@ from oddsengine import catalog
 from oddsengine.board.names import Names
 from oddsengine.board.rows import BOOK_BITS, ON
 from oddsengine.board.state import Board
+from oddsengine.columns import NO_TIME, Floats, Ints, Longs, Words
 from oddsengine.engine import Engine
-from oddsengine.groups import NO_TIME, Floats, Ints, Longs, Words
+from oddsengine.query.filter import LATEST
+from oddsengine.query.reading import Marks, Reading
+from oddsengine.query.scan import arrange, begins, came
+from oddsengine.query.terms import Terms
 from oddsengine.update import Update
-from oddsengine_service.board.asking import LATEST
-from oddsengine_service.board.reading import Marks, Reading
-from oddsengine_service.board.scan import arrange, begins, came
-from oddsengine_service.board.terms import Terms
 
 _Found = tuple[Ints, dict[str, list[str]]]
 _CHUNK = 500  # terms that are read while a writer waits

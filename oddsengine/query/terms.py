@@ -11,9 +11,9 @@ import numpy.typing as npt
 from oddsengine import catalog
 from oddsengine.board.names import UNREAD, Names
 from oddsengine.catalog.names import plain
-from oddsengine.groups import Ints
+from oddsengine.columns import Ints
 from oddsengine.identity import Wording
-from oddsengine_service.board.asking import Key
+from oddsengine.query.filter import Key
 
 Bools = npt.NDArray[np.bool_]
 _SUBJECT = (1 << 24) - 1

@@ -1,12 +1,10 @@
-"""What is asked of a board: which rows, in which order, from where on."""
+"""The terms of a query: filter, sort order and cursor."""
 
 import re
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
 import numpy as np
-
-from oddsengine_service.problems import invalid, shown
 
 Key = tuple[Any, ...]
 LATEST = np.iinfo(np.int64).max
@@ -54,15 +52,15 @@ class Cursor(NamedTuple):
 
     @classmethod
     def read(cls, text: str) -> "Cursor":
-        """Read it back; every text that fits `CURSOR_PATTERN` is one.
+        """Parse a cursor; every text that matches `CURSOR_PATTERN` is one.
 
         Raises
         ------
-        Problem
-            400 if it is none.
+        ValueError
+            If the text is not a cursor.
         """
         if len(text) > MOST_CURSOR or not _CURSOR.fullmatch(text):
-            raise invalid(f"invalid cursor {shown(text)}: pass next_cursor unchanged")
+            raise ValueError("invalid cursor: pass next_cursor unchanged")
         sort, value, start, event, *rest = text.split("~")
         worth: int | float | str | None = None
         if sort:

@@ -7,10 +7,10 @@ board still and answers; the loops are in `scan`.
 from datetime import UTC, datetime
 
 from oddsengine.engine import Engine
-from oddsengine_service.board.asking import CURSOR_PATTERN, LATEST, MOST_CURSOR, SORTS, Cursor, Filter
-from oddsengine_service.board.index import Index
-from oddsengine_service.board.reading import Found, Marks, Reading
-from oddsengine_service.board.terms import Terms
+from oddsengine.query.filter import CURSOR_PATTERN, LATEST, MOST_CURSOR, SORTS, Cursor, Filter
+from oddsengine.query.index import Index
+from oddsengine.query.reading import Found, Marks, Reading
+from oddsengine.query.terms import Terms
 
 
 def warm() -> None:

@@ -17,15 +17,15 @@ from oddsengine.board.facts import Facts
 from oddsengine.board.quotes import SEPARATOR
 from oddsengine.board.rows import BOOK_BITS, GONE, LIVE, LIVENESS, ON
 from oddsengine.board.state import Board
+from oddsengine.columns import NO_TIME, Bytes, Floats, Ints, Longs, Words
 from oddsengine.detect import charge
-from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words
+from oddsengine.query.filter import LATEST, TEXTUAL, Cursor, Filter, Key
+from oddsengine.query.scan import best, between, mains, prices, scan, states
+from oddsengine.query.terms import Said
 from oddsengine.update import Update
-from oddsengine_service.board.asking import LATEST, TEXTUAL, Cursor, Filter, Key
-from oddsengine_service.board.scan import best, between, mains, prices, scan, states
-from oddsengine_service.board.terms import Said
 
 if TYPE_CHECKING:
-    from oddsengine_service.board.index import Index
+    from oddsengine.query.index import Index
 
 Bools = npt.NDArray[np.bool_]
 _UNSAID = SEPARATOR * 2  # neither main nor alternate

@@ -1,0 +1,14 @@
+"""Types of the flat columns that boards, kernels and queries exchange, and the number that stands for no time."""
+
+import numpy as np
+import numpy.typing as npt
+
+Bools = npt.NDArray[np.bool_]
+Bytes = npt.NDArray[np.uint8]
+Ints = npt.NDArray[np.int32]
+Longs = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+Floats = npt.NDArray[np.float64]
+
+NO_TIME = np.iinfo(np.int64).min
+"""Microseconds where a time is absent."""
