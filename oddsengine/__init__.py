@@ -13,6 +13,7 @@ from oddsengine.arbitrage import arbitrage_stakes, hold, round_stakes
 from oddsengine.devig import DEVIG_METHODS, devig, devig_groups
 from oddsengine.engine import Engine
 from oddsengine.explain import Explanation, explain
+from oddsengine.expressions import OddsExpr
 from oddsengine.find.board import prepare
 from oddsengine.kelly import kelly, kelly_exclusive
 from oddsengine.odds import (
@@ -61,6 +62,7 @@ __all__ = [
     "FuturesBoard",
     "FuturesField",
     "OddsError",
+    "OddsExpr",
     "OddsTable",
     "Opportunities",
     "Tape",

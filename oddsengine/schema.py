@@ -22,6 +22,7 @@ import polars as pl
 
 from oddsengine.casts import CASTS, TIME, is_empty, readable
 from oddsengine.catalog import thresholds
+from oddsengine.expressions import OddsExpr
 from oddsengine.odds import american_to_decimal
 
 ODDS_SCHEMA: dict[str, pl.DataType] = {
@@ -274,12 +275,6 @@ def _decimal_of(american: pl.Series) -> pl.Series:
     return pl.Series(american_to_decimal(american.fill_null(float("nan")).to_numpy())).fill_nan(None)
 
 
-def _american_of(decimal: pl.Expr) -> pl.Expr:
-    """American odds of decimal ones."""
-    win = decimal - 1.0
-    return pl.when(decimal >= 2.0).then(win * 100.0).otherwise(-100.0 / win)
-
-
 def _priced(table: pl.DataFrame) -> pl.DataFrame:
     """Fill both forms of the price and the probability; say where the given two differ."""
     decimal, american = pl.col("odds_decimal"), pl.col("odds_american")
@@ -291,8 +286,9 @@ def _priced(table: pl.DataFrame) -> pl.DataFrame:
         price_mismatch=(far | broken).fill_null(False) if given else pl.lit(False),  # noqa: FBT003
         odds_decimal=pl.coalesce(decimal, made) if table["odds_decimal"].null_count() else decimal,
     )
+    derived = OddsExpr(decimal).to_american()
     return table.with_columns(
-        odds_american=pl.coalesce(american, _american_of(decimal)) if table["odds_american"].null_count() else american,
+        odds_american=pl.coalesce(american, derived) if table["odds_american"].null_count() else american,
         odds_probability=1.0 / decimal,
     )
 

@@ -20,6 +20,7 @@ from oddsengine import guards, middle
 from oddsengine._jit import REPORTER, keeps
 from oddsengine.devig import DEVIG_METHODS, devig, devig_groups
 from oddsengine.engine import Engine
+from oddsengine.expressions import OddsExpr
 from oddsengine.opportunities import find_all
 
 _SECONDS = 300  # most that the second process may take
@@ -68,6 +69,7 @@ def maths() -> None:
     prices = np.array([[1.9, 2.1], [1.5, 3.0]])
     devig(prices, "power")
     devig_groups(np.array([1.9, 2.1, 2.0, 3.0, 9.0]), np.array([0, 2, 5]), "power")
+    pl.DataFrame({"by": [0, 1, 0, 1], "odds": 1.9}).select(OddsExpr(pl.col("odds")).devig(by="by"))
     shapes = middle.Shapes.of([0, 1, 2, 3, 4], 3.0)
     location = middle.fit(shapes, 250, 0.5)
     points = middle.window([250] * 5, [450] * 5).points

@@ -1,0 +1,126 @@
+"""The polars namespace gives what the functions give, market by market, however the rows lie."""
+
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from polars.testing import assert_series_equal
+
+import oddsengine as oe
+from oddsengine.expressions import OddsExpr, _leaders
+from oddsengine.value import edge
+
+ANY_NUMBER = st.one_of(
+    st.floats(1.001, 500.0),
+    st.sampled_from([1.0, 0.0, -110.0, 100.0, -100.0, 2.0, float("nan"), float("inf")]),
+    st.none(),
+)
+
+
+def answer(frame: pl.DataFrame, expr: pl.Expr) -> pl.Series:
+    return frame.select(expr.alias("x")).to_series()
+
+
+def numbers(values: list[float | None]) -> Any:
+    return np.array([np.nan if x is None or x < -99.0 else x for x in values])
+
+
+def same(got: pl.Series, wanted: Any) -> None:
+    series = pl.Series("x", np.asarray(wanted, np.float64), nan_to_null=True)
+    assert_series_equal(got, series, rel_tol=1e-14, abs_tol=1e-15)
+
+
+@given(st.lists(ANY_NUMBER, min_size=1), st.floats(0.0, 1.0))
+def test_elementwise_expressions_are_the_functions(values: list[float | None], prob: float) -> None:
+    frame = pl.DataFrame({"odds": values, "prob": prob}, schema={"odds": pl.Float64, "prob": pl.Float64})
+    x: Any = pl.col("odds")
+    d = numbers(values)
+    same(answer(frame, x.odds.implied()), oe.decimal_to_probability(d))
+    same(answer(frame, x.odds.to_american()), oe.decimal_to_american(d))
+    american = np.array([np.nan if v is None else v for v in values])
+    same(answer(frame, x.odds.from_american()), oe.american_to_decimal(american))
+    same(answer(frame, x.odds.edge("prob")), edge(prob, d))
+    same(answer(frame, x.odds.kelly(prob, 0.25)), oe.kelly(prob, d, 0.25))
+
+
+def by_groups(rows: list[tuple[str | None, int, float | None]], method: str) -> tuple[list[float], list[float]]:
+    """Fair probabilities and holds, market by market, in plain Python."""
+    fair, hold = [np.nan] * len(rows), [np.nan] * len(rows)
+    order = sorted(range(len(rows)), key=lambda i: (rows[i][0] or "", rows[i][0] is None, rows[i][1]))
+    for _, group in groupby(order, key=lambda i: rows[i][:2]):
+        places = list(group)
+        prices = numbers([rows[i][2] for i in places])
+        answers, kept = oe.devig(prices, method), float(oe.hold(prices))
+        for i, p in zip(places, answers.tolist(), strict=True):
+            fair[i], hold[i] = p, kept
+    return fair, hold
+
+
+ROWS = st.lists(
+    st.tuples(st.sampled_from(["a", "b", None, ""]), st.integers(0, 2), ANY_NUMBER.filter(lambda x: x != float("inf"))),
+    min_size=1, max_size=40,
+)  # fmt: skip
+
+
+@given(ROWS, st.sampled_from(oe.DEVIG_METHODS))
+def test_markets_are_the_rows_with_equal_keys(rows: list[tuple[str | None, int, float | None]], method: str) -> None:
+    frame = pl.DataFrame(rows, schema={"event": pl.String, "n": pl.Int64, "odds": pl.Float64}, orient="row")
+    x: Any = pl.col("odds")
+    fair, hold = by_groups(rows, method)
+    same(answer(frame, x.odds.devig(method, by=["event", "n"])), fair)
+    same(answer(frame, x.odds.devig(method).over("event", pl.col("n"))), fair)
+    same(answer(frame, x.odds.devig(method).over(["event", "n"])), fair)
+    same(answer(frame, x.odds.hold(by=["event", "n"])), hold)
+    same(frame.lazy().select(x.odds.devig(method, by=("event", "n")).alias("x")).collect().to_series(), fair)
+
+
+def test_python_is_called_once_and_not_once_a_market() -> None:
+    frame = pl.DataFrame({"market": np.repeat(np.arange(200), 2), "odds": 1.9})
+    calls = 0
+
+    def counted(prices: Any, offsets: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return oe.devig_groups(prices, offsets)
+
+    expr = OddsExpr(pl.col("odds"))._of_market(counted, None)
+    assert answer(frame, expr.over("market")).to_list() == [0.5] * 400
+    assert calls == 1
+
+
+def test_keys_that_share_a_hash_stay_apart() -> None:
+    runs = pl.DataFrame({"event": ["a", "b", "a", "c", "b"]})
+    assert _leaders(runs, np.zeros(5, np.uint64)).tolist() == [0, 1, 0, 3, 1]
+    assert _leaders(runs, runs.hash_rows().to_numpy()).tolist() == [0, 1, 0, 3, 1]
+
+
+def test_without_keys_the_column_is_one_market_and_groups_work_as_usual() -> None:
+    frame = pl.DataFrame({"book": ["a", "a", "b", "b"], "odds": [1.9, 1.9, 1.8, 2.2]})
+    x: Any = pl.col("odds")
+    assert answer(frame, x.odds.devig()).sum() == pytest.approx(1.0)
+    lists = frame.group_by("book", maintain_order=True).agg(x.odds.devig("shin"))["odds"].to_list()
+    assert lists[0] == pytest.approx([0.5, 0.5])
+    assert lists[1] == pytest.approx(oe.devig([1.8, 2.2], "shin").tolist())
+    assert answer(frame, x.odds.devig().over("book", order_by="odds")).len() == 4
+
+
+def test_empty_columns_integers_and_categories() -> None:
+    x: Any = pl.col("odds")
+    empty = pl.DataFrame(schema={"event": pl.Categorical, "odds": pl.Int32})
+    assert answer(empty, x.odds.devig(by="event")).to_list() == answer(empty, x.odds.hold(by="event")).to_list() == []
+    whole = pl.DataFrame({"event": ["a", "b", "a", "b"], "odds": [2, 3, 2, 3]}).with_columns(
+        pl.col("event").cast(pl.Categorical)
+    )
+    assert answer(whole, x.odds.devig(by="event")).to_list() == pytest.approx([0.5] * 4)
+
+
+def test_wrong_arguments_are_refused_when_the_expression_is_made() -> None:
+    x: Any = pl.col("odds")
+    with pytest.raises(ValueError, match=r"method must be one of .*, got 'x'"):
+        x.odds.devig("x")
+    with pytest.raises(ValueError, match="fraction must be above 0"):
+        x.odds.kelly("p", 0.0)
