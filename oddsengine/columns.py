@@ -12,3 +12,5 @@ Floats = npt.NDArray[np.float64]
 
 NO_TIME = np.iinfo(np.int64).min
 """Microseconds where a time is absent."""
+SECOND = 1_000_000
+"""Microseconds."""

@@ -434,6 +434,11 @@ class Engine:
         return self._published
 
     @property
+    def books(self) -> Sequence[str]:
+        """Every book that the board has met, by its code."""
+        return self._board.names.books
+
+    @property
     def wordings(self) -> Sequence[Wording]:
         """What each term says, by its code."""
         return self._board.names.wordings

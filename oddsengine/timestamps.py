@@ -1,12 +1,14 @@
-"""RFC 3339 timestamps of many times at once, in UTC and with microseconds."""
+"""Times in microseconds as RFC 3339 timestamps, many at once, and as datetimes; all in UTC."""
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
 
+from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
 from oddsengine._jit import kernel
-from oddsengine.columns import NO_TIME, Longs
+from oddsengine.columns import NO_TIME, SECOND, Longs
 
 
 @kernel
@@ -61,3 +63,11 @@ def timestamps(micros: Longs) -> list[Any]:
     if (micros == NO_TIME).any():
         found = [None if time == NO_TIME else text for text, time in zip(found, micros.tolist(), strict=True)]
     return found
+
+
+def datetimes(micros: Iterable[int]) -> list[datetime | None]:
+    """Times in microseconds as datetimes; None where there is none."""
+    return [
+        None if m == NO_TIME else datetime.fromtimestamp(m // SECOND, UTC).replace(microsecond=m % SECOND)
+        for m in micros
+    ]

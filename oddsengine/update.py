@@ -95,6 +95,11 @@ class Update:
     again_seen: Longs  # and when
 
     @property
+    def new(self) -> Facts:
+        """Rows that were not on the board before."""
+        return self.facts.take(self.rows[(self.what & NEW) != 0])
+
+    @property
     def seen(self) -> int:
         """How many rows were only seen again."""
         return int(self.again.size)

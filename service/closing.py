@@ -12,25 +12,23 @@ Both are bounded: what is older than it is kept for goes, and beyond a number of
 import io
 import sqlite3
 import threading
-from collections.abc import Iterable, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
 import polars as pl
 
+from oddsengine.closing import Bets, Close
 from oddsengine.clv import BETS_SCHEMA
-from oddsengine.columns import NO_TIME, Floats, Longs, Words
+from oddsengine.columns import NO_TIME
 
 FILE = "closing.sqlite"
 CLOSES_KEPT_D, BETS_KEPT_D = 30, 400  # days after the close, or after a bet was first shown
 MOST_CLOSES, MOST_BETS = 20_000, 1_000_000
 _EASTERN = ZoneInfo("America/New_York")
 _DAY = 86_400_000_000  # microseconds
-_SECOND = 1_000_000
 _PRUNED_EVERY = 64  # closes
 _VERSION = 1
 _SCHEMA = """
@@ -69,42 +67,6 @@ WHERE excluded.best_price > bets.best_price AND bets.closed_at IS NULL
 
 class ClosingError(ValueError):
     """The file cannot be used; the message is one sentence."""
-
-
-class Bets(NamedTuple):
-    """+EV prices as they were shown, column by column."""
-
-    id: list[str]
-    outcome: Words  # of event, market, line and side, whoever offers it
-    event_id: list[str]
-    sport: list[str]
-    league: list[str]
-    market: list[str]
-    selection: list[str]
-    line: list[float | None]
-    sportsbook: list[str]
-    live: Sequence[bool]
-    start: Longs  # NO_TIME where nobody said
-    at: Longs
-    odds: Floats  # as quoted
-    price: Floats  # after commission
-    ev: Floats  # fraction
-    fair: Floats
-
-
-class Close(NamedTuple):
-    """One event as it stood when it began."""
-
-    event_id: str
-    sport: str
-    league: str
-    home_team: str
-    away_team: str
-    start: int
-    captured_at: int
-    lines: pl.DataFrame
-    outcome: Words  # with a fair probability, and that
-    fair: Floats
 
 
 class Closings:
@@ -248,11 +210,3 @@ class Closings:
 def opened(folder: str | Path | None) -> Closings:
     """The closing lines of a data folder, made when there are none; None is in memory."""
     return Closings(None if folder is None else Path(folder) / FILE)
-
-
-def told(micros: Iterable[int]) -> list[datetime | None]:
-    """Times of microseconds; None for none."""
-    return [
-        None if m == NO_TIME else datetime.fromtimestamp(m // _SECOND, UTC).replace(microsecond=m % _SECOND)
-        for m in micros
-    ]

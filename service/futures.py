@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from oddsengine.engine import micros
-from oddsengine.futures import FieldsError, FuturesBoard, FuturesField, parse_fields
-from oddsengine.futures.judging import Judged, judge
+from oddsengine.futures import FieldsError, FuturesBoard, FuturesField, Judged, judge, parse_fields
 from oddsengine.simulate.futures import Season
 from oddsengine_service.node import Node
 from oddsengine_service.settings import Settings, SettingsError

@@ -69,7 +69,7 @@ class Node:
         """Publish what came of a step, wherever it was made."""
         past = self.parts.get("past")
         if past is not None:
-            past.heard(update)
+            past.follow(update)
         if update.what.size or update.seen:
             self.changed_at = self.clock.time()
         for follow in tuple(self.followers):

@@ -21,8 +21,8 @@ from oddsengine_service.keys import KeyStore, Terms
 from oddsengine_service.limits import MemoryLimits
 from oddsengine_service.node import Node
 from oddsengine_service.params import parse
+from oddsengine_service.past import Past
 from oddsengine_service.problems import Problem
-from oddsengine_service.recorder import Past
 from oddsengine_service.splits import Splits, demonstrate
 
 SEED, EVENTS, SECONDS = 7, 6, 20
@@ -70,15 +70,15 @@ def _play(node: Node, past: Past) -> str:
     engine, world = node.engine, World(SEED, events=EVENTS, live=0.5, tick=5.0, hazards=True)
     for batch in world.run(SECONDS):
         games_of(node).put(world.scores, batch.now, teams_of(world))
-        past.heard(engine.step(batch.quotes, batch.now, complete=batch.complete, events=batch.events))
+        past.follow(engine.step(batch.quotes, batch.now, complete=batch.complete, events=batch.events))
     assert engine.now is not None
     board, now = engine.table(), engine.now
     waiting = board.filter((pl.col("event_start_time") > now) & ~pl.col("is_live").any().over("event_id"))
     event = str(waiting.sort("event_start_time", "event_id")["event_id"][0])
     again, begins = f"{event}_2", now + timedelta(seconds=5)  # of the same teams
     rows = board.filter(pl.col("event_id") == event).drop("row_id")
-    past.heard(engine.step(rows.with_columns(event_id=pl.lit(again), event_start_time=pl.lit(begins)), now))
-    past.heard(engine.step((), begins))
+    past.follow(engine.step(rows.with_columns(event_id=pl.lit(again), event_start_time=pl.lit(begins)), now))
+    past.follow(engine.step((), begins))
     past.settle()
     futures.demonstrate(futures.futures_of(node), begins)
     return again

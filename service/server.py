@@ -27,6 +27,7 @@ from starlette.types import ASGIApp
 
 from oddsengine.engine import Engine
 from oddsengine.matching import Matcher
+from oddsengine.tape.moves import Tapes
 from oddsengine_service import api, demo, keys, pages, taping
 from oddsengine_service.answers import Kept, Whole, encode
 from oddsengine_service.app import BASE, Api, limited
@@ -49,14 +50,13 @@ from oddsengine_service.log import Log
 from oddsengine_service.metrics import CONTENT_TYPE, UNAUTHORIZED, Listener, Metrics, allowed
 from oddsengine_service.node import Node
 from oddsengine_service.openapi import document
+from oddsengine_service.past import Past
 from oddsengine_service.problems import Problem, origin_of, shown
-from oddsengine_service.recorder import Past
 from oddsengine_service.request import Pairs, pairs
 from oddsengine_service.request import Request as Asked
 from oddsengine_service.samples import samples
 from oddsengine_service.settings import Settings, SettingsError, token
 from oddsengine_service.stream.lines import LineMetrics
-from oddsengine_service.taped import Tapes
 from oddsengine_service.taping import Taping
 from oddsengine_service.tiers import ANONYMOUS_RATE
 

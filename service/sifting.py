@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oddsengine.columns import NO_TIME, Floats, Longs
+from oddsengine.query import values
 from oddsengine_service import filters
 from oddsengine_service.views import Bools, Table
 
@@ -38,25 +39,25 @@ def keep(table: Table, query: Mapping[str, Any], shape: Shape, now: Any) -> Bool
     """The rows that the common filters let through; None for all."""
     parts: list[Bools] = []
     if query.get("sport") is not None:
-        parts.append(_where(table, ("sport",), filters.in_sports, query["sport"]))
+        parts.append(_where(table, ("sport",), values.in_sports, query["sport"]))
     if query.get("league") is not None:
-        parts.append(_where(table, ("sport", "league"), filters.in_leagues, query["league"]))
+        parts.append(_where(table, ("sport", "league"), values.in_leagues, query["league"]))
     if query.get("market") is not None:
-        parts.append(_where(table, ("sport", shape.market, *shape.told), filters.in_markets, query["market"]))
+        parts.append(_where(table, ("sport", shape.market, *shape.told), values.in_markets, query["market"]))
     if query.get("event") is not None:
         coded = table.coded(shape.event)
         parts.append(coded.where([value in query["event"] for value in coded.values]))
     if query.get("team") is not None:
-        parts.append(_where(table, ("sport", "league", "home_team", "away_team"), filters.with_teams, query["team"]))
+        parts.append(_where(table, ("sport", "league", "home_team", "away_team"), values.with_teams, query["team"]))
     if query.get("q") is not None:
-        names = [_where(table, (name,), filters.containing, query["q"]) for name in (*shape.names, "player_name")]
+        names = [_where(table, (name,), values.containing, query["q"]) for name in (*shape.names, "player_name")]
         parts.append(np.logical_or.reduce(names))
     if query.get("player_name") is not None:
-        parts.append(_where(table, ("player_name",), filters.containing, query["player_name"]))
+        parts.append(_where(table, ("player_name",), values.containing, query["player_name"]))
     if query.get("stat_category") is not None:
-        parts.append(_where(table, ("stat_category",), filters.named, query["stat_category"]))
+        parts.append(_where(table, ("stat_category",), values.named, query["stat_category"]))
     if query.get("selection") is not None:
-        parts.append(_where(table, ("selection", "selection_type"), filters.chosen, query["selection"]))
+        parts.append(_where(table, ("selection", "selection_type"), values.chosen, query["selection"]))
     for name, column in (("live", "is_live"), ("is_player_prop", "is_player_prop")):
         if query.get(name) is not None:
             parts.append(table.flags(column) == query[name])

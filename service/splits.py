@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from oddsengine import catalog
-from oddsengine.board.state import SECOND
+from oddsengine.columns import SECOND
 from oddsengine.engine import Engine, micros
-from oddsengine_service.census import Census
+from oddsengine.query import Census
 from oddsengine_service.wire.splits import (
     MoneylineSplit,
     OverUnder,

@@ -5,14 +5,13 @@ A tape that cannot be written any more (a full disk) ends there, and the node sa
 
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
-from oddsengine.board.state import Batch
 from oddsengine.engine import Engine
 from oddsengine.tape import TapeError, TapeWriter
-from oddsengine.view import Wanted
 
 _EVERY_S = 1.0
 FOLDER = "tapes"  # of the data folder
@@ -43,12 +42,12 @@ class Taping(TapeWriter):
         super().__init__(Path(folder) / now.astimezone(UTC).strftime(_NAME))
         self.follow(engine)
 
-    def batch(self, batch: Batch, slept: Sequence[Wanted] = ()) -> None:
+    def batch(self, *batch: Any) -> None:
         """Record a batch; what the disk refuses ends the tape, not the step."""
         if self._ended:
             return
         try:
-            super().batch(batch, slept)
+            super().batch(*batch)
         except (OSError, TapeError) as error:
             self._end_with(error)
 
@@ -72,10 +71,10 @@ class Taping(TapeWriter):
             self._ended = True
             self._failed(error)
 
-    def note(self, kind: str, wanted: Wanted) -> None:
+    def note(self, *note: Any) -> None:
         """Record that a view woke or fell asleep."""
         if not self._ended:
-            super().note(kind, wanted)
+            super().note(*note)
 
     def close(self) -> None:
         """Write what waits, and give the files up."""

@@ -15,11 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from oddsengine import catalog
+from oddsengine import View, catalog
 from oddsengine.columns import NO_TIME, Floats, Longs
 from oddsengine.engine import Engine
-from oddsengine.view import View
-from oddsengine_service.filters import league_id, sport_id
+from oddsengine.query.values import league_id, sport_id
 
 MOST_VIEWS = 32  # of a node
 _encode = msgspec.json.Encoder().encode

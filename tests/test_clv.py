@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from oddsengine import catalog
 from oddsengine.cli import main
+from oddsengine.closing import LAST_S, ClosingRecorder
 from oddsengine.clv import BETS_SCHEMA, REPORT_SCHEMA, clv, means, report
 from oddsengine.devig import devig
 from oddsengine.engine import Engine, micros
@@ -23,7 +24,7 @@ from oddsengine.simulate import World
 from oddsengine.tape import TapeWriter
 from oddsengine.update import hexadecimal
 from oddsengine_service.closing import FILE, ClosingError, Closings, opened
-from oddsengine_service.recorder import LAST_S, Past, Recorder
+from oddsengine_service.past import Past
 
 START = datetime(2026, 2, 8, 18, 0, tzinfo=UTC)
 Row = dict[str, Any]
@@ -134,7 +135,7 @@ class Desk:
 
     def __init__(self, closings: Closings | None = None) -> None:
         self.engine, self.closings = Engine(), closings or Closings()
-        self.recorder = Recorder(self.engine, self.closings)
+        self.recorder = ClosingRecorder(self.engine, self.closings)
 
     def step(
         self, before_s: float, *rows: tuple[str, str, float], events: Any = (), live: bool = False, **more: Any
@@ -142,7 +143,7 @@ class Desk:
         at = START - timedelta(seconds=before_s)
         quotes = [quote(*row, at, is_live=live, **more) for row in rows]
         update = self.engine.step(quotes, at, events=events)
-        self.recorder.heard(update)
+        self.recorder.follow(update)
         return update
 
     def bets(self) -> list[Row]:
@@ -245,7 +246,7 @@ def test_prices_that_left_long_before_are_no_closing_prices() -> None:
 
     def leave(before_s: float, book: str) -> None:
         at = START - timedelta(seconds=before_s)
-        desk.recorder.heard(desk.engine.step([], at, removed=[gone[book]]))
+        desk.recorder.follow(desk.engine.step([], at, removed=[gone[book]]))
 
     leave(LAST_S + 1, "draftkings")
     leave(LAST_S - 1, "fanduel")
@@ -304,9 +305,9 @@ def test_a_recorder_that_comes_later_takes_what_is_open() -> None:
     engine, closings = Engine(), Closings()
     at = START - timedelta(seconds=60)
     engine.step([quote(*row, at) for row in (*pinnacle(1.95, 1.95), ("draftkings", HOME, 2.15))], at)
-    recorder = Recorder(engine, closings)
-    recorder.heard(engine.step([], at + timedelta(seconds=1)))
-    recorder.heard(engine.step([], START))
+    recorder = ClosingRecorder(engine, closings)
+    recorder.follow(engine.step([], at + timedelta(seconds=1)))
+    recorder.follow(engine.step([], START))
     assert [row["state"] for row in closings.bets().to_dicts()] == ["graded"]
 
 
@@ -320,7 +321,7 @@ def test_both_kinds_are_bounded(tmp_path: Path) -> None:
             for row in (*pinnacle(1.95, 1.95), ("draftkings", HOME, 2.15))
         ]
         for moment, quotes in ((at, rows), (at + timedelta(seconds=30), [])):
-            desk.recorder.heard(desk.engine.step(quotes, moment))
+            desk.recorder.follow(desk.engine.step(quotes, moment))
     base = sqlite3.connect(tmp_path / FILE)
     counts = [base.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("closes", "bets")]
     base.close()
@@ -341,8 +342,8 @@ def test_a_write_that_fails_is_told_and_stops_nothing() -> None:
     past = Past(engine := Engine(), failed=told.append)
     past.closings.show = lambda _: 1 / 0  # type: ignore[assignment, method-assign]
     at = START - timedelta(seconds=60)
-    past.heard(engine.step([quote(*row, at) for row in (*pinnacle(1.95, 1.95), ("draftkings", HOME, 2.15))], at))
-    past.heard(engine.step([], START))
+    past.follow(engine.step([quote(*row, at) for row in (*pinnacle(1.95, 1.95), ("draftkings", HOME, 2.15))], at))
+    past.follow(engine.step([], START))
     past.settle()
     assert [type(error) for error in told] == [ZeroDivisionError]
     assert past.closings.closing("e") is not None
@@ -383,7 +384,7 @@ def season(tmp_path_factory: pytest.TempPathFactory) -> Season:
     with writer:
         for number, batch in enumerate(world.run(8.2 * 3600)):
             update = engine.step(batch.quotes, batch.now, complete=batch.complete, events=batch.events)
-            past.heard(update)
+            past.follow(update)
             note(out, engine, view, update, batch, number)
     past.settle()
     return out

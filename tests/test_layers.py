@@ -27,7 +27,8 @@ LAYERS: list[set[str]] = [
     {"board", "open"},
     {"update", "view", "engine"},
     {"query"},
-    {"tape", "simulate", "warm", "feeds"},
+    {"history"},
+    {"closing", "tape", "simulate", "warm", "feeds"},
     {"matching"},
     {"futures"},
     {"reading"},
@@ -92,3 +93,43 @@ def test_nothing_below_the_door_reads_clock_network_or_environment() -> None:
             if name != "urllib.parse"
         }
         assert not used & banned, f"{path.name} imports {used & banned}"
+
+
+# ---- the service ----
+
+PUBLIC = {
+    "", "catalog", "catalog.futures", "catalog.links", "closing", "clv", "columns", "devig", "engine", "feeds", "games",
+    "futures", "history", "matching", "query", "query.values", "reasons", "schema", "simulate", "simulate.futures",
+    "tape", "tape.moves", "timestamps", "update",
+}  # fmt: skip
+PARSERS = {path.stem for path in (ROOT / "feeds").glob("*.py")} - {"__init__"}
+SERVICE = sorted((ROOT.parent / "service").rglob("*.py"))
+
+
+def of_library(path: Path) -> set[str]:
+    """Modules of the library that a file imports, without their first name; "" is the package itself."""
+    used = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "oddsengine":
+            module = node.module.partition(".")[2]
+            inner = {f"{module}.{alias.name}".lstrip(".") for alias in node.names}
+            submodules = {name for name in inner if (ROOT / name.replace(".", "/")).with_suffix(".py").is_file()}
+            used |= submodules or {module}
+        elif isinstance(node, ast.Import):
+            used |= {a.name.partition(".")[2] for a in node.names if a.name.split(".")[0] == "oddsengine"}
+    return used
+
+
+@pytest.mark.parametrize("path", SERVICE, ids=lambda path: str(path.relative_to(ROOT.parent / "service")))
+def test_the_service_imports_public_modules(path: Path) -> None:
+    allowed = PUBLIC | {f"feeds.{name}" for name in PARSERS}
+    assert not of_library(path) - allowed, f"{path.name} imports internals of the library"
+
+
+@pytest.mark.parametrize("path", SERVICE, ids=lambda path: str(path.relative_to(ROOT.parent / "service")))
+def test_the_service_uses_no_private_name_of_the_library(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "oddsengine":
+            assert not [alias.name for alias in node.names if alias.name.startswith("_")]
+        if isinstance(node, ast.Attribute) and not (isinstance(node.value, ast.Name) and node.value.id == "self"):
+            assert node.attr not in ("_board", "_views", "_awake")

@@ -13,15 +13,15 @@ from asks import answer, found, node
 from oddsengine import catalog
 from oddsengine.board import state
 from oddsengine.engine import Engine, micros
+from oddsengine.history import Ring
 from oddsengine.simulate import World
 from oddsengine.tape import Tape, TapeError, TapeWriter
-from oddsengine_service import taped as moves_of
+from oddsengine.tape import moves as moves_of
+from oddsengine.tape.moves import Taped, Tapes
 from oddsengine_service.api import history as module
-from oddsengine_service.history import Ring
 from oddsengine_service.node import Node
+from oddsengine_service.past import Past
 from oddsengine_service.problems import Problem
-from oddsengine_service.recorder import Past
-from oddsengine_service.taped import Taped, Tapes
 from oddsengine_service.taping import Taping
 from oddsengine_service.tiers import books_of
 
@@ -62,7 +62,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Stage:
     about: dict[str, dict[str, Any]] = {}
     with writer:
         for batch in world.run(1800):
-            past.heard(engine.step(batch.quotes, batch.now, complete=batch.complete, events=batch.events))
+            past.follow(engine.step(batch.quotes, batch.now, complete=batch.complete, events=batch.events))
             note(engine, moves, about)
     past.settle()
     here, there = node(engine), node(engine)
@@ -174,7 +174,7 @@ def test_a_tape_that_grows_is_read_on(tmp_path: Path) -> None:
         rows.append(price(3.0, at - timedelta(seconds=20)))  # late: it changes nothing
         if n == 7:
             rows.append(price(None, at, is_active=False))
-        ring.heard(engine.step(rows, at))
+        ring.follow(engine.step(rows, at))
         writer.flush()
         one, two = taped.of("e", 2**62), ring.of("e", 2**62)
         assert sorted(listed(one)) == sorted(listed(two))
@@ -256,7 +256,7 @@ def test_a_tape_whose_terms_were_counted_anew(tmp_path: Path, monkeypatch: pytes
         at = begin + timedelta(seconds=10 * n)
         rows = [price(1.5 + n / 100, at), price(1.9, at, event_id=f"e{n}"), price(1.9, at, event_id=f"f{n}")]
         gone = [row["row_id"] for row in engine.table().to_dicts() if row["event_id"] != "e"]
-        ring.heard(engine.step(rows, at, removed=gone))
+        ring.follow(engine.step(rows, at, removed=gone))
     writer.flush()
     assert len(engine.wordings) < 40  # of 81
     for event in ("e", "e0", "f7", "e20", "f39"):
@@ -284,7 +284,7 @@ def test_a_full_ring_keeps_openings_and_the_newest_moves() -> None:
     ring = Ring(engine, most=10)
     begin = datetime(2026, 2, 8, 18, tzinfo=UTC)
     for n in range(25):
-        ring.heard(engine.step([price(1.5 + n / 100, begin + timedelta(seconds=n))], begin + timedelta(seconds=n)))
+        ring.follow(engine.step([price(1.5 + n / 100, begin + timedelta(seconds=n))], begin + timedelta(seconds=n)))
     assert len(ring) == 10
     found = ring.of("e", 2**62)
     np.testing.assert_allclose(found.odds, [1.5, *(1.5 + n / 100 for n in range(15, 25))])
@@ -298,7 +298,7 @@ def test_a_ring_forgets_the_rows_that_moved_longest_ago() -> None:
     for n in range(40):
         at = begin + timedelta(seconds=n)
         rows = [price(1.9, at, event_id=f"e{n}"), price(1.5 + n / 100, at, event_id="steady")]
-        ring.heard(engine.step(rows, at))
+        ring.follow(engine.step(rows, at))
         assert len(ring._wordings) <= 8 + 2
     assert ring.of("e0", 2**62).row.size == 0
     assert ring.of("e39", 2**62).odds.tolist() == [1.9]
@@ -374,7 +374,7 @@ def test_a_late_board_shows_no_younger_moves() -> None:
     late = engine.delayed(60)
     begin = datetime(2026, 2, 8, 18, tzinfo=UTC)
     for n in range(0, 130, 10):
-        past.heard(engine.step([price(1.5 + n / 100, begin + timedelta(seconds=n))], begin + timedelta(seconds=n)))
+        past.follow(engine.step([price(1.5 + n / 100, begin + timedelta(seconds=n))], begin + timedelta(seconds=n)))
     past.settle()
     here = node(engine)
     here.parts["past"] = past
@@ -437,8 +437,8 @@ def closed() -> tuple[Node, str]:
             {**rows[0], "market_type": "total_points", "selection": "Over", "line": 220.5, "odds_american": -110}
         )
         del rows[-1]["odds_decimal"]
-        past.heard(engine.step(rows, at))
-    past.heard(engine.step([], begin + timedelta(seconds=1)))
+        past.follow(engine.step(rows, at))
+    past.follow(engine.step([], begin + timedelta(seconds=1)))
     past.settle()
     here = node(engine)
     here.parts["past"] = past
@@ -506,9 +506,9 @@ def test_what_has_no_closing_lines(closed: tuple[Node, str], stage: Stage) -> No
         at = begin + timedelta(seconds=seen)
         row = {"event_id": "e", "sport": "basketball", "sportsbook": "pinnacle", "market_type": "total_points",
                "selection": "Over", "line": 220.5, "odds_decimal": 1.9, "event_start_time": begin}  # fmt: skip
-        past.heard(engine.step([{**row, "last_seen_at": at}], at))
-        past.heard(engine.step([{**row, "last_seen_at": at, "is_active": False}], at + timedelta(seconds=1)))
-        past.heard(engine.step([], begin + timedelta(seconds=120)))
+        past.follow(engine.step([{**row, "last_seen_at": at}], at))
+        past.follow(engine.step([{**row, "last_seen_at": at, "is_active": False}], at + timedelta(seconds=1)))
+        past.follow(engine.step([], begin + timedelta(seconds=120)))
         past.settle()
         found = answer(CLOSING, known, {"event_id": "e"})
         assert found["data"]["books"] == {}

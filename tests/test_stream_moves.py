@@ -10,10 +10,10 @@ from stream_running import turned
 
 from oddsengine.board import state as board_state
 from oddsengine.engine import Engine
-from oddsengine.query import Filter, Index
+from oddsengine.query import Filter, Index, Mirror
 from oddsengine.simulate import Batch, World
 from oddsengine_service.stream.backlog import Backlog
-from oddsengine_service.stream.moves import Mirror, Moves
+from oddsengine_service.stream.moves import Moves
 from oddsengine_service.stream.prices import Prices
 from oddsengine_service.stream.told import Told, bodies
 
@@ -89,7 +89,7 @@ def test_events_add_up_to_the_board(few: int, monkeypatch: pytest.MonkeyPatch) -
                 names, renamed = engine._board.names, renamed + 1
             if mirror is None:
                 with index.reading() as reading:
-                    mirror = Mirror(reading.board, engine.number)
+                    mirror = Mirror(reading, engine.number)
             else:
                 moves = Moves(update, mirror, index, marks)
                 crossed += moves.crossed.term.size

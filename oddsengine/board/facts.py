@@ -71,6 +71,26 @@ class Facts(NamedTuple):
         return cast(tuple[npt.NDArray[Any], ...], self[: self._fields.index("links")])
 
     @property
+    def term(self) -> Longs:
+        """The code of each row's wording, in `wordings`."""
+        return self.key >> BOOK_BITS
+
+    @property
+    def book(self) -> Longs:
+        """The code of each row's book, in `books`."""
+        return self.key & ((1 << BOOK_BITS) - 1)
+
+    @property
+    def live(self) -> npt.NDArray[np.bool_]:
+        """Which rows are in play."""
+        return np.asarray((self.flags & LIVE) != 0)
+
+    @property
+    def active(self) -> npt.NDArray[np.bool_]:
+        """Which rows are not suspended."""
+        return np.asarray((self.flags & SUSPENDED) == 0)
+
+    @property
     def prices(self) -> Floats:
         """American prices: as given, else as they follow from the decimal."""
         win = self.odds - 1.0

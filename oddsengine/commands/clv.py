@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from oddsengine.closing import ClosingRecorder
 from oddsengine.clv import STATES, report
 from oddsengine.commands.layout import Column, table
 from oddsengine.commands.output import bold, say, service_needed, terminal, wrapped
@@ -43,13 +44,13 @@ def clv_command(arguments: argparse.Namespace) -> None:
 
 def _service() -> Any:
     with service_needed():
-        from oddsengine_service import closing, recorder  # noqa: PLC0415  see the module's docstring
-    return closing, recorder
+        from oddsengine_service import closing  # noqa: PLC0415  see the module's docstring
+    return closing
 
 
 def _graded(arguments: argparse.Namespace) -> pl.DataFrame:
     """Bets of a data folder."""
-    closing, _ = _service()
+    closing = _service()
     folder = arguments.data
     if folder is None:
         from oddsengine_service.settings import load  # noqa: PLC0415
@@ -68,14 +69,14 @@ def _graded(arguments: argparse.Namespace) -> pl.DataFrame:
 
 def _replayed(path: str) -> pl.DataFrame:
     """Bets that an engine shows when it does again what is on a tape."""
-    closing, recorder = _service()
+    closing = _service()
     tape = Tape(path)
     engine = engine_for(tape)
     closings = closing.opened(None)
-    hears = recorder.Recorder(engine, closings)
+    recorder = ClosingRecorder(engine, closings)
     with Progress("steps") as progress:
         for step, update in play(tape, engine):
-            hears.heard(update)
+            recorder.follow(update)
             progress(step.number / max(tape.last, 1), step.number, f"replaying {path}")
     bets: pl.DataFrame = closings.bets()
     closings.close()

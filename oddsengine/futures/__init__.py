@@ -10,5 +10,11 @@ books), winners (margin removal with several winners), judging (guards, fair pri
 from oddsengine.futures.board import FUTURES_SCHEMA, FuturesBoard
 from oddsengine.futures.fields import FieldsError, FuturesField, parse_fields
 from oddsengine.futures.found import Futures, find_futures
+from oddsengine.futures.identity import Market, price_id
+from oddsengine.futures.judging import REASONS, Judged, judge
+from oddsengine.futures.sheets import Sheet
 
-__all__ = ["FUTURES_SCHEMA", "FieldsError", "Futures", "FuturesBoard", "FuturesField", "find_futures", "parse_fields"]
+__all__ = [
+    "FUTURES_SCHEMA", "REASONS", "FieldsError", "Futures", "FuturesBoard", "FuturesField", "Judged", "Market", "Sheet",
+    "find_futures", "judge", "parse_fields", "price_id",
+]  # fmt: skip

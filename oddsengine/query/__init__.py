@@ -1,15 +1,31 @@
-"""Queries: which rows of a board fit, in which order, and which of them are on a page.
+"""Queries: which rows of a live board match a filter, in which order, and which of them are on a page.
 
-`asking` says what may be asked, `terms` knows the texts, `index` keeps the order beside a board, `reading` holds the
-board still and answers; the loops are in `scan`.
+>>> from oddsengine import Engine
+>>> from oddsengine.simulate import World
+>>> batch = next(World(1, games=2).batches())
+>>> engine = Engine()
+>>> _ = engine.step(batch.quotes, batch.now)
+>>> with Index(engine).reading() as reading:
+...     rows = reading.rows(Filter(market=("moneyline",)), unknown={})
+...     slots, _ = reading.page(rows, sort="-odds_decimal", limit=2, offset=0, cursor=None)
+...     found = reading.take(slots)
+>>> len(found.id), bool(found.odds[0] >= found.odds[1])
+(2, True)
+
+`filter` is what a query may say, `terms` the texts of rows, `values` what the words of a filter mean; `index` keeps the
+order beside a board, `reading` holds the board still and answers; the loops are in `scan`. `changes` is what an update
+means to followers, `stats` counts of events, books and markets.
 """
 
 from datetime import UTC, datetime
 
 from oddsengine.engine import Engine
+from oddsengine.identity import WORDING, Wording
+from oddsengine.query.changes import Changes, Chosen, Mirror, RowChanges, book_ids
 from oddsengine.query.filter import CURSOR_PATTERN, LATEST, MOST_CURSOR, SORTS, Cursor, Filter
 from oddsengine.query.index import Index
-from oddsengine.query.reading import Found, Marks, Reading
+from oddsengine.query.reading import Event, Found, Leg, Marks, OwnTexts, Reading
+from oddsengine.query.stats import Census, Censuses, Seen
 from oddsengine.query.terms import Terms
 
 
@@ -35,6 +51,7 @@ def warm() -> None:
 
 
 __all__ = [
-    "CURSOR_PATTERN", "LATEST", "MOST_CURSOR", "SORTS", "Cursor", "Filter", "Found", "Index", "Marks", "Reading",
-    "Terms", "warm",
+    "CURSOR_PATTERN", "LATEST", "MOST_CURSOR", "SORTS", "WORDING", "Census", "Censuses", "Changes", "Chosen", "Cursor",
+    "Event", "Filter", "Found", "Index", "Leg", "Marks", "Mirror", "OwnTexts", "Reading", "RowChanges", "Seen",
+    "Terms", "Wording", "book_ids", "warm",
 ]  # fmt: skip

@@ -35,7 +35,7 @@ class Index:
     """One board's terms and rows in order."""
 
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+        self.engine = engine
         self._mutex = threading.RLock()
         self._known = np.empty(0, np.int64)  # key of every slot, as it stands in `slots`
         self._recoded = False  # keys have other codes since, and mean the same prices
@@ -78,23 +78,23 @@ class Index:
             raise BlockingIOError("another thread reads the board")
         try:
             if not wait:
-                with self._engine.judged(wait=False) if judged else self._engine.still(wait=False) as board:
-                    stale = self._engine.number != self._at or board.names is not self.terms.names
+                with self.engine.judged(wait=False) if judged else self.engine.still(wait=False) as board:
+                    stale = self.engine.number != self._at or board.names is not self.terms.names
                     if stale or self.slots.size > _QUICK:
                         raise BlockingIOError("there is much to read")
                     yield Reading(self, board)
                 return
             while True:  # many new terms are read a part at a time
-                with self._engine.still() as board:
+                with self.engine.still() as board:
                     if board.names is not self.terms.names:
                         self._rename(board.names)
                     if len(board.names.wordings) - len(self.terms.said) <= _CHUNK:
                         break
                     self.terms.learn(_CHUNK)
-            with self._engine.judged() if judged else self._engine.still() as board:
-                if self._engine.number != self._at or board.names is not self.terms.names:
+            with self.engine.judged() if judged else self.engine.still() as board:
+                if self.engine.number != self._at or board.names is not self.terms.names:
                     self._refresh(board)
-                    self._at = self._engine.number
+                    self._at = self.engine.number
                 yield Reading(self, board)
         finally:
             self._mutex.release()

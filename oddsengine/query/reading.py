@@ -15,10 +15,11 @@ import numpy.typing as npt
 from oddsengine import catalog
 from oddsengine.board.facts import Facts
 from oddsengine.board.quotes import SEPARATOR
-from oddsengine.board.rows import BOOK_BITS, GONE, LIVE, LIVENESS, ON
-from oddsengine.board.state import Board
-from oddsengine.columns import NO_TIME, Bytes, Floats, Ints, Longs, Words
+from oddsengine.board.rows import BOOK_BITS, FREE, GONE, LIVE, LIVENESS, ON, SUSPENDED
+from oddsengine.board.state import STATUSES, Board
+from oddsengine.columns import NO_TIME, Bools, Bytes, Floats, Ints, Longs, Words
 from oddsengine.detect import charge
+from oddsengine.identity import Wording
 from oddsengine.query.filter import LATEST, TEXTUAL, Cursor, Filter, Key
 from oddsengine.query.scan import best, between, mains, prices, scan, states
 from oddsengine.query.terms import Said
@@ -27,9 +28,46 @@ from oddsengine.update import Update
 if TYPE_CHECKING:
     from oddsengine.query.index import Index
 
-Bools = npt.NDArray[np.bool_]
 _UNSAID = SEPARATOR * 2  # neither main nor alternate
 _BOOK = (1 << BOOK_BITS) - 1
+
+
+class OwnTexts(NamedTuple):
+    """What a source says of one price alone; the texts are empty where it says nothing."""
+
+    id: str
+    deep_link: str
+    sportsbook_name: str
+    external_event_id: str
+    market_id: str
+    selection_id: str
+    max_bet: str
+    is_main_line: str
+    is_alternate_line: str
+
+    @classmethod
+    def read(cls, link: str) -> "OwnTexts":
+        """Split the texts as the board holds them."""
+        return cls(*link.split(SEPARATOR))
+
+
+class Leg(NamedTuple):
+    """One price behind an id."""
+
+    book: str  # id
+    wording: Wording
+    own: OwnTexts | None
+
+
+class Event(NamedTuple):
+    """How an event stands, and how its rows name it."""
+
+    status: str
+    start: int  # microseconds, NO_TIME where nobody said
+    sport: str
+    league: str
+    home_team: str
+    away_team: str
 
 
 class Found(NamedTuple):
@@ -50,6 +88,16 @@ class Found(NamedTuple):
     links: list[str | None] | None
     texts: Sequence["Said"]  # by term; only grows
     books: Sequence[str]  # ids by book; only grows
+
+    @property
+    def live(self) -> Bools:
+        """Which rows are in play."""
+        return np.asarray((self.flags & LIVE) != 0)
+
+    @property
+    def active(self) -> Bools:
+        """Which rows are not suspended."""
+        return np.asarray((self.flags & SUSPENDED) == 0)
 
 
 class Marks(NamedTuple):
@@ -73,6 +121,15 @@ class Reading:
         """The moment of the board's last step."""
         return self.board.now
 
+    @property
+    def moment(self) -> int:
+        """The whole second that ages are judged at."""
+        return self.board.moment
+
+    def has_event(self, event: str) -> bool:
+        """Whether an event has, or had, a row on the board."""
+        return event in self.board.names.event_codes
+
     def known(self, event: str) -> bool:
         """Whether an event has a row on the board."""
         code = self.board.names.event_codes.get(event)
@@ -81,7 +138,70 @@ class Reading:
         units = np.array(self.board.names.event_units[code], np.int64)
         return bool((self.board.rows.state[self.board.units.rows(units)] == ON).any())
 
+    def event(self, event: str) -> Event | None:
+        """An event of the board; None if the board does not have it."""
+        names = self.board.names
+        code = names.event_codes.get(event)
+        if code is None:
+            return None
+        status, start = (int(column[code]) for column in self.board.statuses())
+        terms = np.flatnonzero(names.event.values[: len(names.wordings)] == code)
+        lead = terms[names.pair.values[terms] == names.event_lead.values[code]]
+        _, sport, league, home, away = (text or "" for text in names.wordings[int((*lead, *terms)[0])][:5])
+        return Event(STATUSES[status], start, sport, league, home, away)
+
     # ---- rows ----
+
+    def active(self, found: Ints) -> Ints:
+        """Those of some rows that are not suspended."""
+        suspended = (self.board.rows.flags[found] & SUSPENDED) != 0
+        active: Ints = found[~suspended]
+        return active
+
+    def legs(self, ident: int, book: str | None = None, *, price: bool = True) -> list[Leg]:
+        """The prices behind the id of a price, or of an open opportunity; none where nobody knows the id.
+
+        With a `book` those of that book alone, else the same selections at that book. Without `price` the id is
+        one of an opportunity.
+        """
+        board, number = self.board, np.array([ident], np.uint64)
+        slots = board.rows.find_ids(number) if price else np.empty(0, np.int32)
+        slots = slots[slots >= 0]
+        if not slots.size:
+            slots = self._opportunity(number)
+        slots = slots[board.rows.state[slots] != FREE]
+        if book is not None:
+            slots = self._at_book(slots, book)
+        return [self._leg(slot) for slot in slots.tolist()]
+
+    def _opportunity(self, number: Words) -> Ints:
+        """Slots of the legs of an open opportunity."""
+        for view in self.index.engine.views:
+            at = view.open.places()
+            at = at[view.open.id[at] == number[0]]
+            if at.size:
+                held = view.open.legs[at[0]]
+                legs: Ints = held[held >= 0]
+                return legs
+        return np.empty(0, np.int32)
+
+    def _at_book(self, slots: Ints, book: str) -> Ints:
+        names, rows = self.board.names, self.board.rows
+        code = names.known_book(book)
+        if code is None:
+            return np.empty(0, np.int32)
+        mine: Ints = slots[(rows.key[slots] & _BOOK) == code]
+        if mine.size:
+            return mine
+        same = rows.find((rows.key[slots] >> BOOK_BITS << BOOK_BITS) | code)
+        found: Ints = same[same >= 0]
+        return found
+
+    def _leg(self, slot: int) -> Leg:
+        key, links, names = int(self.board.rows.key[slot]), self.board.rows.links, self.board.names
+        link = links[slot] if slot < len(links) else None
+        book = catalog.book(names.books[key & _BOOK]).id
+        return Leg(book, names.wordings[key >> BOOK_BITS], None if link is None else OwnTexts.read(link))
 
     def rows(self, f: Filter, unknown: dict[str, list[str]], *, gone: bool = False) -> Ints:
         """Slots of the rows that fit, in order; or of those that left. Ids that nobody knows are added to `unknown`."""
@@ -265,8 +385,8 @@ class Reading:
             link = links[slot] if slot < n else None
             if link is None or link.endswith(_UNSAID):
                 continue
-            *_, is_main, alternate = link.split(SEPARATOR)
-            out[at] = is_main == "True" if is_main else alternate == "False"
+            own = OwnTexts.read(link)
+            out[at] = own.is_main_line == "True" if own.is_main_line else own.is_alternate_line == "False"
 
     def states(self, found: Ints) -> list[Any]:
         """All that each row says, as something to compare: equal here, equal on the wire."""

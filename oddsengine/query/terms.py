@@ -6,16 +6,15 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from oddsengine import catalog
 from oddsengine.board.names import UNREAD, Names
 from oddsengine.catalog.names import plain
-from oddsengine.columns import Ints
+from oddsengine.columns import Bools, Ints
 from oddsengine.identity import Wording
+from oddsengine.query import values
 from oddsengine.query.filter import Key
 
-Bools = npt.NDArray[np.bool_]
 _SUBJECT = (1 << 24) - 1
 _KEPT = 128  # masks
 _TYPES = frozenset({"home", "draw", "away", "over", "under", "yes", "no", "odd", "even", "none", "other"})
@@ -252,7 +251,7 @@ class Terms:
     def by_sport(self, asked: tuple[str, ...]) -> tuple[Bools, list[str]]:
         """Terms of some sports, and the ids nobody knows."""
         column = self.columns["sport"]
-        ids = {name: catalog.sport(name).id for name in asked}
+        ids = {name: values.sport_id(name) for name in asked}
         missing = [name for name, id_ in ids.items() if id_ not in column.of and id_ not in catalog.sports()]
         return column.among(column.of[id_] for id_ in set(ids.values()) if id_ in column.of), missing
 
@@ -260,9 +259,9 @@ class Terms:
         """Terms of some leagues, and the ids nobody knows."""
         column, codes, missing = self.columns["league"], set[int](), list[str]()
         for name in asked:
-            hits = [at for at, (sport, id_) in enumerate(column.texts) if id_ and _league(name, sport) == id_]
+            hits = [at for at, place in enumerate(column.texts) if values.in_league((name,), *place)]
             codes.update(hits)
-            if not hits and not any(_league(name, sport) in catalog.leagues() for sport in ("", *catalog.sports())):
+            if not hits and not values.known_league(name):
                 missing.append(name)
         return column.among(codes), missing
 
@@ -333,7 +332,3 @@ class Terms:
 
 
 _plain = lru_cache(maxsize=65536)(plain)
-
-
-def _league(name: str, sport: str) -> str:
-    return catalog.league(name, sport or None).id

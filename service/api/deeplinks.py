@@ -7,23 +7,17 @@ catalog's links; everything else is refused before anything is looked up, and wh
 
 import re
 from dataclasses import replace
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 from urllib.parse import quote
 
 import msgspec
-import numpy as np
 from msgspec import Meta
 
 from oddsengine import catalog
-from oddsengine.board.quotes import SEPARATOR
-from oddsengine.board.rows import BOOK_BITS, FREE
-from oddsengine.board.state import Board
 from oddsengine.catalog.links import Link, allowed, allowed_pattern, link, localised, states
-from oddsengine.columns import Longs
-from oddsengine.engine import Engine
-from oddsengine.identity import Wording
+from oddsengine.query import Index, Leg
 from oddsengine_service import filters
-from oddsengine_service.api.odds import books_for
+from oddsengine_service.api.odds import books_for, index_of
 from oddsengine_service.endpoints import Answer, Ask, Endpoint, data
 from oddsengine_service.params import MOST_TEXT, text
 from oddsengine_service.problems import Problem, invalid, shown
@@ -34,7 +28,6 @@ MOST_IDS = 500
 MOST_URL = 2000  # characters of a link
 _TAG = "Deep Links"
 _HASH = re.compile("(?:.*:)?([0-9a-f]{16})", re.DOTALL)
-_BOOK = (1 << BOOK_BITS) - 1
 
 
 class Wanted(msgspec.Struct):
@@ -52,21 +45,13 @@ class Wanted(msgspec.Struct):
     ] = None
 
 
-class _Leg(NamedTuple):
-    """One price behind an id."""
-
-    book: str  # id
-    wording: Wording
-    link: str | None  # its own texts, see `board.quotes.LINKS`
-
-
 def redirect(ask: Ask) -> Answer:
     """Lead to the closest page of a book."""
     query = ask.query
     state = query["state"] or ""
     fallback = None if query["fallback"] is None else _fallback(query["fallback"])
     book = None if query["book"] is None else catalog.book(query["book"]).id
-    legs = _legs(ask.node.engine, ask.path["id"], book)
+    legs = _legs(index_of(ask, ask.node.engine), ask.path["id"], book)
     found = _closest(legs[0], state) if legs else None
     if found is None and fallback is not None:
         found = Link(fallback, "home")
@@ -90,7 +75,7 @@ def batch(ask: Ask) -> Any:
     tail = f"?state={state}" if state else ""
     out: dict[str, str | None] = {}
     for id_ in given:
-        legs = _legs(ask.board, id_, None)
+        legs = _legs(index_of(ask), id_, None)
         seen = bool(legs) and (books is None or all(leg.book in books for leg in legs))
         linked = seen and _closest(legs[0], state) is not None
         out[id_] = f"{BASE}/{quote(id_, safe=':')}{tail}" if linked else None
@@ -114,63 +99,22 @@ def _fallback(given: str) -> str:
 # ---- what an id stands for ----
 
 
-def _legs(engine: Engine, id_: str, book: str | None) -> list[_Leg]:
+def _legs(index: Index, id_: str, book: str | None) -> list[Leg]:
     """The prices behind an id, that of some book first; none if nobody knows the id."""
     found = _HASH.fullmatch(id_)
     if found is None or len(id_) > MOST_TEXT:
         return []
-    number = np.array([int(found[1], 16)], np.uint64)
-    with engine.still() as board:
-        slots = board.rows.find_ids(number) if id_ == found[1] else np.empty(0, np.int32)
-        slots = slots[slots >= 0]
-        if not slots.size:
-            slots = _opportunity(engine, number)
-        slots = slots[board.rows.state[slots] != FREE]
-        if book is not None:
-            slots = _at(board, slots, book)
-        return [_leg(board, slot) for slot in slots.tolist()]
+    with index.reading() as reading:
+        return reading.legs(int(found[1], 16), book, price=id_ == found[1])
 
 
-def _opportunity(engine: Engine, number: Any) -> Any:
-    """Slots of the legs of an open opportunity."""
-    for view in engine.views:
-        at = view.open.places()
-        at = at[view.open.id[at] == number[0]]
-        if at.size:
-            legs = view.open.legs[at[0]]
-            return legs[legs >= 0]
-    return np.empty(0, np.int32)
-
-
-def _at(board: Board, slots: Any, book: str) -> Any:
-    """Those of some slots that are of a book; else the same selections at that book."""
-    names, rows = board.names, board.rows
-    code = names.known_book(book)
-    if code is None:
-        return slots[:0]
-    mine = slots[(rows.key[slots] & _BOOK) == code]
-    if mine.size:
-        return mine
-    keys: Longs = (rows.key[slots] >> BOOK_BITS << BOOK_BITS) | code
-    found = rows.find(keys)
-    return found[found >= 0]
-
-
-def _leg(board: Board, slot: int) -> _Leg:
-    key, links = int(board.rows.key[slot]), board.rows.links
-    names = board.names
-    book = catalog.book(names.books[key & _BOOK]).id
-    return _Leg(book, names.wordings[key >> BOOK_BITS], links[slot] if slot < len(links) else None)
-
-
-def _closest(leg: _Leg, state: str) -> Link | None:
+def _closest(leg: Leg, state: str) -> Link | None:
     """The closest link to a price: the source's own where it may be followed, else what the templates make."""
-    own = event = market = selection = ""
-    if leg.link is not None:
-        _, own, _, event, market, selection, *_ = leg.link.split(SEPARATOR)
+    own = leg.own
+    event, market, selection = (own.external_event_id, own.market_id, own.selection_id) if own else ("", "", "")
     made = link(leg.book, event=event, market=market, selection=selection, state=state)
-    if own:
-        url = localised(own, state)
+    if own and own.deep_link:
+        url = localised(own.deep_link, state)
         if url and "{" not in url and _safe(url) and (made is None or made.kind != "outcome"):
             return Link(url, "outcome" if selection else "event")
     return made if made is not None and _safe(made.url) else None

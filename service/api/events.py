@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from oddsengine.query import Census, values
 from oddsengine.update import iso
 from oddsengine_service import filters
 from oddsengine_service.api.odds import ADD_SPORTSBOOK, LEAGUE, LIMIT, LIVE, OFFSET, SPORT, SPORTSBOOK, TEAM, Q
 from oddsengine_service.api.opportunities.asked import asked
 from oddsengine_service.api.reference import censuses, own
-from oddsengine_service.census import Census
 from oddsengine_service.endpoints import Ask, Endpoint, data, page, told
 from oddsengine_service.games import games_of
 from oddsengine_service.params import flag
@@ -48,10 +48,10 @@ def _kept(ask: Ask, census: Census) -> Bools:
     query = ask.query
     out = np.ones(len(census.games), bool)
     if query["sport"] is not None:
-        out &= np.array(filters.in_sports(query["sport"], census.sports), bool)
+        out &= np.array(values.in_sports(query["sport"], census.sports), bool)
     if query["league"] is not None:
         places = zip(census.sports, census.leagues, strict=True)
-        out &= np.array(filters.in_leagues(query["league"], places), bool)
+        out &= np.array(values.in_leagues(query["league"], places), bool)
     if query["live"] is not None:
         out &= census.live == query["live"]
     if query["has_score"] is not None:
@@ -59,10 +59,10 @@ def _kept(ask: Ask, census: Census) -> Bools:
         out &= np.array([(game.id in scored) == query["has_score"] for game in census.games], bool)
     if query["team"] is not None:
         games = ((game.sport, game.league, game.home, game.away) for game in census.games)
-        out &= np.array(filters.with_teams(query["team"], games), bool)
+        out &= np.array(values.with_teams(query["team"], games), bool)
     if query["q"] is not None:
         names = (f"{game.away} @ {game.home}" for game in census.games)
-        out &= np.array(filters.containing(query["q"], names), bool)
+        out &= np.array(values.containing(query["q"], names), bool)
     if query["date"] is not None and census.now is not None:
         begin, end = filters.span(query["date"], census.now)
         out &= (census.begins >= begin) & (census.begins < end)

@@ -12,10 +12,9 @@ import numpy as np
 
 from oddsengine import catalog
 from oddsengine.catalog.futures import TYPES
-from oddsengine.futures import FuturesBoard
-from oddsengine.futures.identity import Market, price_id
-from oddsengine.futures.judging import REASONS, Judged
-from oddsengine.futures.sheets import Bools, Sheet
+from oddsengine.columns import Bools
+from oddsengine.futures import REASONS, FuturesBoard, Judged, Market, Sheet, price_id
+from oddsengine.query import Seen, values
 from oddsengine_service import filters
 from oddsengine_service.api.odds import LEAGUE, LIMIT, OFFSET, SPORT, SPORTSBOOK, books_for
 from oddsengine_service.endpoints import Ask, Endpoint, page, told
@@ -55,7 +54,7 @@ def _asked(ask: Ask, *, by_selection: bool) -> _Found:
     query, futures = ask.query, futures_of(ask.node)
     board = futures.board
     markets = list(board.markets.values())
-    seen = filters.Seen(
+    seen = Seen(
         {m.sport for m in markets}, {m.league for m in markets}, set(board.table["book"].unique().to_list()), ()
     )
     strange = filters.strangers({**query, "market": None}, lambda: seen)
@@ -66,16 +65,16 @@ def _asked(ask: Ask, *, by_selection: bool) -> _Found:
     if query["future_type"] is not None:
         markets = [market for market in markets if market.type == query["future_type"]]
     if query["sport"] is not None:
-        markets = _those(markets, filters.in_sports(query["sport"], [m.sport for m in markets]))
+        markets = _those(markets, values.in_sports(query["sport"], [m.sport for m in markets]))
     if query["league"] is not None:
-        markets = _those(markets, filters.in_leagues(query["league"], [(m.sport, m.league) for m in markets]))
+        markets = _those(markets, values.in_leagues(query["league"], [(m.sport, m.league) for m in markets]))
     books = books_for(ask, query["sportsbook"])
     found = _Found(futures, board, [], books, ask.board.now, strange)
     order = sorted(markets, key=lambda m: (m.sport, m.league, m.name, m.id))
     found.sheets.extend(sheet for m in order if found.seen(sheet := board.sheets[m.id]).any())
     if query["q"] is not None and not by_selection:
         texts = [" ".join((sheet.market.name, *sheet.names)) for sheet in found.sheets]
-        meant = filters.containing(query["q"], texts)
+        meant = values.containing(query["q"], texts)
         found.sheets[:] = [sheet for sheet, wanted in zip(found.sheets, meant, strict=True) if wanted]
     return found
 
@@ -160,9 +159,9 @@ def _meant(ask: Ask, sheet: Sheet, found: _Found) -> Bools:
     meant = found.seen(sheet)
     query = ask.query
     if query["selection"] is not None:
-        meant = meant & np.array(filters.named(query["selection"], sheet.names), np.bool_)[:, None]
-    if query["q"] is not None and not filters.containing(query["q"], [sheet.market.name])[0]:
-        meant = meant & np.array(filters.containing(query["q"], sheet.names), np.bool_)[:, None]
+        meant = meant & np.array(values.named(query["selection"], sheet.names), np.bool_)[:, None]
+    if query["q"] is not None and not values.containing(query["q"], [sheet.market.name])[0]:
+        meant = meant & np.array(values.containing(query["q"], sheet.names), np.bool_)[:, None]
     return np.asarray(meant)
 
 

@@ -3,8 +3,9 @@
 from typing import Any
 
 from oddsengine import catalog
+from oddsengine.query import Seen, values
 from oddsengine_service import filters
-from oddsengine_service.api.odds import EVENT, LEAGUE, LIVE, SPORT
+from oddsengine_service.api.odds import EVENT, LEAGUE, LIVE, SPORT, index_of
 from oddsengine_service.endpoints import Ask, Endpoint, data
 from oddsengine_service.games import Rows, games_of
 from oddsengine_service.problems import unknown
@@ -24,11 +25,11 @@ Games = dict[str, dict[str, Standing]]
 def _kept(ask: Ask, rows: Rows) -> tuple[Games, dict[str, list[str]]]:
     """The games that a request's filters let through, by sport; and the ids that nobody knows."""
     query = ask.query
-    seen = filters.Seen({row.sport for row in rows.values()}, {row.league for row in rows.values()}, (), ())
+    seen = Seen({row.sport for row in rows.values()}, {row.league for row in rows.values()}, (), ())
     strange = filters.strangers(query, lambda: seen)
     if query["event"] is not None:
-        with ask.board.still() as board:
-            missing = [event for event in query["event"] if event not in rows and event not in board.names.event_codes]
+        with index_of(ask).reading() as reading:
+            missing = [event for event in query["event"] if event not in rows and not reading.has_event(event)]
         if missing:
             strange["event"] = missing
     found: Games = {}
@@ -42,8 +43,8 @@ def _fits(query: Any, event: str, row: Standing) -> bool:
     return (
         (query["event"] is None or event in query["event"])
         and (query["live"] is None or query["live"] == row.is_live)
-        and (query.get("sport") is None or filters.in_sports(query["sport"], [row.sport])[0])
-        and (query["league"] is None or filters.in_leagues(query["league"], [(row.sport, row.league)])[0])
+        and (query.get("sport") is None or values.in_sports(query["sport"], [row.sport])[0])
+        and (query["league"] is None or values.in_leagues(query["league"], [(row.sport, row.league)])[0])
     )
 
 
@@ -58,7 +59,7 @@ def states(ask: Ask) -> Any:
 
 def states_of_sport(ask: Ask) -> Any:
     """The games of one sport."""
-    rows, sport = _rows(ask), filters.sport_id(ask.path["sport"])
+    rows, sport = _rows(ask), values.sport_id(ask.path["sport"])
     mine = {event: row for event, row in rows.items() if row.sport == sport}
     if not mine and sport not in catalog.sports():
         raise unknown("sport", ask.path["sport"])

@@ -13,23 +13,20 @@ import polars as pl
 from msgspec import UNSET, Meta, UnsetType
 
 from oddsengine import catalog
-from oddsengine.board.names import Names
-from oddsengine.board.rows import LIVE, SUSPENDED
-from oddsengine.board.state import CANCELLED, POSTPONED, UPCOMING
+from oddsengine.closing import LAST_S, Close
 from oddsengine.clv import GROUPINGS, report
 from oddsengine.columns import NO_TIME, Ints, Longs
 from oddsengine.engine import micros
-from oddsengine.query import LATEST, Terms
+from oddsengine.history import Moves, described
+from oddsengine.query import LATEST, Event, Seen, book_ids, values
 from oddsengine.timestamps import timestamps
 from oddsengine.update import hexadecimal
 from oddsengine_service import filters
-from oddsengine_service.api.odds import EVENT, LEAGUE, LIMIT, MARKET, OFFSET, SPORT, SPORTSBOOK, books_for
-from oddsengine_service.closing import Close
+from oddsengine_service.api.odds import EVENT, LEAGUE, LIMIT, MARKET, OFFSET, SPORT, SPORTSBOOK, books_for, index_of
 from oddsengine_service.endpoints import Ask, Endpoint, data, page, told
-from oddsengine_service.history import Moves, ids
 from oddsengine_service.params import choice, moment, number, text, words
+from oddsengine_service.past import Past
 from oddsengine_service.problems import Problem, invalid, unknown
-from oddsengine_service.recorder import LAST_S, Past
 from oddsengine_service.wire.envelopes import Moment, Page, Share, Told
 from oddsengine_service.wire.numbers import americans as american
 
@@ -200,30 +197,26 @@ def _without_lines(ask: Ask, id_: str) -> tuple[Closing, str]:
     Problem
         404 if the board does not have the event.
     """
-    with ask.board.still() as board:
-        names = board.names
-        code = names.event_codes.get(id_)
-        if code is None:
-            raise unknown("event", id_)
-        status, begins = (int(column[code]) for column in board.statuses())
-        moment = board.moment
-        terms = np.flatnonzero(names.event.values[: len(names.wordings)] == code)
-        lead = terms[names.pair.values[terms] == names.event_lead.values[code]]
-        _, sport, league, home, away = (text or "" for text in names.wordings[int((*lead, *terms)[0])][:5])
-    sport_id, league_id = filters.sport_id(sport), filters.league_id(league, sport) if league else ""
-    start = None if begins == NO_TIME else timestamps(np.array([begins]))[0]
-    return Closing(id_, sport_id, league_id, home, away, start, None, {}), _reason(ask, id_, status, begins, moment)
+    with index_of(ask).reading() as reading:
+        event, moment = reading.event(id_), reading.moment
+    if event is None:
+        raise unknown("event", id_)
+    sport_id = values.sport_id(event.sport)
+    league_id = values.league_id(event.league, event.sport) if event.league else ""
+    (start,) = timestamps(np.array([event.start]))
+    closing = Closing(id_, sport_id, league_id, event.home_team, event.away_team, start, None, {})
+    return closing, _reason(ask, id_, event, moment)
 
 
-def _reason(ask: Ask, id_: str, status: int, begins: int, moment: int) -> str:
+def _reason(ask: Ask, id_: str, event: Event, moment: int) -> str:
     """Why an event has no closing lines."""
-    begun = begins != NO_TIME and begins <= moment
-    if status == CANCELLED:
+    begun = event.start != NO_TIME and event.start <= moment
+    if event.status == "cancelled":
         return "it was cancelled"
-    if status == POSTPONED or (status == UPCOMING and not begun):
+    if event.status == "postponed" or (event.status == "upcoming" and not begun):
         return "it has not begun"
     first = _past(ask).history.of(id_, LATEST).at
-    if first.size and begun and int(first.min()) < begins:
+    if first.size and begun and int(first.min()) < event.start:
         return f"none of its prices was on offer in the last {LAST_S // 60} minutes before its start"
     return "it was first seen after its start"
 
@@ -276,7 +269,7 @@ def _closing(close: Close, lines: pl.DataFrame, books: frozenset[str] | None) ->
         if books is None or line.sportsbook in books:
             out.setdefault(line.sportsbook, []).append(line)
     begins, captured = timestamps(np.array([close.start, close.captured_at]))
-    sport, league = filters.sport_id(close.sport), filters.league_id(close.league, close.sport)
+    sport, league = values.sport_id(close.sport), values.league_id(close.league, close.sport)
     return Closing(
         close.event_id, sport, league, close.home_team, close.away_team, begins, captured, dict(sorted(out.items()))
     )
@@ -296,13 +289,7 @@ def history(ask: Ask) -> Any:
     moves = past.history.of(id_, min(now, until))
     if not moves.wordings:
         missing["event"] = [id_]
-    names = Names()
-    codes = [names.book(book) for book in moves.books]
-    spots = names.learn(moves.wordings)
-    terms = Terms(names)
-    while not terms.learn(LATEST):
-        pass
-    term, book = np.array(spots, np.int64), np.array(codes, np.int64)
+    terms, term, book, ids = described(moves)
     mask = np.ones(len(terms.said), bool)
     if query["market"] is not None and moves.wordings:
         mask, strange = terms.by_market(query["market"])
@@ -310,20 +297,20 @@ def history(ask: Ask) -> Any:
             missing["market"] = strange
     if query["selection"] is not None:
         mask = mask & terms.by_selection(query["selection"])
-    books_named = [catalog.book(name).id for name in names.books]
+    books_named = book_ids(terms.names.books)
     wanted = np.array([books is None or name in books for name in books_named], bool)
-    if strange := [w for w in query["sportsbook"] or () if not filters.known_book(w) and w not in books_named]:
+    if strange := [w for w in query["sportsbook"] or () if not values.known_book(w) and w not in books_named]:
         missing["sportsbook"] = strange
-    begins = np.searchsorted(np.sort(moves.row, kind="stable"), np.arange(len(spots) + 1))
+    begins = np.searchsorted(np.sort(moves.row, kind="stable"), np.arange(term.size + 1))
     order = np.argsort(moves.row, kind="stable")
-    chosen = np.flatnonzero(mask[term] & wanted[book] & (np.diff(begins) > 0)) if spots else np.empty(0, np.int64)
-    rows = sorted(chosen.tolist(), key=lambda at: (terms.keys[spots[at]], books_named[codes[at]]))
+    chosen = np.flatnonzero(mask[term] & wanted[book] & (np.diff(begins) > 0)) if term.size else np.empty(0, np.int64)
+    rows = sorted(chosen.tolist(), key=lambda at: (terms.keys[term[at]], books_named[book[at]]))
     limit, offset = query["limit"], query["offset"]
     shown = rows[offset : offset + limit]
-    row_ids = hexadecimal(ids(names, term[shown], book[shown])) if shown else []
+    row_ids = hexadecimal(ids[shown])
     parts = [order[begins[at] : begins[at + 1]] for at in shown]
     found = [
-        _movement(ident, terms.said[spots[at]], books_named[codes[at]], moves, part, since)
+        _movement(ident, terms.said[term[at]], books_named[book[at]], moves, part, since)
         for ident, at, part in zip(row_ids, shown, parts, strict=True)
     ]
     return page(ask, found, len(found), len(rows), told(ask, missing))
@@ -342,8 +329,8 @@ def _movement(ident: str, said: Any, book: str, moves: Moves, at: Longs | Ints, 
     shown = np.concatenate((at[:1], at[first + omitted :]))
     price = american(moves.odds[shown], moves.american[shown])
     odds = np.round(moves.odds[shown], 6).tolist()
-    times, flags = timestamps(moves.at[shown]), moves.flags[shown[1:]]
-    points = Points(times[1:], price[1:], odds[1:], ((flags & LIVE) != 0).tolist(), ((flags & SUSPENDED) == 0).tolist())
+    times = timestamps(moves.at[shown])
+    points = Points(times[1:], price[1:], odds[1:], moves.live[shown[1:]].tolist(), moves.active[shown[1:]].tolist())
     return Movement(
         ident, said.event_id, book, said.market_type, said.market_segment, said.selection, said.selection_type,
         said.line, said.player_name, Opening(times[0], price[0], odds[0]), points, omitted,
@@ -356,15 +343,15 @@ def _movement(ident: str, said: Any, book: str, moves: Moves, at: Longs | Ints, 
 def clv(ask: Ask) -> Any:
     """How the +EV prices that were shown did against the close."""
     query, now, past = ask.query, _now(ask), _past(ask)
-    missing = filters.strangers({**query, "market": None}, lambda: filters.Seen((), (), (), ()))
+    missing = filters.strangers({**query, "market": None}, lambda: Seen((), (), (), ()))
     bets = past.closings.bets(-1 if now is None else now)
     books = books_for(ask, query["sportsbook"])
     if books is not None:
         bets = _kept(bets, "sportsbook", [catalog.book(name).id in books for name in bets["sportsbook"].to_list()])
     if query["sport"] is not None:
-        bets = _kept(bets, "sport", filters.in_sports(query["sport"], bets["sport"].to_list()))
+        bets = _kept(bets, "sport", values.in_sports(query["sport"], bets["sport"].to_list()))
     if query["league"] is not None:
-        bets = _kept(bets, "league", filters.in_leagues(query["league"], bets.select("sport", "league").rows()))
+        bets = _kept(bets, "league", values.in_leagues(query["league"], bets.select("sport", "league").rows()))
     if query["event"] is not None:
         bets = bets.filter(pl.col("event_id").is_in(query["event"]))
     bets = bets.filter(pl.col("ev") >= query["min_ev"] / 100.0 - 1e-9)

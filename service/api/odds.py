@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oddsengine import catalog
-from oddsengine.board.state import REMEMBERED_S, SECOND
-from oddsengine.columns import NO_TIME, Ints
-from oddsengine.engine import Engine, micros
+from oddsengine.columns import NO_TIME, SECOND, Ints
+from oddsengine.engine import REMEMBERED_S, Engine, micros
 from oddsengine.query import CURSOR_PATTERN, MOST_CURSOR, SORTS, Cursor, Filter, Found, Index, Reading
 from oddsengine.timestamps import timestamps
 from oddsengine_service import filters
@@ -85,10 +84,11 @@ CURSOR = Param(
 # ---- what is asked ----
 
 
-def index_of(ask: Ask) -> Index:
-    """The index of the caller's board; made when first asked for."""
+def index_of(ask: Ask, board: Engine | None = None) -> Index:
+    """The index of the caller's board, or of another one; made when first asked for."""
+    board = ask.board if board is None else board
     known: dict[Engine, Index] = ask.node.parts.setdefault("boards", {})
-    return known.get(ask.board) or known.setdefault(ask.board, Index(ask.board))
+    return known.get(board) or known.setdefault(board, Index(board))
 
 
 def books_for(ask: Ask, asked: Sequence[str] | None, added: Sequence[str] | None = None) -> frozenset[str] | None:

@@ -11,10 +11,10 @@ import numpy as np
 from oddsengine import catalog
 from oddsengine.columns import NO_TIME
 from oddsengine.engine import micros
+from oddsengine.query import Census, Censuses, values
 from oddsengine.update import iso
 from oddsengine_service import filters
 from oddsengine_service.api.odds import LEAGUE, SPORT, Q
-from oddsengine_service.census import Census, Censuses
 from oddsengine_service.endpoints import Ask, Endpoint, data
 from oddsengine_service.params import choice, flag
 from oddsengine_service.problems import unknown
@@ -83,7 +83,7 @@ def sports(ask: Ask) -> Any:
 def sport(ask: Ask) -> Any:
     """One sport."""
     census = own(ask)
-    ident = filters.sport_id(ask.path["sportId"])
+    ident = values.sport_id(ask.path["sportId"])
     at = _grouped(census.sports).get(ident, [])
     if not at and ident not in catalog.sports():
         raise unknown("sport", ask.path["sportId"])
@@ -121,7 +121,7 @@ def leagues(ask: Ask) -> Any:
         found = {**{(each.sport, each.id): [] for each in catalog.leagues().values()}, **found}
     wanted = ask.query["sport"]
     if wanted is not None:
-        ids = {filters.sport_id(word) for word in wanted}
+        ids = {values.sport_id(word) for word in wanted}
         found = {key: at for key, at in found.items() if key[0] in ids}
     rows = [_league(ident, within, found[within, ident], census) for within, ident in sorted(found)]
     return data(ask, rows, strange)
@@ -130,7 +130,7 @@ def leagues(ask: Ask) -> Any:
 def league(ask: Ask) -> Any:
     """One league; where two sports have its name, the one with more events."""
     census, word = own(ask), ask.path["leagueId"]
-    here = [(key, at) for key, at in _leagues(census).items() if filters.league_id(word, key[0]) == key[1]]
+    here = [(key, at) for key, at in _leagues(census).items() if values.league_id(word, key[0]) == key[1]]
     if here:
         (within, ident), at = max(here, key=lambda item: len(item[1]))
         return data(ask, _league(ident, within, at, census))
@@ -255,17 +255,17 @@ def teams(ask: Ask) -> Any:
     known = {(each.sport, each.id): each for each in catalog.teams()}
     rows = []
     for (within, ident), at in census.teams.items():
-        if query["sport"] is not None and not filters.in_sports(query["sport"], [within])[0]:
+        if query["sport"] is not None and not values.in_sports(query["sport"], [within])[0]:
             continue
         ids = sorted({census.leagues[place] for place in at} - {""})
         if query["league"] is not None and not any(
-            filters.in_leagues(query["league"], [(within, each) for each in ids])
+            values.in_leagues(query["league"], [(within, each) for each in ids])
         ):
             continue
         found = known.get((within, ident))
         name = found.name if found is not None else _spelled(census, ident, at)
         aliases = list(found.aliases) if found is not None else []
-        if query["q"] is not None and not any(filters.containing(query["q"], [name, *aliases])):
+        if query["q"] is not None and not any(values.containing(query["q"], [name, *aliases])):
             continue
         rows.append(
             Team(
@@ -282,7 +282,7 @@ def _spelled(census: Census, ident: str, at: list[int]) -> str:
     for place in at:
         game = census.games[place]
         for name in (game.home, game.away):
-            if filters.team_id(name, game.sport, game.league) == ident:
+            if values.team_id(name, game.sport, game.league) == ident:
                 return name
     return ident
 

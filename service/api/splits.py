@@ -9,8 +9,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from oddsengine import catalog
-from oddsengine.board.state import SECOND
+from oddsengine.columns import SECOND
 from oddsengine.engine import micros
+from oddsengine.query import Seen, values
 from oddsengine_service import filters
 from oddsengine_service.api.odds import EVENT, LEAGUE, LIMIT, OFFSET, SPORT, SPORTSBOOK
 from oddsengine_service.endpoints import MOST_OFFSET, Ask, Endpoint, told
@@ -42,7 +43,7 @@ def splits(ask: Ask) -> Any:
     """The last record of each event and book."""
     query = ask.query
     rows = store(ask).latest(_late(ask))
-    seen = filters.Seen([r.sport for r in rows], [r.league for r in rows], [r.sportsbook for r in rows], ())
+    seen = Seen([r.sport for r in rows], [r.league for r in rows], [r.sportsbook for r in rows], ())
     strange = filters.strangers({**query, "market": None}, lambda: seen)
     if query["market"] is not None:
         wrong = [word for word in query["market"] if word not in _MARKETS]
@@ -50,9 +51,9 @@ def splits(ask: Ask) -> Any:
             strange["market"] = wrong
         rows = [row for row in rows if any(getattr(row, name) for name in query["market"] if name in _MARKETS)]
     if query["sport"] is not None:
-        rows = _those(rows, filters.in_sports(query["sport"], [row.sport for row in rows]))
+        rows = _those(rows, values.in_sports(query["sport"], [row.sport for row in rows]))
     if query["league"] is not None:
-        rows = _those(rows, filters.in_leagues(query["league"], [(row.sport, row.league) for row in rows]))
+        rows = _those(rows, values.in_leagues(query["league"], [(row.sport, row.league) for row in rows]))
     if query["sportsbook"] is not None:
         books = {catalog.book(word).id for word in query["sportsbook"]}
         rows = [row for row in rows if row.sportsbook in books]

@@ -3,10 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from oddsengine.board.rows import NEW
-from oddsengine.identity import WORDING
+from oddsengine.query import WORDING
 from oddsengine.update import Update, hexadecimal
 
 _SPARE = 10_000  # names of rows that left, before they are dropped
@@ -26,11 +23,9 @@ class RowIds:
         gone = update.gone
         for price in zip(gone.sportsbooks, gone.texts, strict=True):
             self._rows.pop(price, None)
-        new = update.rows[(update.what & NEW) != 0]
-        if new.size:
-            facts = update.facts.take(np.asarray(new))
-            prices = zip(facts.sportsbooks, facts.texts, strict=True)
-            self._rows.update(zip(prices, hexadecimal(facts.id), strict=True))
+        new = update.new
+        prices = zip(new.sportsbooks, new.texts, strict=True)
+        self._rows.update(zip(prices, hexadecimal(new.id), strict=True))
 
     def learn(self, source: str, quotes: Iterable[Mapping[str, Any]]) -> None:
         """Know what a source calls its prices."""

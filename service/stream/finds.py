@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from oddsengine import catalog
-from oddsengine_service import filters
+from oddsengine.query import values
 from oddsengine_service.stream.told import Told, detected, expired
 from oddsengine_service.stream.watch import KINDS, Find, Watch, Word
 
@@ -119,9 +119,9 @@ class Finds:
     def _chosen(self, sport: str, league: str, market: str) -> bool:
         asked = self.asked
         return (
-            (asked.sport is None or filters.in_sports(asked.sport, [sport])[0])
-            and (asked.league is None or filters.in_leagues(asked.league, [(sport, league)])[0])
-            and (asked.market is None or filters.in_markets(asked.market, [(sport, market)])[0])
+            (asked.sport is None or values.in_sports(asked.sport, [sport])[0])
+            and (asked.league is None or values.in_leagues(asked.league, [(sport, league)])[0])
+            and (asked.market is None or values.in_markets(asked.market, [(sport, market)])[0])
         )
 
 

@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from oddsengine.query import Filter
-from oddsengine_service import filters
+from oddsengine.query import Filter, values
 from oddsengine_service.stream.sse import frame
 from oddsengine_service.stream.told import GAMES, Told, forgotten, played
 
@@ -22,8 +21,8 @@ class Games:
         w, sport, league = self.wanted, state.get("sport") or "", state.get("league") or ""
         return (
             (w.event is None or event in w.event)
-            and (w.sport is None or filters.in_sports(w.sport, [sport])[0])
-            and (w.league is None or filters.in_leagues(w.league, [(sport, league)])[0])
+            and (w.sport is None or values.in_sports(w.sport, [sport])[0])
+            and (w.league is None or values.in_leagues(w.league, [(sport, league)])[0])
         )
 
     def told(self, states: Mapping[str, Any], removed: Iterable[str]) -> list[Told]:

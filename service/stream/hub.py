@@ -16,16 +16,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from oddsengine.board.rows import BOOK_BITS
-from oddsengine.identity import WORDING
-from oddsengine.query import Filter, Index, Marks
+from oddsengine.query import WORDING, Filter, Index, Marks, Mirror
 from oddsengine.update import Update
 from oddsengine_service.log import Log
 from oddsengine_service.node import Node
 from oddsengine_service.stream.finds import Asked, Finds
 from oddsengine_service.stream.games import Games
 from oddsengine_service.stream.lines import Group, Lines
-from oddsengine_service.stream.moves import Mirror, Moves
+from oddsengine_service.stream.moves import Moves
 from oddsengine_service.stream.prices import Prices, Taken, nothing
 from oddsengine_service.stream.subscriber import Subscriber
 from oddsengine_service.stream.told import Told, bodies
@@ -220,7 +218,7 @@ class Stream:
         if self._mirror is None:
             engine.keep_judged()
             with self._index.reading(judged=True) as reading:
-                self._mirror = Mirror(reading.board, engine.number)
+                self._mirror = Mirror(reading, engine.number)
         if wants.finds is not None and wants.finds not in self._finds and not self._follow(subscriber, wants):
             return
         subscriber.wants, groups = wants, subscriber.groups
@@ -351,7 +349,7 @@ class Stream:
 def _touched(update: Update) -> set[Near]:
     """Where the prices stand that changed or left."""
     facts = update.facts
-    terms = np.concatenate((facts.key[update.rows], update.gone.key)) >> BOOK_BITS
+    terms = np.concatenate((facts.term[update.rows], update.gone.term))
     return {near(facts.wordings[term][0], facts.wordings[term][_PLAYER]) for term in np.unique(terms).tolist()}
 
 

@@ -1,94 +1,17 @@
 """Prices for subscribers with equal filters: which rows are theirs, the events of an update, the first snapshot."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from oddsengine import catalog
-from oddsengine.board.rows import SUSPENDED
-from oddsengine.columns import Ints, Longs
+from oddsengine.columns import Bools, Ints, Longs
 from oddsengine.engine import Engine
-from oddsengine.query import Filter, Index, Reading, Terms
+from oddsengine.query import Chosen, Filter, Index, Reading, RowChanges, book_ids
 from oddsengine.timestamps import timestamps
-from oddsengine_service.stream.moves import Moves, Rows, book_ids, shown
+from oddsengine_service.stream.moves import Moves, rows_in
 from oddsengine_service.stream.sse import CHUNK, OddsSeen, Snapshot, SnapshotComplete, frame, raw
 from oddsengine_service.stream.told import Told, added, locked, moved, removed, renewed
-
-Bools = npt.NDArray[np.bool_]
-
-
-class _Column:
-    """Which terms one condition lets through; texts and terms are looked at once, as they come."""
-
-    def __init__(self, name: str, meant: Callable[[Any], bool]) -> None:
-        self._name, self._meant = name, meant
-        self._texts: list[bool] = []
-
-    def over(self, terms: Terms, first: int, last: int) -> Bools:
-        """Of some terms."""
-        column = terms.columns[self._name]
-        self._texts.extend(map(self._meant, column.texts[len(self._texts) :]))
-        return np.array(self._texts, bool)[column.values[first:last]]
-
-
-class Chosen:
-    """The terms and books of a filter, by code; sport, league, market and event mean what they mean in queries."""
-
-    def __init__(self, wanted: Filter) -> None:
-        self._wanted = wanted
-        self._terms: Terms | None = None
-        self._mask = np.empty(0, bool)
-        self._columns: list[list[_Column]] = []
-        self._books = np.empty(0, bool)
-
-    def of(self, rows: Rows, terms: Terms) -> Longs:
-        """Places of the rows that are chosen."""
-        if not rows.term.size:
-            return np.empty(0, np.int64)
-        if terms is not self._terms:
-            self._terms, self._mask, self._columns = terms, np.empty(0, bool), self._conditions()
-        if int(rows.term.max()) >= self._mask.size:
-            self._learn(terms)
-        chosen = self._mask[rows.term]
-        if self._wanted.books is not None:
-            if len(rows.facts.books) > self._books.size:
-                self._books = np.array([book in self._wanted.books for book in book_ids(rows.facts.books)], bool)
-            chosen = chosen & self._books[rows.book]
-        return np.flatnonzero(chosen)
-
-    def _learn(self, terms: Terms) -> None:
-        first, last = self._mask.size, terms.columns["prop"].size
-        new = np.ones(last - first, bool)
-        for either in self._columns:
-            new &= np.logical_or.reduce([column.over(terms, first, last) for column in either])
-        if self._wanted.event is not None:
-            wanted = set(self._wanted.event)
-            new &= np.array([said.event_id in wanted for said in terms.said[first:last]], bool)
-        self._mask = np.concatenate((self._mask, new))
-
-    def _conditions(self) -> list[list[_Column]]:
-        """Conditions that all hold, each of columns of which one does."""
-        wanted, out = self._wanted, list[list[_Column]]()
-        if wanted.sport is not None:
-            sports = {catalog.sport(name).id for name in wanted.sport}
-            out.append([_Column("sport", sports.__contains__)])
-        if wanted.league is not None:
-            leagues = wanted.league
-            out.append([_Column("league", lambda place: _in_league(leagues, *place))])
-        if wanted.market is not None:
-            kinds = [kind for name in wanted.market for kind in catalog.categories().get(name.lower(), (name,))]
-            plain = [kind for kind in kinds if kind != "player_*"]
-            either = [_Column("market", lambda text: any(catalog.is_market(kind, *text) for kind in plain))]
-            if len(plain) < len(kinds):
-                either.append(_Column("prop", bool))
-            out.append(either)
-        return out
-
-
-def _in_league(asked: Sequence[str], sport: str, league: str) -> bool:
-    return bool(league) and any(catalog.league(name, sport or None).id == league for name in asked)
 
 
 class Taken(NamedTuple):
@@ -146,24 +69,24 @@ class Prices:
                 out += moved(book, [ids[i] for i in some], [deltas[i] for i in some], self.total)
         return out + self._renewed(moves) if self.seen else out
 
-    def _was(self, rows: Rows, at: Longs) -> Bools:
+    def _was(self, rows: RowChanges, at: Longs) -> Bools:
         """Which of some rows had the flag that is wanted, before this update."""
         live = self.wanted.live
         return np.ones(at.size, bool) if live is None else rows.was_live[at] == live
 
-    def _is(self, rows: Rows, at: Longs) -> Bools:
+    def _is(self, rows: RowChanges, at: Longs) -> Bools:
         """Which have it now."""
         live = self.wanted.live
         return np.ones(at.size, bool) if live is None else rows.live[at] == live
 
-    def _removed(self, moves: Moves, rows: Rows, at: Longs) -> list[Told]:
+    def _removed(self, moves: Moves, rows: RowChanges, at: Longs) -> list[Told]:
         self.total -= at.size
         out, ids = list[Told](), moves.ids(rows) if at.size else []
         for book, some in _by_book(rows, at):
             out += removed(book, [ids[i] for i in some], self.total)
         return out
 
-    def _added(self, moves: Moves, rows: Rows, at: Longs, fresh: list[bool]) -> list[Told]:
+    def _added(self, moves: Moves, rows: RowChanges, at: Longs, fresh: list[bool]) -> list[Told]:
         """Rows that are here now, or such that no delta can describe them; only the former add to the total."""
         if not at.size:
             return []
@@ -177,22 +100,20 @@ class Prices:
         times = timestamps(facts.seen)
         at = self._chosen.of(moves.moved, moves.terms).tolist()
         said = [(ids[i], times[i]) for i in at]
-        if (again := moves.again()) is not None:
+        if (again := moves.renewed()) is not None:
             seen, ids, times = again
             said += [(ids[i], times[i]) for i in self._chosen.of(seen, moves.terms).tolist()]
         return renewed([id_ for id_, _ in said], raw(OddsSeen(*each) for each in said))
 
     def _active(self, reading: Reading) -> Ints:
-        slots = reading.rows(self.wanted, {})
-        active: Ints = slots[(reading.board.rows.flags[slots] & SUSPENDED) == 0]
-        return active
+        return reading.active(reading.rows(self.wanted, {}))
 
     def take(self) -> Taken:
         """The rows of now; from any thread."""
         with self._index.reading(judged=True) as reading:
             number = self._engine.number
             found = reading.take(reading.rows(self.wanted, {}) if self.seen else self._active(reading))
-        rows = shown(found, self.state)
+        rows = rows_in(self.state)(found)
         books = sorted({row["sportsbook"] for row in rows})
         total, out = len(rows), []
         for first in range(0, max(total, 1), CHUNK):
@@ -207,7 +128,7 @@ def nothing(*, games: bool = False) -> Taken:
     return Taken(0, [*first, frame("snapshot:complete", SnapshotComplete("ready", [], 0))])
 
 
-def _by_book(rows: Rows, at: Longs) -> Iterator[tuple[str, list[int]]]:
+def _by_book(rows: RowChanges, at: Longs) -> Iterator[tuple[str, list[int]]]:
     """Places by book, books in order of their ids."""
     if not at.size:
         return

@@ -13,10 +13,9 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from oddsengine import catalog
+from oddsengine import View, catalog
 from oddsengine.engine import Engine
 from oddsengine.update import Update
-from oddsengine.view import View
 from oddsengine_service.wire.arbitrage import arbitrage
 from oddsengine_service.wire.ev import ev
 from oddsengine_service.wire.low_hold import low_hold

@@ -10,10 +10,8 @@ import numpy as np
 from msgspec import UNSET, Meta, UnsetType
 
 from oddsengine import catalog
-from oddsengine.board.quotes import SEPARATOR
-from oddsengine.board.rows import LIVE, SUSPENDED
 from oddsengine.columns import Floats, Ints
-from oddsengine.query import Found, Reading
+from oddsengine.query import Found, OwnTexts, Reading
 from oddsengine.reasons import NAMES, reason
 from oddsengine.timestamps import timestamps
 from oddsengine.update import hexadecimal
@@ -258,8 +256,8 @@ def _columns(found: Found, state: str = "") -> list[Any]:
     deep, named, external, market_id, selection_id, most = _links(found, books, state)
     return [
         hexadecimal(found.id), books, event, sport, league, home, away, market, selection, kind,
-        americans(found.odds, found.american), decimal, share, line, begins, ((found.flags & LIVE) != 0).tolist(), seen,
-        changed, deep, named, share, seen, ((found.flags & SUSPENDED) == 0).tolist(), main, [_OTHER[m] for m in main],
+        americans(found.odds, found.american), decimal, share, line, begins, found.live.tolist(), seen,
+        changed, deep, named, share, seen, found.active.tolist(), main, [_OTHER[m] for m in main],
         player, stat, side, segment, external, market_id, selection_id, most, source,
         [_REJECTIONS[code] for code in found.rejected.tolist()],
     ]  # fmt: skip
@@ -280,7 +278,7 @@ def _links(found: Found, books: Sequence[str], state: str) -> tuple[list[Any], .
     for at, text in enumerate(found.links):
         if text is None:
             continue
-        _, url, name, event, market, selection, largest, _, _ = text.split(SEPARATOR)
+        _, url, name, event, market, selection, largest, _, _ = OwnTexts.read(text)
         names[at] = name or names[at]
         external[at], markets[at], selections[at] = event or None, market or None, selection or None
         most[at] = float(largest) if largest else None

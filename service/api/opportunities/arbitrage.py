@@ -76,7 +76,7 @@ def sure(ask: Ask) -> Any:
         "source": source(ask),
         "summary": {"count": 0, "avg_profit": 0.0, "max_profit": 0.0, "by_market": {}, "by_sport": {}},
         "filters": echo(query, "sport", "league", "sportsbook", "market", "live", "min_profit"),
-        "books_analyzed": len(met(ask.board) if books is None else met(ask.board) & books),
+        "books_analyzed": len(met(ask) if books is None else met(ask) & books),
     }
     table, places = _sure_places(ask, books)
     if table is not None:

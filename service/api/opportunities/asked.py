@@ -7,7 +7,7 @@ import msgspec
 
 from oddsengine import catalog
 from oddsengine.columns import Floats, Longs
-from oddsengine.engine import Engine
+from oddsengine.query import Seen
 from oddsengine_service import filters
 from oddsengine_service.api.odds import (
     ADD_SPORTSBOOK,
@@ -22,6 +22,7 @@ from oddsengine_service.api.odds import (
     TEAM,
     Q,
     books_for,
+    index_of,
 )
 from oddsengine_service.api.reference import censuses
 from oddsengine_service.endpoints import Ask
@@ -66,8 +67,8 @@ def asked(ask: Ask) -> Asked:
     query = ask.query
     strange = filters.strangers(query, lambda: _seen(ask))
     if query.get("event") is not None:
-        with ask.board.still(wait=not ask.quick) as board:
-            missing = [event for event in query["event"] if event not in board.names.event_codes]
+        with index_of(ask).reading(wait=not ask.quick) as reading:
+            missing = [event for event in query["event"] if not reading.has_event(event)]
         if missing:
             strange["event"] = missing
     books = books_for(ask, query["sportsbook"], query.get("add_sportsbook"))
@@ -77,7 +78,7 @@ def asked(ask: Ask) -> Asked:
     return Asked(books, strange)
 
 
-def _seen(ask: Ask) -> filters.Seen:
+def _seen(ask: Ask) -> Seen:
     if ask.quick:
         raise BlockingIOError("a census takes its time")
     return censuses(ask).at(ask.board, None).known
@@ -133,6 +134,6 @@ def most(values: Floats) -> float:
     return exact(float(values.max())) if values.size else 0.0
 
 
-def met(board: Engine) -> set[str]:
+def met(ask: Ask) -> set[str]:
     """Ids of the books that the board has met."""
-    return {catalog.book(name).id for name in board._board.names.books}
+    return {catalog.book(name).id for name in ask.board.books}

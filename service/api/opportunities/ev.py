@@ -5,7 +5,7 @@ from typing import Any
 from oddsengine import catalog
 from oddsengine.columns import Floats
 from oddsengine.devig import DEVIG_METHODS
-from oddsengine_service import filters
+from oddsengine.query import values
 from oddsengine_service.api.odds import (
     LIMIT,
     OFFSET,
@@ -65,7 +65,7 @@ def _reference(ask: Ask, strange: dict[str, list[str]]) -> tuple[bool, str | Non
     if word is None:
         return True, None
     book = catalog.book(word)
-    if not filters.known_book(word) and book.id not in censuses(ask).at(ask.board, None).known.books:
+    if not values.known_book(word) and book.id not in censuses(ask).at(ask.board, None).known.books:
         strange["devig_book"] = [word]
         return False, None
     own = books_of(ask.caller.tier.id)

@@ -6,7 +6,7 @@ together only for what is shown.
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -18,11 +18,20 @@ from oddsengine.board.rows import BOOK_BITS, LIVE
 from oddsengine.board.state import IN_PLAY, STATUSES
 from oddsengine.columns import NO_TIME, Longs
 from oddsengine.engine import Engine
-from oddsengine_service.filters import Seen, league_id, sport_id, team_id
+from oddsengine.query.values import league_id, sport_id, team_id
 
 _KEPT = 24  # censuses of one node
 _BOOK = (1 << BOOK_BITS) - 1
 _EXTERNAL = LINKS.index("external_event_id")
+
+
+class Seen(NamedTuple):
+    """Ids that a board has."""
+
+    sports: Collection[str]
+    leagues: Collection[str]
+    books: Collection[str]
+    markets: Collection[str]
 
 
 class Game(NamedTuple):

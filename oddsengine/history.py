@@ -13,10 +13,12 @@ import numpy.typing as npt
 
 from oddsengine.board.names import Names
 from oddsengine.board.rows import LIVE, SUSPENDED
-from oddsengine.columns import Bytes, Floats, Ints, Longs, Words
+from oddsengine.columns import Bools, Bytes, Floats, Ints, Longs, Words
 from oddsengine.engine import Engine
 from oddsengine.groups import mix
 from oddsengine.identity import Wording
+from oddsengine.query.filter import LATEST
+from oddsengine.query.terms import Terms
 from oddsengine.update import Update
 
 MOST_MOVES, MOST_ROWS = 1 << 20, 1 << 18  # of a ring
@@ -34,6 +36,16 @@ class Moves(NamedTuple):
     odds: Floats
     american: Floats  # nan where it follows from `odds`
     flags: Bytes
+
+    @property
+    def live(self) -> Bools:
+        """Which moves are of prices in play."""
+        return np.asarray((self.flags & LIVE) != 0)
+
+    @property
+    def active(self) -> Bools:
+        """Which moves are of prices that are not suspended."""
+        return np.asarray((self.flags & SUSPENDED) == 0)
 
 
 def nothing() -> Moves:
@@ -74,7 +86,7 @@ class Ring:
     def __len__(self) -> int:
         return min(self._end, self._most)
 
-    def heard(self, update: Update) -> None:
+    def follow(self, update: Update) -> None:
         """Take in what a step did."""
         if self._begun:
             facts, at = update.facts, update.rows
@@ -182,6 +194,13 @@ class Ring:
         return Moves(wordings, books, row[early], *(column[early] for column in columns))
 
 
-def ids(names: Names, terms: Longs, books: Longs) -> Words:
-    """Ids of rows by the codes of their term and book."""
-    return mix(names.id.values[terms], names.book_hash[books])
+def described(moves: Moves) -> tuple[Terms, Longs, Longs, Words]:
+    """What the rows of some moves say: their texts, and for each row its term, its book and its id."""
+    names = Names()
+    book = np.array([names.book(name) for name in moves.books], np.int64)
+    term = np.array(names.learn(moves.wordings), np.int64)
+    terms = Terms(names)
+    while not terms.learn(LATEST):
+        pass
+    ids = mix(names.id.values[term], names.book_hash[book]) if term.size else np.empty(0, np.uint64)
+    return terms, term, book, ids

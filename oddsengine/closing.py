@@ -1,20 +1,18 @@
-"""The recorder: hears every update, keeps the last pre-match price of every row, and closes events when they begin.
+"""Closing lines: the last pre-match price of every row, de-vigged when its event begins.
 
 An event closes at its start, or when it first goes live, whichever comes first. Then its rows may be live or gone
 already, so the recorder has a column of its own for what each slot of the board last said before the match: prices that
 were seen after the start never enter it. A price that was taken down, suspended or turned live counts as the last one
 if that was within `LAST_S` of the close; what left earlier was no closing price.
 
-`heard` runs in the engine's writer and copies a few columns; de-vigging the close and writing it down is handed to
-`run`. The fair probabilities are those of `find_ev` over the closing prices: the same guards, references and method.
+`ClosingRecorder.follow` runs right after each step and copies a few columns; de-vigging the close and storing it is
+handed to `run`. The fair probabilities are those of `find_ev` over the closing prices: the same guards, references and
+method.
 """
 
-import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import polars as pl
@@ -24,25 +22,57 @@ from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.names import Names
 from oddsengine.board.rows import BOOK_BITS, FLAP, LIVE, MISMATCH, SUSPENDED
 from oddsengine.board.state import CANCELLED, ENDED, IN_PLAY, POSTPONED, UPCOMING, Board
-from oddsengine.columns import NO_TIME, Floats, Ints, Longs, Words
+from oddsengine.columns import NO_TIME, SECOND, Floats, Ints, Longs, Words
 from oddsengine.detect import market_fair
 from oddsengine.engine import Engine
 from oddsengine.find import board as finder
 from oddsengine.groups import mix
 from oddsengine.odds import decimal_to_american
 from oddsengine.open import EV, FIGURES, LEGS, Hits
+from oddsengine.query.values import league_id, sport_id
+from oddsengine.timestamps import datetimes
 from oddsengine.update import Update, hexadecimal
-from oddsengine_service.closing import Bets, Close, Closings, opened, told
-from oddsengine_service.filters import league_id, sport_id
-from oddsengine_service.history import Ring
-from oddsengine_service.taped import Tapes
 
 LAST_S = 300  # s before the close in which a price that left still counts
-_SECOND = 1_000_000
 _OPEN = np.iinfo(np.int64).max
 _MEMBERS = 2  # fewer books are no consensus
-_WAITING = 1000  # jobs
 Run = Callable[[Callable[[], None]], Any]
+
+
+class Bets(NamedTuple):
+    """+EV prices as they were shown, column by column."""
+
+    id: list[str]
+    outcome: Words  # of event, market, line and side, whoever offers it
+    event_id: list[str]
+    sport: list[str]
+    league: list[str]
+    market: list[str]
+    selection: list[str]
+    line: list[float | None]
+    sportsbook: list[str]
+    live: Sequence[bool]
+    start: Longs  # NO_TIME where nobody said
+    at: Longs
+    odds: Floats  # as quoted
+    price: Floats  # after commission
+    ev: Floats  # fraction
+    fair: Floats
+
+
+class Close(NamedTuple):
+    """One event as it stood when it began."""
+
+    event_id: str
+    sport: str
+    league: str
+    home_team: str
+    away_team: str
+    start: int
+    captured_at: int
+    lines: pl.DataFrame
+    outcome: Words  # with a fair probability, and that
+    fair: Floats
 
 
 class _Due(NamedTuple):
@@ -108,21 +138,34 @@ def at_once(job: Callable[[], None]) -> None:
     job()
 
 
-class Recorder:
-    """Keeps closing lines and bets of one engine.
+class Store(Protocol):
+    """Where closing lines and bets go."""
+
+    def show(self, bets: Bets) -> None:
+        """+EV prices were shown, or shown again."""
+
+    def put(self, close: Close) -> None:
+        """An event closed."""
+
+    def take_back(self, event_id: str) -> None:
+        """An event that closed did not begin after all."""
+
+
+class ClosingRecorder:
+    """Records closing lines and bets of one engine.
 
     Parameters
     ----------
     engine
         The engine; its usual view over all books is kept awake, and what that shows is what counts as shown.
-    closings
-        Where it goes.
+    store
+        Where they go.
     run
         What runs a job: in the server a thread of its own, one job after the other.
     """
 
-    def __init__(self, engine: Engine, closings: Closings, run: Run = at_once) -> None:
-        self.engine, self.closings, self._run = engine, closings, run
+    def __init__(self, engine: Engine, store: Store, run: Run = at_once) -> None:
+        self.engine, self.store, self._run = engine, store, run
         self._view = engine.view(keep=True)
         self._mirror = _Mirror()
         self._closed: dict[str, int] = {}  # event to the moment of its close
@@ -132,7 +175,7 @@ class Recorder:
         self._names: Names | None = None
         self._begun = False
 
-    def heard(self, update: Update) -> None:
+    def follow(self, update: Update) -> None:
         """Take in what a step did; in the thread that made it, before the next one."""
         with self.engine.still() as board:
             rows, names = board.rows, board.names
@@ -158,7 +201,7 @@ class Recorder:
         for each in due:
             self._run(partial(self._close, each))
         if bets is not None:
-            self._run(partial(self.closings.show, bets))
+            self._run(partial(self.store.show, bets))
 
     # ---- closes ----
 
@@ -182,7 +225,7 @@ class Recorder:
         codes = names.event_codes
         for id_ in [id_ for id_ in self._closed if id_ in codes and waits[codes[id_]]]:
             del self._closed[id_]
-            self._run(partial(self.closings.take_back, id_))
+            self._run(partial(self.store.take_back, id_))
         closing = (begun & ~off & (status != CANCELLED)) | (status == IN_PLAY) | (status == ENDED)
         found: dict[int, list[tuple[str, int, Ints]]] = {}
         for code in np.flatnonzero(closing).tolist():
@@ -192,7 +235,7 @@ class Recorder:
             at = int(begins[code]) if begun[code] else moment
             self._closed[id_] = at
             units = np.array(names.event_units[code], np.int64)
-            slots = self._mirror.last(board, board.units.rows(units), at - LAST_S * _SECOND)
+            slots = self._mirror.last(board, board.units.rows(units), at - LAST_S * SECOND)
             if slots.size:
                 found.setdefault(at, []).append((id_, int(begins[code]), slots))
         if len(self._closed) > 4 * len(names.events) + 1024:
@@ -221,7 +264,7 @@ class Recorder:
             which = event_of == id_
             sport = sport_id(about["sport"] or "")
             league = league_id(about["league"], sport) if about["league"] else ""
-            self.closings.put(
+            self.store.put(
                 Close(
                     id_, sport, league, about["home_team"] or "", about["away_team"] or "", start, due.at,
                     mine.select(LINE), outcome[which], fair[which],
@@ -297,7 +340,7 @@ LINE = (
 def closing_lines(facts: Facts, at: int) -> tuple[pl.DataFrame, Words, Any, Floats]:
     """Lines with the reference's fair probabilities; and of every outcome that has one: hash, event, probability."""
     table = facts.frame().with_columns(id=pl.Series(hexadecimal(facts.id), dtype=pl.String))
-    (now,) = told([at])
+    (now,) = datetimes([at])
     question = finder.ask(finder.prepare(table, None, now), None, None, "power", None, None)
     prepared, v = question.prepared, question.view
     g = v.groups
@@ -334,62 +377,3 @@ def closing_lines(facts: Facts, at: int) -> tuple[pl.DataFrame, Words, Any, Floa
     events = np.array(table["event_id"].to_list(), dtype=object)[source[known]]
     order = ("sportsbook", "market_type", "player_name", "line", "selection")
     return lines.sort(order, nulls_last=False), hashed[known], events, fair[known]
-
-
-class Past:
-    """All that a node remembers of what was: closing lines, bets, and how prices moved.
-
-    Parameters
-    ----------
-    engine
-        The engine whose updates are heard.
-    folder
-        The data folder; None keeps everything in memory.
-    tapes
-        The tape that is written of this engine, and those of earlier starts; without them the newest moves are kept in
-        memory.
-    failed
-        Told of what could not be written down; the engine goes on.
-    """
-
-    def __init__(
-        self, engine: Engine, folder: str | Path | None = None, tapes: Tapes | None = None,
-        failed: Callable[[Exception], None] = lambda _: None,
-    ) -> None:  # fmt: skip
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="closing")
-        self._room = threading.BoundedSemaphore(_WAITING)
-        self._failed = failed
-        self.closings = opened(folder)
-        self.history: Ring | Tapes = Ring(engine) if tapes is None else tapes
-        self._recorder = Recorder(engine, self.closings, self._later)
-
-    def heard(self, update: Update) -> None:
-        """Take in what a step did; in the thread that made it, before the next one."""
-        self._recorder.heard(update)
-        if isinstance(self.history, Ring):
-            self.history.heard(update)
-
-    def _later(self, job: Callable[[], None]) -> None:
-        """Put a job behind those that wait; where too many do, wait with them."""
-        self._room.acquire()
-        try:
-            self._pool.submit(self._do, job)
-        except RuntimeError:  # closed
-            self._room.release()
-
-    def _do(self, job: Callable[[], None]) -> None:
-        try:
-            job()
-        except Exception as error:
-            self._failed(error)
-        finally:
-            self._room.release()
-
-    def settle(self) -> None:
-        """Wait until all that was heard is written down."""
-        self._pool.submit(lambda: None).result()
-
-    def close(self) -> None:
-        """Write down what waits, and give the files up."""
-        self._pool.shutdown(wait=True)
-        self.closings.close()

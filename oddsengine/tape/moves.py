@@ -15,9 +15,9 @@ import polars as pl
 
 from oddsengine.board.rows import LIVE, NO_PRICE, SUSPENDED
 from oddsengine.columns import NO_TIME, Ints, Longs
+from oddsengine.history import Moves, nothing
 from oddsengine.identity import WORDING, Wording
 from oddsengine.tape.blocks import HEADER, Block, head, whole
-from oddsengine_service.history import Moves, nothing
 
 _SHOWN = LIVE | SUSPENDED
 _BATCH = 64  # blocks whose terms are put together

@@ -1,0 +1,299 @@
+"""What an update means to somebody who holds the active prices of the board.
+
+An update names the rows that are not what they were. Whether such a row is new to a follower, moved, or left depends
+on what it was before, which a `Mirror` remembers: per row whether it is shown, and what of it no delta can carry.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from oddsengine import catalog
+from oddsengine.board.facts import Facts
+from oddsengine.board.rows import BOOK_BITS, LIVE, ON, STATUS, SUSPENDED
+from oddsengine.columns import NO_TIME, Bools, Ints, Longs
+from oddsengine.query import values
+from oddsengine.query.filter import Filter
+from oddsengine.query.index import Index
+from oddsengine.query.reading import Found, Marks, Reading
+from oddsengine.query.terms import Terms
+from oddsengine.update import Update
+
+_BOOK = (1 << BOOK_BITS) - 1
+_NONE: Bools = np.empty(0, bool)
+
+
+class RowChanges(NamedTuple):
+    """RowChanges of an update: facts, codes of their terms and books as `terms` has them, and what they were before."""
+
+    facts: Facts
+    term: Longs
+    book: Longs
+    was_live: Bools = _NONE  # without meaning for rows that were not shown
+
+    @property
+    def live(self) -> Bools:
+        """Which rows are live now."""
+        live: Bools = (self.facts.flags & LIVE) != 0
+        return live
+
+
+class Became(NamedTuple):
+    """Of the rows that changed: which moved, are to be sent whole (which of these were not shown), are suspended."""
+
+    rows: Longs  # places of those rows among the facts
+    moved: Bools
+    whole: Bools
+    fresh: Bools
+    hidden: Bools
+    gone: Bools  # of the rows that left the board: which were shown
+    others: Bools  # of the rows that only `Marks` names: which were shown
+    was_live: Bools  # of the rows that changed, and of those that left the board: the flag before this update
+    gone_live: Bools
+
+
+class Mirror:
+    """What is shown of a board, by slot."""
+
+    def __init__(self, reading: Reading, number: int) -> None:
+        rows = reading.board.rows
+        self.number = number
+        self._shown = (rows.state == ON) & ((rows.flags & SUSPENDED) == 0)
+        self._live = (rows.flags & LIVE) != 0
+        self._start = rows.start.copy()
+        self._links: list[str | None] = list(rows.links)
+
+    def take(self, update: Update, marks: Marks | None) -> "Became":
+        """What became of the rows of an update."""
+        facts = update.facts
+        rows = np.union1d(update.rows, update.judged)
+        what = np.zeros(rows.size, np.uint8)
+        what[np.searchsorted(rows, update.rows)] = update.what
+        slots = facts.slot[rows]
+        self._room(int(max(slots.max(initial=-1), update.gone.slot.max(initial=-1))) + 1)
+        self.number = update.number
+        active = (facts.flags[rows] & SUSPENDED) == 0
+        was, was_live = self._shown[slots], self._live[slots]
+        other = was & active & ((what & STATUS) != 0)
+        if other.any():
+            other &= (self._start[slots] != facts.start[rows]) | self._relinked(facts, rows, slots, other)
+        other |= was & active & np.isin(rows, update.judged)
+        if marks is not None:
+            other |= was & active & marks.changed
+        self._shown[slots] = active
+        self._live[slots] = (facts.flags[rows] & LIVE) != 0
+        self._start[slots] = facts.start[rows]
+        self._note(facts, rows, slots)
+        new = active & (~was | other)
+        gone, gone_live = self._shown[update.gone.slot], self._live[update.gone.slot]
+        self._shown[update.gone.slot] = False
+        others = np.empty(0, bool) if marks is None else self._shown[marks.others.slot]
+        return Became(
+            rows, was & active & ~new, new, ~was[new], was & ~active, gone, others, was_live, gone_live
+        )  # fmt: skip
+
+    def _room(self, top: int) -> None:
+        have = self._shown.size
+        if top > have:
+            more = max(top, have + have // 4) - have
+            self._shown = np.concatenate((self._shown, np.zeros(more, bool)))
+            self._live = np.concatenate((self._live, np.zeros(more, bool)))
+            self._start = np.concatenate((self._start, np.full(more, NO_TIME)))
+
+    def _relinked(self, facts: Facts, at: Longs, slots: Ints, among: Bools) -> Bools:
+        out = np.zeros(slots.size, bool)
+        if facts.links:
+            n = len(self._links)
+            for i in np.flatnonzero(among).tolist():
+                slot = int(slots[i])
+                out[i] = facts.links[at[i]] != (self._links[slot] if slot < n else None)
+        return out
+
+    def _note(self, facts: Facts, at: Longs, slots: Ints) -> None:
+        if not facts.links or not slots.size:
+            return
+        links = self._links
+        links.extend([None] * (int(slots.max()) + 1 - len(links)))
+        for slot, i in zip(slots.tolist(), at.tolist(), strict=True):
+            links[slot] = facts.links[i]
+
+
+class Changes:
+    """One update as its followers need it: rows that moved, rows to be sent whole, and rows that left.
+
+    `crossed` are those of the rows that moved that went live, or are no longer: new to who wants only one of these.
+    """
+
+    def __init__(self, update: Update, mirror: Mirror, index: Index, marks: Marks | None) -> None:
+        self.number, self.now = update.number, update.now
+        became = mirror.take(update, marks)
+        facts = update.facts
+        is_live = (facts.flags[became.rows] & LIVE) != 0
+        crossed = became.moved & (became.was_live != is_live)
+        lost, unshown = (
+            (update.gone.take(np.flatnonzero(which)), became.gone_live[which]) for which in (became.gone, ~became.gone)
+        )
+        moved, changed, hidden, over = (
+            (facts.take(became.rows[which]), became.was_live[which])
+            for which in (became.moved, became.whole, became.hidden, crossed)
+        )
+        whole, was_live = changed
+        main, fresh = np.full(whole.id.size, -1, np.int8), became.fresh
+        if marks is not None:
+            others = marks.others.take(np.flatnonzero(became.others))
+            whole, was_live = _both(whole, others), np.concatenate((was_live, (others.flags & LIVE) != 0))
+            main = np.concatenate((marks.main[became.whole], marks.others_main[became.others]))
+            fresh = np.concatenate((fresh, np.zeros(int(became.others.sum()), bool)))
+        every = moved, (whole, was_live), hidden, lost, unshown, over
+        self.terms = _terms(index, [part for part, _ in every])
+        self._index = index
+        self.update = update
+        self.moved, self.new, self.hidden, left, never, self.crossed = (self._resolved(*part) for part in every)
+        self.left = [self.hidden, left]
+        self.lost = [left, never]  # whether they were shown or not
+        kept = _places(whole, self.new)
+        self.fresh: list[bool] = fresh[kept].tolist()
+        crossed_main = np.full(over[0].id.size, -1, np.int8) if marks is None else marks.main[crossed]
+        self._main: dict[int, list[int]] = {
+            id(self.new): main[kept].tolist(), id(self.crossed): crossed_main[_places(over[0], self.crossed)].tolist(),
+        }  # fmt: skip
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is to be told."""
+        return not (self.moved.term.size or self.new.term.size or any(part.term.size for part in self.left))
+
+    def _resolved(self, facts: Facts, was_live: Bools) -> RowChanges:
+        """Rows by the codes of now; a row that cannot be found any more is left out: its removal is on its way."""
+        if facts.wordings is self.terms.names.wordings:
+            return RowChanges(facts, facts.key >> BOOK_BITS, facts.key & _BOOK, was_live)
+        with self._index.reading() as reading:  # terms have other codes since
+            rows = reading.board.rows
+            there = np.flatnonzero(
+                (facts.slot < rows.top) & (rows.id[np.minimum(facts.slot, rows.top - 1)] == facts.id)
+            )
+            facts = facts.take(there)
+            key = rows.key[facts.slot]
+        return RowChanges(facts, key >> BOOK_BITS, key & _BOOK, was_live[there])
+
+    def again(self) -> RowChanges | None:
+        """Rows that were only seen again, without facts of their own; None where terms have other codes since."""
+        update = self.update
+        terms = self.terms
+        if not update.again.size or update.facts.wordings is not terms.names.wordings:
+            return None
+        key = update.again_key
+        if int(key.max()) >> BOOK_BITS >= terms.columns["prop"].size:
+            return None
+        return RowChanges(update.facts, key >> BOOK_BITS, key & _BOOK)
+
+    def found(self, part: RowChanges) -> Found:
+        """What the board says of one of the parts."""
+        facts, term, index = part.facts, part.term, self._index
+        start = facts.start
+        if (start == NO_TIME).any():
+            with index.reading():  # an event's start holds for its rows
+                if index.terms is self.terms:
+                    start = np.where(start == NO_TIME, index.begin[self.terms.names.event.values[term]], start)
+        return Found(
+            term.tolist(), part.book.tolist(), facts.id, facts.odds, facts.american, facts.seen, facts.changed,
+            start, facts.moved, facts.flags, facts.rejected, self._main[id(part)], facts.links or None, self.terms.said,
+            book_ids(facts.books),
+        )  # fmt: skip
+
+
+class _Column:
+    """Which terms one condition lets through; texts and terms are looked at once, as they come."""
+
+    def __init__(self, name: str, meant: Callable[[Any], bool]) -> None:
+        self._name, self._meant = name, meant
+        self._texts: list[bool] = []
+
+    def over(self, terms: Terms, first: int, last: int) -> Bools:
+        """Of some terms."""
+        column = terms.columns[self._name]
+        self._texts.extend(map(self._meant, column.texts[len(self._texts) :]))
+        return np.array(self._texts, bool)[column.values[first:last]]
+
+
+class Chosen:
+    """The terms and books of a filter, by code; sport, league, market and event mean what they mean in queries."""
+
+    def __init__(self, wanted: Filter) -> None:
+        self._wanted = wanted
+        self._terms: Terms | None = None
+        self._mask = np.empty(0, bool)
+        self._columns: list[list[_Column]] = []
+        self._books = np.empty(0, bool)
+
+    def of(self, rows: RowChanges, terms: Terms) -> Longs:
+        """Places of the rows that are chosen."""
+        if not rows.term.size:
+            return np.empty(0, np.int64)
+        if terms is not self._terms:
+            self._terms, self._mask, self._columns = terms, np.empty(0, bool), self._conditions()
+        if int(rows.term.max()) >= self._mask.size:
+            self._learn(terms)
+        chosen = self._mask[rows.term]
+        if self._wanted.books is not None:
+            if len(rows.facts.books) > self._books.size:
+                self._books = np.array([book in self._wanted.books for book in book_ids(rows.facts.books)], bool)
+            chosen = chosen & self._books[rows.book]
+        return np.flatnonzero(chosen)
+
+    def _learn(self, terms: Terms) -> None:
+        first, last = self._mask.size, terms.columns["prop"].size
+        new = np.ones(last - first, bool)
+        for either in self._columns:
+            new &= np.logical_or.reduce([column.over(terms, first, last) for column in either])
+        if self._wanted.event is not None:
+            wanted = set(self._wanted.event)
+            new &= np.array([said.event_id in wanted for said in terms.said[first:last]], bool)
+        self._mask = np.concatenate((self._mask, new))
+
+    def _conditions(self) -> list[list[_Column]]:
+        """Conditions that all hold, each of columns of which one does."""
+        wanted, out = self._wanted, list[list[_Column]]()
+        if wanted.sport is not None:
+            sports = set(map(values.sport_id, wanted.sport))
+            out.append([_Column("sport", sports.__contains__)])
+        if wanted.league is not None:
+            leagues = wanted.league
+            out.append([_Column("league", lambda place: values.in_league(leagues, *place))])
+        if wanted.market is not None:
+            kinds = [kind for name in wanted.market for kind in catalog.categories().get(name.lower(), (name,))]
+            plain = [kind for kind in kinds if kind != "player_*"]
+            either = [_Column("market", lambda text: any(catalog.is_market(kind, *text) for kind in plain))]
+            if len(plain) < len(kinds):
+                either.append(_Column("prop", bool))
+            out.append(either)
+        return out
+
+
+def _places(facts: Facts, rows: RowChanges) -> list[int]:
+    """Where some of those rows stand among all of them."""
+    of = {ident: at for at, ident in enumerate(facts.id.tolist())}
+    return [of[ident] for ident in rows.facts.id.tolist()]
+
+
+def _both(first: Facts, second: Facts) -> Facts:
+    """Two parts of one board's rows as one."""
+    pairs: Any = zip(first.columns, second.columns, strict=True)
+    columns = [np.concatenate(pair) for pair in pairs]
+    return Facts._make((*columns, first.links + second.links, first.wordings, first.books))
+
+
+def book_ids(books: Sequence[str]) -> list[str]:
+    """Ids of books by code."""
+    return [catalog.book(name).id for name in books]
+
+
+def _terms(index: Index, parts: Sequence[Facts]) -> Terms:
+    """What the terms of some rows say, read as far as is needed."""
+    terms = index.terms
+    most = max((int(part.key.max(initial=-1)) >> BOOK_BITS for part in parts), default=-1)
+    if terms.names.wordings is not parts[0].wordings or most >= terms.columns["prop"].size:
+        with index.reading() as reading:
+            terms = reading.terms
+    return terms

@@ -1,0 +1,74 @@
+"""What a node remembers of what was: closing lines, the bets that were shown, and how prices moved."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from oddsengine.closing import ClosingRecorder
+from oddsengine.engine import Engine
+from oddsengine.history import Ring
+from oddsengine.tape.moves import Tapes
+from oddsengine.update import Update
+from oddsengine_service.closing import opened
+
+_WAITING = 1000  # jobs
+
+
+class Past:
+    """All that a node remembers of what was: closing lines, bets, and how prices moved.
+
+    Parameters
+    ----------
+    engine
+        The engine whose updates are heard.
+    folder
+        The data folder; None keeps everything in memory.
+    tapes
+        The tape that is written of this engine, and those of earlier starts; without them the newest moves are kept in
+        memory.
+    failed
+        Told of what could not be written down; the engine goes on.
+    """
+
+    def __init__(
+        self, engine: Engine, folder: str | Path | None = None, tapes: Tapes | None = None,
+        failed: Callable[[Exception], None] = lambda _: None,
+    ) -> None:  # fmt: skip
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="closing")
+        self._room = threading.BoundedSemaphore(_WAITING)
+        self._failed = failed
+        self.closings = opened(folder)
+        self.history: Ring | Tapes = Ring(engine) if tapes is None else tapes
+        self._recorder = ClosingRecorder(engine, self.closings, self._later)
+
+    def follow(self, update: Update) -> None:
+        """Take in what a step did; in the thread that made it, before the next one."""
+        self._recorder.follow(update)
+        if isinstance(self.history, Ring):
+            self.history.follow(update)
+
+    def _later(self, job: Callable[[], None]) -> None:
+        """Put a job behind those that wait; where too many do, wait with them."""
+        self._room.acquire()
+        try:
+            self._pool.submit(self._do, job)
+        except RuntimeError:  # closed
+            self._room.release()
+
+    def _do(self, job: Callable[[], None]) -> None:
+        try:
+            job()
+        except Exception as error:
+            self._failed(error)
+        finally:
+            self._room.release()
+
+    def settle(self) -> None:
+        """Wait until all that was heard is written down."""
+        self._pool.submit(lambda: None).result()
+
+    def close(self) -> None:
+        """Write down what waits, and give the files up."""
+        self._pool.shutdown(wait=True)
+        self.closings.close()
