@@ -47,7 +47,8 @@ def engine(request: pytest.FixtureRequest) -> Engine:
 
 @pytest.fixture(scope="module")
 def node(engine: Engine) -> Any:
-    return SimpleNamespace(parts={"boards": {engine: Index(engine)}})
+    index = Index(engine)
+    return SimpleNamespace(index=lambda _: index)
 
 
 def ask(node: Any, engine: Engine, path: str, query: str) -> Ask:
@@ -58,7 +59,7 @@ def ask(node: Any, engine: Engine, path: str, query: str) -> Ask:
 
 def timed(benchmark: Any, node: Any, engine: Engine, path: str, queries: list[str]) -> None:
     """Ask in turn; what was kept of conditions is forgotten before each."""
-    answer, index = PATHS[path].answer, node.parts["boards"][engine]
+    answer, index = PATHS[path].answer, node.index(engine)
     encode(answer(ask(node, engine, path, queries[0])))
     turn = itertools.cycle([ask(node, engine, path, query) for query in queries])
 
@@ -84,7 +85,7 @@ def test_best(benchmark: Any, node: Any, engine: Engine, kind: str) -> None:
 
 @pytest.mark.benchmark(group="a page of 50")
 def test_encoding(benchmark: Any, node: Any, engine: Engine) -> None:
-    with node.parts["boards"][engine].reading() as reading:
+    with node.index(engine).reading() as reading:
         rows = to_wire(reading.take(reading.rows(Filter(), {})[:50]))
     benchmark._timer = time.process_time
     benchmark.pedantic(lambda: encode(rows), rounds=300)
@@ -92,7 +93,7 @@ def test_encoding(benchmark: Any, node: Any, engine: Engine) -> None:
 
 @pytest.mark.benchmark(group="update")
 def test_update(benchmark: Any, node: Any, engine: Engine) -> None:
-    index = node.parts["boards"][engine]
+    index = node.index(engine)
     first = engine.table().row(0, named=True)
     lines = itertools.count(300)
 

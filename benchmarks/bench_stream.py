@@ -90,7 +90,7 @@ async def ours(args: argparse.Namespace) -> None:
     sys.setswitchinterval(args.switch)
     limits = MemoryLimits()
     node = Node(Engine(), Everybody(), limits, LocalBus())
-    node.parts["stream settings"] = {"stalled": args.stalled}
+    node.stream_settings = {"stalled": args.stalled}
     api = Api(node, route.endpoints, Log(io.StringIO(), quiet=True), Metrics())
     node.bus.begin()
     await asyncio.to_thread(node.warm)
@@ -126,11 +126,11 @@ async def ours(args: argparse.Namespace) -> None:
         return stop, asyncio.create_task(asyncio.to_thread(run, stop, rate))
 
     def cuts() -> int:
-        return node.parts["stream"].lines.cuts if "stream" in node.parts else 0
+        return node.stream.lines.cuts if node.stream is not None else 0
 
     await _commands(server.servers[0].sockets[0].getsockname()[1], turn, args, spent, cuts)
     server.should_exit = True
-    stream = node.parts.get("stream")
+    stream = node.stream
     if stream is not None:
         await stream.close()
     await serving

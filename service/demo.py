@@ -7,10 +7,9 @@ from datetime import datetime, timedelta
 from oddsengine.games import Reading
 from oddsengine.simulate import Batch, World
 from oddsengine_service import futures
-from oddsengine_service.games import games_of
 from oddsengine_service.log import Log
 from oddsengine_service.node import Node
-from oddsengine_service.splits import EVERY_S, Splits, demonstrate
+from oddsengine_service.splits import EVERY_S, demonstrate
 from oddsengine_service.wire.games import Teams
 
 SEED = 7
@@ -24,8 +23,8 @@ def take(node: Node, batch: Batch, scores: Sequence[Reading], teams: Mapping[str
 
     Futures and game states come first, so that no answer about the new board lacks them.
     """
-    futures.demonstrate(futures.futures_of(node), now)
-    games_of(node).put(scores, now, {reading.event: teams[reading.event] for reading in scores})
+    futures.demonstrate(node.futures, now)
+    node.games.put(scores, now, {reading.event: teams[reading.event] for reading in scores})
     node.step(batch.quotes, now, complete=batch.complete, events=batch.events)
 
 
@@ -40,7 +39,6 @@ def teams_of(world: World) -> dict[str, Teams]:
 def run(node: Node, log: Log, *, seed: int = SEED, events: int = EVENTS) -> None:
     """Let a world run at the clock's pace until the node closes; each day another one begins."""
     clock = node.clock
-    splits: Splits = node.parts.setdefault("splits", Splits())
     due, hours = 0.0, SPLITS_H
     while not node.closing.is_set():
         world = World(seed, events=events, start=clock.now(), live=0.3, hazards=True)
@@ -54,7 +52,7 @@ def run(node: Node, log: Log, *, seed: int = SEED, events: int = EVENTS) -> None
             now = max(batch.now, clock.now() - timedelta(seconds=5))
             node.write(take, node, batch, world.scores, teams, now).result()
             if time.monotonic() >= due:
-                demonstrate(splits, node.engine, clock.now(), seed=seed, hours=hours)
+                demonstrate(node.splits, node.engine, clock.now(), seed=seed, hours=hours)
                 due, hours = time.monotonic() + EVERY_S, 0
         seed += 1
     log.say("demo ended", at_seed=seed, after_s=round(clock.time() - node.started, 1))

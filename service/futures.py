@@ -14,7 +14,6 @@ from typing import Any
 from oddsengine.engine import micros
 from oddsengine.futures import FieldsError, FuturesBoard, FuturesField, Judged, judge, parse_fields
 from oddsengine.simulate.futures import Season
-from oddsengine_service.node import Node
 from oddsengine_service.settings import Settings, SettingsError
 
 METHOD = "power"
@@ -86,12 +85,6 @@ def stated_fields(settings: Settings) -> tuple[FuturesField, ...]:
         return parse_fields(Path(name).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, FieldsError) as error:
         raise SettingsError(f"{settings.file}: matching.fields is {name!r}, which cannot be used: {error}") from None
-
-
-def futures_of(node: Node) -> Futures:
-    """A node's futures."""
-    found: Futures = node.parts.setdefault("futures", Futures())
-    return found
 
 
 @lru_cache(maxsize=8)

@@ -15,7 +15,6 @@ import msgspec
 
 from oddsengine.engine import micros
 from oddsengine.games import SECOND, Reading, Scoreboard
-from oddsengine_service.node import Node
 from oddsengine_service.tiers import TIERS
 from oddsengine_service.wire.arbitrage import Arbitrage
 from oddsengine_service.wire.games import Standing, Teams, beside, standing
@@ -84,12 +83,6 @@ class Games:
             if self._rows:
                 listener(_plain(self._rows), ())
         return lambda: self._listeners.remove(listener)
-
-
-def games_of(node: Node) -> Games:
-    """The games of a node; made when first asked for."""
-    found: Games | None = node.parts.get("games")
-    return node.parts.setdefault("games", Games()) if found is None else found
 
 
 def _plain(rows: Rows) -> dict[str, Any]:

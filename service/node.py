@@ -5,16 +5,26 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from oddsengine import compile_kernels, query
 from oddsengine.engine import Engine
+from oddsengine.query import Censuses
 from oddsengine.update import Update
 from oddsengine_service.bus import Bus
 from oddsengine_service.clock import Clock
+from oddsengine_service.futures import Futures
+from oddsengine_service.games import Games
 from oddsengine_service.metrics import Histogram
+from oddsengine_service.past import Past
+from oddsengine_service.splits import Splits
 from oddsengine_service.store import Keys, Limits
 from oddsengine_service.tiers import TIERS, Tier
+from oddsengine_service.views import Views
+
+if TYPE_CHECKING:
+    from oddsengine_service.feeds.hub import Hub
+    from oddsengine_service.stream.hub import Stream
 
 VERSION = "v1"
 
@@ -38,11 +48,18 @@ class Node:
         self.failures: dict[str, str] = {}  # what does not work now, by name
         self.followers: list[Callable[[Update], None]] = []  # called in the writer, before an update is published
         self.steps = Histogram("oddsengine_step_seconds", "How long steps of the engine took")
-        self.parts: dict[str, Any] = {}  # what endpoints keep between requests, by their own name
+        self.games, self.futures, self.splits = Games(), Futures(), Splits()
+        self.splits_token = ""  # of who may post splits; empty for nobody
+        self.views, self.stats = Views(), Censuses()
+        self.past: Past | None = None
+        self.feeds: Hub | None = None
+        self.stream: Stream | None = None  # made for the first subscriber
+        self.stream_settings: dict[str, Any] = {}
         self.closing = threading.Event()
         self.say: Callable[[str], None] | None = None  # takes what the compiler of kernels says
         self._delays = sorted({tier.delay for tier in TIERS.values() if tier.delay})
         self._late: dict[int, Engine] = {}
+        self._indexes: dict[Engine, query.Index] = {}
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="writer")
 
     def warm(self) -> None:
@@ -57,6 +74,10 @@ class Node:
         """The board as a tier may see it."""
         return self._late[tier.delay] if tier.delay else self.engine
 
+    def index(self, board: Engine) -> query.Index:
+        """The index of one of the node's boards; made when first asked for."""
+        return self._indexes.get(board) or self._indexes.setdefault(board, query.Index(board))
+
     def step(self, quotes: Any = (), now: datetime | None = None, **more: Any) -> Update:
         """Apply a batch and publish what came of it; only in the writer (`write`)."""
         began = time.perf_counter()
@@ -67,9 +88,8 @@ class Node:
 
     def heard(self, update: Update) -> None:
         """Publish what came of a step, wherever it was made."""
-        past = self.parts.get("past")
-        if past is not None:
-            past.follow(update)
+        if self.past is not None:
+            self.past.follow(update)
         if update.what.size or update.seen:
             self.changed_at = self.clock.time()
         for follow in tuple(self.followers):

@@ -16,14 +16,13 @@ from oddsengine_service import futures
 from oddsengine_service.bus import LocalBus
 from oddsengine_service.demo import teams_of
 from oddsengine_service.endpoints import Answer, Ask, Endpoint
-from oddsengine_service.games import games_of
 from oddsengine_service.keys import KeyStore, Terms
 from oddsengine_service.limits import MemoryLimits
 from oddsengine_service.node import Node
 from oddsengine_service.params import parse
 from oddsengine_service.past import Past
 from oddsengine_service.problems import Problem
-from oddsengine_service.splits import Splits, demonstrate
+from oddsengine_service.splits import demonstrate
 
 SEED, EVENTS, SECONDS = 7, 6, 20
 Failed = Callable[[str, Exception], None]
@@ -59,8 +58,8 @@ def samples(endpoints: Iterable[Endpoint], failed: Failed = lambda *_: None) -> 
         node = Node(Engine(), keys, MemoryLimits(), LocalBus())
         with closing(Past(node.engine)) as past:
             closed = _play(node, past)
-            node.parts |= {"past": past, "splits": Splits(), "splits_token": _TOKEN}
-            demonstrate(node.parts["splits"], node.engine, node.clock.now(), hours=1)
+            node.past, node.splits_token = past, _TOKEN
+            demonstrate(node.splits, node.engine, node.clock.now(), hours=1)
             node.ready, node.changed_at = True, node.clock.time()
             return _answers(endpoints, node, keys, closed, failed)
 
@@ -69,7 +68,7 @@ def _play(node: Node, past: Past) -> str:
     """Fill a board; an event of it begins at the end, whose id this is."""
     engine, world = node.engine, World(SEED, events=EVENTS, live=0.5, tick=5.0, hazards=True)
     for batch in world.run(SECONDS):
-        games_of(node).put(world.scores, batch.now, teams_of(world))
+        node.games.put(world.scores, batch.now, teams_of(world))
         past.follow(engine.step(batch.quotes, batch.now, complete=batch.complete, events=batch.events))
     assert engine.now is not None
     board, now = engine.table(), engine.now
@@ -80,7 +79,7 @@ def _play(node: Node, past: Past) -> str:
     past.follow(engine.step(rows.with_columns(event_id=pl.lit(again), event_start_time=pl.lit(begins)), now))
     past.follow(engine.step((), begins))
     past.settle()
-    futures.demonstrate(futures.futures_of(node), begins)
+    futures.demonstrate(node.futures, begins)
     return again
 
 
@@ -94,7 +93,7 @@ def _answers(endpoints: tuple[Endpoint, ...], node: Node, keys: KeyStore, event:
     middles = _asked(by_path["/opportunities/middles"], plain, words)["data"]
     words |= {
         "price": found["id"], "sportId": found["sport"], "leagueId": found["league"], "bookId": found["sportsbook"],
-        "sport": next(game.sport for game in games_of(node).rows().values()),
+        "sport": next(game.sport for game in node.games.rows().values()),
     }  # fmt: skip
     out = {}
     for endpoint in endpoints:

@@ -43,7 +43,6 @@ from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.feeds.secrets import Secrets
 from oddsengine_service.feeds.status import DEGRADED, DOWN, OK, STARTING, SourceStatus
 from oddsengine_service.futures import Futures, stated_fields
-from oddsengine_service.games import games_of
 from oddsengine_service.limits import MemoryLimits, Usage
 from oddsengine_service.lock import FolderLock
 from oddsengine_service.log import Log
@@ -85,14 +84,14 @@ class Service:
         node.say = lambda text: log.say("kernels", said=text)
         self.metrics = Metrics()
         self.metrics.add(Gauges(node))
-        self.metrics.add(LineMetrics(lambda: getattr(node.parts.get("stream"), "lines", None)))
+        self.metrics.add(LineMetrics(lambda: node.stream.lines if node.stream is not None else None))
         options = settings.service
         self.origin = options.url
         self.connections = Connections(log, options.connections, options.trusted)
         self.api = Api(node, api.ENDPOINTS, log, self.metrics, options.trusted, self.origin)
         origins = options.origins or (("*",) if node.demo else ())
         self._http: ASGIApp = Cors(self._answer, origins, self.origin) if origins else self._answer
-        node.parts["splits_token"] = token(settings, "splits_token_env", environ)
+        node.splits_token = token(settings, "splits_token_env", environ)
         self._metrics_token = token(settings, "metrics_token_env", environ)
         if options.metrics_port and not _is_loopback(options.metrics_host) and not self._metrics_token:
             raise SettingsError(
@@ -160,9 +159,8 @@ class Service:
     async def stop(self) -> None:
         """End what would not end by itself: streams."""
         self.node.closing.set()
-        stream = self.node.parts.get("stream")
-        if stream is not None:
-            await stream.close()
+        if self.node.stream is not None:
+            await self.node.stream.close()
 
     def at_once(self, path: str, query: bytes, headers: Pairs, address: str) -> tuple[Asked, Whole | None]:
         """Answer a GET of the interface, if that takes no waiting (`Api.at_once`)."""
@@ -277,8 +275,7 @@ class Gauges(Collector):
         yield GaugeMetricFamily(
             "oddsengine_clock_ahead_seconds", "By how much the node's time is ahead of the wall clock", node.clock.ahead
         )
-        hub = node.parts.get("hub")
-        yield from _of_sources(hub.statuses() if hub is not None else (), node.clock.now())
+        yield from _of_sources(node.feeds.statuses() if node.feeds is not None else (), node.clock.now())
 
 
 def _of_sources(sources: Iterable[SourceStatus], now: datetime) -> Iterable[Metric]:
@@ -383,12 +380,12 @@ def feeding(settings: Settings, environ: Mapping[str, str]) -> Callable[[Service
     def run(service: Service) -> None:
         node = service.node
         overrides = Path(settings.matching.overrides) if settings.matching.overrides else None
-        node.parts["futures"] = futures = Futures(fields)
+        node.futures = futures = Futures(fields)
         hub = Hub(
             node.engine, Matcher(), clock=node.clock.now, kept=kept(settings, secrets), overrides=overrides,
-            on_update=node.heard, games=games_of(node), futures=futures, timed=node.steps.observe,
+            on_update=node.heard, games=node.games, futures=futures, timed=node.steps.observe,
         )  # fmt: skip
-        node.parts["hub"] = hub
+        node.feeds = hub
         with secrets.out_of_logs():
             asyncio.run(_until(node, hub.run(made, state=Path(settings.data.folder) / "feeds.json")))
 
@@ -436,9 +433,9 @@ def build(
             failed=lambda error: node.failures.__setitem__("closing", str(error)),
         )  # fmt: skip
         held.callback(past.close)
-        node.parts["past"] = past
+        node.past = past
         options = settings.service
-        node.parts["stream settings"] = {
+        node.stream_settings = {
             "heartbeat": options.heartbeat, "stalled": options.stalled, "send_buffer": options.send_buffer,
         }  # fmt: skip
         service = Service(node, settings, environ, log, run)

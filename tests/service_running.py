@@ -22,7 +22,7 @@ from oddsengine_service.limits import MemoryLimits
 from oddsengine_service.log import Log
 from oddsengine_service.server import Server, Service, build
 from oddsengine_service.settings import load
-from oddsengine_service.splits import Splits, demonstrate
+from oddsengine_service.splits import demonstrate
 from oddsengine_service.tiers import TIERS
 
 TIER_IDS = tuple(TIERS)
@@ -165,8 +165,7 @@ class Running:
         node = service.node
         batches = self._world.run(86_400.0)
         self._step(batches, _WARM_UP)
-        splits: Splits = node.parts.setdefault("splits", Splits())
-        demonstrate(splits, node.engine, datetime.now(UTC), hours=1)
+        demonstrate(node.splits, node.engine, datetime.now(UTC), hours=1)
         self.played.set()
         while (asked := self._ticks.get()) is not None:
             ticks, done = asked

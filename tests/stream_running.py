@@ -71,8 +71,8 @@ class Stopping(uvicorn.Server):
 
     async def shutdown(self, sockets: Any = None) -> None:
         app: Any = self.config.app
-        if "stream" in app.node.parts:
-            await app.node.parts["stream"].close()
+        if app.node.stream is not None:
+            await app.node.stream.close()
         await super().shutdown(sockets)
 
 
@@ -85,7 +85,7 @@ class Served:
         self.keys = KeyStore(folder / "keys.sqlite", folder / "pepper")
         self.engine = Engine()
         self.node = Node(self.engine, self.keys, MemoryLimits(), LocalBus())
-        self.node.parts["stream settings"] = {"heartbeat": BEAT_S, **settings}
+        self.node.stream_settings = {"heartbeat": BEAT_S, **settings}
         self.app = App(self.node, self.log)
         config = uvicorn.Config(
             self.app, host="127.0.0.1", port=0, http=Protocol, log_config=None, access_log=False, lifespan="on",
@@ -135,7 +135,7 @@ class Served:
 
     @property
     def hub(self) -> Any:
-        return self.node.parts["stream"]
+        return self.node.stream
 
 
 def wait_for(true: Callable[[], Any], within: float = PATIENCE_S) -> None:

@@ -291,7 +291,7 @@ def test_one_node_feeds_another(service: Running, stream: bool) -> None:
         )  # fmt: skip
 
         def theirs() -> dict[tuple[str, str], Any]:
-            rows = service.node.parts["games"].rows().values()
+            rows = service.node.games.rows().values()
             return {(row.home_team, row.away_team): standing(row) for row in rows if not row.stale}
 
         def ours() -> dict[tuple[str, str], Any]:

@@ -25,7 +25,7 @@ from oddsengine_service import demo
 from oddsengine_service.bus import LocalBus
 from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.feeds.sink import Failure
-from oddsengine_service.futures import EVERY_S, LEAGUES, Futures, demonstrate, futures_of, stated_fields
+from oddsengine_service.futures import EVERY_S, LEAGUES, Futures, demonstrate, stated_fields
 from oddsengine_service.log import Log
 from oddsengine_service.node import Node
 from oddsengine_service.settings import Feed, SettingsError, load
@@ -57,7 +57,7 @@ def rows_of(book: str, odds: dict[str, float], **more: Any) -> list[dict[str, An
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A demo's seasons, one market that is an arbitrage and one that nobody can complete."""
     with running(tmp_path_factory.mktemp("futures")) as made:
-        futures, now = futures_of(made.node), made.node.engine.now
+        futures, now = made.node.futures, made.node.engine.now
         assert now is not None
         made.node.write(demonstrate, futures, now).result()
         fields = [field for league in ("nba", "nfl") for field in Season(7, league, 2025).fields()]
@@ -122,7 +122,7 @@ def test_every_field_of_a_market(client: httpx.Client) -> None:
 
 def test_every_field_of_a_price(client: httpx.Client, server: Running) -> None:
     rows = every(client, "/futures/odds")
-    assert len(rows) == len(futures_of(server.node))
+    assert len(rows) == len(server.node.futures)
     assert len({row["id"] for row in rows}) == len(rows)
     for row in rows:
         assert list(row) == PRICE
@@ -179,7 +179,7 @@ def test_an_arbitrage_covers_the_field(client: httpx.Client) -> None:
 
 
 def test_it_is_what_the_library_says(client: httpx.Client, server: Running) -> None:
-    board = futures_of(server.node).board
+    board = server.node.futures.board
     season = Season(7, "nba", 2025)
     assert board.now is not None
     result = find_futures(
@@ -288,7 +288,7 @@ def test_a_body_is_kept_until_something_moves(server: Running, client: httpx.Cli
     now = server.node.engine.now
     assert now is not None
     moved = rows_of("unheard_of", {"Who": 3.0 + now.minute / 100 + len(path)}, market="Some other contest")
-    server.node.write(futures_of(server.node).apply, moved, now).result()
+    server.node.write(server.node.futures.apply, moved, now).result()
     server.advance()
     after = client.get(path, params={"q": "Some other"}, headers={"If-None-Match": tag})
     assert after.status_code == 200
@@ -399,7 +399,7 @@ def test_the_demo_has_futures_that_move(server: Running) -> None:
     until(lambda: node.engine.number > 0, "the first step")
     node.closing.set()
     playing.join(PATIENCE_S)
-    futures = futures_of(node)
+    futures = node.futures
     board = futures.board
     assert board.now is not None
     assert {market.league for market in board.markets.values()} == set(LEAGUES)

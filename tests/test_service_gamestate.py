@@ -16,7 +16,7 @@ from stream_running import Client, Served, full_board, heard, price, wait_for
 from oddsengine.games import ENDED_S, STALE_S, Reading
 from oddsengine.simulate import World
 from oddsengine_service.demo import take, teams_of
-from oddsengine_service.games import Games, games_of
+from oddsengine_service.games import Games
 from oddsengine_service.keys import Terms
 from oddsengine_service.wire.games import Teams
 
@@ -65,7 +65,7 @@ def said(event: str, home: int, away: int, at: datetime, source: str = "draftkin
 
 
 def tell(served: Served, at: datetime, *readings: Reading, teams: Teams = NBA) -> None:
-    games = games_of(served.node)
+    games = served.node.games
     served.node.write(games.put, readings, at, {reading.event: teams for reading in readings}).result(60)
 
 
@@ -393,7 +393,7 @@ def test_a_delayed_caller_sees_the_past(served: Served) -> None:
         at = begin + timedelta(seconds=second)
         tell(served, at, said("late", 9, 0, at))
         assert flat(late("/gamestate?event=late"))["late"]["home_score"] == score
-        assert len(games_of(served.node)._past) < 10
+        assert len(served.node.games._past) < 10
 
 
 # ---- the keeper ----

@@ -66,7 +66,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Stage:
             note(engine, moves, about)
     past.settle()
     here, there = node(engine), node(engine)
-    here.parts["past"], there.parts["past"] = past, Past(engine, tapes=Tapes(folder))
+    here.past, there.past = past, Past(engine, tapes=Tapes(folder))
     return Stage(here, there, moves, about, world)
 
 
@@ -133,7 +133,8 @@ def test_a_tape_says_what_memory_says(stage: Stage) -> None:
 
 
 def test_only_blocks_with_the_event_are_read(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    tapes = stage.taped.parts["past"].history
+    assert stage.taped.past is not None
+    tapes = stage.taped.past.history
     assert isinstance(tapes, Tapes)
     tapes.of("none", 0)
     (taped,) = tapes._known.values()
@@ -200,7 +201,7 @@ def test_history_goes_back_over_starts(tmp_path: Path) -> None:
         tape.close()
     assert len(list(tmp_path.iterdir())) == 3
     here = node(engine)
-    here.parts["past"] = Past(engine, tapes=Tapes(tmp_path))
+    here.past = Past(engine, tapes=Tapes(tmp_path))
     for fixture in world.fixtures:
         entries = {entry["id"]: points(entry) for entry in walk(here, {"event": fixture.id})}
         expected = {i: shown(m) for (i, _), m in moves.items() if about[i]["event_id"] == fixture.id}
@@ -377,7 +378,7 @@ def test_a_late_board_shows_no_younger_moves() -> None:
         past.follow(engine.step([price(1.5 + n / 100, begin + timedelta(seconds=n))], begin + timedelta(seconds=n)))
     past.settle()
     here = node(engine)
-    here.parts["past"] = past
+    here.past = past
     found = HISTORY.answer(_ask(here, late, {"event": "e"}))["data"]
     assert found[0].points.odds_decimal[-1] == pytest.approx(1.5 + 0.6)
     assert HISTORY.answer(_ask(here, engine, {"event": "e"}))["data"][0].points.odds_decimal[-1] == pytest.approx(2.7)
@@ -441,7 +442,7 @@ def closed() -> tuple[Node, str]:
     past.follow(engine.step([], begin + timedelta(seconds=1)))
     past.settle()
     here = node(engine)
-    here.parts["past"] = past
+    here.past = past
     return here, "e"
 
 
@@ -502,7 +503,7 @@ def test_what_has_no_closing_lines(closed: tuple[Node, str], stage: Stage) -> No
     for seen, why in ((60, "it was first seen after its start"), (-900, "none of its prices was on offer in the last")):
         engine = Engine()
         past, known = Past(engine), node(engine)
-        known.parts["past"] = past
+        known.past = past
         at = begin + timedelta(seconds=seen)
         row = {"event_id": "e", "sport": "basketball", "sportsbook": "pinnacle", "market_type": "total_points",
                "selection": "Over", "line": 220.5, "odds_decimal": 1.9, "event_start_time": begin}  # fmt: skip

@@ -684,7 +684,7 @@ def test_links_lead_to_a_state() -> None:
 
 def test_views_are_found_again_and_few() -> None:
     node_ = node(world(3, 1, events=6))
-    views = node_.parts["views"] = Views(3)
+    views = node_.views = Views(3)
     first = views.at(node_.engine, frozenset({"draftkings", "fanduel"}))
     assert views.at(node_.engine, frozenset({"fanduel", "draftkings"})) is first
     for book in ("betmgm", "caesars", "bet365", "pinnacle"):

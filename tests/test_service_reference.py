@@ -204,7 +204,7 @@ def test_a_book_is_as_its_source_says() -> None:
     engine = Engine()
     engine.step([one_price(now), one_price(now, sportsbook="fanduel")], now)
     node_ = node(engine)
-    node_.parts["hub"] = Hub()
+    node_.feeds = Hub()  # type: ignore[assignment]
     assert {row["id"]: row["status"] for row in answer(BOOKS, node_)["data"]} == {
         "draftkings": "down", "fanduel": "active",
     }  # fmt: skip

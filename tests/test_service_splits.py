@@ -47,7 +47,7 @@ def given_at(time: datetime, **more: Any) -> SplitsGiven:
 
 def here() -> Node:
     node_ = node(Engine())
-    node_.parts["splits_token"] = TOKEN
+    node_.splits_token = TOKEN
     return node_
 
 
@@ -99,7 +99,7 @@ def test_only_the_operator_posts() -> None:
             answer(POST, node_, body={"splits": [record()]}, token=token)
         assert (problem.value.status, problem.value.code) == (401, "unauthorized")
         assert TOKEN not in problem.value.message
-    node_.parts["splits_token"] = ""  # nobody may, where none is set
+    node_.splits_token = ""  # nobody may, where none is set
     with pytest.raises(Problem):
         answer(POST, node_, body={"splits": [record()]}, token="")
     assert answer(SPLITS, node_)["data"] == []
@@ -175,7 +175,7 @@ def test_the_store_is_bounded() -> None:
 def moved() -> tuple[Node, datetime]:
     """A node with eleven hours of splits of two books."""
     node_ = here()
-    splits = node_.parts["splits"] = Splits()
+    splits = node_.splits = Splits()
     now = datetime.now(UTC).replace(microsecond=0) - timedelta(minutes=10)
     for at in range(132, -1, -1):
         then = now - timedelta(minutes=5 * at)

@@ -24,7 +24,6 @@ from stream_running import (
 from oddsengine.engine import micros
 from oddsengine.games import Reading
 from oddsengine_service.app import BASE
-from oddsengine_service.games import games_of
 from oddsengine_service.keys import Terms
 from oddsengine_service.wire.odds import ODDS
 
@@ -117,7 +116,7 @@ def test_every_payload_has_the_fields_it_should(served: Served, listen: Callable
     assert set(heard(client, "heartbeat")) == {"timestamp"}
     assert set(client.samples["gamestate:snapshot"]) == set()
     game = Reading("fields", "book", micros(now), 3, 1, "Q3", "7:12", sport="basketball")
-    games_of(served.node).put([game], now)
+    served.node.games.put([game], now)
     played = heard(client, "gamestate:update")
     assert set(played) == {"fields"}
     assert set(played["fields"]) >= GAME

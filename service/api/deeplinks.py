@@ -51,7 +51,7 @@ def redirect(ask: Ask) -> Answer:
     state = query["state"] or ""
     fallback = None if query["fallback"] is None else _fallback(query["fallback"])
     book = None if query["book"] is None else catalog.book(query["book"]).id
-    legs = _legs(index_of(ask, ask.node.engine), ask.path["id"], book)
+    legs = _legs(ask.node.index(ask.node.engine), ask.path["id"], book)
     found = _closest(legs[0], state) if legs else None
     if found is None and fallback is not None:
         found = Link(fallback, "home")

@@ -12,9 +12,8 @@ from oddsengine.update import iso
 from oddsengine_service import filters
 from oddsengine_service.api.odds import ADD_SPORTSBOOK, LEAGUE, LIMIT, LIVE, OFFSET, SPORT, SPORTSBOOK, TEAM, Q
 from oddsengine_service.api.opportunities.asked import asked
-from oddsengine_service.api.reference import censuses, own
+from oddsengine_service.api.reference import own
 from oddsengine_service.endpoints import Ask, Endpoint, data, page, told
-from oddsengine_service.games import games_of
 from oddsengine_service.params import flag
 from oddsengine_service.problems import unknown
 from oddsengine_service.views import Bools
@@ -55,7 +54,7 @@ def _kept(ask: Ask, census: Census) -> Bools:
     if query["live"] is not None:
         out &= census.live == query["live"]
     if query["has_score"] is not None:
-        scored = games_of(ask.node).rows(ask.caller.tier.delay)
+        scored = ask.node.games.rows(ask.caller.tier.delay)
         out &= np.array([(game.id in scored) == query["has_score"] for game in census.games], bool)
     if query["team"] is not None:
         games = ((game.sport, game.league, game.home, game.away) for game in census.games)
@@ -72,7 +71,7 @@ def _kept(ask: Ask, census: Census) -> Bools:
 def events(ask: Ask) -> Any:
     """The list of events, by start."""
     books, strange = asked(ask)
-    census = censuses(ask).at(ask.board, books)
+    census = ask.node.stats.at(ask.board, books)
     order = census.order
     places = order[_kept(ask, census)[order]] if order.size else order
     offset = ask.query["offset"]

@@ -18,7 +18,7 @@ from oddsengine.query import Seen, values
 from oddsengine_service import filters
 from oddsengine_service.api.odds import LEAGUE, LIMIT, OFFSET, SPORT, SPORTSBOOK, books_for
 from oddsengine_service.endpoints import Ask, Endpoint, page, told
-from oddsengine_service.futures import METHOD, Futures, futures_of
+from oddsengine_service.futures import METHOD, Futures
 from oddsengine_service.params import choice, flag, text, words
 from oddsengine_service.wire.envelopes import Page
 from oddsengine_service.wire.futures import Future, FutureArbitrage, FutureLeg, FutureOdds
@@ -51,7 +51,7 @@ class _Found(NamedTuple):
 
 def _asked(ask: Ask, *, by_selection: bool) -> _Found:
     """Read a request. A part of a name may be in the market's, or in a selection's."""
-    query, futures = ask.query, futures_of(ask.node)
+    query, futures = ask.query, ask.node.futures
     board = futures.board
     markets = list(board.markets.values())
     seen = Seen(

@@ -7,7 +7,7 @@ from oddsengine.query import Seen, values
 from oddsengine_service import filters
 from oddsengine_service.api.odds import EVENT, LEAGUE, LIVE, SPORT, index_of
 from oddsengine_service.endpoints import Ask, Endpoint, data
-from oddsengine_service.games import Rows, games_of
+from oddsengine_service.games import Rows
 from oddsengine_service.problems import unknown
 from oddsengine_service.wire.envelopes import Data
 from oddsengine_service.wire.games import Standing
@@ -49,7 +49,7 @@ def _fits(query: Any, event: str, row: Standing) -> bool:
 
 
 def _rows(ask: Ask) -> Rows:
-    return games_of(ask.node).rows(ask.caller.tier.delay)
+    return ask.node.games.rows(ask.caller.tier.delay)
 
 
 def states(ask: Ask) -> Any:

@@ -64,7 +64,7 @@ def _data(node: Node) -> tuple[str, str]:
 
 def _sources(node: Node) -> tuple[str, str]:
     """Sources are well, and their prices fresh enough to be used. Anybody may read this: it has counts, no names."""
-    hub = node.parts.get("hub")
+    hub = node.feeds
     sources = hub.statuses() if hub is not None else []
     shares = sorted((one.stale_share for one in sources if one.stale_share is not None), reverse=True)
     bad = any(one.status in (DEGRADED, DOWN) for one in sources) or any(share >= _MOSTLY for share in shares)

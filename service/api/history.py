@@ -160,10 +160,9 @@ class ClvPage(msgspec.Struct, kw_only=True):
 
 
 def _past(ask: Ask) -> Past:
-    found: Past | None = ask.node.parts.get("past")
-    if found is None:
+    if ask.node.past is None:
         raise Problem(503, "not_ready", "this node does not record the past")
-    return found
+    return ask.node.past
 
 
 def _now(ask: Ask) -> int | None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from oddsengine import catalog
 from oddsengine.columns import NO_TIME, SECOND, Ints
-from oddsengine.engine import REMEMBERED_S, Engine, micros
+from oddsengine.engine import REMEMBERED_S, micros
 from oddsengine.query import CURSOR_PATTERN, MOST_CURSOR, SORTS, Cursor, Filter, Found, Index, Reading
 from oddsengine.timestamps import timestamps
 from oddsengine_service import filters
@@ -84,11 +84,9 @@ CURSOR = Param(
 # ---- what is asked ----
 
 
-def index_of(ask: Ask, board: Engine | None = None) -> Index:
-    """The index of the caller's board, or of another one; made when first asked for."""
-    board = ask.board if board is None else board
-    known: dict[Engine, Index] = ask.node.parts.setdefault("boards", {})
-    return known.get(board) or known.setdefault(board, Index(board))
+def index_of(ask: Ask) -> Index:
+    """The index of the caller's board."""
+    return ask.node.index(ask.board)
 
 
 def books_for(ask: Ask, asked: Sequence[str] | None, added: Sequence[str] | None = None) -> frozenset[str] | None:

@@ -11,7 +11,7 @@ import numpy as np
 from oddsengine import catalog
 from oddsengine.columns import NO_TIME
 from oddsengine.engine import micros
-from oddsengine.query import Census, Censuses, values
+from oddsengine.query import Census, values
 from oddsengine.update import iso
 from oddsengine_service import filters
 from oddsengine_service.api.odds import LEAGUE, SPORT, Q
@@ -28,20 +28,14 @@ DEGRADED_S = 60.0  # s without any news of a book; sources look more often
 _EMPTY = flag("include_empty", "Those without events too.", default=False)
 
 
-def censuses(ask: Ask) -> Censuses:
-    """The node's censuses."""
-    found: Censuses | None = ask.node.parts.get("censuses")
-    return ask.node.parts.setdefault("censuses", Censuses()) if found is None else found
-
-
 def own(ask: Ask) -> Census:
     """The census of the caller's books."""
-    return censuses(ask).at(ask.board, books_of(ask.caller.tier.id))
+    return ask.node.stats.at(ask.board, books_of(ask.caller.tier.id))
 
 
 def strangers(ask: Ask) -> dict[str, list[str]]:
     """Ids of the request that nobody knows."""
-    return filters.strangers(ask.query, lambda: censuses(ask).at(ask.board, None).known)
+    return filters.strangers(ask.query, lambda: ask.node.stats.at(ask.board, None).known)
 
 
 # ---- sports and leagues ----
@@ -185,14 +179,14 @@ def _status(seen: int, census: Census) -> str:
 
 def _told(ask: Ask) -> dict[str, str]:
     """What the sources say of books that are not well."""
-    hub = ask.node.parts.get("hub")
+    hub = ask.node.feeds
     return {} if hub is None else {each.book: each.status for each in hub.books() if each.status in _ORDER}
 
 
 def books(ask: Ask) -> Any:
     """All books."""
     query = ask.query
-    census = censuses(ask).at(ask.board, None)
+    census = ask.node.stats.at(ask.board, None)
     found, told = _books(census), _told(ask)
     if query["catalog"] or query["include_inactive"]:
         found = {**{ident: (0, int(NO_TIME)) for ident in catalog.books()}, **found}
@@ -215,7 +209,7 @@ def books(ask: Ask) -> Any:
 def book(ask: Ask) -> Any:
     """One book."""
     ident = catalog.book(ask.path["bookId"]).id
-    census = censuses(ask).at(ask.board, None)
+    census = ask.node.stats.at(ask.board, None)
     count, seen = _books(census).get(ident, (0, int(NO_TIME)))
     if not count and ident not in catalog.books():
         raise unknown("sportsbook", ask.path["bookId"])

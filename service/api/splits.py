@@ -18,7 +18,7 @@ from oddsengine_service.endpoints import MOST_OFFSET, Ask, Endpoint, told
 from oddsengine_service.params import moment as time_param
 from oddsengine_service.params import text, whole, words
 from oddsengine_service.problems import Problem, invalid
-from oddsengine_service.splits import KEPT_S, Splits
+from oddsengine_service.splits import KEPT_S
 from oddsengine_service.wire.envelopes import Data
 from oddsengine_service.wire.numbers import moment
 from oddsengine_service.wire.splits import SplitsGame, SplitsHistory, SplitsPage, SplitsPosted, SplitsTaken
@@ -26,12 +26,6 @@ from oddsengine_service.wire.splits import SplitsGame, SplitsHistory, SplitsPage
 _TAG = "Betting Splits"
 _MARKETS = ("spread", "total", "moneyline")
 _HISTORY = whole("limit", "Maximum number of snapshots; the newest are returned.", 1, 200, default=100)
-
-
-def store(ask: Ask) -> Splits:
-    """The node's splits."""
-    found: Splits | None = ask.node.parts.get("splits")
-    return ask.node.parts.setdefault("splits", Splits()) if found is None else found
 
 
 def _late(ask: Ask) -> datetime:
@@ -42,7 +36,7 @@ def _late(ask: Ask) -> datetime:
 def splits(ask: Ask) -> Any:
     """The last record of each event and book."""
     query = ask.query
-    rows = store(ask).latest(_late(ask))
+    rows = ask.node.splits.latest(_late(ask))
     seen = Seen([r.sport for r in rows], [r.league for r in rows], [r.sportsbook for r in rows], ())
     strange = filters.strangers({**query, "market": None}, lambda: seen)
     if query["market"] is not None:
@@ -83,7 +77,7 @@ def history(ask: Ask) -> Any:
     if begin is not None and end is not None and end < begin:
         raise invalid(f"end_time must not be before start_time, got {moment(end)} and {moment(begin)}")
     oldest = micros(now) - KEPT_S * SECOND
-    found = store(ask).history(
+    found = ask.node.splits.history(
         query["event_id"], books, oldest if begin is None else max(oldest, micros(begin)), min(now, end) if end else now
     )  # fmt: skip
     total = len(found)
@@ -101,7 +95,7 @@ def history(ask: Ask) -> Any:
 
 def post(ask: Ask) -> Any:
     """Take records of an operator's source."""
-    token = str(ask.node.parts.get("splits_token") or "")
+    token = ask.node.splits_token
     if not token or not hmac.compare_digest(ask.token.encode("utf-8", "replace"), token.encode()):
         raise Problem(401, "unauthorized", "splits are posted with the operator's token: Authorization: Bearer TOKEN")
     body: SplitsPosted = ask.body
@@ -109,7 +103,7 @@ def post(ask: Ask) -> Any:
     for at, given in enumerate(body.splits):
         if given.fetched_at is not None and (given.fetched_at - now).total_seconds() > 60.0:
             raise invalid(f"splits[{at}].fetched_at must not be in the future, got {moment(given.fetched_at)}")
-    taken = sum(store(ask).put(given, now) for given in body.splits)
+    taken = sum(ask.node.splits.put(given, now) for given in body.splits)
     return {"success": True, "data": SplitsTaken(taken, len(body.splits) - taken)}
 
 

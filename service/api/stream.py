@@ -18,7 +18,6 @@ from oddsengine.query import Filter
 from oddsengine_service import filters
 from oddsengine_service.api.odds import EVENT, LEAGUE, LIVE, MARKET, SEEN, SPORT, SPORTSBOOK, books_for, index_of
 from oddsengine_service.endpoints import Ask, Endpoint, told
-from oddsengine_service.games import games_of
 from oddsengine_service.params import choices, number, parse, text
 from oddsengine_service.problems import Problem, invalid
 from oddsengine_service.stream.finds import Asked
@@ -121,13 +120,11 @@ class Channel:
 
 def hub_of(api: "Api") -> Stream:
     """All streams of a node; made for the first one."""
-    found: Stream | None = api.node.parts.get("stream")
-    if found is None:
-        ask: Any = Ask(None, {}, {}, None, api.node.engine, api.node, ())  # type: ignore[arg-type]
-        found = Stream(api.node, index_of(ask), api.log, **api.node.parts.get("stream settings", {}))
-        api.node.parts["stream"] = found
-        games_of(api.node).listen(found.games)
-    return found
+    node = api.node
+    if node.stream is None:
+        node.stream = Stream(node, node.index(node.engine), api.log, **node.stream_settings)
+        node.games.listen(node.stream.games)
+    return node.stream
 
 
 def _same(before: Caller, now: Caller) -> bool:
@@ -176,7 +173,7 @@ def _wants(ask: Ask, channels: frozenset[str]) -> Wants:
         wanted if channels & {"odds", "all"} else None,
         Asked(
             books, **chosen, live=live, kinds=kinds, min_ev=query["min_ev"], min_profit=query["min_profit"],
-            state=state, told=games_of(ask.node).beside if games else None,
+            state=state, told=ask.node.games.beside if games else None,
         )
         if channels & {"opportunities", "all"}
         else None,

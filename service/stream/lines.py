@@ -247,7 +247,7 @@ class Lines:
 
     def _failing(self) -> Iterable[str]:
         yield from tuple(self._node.failures)
-        feeds = self._node.parts.get("hub")
+        feeds = self._node.feeds
         for source in feeds.statuses() if feeds is not None else ():
             if source.status == "down":
                 yield source.name

@@ -34,7 +34,6 @@ from oddsengine_service.api.opportunities.asked import (
     source,
 )
 from oddsengine_service.endpoints import Answer, Ask, Endpoint, page, told
-from oddsengine_service.games import games_of
 from oddsengine_service.params import Param, choice, number
 from oddsengine_service.sifting import Shape, Sort, arranged, every, keep, within
 from oddsengine_service.views import Bools, Table
@@ -98,7 +97,7 @@ def sure(ask: Ask) -> Any:
 def _shown(ask: Ask, table: Table, rows: Sequence[int]) -> list[Any]:
     """Some rows as they go out, with how their games stand for who may know that."""
     out: list[Any] = list(table.shown(rows))
-    games = games_of(ask.node).rows(ask.caller.tier.delay) if "gamestate" in ask.caller.features else {}
+    games = ask.node.games.rows(ask.caller.tier.delay) if "gamestate" in ask.caller.features else {}
     events = table.coded("event_id")
     for place, at in enumerate(rows):
         game = games.get(events.values[events.codes[at]])

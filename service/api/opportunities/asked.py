@@ -24,11 +24,10 @@ from oddsengine_service.api.odds import (
     books_for,
     index_of,
 )
-from oddsengine_service.api.reference import censuses
 from oddsengine_service.endpoints import Ask
 from oddsengine_service.params import choice, flag, number, text, words
 from oddsengine_service.sifting import EPSILON
-from oddsengine_service.views import Opened, Table, Views
+from oddsengine_service.views import Opened, Table
 from oddsengine_service.wire.numbers import exact
 
 TAG = "Opportunities"
@@ -81,17 +80,12 @@ def asked(ask: Ask) -> Asked:
 def _seen(ask: Ask) -> Seen:
     if ask.quick:
         raise BlockingIOError("a census takes its time")
-    return censuses(ask).at(ask.board, None).known
-
-
-def _views(ask: Ask) -> Views:
-    found: Views | None = ask.node.parts.get("views")
-    return ask.node.parts.setdefault("views", Views()) if found is None else found
+    return ask.node.stats.at(ask.board, None).known
 
 
 def opened(ask: Ask, kind: str, books: frozenset[str] | None, **wanted: Any) -> Opened:
     """What is open of a kind in the view of a request."""
-    return _views(ask).at(ask.board, books, wait=not ask.quick, kinds=(kind,), **wanted)
+    return ask.node.views.at(ask.board, books, wait=not ask.quick, kinds=(kind,), **wanted)
 
 
 def listed(ask: Ask, found: Opened, kind: str, struct: Callable[[Mapping[str, Any]], msgspec.Struct]) -> Table:

@@ -23,7 +23,6 @@ from oddsengine_service.api.opportunities.asked import (
     paged,
     source,
 )
-from oddsengine_service.api.reference import censuses
 from oddsengine_service.endpoints import Ask, Endpoint, page, told
 from oddsengine_service.params import Param, choice, number, text, words
 from oddsengine_service.problems import Problem
@@ -65,7 +64,7 @@ def _reference(ask: Ask, strange: dict[str, list[str]]) -> tuple[bool, str | Non
     if word is None:
         return True, None
     book = catalog.book(word)
-    if not values.known_book(word) and book.id not in censuses(ask).at(ask.board, None).known.books:
+    if not values.known_book(word) and book.id not in ask.node.stats.at(ask.board, None).known.books:
         strange["devig_book"] = [word]
         return False, None
     own = books_of(ask.caller.tier.id)
