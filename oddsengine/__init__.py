@@ -15,6 +15,8 @@ from oddsengine.engine import Engine
 from oddsengine.explain import Explanation, explain
 from oddsengine.expressions import OddsExpr
 from oddsengine.find.board import prepare
+from oddsengine.find.fair import FAIR_COLUMNS
+from oddsengine.frames import flatten
 from oddsengine.kelly import kelly, kelly_exclusive
 from oddsengine.odds import (
     american_to_decimal,
@@ -28,6 +30,7 @@ from oddsengine.odds import (
 )
 from oddsengine.opportunities import (
     Opportunities,
+    fair,
     find_all,
     find_arbitrage,
     find_ev,
@@ -51,6 +54,7 @@ __all__ = [
     "ARBITRAGE_SCHEMA",
     "DEVIG_METHODS",
     "EV_SCHEMA",
+    "FAIR_COLUMNS",
     "FUTURES_SCHEMA",
     "GUARDS",
     "LOW_HOLD_SCHEMA",
@@ -81,12 +85,14 @@ __all__ = [
     "devig",
     "devig_groups",
     "explain",
+    "fair",
     "find_all",
     "find_arbitrage",
     "find_ev",
     "find_futures",
     "find_low_hold",
     "find_middles",
+    "flatten",
     "format_fractional",
     "fractional_to_decimal",
     "hold",

@@ -32,7 +32,12 @@ def _flag(column: pl.Series) -> pl.Series:
 
 
 def _text(column: pl.Series) -> pl.Series:
-    return column.cast(pl.String)
+    if not column.dtype.is_float():
+        return column.cast(pl.String)
+    # pandas makes floats of whole numbers where some are missing.
+    whole = column.is_finite() & (column == column.round()) & (column.abs() < 1e15)
+    number = pl.when(whole).then(column.cast(pl.Int64, strict=False).cast(pl.String))
+    return pl.select(number.otherwise(column.fill_nan(None).cast(pl.String)).alias(column.name)).to_series()
 
 
 _PLAIN = "%Y-%m-%dT%H:%M:%S%.fZ"

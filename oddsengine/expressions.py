@@ -31,11 +31,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from oddsengine._jit import kernel
+from oddsengine.columns import Floats, Longs, Words
 from oddsengine.devig import DEVIG_METHODS, devig_groups
+from oddsengine.groups import intern
 
-Floats = NDArray[np.float64]
-Longs = NDArray[np.int64]
-Unsigned = NDArray[np.uint64]
 IntoExpr = pl.Expr | str | float
 By = pl.Expr | str | Iterable[pl.Expr | str] | None
 _PerMarket = Callable[[Floats, Longs], Floats]  # prices market by market and offsets, to a number a row
@@ -50,23 +49,6 @@ def _bounds(run: NDArray[np.uint32], runs: int) -> Longs:
             out[run[i]] = i
     out[runs] = run.size
     return out
-
-
-@kernel
-def _gather_runs(hashes: Unsigned, first: Longs) -> None:
-    """For each run the first run of the same hash, into `first`."""
-    size = 16
-    while size < 2 * hashes.size:
-        size *= 2
-    mask = np.uint64(size - 1)
-    slots = np.full(size, -1, np.int64)
-    for i in range(hashes.size):
-        at = (hashes[i] ^ (hashes[i] >> np.uint64(32))) & mask
-        while slots[at] >= 0 and hashes[slots[at]] != hashes[i]:
-            at = (at + np.uint64(1)) & mask
-        if slots[at] < 0:
-            slots[at] = i
-        first[i] = slots[at]
 
 
 @kernel
@@ -111,10 +93,10 @@ def _markets(keys: Sequence[pl.Series]) -> tuple[Longs | None, Longs]:
     return rows, offsets
 
 
-def _leaders(runs: pl.DataFrame, hashes: Unsigned) -> Longs:
+def _leaders(runs: pl.DataFrame, hashes: Words) -> Longs:
     """For each run the first one with the same keys."""
-    first = np.empty(runs.height, np.int64)
-    _gather_runs(hashes, first)
+    codes, firsts = intern(hashes, expected=hashes.size)
+    first = firsts[codes].astype(np.int64)
     again = np.flatnonzero(first != np.arange(first.size))
     if not again.size or runs[again].equals(runs[first[again]]):
         return first

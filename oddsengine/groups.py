@@ -83,14 +83,17 @@ def _intern(hashes, skip, start, found, keys, codes, out, first):
     return hashes.size, found
 
 
-def intern(hashes: Words, skip: Bytes | None = None) -> tuple[Ints, Ints]:
-    """Codes 0, 1, 2 ... of equal hashes in order of appearance (-1 where skipped), and where each first stood."""
+def intern(hashes: Words, skip: Bytes | None = None, expected: int = 0) -> tuple[Ints, Ints]:
+    """Codes 0, 1, 2 ... of equal hashes in order of appearance (-1 where skipped), and where each first stood.
+
+    Room is made for as many distinct hashes as are expected; it grows where there are more.
+    """
     n = hashes.size
     hashes = np.require(hashes, requirements=["C", "W"])
     if skip is None:
         skip = np.zeros(n, np.uint8)
     out, first = np.empty(n, np.int32), np.empty(n, np.int32)
-    row, found, size = 0, 0, 1 << 13
+    row, found, size = 0, 0, max(1 << 13, 2 << expected.bit_length())
     while True:
         # The table grows when it must: a small one stays in the processor's cache.
         keys, codes = np.empty(size, np.uint64), np.full(size, -1, np.int32)

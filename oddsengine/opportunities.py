@@ -25,7 +25,9 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine.find import arbitrage, board, ev, low_hold, middles
+from oddsengine.find import fair as fair_rows
 from oddsengine.find.board import Prepared, Sharp, prepare
+from oddsengine.frames import IntoFrame, to_polars
 from oddsengine.guards import main_lines
 from oddsengine.reasons import NAMES, Guards, sentence
 from oddsengine.results import MARKETS_SCHEMA, REJECTED_SCHEMA
@@ -51,7 +53,7 @@ def _number(name: str, value: float | None, least: float = -np.inf) -> None:
 
 
 def find_ev(
-    odds: pl.DataFrame,
+    odds: IntoFrame,
     *,
     books: Iterable[str] | None = None,
     sharp: Sharp = None,
@@ -127,7 +129,7 @@ def find_ev(
 
 
 def find_arbitrage(
-    odds: pl.DataFrame,
+    odds: IntoFrame,
     *,
     books: Iterable[str] | None = None,
     sharp: Sharp = None,
@@ -204,7 +206,7 @@ def find_arbitrage(
 
 
 def find_low_hold(
-    odds: pl.DataFrame,
+    odds: IntoFrame,
     *,
     books: Iterable[str] | None = None,
     sharp: Sharp = None,
@@ -278,7 +280,7 @@ def find_low_hold(
 
 
 def find_middles(
-    odds: pl.DataFrame,
+    odds: IntoFrame,
     *,
     books: Iterable[str] | None = None,
     sharp: Sharp = None,
@@ -359,7 +361,7 @@ def find_middles(
 
 
 def find_all(
-    odds: pl.DataFrame | Prepared,
+    odds: IntoFrame | Prepared,
     *,
     books: Iterable[str] | None = None,
     sharp: Sharp = None,
@@ -493,7 +495,7 @@ def set_aside(prepared: Prepared) -> dict[str, int]:
 
 
 def rejected(
-    odds: pl.DataFrame,
+    odds: IntoFrame,
     *,
     sharp: Sharp = None,
     method: str = "power",
@@ -594,7 +596,76 @@ def rejected(
     return everything.sort("row", "guard")
 
 
-def markets(odds: pl.DataFrame, *, guards: Guards = None, now: datetime | None = None) -> pl.DataFrame:
+def fair(
+    odds: IntoFrame | Prepared,
+    *,
+    sharp: Sharp = None,
+    method: str = "power",
+    commission: Commission = None,
+    guards: Guards = None,
+    now: datetime | None = None,
+) -> pl.DataFrame:
+    """The same rows in the same order, each with what is fair for it.
+
+    Parameters
+    ----------
+    odds
+        Prices, one a row; `ODDS_SCHEMA` has the columns. A board from `prepare` will do, then without `guards` and
+        `now`.
+    sharp, method, commission, guards, now
+        As in `find_ev`.
+
+    Returns
+    -------
+    polars.DataFrame
+        The columns that came, and after them `FAIR_COLUMNS`:
+
+        - `fair_probability`: of winning, given no push, by the reference without the row's own book; a reference's own
+          rows have their own probability, less the margin. Rows that a guard rejects have one too.
+        - `fair_error`: its standard error, from how far the other books are apart; null with fewer than two of them.
+        - `reference`: the book that says so, or ``consensus``.
+        - `hold`: the margin of the row's book in this market, a fraction; null where it does not quote all of it.
+        - `ev`: mean profit per unit staked, a fraction, after commission; null where nobody else says what is fair, and
+          for prices that a guard rejects.
+        - `guard`: which one rejects the row, null for none.
+
+    Examples
+    --------
+    >>> odds = pl.DataFrame(
+    ...     {
+    ...         "event_id": "e1",
+    ...         "market_type": "total_points",
+    ...         "sportsbook": ["fanduel", "pinnacle", "pinnacle"],
+    ...         "selection": ["Over", "Over", "Under"],
+    ...         "line": 220.5,
+    ...         "odds_decimal": [2.1, 1.95, 1.95],
+    ...     }
+    ... )
+    >>> fair(odds).select("sportsbook", "fair_probability", pl.col("hold", "ev").round(4)).rows()
+    [('fanduel', 0.5, None, 0.05), ('pinnacle', 0.5, 0.0256, None), ('pinnacle', 0.5, 0.0256, None)]
+    """
+    if isinstance(odds, Prepared):
+        came, prepared = pl.DataFrame(odds.table), odds
+    else:
+        came = to_polars(odds)
+        prepared = prepare(came, guards, now)
+    question = board.ask(prepared, None, sharp, method, commission, None)
+    figures = fair_rows.columns(question)
+    if figures.height == came.height:
+        return came.with_columns(figures)
+    # Rows that are no price stand in `rejected`; the others are numbered as they came.
+    faults = prepared.table.rejected.select("row", "guard")
+    numbered = pl.concat([figures.with_columns(prepared.table["row"]), faults], how="diagonal_relaxed")
+    numbers = (
+        came["row"]
+        if came.schema.get("row") == pl.UInt32
+        else pl.int_range(1, came.height + 1, dtype=pl.UInt32, eager=True)
+    )
+    order = pl.DataFrame({"row": numbers}).join(numbered, on="row", how="left", maintain_order="left")
+    return came.with_columns(order.drop("row"))
+
+
+def markets(odds: IntoFrame, *, guards: Guards = None, now: datetime | None = None) -> pl.DataFrame:
     """Every canonical market of a table: its key, books, completeness, main line.
 
     Parameters

@@ -1,12 +1,18 @@
-"""Read prices from a file, a folder, a glob pattern or standard input.
+"""Read prices from a file, a folder, a glob pattern, an object store or standard input.
 
 The suffix of a file says how it is written; standard input is recognised by its first bytes. JSON may be a list of
 rows, a response of this interface in either of its envelopes, or a response of The Odds API (a list of events, one
 event, or a historical response), whose odds may be decimal or American.
+
+Addresses (`s3://`, `gs://`, `az://`, `hf://`, `https://`, `file://`) and Parquet in hive partitions
+(`odds/date=2026-02-08/part.parquet`) go to polars' own readers, so all of their files must have the same columns; what
+the names of the folders say becomes columns. To read a part of an archive, give finders a query:
+`oe.find_ev(pl.scan_parquet("s3://odds/", hive_partitioning=True).filter(date=day))`.
 """
 
 import glob
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -23,19 +29,28 @@ from oddsengine.tables import READABLE, decoded, read_table, reason_of
 STANDARD_INPUT = "-"
 ODDS_FORMATS = ("decimal", "american")
 _PARQUET = b"PAR1"
+_ADDRESS = re.compile(r"[a-z][a-z0-9+]+://", re.IGNORECASE)
 
 
-def read_odds(source: str | os.PathLike[str], *, odds_format: str | None = None) -> OddsTable:
-    """Read prices from a file, a folder, a glob pattern or standard input.
+def read_odds(
+    source: str | os.PathLike[str],
+    *,
+    odds_format: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> OddsTable:
+    """Read prices from a file, a folder, a glob pattern, an object store or standard input.
 
     Parameters
     ----------
     source
         A file that ends in .csv, .parquet, .json, .ndjson or .jsonl, with the columns that `check_odds` needs or, in
         JSON, a response of The Odds API or of this interface; a folder, whose own files are read, or a pattern such as
-        ``odds/**/*.json``, in the order of their names; or ``-``, standard input.
+        ``odds/**/*.json``, in the order of their names; a folder or pattern of Parquet in hive partitions; an address
+        of Parquet, CSV or NDJSON, such as ``s3://odds/2026/**/*.parquet``; or ``-``, standard input.
     odds_format
         Odds format of responses of The Odds API, one of `ODDS_FORMATS`. None: recognised by the prices of each file.
+    storage_options
+        For addresses: credentials and settings of the store, as `polars.scan_parquet` takes them.
 
     Returns
     -------
@@ -52,7 +67,41 @@ def read_odds(source: str | os.PathLike[str], *, odds_format: str | None = None)
     if source == STANDARD_INPUT:
         data = sys.stdin.buffer.read()
         return _read("standard input", data, _suffix_of(data), odds_format)
+    if _ADDRESS.match(str(source)):
+        return _scanned(str(source), storage_options)
+    if _is_partitioned(Path(source)):
+        return _scanned(str(source), None)
     return _joined([_read_file(path, odds_format) for path in files_of(source)])
+
+
+def _is_partitioned(path: Path) -> bool:
+    """Whether a folder, or a pattern of Parquet files, is in hive partitions."""
+    if path.is_dir():
+        return any("=" in child.name and child.is_dir() for child in path.iterdir())
+    if path.suffix.lower() != ".parquet" or not glob.has_magic(str(path)) or path.exists():
+        return False
+    return any("=" in part for name in glob.glob(str(path), recursive=True) for part in Path(name).parts[:-1])
+
+
+def _scanned(source: str, storage_options: Mapping[str, Any] | None) -> OddsTable:
+    """Read what polars' own readers find."""
+    options = None if storage_options is None else dict(storage_options)
+    suffix = Path(source.partition("?")[0].rstrip("*")).suffix.lower()
+    if suffix not in ("", ".parquet", ".csv", ".ndjson", ".jsonl"):
+        raise OddsError(f"Cannot read {source}: an address must end in .parquet, .csv, .ndjson or .jsonl.")
+    try:
+        if suffix == ".csv":
+            frame = pl.scan_csv(source, infer_schema=False, storage_options=options)
+        elif suffix in (".ndjson", ".jsonl"):
+            frame = pl.scan_ndjson(source, infer_schema_length=None, storage_options=options)
+        else:
+            frame = pl.scan_parquet(source, hive_partitioning=True, storage_options=options)
+        return check_odds(frame)
+    except OddsError as error:
+        raise OddsError(f"{source}: {error}") from error
+    except (pl.exceptions.PolarsError, OSError) as error:
+        first = str(error).strip().partition("\n")[0]
+        raise OddsError(f"Cannot read {source}: {first[:200].rstrip('.')}.") from error
 
 
 def files_of(source: str | os.PathLike[str]) -> list[Path]:

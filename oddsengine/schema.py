@@ -1,7 +1,7 @@
 """Column names and dtypes of every table, and the door through which odds come in.
 
-`check_odds` takes any polars frame of prices, casts it to `ODDS_SCHEMA`, fills both forms of the price, and
-puts rows that are no price aside in `OddsTable.rejected`. Code behind it trusts the table.
+`check_odds` takes any frame of prices (`oddsengine.frames`), casts it to `ODDS_SCHEMA`, fills both forms of the price,
+and puts rows that are no price aside in `OddsTable.rejected`. Code behind it trusts the table.
 
 - Needed: `sportsbook`, `event_id`, `market_type`, `selection`, and `odds_decimal` or `odds_american`. Every
   other column may be missing or null; `is_live`, `flap`, `confirmed` and `rejected_upstream` are then false and
@@ -23,6 +23,7 @@ import polars as pl
 from oddsengine.casts import CASTS, TIME, is_empty, readable
 from oddsengine.catalog import thresholds
 from oddsengine.expressions import OddsExpr
+from oddsengine.frames import IntoFrame, to_polars
 from oddsengine.odds import american_to_decimal
 
 ODDS_SCHEMA: dict[str, pl.DataType] = {
@@ -121,13 +122,14 @@ class OddsTable(pl.DataFrame):
 _NONE_REJECTED = pl.DataFrame(schema=BAD_ROW_SCHEMA)
 
 
-def check_odds(frame: pl.DataFrame) -> OddsTable:
+def check_odds(frame: IntoFrame) -> OddsTable:
     """Cast a frame to an odds table and set aside the rows that are no price.
 
     Parameters
     ----------
     frame
-        One row a price; the module's docstring says what the columns may hold.
+        One row a price, of polars, pandas, pyarrow or anything with the Arrow PyCapsule interface; the module's
+        docstring says what the columns may hold.
 
     Returns
     -------
@@ -157,10 +159,12 @@ def check_odds(frame: pl.DataFrame) -> OddsTable:
     >>> table["odds_decimal"].to_list(), table.rejected["reason"].to_list()
     ([2.5], ['not a number'])
     """
-    if not isinstance(frame, pl.DataFrame):
-        raise OddsError(_no_frame(frame))
     if isinstance(frame, OddsTable) and frame.checked:
         return frame
+    try:
+        frame = to_polars(frame)
+    except TypeError as error:
+        raise OddsError(f"This is no odds table: {error}.") from None
     frame = _with_own_names(frame)
     if frame.schema.get("row") != pl.UInt32 or frame["row"].null_count() or frame["row"].is_duplicated().any():
         frame = frame.with_columns(row=pl.int_range(1, pl.len() + 1, dtype=pl.UInt32))
@@ -174,15 +178,6 @@ def check_odds(frame: pl.DataFrame) -> OddsTable:
     return OddsTable(
         _priced(table.filter(~faults.bad)), faults.table(), _priced(table.filter(faults.unpriced).drop_nulls(_REQUIRED))
     )
-
-
-def _no_frame(given: object) -> str:
-    """What to say of something that is no frame of polars, and how it becomes one."""
-    kind = type(given)
-    said = f"An odds table is a polars DataFrame, not a {kind.__module__.partition('.')[0]}.{kind.__qualname__}"
-    if isinstance(given, pl.LazyFrame):
-        return f"{said}; .collect() makes it one."
-    return f"{said}; pl.from_pandas(...) makes it one." if kind.__name__ == "DataFrame" else f"{said}."
 
 
 def _with_own_names(frame: pl.DataFrame) -> pl.DataFrame:

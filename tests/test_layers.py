@@ -13,7 +13,7 @@ ROOT = Path(oddsengine.__file__).parent
 LAYERS: list[set[str]] = [
     {"_cache", "_jit", "columns", "games", "sample"},
     {"odds", "devig", "kelly", "arbitrage", "middle", "value", "clv", "backtest", "catalog"},
-    {"casts", "expressions", "reasons", "results"},
+    {"casts", "frames", "groups", "expressions", "reasons", "results"},
     {"schema"},
     {"tables", "groups", "timestamps"},
     {"traits"},

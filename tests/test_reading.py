@@ -3,15 +3,23 @@
 import io
 import json
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import polars as pl
 import pytest
+import uvicorn
+from starlette.applications import Starlette
+from starlette.routing import Mount
+from starlette.staticfiles import StaticFiles
 from test_feeds_samples import FEATURED, PAST, PROPS, ROWS
 
 from oddsengine import OddsError, find_all, read_odds
 from oddsengine.cli import main
+from oddsengine.sample import SAMPLE_BOARD
 
 HEADER = "sportsbook,event_id,market_type,selection,odds_decimal,line,deep_link"
 OVER = "a,e,total_points,Over,1.95,210.5,"
@@ -176,3 +184,67 @@ def test_standard_input_that_is_empty(monkeypatch: pytest.MonkeyPatch, capsys: p
 def test_an_odds_format_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(OddsError, match="odds_format must be one of decimal, american, got 'malay'"):
         read_odds(save(tmp_path / "dump.json", FEATURED), odds_format="malay")
+
+
+# ---- through polars' readers ----
+
+BOARD = pl.read_csv(SAMPLE_BOARD, infer_schema=False)
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    """The sample board in hive partitions by date and sport."""
+    dated = BOARD.with_columns(date=pl.col("event_start_time").str.slice(0, 10))
+    dated.lazy().sink_parquet(pl.PartitionBy(tmp_path / "odds", key=["date", "sport"], include_key=False))
+    return tmp_path / "odds"
+
+
+def test_hive_partitions(archive: Path) -> None:
+    wanted = find_all(BOARD)
+    for source in (archive, f"{archive}/date=*/**/*.parquet", f"{archive.as_uri()}/"):
+        table = read_odds(source)
+        assert table["date"].dtype == pl.Date
+        assert table.height == read_odds(SAMPLE_BOARD).height
+        assert set(find_all(table).ev["id"]) == set(wanted.ev["id"])
+    assert set(read_odds(f"{archive}/date=2026-10-24/sport=hockey/*.parquet")["sport"]) == {"hockey"}
+
+
+def test_a_part_of_an_archive_as_a_query(archive: Path) -> None:
+    query = pl.scan_parquet(archive, hive_partitioning=True).filter(sport="hockey")
+    assert find_all(query).arbitrage.equals(find_all(BOARD.filter(sport="hockey")).arbitrage)
+
+
+def test_addresses(tmp_path: Path) -> None:
+    BOARD.write_parquet(tmp_path / "a.parquet")
+    BOARD.write_csv(tmp_path / "a.csv")
+    BOARD.write_ndjson(tmp_path / "a.ndjson")
+    app = Starlette(routes=[Mount("/", StaticFiles(directory=tmp_path))])
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="off"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        end = time.monotonic() + 20.0
+        while not server.started and time.monotonic() < end:
+            time.sleep(0.01)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        for base in (tmp_path.as_uri(), f"http://127.0.0.1:{port}"):
+            for suffix in ("parquet", "csv", "ndjson"):
+                table = read_odds(f"{base}/a.{suffix}")
+                assert table.height == read_odds(SAMPLE_BOARD).height, suffix
+                assert table.rejected.height == read_odds(SAMPLE_BOARD).rejected.height
+        with pytest.raises(OddsError, match=r"^Cannot read http://127\.0\.0\.1:\d+/b\.parquet: .*not found"):
+            read_odds(f"http://127.0.0.1:{port}/b.parquet")
+    finally:
+        server.should_exit = True
+        thread.join(20.0)
+
+
+def test_addresses_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(OddsError, match=r"^Cannot read s3://odds/a\.json: an address must end in \.parquet"):
+        read_odds("s3://odds/a.json")
+    (tmp_path / "a.csv").write_text("x,y\n1,2\n")
+    with pytest.raises(OddsError, match=r"a\.csv: This is no odds table: it has no sportsbook"):
+        read_odds((tmp_path / "a.csv").as_uri())
+    (tmp_path / "a.parquet").write_bytes(b"PAR1 and no more")
+    with pytest.raises(OddsError, match=r"^Cannot read file:"):
+        read_odds((tmp_path / "a.parquet").as_uri())

@@ -19,6 +19,7 @@ from oddsengine.devig import DEVIG_METHODS
 from oddsengine.find import books as naming
 from oddsengine.find import keys
 from oddsengine.find.search import Search
+from oddsengine.frames import IntoFrame
 from oddsengine.groups import NO_TIME, Floats, Ints, Longs, Words, mix
 from oddsengine.guards import Guarded, guard
 from oddsengine.markets import Identity, identify, times
@@ -77,7 +78,7 @@ def microseconds(now: datetime | None) -> int:
     return int(pl.Series([now]).dt.epoch("us").item())
 
 
-def prepare(odds: pl.DataFrame, guards: Guards = None, now: datetime | None = None) -> Prepared:
+def prepare(odds: IntoFrame, guards: Guards = None, now: datetime | None = None) -> Prepared:
     """Check a table, give every price its market and run the guards.
 
     Parameters

@@ -1,0 +1,122 @@
+"""Fair figures for every row of a table: probability, its standard error, reference, hold and edge, in row order.
+
+`estimate` is the one place that says what is fair; it takes the reference of `detect`. Its standard error says how far
+the other books are from it. With x the log-odds of the fair probability p, and x_i those of the k >= 2 other books of
+different feeds that quote the whole market, each after removing its own margin ::
+
+    error = p (1 - p) sqrt(sum over i of (x_i - x)^2 / (k (k - 1)))
+
+which for a consensus of equal weights is the standard error of a mean, carried from log-odds to probability.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from oddsengine.columns import Floats, Ints, Longs
+from oddsengine.detect import market_fair
+from oddsengine.find import board, ev
+from oddsengine.find.board import Prepared, Question
+from oddsengine.reasons import CODES, NAMES
+
+FAIR_COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
+    "fair_probability": pl.Float64,
+    "fair_error": pl.Float64,
+    "reference": pl.String,
+    "hold": pl.Float64,
+    "ev": pl.Float64,
+    "guard": pl.String,
+}
+"""The columns that `fair` adds."""
+
+_NONE, _CONSENSUS = -1, -2  # as the references of `detect`
+
+
+class Estimates(NamedTuple):
+    """What is fair for each row of the groups: `nan`, and no reference, where nothing is known."""
+
+    prob: Floats
+    error: Floats  # standard error of `prob`
+    reference: Ints  # book, or -1 none, -2 a consensus
+    judged: Longs  # rows whose price may be measured by it
+    capped: Longs  # rows whose edge is so large that it is an error in the data
+
+
+def estimate(question: Question) -> Estimates:
+    """Fair probabilities of all rows, the judged book left out of its own reference."""
+    v, g = question.view, question.view.groups
+    n = g.row.size
+    prob = np.full(n, np.nan)
+    markets = np.flatnonzero(v.reference != _NONE)
+    whole = np.full((v.reference.size, v.widest), np.nan)
+    whole[markets] = market_fair(v, markets)
+    reference = v.reference[g.market]
+    # A member of the consensus has no fair price of its own unless the others make one.
+    member = (reference == _CONSENSUS) & (v.member[g.book] != 0) & (v.trusted != 0) & ~np.isnan(v.own)
+    rest = np.flatnonzero(~member)
+    prob[rest] = whole[g.market[rest], g.side[rest]]
+    hits = ev.found(question, -100.0)
+    prob[hits.row] = hits.fair
+    row = hits.row.astype(np.int64)
+    over = ev.over_cap(question, hits)
+    return Estimates(prob, _errors(question, prob), np.where(np.isnan(prob), _NONE, reference), row[~over], row[over])
+
+
+def _errors(question: Question, prob: Floats) -> Floats:
+    """Standard errors by the distance of the other feeds' own probabilities."""
+    v, g = question.view, question.view.groups
+    n = g.row.size
+    segment = np.repeat(np.arange(g.rows.size - 1), np.diff(g.rows))
+    feed = v.traits.feed[g.book].astype(np.int64)
+    quoting = np.flatnonzero(~np.isnan(v.own))
+    key = segment[quoting] * (v.traits.feed.size + 1) + feed[quoting]
+    _, first, of = np.unique(key, return_index=True, return_inverse=True)
+    voice = quoting[first]  # one row of each feed and outcome
+    x = np.log(v.own[voice] / (1.0 - v.own[voice]))
+    where = segment[voice]
+    count, total, square = (np.bincount(where, w, g.rows.size - 1) for w in (None, x, x * x))
+    own = np.full(n, np.nan)
+    own[quoting] = x[of]
+    mine = ~np.isnan(own)
+    o = np.where(mine, own, 0.0)
+    k = count[segment] - mine
+    with np.errstate(all="ignore"):
+        at = np.log(prob / (1.0 - prob))
+        apart = square[segment] - o * o - 2.0 * at * (total[segment] - o) + k * at * at
+        error = prob * (1.0 - prob) * np.sqrt(np.maximum(apart, 0.0) / (k * (k - 1)))
+    return np.where(k >= 2, error, np.nan)
+
+
+def columns(question: Question) -> pl.DataFrame:
+    """`FAIR_COLUMNS` of every row of the table, in its order."""
+    v, g = question.view, question.view.groups
+    prepared: Prepared = question.prepared
+    found = estimate(question)
+    books = pl.Series([*prepared.identity.books, "consensus"], dtype=pl.String)
+    edge = np.full(g.row.size, np.nan)
+    edge[found.judged] = found.prob[found.judged] * v.net[found.judged] - 1.0
+    verdict = np.asarray(prepared.identity.verdict).copy()
+    verdict[g.row] = prepared.guarded.aside
+    verdict[g.row[found.capped]] = CODES["ev_cap"]
+    height = prepared.table.height
+
+    def placed(values: Floats) -> pl.Series:
+        out = np.full(height, np.nan)
+        out[g.row] = values
+        return board.nullable(out)
+
+    code = np.full(height, _NONE)
+    code[g.row] = found.reference
+    named = pl.Series(np.where(code == _CONSENSUS, books.len() - 1, code))
+    return board.frame(
+        {
+            "fair_probability": placed(found.prob),
+            "fair_error": placed(found.error),
+            "reference": books.gather(named.set(named == _NONE, None)),
+            "hold": placed(np.where(prepared.guarded.aside == 0, v.width, np.nan)),
+            "ev": placed(edge),
+            "guard": pl.Series([None, *NAMES[1:]], dtype=pl.String).gather(verdict),
+        },
+        FAIR_COLUMNS,
+    )

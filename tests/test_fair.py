@@ -1,0 +1,122 @@
+"""Fair figures of every row: those of the finders, in the order of the rows."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import oddsengine as oe
+from oddsengine.sample import SAMPLE_BOARD
+
+ODDS = pl.read_csv(SAMPLE_BOARD, infer_schema=False)
+KEY = ["sportsbook", "event_id", "market_type", "selection", "line", "odds_decimal"]
+
+
+@pytest.mark.parametrize("sharp", [None, "pinnacle", {"pinnacle": 3.0, "circa": 1.0}])
+def test_it_agrees_with_find_ev(sharp: str | dict[str, float] | None) -> None:
+    rows = oe.fair(oe.read_odds(SAMPLE_BOARD), sharp=sharp, method="shin")
+    wanted = oe.find_ev(ODDS, sharp=sharp, method="shin", min_ev=1.0)
+    got = rows.filter(pl.col("ev") >= 0.01).sort("ev", descending=True)
+    assert got["ev"].to_list() == pytest.approx((wanted["ev_percentage"] / 100.0).to_list())
+    assert sorted(got["fair_probability"]) == pytest.approx(sorted(wanted["fair_probability"]))
+    assert sorted(got["reference"]) == sorted(wanted["sharp_book"])
+
+
+def test_rows_come_back_in_their_order_with_their_columns() -> None:
+    shuffled = ODDS.sample(fraction=1.0, shuffle=True, seed=3).with_columns(note=pl.int_range(pl.len()))
+    rows = oe.fair(shuffled)
+    assert rows.columns == [*shuffled.columns, *oe.FAIR_COLUMNS]
+    assert_frame_equal(rows.drop(*oe.FAIR_COLUMNS), shuffled)
+    again = oe.fair(ODDS).with_columns(note=pl.int_range(pl.len()))
+    figures = [*KEY, "fair_probability", "fair_error", "hold", "ev"]
+    assert_frame_equal(rows.select(figures).sort(figures), again.select(figures).sort(figures), abs_tol=1e-12)
+
+
+def test_rejected_rows_say_why_and_have_no_ev() -> None:
+    rows = oe.fair(ODDS).with_row_index("row", 1)
+    rejected = oe.rejected(ODDS)
+    assert dict(rows.drop_nulls("guard").select("row", "guard").iter_rows()) == dict(
+        rejected.select("row", "guard").iter_rows()
+    )
+    assert rows.drop_nulls("guard")["ev"].null_count() == rejected.height
+    stale = rows.filter(guard="stale")
+    assert stale.height
+    assert stale["fair_probability"].is_not_null().any()
+
+
+def two_way(*books: tuple[str, float, float]) -> pl.DataFrame:
+    return pl.DataFrame(
+        {
+            "event_id": "e",
+            "market_type": "total_points",
+            "line": 220.5,
+            "sportsbook": [book for book, _, _ in books for _ in range(2)],
+            "selection": ["Over", "Under"] * len(books),
+            "odds_decimal": [price for _, over, under in books for price in (over, under)],
+        }
+    )
+
+
+def test_the_error_is_that_of_a_mean_of_the_other_books() -> None:
+    odds = two_way(("pinnacle", 1.95, 1.95), ("fanduel", 2.0, 1.9), ("betmgm", 1.9, 2.0), ("caesars", 1.87, 1.95))
+    rows = oe.fair(odds)
+    own = {
+        book: oe.devig([a, b])[0]
+        for book, a, b in zip(
+            rows["sportsbook"][::2], odds["odds_decimal"][::2], odds["odds_decimal"][1::2], strict=True
+        )
+    }
+    for row in rows.filter(selection="Over").iter_rows(named=True):
+        p = row["fair_probability"]
+        at = math.log(p / (1 - p))
+        others = [math.log(q / (1 - q)) for book, q in own.items() if book != row["sportsbook"]]
+        error = p * (1 - p) * math.sqrt(sum((x - at) ** 2 for x in others) / (len(others) * (len(others) - 1)))
+        assert row["fair_error"] == pytest.approx(error)
+        assert row["reference"] == "pinnacle"
+        assert row["hold"] == pytest.approx(
+            float(oe.hold(odds.filter(sportsbook=row["sportsbook"])["odds_decimal"].to_numpy()))
+        )
+    over, under = (rows.filter(selection=side)["fair_error"].to_list() for side in ("Over", "Under"))
+    assert over == pytest.approx(under)
+
+
+def test_one_other_book_has_no_error_and_the_reference_no_edge() -> None:
+    rows = oe.fair(two_way(("pinnacle", 1.95, 1.95), ("fanduel", 2.1, 1.75)))
+    assert rows["fair_error"].null_count() == 4
+    assert rows.select("ev").to_series().round(4).to_list() == [None, None, 0.05, -0.125]
+    assert rows["fair_probability"].to_list() == [0.5] * 4
+
+
+def test_a_member_of_the_consensus_is_left_out_of_its_own() -> None:
+    weights = {"pinnacle": 1.0, "circa": 1.0}
+    rows = oe.fair(two_way(("pinnacle", 2.0, 1.9), ("circa", 1.9, 2.0), ("fanduel", 2.1, 1.8)), sharp=weights)
+    by_book = dict(rows.filter(selection="Over").select("sportsbook", "fair_probability").iter_rows())
+    assert by_book["pinnacle"] == pytest.approx(float(oe.devig([1.9, 2.0])[0]))
+    assert by_book["circa"] == pytest.approx(float(oe.devig([2.0, 1.9])[0]))
+    assert by_book["fanduel"] == pytest.approx(0.5)
+    assert rows["reference"].to_list() == ["consensus"] * 6
+    alone = oe.fair(two_way(("pinnacle", 2.0, 1.9), ("fanduel", 2.1, 1.8)), sharp=weights)
+    assert alone.filter(sportsbook="pinnacle")["fair_probability"].to_list() == [None, None]
+
+
+def test_bad_rows_keep_their_places() -> None:
+    odds = two_way(("pinnacle", 1.95, 1.95), ("fanduel", 2.1, 1.75)).with_columns(
+        odds_decimal=pl.when(pl.int_range(pl.len()) == 2).then(0.5).otherwise("odds_decimal")
+    )
+    rows = oe.fair(odds)
+    assert rows["guard"].to_list() == [None, None, "bad_price", None]
+    assert rows["fair_probability"].to_list() == [0.5, 0.5, None, 0.5]
+    numbered = odds.with_columns(row=pl.Series([7, 3, 9, 1], dtype=pl.UInt32))
+    assert oe.fair(numbered).drop("row").equals(rows)
+
+
+def test_empty_tables_and_prepared_boards() -> None:
+    odds = two_way(("pinnacle", 1.95, 1.95), ("fanduel", 2.1, 1.75))
+    assert oe.fair(odds.clear()).columns == [*odds.columns, *oe.FAIR_COLUMNS]
+    prepared = oe.fair(oe.prepare(odds))
+    assert prepared["ev"].equals(oe.fair(odds)["ev"])
+    assert all(a <= b for a, b in pairwise(prepared["row"]))
+    assert np.isfinite(prepared["ev"].drop_nulls().to_numpy()).all()

@@ -1,0 +1,118 @@
+"""Frames of other libraries give what polars frames give; flat twins hold what nested results hold."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from polars.testing import assert_frame_equal
+
+import oddsengine as oe
+from oddsengine.frames import to_polars
+from oddsengine.sample import SAMPLE_BOARD
+
+ODDS = pl.read_csv(SAMPLE_BOARD, infer_schema_length=None, try_parse_dates=True)
+
+
+class Capsule:
+    """An object that has the Arrow PyCapsule interface and nothing else."""
+
+    def __init__(self, frame: pl.DataFrame) -> None:
+        self._frame = frame
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self._frame.__arrow_c_stream__(requested_schema)
+
+
+FORMS: dict[str, Callable[[pl.DataFrame], Any]] = {
+    "lazy": lambda frame: frame.lazy(),
+    "pandas": lambda frame: frame.to_pandas(),
+    "pandas, arrow types": lambda frame: frame.to_pandas(use_pyarrow_extension_array=True),
+    "pandas, filtered": lambda frame: frame.to_pandas().loc[lambda f: f["event_id"] != ""],
+    "pandas, index": lambda frame: frame.to_pandas().set_index(["event_id", "sportsbook"]),
+    "pandas, categories": lambda frame: frame.to_pandas().astype({"sportsbook": "category", "is_live": "category"}),
+    "pyarrow": lambda frame: frame.to_arrow(),
+    "pyarrow reader": pa.RecordBatchReader.from_stream,
+    "capsule": Capsule,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_any_frame_gives_the_same(form: str) -> None:
+    wanted = oe.find_all(ODDS)
+    got = oe.find_all(FORMS[form](ODDS))
+    for name in ("ev", "arbitrage", "low_hold", "middles"):
+        assert_frame_equal(getattr(got, name), getattr(wanted, name))
+    assert got.set_aside == wanted.set_aside
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_function_over_tables_takes_any_frame(form: str) -> None:
+    given = FORMS[form]
+    assert_frame_equal(oe.rejected(given(ODDS)), oe.rejected(ODDS))
+    assert oe.markets(given(ODDS)).equals(oe.markets(ODDS))
+    assert oe.fair(given(ODDS))["fair_probability"].equals(oe.fair(ODDS)["fair_probability"])
+    assert oe.check_odds(given(ODDS)).height == oe.check_odds(ODDS).height
+    best = oe.find_ev(ODDS)["id"][0]
+    assert str(oe.explain(given(ODDS), best)) == str(oe.explain(ODDS, best))
+
+
+def test_a_polars_frame_is_not_copied() -> None:
+    assert to_polars(ODDS) is ODDS
+    frame = pd.DataFrame({"a": [1.0, None]}, index=[3, 5])
+    assert_frame_equal(to_polars(frame), pl.DataFrame({"a": [1.0, None]}))
+
+
+@pytest.mark.parametrize("name", ["ev", "arbitrage", "low_hold", "middles"])
+def test_results_become_pandas_and_arrow(name: str) -> None:
+    result = getattr(oe.find_all(ODDS), name)
+    assert result.height
+    assert result.to_pandas().shape == result.shape
+    assert_frame_equal(pl.DataFrame(result.to_arrow()), result)
+    table = oe.read_odds(SAMPLE_BOARD)
+    assert table.to_pandas().shape == table.to_arrow().shape == table.shape
+
+
+@pytest.mark.parametrize("name", ["ev", "arbitrage", "low_hold", "middles"])
+def test_flat_twins_have_no_structs(name: str) -> None:
+    result = getattr(oe.find_all(ODDS), name)
+    flat = oe.flatten(result)
+    assert not any("Struct" in str(dtype) for dtype in flat.dtypes)
+    if name != "arbitrage":
+        assert flat.height == result.height
+    assert [c for c in flat.columns if c in result.columns] == [
+        c for c, dtype in result.schema.items() if "Struct" not in str(dtype)
+    ]
+    assert flat.to_pandas().shape == flat.shape
+
+
+def test_legs_become_rows_in_their_order() -> None:
+    arbs = oe.find_arbitrage(ODDS)
+    flat = oe.flatten(arbs)
+    wanted = [
+        (arb["id"], n, leg["sportsbook"], leg["odds_decimal"])
+        for arb in arbs.iter_rows(named=True)
+        for n, leg in enumerate(arb["legs"], 1)
+    ]
+    assert flat.select("id", "leg", "leg_sportsbook", "leg_odds_decimal").rows() == wanted
+    assert flat["game_state_period"].null_count() == flat.height
+
+
+def test_flat_names_and_empty_lists() -> None:
+    entry = pl.Struct({"a": pl.Int64, "b": pl.Struct({"c": pl.Int64})})
+    frame = pl.DataFrame(
+        {
+            "leg_a": [1, 2, 3],
+            "legs": [[{"a": 1, "b": {"c": 2}}, {"a": 3, "b": None}], [], None],
+            "others": [[{"x": 1}], [{"x": 2}, {"x": 3}], []],
+        },
+        schema_overrides={"legs": pl.List(entry)},
+    )
+    flat = oe.flatten(frame)
+    assert flat.columns == ["leg_a", "leg", "leg_a_", "leg_b_c", "others_x"]
+    assert flat.rows() == [
+        (1, 1, 1, 2, [1]), (1, 2, 3, None, [1]), (2, None, None, None, [2, 3]), (3, None, None, None, [])
+    ]  # fmt: skip
+    assert oe.flatten(arbs := oe.find_arbitrage(ODDS).clear()).height == arbs.height == 0
