@@ -27,6 +27,7 @@ import numpy.typing as npt
 from oddsengine import catalog
 from oddsengine._jit import fused, kernel
 from oddsengine.devig import devig_groups
+from oddsengine.estimator import complete
 from oddsengine.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs
 from oddsengine.guards import Guarded, main_lines
 from oddsengine.markets import Identity
@@ -137,53 +138,13 @@ def charge(odds, book, rate, fee, net):
 
 
 @kernel
-def _complete(segments, rows, book, net, aside, place, pick, entry_rows, entry_odds, entry_ends):
-    """The lowest price of every outcome, for each book that has them all: one entry a book and market."""
-    at = np.int64(0)
-    entries = 0
-    for m in range(segments.size - 1):
-        s0 = segments[m]
-        n = segments[m + 1] - s0
-        if n < 2:
-            continue
-        for k in range(n):
-            place[k] = rows[s0 + k]
-        i = rows[s0]
-        while i < rows[s0 + 1]:
-            b = book[i]
-            whole = True
-            for k in range(n):
-                pick[k] = -1
-                j = place[k]
-                end = rows[s0 + k + 1]
-                while j < end and book[j] < b:
-                    j += 1
-                while j < end and book[j] == b:
-                    if aside[j] == 0 and (pick[k] < 0 or net[j] < net[pick[k]]):
-                        pick[k] = j
-                    j += 1
-                place[k] = j
-                if pick[k] < 0:
-                    whole = False
-            if whole:
-                for k in range(n):
-                    entry_rows[at] = pick[k]
-                    entry_odds[at] = net[pick[k]]
-                    at += 1
-                entries += 1
-                entry_ends[entries] = at
-            i = place[0]
-    return entries
-
-
-@kernel
 def _refer(
     segments, rows, book, net, entry_rows, entry_prob, rank, member, weighted, wide, trusted,
     own, width, reference, fair, odds, ends,
 ):  # fmt: skip
     """Each row's own fair probability and width; each market's reference, and its fair probabilities if trusted alone.
 
-    Entries are those of `_complete`: those of a market lie together.
+    Entries are those of `complete`: those of a market lie together.
     """
     at = 0
     found = 0
@@ -332,7 +293,7 @@ def lens(
     if referred:
         entry_rows, entry_odds = np.empty(n, np.int32), np.empty(n)
         entry_ends = np.zeros(n // 2 + 2, np.int64)
-        entries = _complete(
+        entries = complete(
             g.segments, g.rows, g.book, net, guarded.aside, np.empty(widest, np.int64), np.empty(widest, np.int32),
             entry_rows, entry_odds, entry_ends,
         )  # fmt: skip

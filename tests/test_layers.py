@@ -20,6 +20,7 @@ LAYERS: list[set[str]] = [
     {"twins", "identity"},
     {"markets"},
     {"guards"},
+    {"estimator", "momentum"},
     {"detect"},
     {"tails"},
     {"find"},

@@ -13,6 +13,7 @@ when first asked, into frozen records. Adding a book or a market name is a chang
 | `families()`, `outcomes(set)`, `period(text)`, `shape(...)` | the parts of it | markets.toml |
 | `listings()`, `listing(name, sport)` | market types as a page lists them | market_texts.csv, player_stats.csv |
 | `words()`, `categories()` | words of selections, words of filters | markets.toml |
+| `fair_table()` | constants of the fair price at the close | fair.toml |
 | `thresholds()` | every threshold of the guards and detectors | guards.toml |
 | `team(name, sport, league)`, `teams()`, `team_aliases(sport)` | what teams are called | teams.csv |
 | `normalise(text)`, `normalised(expr)` | the form in which names compare | |
@@ -22,6 +23,7 @@ them. It comes before anything is looked up; own.py shows its form.
 """
 
 from oddsengine.catalog.books import REGIONS, TIERS, Book, book, books, tier_books
+from oddsengine.catalog.fair import FairTable, amended_fair_table, fair_table
 from oddsengine.catalog.files import CatalogError
 from oddsengine.catalog.leagues import League, league, leagues
 from oddsengine.catalog.links import Link, allowed, hosts, link, localised, states
@@ -59,6 +61,7 @@ __all__ = [
     "TIERS",
     "Book",
     "CatalogError",
+    "FairTable",
     "Family",
     "League",
     "Link",
@@ -72,10 +75,12 @@ __all__ = [
     "Twin",
     "Twins",
     "allowed",
+    "amended_fair_table",
     "book",
     "books",
     "categories",
     "changed",
+    "fair_table",
     "families",
     "family_name",
     "forget",

@@ -1,0 +1,155 @@
+"""The table of the fair-price estimator: fair.toml, or an operator's own, as one frozen record."""
+
+import math
+from collections.abc import Mapping
+from functools import cache
+from numbers import Real
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from oddsengine.catalog import files
+
+FLAGS = ("thin", "no_sharp", "early", "long", "total", "unmeasured", "suspect", "live")
+"""What qualifies a fair price, in the order of their bits."""
+
+
+class Constants(NamedTuple):
+    """The numbers that kernels read: `own_weight` is `weight` of the table `[own]` in fair.toml."""
+
+    vote_age_s: float
+    vote_sum_low: float
+    vote_sum_high: float
+    vote_others: float
+    vote_neighbour_points: float
+    vote_neighbour_weight: float
+    vote_clip: float
+    vote_live_behind_s: float
+    own_weight: float
+    own_base: float
+    own_clip: float
+    own_sharp: float
+    own_sharp_alone: float
+    momentum_half_life_s: float
+    momentum_far: float
+    momentum_near: float
+    momentum_far_h: float
+    momentum_near_h: float
+    momentum_clip: float
+    momentum_move_clip: float
+    momentum_line_keep: float
+    momentum_sample_s: float
+    fresh_weight: float
+    fresh_fade_s: float
+    fresh_clip: float
+    close_sigma: float
+    close_least_h: float
+    sharp_share: float
+    sharp_exchange: float
+    sharp_other: float
+    lines_logit: float
+    flags_thin_others: float
+    flags_early_h: float
+    flags_long_odds: float
+    flags_live_below: float
+
+
+class FairTable(NamedTuple):
+    """One table of the estimator."""
+
+    name: str
+    date: str
+    constants: Constants
+    sharps: Mapping[str, float]  # weight by book
+    own: Mapping[str, float]  # factor of `own` by book
+    lines: Mapping[str, Mapping[str, float]]  # league: sigma of spread and total, points
+    measured: Mapping[str, tuple[str, ...]]  # sport: families of a full game
+    scale: tuple[float, ...]  # by flag
+    note: Mapping[str, Any] = MappingProxyType({})  # of a table that was fitted: games, errors
+
+
+@cache
+def fair_table() -> FairTable:
+    """The table that the package ships with.
+
+    Examples
+    --------
+    >>> table = fair_table()
+    >>> table.name, table.constants.own_weight, table.sharps["pinnacle"]
+    ('us-2026-08', 1.5, 1.0)
+    """
+    return read_fair_table(files.toml("fair.toml"))
+
+
+def amended_fair_table(changes: Mapping[str, Any]) -> FairTable:
+    """The shipped table with some entries replaced, given in the form of fair.toml.
+
+    Raises
+    ------
+    ValueError
+        If a table or an entry does not exist, or a value is not a finite number.
+
+    Examples
+    --------
+    >>> amended_fair_table({"own": {"weight": 1.68}, "books": {"own": {"fanduel": 1.0}}}).constants.own_weight
+    1.68
+    """
+    return read_fair_table(_merged(files.toml("fair.toml"), changes, ""))
+
+
+def read_fair_table(content: Mapping[str, Any]) -> FairTable:
+    """Check the content of a file in the form of fair.toml."""
+    numbers = {}
+    for field in Constants._fields:
+        section, _, name = field.partition("_")
+        numbers[field] = _number(content.get(section, {}).get(name), f"{section}.{name}")
+    scale = content["flags"]["scale"]
+    if unknown := sorted(set(scale) ^ set(FLAGS)):
+        raise ValueError(f"flags.scale has one number for each of {', '.join(FLAGS)}; wrong: {', '.join(unknown)}")
+    return FairTable(
+        name=str(content["name"]),
+        date=str(content["date"]),
+        constants=Constants(**numbers),
+        sharps=_numbers(content["sharp"]["books"], "sharp.books"),
+        own=_numbers(content["books"]["own"], "books.own"),
+        lines=MappingProxyType(
+            {
+                league: _numbers(of, f"lines.{league}")
+                for league, of in content["lines"].items()
+                if isinstance(of, Mapping)
+            }
+        ),
+        measured=MappingProxyType(
+            {sport: tuple(families) for sport, families in content["measured"].items() if isinstance(families, list)}
+        ),
+        scale=tuple(_number(scale[flag], f"flags.scale.{flag}") for flag in FLAGS),
+        note=MappingProxyType(dict(content.get("note", {}))),
+    )
+
+
+def _number(value: Any, name: str) -> float:
+    if not isinstance(value, Real) or isinstance(value, bool) or not math.isfinite(float(value)) or float(value) < 0.0:
+        raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}")
+    return float(value)
+
+
+def _numbers(content: Mapping[str, Any], name: str) -> Mapping[str, float]:
+    return MappingProxyType({key: _number(value, f"{name}.{key}") for key, value in content.items()})
+
+
+_OPEN = ("sharp.books", "books.own", "lines", "measured", "sources", "note")  # where entries may be added
+
+
+def _merged(content: Mapping[str, Any], changes: Mapping[str, Any], path: str) -> dict[str, Any]:
+    out = dict(content)
+    for name, value in changes.items():
+        at = f"{path}.{name}" if path else name
+        free = path.startswith(_OPEN) or at in _OPEN
+        if name not in content and not free:
+            raise ValueError(f"the fair table has no entry {at}; allowed here: {', '.join(content)}")
+        before = content.get(name)
+        if before is not None and isinstance(before, Mapping) != isinstance(value, Mapping):
+            raise ValueError(
+                f"{at} of the fair table must be {'a table' if isinstance(before, Mapping) else 'a value'}"
+            )
+        out[name] = _merged(before or {}, value, at) if isinstance(value, Mapping) else value
+    return out

@@ -1,0 +1,662 @@
+"""The fair price whose expected value is the one at the close: what every other book's price says, in logits.
+
+For the book j that is judged, on one line of a market, with x = ln(p / (1 - p)) of the first outcome after power de-vig
+of a book's own prices (a market of three outcomes has one x an outcome):
+
+    c     = median of the other feeds on the line
+    m     = mean of clip(x_i, c - clip, c + clip); a feed on a line near by takes part with a smaller weight
+    f     = sum w_i (x_i - m) / (1 + sum w_i),  w_i = weight_i exp(-age of i's last change / fade): fresh movers
+    M     = momentum: the mean of the feeds' moves, halved every two hours
+    fair  = m + share (sharp - m) + own clip(x_j - m) + kappa clip(M) + phi clip(f)
+    own   = b_j weight / (base + number of other feeds on the line)
+    kappa = between `far` and `near`, by the hours left
+    se    = sigma hours^(1/3), of the close around fair
+
+`m` is the mean of the books that are not sharp; where only a sharp quotes the line, `m` is the sharp's. Books of one
+feed are one vote, and a judged book's feed has none. Constants: `catalog/fair.toml`.
+
+**What moves it.** Prices do, at once. Time does once a minute: M, the ages of votes and of changes and the hours left
+are taken at the event's own minute, which begins at a second that its id decides, so that a board has a sixtieth of its
+events to look at in a second.
+
+**Memory.** All of it is a function of the board but M, which `oddsengine.momentum` keeps.
+"""
+# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from oddsengine import catalog
+from oddsengine._jit import kernel
+from oddsengine.catalog.fair import FLAGS, FairTable
+from oddsengine.devig import devig_groups
+from oddsengine.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs, Words
+from oddsengine.reasons import CODES
+from oddsengine.traits import Kind, Traits
+
+SECOND = 1_000_000
+BITS = {name: np.uint16(1 << at) for at, name in enumerate(FLAGS)}
+_TOTALS = frozenset({"total"})
+_OUTLIER, _STALE = CODES["outlier"], CODES["stale"]
+
+
+class Lines(NamedTuple):
+    """What the table says of the kinds of market in the leagues of a board."""
+
+    sport: Ints  # per event: sport and league, a column of what follows
+    slope: Floats  # (kinds, sports): logits of the first outcome per point, nan where unknown
+    reach: Longs  # (kinds, sports): hundredths that a line's move is followed over
+    flags: npt.NDArray[np.uint16]  # (kinds, sports)
+
+
+class Voters(NamedTuple):
+    """What the table says of the books of a board."""
+
+    own: Floats  # b_j
+    sharp: Floats  # weight, 0 for no sharp
+
+
+class Votes(NamedTuple):
+    """Each book's own complete prices of a market, as logits."""
+
+    start: Longs  # market -> votes
+    book: Ints
+    x: Floats  # (votes, widest); a market of two outcomes uses the first column
+    total: Floats  # sum of 1/odds
+    seen: Longs  # its older price's time
+    latest: Longs  # its newer price's time
+    changed: Longs  # the newer of its changes, NO_TIME if unknown
+
+
+class Fair(NamedTuple):
+    """Fair probabilities of the prices of a board; nan where there is none."""
+
+    row: Floats  # per row, of the row's outcome for the row's book; scaled by its flags
+    flags: npt.NDArray[np.uint16]  # per row, `BITS`
+    others: Ints  # per row: feeds on the line beside the book's own
+    width: Floats  # per row: overround of the votes, or of the sharp
+    se: Floats  # per ladder, logits; nan in play and where no start is known
+    segment: Floats  # per segment: nobody judged, all vote
+    momentum: Floats  # (ladders, widest)
+
+
+@lru_cache(maxsize=1 << 14)
+def _line(table_id: int, kind: Kind, sport: str, league: str) -> tuple[float, int, int]:
+    table = _TABLES[table_id]
+    known = catalog.league(league, sport) if league else None
+    measured = kind.period == catalog.FULL_GAME and not kind.prop
+    measured = measured and kind.family in table.measured.get(sport, ())
+    flags = 0 if measured else int(BITS["unmeasured"])
+    if kind.family in _TOTALS:
+        flags |= int(BITS["total"])
+    of = table.lines.get(known.id if known else "", {})
+    if kind.period != catalog.FULL_GAME or kind.family not in ("spread", "total") or kind.family not in of:
+        return np.nan, 0, flags
+    return -table.constants.lines_logit / of[kind.family], round(of.get("points", 0.0) * 100.0), flags
+
+
+_TABLES: dict[int, FairTable] = {}
+
+
+def lines(kinds: Sequence[Kind], sports: Iterable[tuple[catalog.Sport, str]], table: FairTable) -> Lines:
+    """Look up the kinds of a board in the sports and leagues of its events."""
+    _TABLES[id(table)] = table
+    columns: dict[tuple[str, str], int] = {}
+    of_event = [columns.setdefault((sport.id, league), len(columns)) for sport, league in sports]
+    size = len(kinds), max(len(columns), 1)
+    slope, reach, flags = np.full(size, np.nan), np.zeros(size, np.int64), np.zeros(size, np.uint16)
+    for row, kind in enumerate(kinds):
+        for (sport_id, league), column in columns.items():
+            slope[row, column], reach[row, column], flags[row, column] = _line(id(table), kind, sport_id, league)
+    return Lines(np.array(of_event, np.int32), slope, reach, flags)
+
+
+def voters(books: Sequence[str], table: FairTable) -> Voters:
+    """Look up the books of a board."""
+    known = [catalog.book(book) for book in books]
+    c = table.constants
+    usual = [c.sharp_exchange if b.exchange else c.sharp_other if b.sharp else 0.0 for b in known]
+    return Voters(
+        own=np.array([table.own.get(b.id, 1.0) for b in known], np.float64),
+        sharp=np.array([table.sharps.get(b.id, w) for b, w in zip(known, usual, strict=True)], np.float64),
+    )
+
+
+@kernel
+def complete(segments, rows, book, net, aside, place, pick, entry_rows, entry_odds, entry_ends):
+    """The lowest price of every outcome, for each book that has them all: one entry a book and market."""
+    at = np.int64(0)
+    entries = 0
+    for m in range(segments.size - 1):
+        s0 = segments[m]
+        n = segments[m + 1] - s0
+        if n < 2:
+            continue
+        for k in range(n):
+            place[k] = rows[s0 + k]
+        i = rows[s0]
+        while i < rows[s0 + 1]:
+            b = book[i]
+            whole = True
+            for k in range(n):
+                pick[k] = -1
+                j = place[k]
+                end = rows[s0 + k + 1]
+                while j < end and book[j] < b:
+                    j += 1
+                while j < end and book[j] == b:
+                    if aside[j] == 0 and (pick[k] < 0 or net[j] < net[pick[k]]):
+                        pick[k] = j
+                    j += 1
+                place[k] = j
+                if pick[k] < 0:
+                    whole = False
+            if whole:
+                for k in range(n):
+                    entry_rows[at] = pick[k]
+                    entry_odds[at] = net[pick[k]]
+                    at += 1
+                entries += 1
+                entry_ends[entries] = at
+            i = place[0]
+    return entries
+
+
+@kernel
+def _votes(
+    market, book, seen, changed, rows, odds, prob, ends, low, high, start, voter, x, total, oldest, newest, latest
+):  # fmt: skip
+    """Logits of the entries of `complete` whose sum is fit for a vote. Returns how many there are."""
+    n = 0
+    m = 0
+    for e in range(ends.size - 1):
+        a, size = ends[e], ends[e + 1] - ends[e]
+        here = market[rows[a]]
+        while m <= here:
+            start[m] = n
+            m += 1
+        t = 0.0
+        first, second, last = seen[rows[a]], seen[rows[a]], changed[rows[a]]
+        for k in range(size):
+            t += 1.0 / odds[a + k]
+            first = min(first, seen[rows[a + k]])
+            second = max(second, seen[rows[a + k]])
+            last = max(last, changed[rows[a + k]])
+        if not (low <= t <= high) or np.isnan(prob[a]):
+            continue
+        for k in range(1 if size == 2 else size):
+            x[n, k] = np.log(prob[a + k] / (1.0 - prob[a + k]))
+        if size == 2:
+            x[n, 0] = np.log(prob[a] / prob[a + 1])
+        voter[n], total[n], oldest[n], newest[n], latest[n] = book[rows[a]], t, first, second, last
+        n += 1
+    while m < start.size:
+        start[m] = n
+        m += 1
+    return n
+
+
+def votes(groups: Groups, net: Floats, changed: Longs, aside: Bytes, widest: int, table: FairTable) -> Votes:
+    """Take every book's complete prices as votes: those that no guard rejects but for their age or generosity."""
+    g, n = groups, groups.row.size
+    barred = ((aside != 0) & (aside != _OUTLIER) & (aside != _STALE)).view(np.uint8)
+    entry_rows, entry_odds = np.empty(n, np.int32), np.empty(n)
+    ends = np.zeros(n // 2 + 2, np.int64)
+    count = complete(
+        g.segments, g.rows, g.book, net, barred, np.empty(widest, np.int64), np.empty(widest, np.int32),
+        entry_rows, entry_odds, ends,
+    )  # fmt: skip
+    ends = ends[: count + 1]
+    used = ends[-1]
+    prob = devig_groups(entry_odds[:used], ends, "power")
+    out = Votes(
+        np.zeros(g.threshold.size + 1, np.int64), np.empty(count, np.int32), np.zeros((count, widest)),
+        np.empty(count), np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64),
+    )  # fmt: skip
+    c = table.constants
+    fit = _votes(
+        g.market, g.book, g.seen, changed, entry_rows[:used], entry_odds[:used], prob, ends, c.vote_sum_low - 1e-9,
+        c.vote_sum_high + 1e-9, *out,
+    )  # fmt: skip
+    return Votes._make((out.start, *(column[:fit] for column in out[1:])))
+
+
+@kernel
+def _middle(values, n):
+    """Median of the first n values, which are sorted."""
+    return values[n // 2] if n % 2 == 1 else 0.5 * (values[n // 2 - 1] + values[n // 2])
+
+
+@kernel
+def _middle_without(values, n, left_out):
+    """Median of the first n sorted values without the one at a place."""
+    i = (n - 1) // 2
+    upper = values[i] if i < left_out else values[i + 1]
+    if (n - 1) % 2 == 1:
+        return upper
+    return 0.5 * ((values[i - 1] if i - 1 < left_out else values[i]) + upper)
+
+
+@kernel
+def _insert(values, n, value):
+    """Put a value into the first n, which are sorted."""
+    k = n
+    while k > 0 and values[k - 1] > value:
+        values[k] = values[k - 1]
+        k -= 1
+    values[k] = value
+
+
+@kernel
+def _add(
+    at, shift, weight, since, fade, oldest, mark, n, comps, v_start, v_book, v_x, v_total, v_seen, v_changed,
+    feed, sharp, place, b_from, b_feed, b_x, b_total, b_seen, b_weight, b_fresh, b_sharp,
+):  # fmt: skip
+    """Add the votes of one line to the ballots, one a feed; those from `mark` on are as far, -1 on the line itself."""
+    for v in range(v_start[at], v_start[at + 1]):
+        f, s = feed[v_book[v]], sharp[v_book[v]]
+        if (mark >= 0 and s > 0.0) or (v_seen[v] < oldest and v_seen[v] != NO_TIME):
+            continue
+        e = 0.0
+        if v_changed[v] != NO_TIME:
+            e = np.exp(-max(since - v_changed[v], np.int64(0)) / fade)
+        i = place[f]
+        if i < 0:
+            place[f] = n
+            b_from[n], b_feed[n], b_total[n], b_seen[n] = at, f, v_total[v], v_seen[v]
+            b_weight[n], b_fresh[n], b_sharp[n] = weight, weight * e, s
+            for k in range(comps):
+                b_x[n, k] = v_x[v, k] + shift
+            n += 1
+        elif mark >= 0 and i >= mark and b_from[i] != at:
+            # Two lines equally far: the mean of what the feed says there.
+            b_from[i], b_seen[i] = at, min(b_seen[i], v_seen[v])
+            b_fresh[i] = 0.5 * (b_fresh[i] + weight * e)
+            for k in range(comps):
+                b_x[i, k] = 0.5 * (b_x[i, k] + v_x[v, k] + shift)
+    return n
+
+
+@kernel
+def _ballots(
+    m, first, last, threshold, slope, near, weight, since, fade, oldest, comps, v_start, v_book, v_x, v_total, v_seen,
+    v_changed, feed, sharp, place, b_from, b_feed, b_x, b_total, b_seen, b_weight, b_fresh, b_sharp,
+):  # fmt: skip
+    """The votes on a market, one a feed: those on its line, then those on the nearest line. Returns both counts."""
+    n = _add(
+        m, 0.0, 1.0, since, fade, oldest, -1, 0, comps, v_start, v_book, v_x, v_total, v_seen, v_changed, feed,
+        sharp, place, b_from, b_feed, b_x, b_total, b_seen, b_weight, b_fresh, b_sharp,
+    )  # fmt: skip
+    same = n
+    left, right = m, m
+    while not np.isnan(slope):
+        a = threshold[m] - threshold[left - 1] if left > first else near + 1
+        z = threshold[right + 1] - threshold[m] if right + 1 < last else near + 1
+        far, mark = min(a, z), n
+        if far > near:
+            break
+        if a == far:
+            left -= 1
+            n = _add(
+                left, slope * far / 100.0, weight, since, fade, oldest, mark, n, comps, v_start, v_book, v_x,
+                v_total, v_seen, v_changed, feed, sharp, place, b_from, b_feed, b_x, b_total, b_seen, b_weight,
+                b_fresh, b_sharp,
+            )  # fmt: skip
+        if z == far:
+            right += 1
+            n = _add(
+                right, -slope * far / 100.0, weight, since, fade, oldest, mark, n, comps, v_start, v_book, v_x,
+                v_total, v_seen, v_changed, feed, sharp, place, b_from, b_feed, b_x, b_total, b_seen, b_weight,
+                b_fresh, b_sharp,
+            )  # fmt: skip
+    return same, n
+
+
+@kernel
+def clip(x, limit):
+    """Bring a number within a limit of 0."""
+    return min(max(x, -limit), limit)
+
+
+@kernel
+def _tally(centre, clip, n, k, b_x, b_weight, b_fresh, b_sharp, earliest, b_seen, out):
+    """Sums of weights, clipped logits, freshness and fresh logits of the ballots of books that are not sharp."""
+    out[0], out[1], out[2], out[3] = 0.0, 0.0, 0.0, 0.0
+    for i in range(n):
+        if b_sharp[i] > 0.0 or b_seen[i] < earliest:
+            continue
+        y = min(max(b_x[i, k], centre - clip), centre + clip)
+        out[0] += b_weight[i]
+        out[1] += b_weight[i] * y
+        out[2] += b_fresh[i]
+        out[3] += b_fresh[i] * y
+
+
+@kernel
+def _centre(n, k, left_out, earliest, b_x, b_sharp, b_seen, ordered):
+    """Median of the ballots 0..n of books that are not sharp, without one; and of how many it is."""
+    count = 0
+    for i in range(n):
+        if i != left_out and b_sharp[i] == 0.0 and b_seen[i] >= earliest:
+            _insert(ordered, count, b_x[i, k])
+            count += 1
+    return _middle(ordered, count) if count > 0 else np.nan, count
+
+
+@kernel
+def _mean(same, n, k, v, earliest, c, b_x, b_weight, b_fresh, b_sharp, b_seen, ordered, sums):
+    """The mean of the others, ballot v left out, counted one by one: mean, fresh movers, how many on the line."""
+    centre, others = _centre(same, k, v, earliest, b_x, b_sharp, b_seen, ordered)
+    if others < 2:
+        centre, _ = _centre(n, k, v, earliest, b_x, b_sharp, b_seen, ordered)
+    if np.isnan(centre):
+        return np.nan, 0.0, others
+    _tally(centre, c.vote_clip, n, k, b_x, b_weight, b_fresh, b_sharp, earliest, b_seen, sums)
+    w, s, e, g = sums[0], sums[1], sums[2], sums[3]
+    if v >= 0 and b_sharp[v] == 0.0 and b_seen[v] >= earliest:
+        y = min(max(b_x[v, k], centre - c.vote_clip), centre + c.vote_clip)
+        w, s, e, g = w - b_weight[v], s - b_weight[v] * y, e - b_fresh[v], g - b_fresh[v] * y
+    m = s / w
+    return m, (g - m * e) / (1.0 + e), others
+
+
+@kernel
+def _sharps(same, k, v, earliest, b_x, b_sharp, b_seen):
+    """The sharps' logit, the feed of ballot v left out, and the largest of their weights; nan and 0 without one."""
+    weight, x, most = 0.0, 0.0, 0.0
+    for i in range(same):
+        if i != v and b_sharp[i] > 0.0 and b_seen[i] >= earliest:
+            weight += b_sharp[i]
+            x += b_sharp[i] * b_x[i, k]
+            most = max(most, b_sharp[i])
+    return (x / weight if weight > 0.0 else np.nan), most
+
+
+@kernel
+def _posterior(m, f, others, sharp, most, own_x, own, least, push, c):
+    """Put the parts together, in logits; nan where too few vote."""
+    alone = np.isnan(m)
+    if others < c.vote_others and most == 0.0:
+        return np.nan
+    if alone:
+        m = sharp
+    weight = own * c.own_weight / (c.own_base + others)
+    if most > 0.0:
+        weight = (1.0 - most) * weight + most * (c.own_sharp_alone if alone else c.own_sharp)
+    fair = m + push + c.fresh_weight * clip(f, c.fresh_clip)
+    if not alone and most > 0.0:
+        fair += c.sharp_share * most * (sharp - m)
+    if not np.isnan(own_x):
+        fair += min(max(weight, least), 1.0) * clip(own_x - m, c.own_clip)
+    return fair
+
+
+@kernel
+def _estimate(
+    segments, rows, markets, row_book, row_seen, net, aside, live, threshold, slope, near, minute, start, momentum,
+    base_flags, v_start, v_book, v_x, v_total, v_seen, v_latest, v_changed, feed, own, sharp, exchange, gross,
+    scale, c, outlier, place, b_from, b_feed, b_x, b_total, b_seen, b_weight, b_fresh, b_sharp, ordered, sorted_, rank,
+    tallies, centres, post, stamp, own_x,
+    fair, flags, counts, width, se, segment,
+):  # fmt: skip
+    """Fair probabilities of every price; see the module's first lines. Scratch arrays come before the results."""
+    never = np.int64(NO_TIME)
+    behind = np.int64(c.vote_live_behind_s * 1e6)
+    fade = c.fresh_fade_s * 1e6
+    for at in range(markets.size - 1):
+        hours = np.nan
+        if start[at] != never:
+            hours = (start[at] - minute[at]) / 3.6e9
+        playing = live[at] != 0
+        se[at] = np.nan
+        if not playing and not np.isnan(hours):
+            se[at] = c.close_sigma * max(hours, c.close_least_h) ** (1.0 / 3.0)
+        ramp = 1.0
+        if not np.isnan(hours):
+            ramp = min(max((hours - c.momentum_near_h) / (c.momentum_far_h - c.momentum_near_h), 0.0), 1.0)
+        kappa = c.momentum_far * ramp + c.momentum_near * (1.0 - ramp)
+        oldest = never if playing else minute[at] - np.int64(c.vote_age_s * 1e6)
+        for m in range(markets[at], markets[at + 1]):
+            s0 = segments[m]
+            size = segments[m + 1] - s0
+            for s in range(s0, segments[m + 1]):
+                segment[s] = np.nan
+                for i in range(rows[s], rows[s + 1]):
+                    fair[i] = np.nan
+                    flags[i] = 0
+                    counts[i] = 0
+                    width[i] = np.nan
+            if size < 2 or v_start[markets[at]] == v_start[markets[at + 1]]:
+                continue
+            comps = 1 if size == 2 else size
+            same, n = _ballots(
+                m, markets[at], markets[at + 1], threshold, slope[at], near, c.vote_neighbour_weight, minute[at], fade,
+                oldest, comps, v_start, v_book, v_x, v_total, v_seen, v_changed, feed, sharp, place, b_from, b_feed,
+                b_x, b_total, b_seen, b_weight, b_fresh, b_sharp,
+            )  # fmt: skip
+            if n == 0:
+                continue
+            # Before the game everybody's others are everybody: sorted once, tallied once for each of their medians.
+            soft = 0
+            overround, sharpest, newest = 0.0, 0, never
+            for i in range(n):
+                newest = max(newest, b_seen[i])
+                if i < same and b_sharp[i] == 0.0:
+                    soft += 1
+            for i in range(same):
+                if b_sharp[i] > 0.0:
+                    sharpest += 1
+            for i in range(same):
+                if sharpest == 0 or b_sharp[i] > 0.0:
+                    overround += b_total[i] - 1.0
+            overround /= max(sharpest if sharpest > 0 else same, 1)
+            for k in range(comps):
+                count = 0
+                for i in range(same):
+                    if b_sharp[i] == 0.0:
+                        _insert(sorted_[k], count, b_x[i, k])
+                        count += 1
+                for j in range(4):
+                    centres[k, j] = np.nan
+                for i in range(same):
+                    rank[k, i] = -1
+                    if b_sharp[i] == 0.0:
+                        for j in range(count):
+                            if sorted_[k, j] == b_x[i, k]:
+                                rank[k, i] = j
+            # The market itself: nobody is judged.
+            odd = 0.0
+            earliest = newest - behind if playing and newest != never else never
+            for k in range(comps):
+                mean, f, others = _mean(
+                    same, n, k, -1, earliest, c, b_x, b_weight, b_fresh, b_sharp, b_seen, ordered, tallies[k, 4]
+                )
+                x, most = _sharps(same, k, -1, earliest, b_x, b_sharp, b_seen)
+                push = kappa * clip(momentum[at, k], c.momentum_clip)
+                y = _posterior(mean, f, others, x, most, np.nan, 0.0, 0.0, push, c)
+                segment[s0 + k] = 1.0 / (1.0 + np.exp(-y))
+                odd += segment[s0 + k]
+            if comps == 1:
+                segment[s0 + 1] = 1.0 - segment[s0]
+            else:
+                for k in range(comps):
+                    segment[s0 + k] /= odd
+            for v in range(v_start[m], v_start[m + 1]):
+                own_x[v_book[v]] = v
+            for side in range(size):
+                for i in range(rows[s0 + side], rows[s0 + side + 1]):
+                    b = row_book[i]
+                    if (aside[i] != 0 and aside[i] != outlier) or gross[b] != 0:
+                        continue
+                    ballot = -1
+                    for j in range(n):
+                        if b_feed[j] == feed[b]:
+                            ballot = j
+                    if playing or stamp[b] != m:
+                        stamp[b] = m
+                        judged = v_latest[own_x[b]] if own_x[b] >= 0 else row_seen[i]
+                        earliest = judged - behind if playing and judged != never else never
+                        total = 0.0
+                        for k in range(comps):
+                            others = soft
+                            if ballot >= 0 and ballot < same and b_sharp[ballot] == 0.0:
+                                others -= 1
+                            if not playing and others >= 2:
+                                gone = rank[k, ballot] if others < soft else -1
+                                centre = _middle(sorted_[k], soft)
+                                if gone >= 0:
+                                    centre = _middle_without(sorted_[k], soft, gone)
+                                j = 0
+                                while j < 3 and centres[k, j] != centre and not np.isnan(centres[k, j]):
+                                    j += 1
+                                if centres[k, j] != centre:
+                                    centres[k, j] = centre
+                                    _tally(
+                                        centre, c.vote_clip, n, k, b_x, b_weight, b_fresh, b_sharp, never, b_seen,
+                                        tallies[k, j],
+                                    )  # fmt: skip
+                                w, s = tallies[k, j, 0], tallies[k, j, 1]
+                                e, g = tallies[k, j, 2], tallies[k, j, 3]
+                                if ballot >= 0 and b_sharp[ballot] == 0.0:
+                                    y = min(max(b_x[ballot, k], centre - c.vote_clip), centre + c.vote_clip)
+                                    w, s = w - b_weight[ballot], s - b_weight[ballot] * y
+                                    e, g = e - b_fresh[ballot], g - b_fresh[ballot] * y
+                                mean = s / w
+                                f = (g - mean * e) / (1.0 + e)
+                            else:
+                                mean, f, others = _mean(
+                                    same, n, k, ballot, earliest, c, b_x, b_weight, b_fresh, b_sharp, b_seen, ordered,
+                                    tallies[k, 4],
+                                )  # fmt: skip
+                            x, most = _sharps(same, k, ballot, earliest, b_x, b_sharp, b_seen)
+                            mine = v_x[own_x[b], k] if own_x[b] >= 0 else np.nan
+                            push = kappa * clip(momentum[at, k], c.momentum_clip)
+                            least = 1.0 if exchange[b] != 0 else c.sharp_share * sharp[b]
+                            y = _posterior(mean, f, others, x, most, mine, own[b], least, push, c)
+                            post[b, k] = 1.0 / (1.0 + np.exp(-y))
+                            total += post[b, k]
+                        if comps > 1:
+                            for k in range(comps):
+                                post[b, k] /= total
+                        post[b, size] = others
+                        post[b, size + 1] = most
+                    p = post[b, 0] if comps > 1 or side == 0 else 1.0 - post[b, 0]
+                    if comps > 1:
+                        p = post[b, side]
+                    if np.isnan(p):
+                        continue
+                    others, most = int(post[b, size]), post[b, size + 1]
+                    flag = base_flags[at]
+                    if others <= c.flags_thin_others and (most == 0.0 or others == 0):
+                        flag |= np.uint16(1)
+                    if size > 2 and most == 0.0:
+                        flag |= np.uint16(2)
+                    if hours > c.flags_early_h:
+                        flag |= np.uint16(4)
+                    if net[i] >= c.flags_long_odds:
+                        flag |= np.uint16(8)
+                    if aside[i] == outlier:
+                        flag |= np.uint16(64)
+                    if playing:
+                        flag |= np.uint16(128)
+                    edge = p * net[i] - 1.0
+                    if edge > 0.0:
+                        for bit in range(scale.size):
+                            if (flag >> bit) & 1 and (bit != 7 or edge * 100.0 < c.flags_live_below):
+                                edge *= scale[bit]
+                        p = (1.0 + edge) / net[i]
+                    fair[i], flags[i], counts[i], width[i] = p, flag, others, overround
+            for v in range(v_start[m], v_start[m + 1]):
+                own_x[v_book[v]] = -1
+            for i in range(n):
+                place[b_feed[i]] = -1
+
+
+def minutes(event: Words, now: int, table: FairTable) -> Longs:
+    """The beginning of each event's own minute, microseconds; events are given by hashes of their ids."""
+    if now == NO_TIME:
+        return np.full(event.size, NO_TIME, np.int64)
+    size = round(table.constants.momentum_sample_s * SECOND)
+    phase = ((event >> np.uint64(32)) % np.uint64(size // SECOND)).astype(np.int64) * SECOND
+    return (now - phase) // size * size + phase
+
+
+class Estimator(NamedTuple):
+    """What is the same for every search of a board: the table, and what it says of the kinds, sports and books."""
+
+    table: FairTable
+    lines: Lines
+    voters: Voters
+    books: tuple[str, ...]
+
+
+def estimator(
+    kinds: Sequence[Kind], sports: Iterable[tuple[catalog.Sport, str]], books: Sequence[str], table: FairTable
+) -> Estimator:
+    """Resolve a table for the kinds, events and books of a board."""
+    return Estimator(table, lines(kinds, sports, table), voters(books, table), tuple(books))
+
+
+class Times(NamedTuple):
+    """The times of a board that the estimator reads beside those of `Groups`."""
+
+    changed: Longs  # per row: when the price last changed, microseconds or NO_TIME
+    start: Longs  # per row: the start of its event, microseconds or NO_TIME
+    minute: Longs  # per ladder; see `minutes`
+
+
+def estimate(
+    of: Estimator, groups: Groups, traits: Traits, net: Floats, aside: Bytes, gross: Bytes, times: Times,
+    momentum: Floats | None, ballot: Votes,
+) -> Fair:  # fmt: skip
+    """Estimate the fair probability of every price at the close.
+
+    Parameters
+    ----------
+    of
+        The table, resolved for a board.
+    groups, traits, ballot
+        A board or part of it, and its votes; a part has every market of the ladders it has.
+    net, aside
+        Per row: the price after commission, and the guards' verdict.
+    gross
+        Per book: 1 for an exchange whose commission is not known; it is no opportunity.
+    momentum
+        (ladders, outcomes); None is 0 throughout.
+    """
+    g, c = groups, of.table.constants
+    n, ladders = g.row.size, g.event.size
+    widest, most = ballot.x.shape[1], traits.feed.size + 1
+    sport = of.lines.sport[g.event]
+    out = Fair(
+        np.empty(n), np.empty(n, np.uint16), np.empty(n, np.int32), np.empty(n), np.empty(ladders),
+        np.empty(g.rows.size - 1), np.zeros((ladders, widest)) if momentum is None else momentum,
+    )  # fmt: skip
+    _estimate(
+        g.segments, g.rows, g.markets, g.book, g.seen, net, aside, g.live, g.threshold,
+        of.lines.slope[g.kind, sport], round(c.vote_neighbour_points * 100.0), times.minute,
+        starts(g, times.start, aside), out.momentum,
+        of.lines.flags[g.kind, sport], ballot.start, ballot.book, ballot.x, ballot.total, ballot.seen, ballot.latest,
+        ballot.changed, traits.feed, of.voters.own, of.voters.sharp, traits.exchange, gross,
+        np.array(of.table.scale), c, _OUTLIER,
+        np.full(most, -1, np.int32), np.empty(most, np.int64), np.empty(most, np.int32), np.empty((most, widest)),
+        np.empty(most), np.empty(most, np.int64), np.empty(most), np.empty(most), np.empty(most), np.empty(most),
+        np.empty((widest, most)), np.empty((widest, most), np.int32), np.empty((widest, 5, 4)), np.empty((widest, 4)),
+        np.empty((most, widest + 2)), np.full(most, -1, np.int64), np.full(most, -1, np.int64),
+        *out[:6],
+    )  # fmt: skip
+    return out
+
+
+def starts(groups: Groups, start: Longs, aside: Bytes) -> Longs:
+    """When the event of each ladder starts: the earliest that a surviving price says."""
+    g = groups
+    out = np.full(g.event.size, np.iinfo(np.int64).max)
+    use = (aside == 0) & (start != NO_TIME)
+    np.minimum.at(out, g.ladder[g.market[use]], start[use])
+    out[out == np.iinfo(np.int64).max] = NO_TIME
+    return out

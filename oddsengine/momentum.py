@@ -1,0 +1,331 @@
+"""Momentum of the markets of a live board: the one thing about a fair price that is remembered, not read off the board.
+
+Per ladder: the momentum at the last sample and at the last change, both with their minutes; per book the line
+and the logits at both. A sample is the board as it stood at the end of a minute in which it changed; what has moved
+since counts in full. So what the batches were within a minute changes nothing, and time alone writes nothing.
+"""
+# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
+
+from typing import NamedTuple
+
+import numpy as np
+
+from oddsengine._jit import kernel
+from oddsengine.catalog import FairTable
+from oddsengine.estimator import Votes, clip
+from oddsengine.groups import Bytes, Floats, Groups, Ints, Longs, Words, checksum, mix
+
+SECOND = 1_000_000
+
+
+@kernel
+def _find(key, keys, size):
+    """Place of a key in a table of a power of two, or of the free slot where it belongs."""
+    at = np.int64((key * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(20)) & (size - 1)
+    while keys[at] != np.uint64(0) and keys[at] != key:
+        at = (at + 1) & (size - 1)
+    return at
+
+
+@kernel
+def _sample(
+    keys, markets, outcomes, minute, threshold, slope, reach, v_start, v_book, v_x, feed, index, c,
+    s_keys, s_slot, s_base, s_sampled, s_value, s_latest, s_start, s_size, p_book, p_line, p_x,
+    chosen, held, spoken,
+    momentum, slots, changed, base, sampled, start, n_book, n_line, n_x,
+):  # fmt: skip
+    """Momentum of each ladder at its minute, and what to remember of those that changed; the memory stays as it is."""
+    end = 0
+    for at in range(keys.size):
+        start[at] = end
+        comps = outcomes[at] if outcomes[at] > 2 else 1
+        place = _find(keys[at], s_keys, s_keys.size)
+        slot = s_slot[place] if s_keys[place] == keys[at] else -1
+        slots[at] = slot
+        first = s_start[slot] if slot >= 0 else 0
+        size = s_size[slot] if slot >= 0 else 0
+        for e in range(first, first + size):
+            held[p_book[e]] = e
+        # Each book's line: the one it was followed on while that is near even money, else the most balanced.
+        count = 0
+        for m in range(markets[at], markets[at + 1]):
+            for v in range(v_start[m], v_start[m + 1]):
+                b = v_book[v]
+                e, w = held[index[b]], chosen[b]
+                follows = e >= 0 and p_line[e, 1] == threshold[m] and abs(v_x[v, 0]) <= c.momentum_line_keep
+                if w < 0:
+                    k = end + count
+                    while k > end and n_book[k - 1] > b:
+                        n_book[k] = n_book[k - 1]
+                        k -= 1
+                    n_book[k] = b
+                    count += 1
+                if w < 0 or follows or (spoken[b] == 0 and abs(v_x[v, 0]) < abs(v_x[w, 0])):
+                    chosen[b] = v
+                    spoken[b] = 1 if follows else 0
+        new = slot < 0
+        old = 1 if not new and minute[at] > s_latest[slot] else 0  # which of the two remembered states is the sample
+        sampled[at] = minute[at]
+        decay = 1.0
+        if not new:
+            sampled[at] = s_latest[slot] if old == 1 else s_sampled[slot]
+            decay = 2.0 ** (-(minute[at] - sampled[at]) / (c.momentum_half_life_s * 1e6))
+        for k in range(momentum.shape[1]):
+            base[at, k] = 0.0 if new else (s_value[slot, k] if old == 1 else s_base[slot, k])
+            momentum[at, k] = 0.0
+        differs = new
+        feeds = 0
+        for i in range(end, end + count):
+            b = n_book[i]
+            v = chosen[b]
+            line = np.int32(0)
+            for m in range(markets[at], markets[at + 1]):
+                if v_start[m] <= v:
+                    line = threshold[m]
+            e = held[index[b]]
+            n_line[i, 0], n_line[i, 1] = line, line
+            for k in range(comps):
+                n_x[i, 0, k], n_x[i, 1, k] = np.nan, v_x[v, k]
+            if e >= 0:
+                n_line[i, 0] = p_line[e, old]
+                for k in range(comps):
+                    n_x[i, 0, k] = p_x[e, old, k]
+                    differs |= p_x[e, 1, k] != v_x[v, k]
+                differs |= p_line[e, 1] != line
+            else:
+                differs = True
+            heard = False
+            for j in range(end, i):
+                heard |= feed[n_book[j]] == feed[b]
+            if heard:
+                continue
+            feeds += 1
+            shift = 0.0
+            if line != n_line[i, 0]:
+                if np.isnan(slope[at]) or abs(line - n_line[i, 0]) > reach[at]:
+                    continue
+                shift = slope[at] * (n_line[i, 0] - line) / 100.0
+            for k in range(comps):
+                d = n_x[i, 1, k] + shift - n_x[i, 0, k]
+                if not np.isnan(d):
+                    momentum[at, k] += clip(d, c.momentum_move_clip)
+        for k in range(momentum.shape[1]):
+            momentum[at, k] = base[at, k] * decay + momentum[at, k] / max(feeds, 1)
+        for i in range(end, end + count):
+            chosen[n_book[i]] = -1
+            spoken[n_book[i]] = 0
+            n_book[i] = index[n_book[i]]
+            held[n_book[i]] = -1
+        # Books that are gone: within a minute their sample stays.
+        end += count
+        for e in range(first, first + size):
+            if held[p_book[e]] < 0:
+                continue
+            held[p_book[e]] = -1
+            differs |= not np.isnan(p_x[e, 1, 0])
+            if not np.isnan(p_x[e, old, 0]):
+                n_book[end], n_line[end, 0], n_line[end, 1] = p_book[e], p_line[e, old], p_line[e, old]
+                for k in range(comps):
+                    n_x[end, 0, k], n_x[end, 1, k] = p_x[e, old, k], np.nan
+                end += 1
+        changed[at] = 1 if differs else 0
+    start[keys.size] = end
+
+
+@kernel
+def _entries(keys, s_keys, s_slot, s_size):
+    """How many books are remembered of some ladders."""
+    n = 0
+    for key in keys:
+        place = _find(key, s_keys, s_keys.size)
+        if s_keys[place] == key:
+            n += s_size[s_slot[place]]
+    return n
+
+
+@kernel
+def _remember(
+    some, keys, slots, minute, momentum, base, sampled, start, n_book, n_line, n_x,
+    s_keys, s_slot, s_base, s_sampled, s_value, s_latest, s_start, s_size, s_room, p_book, p_line, p_x, used, end,
+):  # fmt: skip
+    """Write what changed to the memory, which has room. Returns how many ladders and entries it has now."""
+    for at in some:
+        slot = slots[at]
+        if slot < 0:
+            place = _find(keys[at], s_keys, s_keys.size)
+            slot = used
+            used += 1
+            s_keys[place], s_slot[place] = keys[at], slot
+            s_room[slot] = 0
+        n = start[at + 1] - start[at]
+        if n > s_room[slot]:
+            s_start[slot], s_room[slot] = end, n + 2
+            end += n + 2
+        s_size[slot], s_sampled[slot], s_latest[slot] = n, sampled[at], minute[at]
+        for k in range(momentum.shape[1]):
+            s_base[slot, k], s_value[slot, k] = base[at, k], momentum[at, k]
+        for i in range(n):
+            e, j = s_start[slot] + i, start[at] + i
+            p_book[e] = n_book[j]
+            for old in range(2):
+                p_line[e, old] = n_line[j, old]
+                for k in range(momentum.shape[1]):
+                    p_x[e, old, k] = n_x[j, old, k]
+    return used, end
+
+
+class Sampled(NamedTuple):
+    """What `Memory.refresh` makes of some ladders; `commit` takes it."""
+
+    keys: Words
+    minute: Longs
+    momentum: Floats  # (ladders, widest)
+    slots: Ints
+    changed: Bytes
+    base: Floats
+    sampled: Longs
+    start: Longs
+    book: Ints
+    line: Ints
+    x: Floats
+
+
+_WIDEST = 3
+_OLD_S = 48 * 3600  # a ladder that nothing changed in for so long is forgotten when room is needed
+
+
+class Memory:
+    """The momentum of every ladder of a live board: what is remembered beside its prices.
+
+    `refresh` reads, `commit` writes: a step that fails leaves no trace.
+    """
+
+    def __init__(self) -> None:
+        self._books: dict[str, int] = {}
+        self._index: tuple[tuple[str, ...], Ints] = ((), np.empty(0, np.int32))
+        self.used = 0  # ladders
+        self.end = 0  # entries
+        self._keys, self._slot = np.zeros(1024, np.uint64), np.zeros(1024, np.int32)
+        self._of = np.zeros(512, np.uint64)  # the key of each ladder
+        self._base, self._value = np.zeros((512, _WIDEST)), np.zeros((512, _WIDEST))
+        self._sampled, self._latest, self._start = np.zeros((3, 512), np.int64)
+        self._size, self._room = np.zeros((2, 512), np.int32)
+        self._book, self._line = np.zeros(4096, np.int32), np.zeros((4096, 2), np.int32)
+        self._x = np.zeros((4096, 2, _WIDEST))
+
+    def refresh(
+        self, keys: Words, groups: Groups, ballot: Votes, minute: Longs, slope: Floats, reach: Longs, feed: Ints,
+        books: tuple[str, ...], table: FairTable,
+    ) -> Sampled:  # fmt: skip
+        """Momentum of the ladders of some groups, each at its minute.
+
+        Parameters
+        ----------
+        keys
+            A hash of each ladder that no other one has.
+        groups, ballot
+            All the prices of these ladders, and their votes.
+        minute, slope, reach
+            Per ladder; see `Lines`.
+        feed, books
+            Feeds and ids of the books, by code.
+        """
+        g = groups
+        index = self._codes(books)
+        ladders, width = keys.size, ballot.x.shape[1]
+        n = ballot.book.size + _entries(keys, self._keys, self._slot, self._size)
+        outcomes = g.outcomes[g.markets[:-1]] if ladders else np.empty(0, np.int64)
+        made = Sampled(
+            keys, minute, np.empty((ladders, width)), np.empty(ladders, np.int32), np.empty(ladders, np.uint8),
+            np.empty((ladders, width)), np.empty(ladders, np.int64), np.empty(ladders + 1, np.int64),
+            np.empty(n, np.int32), np.empty((n, 2), np.int32), np.full((n, 2, width), np.nan),
+        )  # fmt: skip
+        if width > _WIDEST:
+            raise ValueError(f"momentum is kept for up to {_WIDEST} outcomes, got {width}")
+        _sample(
+            keys, g.markets, outcomes, minute, g.threshold, slope, reach, ballot.start, ballot.book, ballot.x, feed,
+            index, table.constants,
+            self._keys, self._slot, self._base, self._sampled, self._value, self._latest, self._start, self._size,
+            self._book, self._line, self._x,
+            np.full(feed.size, -1, np.int32), np.full(len(self._books) + 1, -1, np.int32),
+            np.zeros(feed.size, np.uint8),
+            made.momentum, made.slots, made.changed, made.base, made.sampled, made.start, made.book, made.line, made.x,
+        )  # fmt: skip
+        return made
+
+    def commit(self, made: Sampled) -> None:
+        """Remember what changed."""
+        some = np.flatnonzero(made.changed)
+        if not some.size:
+            return
+        sizes = made.start[some + 1] - made.start[some]
+        slots = made.slots
+        new = some[slots[some] < 0]
+        if self.used + new.size > self._of.size or self.end + int((sizes + 2).sum()) > self._book.size:
+            self._grow(new.size, int((sizes + 2).sum()), int(made.minute.max()))
+            slots = self._slots(made.keys)
+            new = some[slots[some] < 0]
+        self._of[self.used : self.used + new.size] = made.keys[new]
+        self.used, self.end = _remember(
+            some, made.keys, slots, made.minute, made.momentum, made.base, made.sampled, made.start, made.book,
+            made.line, made.x,
+            self._keys, self._slot, self._base, self._sampled, self._value, self._latest, self._start, self._size,
+            self._room, self._book, self._line, self._x, self.used, self.end,
+        )  # fmt: skip
+
+    def _codes(self, books: tuple[str, ...]) -> Ints:
+        known, index = self._index
+        if known != books:
+            index = np.array([self._books.setdefault(book, len(self._books)) for book in books], np.int32)
+            self._index = books, index
+        return index
+
+    def _slots(self, keys: Words) -> Ints:
+        places = np.array([_find(key, self._keys, self._keys.size) for key in keys], np.int64)
+        return np.where(self._keys[places] == keys, self._slot[places], -1).astype(np.int32)
+
+    def _grow(self, ladders: int, entries: int, now: int) -> None:
+        """Make room, and forget ladders that have not changed for two days."""
+        kept = np.flatnonzero(self._latest[: self.used] >= now - _OLD_S * SECOND)
+        size = self._size[kept].astype(np.int64)
+        room = 2 * (kept.size + ladders) + 512
+        pool = 2 * (int(size.sum()) + 2 * kept.size + entries) + 4096
+        of = np.repeat(np.arange(kept.size), size)
+        begin = np.cumsum(size) - size
+        at = self._start[kept][of] + np.arange(of.size) - begin[of]
+        for name in ("_book", "_line", "_x"):
+            old = getattr(self, name)
+            more = np.zeros((pool, *old.shape[1:]), old.dtype)
+            more[: at.size] = old[at]
+            setattr(self, name, more)
+        for name in ("_of", "_base", "_value", "_sampled", "_latest", "_start", "_size", "_room"):
+            old = getattr(self, name)
+            more = np.zeros((room, *old.shape[1:]), old.dtype)
+            more[: kept.size] = old[kept]
+            setattr(self, name, more)
+        self._start[: kept.size], self._room[: kept.size] = begin, size
+        self.used, self.end = kept.size, at.size
+        table = 1 << (2 * room - 1).bit_length()
+        self._keys, self._slot = np.zeros(table, np.uint64), np.zeros(table, np.int32)
+        for slot, key in enumerate(self._of[: self.used]):
+            place = _find(key, self._keys, table)
+            self._keys[place], self._slot[place] = key, slot
+
+    def digest(self) -> int:
+        """A number of all that is remembered; equal memories, equal numbers."""
+        names = np.array([checksum([book]) for book in self._books], np.uint64)
+        total = 0
+        for slot in range(self.used):
+            first, n = self._start[slot], self._size[slot]
+            entry = slice(first, first + n)
+            parts = mix(
+                names[self._book[entry]], *self._line[entry].T.astype(np.int64),
+                *np.ascontiguousarray(self._x[entry].reshape(n, -1).T).view(np.int64),
+            )  # fmt: skip
+            own = mix(
+                self._of[slot : slot + 1], self._sampled[slot : slot + 1], self._latest[slot : slot + 1],
+                *np.ascontiguousarray(self._base[slot]).view(np.int64).reshape(-1, 1),
+                *np.ascontiguousarray(self._value[slot]).view(np.int64).reshape(-1, 1),
+            )  # fmt: skip
+            total += int(own[0]) ^ int(parts.sum(dtype=np.uint64))
+        return total & ((1 << 64) - 1)

@@ -1,0 +1,454 @@
+"""The fair price at the close: its twin on generated markets, and its laws."""
+
+import math
+import tomllib
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import naive_estimator as naive
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import oddsengine
+from oddsengine import catalog, estimator, momentum
+from oddsengine.find import keys
+from oddsengine.find.board import Prepared, prepare
+from oddsengine.groups import NO_TIME
+from oddsengine.markets import times
+
+PARAMS = tomllib.loads((Path(oddsengine.__file__).parent / "catalog" / "fair.toml").read_text(encoding="utf-8"))
+NOW = datetime(2026, 8, 1, 18, 0, 30, tzinfo=UTC)
+BOOKS = (
+    "fanduel", "draftkings", "betmgm", "caesars", "betonline", "lowvig", "bovada", "mybookie", "pinnacle", "circa",
+    "betfair_exchange", "corner_shop",
+)  # fmt: skip
+MARKETS = {
+    "total_runs": ("baseball", "MLB", ("Over", "Under")),
+    "run_line": ("baseball", "MLB", ("Home", "Away")),
+    "moneyline": ("baseball", "MLB", ("Home", "Away")),
+    "total_points": ("basketball", "EuroLeague", ("Over", "Under")),
+    "match_result": ("soccer", "Serie A", ("Home", "Draw", "Away")),
+}
+Row = dict[str, Any]
+
+
+def price(book: str, market: str, line: float | None, odds: tuple[float, ...], **said: Any) -> list[Row]:
+    """The rows of one book's complete prices; `age` and `since` in seconds."""
+    sport, league, sides = MARKETS[market]
+    age, since, live = said.get("age", 10.0), said.get("since", 600.0), said.get("live", False)
+    start = NOW + timedelta(hours=said.get("hours", 8.0))
+    return [
+        {
+            "sportsbook": book, "event_id": "e", "sport": sport, "league": league, "home_team": "Home",
+            "away_team": "Away", "market_type": "moneyline" if market == "match_result" else market, "selection": side,
+            "line": -line if line is not None and side == "Away" else line, "odds_decimal": d,
+            "last_seen_at": NOW - timedelta(seconds=age), "event_start_time": start, "is_live": live,
+            "odds_changed_at": None if since is None else NOW - timedelta(seconds=since),
+        }
+        for side, d in zip(sides, odds, strict=True)
+    ]  # fmt: skip
+
+
+class Board:
+    """A table of prices with the estimator's answers; no guard runs, no commission counts."""
+
+    def __init__(self, rows: list[Row], pushed: list[float] | None = None, table: Any = None) -> None:
+        table = table or catalog.fair_table()
+        schema: Any = {"odds_changed_at": pl.Datetime("us", "UTC"), "line": pl.Float64}
+        self.prepared: Prepared = prepare(pl.DataFrame(rows, schema_overrides=schema), [], NOW)
+        identity = self.prepared.identity
+        g = self.groups = identity.groups
+        of = estimator.estimator(identity.kinds, identity.sports, identity.books, table)
+        changed, start = (times(self.prepared.table, c)[g.row] for c in ("odds_changed_at", "event_start_time"))
+        self.minute = estimator.minutes(keys.words(["e"] * g.event.size), self.prepared.guarded.now, table)
+        ballot = estimator.votes(g, g.odds, changed, self.prepared.guarded.aside, 3, table)
+        moved = None if pushed is None else np.tile(np.array(pushed, np.float64), (g.event.size, 1))
+        self.fair = estimator.estimate(
+            of, g, identity.traits, g.odds, self.prepared.guarded.aside, np.zeros(len(identity.books), np.uint8),
+            estimator.Times(changed, start, self.minute), moved, ballot,
+        )  # fmt: skip
+        # The probability before anything is scaled for its flags.
+        scaled = table._replace(scale=(1.0,) * len(table.scale))
+        self.plain = estimator.estimate(
+            of._replace(table=scaled), g, identity.traits, g.odds, self.prepared.guarded.aside,
+            np.zeros(len(identity.books), np.uint8), estimator.Times(changed, start, self.minute), moved, ballot,
+        )  # fmt: skip
+
+    def of(self, book: str, line: float | None = None) -> list[float]:
+        """The plain fair probabilities of a book's prices on a line (what outcome 0 must beat), by outcome."""
+        g, at = self.groups, self.prepared.identity.books.index(book)
+        cut = 0 if line is None else round(line * 100.0)
+        rows = np.flatnonzero((g.book == at) & (g.threshold[g.market] == cut))
+        return [float(self.plain.row[i]) for i in rows[np.argsort(g.side[rows])]]
+
+
+def books_of(prepared: Prepared) -> naive.Books:
+    known = {name: catalog.book(name) for name in prepared.identity.books}
+    table = catalog.fair_table()
+    usual = {
+        name: PARAMS["sharp"]["exchange"] if b.exchange else PARAMS["sharp"]["other"] if b.sharp else 0.0
+        for name, b in known.items()
+    }
+    return naive.Books(
+        feed={name: b.feed or name for name, b in known.items()},
+        sharp={name: table.sharps.get(name, usual[name]) for name in known},
+        own={name: PARAMS["books"]["own"].get(name, 1.0) for name in known},
+        exchange=frozenset(name for name, b in known.items() if b.exchange),
+    )
+
+
+@st.composite
+def boards(draw: st.DrawFn) -> tuple[str, list[Row], list[naive.Price], list[float]]:
+    market = draw(st.sampled_from(sorted(MARKETS)))
+    outcomes = len(MARKETS[market][2])
+    live, hours = draw(st.booleans()), draw(st.sampled_from([0.05, 0.5, 3.0, 8.0, 100.0]))
+    lines: list[float | None] = [None]
+    if market not in ("moneyline", "match_result"):
+        lines = list(draw(st.sets(st.sampled_from([7.5, 8.0, 8.5, 9.0, 9.5]), min_size=1, max_size=4)))
+    rows, prices = [], []
+    for book in draw(st.sets(st.sampled_from(BOOKS), min_size=1, max_size=9)):
+        for line in draw(st.sets(st.sampled_from(lines), min_size=1)):
+            levels = [draw(st.floats(-1.0, 1.0)) * 0.3 for _ in range(outcomes)]
+            shares = [math.exp(x) for x in levels]
+            margin = draw(st.sampled_from([0.99, 1.0, 1.02, 1.05, 1.2, 1.3]))
+            odds = tuple(sum(shares) / share / margin for share in shares)
+            age = draw(st.sampled_from([0.0, 5.0, 12.0, 25.0, 500.0, 880.0, 1200.0]))
+            since = draw(st.sampled_from([None, 0.0, 60.0, 3000.0]))
+            shown = line if market != "run_line" or line is None else -line
+            rows += price(book, market, shown, odds, age=age, since=since, live=live, hours=hours)
+            at = NOW.timestamp()
+            prices.append(naive.Price(book, line or 0.0, odds, at - age, None if since is None else at - since))
+    pushed = [draw(st.sampled_from([0.0, 0.03, -0.1, 0.4])) for _ in range(3)]
+    return market, rows, prices, pushed
+
+
+@given(boards())
+def test_it_is_its_twin(case: tuple[str, list[Row], list[naive.Price], list[float]]) -> None:
+    market, rows, prices, pushed = case
+    board = Board(rows, pushed)
+    books = books_of(board.prepared)
+    of = PARAMS["lines"]["mlb"]
+    slope = {"total_runs": -1.6 / of["total"], "run_line": -1.6 / of["spread"]}.get(market)
+    start, live = rows[0]["event_start_time"].timestamp(), rows[0]["is_live"]
+    at = naive.Moment(board.minute[0] / 1e6, start, live, slope, pushed)
+    for mine in prices:
+        expected = naive.fair(prices, mine.book, mine.line, mine.seen, at, books, PARAMS)
+        found = board.of(mine.book, mine.line)
+        wanted = [math.nan] * len(mine.odds) if expected is None else expected
+        assert found == pytest.approx(wanted, rel=1e-9, nan_ok=True)
+    g = board.groups
+    for m in range(g.threshold.size):
+        expected = naive.fair(prices, None, g.threshold[m] / 100.0, 0.0, at, books, PARAMS)
+        found = board.fair.segment[g.segments[m] : g.segments[m + 1]].tolist()
+        assert found == pytest.approx([math.nan] * len(found) if expected is None else expected, rel=1e-9, nan_ok=True)
+    assert board.fair.se[0] == pytest.approx(naive.standard_error(at, PARAMS), nan_ok=True)
+
+
+# ---- laws ----
+
+SOME = ("fanduel", "draftkings", "betmgm", "caesars", "bovada")
+levels = st.floats(-0.6, 0.6)
+
+
+def two(x: float, margin: float = 1.04) -> tuple[float, float]:
+    """A two-way market whose power de-vig gives a logit, roughly of a margin."""
+    p = naive.sigmoid(x)
+    k = 1.0 / (1.0 + (margin - 1.0) * 1.4)
+    return p**-k, (1.0 - p) ** -k
+
+
+def moneylines(logits: dict[str, float], **said: Any) -> list[Row]:
+    return [row for book, x in logits.items() for row in price(book, "moneyline", None, two(x), **said)]
+
+
+def logit(p: float) -> float:
+    return math.log(p / (1.0 - p))
+
+
+@given(levels)
+def test_books_that_agree_are_right(x: float) -> None:
+    board = Board(moneylines(dict.fromkeys(SOME, x)))
+    for book in SOME:
+        assert logit(board.of(book)[0]) == pytest.approx(x, abs=1e-9)
+
+
+@given(st.lists(levels, min_size=5, max_size=5), levels)
+def test_a_witness_at_the_mean_moves_the_price_towards_it_or_not_at_all(xs: list[float], mine: float) -> None:
+    said = dict(zip(SOME, xs, strict=True)) | {"corner_shop": mine}
+    before = logit(Board(moneylines(said, since=None)).of("corner_shop")[0])
+    others = [naive.clip(x - float(np.median(xs)), 0.1) + float(np.median(xs)) for x in xs]
+    mean = sum(others) / len(others)
+    after = logit(Board(moneylines(said | {"mybookie": mean}, since=None)).of("corner_shop")[0])
+    # The witness may move the median, and with it what is clipped: by less than a share of the clip.
+    assert abs(after - mean) <= abs(before - mean) + 0.1 / 6 + 1e-9
+
+
+@given(st.lists(levels, min_size=5, max_size=5), st.sampled_from([0.0, 0.05, -0.2]))
+def test_swapping_home_and_away_swaps_the_probabilities(xs: list[float], pushed: float) -> None:
+    there = Board(moneylines(dict(zip(SOME, xs, strict=True))), [pushed, 0.0, 0.0])
+    back = Board(moneylines({book: -x for book, x in zip(SOME, xs, strict=True)}), [-pushed, 0.0, 0.0])
+    for book in SOME:
+        assert there.of(book) == pytest.approx(back.of(book)[::-1], rel=1e-12)
+
+
+@given(st.lists(levels, min_size=5, max_size=5))
+def test_two_way_probabilities_sum_to_one(xs: list[float]) -> None:
+    board = Board(moneylines(dict(zip(SOME, xs, strict=True))))
+    for book in SOME:
+        assert sum(board.of(book)) == pytest.approx(1.0, abs=1e-15)
+
+
+def test_three_way_probabilities_are_normalised_by_little() -> None:
+    rng = np.random.default_rng(5)
+    moved = []
+    for _ in range(50):
+        rows, prices = [], []
+        true = rng.dirichlet([4.0, 3.0, 4.0])
+        for book in ("pinnacle", *SOME):
+            p = true * np.exp(rng.normal(0.0, 0.03, 3))
+            odds = tuple((p.sum() / p / 1.04).tolist())
+            rows += price(book, "match_result", None, odds)
+            prices.append(odds)
+        board = Board(rows)
+        for book in SOME:
+            assert sum(board.of(book)) == pytest.approx(1.0, abs=1e-12)
+        books = books_of(board.prepared)
+        moment = naive.Moment(board.minute[0] / 1e6, None, False, None, [0.0] * 3)
+        given_ = [
+            naive.Price(b, 0.0, d, NOW.timestamp(), None) for b, d in zip(("pinnacle", *SOME), prices, strict=True)
+        ]
+        logits = _unnormalised(given_, "fanduel", moment, books)
+        moved.append(abs(sum(map(naive.sigmoid, logits)) - 1.0))
+    assert max(moved) < 0.01
+    assert float(np.mean(moved)) < 0.002
+
+
+def _unnormalised(prices: list[naive.Price], judged: str, at: naive.Moment, books: naive.Books) -> list[float]:
+    soft = [p for p in prices if books.sharp[p.book] == 0.0 and p.book != judged]
+    sharp = next(p for p in prices if p.book == "pinnacle")
+    mine = next(p for p in prices if p.book == judged)
+    out = []
+    for k in range(3):
+        centre = float(np.median([p.logits[k] for p in soft]))
+        mean = float(np.mean([min(max(p.logits[k], centre - 0.1), centre + 0.1) for p in soft]))
+        out.append(mean + 0.75 * (sharp.logits[k] - mean) + 0.05 * (mine.logits[k] - mean))
+    return out
+
+
+def test_the_notation_of_odds_is_irrelevant() -> None:
+    american = {"fanduel": (-120, 100), "draftkings": (-115, -105), "caesars": (-125, 105), "bovada": (-118, -102)}
+    rows = [
+        row
+        for book, (home, away) in american.items()
+        for row in price(book, "moneyline", None, tuple(1.0 + (a / 100 if a > 0 else 100 / -a) for a in (home, away)))
+    ]
+    other = [{**row, "odds_american": float(n), "odds_decimal": None} for row, n in zip(
+        rows, [n for pair in american.values() for n in pair], strict=True)]  # fmt: skip
+    for book in american:
+        assert Board(rows).of(book) == pytest.approx(Board(other).of(book), rel=1e-12)
+
+
+@given(st.lists(levels, min_size=5, max_size=5), levels)
+def test_sisters_do_not_vote_for_each_other(xs: list[float], sister: float) -> None:
+    said = dict(zip(SOME, xs, strict=True)) | {"betonline": 0.1}
+    assert Board(moneylines(said)).of("betonline") == Board(moneylines(said | {"lowvig": sister})).of("betonline")
+
+
+@given(st.lists(levels, min_size=5, max_size=5), st.floats(-3.0, 3.0))
+def test_one_wrong_price_pulls_no_further_than_the_clip(xs: list[float], wrong: float) -> None:
+    said = dict(zip(SOME, xs, strict=True)) | {"corner_shop": 0.0}
+    before = logit(Board(moneylines(said, since=None)).of("corner_shop")[0])
+    after = logit(Board(moneylines(said | {"mybookie": wrong}, since=None)).of("corner_shop")[0])
+    # Its own vote, and what the median it moves lets the others say.
+    assert abs(after - before) <= max(abs(x - y) for x in xs for y in xs) + 0.1 + 1e-9
+
+
+def test_flags() -> None:
+    def flags(rows: list[Row], book: str) -> set[str]:
+        board = Board(rows)
+        at = np.flatnonzero(board.groups.book == board.prepared.identity.books.index(book))[0]
+        return {name for name, bit in estimator.BITS.items() if board.fair.flags[at] & bit}
+
+    even = dict.fromkeys(SOME, 0.0)
+    three = (2.9, 3.1, 2.6)
+    assert flags(moneylines(even), "fanduel") == set()
+    assert flags(moneylines(dict.fromkeys(SOME[:3], 0.0)), "fanduel") == {"thin"}
+    assert flags(moneylines(even, hours=90.0), "fanduel") == {"early"}
+    assert flags(moneylines(even, live=True), "fanduel") == {"live"}
+    totals = [row for book in SOME for row in price(book, "total_runs", 8.5, two(0.0))]
+    assert flags(totals, "fanduel") == {"total"}
+    assert flags([{**row, "market_segment": "1st_half"} for row in totals], "fanduel") == {"total", "unmeasured"}
+    assert flags([row for b in SOME for row in price(b, "match_result", None, three)], "fanduel") == {"no_sharp"}
+    beside = [row for b in (*SOME, "pinnacle") for row in price(b, "match_result", None, three)]
+    assert flags(beside, "fanduel") == set()
+    assert flags(moneylines(dict.fromkeys(SOME, -1.6)), "fanduel") == {"long"}
+
+
+def test_too_few_books_have_no_fair_price_but_one_sharp_is_enough() -> None:
+    two_books = moneylines({"fanduel": 0.0, "draftkings": 0.0})
+    assert np.isnan(Board(two_books).of("fanduel")).all()
+    with_sharp = Board(moneylines({"fanduel": 0.0, "pinnacle": 0.2}))
+    assert logit(with_sharp.of("fanduel")[0]) == pytest.approx(0.2 - 0.08 * 0.2, abs=1e-9)
+
+
+def test_what_is_worth_less_than_it_shows_is_scaled_towards_the_price() -> None:
+    rows = [row for b in SOME for row in price(b, "match_result", None, (2.8, 3.2, 2.6))]
+    rows += price("corner_shop", "match_result", None, (3.1, 3.2, 2.4))
+    board = Board(rows)
+    at = np.flatnonzero(
+        (board.groups.book == board.prepared.identity.books.index("corner_shop")) & (board.groups.side == 0)
+    )
+    odds = board.groups.odds[at]
+    shown, plain = board.fair.row[at] * odds - 1.0, board.plain.row[at] * odds - 1.0
+    assert plain > 0.0
+    assert shown == pytest.approx(0.4 * plain)
+
+
+# ---- momentum ----
+
+Step = tuple[int, dict[str, tuple[float, float]]]
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[Step]:
+    """Steps: seconds since the one before, and what the books say then, {book: (line, logit)}."""
+    said: dict[str, tuple[float, float]] = {}
+    out: list[Step] = []
+    for _ in range(draw(st.integers(1, 7))):
+        for book in draw(st.sets(st.sampled_from((*SOME, "betonline", "lowvig")), max_size=4)):
+            if book in said and draw(st.integers(0, 5)) == 0:
+                del said[book]
+            else:
+                said[book] = (draw(st.sampled_from([8.5, 9.0, 10.5])), draw(st.floats(-0.5, 0.5)))
+        out.append((draw(st.sampled_from([3, 40, 90, 3600])), dict(said)))
+    return out
+
+
+class Tape:
+    """A memory that is fed with states of one ladder."""
+
+    KEY = np.array([77], np.uint64)
+    SLOPE, REACH = -1.6 / 4.4, 1.0
+
+    def __init__(self) -> None:
+        self.memory = momentum.Memory()
+        self.table = catalog.fair_table()
+        self.book_sets: list[tuple[str, ...]] = []
+
+    def step(self, at: float, said: dict[str, tuple[float, float]], *, commit: bool = True) -> float:
+        rows = [row for b, (line, x) in said.items() for row in price(b, "total_runs", line, two(x))]
+        if not rows:
+            return math.nan
+        prepared = prepare(pl.DataFrame(rows), [], NOW)
+        g, identity = prepared.identity.groups, prepared.identity
+        never = np.full(g.row.size, NO_TIME)
+        ballot = estimator.votes(g, g.odds, never, prepared.guarded.aside, 3, self.table)
+        minute = np.full(g.event.size, round(at // 60 * 60 * 1e6), np.int64)
+        made = self.memory.refresh(
+            self.KEY, g, ballot, minute, np.full(1, self.SLOPE), np.full(1, 100), identity.traits.feed, identity.books,
+            self.table,
+        )  # fmt: skip
+        if commit:
+            self.memory.commit(made)
+        return float(made.momentum[0, 0])
+
+
+FEED = {book: catalog.book(book).feed or book for book in (*SOME, "betonline", "lowvig")}
+
+
+@given(histories())
+def test_momentum_is_its_definition(history: list[Step]) -> None:
+    tape, at = Tape(), 1_000_000.0
+    states: list[tuple[float, dict[str, tuple[float, list[float]]]]] = []
+    for wait, said in history:
+        at += wait
+        if not said:
+            continue
+        found = tape.step(at, said)
+        now = at // 60 * 60
+        said_now = {b: (line, [x]) for b, (line, x) in said.items()}
+        if not states or states[-1][1] != said_now:
+            states.append((now, said_now))
+        expected = naive.momentum(states, now, FEED, Tape.SLOPE, Tape.REACH, PARAMS)
+        assert found == pytest.approx(expected[0], abs=1e-7)
+
+
+@given(histories(), st.integers(0, 1000))
+def test_cuts_of_a_minute_change_nothing(history: list[Step], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    whole, cut, at = Tape(), Tape(), 1_000_000.0
+    before: dict[str, tuple[float, float]] = {}
+    for wait, said in history:
+        at += wait
+        for _ in range(int(rng.integers(0, 3))):
+            half = {b: v for b, v in (before | said).items() if rng.random() < 0.5 and v}
+            cut.step(at, half)
+        assert whole.step(at, said) == pytest.approx(cut.step(at, said), abs=1e-12, nan_ok=True)
+        before = said
+        at = at // 60 * 60 + 60
+
+
+def test_time_alone_halves_momentum_every_two_hours_and_leaves_no_trace() -> None:
+    tape = Tape()
+    still = dict.fromkeys(SOME, (8.5, 0.0))
+    tape.step(0.0, still)
+    moved = tape.step(600.0, still | {"fanduel": (8.5, 0.1)})
+    assert moved == pytest.approx(0.1 / 5, rel=1e-6)
+    digest = tape.memory.digest()
+    for hours in (1, 2, 4):
+        later = tape.step(600.0 + 3600.0 * hours, still | {"fanduel": (8.5, 0.1)})
+        assert later == pytest.approx(moved * 2.0 ** (-hours / 2.0), rel=1e-12)
+    assert tape.memory.digest() == digest
+
+
+def test_what_is_not_committed_is_not_remembered() -> None:
+    tape = Tape()
+    still = dict.fromkeys(SOME, (8.5, 0.0))
+    tape.step(0.0, still)
+    digest = tape.memory.digest()
+    tape.step(600.0, still | {"fanduel": (8.5, 0.1)}, commit=False)
+    assert tape.memory.digest() == digest
+
+
+def test_a_memory_grows_and_forgets_what_is_old() -> None:
+    memory, table = momentum.Memory(), catalog.fair_table()
+    rows = [row for b in SOME for row in price(b, "total_runs", 8.5, two(0.0))]
+    prepared = prepare(pl.DataFrame(rows), [], NOW)
+    g, identity = prepared.identity.groups, prepared.identity
+    ballot = estimator.votes(g, g.odds, np.full(g.row.size, NO_TIME), prepared.guarded.aside, 3, table)
+
+    def step(key: int, seconds: float) -> None:
+        minute = np.full(1, round(seconds * 1e6), np.int64)
+        made = memory.refresh(
+            np.array([key], np.uint64), g, ballot, minute, np.full(1, np.nan), np.zeros(1, np.int64),
+            identity.traits.feed, identity.books, table,
+        )  # fmt: skip
+        memory.commit(made)
+
+    for key in range(1, 1500):
+        step(key, 60.0 * key)
+    assert memory.used == 1499
+    for key in range(1500, 4000):
+        step(key, 60.0 * 1500 + 400_000.0)
+    assert memory.used < 3999
+
+
+def test_a_table_is_amended_and_checked() -> None:
+    changed = catalog.amended_fair_table({"own": {"weight": 1.0}, "books": {"own": {"new_book": 2.0}}})
+    assert changed.constants.own_weight == 1.0
+    assert (changed.own["new_book"], changed.own["fanduel"]) == (2.0, 1.35)
+    with pytest.raises(ValueError, match=r"own\.heaviness"):
+        catalog.amended_fair_table({"own": {"heaviness": 1.0}})
+    with pytest.raises(ValueError, match=r"own\.weight must be a finite number"):
+        catalog.amended_fair_table({"own": {"weight": "heavy"}})
+
+
+def test_every_constant_has_a_source_and_a_date() -> None:
+    for name, section in PARAMS.items():
+        if isinstance(section, dict) and name not in ("sources",):
+            assert section["source"] in PARAMS["sources"], name
+            assert datetime.fromisoformat(section["date"])
