@@ -23,7 +23,7 @@ from oddsengine.board.names import Names
 from oddsengine.board.rows import BOOK_BITS, FLAP, LIVE, MISMATCH, SUSPENDED
 from oddsengine.board.state import CANCELLED, ENDED, IN_PLAY, POSTPONED, UPCOMING, Board
 from oddsengine.columns import NO_TIME, SECOND, Floats, Ints, Longs, Words
-from oddsengine.detect import market_fair
+from oddsengine.detect import Wants, market_fair
 from oddsengine.engine import Engine
 from oddsengine.find import board as finder
 from oddsengine.groups import mix
@@ -341,11 +341,11 @@ def closing_lines(facts: Facts, at: int) -> tuple[pl.DataFrame, Words, Any, Floa
     """Lines with the reference's fair probabilities; and of every outcome that has one: hash, event, probability."""
     table = facts.frame().with_columns(id=pl.Series(hexadecimal(facts.id), dtype=pl.String))
     (now,) = datetimes([at])
-    question = finder.ask(finder.prepare(table, None, now), None, None, "power", None, None)
+    question = finder.ask(finder.prepare(table, None, now), None, None, "power", None, Wants.of())
     prepared, v = question.prepared, question.view
     g = v.groups
     of = g.market.astype(np.int64)
-    shown = market_fair(v, np.arange(g.threshold.size))[of, g.side] if of.size else np.empty(0)
+    shown = market_fair(v, np.zeros(g.threshold.size, np.int64), np.arange(g.threshold.size))[of, g.side] if of.size else np.empty(0)
     # A consensus of one is none; `market_fair` has the best prices' probabilities where there is no reference.
     speaks = (v.member[g.book] != 0) & (v.trusted != 0) & ~np.isnan(v.own) & (g.side == 0)
     several = np.bincount(of[speaks], minlength=g.threshold.size) >= _MEMBERS

@@ -18,6 +18,7 @@ Prices are after commission; a market with an outcome that nobody offers has the
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -106,14 +107,73 @@ class Lens:
 
 @dataclass(frozen=True, eq=False)
 class View(Lens):
-    """What one caller looks at: a lens, and the offers of the books asked for."""
+    """What some callers look at: a lens that they share, and the books that each of them asked for."""
 
-    counted: Bytes  # per book, as in `Asked`
-    offer: Bytes  # per row: may be a leg
-    price: Floats  # offers in slots of four, 0 where empty
-    slots: Longs  # segment -> slots
-    main: Bytes  # per market
-    books: Ints  # per market: how many books offer it
+    wanted: Bytes  # (callers, books): its prices are offers
+    counted: Bytes  # (callers, books): it speaks in medians
+
+    @cached_property
+    def offer(self) -> npt.NDArray[np.bool_]:
+        """Per row: may be a leg of the first caller."""
+        return np.asarray((self.aside == 0) & (self.wanted[0][self.groups.book] != 0))
+
+    @cached_property
+    def _lines(self) -> tuple[Bytes, Ints]:
+        return main_lines(self.groups, self.net, (~self.offer).view(np.uint8), self.wanted.shape[1])
+
+    @property
+    def main(self) -> Bytes:
+        """Per market: the main line of its ladder, for the first caller."""
+        return self._lines[0]
+
+    @property
+    def books(self) -> Ints:
+        """Per market: how many of the first caller's books offer it."""
+        return self._lines[1]
+
+
+class Wants(NamedTuple):
+    """The thresholds of some callers, a column each; fractions. A kind nobody can reach is not looked for."""
+
+    edge: Floats  # least of +EV, inf: none
+    profit: Floats  # least of an arbitrage, inf: none
+    most_profit: Floats  # of an arbitrage or middle; what is more is taken for an error
+    hold: Floats  # most of a low hold, -inf: none
+    worth: Floats  # least expected value of a middle, -inf: any, inf: none
+    size: Floats  # least distance of a middle's lines
+
+    @classmethod
+    def of(
+        cls, *, min_ev: float | None = None, min_profit: float | None = None, max_profit: float | None = None,
+        max_hold: float | None = None, min_middle_ev: float | None = None, min_size: float = 0.0,
+    ) -> "Wants":  # fmt: skip
+        """One caller's, in percent; None leaves a kind out, and `max_profit` unlimited."""
+        columns = (
+            np.inf if min_ev is None else min_ev / 100.0,
+            np.inf if min_profit is None else min_profit / 100.0,
+            np.inf if max_profit is None else max_profit / 100.0,
+            -np.inf if max_hold is None else max_hold / 100.0,
+            np.inf if min_middle_ev is None else min_middle_ev / 100.0,
+            min_size,
+        )
+        return cls(*(np.array([column]) for column in columns))
+
+    @classmethod
+    def stack(cls, several: Sequence["Wants"]) -> "Wants":
+        """Several callers', in order."""
+        return cls(*map(np.concatenate, zip(*several, strict=True)))
+
+
+class Scope(NamedTuple):
+    """Where to search: what is open elsewhere stays as it is."""
+
+    markets: Bytes  # per market: for +EV, arbitrages and low holds
+    ladders: Bytes  # per ladder: for middles
+
+    @classmethod
+    def everything(cls, groups: Groups) -> "Scope":
+        """All that there is."""
+        return cls(np.ones(groups.threshold.size, np.uint8), np.ones(groups.event.size, np.uint8))
 
 
 class Legs(NamedTuple):
@@ -192,25 +252,6 @@ def _refer(
             found += 1
             ends[found] = at
     return found
-
-
-@kernel
-def _offers(rows, book, net, aside, wanted, offer, slots, price):
-    """Offers, and their prices segment by segment padded to a multiple of four slots. Returns the number of slots."""
-    at = np.int64(0)
-    for s in range(rows.size - 1):
-        slots[s] = at
-        for i in range(rows[s], rows[s + 1]):
-            offer[i] = 0
-            if aside[i] == 0 and wanted[book[i]] != 0:
-                offer[i] = 1
-                price[at] = net[i]
-                at += 1
-        while at & 3:
-            price[at] = 0.0
-            at += 1
-    slots[rows.size - 1] = at
-    return at
 
 
 def asked(
@@ -330,16 +371,10 @@ def lens(
     )
 
 
-def look(lens: Lens, asked: Asked) -> View:
-    """Take the books asked for as the offers of a lens that was made with the same other words."""
-    g, books = lens.groups, asked.wanted.size
-    offer, slots = np.empty(g.row.size, np.uint8), np.empty(g.rows.size, np.int64)
-    price = np.empty(g.row.size + 3 * (g.rows.size - 1) + 4)
-    used = _offers(g.rows, g.book, lens.net, lens.aside, asked.wanted, offer, slots, price)
-    main, offered = main_lines(g, lens.net, 1 - offer, books)
-    return View(
-        **vars(lens), counted=asked.counted, offer=offer, price=price[:used], slots=slots, main=main, books=offered
-    )
+def look(lens: Lens, callers: Sequence[Asked]) -> View:
+    """Take the books of some callers as the offers of a lens that was made with the rest of their words."""
+    wanted, counted = (np.stack([getattr(caller, name) for caller in callers]) for name in ("wanted", "counted"))
+    return View(**vars(lens), wanted=wanted, counted=counted)
 
 
 def view(
@@ -351,80 +386,143 @@ def view(
     method: str,
     commission: Mapping[str, float] | None,
 ) -> View:
-    """Fix what a caller looks at, in one go: `asked`, `lens` and `look`."""
+    """Fix what one caller looks at, in one go: `asked`, `lens` and `look`."""
     words = asked(identity.books, identity.traits, books, sharp, method, commission)
-    return look(lens(identity.groups, identity.traits, guarded, words, off), words)
+    return look(lens(identity.groups, identity.traits, guarded, words, off), [words])
 
 
 @fused
-def _scan(
-    price, slots, segments, markets, fair, reference, kind, two_sided, bound, best, total, edge, paired
+def _sweep(
+    in_market, in_ladder, wanted, edge_least, sum_most, worth_least, apart, bound, markets, segments, rows, book, net,
+    aside, kind, two_sided, threshold, fair, reference,
+    best, sum_who, sum_market, sum_total, edge_who, edge_market, pair_who, pair_low, pair_high, count,
 ):  # fmt: skip
-    """One pass: best price a segment; sum and best edge a market; markets that close a pair of lines."""
-    zero = np.uint64(0)
-    for s in range(slots.size - 1):
-        top = 0.0
-        for i in range(np.uint64(slots[s]), np.uint64(slots[s + 1]), np.uint64(4)):
-            a = max(price[i], price[i + np.uint64(1)])
-            b = max(price[i + np.uint64(2)], price[i + np.uint64(3)])
-            a = max(a, b)
-            top = max(top, a)
-        best[s] = top
+    """One pass for all callers: markets whose best prices sum to little, or may have an edge, and pairs of lines.
+
+    `best` has room for the segments of any ladder. `count` becomes the number of each of the three, also of those that
+    there is no room for.
+    """
+    n_sums, n_edges, n_pairs = 0, 0, 0
     for at in range(markets.size - 1):
-        over = np.inf
-        line = two_sided[kind[at]] != 0
-        for m in range(markets[at], markets[at + 1]):
-            s0, s1 = segments[m], segments[m + 1]
-            most = np.inf if reference[m] == -2 else 0.0
-            if s1 - s0 == 2:
-                x, y = best[s0], best[s0 + 1]
-                ix, iy = 1.0 / x, 1.0 / y
-                total[m] = ix + iy
-                a, b = x * fair[s0], y * fair[s0 + 1]
-                most = a if a > most else most
-                most = b if b > most else most
-                if line:
-                    paired[m] = over + iy <= bound
-                    over = min(over, ix)
-                else:
-                    paired[m] = zero
-            else:
-                t = 0.0
-                for s in range(s0, s1):
-                    t += 1.0 / best[s]
-                    a = best[s] * fair[s]
+        first, last = markets[at], markets[at + 1]
+        whole = in_ladder[at] != 0 and two_sided[kind[at]] != 0
+        some = in_ladder[at] != 0
+        for m in range(first, last):
+            some = some or in_market[m] != 0
+        if not some:
+            continue
+        base = segments[first]
+        for v in range(wanted.shape[0]):
+            mine = wanted[v]
+            pairing = whole and worth_least[v] < np.inf
+            for m in range(first, last):
+                if in_market[m] == 0 and not pairing:
+                    continue
+                total = 0.0
+                most = np.inf if reference[m] == -2 else 0.0
+                for s in range(segments[m], segments[m + 1]):
+                    top = 0.0
+                    for i in range(rows[s], rows[s + 1]):
+                        if aside[i] == 0 and mine[book[i]] != 0 and net[i] > top:
+                            top = net[i]
+                    best[s - base] = top
+                    total += 1.0 / top
+                    a = top * fair[s]
                     most = a if a > most else most
-                total[m] = t
-                paired[m] = zero
-            edge[m] = most
+                if in_market[m] == 0:
+                    continue
+                if total <= sum_most[v]:
+                    if n_sums < sum_who.size:
+                        sum_who[n_sums] = v
+                        sum_market[n_sums] = m
+                        sum_total[n_sums] = total
+                    n_sums += 1
+                if reference[m] != -1 and (most >= 1.0 + edge_least[v] or edge_least[v] <= -0.5):
+                    if n_edges < edge_who.size:
+                        edge_who[n_edges] = v
+                        edge_market[n_edges] = m
+                    n_edges += 1
+            if not pairing:
+                continue
+            # Whole numbers strictly between two lines; where one reference knows both half lines, the best prices
+            # must be worth enough by its word.
+            over = np.inf
+            for high in range(first, last):
+                under = 1.0 / best[segments[high + 1] - 1 - base]
+                if over + under <= bound:
+                    for low in range(first, high):
+                        total = 1.0 / best[segments[low] - base] + under
+                        if total > bound or threshold[high] - threshold[low] < apart[v]:
+                            continue
+                        if threshold[low] // 100 + 1 > -(-threshold[high] // 100) - 1:
+                            continue
+                        if reference[low] >= 0 and reference[low] == reference[high]:
+                            p, q = fair[segments[low]], fair[segments[high]]
+                            half = threshold[low] % 100 == 50 and threshold[high] % 100 == 50
+                            if half and p >= q and not ((1.0 + p - q) / total - 1.0 >= worth_least[v]):
+                                continue
+                        if n_pairs < pair_who.size:
+                            pair_who[n_pairs] = v
+                            pair_low[n_pairs] = low
+                            pair_high[n_pairs] = high
+                        n_pairs += 1
+                over = min(over, 1.0 / best[segments[high] - base])
+    count[0], count[1], count[2] = n_sums, n_edges, n_pairs
 
 
-class Scan(NamedTuple):
-    """What the fast pass knows."""
+class Swept(NamedTuple):
+    """Candidates: the places that a close look has to go to, in order of place, there of caller."""
 
-    best: Floats  # per segment; 0 where nothing is offered
-    total: Floats  # per market: sum of 1/odds of the best prices
-    edge: Floats  # per market: at least the largest of any price times its fair probability; 0 without a reference
-    paired: Bytes  # per market: its under may pair with an over at a lower line
+    sum_who: Longs
+    sum_market: Longs
+    total: Floats  # of 1/odds of the best prices
+    edge_who: Longs
+    edge_market: Longs
+    pair_who: Longs
+    low: Longs  # markets of pairs of lines: the over's
+    high: Longs  # and the under's
     bound: float  # largest sum of 1/odds of such a pair
 
 
-def scan(view: View) -> Scan:
-    """Pass once over all offers; what it knows serves all four kinds, whatever the thresholds."""
+def sweep(view: View, wants: Wants, scope: Scope) -> Swept:
+    """Pass once over the offers of all callers; it only ever errs by naming too much."""
     g, limits = view.groups, view.limits
-    bound = 1.0 / (1.0 + limits.middle_floor - limits.epsilon)
-    markets = g.threshold.size
-    best, total, edge = np.empty(g.rows.size - 1), np.empty(markets), np.empty(markets)
-    paired = np.empty(markets, np.uint8)
-    _scan(
-        view.price, view.slots, g.segments, g.markets, view.fair, view.reference, g.kind, view.traits.two_sided, bound,
-        best, total, edge, paired,
-    )  # fmt: skip
-    return Scan(best, total, edge, paired, bound)
+    epsilon = limits.epsilon
+    bound = 1.0 / (1.0 + limits.middle_floor - epsilon)
+    sum_most = np.maximum(most_implied(wants, epsilon), 1.0 + wants.hold + epsilon)
+    widest = int(np.diff(g.segments[g.markets]).max(initial=0))
+    best, count = np.empty(widest), np.zeros(3, np.int64)
+    callers, inside = wants.edge.size, int(scope.markets.sum())
+    most = min(callers * inside, inside + 4096)
+    room = [most, most, 4096]
+    while True:
+        sums, edges, pairs = room
+        sum_who, sum_market = np.empty((2, sums), np.int64)
+        edge_who, edge_market = np.empty((2, edges), np.int64)
+        pair_who, low, high = np.empty((3, pairs), np.int64)
+        total = np.empty(sums)
+        _sweep(
+            scope.markets, scope.ladders, view.wanted, wants.edge - epsilon, sum_most, wants.worth - 2.0 * epsilon,
+            np.round(wants.size * 100.0).astype(np.int64), bound, g.markets, g.segments, g.rows, g.book, view.net,
+            view.aside, g.kind, view.traits.two_sided, g.threshold, view.fair, view.reference,
+            best, sum_who, sum_market, total, edge_who, edge_market, pair_who, low, high, count,
+        )  # fmt: skip
+        if (count <= room).all():
+            s, e, p = count.tolist()
+            return Swept(
+                sum_who[:s], sum_market[:s], total[:s], edge_who[:e], edge_market[:e],
+                pair_who[:p], low[:p], high[:p], bound,
+            )  # fmt: skip
+        room = np.maximum(count, room).tolist()
+
+
+def most_implied(wants: Wants, epsilon: float) -> Floats:
+    """Per caller: the largest sum of 1/odds of an arbitrage."""
+    return np.asarray(1.0 / (1.0 + wants.profit - epsilon))
 
 
 @kernel
-def _best_of(from_, to, n, book, net, offer, seen, early, late, distinct, out):
+def _best_of(from_, to, n, book, net, aside, wanted, seen, early, late, distinct, out):
     """Best row of each of n row ranges, seen within [early, late] or at an unknown time; two books if distinct.
 
     Returns the sum of 1/odds, infinity if there is no such set.
@@ -434,7 +532,7 @@ def _best_of(from_, to, n, book, net, offer, seen, early, late, distinct, out):
     for k in range(n):
         out[k] = -1
         for i in range(from_[k], to[k]):
-            if offer[i] == 0 or (seen[i] != NO_TIME and not early <= seen[i] <= late):
+            if aside[i] != 0 or wanted[book[i]] == 0 or (seen[i] != NO_TIME and not early <= seen[i] <= late):
                 continue
             if out[k] < 0 or net[i] > net[out[k]]:
                 out[k] = i
@@ -453,7 +551,7 @@ def _best_of(from_, to, n, book, net, offer, seen, early, late, distinct, out):
     for k in range(n):
         other = -1
         for i in range(from_[k], to[k]):
-            if offer[i] == 0 or (seen[i] != NO_TIME and not early <= seen[i] <= late):
+            if aside[i] != 0 or wanted[book[i]] == 0 or (seen[i] != NO_TIME and not early <= seen[i] <= late):
                 continue
             if book[i] != alone and (other < 0 or net[i] > net[other]):
                 other = i
@@ -478,8 +576,8 @@ def _best_of(from_, to, n, book, net, offer, seen, early, late, distinct, out):
 
 @kernel
 def _legs(
-    low, high, segments, rows, live, book, net, offer, seen, timed, oldest, gap_live, gap_prematch, distinct,
-    out, totals, starts, ends, trial,
+    who, low, high, segments, rows, live, book, net, aside, wanted, seen, timed, oldest, gap_live, gap_prematch,
+    distinct, out, totals, starts, ends, trial,
 ):  # fmt: skip
     """Best admissible legs of each case; where time counts, seen within a gap, and live ones from `oldest` on.
 
@@ -488,6 +586,7 @@ def _legs(
     far = np.int64(1) << np.int64(62)
     for c in range(low.size):
         m, z = low[c], high[c]
+        mine = wanted[who[c]]
         n = segments[m + 1] - segments[m] if m == z else np.int64(2)
         for k in range(n):
             s = segments[m] + k
@@ -499,7 +598,7 @@ def _legs(
         gap = gap_live if live[m] != 0 else gap_prematch
         since = oldest if live[m] != 0 else -far - far
         if not timed or live[m] == 0:
-            totals[c] = _best_of(starts, ends, n, book, net, offer, seen, -far - far, far, distinct, trial)
+            totals[c] = _best_of(starts, ends, n, book, net, aside, mine, seen, -far - far, far, distinct, trial)
             early, late = far, -far - far
             for k in range(n):
                 out[c, k] = trial[k]
@@ -513,9 +612,9 @@ def _legs(
         totals[c] = np.inf
         for first in range(n):
             for i in range(starts[first], ends[first]):
-                if offer[i] == 0 or seen[i] < since or seen[i] == NO_TIME:
+                if aside[i] != 0 or mine[book[i]] == 0 or seen[i] < since or seen[i] == NO_TIME:
                     continue
-                t = _best_of(starts, ends, n, book, net, offer, seen, seen[i], seen[i] + gap, distinct, trial)
+                t = _best_of(starts, ends, n, book, net, aside, mine, seen, seen[i], seen[i] + gap, distinct, trial)
                 better = t < totals[c]
                 if t == totals[c] and t < np.inf:
                     for k in range(n):
@@ -528,26 +627,26 @@ def _legs(
                         out[c, k] = trial[k]
 
 
-def best_legs(view: View, markets: Longs, *, distinct: bool) -> Legs:
-    """Best admissible prices of the outcomes of some markets.
+def best_legs(view: View, who: Longs, markets: Longs, *, distinct: bool) -> Legs:
+    """Best admissible prices of the outcomes of some markets, each for a caller.
 
     Ties go to the smallest tuple of books. `distinct` asks for at least two books.
     """
-    return _choose(view, markets, markets, view.widest, distinct=distinct)
+    return _choose(view, who, markets, markets, view.widest, distinct=distinct)
 
 
-def pair_legs(view: View, low: Longs, high: Longs) -> Legs:
+def pair_legs(view: View, who: Longs, low: Longs, high: Longs) -> Legs:
     """Best admissible prices of pairs of lines, over the low one and under the high one, of two books."""
-    return _choose(view, low, high, 2, distinct=True)
+    return _choose(view, who, low, high, 2, distinct=True)
 
 
-def _choose(view: View, low: Longs, high: Longs, most: int, *, distinct: bool) -> Legs:
+def _choose(view: View, who: Longs, low: Longs, high: Longs, most: int, *, distinct: bool) -> Legs:
     rows, totals = np.empty((low.size, most), np.int32), np.empty(low.size)
     if low.size:
         g, limits = view.groups, view.limits
         _legs(
-            low, high, g.segments, g.rows, view.live, g.book, view.net, view.offer, g.seen, view.timed,
-            since(view, limits.stale_live_leg_s), round(limits.stale_live_gap_s * 1e6),
+            who, low, high, g.segments, g.rows, view.live, g.book, view.net, view.aside, view.wanted, g.seen,
+            view.timed, since(view, limits.stale_live_leg_s), round(limits.stale_live_gap_s * 1e6),
             round(limits.stale_prematch_gap_s * 1e6), distinct, rows, totals,
             np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int32),
         )  # fmt: skip
@@ -595,13 +694,13 @@ def _apart(s, m, judged, rows, book, own, width, trusted, reference, fair, weigh
 
 @kernel
 def _edges(
-    chosen, segments, rows, book, feed, net, offer, seen, own, width, trusted, doubt, reference, fair, weight, member,
-    counted, weighted, live, timed, oldest_live, gap_live, gap_prematch, floor, too_wide, least, twin, market,
-    out_row, out_fair, out_width, out_gap, out_seen, out_doubt, ids, fairs,
+    who, chosen, segments, rows, book, feed, net, aside, wanted, seen, own, width, trusted, doubt, reference, fair,
+    weight, member, counted, weighted, live, timed, oldest_live, gap_live, gap_prematch, floor, too_wide, leasts, twin,
+    market, out_who, out_row, out_fair, out_width, out_gap, out_seen, out_doubt, ids, fairs,
 ):  # fmt: skip
-    """Offers with an edge of at least `least` - 1 in chosen markets.
+    """Offers with an edge of at least `leasts` - 1 of a caller in chosen markets.
 
-    Of each: row, fair probability, width, gap, oldest time, and whether it or its reference is in doubt.
+    Of each: caller, row, fair probability, width, gap, oldest time, and whether it or its reference is in doubt.
     """
     found = 0
     for c in range(chosen.size):
@@ -609,12 +708,14 @@ def _edges(
         ref = reference[m]
         if ref == -1:
             continue
+        mine, heard, least = wanted[who[c]], counted[who[c]], leasts[who[c]]
         s0, s1 = segments[m], segments[m + 1]
         oldest = oldest_live if timed and live[m] != 0 else NO_TIME
         most_apart = gap_live if live[m] != 0 else gap_prematch
         for s in range(s0, s1):
+            begin = found
             for r in range(rows[s], rows[s + 1]):
-                if offer[r] == 0 or book[r] == ref:
+                if aside[r] != 0 or mine[book[r]] == 0 or book[r] == ref:
                     continue
                 if ref >= 0 and not (fair[s] * net[r] >= least):
                     continue
@@ -674,7 +775,7 @@ def _edges(
                 for i in range(rows[s], rows[s + 1]):
                     b = book[i]
                     f = feed[b]
-                    if np.isnan(own[i]) or counted[b] == 0 or f == feed[book[r]]:
+                    if np.isnan(own[i]) or heard[b] == 0 or f == feed[book[r]]:
                         continue
                     if (ref >= 0 and f == feed[ref]) or (ref < 0 and member[b] != 0):
                         continue
@@ -696,10 +797,11 @@ def _edges(
                     q = 0.5 * (fairs[(n - 1) // 2] + fairs[n // 2])
                     gap = abs(np.log(p / (1.0 - p)) - np.log(q / (1.0 - q)))
                 # One row a book: the better of its admissible prices, which stand side by side.
-                if found > 0 and out_row[found - 1] >= rows[s] and book[out_row[found - 1]] == book[r]:
+                if found > begin and book[out_row[found - 1]] == book[r]:
                     if net[out_row[found - 1]] >= net[r]:
                         continue
                     found -= 1
+                out_who[found] = who[c]
                 out_row[found] = r
                 out_fair[found] = p
                 out_width[found] = wide / total
@@ -711,8 +813,9 @@ def _edges(
 
 
 class Edges(NamedTuple):
-    """Offers with an edge: row, fair probability, width of the reference, gap to the others, oldest time, doubt."""
+    """Offers with an edge: caller, row, fair probability, width of the reference, gap to the others and so on."""
 
+    who: Longs
     row: Ints
     fair: Floats
     width: Floats
@@ -721,32 +824,32 @@ class Edges(NamedTuple):
     doubt: Bytes
 
 
-def edges(view: View, markets: Longs, min_edge: float) -> Edges:
-    """Every offer in some markets whose edge is at least `min_edge` (a fraction)."""
+def edges(view: View, who: Longs, markets: Longs, least: Floats) -> Edges:
+    """Every offer of a caller in some markets whose edge is at least the caller's `least` (a fraction)."""
     g = view.groups
     limits = view.limits
     size = int((g.rows[g.segments[markets + 1]] - g.rows[g.segments[markets]]).sum())
-    row = np.empty(size, np.int32)
+    caller, row = np.empty(size, np.int64), np.empty(size, np.int32)
     fair, width, gap, seen = np.empty(size), np.empty(size), np.empty(size), np.empty(size, np.int64)
     doubt = np.empty(size, np.uint8)
     n = 0
     if size:
         books = view.traits.feed.size
         n = _edges(
-            markets, g.segments, g.rows, g.book, view.traits.feed, view.net, view.offer, g.seen, view.own, view.width,
-            view.trusted, view.doubt, view.reference, view.fair, view.weight, view.member, view.counted, view.weighted,
-            view.live, view.timed, since(view, limits.stale_live_leg_s), round(limits.stale_live_gap_s * 1e6),
-            round(limits.stale_prematch_gap_s * 1e6),
-            limits.reference_floor, limits.reference_wide + limits.epsilon, 1.0 + min_edge, g.twin, g.market,
-            row, fair, width, gap, seen, doubt, np.empty(books, np.int32), np.empty(books),
+            who, markets, g.segments, g.rows, g.book, view.traits.feed, view.net, view.aside, view.wanted, g.seen,
+            view.own, view.width, view.trusted, view.doubt, view.reference, view.fair, view.weight, view.member,
+            view.counted, view.weighted, view.live, view.timed, since(view, limits.stale_live_leg_s),
+            round(limits.stale_live_gap_s * 1e6), round(limits.stale_prematch_gap_s * 1e6),
+            limits.reference_floor, limits.reference_wide + limits.epsilon, 1.0 + least, g.twin, g.market,
+            caller, row, fair, width, gap, seen, doubt, np.empty(books, np.int32), np.empty(books),
         )  # fmt: skip
-    return Edges(row[:n], fair[:n], width[:n], gap[:n], seen[:n], doubt[:n])
+    return Edges(caller[:n], row[:n], fair[:n], width[:n], gap[:n], seen[:n], doubt[:n])
 
 
 @kernel
 def _fairest(
-    markets, segments, rows, book, net, offer, own, width, trusted, reference, fair, weight, member, weighted, floor,
-    out, place, odds, ends,
+    who, markets, segments, rows, book, net, aside, wanted, own, width, trusted, reference, fair, weight, member,
+    weighted, floor, out, place, odds, ends,
 ):  # fmt: skip
     """Fair probability of each outcome of some markets: the reference's, nobody left out.
 
@@ -761,13 +864,14 @@ def _fairest(
         m = markets[c]
         if m < 0:
             continue
+        mine = wanted[who[c]]
         n = segments[m + 1] - segments[m]
         missing, offered = False, True
         for k in range(n):
             s = segments[m] + k
             sum_p, sum_w, top = 0.0, 0.0, 0.0
             for i in range(rows[s], rows[s + 1]):
-                if offer[i] != 0:
+                if aside[i] == 0 and mine[book[i]] != 0:
                     top = max(top, net[i])
                 if member[book[i]] != 0 and trusted[i] != 0 and not np.isnan(own[i]):
                     w = weight[book[i]] if weighted else 1.0 / max(width[i], floor)
@@ -788,8 +892,8 @@ def _fairest(
     return bare
 
 
-def market_fair(view: View, markets: Longs) -> Floats:
-    """Fair probabilities of some markets, (n, outcomes): the reference's, else those of the best prices.
+def market_fair(view: View, who: Longs, markets: Longs) -> Floats:
+    """Fair probabilities of some markets, (n, outcomes): the reference's, else those of a caller's best prices.
 
     A market -1 has none.
     """
@@ -797,71 +901,14 @@ def market_fair(view: View, markets: Longs) -> Floats:
     fair = np.empty((n, view.widest))
     place, odds, ends = np.empty(fair.size, np.int64), np.empty(fair.size), np.zeros(n + 1, np.int64)
     bare = _fairest(
-        markets, g.segments, g.rows, g.book, view.net, view.offer, view.own, view.width, view.trusted, view.reference,
-        view.fair, view.weight, view.member, view.weighted, view.limits.reference_floor,
+        who, markets, g.segments, g.rows, g.book, view.net, view.aside, view.wanted, view.own, view.width,
+        view.trusted, view.reference, view.fair, view.weight, view.member, view.weighted, view.limits.reference_floor,
         fair, place, odds, ends,
     )  # fmt: skip
     if bare:
         used = ends[bare]
         fair.reshape(-1)[place[:used]] = devig_groups(odds[:used], ends[: bare + 1], view.method)
     return fair
-
-
-@kernel
-def _pairs(
-    markets, segments, threshold, best, paired, reference, fair, bound, apart, least, low_market, high_market
-):  # fmt: skip
-    """Pairs of markets of one ladder with a whole number strictly between their lines and a small enough sum.
-
-    Where one reference knows both half lines, the best prices must be worth `least` by its word. Returns how many pairs
-    there are, though there be room for fewer.
-    """
-    found = np.int64(0)
-    for at in range(markets.size - 1):
-        for high in range(markets[at], markets[at + 1]):
-            if paired[high] == 0:
-                continue
-            under = 1.0 / best[segments[high + 1] - 1]
-            for low in range(markets[at], high):
-                total = 1.0 / best[segments[low]] + under
-                if total > bound or threshold[high] - threshold[low] < apart:
-                    continue
-                if threshold[low] // 100 + 1 > -(-threshold[high] // 100) - 1:
-                    continue
-                if reference[low] >= 0 and reference[low] == reference[high]:
-                    p, q = fair[segments[low]], fair[segments[high]]
-                    half = threshold[low] % 100 == 50 and threshold[high] % 100 == 50
-                    if half and p >= q and not ((1.0 + p - q) / total - 1.0 >= least):
-                        continue
-                if found < low_market.size:
-                    low_market[found] = low
-                    high_market[found] = high
-                found += 1
-    return found
-
-
-def pairs(view: View, swept: Scan, min_size: float, min_ev: float) -> tuple[Longs, Longs]:
-    """Markets (lower line, higher line) whose over and under may make a middle.
-
-    Parameters
-    ----------
-    view, swept
-        The prices looked at.
-    min_size
-        Least distance of the lines.
-    min_ev
-        Fraction: what one reference knows to be worth less at the best prices is left out; `-inf` leaves out nothing.
-    """
-    g = view.groups
-    n, room = g.threshold.size, 0
-    while n > room:
-        room = n
-        low, high = np.empty(room, np.int64), np.empty(room, np.int64)
-        n = _pairs(
-            g.markets, g.segments, g.threshold, swept.best, swept.paired, view.reference, view.fair, swept.bound,
-            round(min_size * 100.0), min_ev, low, high,
-        )  # fmt: skip
-    return (low[:n], high[:n]) if room else (np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 def unconfirmed(view: Lens, rows: Ints) -> npt.NDArray[np.bool_]:

@@ -22,12 +22,13 @@ from weakref import WeakValueDictionary
 import numpy as np
 import polars as pl
 
-from oddsengine import catalog
+from oddsengine import catalog, tails
+from oddsengine.board.changes import since_last_search
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.quotes import Door, Quotes, readable
 from oddsengine.board.rows import BOOK_BITS, FREE, GONE, LEVELS, LIVE, MOVED, NEW, ON, REJECTED, SEEN, UNKNOWN, Quoted
 from oddsengine.board.state import REMEMBERED_S, SECOND, STATUSES, Applied, Batch, Board
-from oddsengine.detect import Lens, lens
+from oddsengine.detect import Scope, lens
 from oddsengine.find.board import Sharp
 from oddsengine.find.keys import hexadecimal
 from oddsengine.groups import NO_TIME, Bytes, Ints, Longs, Words, mix
@@ -37,7 +38,7 @@ from oddsengine.open import KINDS, Difference, Hits, OpenSet
 from oddsengine.reasons import CODES, GUARDS, NAMES, UNCOMPARED, Guards, enabled, thresholds_of
 from oddsengine.schema import BAD_ROW_SCHEMA
 from oddsengine.update import Change, Update
-from oddsengine.view import View, Wanted
+from oddsengine.view import View, Wanted, search
 
 _NONE_REJECTED = pl.DataFrame(schema=BAD_ROW_SCHEMA)
 IDLE_S = 300  # a view that nobody reads for so long is put to sleep
@@ -48,13 +49,21 @@ Frame = pl.DataFrame | Iterable[Mapping[str, Any]] | bytes | str
 
 
 class Searched(NamedTuple):
-    """What a search over some units makes of one view's open set; nothing is changed yet."""
+    """What a search makes of one view's open set; nothing is changed yet."""
 
     view: View
-    units: Longs
     hits: Hits
     difference: Difference
     ends: Longs
+
+
+class Search(NamedTuple):
+    """A search of some units, and what is to be remembered of it."""
+
+    units: Longs
+    views: list[Searched]
+    slots: Ints  # rows that were looked at
+    marks: Words | None  # see `board.changes`; None: as they are
 
 
 class Recorder(Protocol):
@@ -165,8 +174,8 @@ class Engine:
             try:
                 applied = board.apply(batch)
                 idle = self._idle()
-                searched = self._search([view for view in self._awake.values() if view not in idle])
-                update = self._update(batch, applied, searched, read)
+                found = self._search([view for view in self._awake.values() if view not in idle])
+                update = self._update(batch, applied, found, read)
                 for recorder in self._recorders:
                     recorder.batch(batch, [view.wanted for view in idle])
             except BaseException:
@@ -178,16 +187,15 @@ class Engine:
             self._number += 1
             try:
                 board.keep()
-                self._commit(batch, searched, idle)
+                self._commit(batch, found, idle)
             except BaseException:
                 self._look_again()
                 raise
             return update
 
-    def _commit(self, batch: Batch, searched: Sequence[Searched], idle: Sequence[View]) -> None:
+    def _commit(self, batch: Batch, search: Search | None, idle: Sequence[View]) -> None:
         board = self._board
-        for found in searched:
-            found.view.open.commit(found.units, found.hits, found.difference, found.ends, batch.now)
+        self._keep(search, batch.now)
         for view in idle:
             self._sleep(view)
         if board.tidy():
@@ -196,6 +204,15 @@ class Engine:
         self._published = len(board.names.wordings), len(board.names.books)
         for delayed in self._delayed.values():
             delayed.follow(batch)
+
+    def _keep(self, search: Search | None, now: int) -> None:
+        """Make open sets what a search found."""
+        if search is None:
+            return
+        for found in search.views:
+            found.view.open.commit(search.units, found.hits, found.difference, found.ends, now)
+        if search.marks is not None:
+            self._board.rows.mark[search.slots] = search.marks
 
     def _look_again(self) -> None:
         board = self._board
@@ -269,20 +286,20 @@ class Engine:
 
     # ---- what a step looks at ----
 
-    def _search(self, awake: Sequence[View]) -> list[Searched]:
-        """Judge what is dirty and search it for some views."""
+    def _search(self, awake: Sequence[View]) -> Search | None:
+        """Judge what is dirty and search it for some views; None where there is nothing to look at."""
         board = self._board
         if not (awake or self._judges):
-            return []
+            return None
         units = np.flatnonzero(board.units.dirty[: board.names.unit_event.size])
         if not units.size:
-            return []
+            return None
         found = self._look(units, awake, fresh=True)
         board.units.dirty[units] = 0
         return found
 
-    def _look(self, units: Longs, views: Sequence[View], *, fresh: bool) -> list[Searched]:
-        """Search some units for some views; `fresh` judges them first."""
+    def _look(self, units: Longs, views: Sequence[View], *, fresh: bool) -> Search:
+        """Search some units for some views; `fresh` judges them first, and searches only what that changes."""
         board = self._board
         some = board.gather(units)
         g, rows, names = some.groups, board.rows, board.names
@@ -302,17 +319,22 @@ class Engine:
             guarded = Guarded(
                 rows.aside[g.row], nothing, rows.stingy[g.row], rows.doubt[g.row], board.moment, board.limits
             )
-        lenses: dict[Any, Lens] = {}
-        out = []
+        marks, scope = None, Scope.everything(g)
+        if fresh:
+            changes = since_last_search(some, guarded, tails.curves(g, names.forms), rows, names.event_lead.values)
+            marks, scope = changes.marks, changes.scope
+        alike: dict[Any, list[View]] = {}
         for view in views:
-            asked = view.asked(names)
-            shared = view.wanted.lens
-            if shared not in lenses:
-                lenses[shared] = lens(g, names.traits, guarded, asked, self._off, referred=view.wanted.referred)
-            hits = view.search(some, lenses[shared], asked, names, self._off)
-            difference, ends = view.open.compare(units, hits)
-            out.append(Searched(view, units, hits, difference, ends))
-        return out
+            alike.setdefault(view.wanted.lens, []).append(view)
+        found = []
+        with board.reached(some, scope) as there:
+            for shared in alike.values():
+                asked = shared[0].asked(names)
+                seen = lens(g, names.traits, guarded, asked, self._off, referred=shared[0].wanted.referred)
+                for view, hits in zip(shared, search(some, seen, shared, scope, names, self._off), strict=True):
+                    difference, ends = view.open.compare(units, hits, there)
+                    found.append(Searched(view, hits, difference, ends))
+        return Search(units, found, g.row, marks)
 
     def _alone(self, out: Ints, why: Bytes) -> Bytes:
         """Why rows that identity sets aside cannot be bet; 0 where their market is only not compared."""
@@ -336,7 +358,7 @@ class Engine:
 
     # ---- what a step says ----
 
-    def _update(self, batch: Batch, applied: Applied, searched: list[Searched], read: Quotes | None) -> Update:
+    def _update(self, batch: Batch, applied: Applied, search: Search | None, read: Quotes | None) -> Update:
         board = self._board
         rows = board.rows
         moved = np.flatnonzero((applied.what & MOVED) != 0)
@@ -347,7 +369,7 @@ class Engine:
         changes: dict[View, Change] = {}
         rejudged = board.rejudged()
         legs = [slots, rejudged]
-        for found in searched:
+        for found in search.views if search is not None else ():
             fresh = found.difference.status != 0
             hits = found.hits.take(fresh)
             view_open, old = found.view.open, found.difference.old[fresh]
@@ -608,8 +630,7 @@ class Engine:
         units = np.flatnonzero(board.units.size[: board.names.unit_event.size])
         view.open = OpenSet()
         if units.size:
-            (found,) = self._look(units, [view], fresh=False)
-            view.open.commit(units, found.hits, found.difference, found.ends, board.now)
+            self._keep(self._look(units, [view], fresh=False), board.now)
         view.awake = True
         self._awake[view.wanted] = view
         self._note("wake", view)
@@ -633,8 +654,7 @@ class Engine:
         board = self._board
         units = np.flatnonzero(board.units.dirty[: board.names.unit_event.size])
         if units.size:
-            for found in self._look(units, list(self._awake.values()), fresh=True):
-                found.view.open.commit(units, found.hits, found.difference, found.ends, board.now)
+            self._keep(self._look(units, list(self._awake.values()), fresh=True), board.now)
             board.units.dirty[units] = 0
 
     def set_aside(self) -> dict[str, int]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from oddsengine.detect import ages, market_fair
+from oddsengine.detect import Wants, ages, market_fair
 from oddsengine.find import arbitrage, board, ev, keys, low_hold, middles
 from oddsengine.find.board import Question, Sharp, prepare
 from oddsengine.groups import Ints, Longs
@@ -114,7 +114,14 @@ def explain(
     ValueError
         If no opportunity of any kind has that id, whatever its size.
     """
-    question = board.ask(prepare(odds, guards, now), books, sharp, method, commission, max_profit)
+    question = board.ask(
+        prepare(odds, guards, now),
+        books,
+        sharp,
+        method,
+        commission,
+        Wants.of(min_ev=-100.0, min_profit=0.0, max_profit=max_profit, max_hold=100.0, min_middle_ev=-np.inf),
+    )
     for kind, look in _LOOKS.items():
         found = look(question, opportunity_id)
         if found is not None:
@@ -136,7 +143,7 @@ def _row(frame: pl.DataFrame, wanted: str) -> dict[str, Any]:
 
 
 def _ev(question: Question, wanted: str) -> _Found | None:
-    hits = ev.found(question, -100.0)
+    hits = ev.found(question)
     at = _place(keys.hexadecimal(hits.id), wanted)
     frame = ev.rows(question, hits, None) if at is not None else None
     if at is None or frame is None or not (frame["id"] == wanted).any():
@@ -146,8 +153,8 @@ def _ev(question: Question, wanted: str) -> _Found | None:
 
 
 def _arbitrage(question: Question, wanted: str) -> _Found | None:
-    hits = arbitrage.found(question, 0.0)
-    market, legs = hits
+    hits = arbitrage.found(question)
+    _, market, legs = hits
     at = _place(arbitrage.ids(question, hits), wanted)
     frame = arbitrage.rows(question, hits) if at is not None else None
     if at is None or frame is None or not (frame["id"] == wanted).any():
@@ -156,8 +163,8 @@ def _arbitrage(question: Question, wanted: str) -> _Found | None:
 
 
 def _low_hold(question: Question, wanted: str) -> _Found | None:
-    hits = low_hold.found(question, 100.0)
-    market, legs = hits
+    hits = low_hold.found(question)
+    _, market, legs = hits
     at = _place(keys.hexadecimal(legs.id), wanted)
     if at is None:
         return None
@@ -165,7 +172,7 @@ def _low_hold(question: Question, wanted: str) -> _Found | None:
 
 
 def _middle(question: Question, wanted: str) -> _Found | None:
-    hit = middles.found(question, 0.0, None)
+    hit = middles.found(question)
     hit = hit.only(np.flatnonzero(~middles.over_cap(question, hit)))
     at = _place(keys.hexadecimal(hit.legs.id), wanted)
     if at is None:
@@ -183,7 +190,7 @@ def _told(question: Question, kind: str, opportunity: dict[str, Any], markets: L
     legs = legs[legs >= 0]
     reference = int(v.reference[markets[0]])
     name = "consensus" if reference == -2 else identity.books[reference] if reference >= 0 else None
-    fair = market_fair(v, markets)
+    fair = market_fair(v, np.zeros(markets.size, np.int64), markets)
     outcomes = [identity.kinds[g.kind[g.ladder[m]]].outcomes for m in markets]
     lines = board.market_lines(question, markets).to_list()
     told = pl.DataFrame(
@@ -225,7 +232,7 @@ def _prices(question: Question, rows: Longs, legs: Ints, reference: int) -> pl.D
             "line": table["line"],
             "odds_decimal": table["odds_decimal"],
             "net_odds": v.net[rows],
-            "own_fair": board.nullable(np.where((v.counted | v.member)[g.book[rows]] != 0, v.own[rows], np.nan)),
+            "own_fair": board.nullable(np.where((v.counted[0] | v.member)[g.book[rows]] != 0, v.own[rows], np.nan)),
             "age_seconds": board.nullable(ages(v.now, g.seen[rows])),
             "role": pl.Series(role, dtype=pl.String),
         }

@@ -669,32 +669,46 @@ def _biased(
 
 
 @kernel
-def _main_lines(ladders, markets, segments, rows, book, odds, aside, stamp, main, offered):
-    """Mark the main line of each ladder: most books, then best balanced, then lowest."""
-    for at in ladders:
-        chosen = np.int64(-1)
-        most = 0
-        best = np.inf
-        for m in range(markets[at], markets[at + 1]):
-            n = 0
-            first, last = 0.0, 0.0
-            for s in range(segments[m], segments[m + 1]):
-                top = 0.0
-                for i in range(rows[s], rows[s + 1]):
-                    if aside[i] == 0:
-                        top = max(top, odds[i])
-                        if stamp[book[i]] != m:
-                            stamp[book[i]] = m
-                            n += 1
-                if s == segments[m]:
-                    first = top
-                last = top
+def main_market(at, markets, segments, rows, book, odds, aside, wanted, stamp, tick, offered):
+    """The main line of a ladder among some books' prices that are not set aside, -1 if there are none.
+
+    Most books, then best balanced, then lowest. `offered` becomes the number of books, per market from the ladder's
+    first, where it has room. `stamp` holds nothing from `tick` on, before; returns the main line and the next tick.
+    """
+    chosen = np.int64(-1)
+    most = 0
+    best = np.inf
+    for m in range(markets[at], markets[at + 1]):
+        n = 0
+        first, last = 0.0, 0.0
+        for s in range(segments[m], segments[m + 1]):
+            top = 0.0
+            for i in range(rows[s], rows[s + 1]):
+                if aside[i] == 0 and wanted[book[i]] != 0:
+                    top = max(top, odds[i])
+                    if stamp[book[i]] != tick:
+                        stamp[book[i]] = tick
+                        n += 1
+            if s == segments[m]:
+                first = top
+            last = top
+        tick += 1
+        if offered.size:
             offered[m] = n
-            apart = np.inf
-            if first > 0.0 and last > 0.0:
-                apart = abs(1.0 / first - 1.0 / last)
-            if n > most or (n == most and n > 0 and apart < best):
-                most, best, chosen = n, apart, m
+        apart = np.inf
+        if first > 0.0 and last > 0.0:
+            apart = abs(1.0 / first - 1.0 / last)
+        if n > most or (n == most and n > 0 and apart < best):
+            most, best, chosen = n, apart, m
+    return chosen, tick
+
+
+@kernel
+def _main_lines(ladders, markets, segments, rows, book, odds, aside, wanted, stamp, main, offered):
+    """Mark the main line of each ladder, and count the books of its markets."""
+    tick = np.int64(0)
+    for at in ladders:
+        chosen, tick = main_market(at, markets, segments, rows, book, odds, aside, wanted, stamp, tick, offered)
         if chosen >= 0:
             main[chosen] = 1
 
@@ -800,8 +814,8 @@ def main_lines(groups: Groups, odds: Floats, aside: Bytes, books: int) -> tuple[
 def _some_main_lines(ladders: Longs, g: Groups, odds: Floats, aside: Bytes, books: int) -> tuple[Bytes, Ints]:
     """The same, of some ladders only."""
     main, offered = np.zeros(g.threshold.size, np.uint8), np.zeros(g.threshold.size, np.int32)
-    stamp = np.full(books, -1, np.int64)
-    _main_lines(ladders, g.markets, g.segments, g.rows, g.book, odds, aside, stamp, main, offered)
+    every, stamp = np.ones(books, np.uint8), np.full(books, -1, np.int64)
+    _main_lines(ladders, g.markets, g.segments, g.rows, g.book, odds, aside, every, stamp, main, offered)
     return main, offered
 
 

@@ -1,8 +1,8 @@
 """The open set: which opportunities a view holds, kept by unit, and what a search changes of it.
 
-A search over some units replaces what was open there. `compare` says what that means, opportunity by opportunity (new,
-changed, the same, expired) and changes nothing; `commit` does it. An opportunity is known by its id; a change of a
-figure keeps the id, the time of first detection with it.
+A search over some units replaces what was open in the markets that it searched. `compare` says what that means,
+opportunity by opportunity (new, changed, the same, expired) and changes nothing; `commit` does it. An opportunity is
+known by its id; a change of a figure keeps the id, the time of first detection with it.
 """
 
 from typing import NamedTuple
@@ -34,7 +34,7 @@ class Hits(NamedTuple):
         """How many."""
         return int(self.id.size)
 
-    def take(self, at: npt.NDArray[np.integer] | npt.NDArray[np.bool_]) -> "Hits":
+    def take(self, at: npt.NDArray[np.integer] | npt.NDArray[np.bool_] | slice) -> "Hits":
         """Some of them."""
         return Hits._make(column[at] for column in self)
 
@@ -60,9 +60,9 @@ class Difference(NamedTuple):
 
 @kernel
 def _compare(
-    units, head, following, ids, kinds, legs, figures, ends, h_id, h_kind, h_legs, h_figures, status, old, gone
+    units, head, following, ids, kinds, legs, figures, ends, h_id, h_kind, h_legs, h_figures, reach, status, old, gone
 ):
-    """Match the hits of each unit with what is open there. Returns how many expired."""
+    """Match the hits of each unit with what is open there and was searched. Returns how many expired."""
     expired = 0
     for at in range(units.size):
         a, b = ends[at], ends[at + 1]
@@ -75,8 +75,9 @@ def _compare(
             while i < b and not (h_id[i] == ids[p] and h_kind[i] == kinds[p]):
                 i += 1
             if i == b:
-                gone[expired] = p
-                expired += 1
+                if reach[legs[p, 0]] & (2 if kinds[p] == 3 else 1):
+                    gone[expired] = p
+                    expired += 1
             else:
                 old[i] = p
                 same = True
@@ -96,14 +97,24 @@ def _commit(
     units, head, following, ids, kinds, unit, legs, figures, born, ends, h_id, h_kind, h_legs, h_figures, old, gone,
     spare, spares, top, now,
 ):  # fmt: skip
-    """Put the hits of some units in place of what was open there. Returns places ever used, spare ones left."""
+    """Take out what expired, change what changed and add what is new. Returns places ever used, spare ones left."""
     for i in range(gone.size):
         unit[gone[i]] = -1
+    for at in range(units.size):
+        last = np.int32(-1)
+        p = head[units[at]]
+        while p >= 0:
+            later = following[p]
+            if unit[p] >= 0:
+                following[p] = last
+                last = p
+            p = later
+        head[units[at]] = last
+    for i in range(gone.size):
         spare[spares] = gone[i]
         spares += 1
     for at in range(units.size):
-        last = np.int32(-1)
-        for i in range(ends[at + 1] - 1, ends[at] - 1, -1):
+        for i in range(ends[at], ends[at + 1]):
             p = old[i]
             if p < 0:
                 if spares > 0:
@@ -116,13 +127,12 @@ def _commit(
                 kinds[p] = h_kind[i]
                 unit[p] = units[at]
                 born[p] = now
+                following[p] = head[units[at]]
+                head[units[at]] = p
             for k in range(legs.shape[1]):
                 legs[p, k] = h_legs[i, k]
             for k in range(figures.shape[1]):
                 figures[p, k] = h_figures[i, k]
-            following[p] = last
-            last = p
-        head[units[at]] = last
     return top, spares
 
 
@@ -165,8 +175,11 @@ class OpenSet:
     following: Ints
     spare: Ints
 
-    def compare(self, units: Longs, hits: Hits) -> tuple[Difference, Longs]:
-        """What it means that a search over some units (rising) found some hits; and where each unit's hits end."""
+    def compare(self, units: Longs, hits: Hits, reach: Bytes) -> tuple[Difference, Longs]:
+        """What it means that a search over some units (rising) found some hits; and where each unit's hits end.
+
+        `reach` says by slot of a first leg whether the search went there; see `board.changes`.
+        """
         most = int(units.max(initial=0)) + 1
         if most > self.head.size:
             self.head = np.concatenate(
@@ -177,7 +190,7 @@ class OpenSet:
         gone = np.empty(self.top, np.int32)
         n = _compare(
             units, self.head, self.following, self.id, self.kind, self.legs, self.figures, ends, hits.id, hits.kind,
-            hits.legs, hits.figures, status, old, gone,
+            hits.legs, hits.figures, reach, status, old, gone,
         )  # fmt: skip
         return Difference(status, old, gone[:n].copy()), ends
 

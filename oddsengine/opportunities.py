@@ -24,6 +24,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
+from oddsengine.detect import Wants
 from oddsengine.find import arbitrage, board, ev, low_hold, middles
 from oddsengine.find import fair as fair_rows
 from oddsengine.find.board import Prepared, Sharp, prepare
@@ -124,8 +125,8 @@ def find_ev(
     _number("min_ev", min_ev)
     _number("max_ev", max_ev)
     prepared = prepare(odds, guards, now)
-    question = board.ask(prepared, books, sharp, method, commission, _cap())
-    return ev.rows(question, ev.found(question, min_ev), max_ev)
+    question = board.ask(prepared, books, sharp, method, commission, Wants.of(min_ev=min_ev, max_profit=_cap()))
+    return ev.rows(question, ev.found(question), max_ev)
 
 
 def find_arbitrage(
@@ -201,8 +202,9 @@ def find_arbitrage(
     _number("min_profit", min_profit, -99.0)
     _number("max_profit", max_profit)
     prepared = prepare(odds, guards, now)
-    question = board.ask(prepared, books, sharp, method, commission, max_profit)
-    return arbitrage.rows(question, arbitrage.found(question, min_profit))
+    wants = Wants.of(min_profit=min_profit, max_profit=max_profit)
+    question = board.ask(prepared, books, sharp, method, commission, wants)
+    return arbitrage.rows(question, arbitrage.found(question))
 
 
 def find_low_hold(
@@ -275,8 +277,8 @@ def find_low_hold(
     """
     _number("max_hold", max_hold, 0.0)
     prepared = prepare(odds, guards, now)
-    question = board.ask(prepared, books, sharp, method, commission, _cap())
-    return low_hold.rows(question, low_hold.found(question, max_hold))
+    question = board.ask(prepared, books, sharp, method, commission, Wants.of(max_hold=max_hold))
+    return low_hold.rows(question, low_hold.found(question))
 
 
 def find_middles(
@@ -356,8 +358,10 @@ def find_middles(
     _number("min_size", min_size, 0.0)
     _number("min_ev", min_ev)
     prepared = prepare(odds, guards, now)
-    question = board.ask(prepared, books, sharp, method, commission, max_profit)
-    return middles.rows(question, middles.found(question, min_size, min_ev))
+    least = -np.inf if min_ev is None else min_ev
+    wants = Wants.of(min_middle_ev=least, min_size=min_size, max_profit=max_profit)
+    question = board.ask(prepared, books, sharp, method, commission, wants)
+    return middles.rows(question, middles.found(question))
 
 
 def find_all(
@@ -451,20 +455,24 @@ def find_all(
     _number("min_middle_ev", min_middle_ev)
     _number("max_profit", max_profit)
     prepared = odds if isinstance(odds, Prepared) else prepare(odds, guards, now)
-    question = board.ask(prepared, books, sharp, method, commission, max_profit)
+    wants = Wants.of(
+        min_ev=min_ev, min_profit=min_profit, max_profit=max_profit, max_hold=max_hold,
+        min_middle_ev=-np.inf if min_middle_ev is None else min_middle_ev, min_size=min_size,
+    )  # fmt: skip
+    question = board.ask(prepared, books, sharp, method, commission, wants)
     counts = set_aside(prepared)
-    hits = ev.found(question, min_ev)
-    arbs = arbitrage.found(question, min_profit)
+    hits = ev.found(question)
+    arbs = arbitrage.found(question)
     pairs: list[middles.Found] = []
 
     def middle_rows() -> pl.DataFrame:
-        pairs.append(middles.found(question, min_size, min_middle_ev))
+        pairs.append(middles.found(question))
         return middles.rows(question, pairs[0])
 
     asks: list[Callable[[], pl.DataFrame]] = [
         lambda: ev.rows(question, hits, max_ev),
         lambda: arbitrage.rows(question, arbs),
-        lambda: low_hold.rows(question, low_hold.found(question, max_hold)),
+        lambda: low_hold.rows(question, low_hold.found(question)),
         middle_rows,
     ]
     if prepared.table.height < _ROWS_FOR_THREADS:
@@ -474,7 +482,7 @@ def find_all(
         with ThreadPoolExecutor(2) as pool:
             frames = list(pool.map(lambda look: look(), asks))
     errors = int(ev.over_cap(question, hits).sum()) + int(middles.over_cap(question, pairs[0]).sum())
-    for name, cut in (("ev_cap", errors), ("profit_cap", int(arbitrage.over_cap(question, arbs.legs).sum()))):
+    for name, cut in (("ev_cap", errors), ("profit_cap", int(arbitrage.over_cap(question, arbs).sum()))):
         if cut:
             counts[name] = cut
     return Opportunities(frames[0], frames[1], frames[2], frames[3], counts)
@@ -560,8 +568,8 @@ def rejected(
     """
     prepared = prepare(odds, guards, now)
     identity, guarded, table = prepared.identity, prepared.guarded, prepared.table
-    capped_of = board.ask(prepared, None, sharp, method, commission, _cap())
-    hits = ev.found(capped_of, 0.0)
+    capped_of = board.ask(prepared, None, sharp, method, commission, Wants.of(min_ev=0.0))
+    hits = ev.found(capped_of)
     capped = ev.over_cap(capped_of, hits)
     g = identity.groups
     rows = np.flatnonzero(identity.verdict)
@@ -689,7 +697,7 @@ def markets(odds: IntoFrame, *, guards: Guards = None, now: datetime | None = No
     identity, table = prepared.identity, prepared.table
     g = identity.groups
     n = g.threshold.size
-    question = board.ask(prepared, None, None, "multiplicative", None, None)
+    question = board.ask(prepared, None, None, "multiplicative", None, Wants.of())
     main, _ = main_lines(g, g.odds, prepared.guarded.aside, len(identity.books))
     names = pl.Series(identity.books, dtype=pl.String)
     rows = pl.DataFrame(

@@ -15,7 +15,8 @@ import numpy as np
 from oddsengine import catalog, middle
 from oddsengine._jit import kernel
 from oddsengine.detect import View, market_fair
-from oddsengine.groups import Bytes, Floats, Ints, Longs
+from oddsengine.groups import Bytes, Floats, Groups, Ints, Longs
+from oddsengine.guards import main_market
 from oddsengine.traits import Kind
 
 NOWHERE, LADDER, MEDIAN, SHAPE = 0, 1, 2, 3
@@ -140,9 +141,8 @@ def _link(event, live, kind, markets, role, period, full, sport, level, two, thr
         first = end
 
 
-def curves(view: View, forms: Forms) -> Curves:
+def curves(g: Groups, forms: Forms) -> Curves:
     """Link every ladder of a game's margin to the moneylines and the total of its event and period."""
-    g = view.groups
     n = g.event.size
     links = Curves(np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n), np.empty(n, np.int64))
     _link(
@@ -184,8 +184,8 @@ def _fill(held, j, segment, scale, shift, rows, books, own, trusted, ids, n):
 
 @kernel
 def _read(
-    ladder, points, markets, segments, rows, books, own, trusted, rank, counted, feed, threshold, two, three, level,
-    tail, source, held, ids, order, spread, column,
+    who, ladder, points, markets, segments, rows, books, own, trusted, rank, counted, feed, threshold, two, three,
+    level, tail, source, held, ids, order, spread, column,
 ):  # fmt: skip
     """Tails of cases (ladder, four points) from the first reference that has them all, else the books' median.
 
@@ -236,7 +236,7 @@ def _read(
                     tail[c, j] = held[1, column[j], b]
         for k in range(n if source[c] == 0 else 0):
             b = ids[k]
-            twin = counted[b] == 0
+            twin = counted[who[c], b] == 0
             for x in range(found):
                 twin = twin or feed[order[x]] == feed[b]
             if twin or not _falls(held, 0, column, b):
@@ -272,12 +272,12 @@ def _falls(held, which, column, b):
     return True
 
 
-def read(view: View, links: Curves, ladder: Longs, points: Longs) -> Tails:
+def read(view: View, links: Curves, who: Longs, ladder: Longs, points: Longs) -> Tails:
     """Tails at four half points a case (hundredths, rising), from ladders only; source 0 where no book has them."""
     g, books = view.groups, view.traits.feed.size
     tail, source = np.full((ladder.size, 4), np.nan), np.zeros(ladder.size, np.uint8)
     _read(
-        ladder, points, g.markets, g.segments, g.rows, g.book, view.own, view.trusted, view.rank, view.counted,
+        who, ladder, points, g.markets, g.segments, g.rows, g.book, view.own, view.trusted, view.rank, view.counted,
         view.traits.feed, g.threshold, links.two, links.three, links.level, tail, source,
         np.full((2, 4, books), np.nan), np.empty(books, np.int32), np.empty(books, np.int32), np.empty(books),
         np.empty(4, np.int64),
@@ -311,42 +311,42 @@ def feeds(view: View, ladder: Longs) -> Longs:
 
 @kernel
 def _bases(
-    ladder, markets, threshold, main, event, kind, totals, known, sport, shapes, scales, tables,
-    market, line, shape, scale, level, table, total_of, of_case,
+    who, ladder, markets, segments, rows, book, net, aside, wanted, threshold, event, kind, totals, known, sport,
+    shapes, scales, tables, stamp, none,
+    caller, market, line, shape, scale, level, table, total_of, of_case,
 ):  # fmt: skip
-    """What is fitted for the ladders of some cases, each once where equal ones stand together.
+    """What is fitted for the ladders of some callers' cases, each once where equal ones stand together.
 
-    A row a ladder: its main market (-1 none) and that line, its shape but for the location. After them the totals that
-    Skellam margins take their scale from; `total_of` is the row of a ladder's, -1 none. Returns how many there are of
-    ladders, and of rows.
+    A row a ladder: its caller, its main market (-1 none) and that line, its shape but for the location. After them the
+    totals that Skellam margins take their scale from; `total_of` is the row of a ladder's, -1 none. Returns how many
+    there are of ladders, and of rows.
     """
     ladders = 0
     for c in range(ladder.size):
-        if c == 0 or ladder[c] != ladder[c - 1]:
+        if c == 0 or ladder[c] != ladder[c - 1] or who[c] != who[c - 1]:
             total_of[ladders] = ladder[c]
+            caller[ladders] = who[c]
             ladders += 1
         of_case[c] = ladders - 1
-    n, rows = 0, ladders
-    while n < rows:
+    n, every, tick = 0, ladders, np.int64(0)
+    while n < every:
         at = total_of[n]
         row = kind[at], sport[event[at]]
-        market[n] = -1
-        line[n] = 0
-        for m in range(markets[at], markets[at + 1]):
-            if main[m] != 0:
-                market[n] = m
-                line[n] = threshold[m]
+        main, tick = main_market(at, markets, segments, rows, book, net, aside, wanted[caller[n]], stamp, tick, none)
+        market[n] = main
+        line[n] = threshold[main] if main >= 0 else 0
         shape[n], scale[n], table[n], level[n] = shapes[row], scales[row], tables[row], known[at]
         total_of[n] = -1
         if shape[n] == middle.SKELLAM and n < ladders:
             if totals[at] >= 0:
-                total_of[n] = rows
-                total_of[rows] = totals[at]
-                rows += 1
+                total_of[n] = every
+                total_of[every] = totals[at]
+                caller[every] = caller[n]
+                every += 1
             else:
                 scale[n] = np.nan
         n += 1
-    return ladders, rows
+    return ladders, every
 
 
 @kernel
@@ -368,7 +368,7 @@ def _scale(points, level, zero, known, own, tail):
                 tail[c, j] = 1.0 - (1.0 - tail[c, j]) * (1.0 - zero[c, 0]) / (1.0 - own[c, 0])
 
 
-def by_shape(view: View, forms: Forms, links: Curves, ladder: Longs, points: Longs) -> Floats:
+def by_shape(view: View, forms: Forms, links: Curves, who: Longs, ladder: Longs, points: Longs) -> Floats:
     """Tails by a shape fitted to what the reference, or else the best prices, say of each ladder's main line.
 
     Where a game cannot end level, or three ways are quoted, the two sides of 0 are scaled to what the moneyline says of
@@ -377,14 +377,14 @@ def by_shape(view: View, forms: Forms, links: Curves, ladder: Longs, points: Lon
     if not ladder.size:
         return np.empty((0, 4))
     g = view.groups
-    location, shapes, of_case = _locate(view, forms, links, ladder)
+    location, shapes, of_case = _locate(view, forms, links, who, ladder)
     location, shapes = location[of_case], _take(shapes, of_case)
     tail = middle.tail_columns(shapes, location, points)
     margin = np.flatnonzero(forms.role[g.kind[ladder]] == _MARGIN)
     if margin.size:
         around = np.empty((margin.size, 4), np.int64)
         around[:, :2], around[:, 2:] = -50, 50
-        zero = read(view, links, ladder[margin], around)
+        zero = read(view, links, who[margin], ladder[margin], around)
         own = middle.tail_columns(_take(shapes, margin), location[margin], around[:, 1:3].copy())
         scaled = tail[margin]
         _scale(points[margin], links.level[ladder[margin]], zero.tail, zero.source, own, scaled)
@@ -397,20 +397,22 @@ def _take(shapes: middle.Shapes, at: Longs | slice) -> middle.Shapes:
     return middle.Shapes(shapes.kind[at], shapes.scale[at], shapes.level[at], shapes.table[at], shapes.weights)
 
 
-def _locate(view: View, forms: Forms, links: Curves, ladder: Longs) -> tuple[Floats, middle.Shapes, Longs]:
+def _locate(view: View, forms: Forms, links: Curves, who: Longs, ladder: Longs) -> tuple[Floats, middle.Shapes, Longs]:
     """Fit a shape to each ladder's main line, once where equal ones stand together: location, shape, which a case has.
 
     The location is nan where no shape is known, or no main line.
     """
     g, n = view.groups, 2 * ladder.size
-    market, line, shape, table, total_of, of_case = np.empty((6, n), np.int64)
+    caller, market, line, shape, table, total_of, of_case = np.empty((7, n), np.int64)
     scale, level = np.empty((2, n))
     n, rows = _bases(
-        ladder, g.markets, g.threshold, view.main, g.event, g.kind, links.totals, links.level, forms.sport, forms.shape,
-        forms.scale, forms.table, market, line, shape, scale, level, table, total_of, of_case,
+        who, ladder, g.markets, g.segments, g.rows, g.book, view.net, view.aside, view.wanted, g.threshold, g.event,
+        g.kind, links.totals, links.level, forms.sport, forms.shape, forms.scale, forms.table,
+        np.full(view.wanted.shape[1], -1, np.int64), np.empty(0, np.int32),
+        caller, market, line, shape, scale, level, table, total_of, of_case,
     )  # fmt: skip
     shapes = middle.Shapes(shape, scale, level, table, forms.weights)
-    anchor = market_fair(view, market[:rows])[:, 0].copy()
+    anchor = market_fair(view, caller[:rows], market[:rows])[:, 0].copy()
     if rows > n:
         mean = middle.fit_columns(_take(shapes, slice(n, rows)), line[n:rows], anchor[n:])
         margins = np.flatnonzero(total_of[:n] >= 0)
@@ -419,11 +421,11 @@ def _locate(view: View, forms: Forms, links: Curves, ladder: Longs) -> tuple[Flo
     return middle.fit_columns(shapes, line[:n], anchor[:n]), shapes, of_case[: ladder.size]
 
 
-def best(view: View, forms: Forms, ladder: Longs, points: Longs) -> Floats:
+def best(view: View, forms: Forms, who: Longs, ladder: Longs, points: Longs) -> Floats:
     """Tails from the best source there is, nan where there is none."""
-    links = curves(view, forms)
-    known = read(view, links, ladder, points)
+    links = curves(view.groups, forms)
+    known = read(view, links, who, ladder, points)
     rest = np.flatnonzero(known.source == NOWHERE)
     if rest.size:
-        known.tail[rest] = by_shape(view, forms, links, ladder[rest], points[rest])
+        known.tail[rest] = by_shape(view, forms, links, who[rest], ladder[rest], points[rest])
     return known.tail

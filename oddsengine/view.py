@@ -4,8 +4,9 @@ The engine keeps a view's open set up to date while the view is awake. A view an
 update; the full frames of `find_all` are made by the finders themselves over the units that hold something open.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +18,7 @@ from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.names import Names
 from oddsengine.board.rows import BOOK_BITS
 from oddsengine.board.units import Gathered
-from oddsengine.detect import Asked, Lens, Reference, asked, lens, look, scan, unconfirmed
+from oddsengine.detect import Asked, Lens, Reference, Scope, Wants, asked, lens, look, unconfirmed
 from oddsengine.detect import View as Offers
 from oddsengine.devig import DEVIG_METHODS
 from oddsengine.find import arbitrage, ev, keys, low_hold, middles
@@ -100,6 +101,18 @@ class Wanted(NamedTuple):
         """Whether any of its kinds asks what is fair; sums of prices do not."""
         return "ev" in self.kinds or "middles" in self.kinds
 
+    def wants(self) -> Wants:
+        """Its thresholds as a search takes them."""
+        least = -np.inf if self.min_middle_ev is None else self.min_middle_ev
+        return Wants.of(
+            min_ev=self.min_ev if "ev" in self.kinds else None,
+            min_profit=self.min_profit if "arbitrage" in self.kinds else None,
+            max_profit=self.max_profit,
+            max_hold=self.max_hold if "low_hold" in self.kinds else None,
+            min_middle_ev=least if "middles" in self.kinds else None,
+            min_size=self.min_size,
+        )
+
     @property
     def reference(self) -> Sharp:
         """`sharp` as it was given."""
@@ -126,6 +139,7 @@ class View:
     def __init__(self, engine: "Engine", wanted: Wanted) -> None:
         self._engine = engine
         self.wanted = wanted
+        self.wants = wanted.wants()
         self.open = OpenSet()
         self.awake = False
         self.kept = False
@@ -152,37 +166,6 @@ class View:
             self._asked = asked(books, names.traits, w.books, w.reference, w.method, dict(w.commission))
             self._books = len(names.books)
         return self._asked
-
-    def search(self, some: Gathered, lens: Lens, asked: Asked, names: Names, off: frozenset[int]) -> Hits:
-        """Find what this view holds open in some units."""
-        w = self.wanted
-        search = Search(**_common(some, lens, asked, names, off, w))
-        view = search.view
-        g = some.groups
-        parts: list[tuple[int, Words, Any, Any, Any]] = []
-        if "ev" in w.kinds:
-            edges = ev.found(search, w.min_ev)
-            cut = ~ev.over_cap(search, edges)
-            row = edges.row[cut]
-            figures = np.stack(
-                [edges.edge[cut], edges.fair[cut], edges.width[cut], view.net[row], edges.doubt[cut]], axis=1
-            )
-            parts.append((EV, edges.id[cut], g.market[row], row[:, None], figures))
-        if "arbitrage" in w.kinds:
-            arbs = arbitrage.found(search, w.min_profit)
-            arbs = arbs.only(np.flatnonzero(~arbitrage.over_cap(search, arbs.legs)))
-            parts.append((ARBITRAGE, arbs.legs.id, arbs.market, arbs.legs.rows, _priced(view, arbs)))
-        if "low_hold" in w.kinds:
-            holds = low_hold.found(search, w.max_hold)
-            parts.append((LOW_HOLD, holds.legs.id, holds.market, holds.legs.rows, _priced(view, holds)))
-        if "middles" in w.kinds:
-            pairs = middles.found(search, w.min_size, w.min_middle_ev)
-            pairs = pairs.only(np.flatnonzero(~middles.over_cap(search, pairs)))
-            over, under = view.net[pairs.legs.rows[:, 0]], view.net[pairs.legs.rows[:, 1]]
-            doubt = unconfirmed(view, pairs.legs.rows)
-            figures = np.stack([pairs.worth.ev, pairs.worth.prob, over, under, doubt], axis=1)
-            parts.append((MIDDLE, pairs.legs.id, pairs.low, pairs.legs.rows, figures))
-        return _hits(some, [part for part in parts if part[1].size])
 
     # ---- reading ----
 
@@ -223,14 +206,15 @@ class View:
                 pl.Series(names.subjects[3:], dtype=pl.String), names.traits,
             )  # fmt: skip
             counts = engine.set_aside() if near is None and counted else {}
-            common = _common(some, lens(some.groups, names.traits, guarded, mine, off), mine, names, off, w)
+            seen = lens(some.groups, names.traits, guarded, mine, off)
+            common = _common(some, seen, [self], Scope.everything(some.groups), names, off)
         prepared = Prepared(None, identity, guarded, off, None)  # type: ignore[arg-type]
         question = Shown(**common, prepared=prepared, known=known, slots=slots)
         makers: list[Callable[[], pl.DataFrame]] = [
-            lambda: ev.rows(question, ev.found(question, w.min_ev), None),
-            lambda: arbitrage.rows(question, arbitrage.found(question, w.min_profit)),
-            lambda: low_hold.rows(question, low_hold.found(question, w.max_hold)),
-            lambda: middles.rows(question, middles.found(question, w.min_size, w.min_middle_ev)),
+            lambda: ev.rows(question, ev.found(question), None),
+            lambda: arbitrage.rows(question, arbitrage.found(question)),
+            lambda: low_hold.rows(question, low_hold.found(question)),
+            lambda: middles.rows(question, middles.found(question)),
         ]
         first, second, third, fourth = (
             _since(make(), born) if kind in asked_for else pl.DataFrame(schema=schema)
@@ -256,18 +240,46 @@ class View:
         self._engine.close(self)
 
 
+def search(
+    some: Gathered, lens: Lens, views: Sequence["View"], scope: Scope, names: Names, off: frozenset[int]
+) -> list[Hits]:
+    """Find what each of some views, which share a lens, holds open within a scope of some units."""
+    found = Search(**_common(some, lens, views, scope, names, off))
+    v, g = found.view, some.groups
+    parts: list[tuple[int, Longs, Words, Any, Any, Any]] = []
+    edges = ev.found(found)
+    if edges.row.size:
+        edges = edges.only(~ev.over_cap(found, edges))
+        figures = np.stack([edges.edge, edges.fair, edges.width, v.net[edges.row], edges.doubt], axis=1)
+        parts.append((EV, edges.who, edges.id, g.market[edges.row], edges.row[:, None], figures))
+    arbs = arbitrage.found(found)
+    if arbs.market.size:
+        arbs = arbs.only(np.flatnonzero(~arbitrage.over_cap(found, arbs)))
+        parts.append((ARBITRAGE, arbs.who, arbs.legs.id, arbs.market, arbs.legs.rows, _priced(v, arbs)))
+    holds = low_hold.found(found)
+    if holds.market.size:
+        parts.append((LOW_HOLD, holds.who, holds.legs.id, holds.market, holds.legs.rows, _priced(v, holds)))
+    pairs = middles.found(found)
+    if pairs.low.size:
+        pairs = pairs.only(np.flatnonzero(~middles.over_cap(found, pairs)))
+        over, under = v.net[pairs.legs.rows[:, 0]], v.net[pairs.legs.rows[:, 1]]
+        doubt = unconfirmed(v, pairs.legs.rows)
+        figures = np.stack([pairs.worth.ev, pairs.worth.prob, over, under, doubt], axis=1)
+        parts.append((MIDDLE, pairs.who, pairs.legs.id, pairs.low, pairs.legs.rows, figures))
+    return _hits(some, parts, len(views))
+
+
 def _common(
-    some: Gathered, lens: Lens, asked: Asked, names: Names, off: frozenset[int], wanted: Wanted
+    some: Gathered, lens: Lens, views: Sequence["View"], scope: Scope, names: Names, off: frozenset[int]
 ) -> dict[str, Any]:
     """What a search is made of."""
-    view = look(lens, asked)
     return {
-        "view": view,
-        "swept": scan(view),
+        "view": look(lens, [view.asked(names) for view in views]),
+        "wants": Wants.stack([view.wants for view in views]),
+        "scope": scope,
         "hashes": names.hashes(some.groups),
         "forms": names.forms,
         "cap": CODES["ev_cap"] not in off,
-        "max_profit": np.inf if wanted.max_profit is None else wanted.max_profit / 100.0,
     }
 
 
@@ -282,25 +294,29 @@ def _priced(view: Offers, cases: Cases) -> Any:
     return figures
 
 
-def _hits(some: Gathered, parts: list[tuple[int, Words, Any, Any, Any]]) -> Hits:
-    """The kinds together, in order of unit."""
+def _hits(some: Gathered, parts: list[tuple[int, Longs, Words, Any, Any, Any]], views: int) -> list[Hits]:
+    """The kinds together, view by view, in order of unit."""
+    none = Hits.none()
     if not parts:
-        return Hits.none()
+        return [none] * views
     g = some.groups
     sizes = [part[1].size for part in parts]
     n = sum(sizes)
     kind = np.repeat(np.array([part[0] for part in parts], np.uint8), sizes)
-    unit = some.units[some.ladder_unit[g.ladder[np.concatenate([part[2] for part in parts])]]]
+    who = np.concatenate([part[1] for part in parts])
+    unit = some.units[some.ladder_unit[g.ladder[np.concatenate([part[3] for part in parts])]]]
     legs = np.full((n, LEGS), -1, np.int32)
-    figures = np.concatenate([part[4] for part in parts])
+    figures = np.concatenate([part[5] for part in parts])
     start = 0
     for part in parts:
-        rows = part[3][:, :LEGS]
+        rows = part[4][:, :LEGS]
         legs[start : start + rows.shape[0], : rows.shape[1]] = np.where(rows >= 0, g.row[np.maximum(rows, 0)], -1)
         start += rows.shape[0]
-    order = np.argsort(unit, kind="stable")
-    ident = np.concatenate([part[1] for part in parts])
-    return Hits(ident[order], kind[order], unit[order].astype(np.int32), legs[order], figures[order])
+    order = np.argsort(who << 32 | unit, kind="stable")
+    ident = np.concatenate([part[2] for part in parts])
+    hits = Hits(ident[order], kind[order], unit[order].astype(np.int32), legs[order], figures[order])
+    ends = np.searchsorted(who[order], np.arange(views + 1)).tolist()
+    return [hits.take(slice(a, b)) if b > a else none for a, b in pairwise(ends)]
 
 
 def _since(frame: pl.DataFrame, born: dict[str, int]) -> pl.DataFrame:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from test_twin import BOOKS
 
 from oddsengine import detect
-from oddsengine.detect import View, asked, lens, look, scan
+from oddsengine.detect import Scope, View, Wants, asked, lens, look
 from oddsengine.find import arbitrage, board, ev, keys, low_hold, middles
 from oddsengine.find.board import Prepared, Question, prepare
 from oddsengine.find.keys import Hashes
@@ -71,10 +71,16 @@ def some_events(g: Groups, events: list[int]) -> tuple[Groups, Longs, Longs]:
     return part, rows, ladders
 
 
+def wide(min_middle_ev: float | None) -> Wants:
+    """Thresholds that leave next to nothing out."""
+    least = -np.inf if min_middle_ev is None else min_middle_ev
+    return Wants.of(min_ev=0.0, min_profit=0.0, max_profit=10.0, max_hold=3.0, min_middle_ev=least)
+
+
 def question(prepared: Prepared, words: Words) -> Question:
     here = prepared.identity.books
     books, sharp, commission = (meant(words[word], here) for word in ("books", "sharp", "commission"))
-    return board.ask(prepared, books, sharp, words["method"], commission, 10.0)
+    return board.ask(prepared, books, sharp, words["method"], commission, wide(None))
 
 
 def part_of(whole: Question, words: Words, events: list[int]) -> Search:
@@ -86,9 +92,9 @@ def part_of(whole: Question, words: Words, events: list[int]) -> Search:
         aside=guarded.aside[rows], measure=guarded.measure[rows], stingy=guarded.stingy[rows], doubt=guarded.doubt[rows]
     )
     given_ = asked(identity.books, identity.traits, **words)
-    view = look(lens(g, identity.traits, verdicts, given_, prepared.off), given_)
+    view = look(lens(g, identity.traits, verdicts, given_, prepared.off), [given_])
     hashes = Hashes(whole.hashes.ladder[ladders], whole.hashes.book)
-    return Search(view, scan(view), hashes, whole.forms, whole.cap, whole.max_profit)
+    return Search(view, whole.wants, Scope.everything(g), hashes, whole.forms, whole.cap)
 
 
 def prices(search: Search, rows: npt.NDArray[np.int32]) -> list[tuple[float, ...]]:
@@ -100,6 +106,7 @@ def prices(search: Search, rows: npt.NDArray[np.int32]) -> list[tuple[float, ...
 def every_kind(search: Search, events: list[int], *, min_ev: float | None) -> Known:
     """All that is found in some events: figures by kind, id and legs."""
     g = search.view.groups
+    search = replace(search, wants=wide(min_ev))
     out: Known = {}
 
     def put(kind: str, market: Longs, rows: npt.NDArray[np.int32], ids: npt.NDArray[np.uint64], *figures: Any) -> None:
@@ -110,14 +117,14 @@ def every_kind(search: Search, events: list[int], *, min_ev: float | None) -> Kn
             if here:
                 out[kind, id_, tuple(x for x in legs if x >= 0)] = columns[at]
 
-    hits = ev.found(search, 0.0)
+    hits = ev.found(search)
     market = g.market[hits.row].astype(np.int64)
     seen = hits.seen.astype(np.float64)
     put("ev", market, hits.row, hits.id, hits.fair, hits.width, hits.gap, seen, hits.edge)
-    cases: Mapping[str, Cases] = {"arb": arbitrage.found(search, 0.0), "low": low_hold.found(search, 3.0)}
+    cases: Mapping[str, Cases] = {"arb": arbitrage.found(search), "low": low_hold.found(search)}
     for kind, case in cases.items():
         put(kind, case.market, case.legs.rows, case.legs.id, case.legs.total)
-    pairs = middles.found(search, 0.0, min_ev)
+    pairs = middles.found(search)
     doubt = middles.doubted(search, pairs)
     put("middle", pairs.low, pairs.legs.rows, pairs.legs.id, *pairs.worth, pairs.source, doubt, pairs.legs.total)
     return out
@@ -165,13 +172,13 @@ def test_views_share_a_lens(rows: list[Row], words: Words, others: list[str]) ->
     identity = prepared.identity
     made_for = asked(identity.books, identity.traits, **{**words, "books": others})
     shared = lens(identity.groups, identity.traits, prepared.guarded, made_for, prepared.off)
-    mine = look(shared, asked(identity.books, identity.traits, **words))
+    mine = look(shared, [asked(identity.books, identity.traits, **words)])
     alike(mine, detect.view(identity, prepared.guarded, prepared.off, *words.values()))
     for name in ("net", "own", "width", "trusted", "reference", "fair"):
         assert getattr(mine, name) is getattr(shared, name)
     whole = question(prepared, words)
     events = list(range(len(identity.sports)))
-    search = replace(whole, view=mine, swept=scan(mine))
+    search = replace(whole, view=mine)
     assert every_kind(search, events, min_ev=None) == every_kind(whole, events, min_ev=None)
 
 
@@ -203,7 +210,7 @@ def test_a_shape_is_its_sports_own_whatever_else_is_on_the_board() -> None:
 
     def worth(part: list[dict[str, Any]]) -> list[Any]:
         search = question(prepare(pl.DataFrame(part), guards=[]), words)
-        hits = middles.found(search, 0.0, None)
+        hits = middles.found(search)
         of = search.prepared.identity.sports
         where = search.view.groups.event[search.view.groups.ladder[hits.low]].tolist()
         return sorted((hits.worth.prob[at], hits.source[at]) for at, e in enumerate(where) if of[e][1] == "nba")

@@ -19,6 +19,7 @@ from rows import LA_LIGA, MOMENT, NHL, Rows, ask, legs, moneyline, prop, row, sp
 
 import oddsengine
 from oddsengine import catalog, find_all, find_arbitrage, find_ev, find_low_hold, find_middles
+from oddsengine.detect import Wants
 from oddsengine.find import arbitrage, board
 
 Find = Callable[..., pl.DataFrame]
@@ -140,8 +141,8 @@ def test_one_book_has_no_arbitrage(plan: Plan, data: st.DataObject) -> None:
 
 def best_sums(odds: pl.DataFrame) -> dict[int, float]:
     """The sum of the best arbitrage of every market, or what comes nearest to one."""
-    question = board.ask(board.prepare(odds, [], MOMENT), None, None, "power", None, None)
-    markets, best = arbitrage.found(question, -60.0)
+    question = board.ask(board.prepare(odds, [], MOMENT), None, None, "power", None, Wants.of(min_profit=-60.0))
+    _, markets, best = arbitrage.found(question)
     hashes = board.market_hash(question, markets).tolist()
     return dict(zip(hashes, best.total.tolist(), strict=True))
 

@@ -23,7 +23,7 @@ from test_engine import KINDS, SEEDS, WIDE, apply, few, same_frames, tape
 import oddsengine as oe
 from oddsengine.engine import IDLE_S, Engine
 from oddsengine.update import Update
-from oddsengine.view import View, Wanted
+from oddsengine.view import View, Wanted, search
 
 
 def small(seed: int, pauses: Sequence[float] = PAUSES) -> Feed:
@@ -284,7 +284,7 @@ def searches(act: Callable[[], object]) -> int:
 
     def hear(frame: FrameType, event: str, _: Any) -> None:
         nonlocal found
-        found += event == "call" and frame.f_code is View.search.__code__
+        found += event == "call" and frame.f_code is search.__code__
 
     sys.setprofile(hear)
     try:

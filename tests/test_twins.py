@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from oddsengine import find_ev, prepare
+from oddsengine.detect import Wants
 from oddsengine.engine import Engine
 from oddsengine.find.board import Question, ask
 from oddsengine.opportunities import find_all
@@ -86,7 +87,7 @@ def test_twins_of_a_team_are_the_other_teams() -> None:
 
 
 def question(board: list[Row]) -> Question:
-    return ask(prepare(pl.DataFrame(board, infer_schema_length=None), now=NOW), None, None, "power", None, None)
+    return ask(prepare(pl.DataFrame(board, infer_schema_length=None), now=NOW), None, None, "power", None, Wants.of())
 
 
 def test_twins_are_only_those_of_the_sport_and_event() -> None:

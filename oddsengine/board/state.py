@@ -4,13 +4,15 @@
 who may see what, and what is worth showing, is decided over what `gather` makes of its units.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from oddsengine import catalog
 from oddsengine._jit import kernel
+from oddsengine.board.changes import ELSEWHERE, reach
 from oddsengine.board.facts import Facts
 from oddsengine.board.names import Names
 from oddsengine.board.rows import (
@@ -31,6 +33,7 @@ from oddsengine.board.rows import (
     _apply,
 )
 from oddsengine.board.units import Gathered, Units, gather
+from oddsengine.detect import Scope
 from oddsengine.find.keys import word
 from oddsengine.groups import NO_TIME, Bytes, Ints, Longs, Words, mix
 from oddsengine.identity import Wording
@@ -201,6 +204,7 @@ class Board:
         self._tidy_at = _FEW
         self._left = np.empty(0, np.int32)
         self._rejudged: list[Ints] = []  # rows that are rejected, or no longer, since the last step that was kept
+        self._reach = np.empty(0, np.uint8)
         self._past: Past | None = None  # while a batch may be taken back
 
     # ---- what a batch does ----
@@ -266,6 +270,7 @@ class Board:
         held = np.flatnonzero(rows.state[: rows.top] != FREE).astype(np.int32)
         rows.member[:] = 0
         rows.member[held] = 1
+        rows.mark[:] = 0
         rows.unit[held] = names.units.values[rows.key[held] >> BOOK_BITS, rows.flags[held] & LIVE]
         self.units = Units()
         self.units.count(names.unit_event.size)
@@ -570,6 +575,17 @@ class Board:
             CODES["price_mismatch"] not in self.off,
             self.limits.flap_agree,
         )
+
+    @contextmanager
+    def reached(self, some: Gathered, scope: Scope) -> Iterator[Bytes]:
+        """Say by slot, for a while, which rows of some units a search goes to: bits of `changes`."""
+        if self._reach.size < self.rows.key.size:
+            self._reach = np.full(self.rows.key.size, ELSEWHERE, np.uint8)
+        try:
+            reach(some, scope, self._reach)
+            yield self._reach
+        finally:
+            self._reach[some.groups.row] = ELSEWHERE
 
     def facts(self, slots: Ints) -> Facts:
         """What the board says of some distinct rows now."""

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from oddsengine.detect import ages, best_legs, edges, unconfirmed
+from oddsengine.detect import ages, best_legs, edges, most_implied, unconfirmed
 from oddsengine.find import board, keys
 from oddsengine.find.board import Bools, Question
 from oddsengine.find.search import Cases, Chosen, Search
@@ -13,20 +13,23 @@ from oddsengine.groups import Floats, Longs
 from oddsengine.results import ARBITRAGE_SCHEMA
 
 
-def found(search: Search, min_profit: float) -> Cases:
-    """Markets and legs whose profit is at least `min_profit` percent, those over the cap among them."""
-    v = search.view
-    most = 1.0 / (1.0 + min_profit / 100.0 - search.epsilon)
-    market = np.flatnonzero(search.swept.total <= most)
-    legs = best_legs(v, market, distinct=True)
-    keep = np.flatnonzero(legs.total <= most)
-    market, rows = market[keep], legs.rows[keep]
-    return Cases(market, Chosen(rows, legs.total[keep], keys.of_markets("arb", v.groups, search.hashes, market, rows)))
+def found(search: Search) -> Cases:
+    """Markets and legs whose profit is as large as their caller wants, those over the cap among them."""
+    v, swept = search.view, search.swept
+    most = most_implied(search.wants, search.epsilon)
+    near = np.flatnonzero(swept.total <= most[swept.sum_who])
+    who, market = swept.sum_who[near], swept.sum_market[near]
+    legs = best_legs(v, who, market, distinct=True)
+    keep = np.flatnonzero(legs.total <= most[who])
+    who, market, rows = who[keep], market[keep], legs.rows[keep]
+    named = keys.of_markets("arb", v.groups, search.hashes, market, rows)
+    return Cases(who, market, Chosen(rows, legs.total[keep], named))
 
 
-def over_cap(search: Search, legs: Chosen) -> Bools:
+def over_cap(search: Search, hits: Cases) -> Bools:
     """Which of them are larger than any that is shown."""
-    return np.asarray(1.0 / legs.total - 1.0 > search.max_profit + search.epsilon)
+    most = search.wants.most_profit[hits.who] + search.epsilon
+    return np.asarray(1.0 / hits.legs.total - 1.0 > most)
 
 
 def ids(question: Question, hits: Cases) -> list[str]:
@@ -42,8 +45,8 @@ def rows(question: Question, hits: Cases) -> pl.DataFrame:
     v = question.view
     g = v.groups
     limits = v.limits
-    hits = hits.only(np.flatnonzero(~over_cap(question, hits.legs)))
-    market, legs = hits
+    hits = hits.only(np.flatnonzero(~over_cap(question, hits)))
+    _, market, legs = hits
     first = legs.rows[:, 0]
     base = question.facts(first)
     held = legs.rows >= 0
@@ -94,7 +97,7 @@ def rows(question: Question, hits: Cases) -> pl.DataFrame:
 def _edge(question: Question, market: Longs, legs: Chosen) -> Floats:
     """The best leg's edge over the reference, nan where there is no reference."""
     v = question.view
-    hits = edges(v, market, -1.0)
+    hits = edges(v, np.zeros(market.size, np.int64), market, np.array([-1.0]))
     of_row = np.full(v.groups.row.size, -np.inf)
     of_row[hits.row] = hits.fair * v.net[hits.row] - 1.0
     best = np.where(legs.rows >= 0, of_row[np.maximum(legs.rows, 0)], -np.inf).max(axis=1, initial=-np.inf)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine.detect import View, scan, view
+from oddsengine.detect import Scope, View, Wants, view
 from oddsengine.devig import DEVIG_METHODS
 from oddsengine.find import books as naming
 from oddsengine.find import keys
@@ -108,9 +108,9 @@ def prepare(odds: IntoFrame, guards: Guards = None, now: datetime | None = None)
 
 def ask(
     prepared: Prepared, books: Iterable[str] | None, sharp: Sharp, method: str, commission: Mapping[str, float] | None,
-    max_profit: float | None,
+    wants: Wants,
 ) -> Question:  # fmt: skip
-    """Look at a prepared board for one caller; `max_profit` is in percent, None takes the cap off."""
+    """Look at a prepared board for one caller."""
     if method not in DEVIG_METHODS:
         raise ValueError(f"method must be one of {', '.join(DEVIG_METHODS)}, got {method!r}")
     if isinstance(books, str) or not isinstance(books, Iterable | None):
@@ -121,11 +121,11 @@ def ask(
     looked = view(identity, prepared.guarded, prepared.off, wanted, sharp, method, commission)
     return Question(
         view=looked,
-        swept=scan(looked),
+        wants=wants,
+        scope=Scope.everything(identity.groups),
         hashes=_hashes(prepared),
         forms=forms(identity.kinds, identity.sports),
         cap=CODES["ev_cap"] not in prepared.off,
-        max_profit=np.inf if max_profit is None else max_profit / 100.0,
         prepared=prepared,
     )
 

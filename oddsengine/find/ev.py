@@ -17,8 +17,9 @@ from oddsengine.results import EV_SCHEMA
 
 
 class Hits(NamedTuple):
-    """Offers with an edge: row, fair probability, width of the reference, gap to the others, oldest time, edge, id."""
+    """Offers with an edge: caller, row, fair probability, width of the reference, gap to the others and so on."""
 
+    who: Longs
     row: Ints
     fair: Floats
     width: Floats
@@ -33,15 +34,10 @@ class Hits(NamedTuple):
         return Hits._make(column[keep] for column in self)
 
 
-def found(search: Search, min_ev: float) -> Hits:
-    """Offers whose edge is at least `min_ev` percent, those over the cap among them."""
-    v = search.view
-    least = min_ev / 100.0 - search.epsilon
-    if least <= -0.5:
-        markets = np.flatnonzero(v.reference != -1)
-    else:
-        markets = np.flatnonzero(search.swept.edge >= 1.0 + least)
-    hits = edges(v, markets, least)
+def found(search: Search) -> Hits:
+    """Offers whose edge is as large as their caller wants, those over the cap among them."""
+    v, swept = search.view, search.swept
+    hits = edges(v, swept.edge_who, swept.edge_market, search.wants.edge - search.epsilon)
     market = v.groups.market[hits.row].astype(np.int64)
     named = keys.of_prices("ev", v.groups, search.hashes, market, hits.row)
     return Hits(*hits, hits.fair * v.net[hits.row] - 1.0, named)
@@ -157,9 +153,9 @@ def _arbs(question: Question, market: Longs) -> Floats:
     """Profit of the best arbitrage of each market, a fraction; 0 where there is none that is shown."""
     v = question.view
     markets, at = np.unique(market, return_inverse=True)
-    legs = best_legs(v, markets, distinct=True)
+    legs = best_legs(v, np.zeros(markets.size, np.int64), markets, distinct=True)
     profit = 1.0 / legs.total - 1.0
-    shown = (profit > question.epsilon) & (profit <= question.max_profit + question.epsilon)
+    shown = (profit > question.epsilon) & (profit <= question.wants.most_profit[0] + question.epsilon)
     return np.where(shown, profit, 0.0)[at]
 
 
@@ -176,6 +172,6 @@ def _pushes(question: Question, market: Longs) -> Floats:
     whole = line - part + np.where(part == 75, 100, 0)
     points = np.stack([whole - 50, whole - 50, whole + 50, whole + 50], axis=1)[asked]
     ladder = g.ladder[market[asked]].astype(np.int64)
-    tail = tails.best(v, question.forms, ladder, points)
+    tail = tails.best(v, question.forms, np.zeros(ladder.size, np.int64), ladder, points)
     out[asked] = (tail[:, 0] - tail[:, 3]) * np.where(part[asked] == 0, 1.0, 0.5)
     return out

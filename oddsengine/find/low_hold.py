@@ -13,23 +13,24 @@ from oddsengine.groups import NO_TIME, Bytes, Floats, Longs
 from oddsengine.results import LOW_HOLD_SCHEMA
 
 
-def found(search: Search, max_hold: float) -> Cases:
-    """Markets and best prices with a hold from 0 to `max_hold` percent."""
-    v = search.view
-    most = 1.0 + max_hold / 100.0 + search.epsilon
-    market = np.flatnonzero(search.swept.total <= most)
-    legs = best_legs(v, market, distinct=False)
-    keep = np.flatnonzero((legs.total <= most) & (legs.total >= 1.0 - search.epsilon))
-    market, rows = market[keep], legs.rows[keep]
+def found(search: Search) -> Cases:
+    """Markets and best prices with a hold from 0 to the most that their caller wants."""
+    v, swept = search.view, search.swept
+    most = 1.0 + search.wants.hold + search.epsilon
+    near = np.flatnonzero(swept.total <= most[swept.sum_who])
+    who, market = swept.sum_who[near], swept.sum_market[near]
+    legs = best_legs(v, who, market, distinct=False)
+    keep = np.flatnonzero((legs.total <= most[who]) & (legs.total >= 1.0 - search.epsilon))
+    who, market, rows = who[keep], market[keep], legs.rows[keep]
     named = keys.of_markets("low_hold", v.groups, search.hashes, market, rows)
-    return Cases(market, Chosen(rows, legs.total[keep], named))
+    return Cases(who, market, Chosen(rows, legs.total[keep], named))
 
 
 def rows(question: Question, hits: Cases) -> pl.DataFrame:
     """Result rows in order of hold, smallest first."""
     v = question.view
     g = v.groups
-    market, legs = hits
+    _, market, legs = hits
     widest = int((legs.rows >= 0).sum(axis=1).max(initial=2))
     base = question.facts(legs.rows[:, 0])
     held = legs.rows >= 0
@@ -38,7 +39,7 @@ def rows(question: Question, hits: Cases) -> pl.DataFrame:
     live = v.live[market] != 0
     old, very = board.stale_flags(v, age, live)
     doubt = unconfirmed(v, legs.rows)
-    fair = market_fair(v, market)
+    fair = market_fair(v, hits.who, market)
     sharing = [_sharing(question, legs, k, v.live[market]) for k in range(widest)]
     sides = [_side(question, legs, fair, k, *sharing[k]) for k in range(widest)]
     columns: dict[str, Any] = {

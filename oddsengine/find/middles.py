@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine import middle, tails
-from oddsengine.detect import View, ages, market_fair, pair_legs, pairs, unconfirmed
+from oddsengine.detect import View, ages, market_fair, pair_legs, unconfirmed
 from oddsengine.find import board, keys
 from oddsengine.find.board import Bools, Question
 from oddsengine.find.search import Chosen, Search
@@ -17,8 +17,9 @@ _SOURCES = ("unknown", "ladder", "median", "shape")
 
 
 class Found(NamedTuple):
-    """Middles: markets of the lower and higher line, legs, the worth of each, and where its chance comes from."""
+    """Middles: callers, markets of the lower and higher line, legs, what each is worth and how its chance is known."""
 
+    who: Longs
     low: Longs
     high: Longs
     legs: Chosen
@@ -29,6 +30,7 @@ class Found(NamedTuple):
     def only(self, keep: Longs) -> "Found":
         """Some of them."""
         return Found(
+            self.who[keep],
             self.low[keep],
             self.high[keep],
             self.legs.only(keep),
@@ -38,27 +40,25 @@ class Found(NamedTuple):
         )
 
 
-def found(search: Search, min_size: float, min_ev: float | None) -> Found:
-    """Admissible middles whose lines are at least `min_size` apart."""
-    v, g = search.view, search.view.groups
-    least = -np.inf if min_ev is None else min_ev / 100.0 - search.epsilon
-    low, high = pairs(v, search.swept, min_size, least - search.epsilon)
-    legs = pair_legs(v, low, high)
-    cap = 1.0 / (1.0 + search.max_profit + search.epsilon)
-    keep = np.flatnonzero((legs.total <= search.swept.bound) & (legs.total >= cap))
+def found(search: Search) -> Found:
+    """Admissible middles whose lines are as far apart and that are worth as much as their caller wants."""
+    v, g, wants, swept = search.view, search.view.groups, search.wants, search.swept
+    who, low, high = swept.pair_who, swept.low, swept.high
+    legs = pair_legs(v, who, low, high)
+    cap = 1.0 / (1.0 + wants.most_profit + search.epsilon)
+    keep = np.flatnonzero((legs.total <= swept.bound) & (legs.total >= cap[who]))
     if not keep.size:
         return _none()
-    low, high, rows, total = low[keep], high[keep], legs.rows[keep], legs.total[keep]
+    who, low, high, rows, total = who[keep], low[keep], high[keep], legs.rows[keep], legs.total[keep]
     over, under, d1, d2 = _lines(v, low, high, rows)
     ladder = g.ladder[low].astype(np.int64)
-    links = tails.curves(v, search.forms)
     points = middle.points(over, under)
-    tail, source = tails.read(v, links, ladder, points)
+    tail, source = tails.read(v, search.curves, who, ladder, points)
     prob, ev, worst, best = middle.evaluate_columns(over, under, d1, d2, tail)
     # A ladder's word stands; only what no ladder knows waits for a shape.
     bare = np.flatnonzero(np.isnan(ev))
     if bare.size:
-        shape = tails.by_shape(v, search.forms, links, ladder[bare], points[bare])
+        shape = tails.by_shape(v, search.forms, search.curves, who[bare], ladder[bare], points[bare])
         shaped = middle.evaluate_columns(over[bare], under[bare], d1[bare], d2[bare], shape)
         tail[bare] = shape
         prob[bare], ev[bare] = shaped.prob, shaped.ev
@@ -67,12 +67,12 @@ def found(search: Search, min_size: float, min_ev: float | None) -> Found:
         # A pair that cannot lose is worth showing though nobody knows the window: it then counts as nothing.
         sure = bare[unknown & (total[bare] < 1.0)]
         prob[sure], ev[sure] = 0.0, 1.0 / total[sure] - 1.0
-    keep = np.flatnonzero(ev >= least)
-    low, high, rows = low[keep], high[keep], rows[keep]
+    keep = np.flatnonzero(ev >= (wants.worth - search.epsilon)[who])
+    who, low, high, rows = who[keep], low[keep], high[keep], rows[keep]
     named = keys.of_pairs("middle", g, search.hashes, low, high, rows)
     worth = middle.Middle(prob[keep], ev[keep], worst[keep], best[keep])
     generous = _generous(v, low, d1[keep], d2[keep], tail[keep])
-    return Found(low, high, Chosen(rows, total[keep], named), worth, source[keep], generous)
+    return Found(who, low, high, Chosen(rows, total[keep], named), worth, source[keep], generous)
 
 
 def over_cap(search: Search, hits: Found) -> Bools:
@@ -111,7 +111,7 @@ def _none() -> Found:
     legs = Chosen(np.empty((0, 2), np.int32), none, np.empty(0, np.uint64))
     market = np.empty(0, np.int64)
     nobody = np.empty(0, bool)
-    return Found(market, market, legs, middle.Middle(none, none, none, none), np.empty(0, np.uint8), nobody)
+    return Found(market, market, market, legs, middle.Middle(none, none, none, none), np.empty(0, np.uint8), nobody)
 
 
 def _lines(v: View, low: Longs, high: Longs, rows: Ints) -> tuple[Longs, Longs, Floats, Floats]:
@@ -131,7 +131,7 @@ def doubted(search: Search, hits: Found) -> Bools:
         lines = _lines(v, hits.low[told], hits.high[told], hits.legs.rows[told])
         ladder = v.groups.ladder[hits.low[told]].astype(np.int64)
         shape = tails.by_shape(
-            v, search.forms, tails.curves(v, search.forms), ladder, middle.points(lines[0], lines[1])
+            v, search.forms, search.curves, hits.who[told], ladder, middle.points(lines[0], lines[1])
         )
         shaped = middle.evaluate_columns(*lines, shape)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -205,7 +205,7 @@ def _side(question: Question, hit: Found, market: Longs, k: int) -> pl.Series:
     v = question.view
     row: Ints = hit.legs.rows[:, k]
     table = question.facts(row)
-    fair: Floats = market_fair(v, market)[:, k]
+    fair: Floats = market_fair(v, hit.who, market)[:, k]
     share = 1.0 / v.net[row]
     alone = np.isnan(fair)
     if alone.any():

@@ -1,33 +1,44 @@
-"""What the four kinds are found with: one caller's view of some prices, as arrays; no table, no text.
+"""What the four kinds are found with: what some callers see of some prices, as arrays; no table, no text.
 
 A search is made of a whole board or of every market of a few events alike; what is found of an event is the same.
 Two searches of one board at different times are compared by the ids of what they find.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
-from oddsengine.detect import Scan, View
+from oddsengine import tails
+from oddsengine.detect import Scope, Swept, View, Wants, sweep
 from oddsengine.find.keys import Hashes
 from oddsengine.groups import Floats, Ints, Longs, Words
-from oddsengine.tails import Forms
 
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """One caller's view of some prices, with what the kinds share."""
+    """What some callers see and want, with what the kinds share."""
 
     view: View
-    swept: Scan
+    wants: Wants
+    scope: Scope
     hashes: Hashes
-    forms: Forms
+    forms: tails.Forms
     cap: bool  # an edge may be too large to be believed
-    max_profit: float  # fraction; a larger one is never shown
 
     @property
     def epsilon(self) -> float:
         """How far every threshold gives way, a fraction."""
         return self.view.limits.epsilon
+
+    @cached_property
+    def swept(self) -> Swept:
+        """The candidates of all kinds."""
+        return sweep(self.view, self.wants, self.scope)
+
+    @cached_property
+    def curves(self) -> tails.Curves:
+        """What ladders are linked to."""
+        return tails.curves(self.view.groups, self.forms)
 
 
 class Chosen(NamedTuple):
@@ -43,11 +54,12 @@ class Chosen(NamedTuple):
 
 
 class Cases(NamedTuple):
-    """Markets and the best prices of their outcomes."""
+    """Callers, markets and the best prices of their outcomes."""
 
+    who: Longs
     market: Longs
     legs: Chosen
 
     def only(self, keep: Longs) -> "Cases":
         """Some of them."""
-        return Cases(self.market[keep], self.legs.only(keep))
+        return Cases(self.who[keep], self.market[keep], self.legs.only(keep))

@@ -1,0 +1,136 @@
+"""Changes: which markets of some units are not what they were when they were last searched.
+
+Every row on the board has a mark: a hash of all that a search of its market depends on. A market whose rows all have
+the mark that it has now gives what it gave; a step searches only the others. What is open in a market that has no row
+any more ends, for none of its rows is found.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from oddsengine._jit import kernel
+from oddsengine.board.rows import Rows
+from oddsengine.board.units import Gathered
+from oddsengine.detect import Scope
+from oddsengine.find.keys import _step
+from oddsengine.groups import NO_TIME, Bytes, Ints, Words
+from oddsengine.guards import Guarded
+from oddsengine.tails import Curves
+
+ELSEWHERE = 3  # a row that is not there reaches into every scope
+
+
+class Changes(NamedTuple):
+    """What a step has to search, and what it remembers when it is made."""
+
+    scope: Scope
+    marks: Words  # per row
+
+
+@kernel
+def _mark(
+    markets, segments, rows, row, side, threshold, kind, subject, live, event, lead, odds_bits, seen, ids, aside,
+    stingy, doubt, mark, gap, fresh, out, changed,
+):  # fmt: skip
+    """Marks of all rows, and the markets where they differ from those of the last search.
+
+    Times count where they may decide: in play, or where a ladder's lie further apart than an opportunity's may.
+    """
+    some = False
+    for at in range(markets.size - 1):
+        first, end = rows[segments[markets[at]]], rows[segments[markets[at + 1]]]
+        playing = live[at] != 0
+        timed = playing
+        if not playing:
+            low, high = np.int64(9223372036854775807), np.int64(-9223372036854775808)
+            for i in range(first, end):
+                if aside[i] == 0 and seen[i] != NO_TIME:
+                    low, high = min(low, seen[i]), max(high, seen[i])
+            timed = high > low and high - low > gap
+        h0 = _step(np.uint64(1) if timed else np.uint64(0), np.uint64(kind[at]))
+        h0 = _step(_step(h0, np.uint64(subject[at])), np.uint64(lead[event[at]]))
+        for m in range(markets[at], markets[at + 1]):
+            a, b = rows[segments[m]], rows[segments[m + 1]]
+            h = _step(h0, np.uint64(np.int64(threshold[m])))
+            same = True
+            before = mark[row[a]] if a < b else np.uint64(0)
+            for i in range(a, b):
+                r = row[i]
+                same &= mark[r] == before
+                h = _step(h, ids[r])
+                bits = np.uint64(aside[i]) | np.uint64(stingy[i]) << np.uint64(8) | np.uint64(doubt[i]) << np.uint64(9)
+                bits |= np.uint64(side[i]) << np.uint64(10) | np.uint64(r) << np.uint64(16)
+                if playing and seen[i] >= fresh:
+                    bits |= np.uint64(1) << np.uint64(15)
+                h = _step(h, bits)
+                h = _step(h, np.uint64(odds_bits[i]))
+                if timed:
+                    h = _step(h, np.uint64(seen[i]))
+            if h == np.uint64(0):
+                h = np.uint64(1)
+            changed[m] = 0 if same and before == h else 1
+            some = some or changed[m] != 0
+            for i in range(a, b):
+                out[i] = h
+    return some
+
+
+@kernel
+def _spread(markets, segments, rows, market, ladder, twin, two, three, totals, changed, ladders):
+    """Twins of what changed have to be searched too, and the ladders whose tails are read from it."""
+    for s in range(twin.size):
+        t = twin[s]
+        while t != s:
+            # The market of an empty segment is nobody's; a market is known by its rows.
+            if rows[t] < rows[t + 1] and changed[market[rows[t]]] == 1 and rows[s] < rows[s + 1]:
+                m = market[rows[s]]
+                if changed[m] == 0:
+                    changed[m] = 2  # not by itself, so that it does not reach further
+                break
+            t = twin[t]
+    for at in range(markets.size - 1):
+        ladders[at] = 0
+        for m in range(markets[at], markets[at + 1]):
+            if changed[m] == 1:
+                ladders[at] = 1
+    for at in range(markets.size - 1):
+        if ladders[at] == 0:
+            linked = two[at] >= 0 and changed[two[at]] == 1
+            linked |= three[at] >= 0 and changed[three[at]] == 1
+            if totals[at] >= 0:
+                for m in range(markets[totals[at]], markets[totals[at] + 1]):
+                    linked |= changed[m] == 1
+            ladders[at] = 1 if linked else 0
+
+
+@kernel
+def _reach(row, market, ladder, markets, ladders, reach):
+    """Per slot of a gathered row: 1 where its market is searched, 2 where its ladder is."""
+    for i in range(row.size):
+        m = market[i]
+        reach[row[i]] = (1 if markets[m] != 0 else 0) | (2 if ladders[ladder[m]] != 0 else 0)
+
+
+def since_last_search(some: Gathered, guarded: Guarded, curves: Curves, rows: Rows, lead: Ints) -> Changes:
+    """Compare some units with what they were when they were last searched."""
+    g, limits = some.groups, guarded.limits
+    marks = np.empty(g.row.size, np.uint64)
+    scope = Scope(np.empty(g.threshold.size, np.uint8), np.empty(g.event.size, np.uint8))
+    fresh = NO_TIME if guarded.now == NO_TIME else guarded.now - round(limits.stale_live_leg_s * 1e6)
+    _mark(
+        g.markets, g.segments, g.rows, g.row, g.side, g.threshold, g.kind, g.subject, g.live, g.event, lead,
+        g.odds.view(np.int64), g.seen, rows.id, guarded.aside, guarded.stingy, guarded.doubt, rows.mark,
+        round(limits.stale_prematch_gap_s * 1e6), fresh, marks, scope.markets,
+    )  # fmt: skip
+    _spread(
+        g.markets, g.segments, g.rows, g.market, g.ladder, g.twin, curves.two, curves.three, curves.totals,
+        scope.markets, scope.ladders,
+    )  # fmt: skip
+    return Changes(scope, marks)
+
+
+def reach(some: Gathered, scope: Scope, out: Bytes) -> None:
+    """Write into `out`, a byte a slot, which scopes the gathered rows are in."""
+    g = some.groups
+    _reach(g.row, g.market, g.ladder, scope.markets, scope.ladders, out)
