@@ -169,11 +169,13 @@ class Scope(NamedTuple):
 
     markets: Bytes  # per market: for +EV, arbitrages and low holds
     ladders: Bytes  # per ladder: for middles
+    fair: Bytes  # per market: what of it is fair decides something there
 
     @classmethod
     def everything(cls, groups: Groups) -> "Scope":
         """All that there is."""
-        return cls(np.ones(groups.threshold.size, np.uint8), np.ones(groups.event.size, np.uint8))
+        every = np.ones(groups.threshold.size, np.uint8)
+        return cls(every, np.ones(groups.event.size, np.uint8), every)
 
 
 class Legs(NamedTuple):
@@ -199,7 +201,7 @@ def charge(odds, book, rate, fee, net):
 
 @kernel
 def _refer(
-    segments, rows, book, net, entry_rows, entry_prob, rank, member, weighted, wide, trusted,
+    needed, segments, rows, book, net, entry_rows, entry_prob, rank, member, weighted, wide, trusted,
     own, width, reference, fair, odds, ends,
 ):  # fmt: skip
     """Each row's own fair probability and width; each market's reference, and its fair probabilities if trusted alone.
@@ -210,6 +212,8 @@ def _refer(
     found = 0
     entry = 0
     for m in range(segments.size - 1):
+        if needed[m] == 0:
+            continue
         s0, s1 = segments[m], segments[m + 1]
         first, end = rows[s0], rows[s1]
         for i in range(first, end):
@@ -305,7 +309,14 @@ def asked(
 
 
 def lens(
-    groups: Groups, traits: Traits, guarded: Guarded, asked: Asked, off: frozenset[int], *, referred: bool = True
+    groups: Groups,
+    traits: Traits,
+    guarded: Guarded,
+    asked: Asked,
+    off: frozenset[int],
+    *,
+    referred: bool = True,
+    needed: Bytes | None = None,
 ) -> Lens:
     """Show the surviving prices as the references, method and commission that were asked for do.
 
@@ -319,6 +330,8 @@ def lens(
         Codes of the guards that are off.
     referred
         False leaves references out: no market has one then, nothing has an edge. Sums of prices need none.
+    needed
+        Markets whose references are needed; None means all. Nothing is known of the others.
     """
     g, limits = groups, guarded.limits
     n, markets, segments = g.row.size, g.threshold.size, g.rows.size - 1
@@ -335,13 +348,13 @@ def lens(
         entry_rows, entry_odds = np.empty(n, np.int32), np.empty(n)
         entry_ends = np.zeros(n // 2 + 2, np.int64)
         entries = complete(
-            g.segments, g.rows, g.book, net, guarded.aside, np.empty(widest, np.int64), np.empty(widest, np.int32),
-            entry_rows, entry_odds, entry_ends,
+            some, g.segments, g.rows, g.book, net, guarded.aside, np.empty(widest, np.int64),
+            np.empty(widest, np.int32), entry_rows, entry_odds, entry_ends,
         )  # fmt: skip
         entry_ends = entry_ends[: entries + 1]
         used = entry_ends[-1]
         singles = _refer(
-            g.segments, g.rows, g.book, net, entry_rows[:used],
+            some, g.segments, g.rows, g.book, net, entry_rows[:used],
             devig_groups(entry_odds[:used], entry_ends, asked.method), asked.rank, asked.member, asked.weighted,
             limits.reference_wide + limits.epsilon, trusted, own, width, reference, fair, odds, ends,
         )  # fmt: skip
@@ -395,78 +408,91 @@ def view(
 def _sweep(
     in_market, in_ladder, wanted, edge_least, sum_most, worth_least, apart, bound, markets, segments, rows, book, net,
     aside, kind, two_sided, threshold, fair, reference,
-    best, sum_who, sum_market, sum_total, edge_who, edge_market, pair_who, pair_low, pair_high, count,
+    best, cost, total, most, sum_who, sum_market, sum_total, edge_who, edge_market, pair_who, pair_low, pair_high,
+    pair_over, pair_under, count,
 ):  # fmt: skip
     """One pass for all callers: markets whose best prices sum to little, or may have an edge, and pairs of lines.
 
-    `best` has room for the segments of any ladder. `count` becomes the number of each of the three, also of those that
-    there is no room for.
+    `wanted` (books, callers) is 1.0 or 0.0. `best` and `cost` (segments of any ladder, callers) are the best prices and
+    1 over them, `total` and `most` (callers) of a market. `count` becomes the number of each of the three that is
+    found, also of those that there is no room for.
     """
     n_sums, n_edges, n_pairs = 0, 0, 0
+    callers = wanted.shape[1]
+    pairing = False
+    for v in range(callers):
+        pairing |= worth_least[v] < np.inf
     for at in range(markets.size - 1):
         first, last = markets[at], markets[at + 1]
-        whole = in_ladder[at] != 0 and two_sided[kind[at]] != 0
-        some = in_ladder[at] != 0
-        for m in range(first, last):
-            some = some or in_market[m] != 0
-        if not some:
-            continue
+        whole = pairing and in_ladder[at] != 0 and two_sided[kind[at]] != 0
         base = segments[first]
-        for v in range(wanted.shape[0]):
-            mine = wanted[v]
-            pairing = whole and worth_least[v] < np.inf
-            for m in range(first, last):
-                if in_market[m] == 0 and not pairing:
-                    continue
-                total = 0.0
-                most = np.inf if reference[m] == -2 else 0.0
-                for s in range(segments[m], segments[m + 1]):
-                    top = 0.0
-                    for i in range(rows[s], rows[s + 1]):
-                        if aside[i] == 0 and mine[book[i]] != 0 and net[i] > top:
-                            top = net[i]
-                    best[s - base] = top
-                    total += 1.0 / top
-                    a = top * fair[s]
-                    most = a if a > most else most
-                if in_market[m] == 0:
-                    continue
-                if total <= sum_most[v]:
+        for m in range(first, last):
+            if in_market[m] == 0 and not whole:
+                continue
+            for s in range(segments[m], segments[m + 1]):
+                top, price = best[s - base], cost[s - base]
+                for v in range(callers):
+                    top[v] = 0.0
+                for i in range(rows[s], rows[s + 1]):
+                    if aside[i] != 0:
+                        continue
+                    mine, x = wanted[book[i]], net[i]
+                    for v in range(callers):
+                        y = x * mine[v]
+                        top[v] = y if y > top[v] else top[v]
+                for v in range(callers):
+                    price[v] = 1.0 / top[v]
+            if in_market[m] == 0:
+                continue
+            for v in range(callers):
+                total[v] = 0.0
+                most[v] = np.inf if reference[m] == -2 else 0.0
+            for s in range(segments[m], segments[m + 1]):
+                top, price, p = best[s - base], cost[s - base], fair[s]
+                for v in range(callers):
+                    total[v] += price[v]
+                    a = top[v] * p
+                    most[v] = a if a > most[v] else most[v]
+            for v in range(callers):
+                if total[v] <= sum_most[v]:
                     if n_sums < sum_who.size:
                         sum_who[n_sums] = v
                         sum_market[n_sums] = m
-                        sum_total[n_sums] = total
+                        sum_total[n_sums] = total[v]
                     n_sums += 1
-                if reference[m] != -1 and (most >= 1.0 + edge_least[v] or edge_least[v] <= -0.5):
+                if reference[m] != -1 and (most[v] >= 1.0 + edge_least[v] or edge_least[v] <= -0.5):
                     if n_edges < edge_who.size:
                         edge_who[n_edges] = v
                         edge_market[n_edges] = m
                     n_edges += 1
-            if not pairing:
-                continue
-            # Whole numbers strictly between two lines; where one reference knows both half lines, the best prices
-            # must be worth enough by its word.
-            over = np.inf
-            for high in range(first, last):
-                under = 1.0 / best[segments[high + 1] - 1 - base]
-                if over + under <= bound:
-                    for low in range(first, high):
-                        total = 1.0 / best[segments[low] - base] + under
-                        if total > bound or threshold[high] - threshold[low] < apart[v]:
-                            continue
-                        if threshold[low] // 100 + 1 > -(-threshold[high] // 100) - 1:
-                            continue
-                        if reference[low] >= 0 and reference[low] == reference[high]:
-                            p, q = fair[segments[low]], fair[segments[high]]
-                            half = threshold[low] % 100 == 50 and threshold[high] % 100 == 50
-                            if half and p >= q and not ((1.0 + p - q) / total - 1.0 >= worth_least[v]):
-                                continue
-                        if n_pairs < pair_who.size:
-                            pair_who[n_pairs] = v
-                            pair_low[n_pairs] = low
-                            pair_high[n_pairs] = high
-                        n_pairs += 1
-                over = min(over, 1.0 / best[segments[high] - base])
+        if not whole:
+            continue
+        # Whole numbers strictly between two lines; where one reference knows both half lines, the best prices
+        # must be worth enough by its word.
+        for high in range(first, last):
+            under = cost[segments[high + 1] - 1 - base]
+            for low in range(first, high):
+                if threshold[low] // 100 + 1 > -(-threshold[high] // 100) - 1:
+                    continue
+                over = cost[segments[low] - base]
+                worth = np.inf
+                if reference[low] >= 0 and reference[low] == reference[high]:
+                    p, q = fair[segments[low]], fair[segments[high]]
+                    if threshold[low] % 100 == 50 and threshold[high] % 100 == 50 and p >= q:
+                        worth = 1.0 + p - q
+                for v in range(callers):
+                    x = over[v] + under[v]
+                    if x > bound or threshold[high] - threshold[low] < apart[v]:
+                        continue
+                    if not (worth / x - 1.0 >= worth_least[v]):
+                        continue
+                    if n_pairs < pair_who.size:
+                        pair_who[n_pairs] = v
+                        pair_low[n_pairs] = low
+                        pair_high[n_pairs] = high
+                        pair_over[n_pairs] = best[segments[low] - base, v]
+                        pair_under[n_pairs] = best[segments[high + 1] - 1 - base, v]
+                    n_pairs += 1
     count[0], count[1], count[2] = n_sums, n_edges, n_pairs
 
 
@@ -479,8 +505,10 @@ class Swept(NamedTuple):
     edge_who: Longs
     edge_market: Longs
     pair_who: Longs
-    low: Longs  # markets of pairs of lines: the over's
+    low: Longs  # markets of pairs of lines, equal pairs together: the over's
     high: Longs  # and the under's
+    over: Floats  # best prices of both, whenever they were seen
+    under: Floats
     bound: float  # largest sum of 1/odds of such a pair
 
 
@@ -491,8 +519,9 @@ def sweep(view: View, wants: Wants, scope: Scope) -> Swept:
     bound = 1.0 / (1.0 + limits.middle_floor - epsilon)
     sum_most = np.maximum(most_implied(wants, epsilon), 1.0 + wants.hold + epsilon)
     widest = int(np.diff(g.segments[g.markets]).max(initial=0))
-    best, count = np.empty(widest), np.zeros(3, np.int64)
-    callers, inside = wants.edge.size, int(scope.markets.sum())
+    callers, inside = wants.edge.size, int(np.count_nonzero(scope.markets))
+    best, cost = np.empty((2, widest, callers))
+    wanted, count = view.wanted.T.astype(np.float64, order="C"), np.zeros(3, np.int64)
     most = min(callers * inside, inside + 4096)
     room = [most, most, 4096]
     while True:
@@ -500,18 +529,20 @@ def sweep(view: View, wants: Wants, scope: Scope) -> Swept:
         sum_who, sum_market = np.empty((2, sums), np.int64)
         edge_who, edge_market = np.empty((2, edges), np.int64)
         pair_who, low, high = np.empty((3, pairs), np.int64)
+        over, under = np.empty((2, pairs))
         total = np.empty(sums)
         _sweep(
-            scope.markets, scope.ladders, view.wanted, wants.edge - epsilon, sum_most, wants.worth - 2.0 * epsilon,
+            scope.markets, scope.ladders, wanted, wants.edge - epsilon, sum_most, wants.worth - 2.0 * epsilon,
             np.round(wants.size * 100.0).astype(np.int64), bound, g.markets, g.segments, g.rows, g.book, view.net,
             view.aside, g.kind, view.traits.two_sided, g.threshold, view.fair, view.reference,
-            best, sum_who, sum_market, total, edge_who, edge_market, pair_who, low, high, count,
+            best, cost, *np.empty((2, callers)), sum_who, sum_market, total, edge_who, edge_market,
+            pair_who, low, high, over, under, count,
         )  # fmt: skip
         if (count <= room).all():
             s, e, p = count.tolist()
             return Swept(
                 sum_who[:s], sum_market[:s], total[:s], edge_who[:e], edge_market[:e],
-                pair_who[:p], low[:p], high[:p], bound,
+                pair_who[:p], low[:p], high[:p], over[:p], under[:p], bound,
             )  # fmt: skip
         room = np.maximum(count, room).tolist()
 

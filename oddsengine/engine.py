@@ -330,7 +330,9 @@ class Engine:
         with board.reached(some, scope) as there:
             for shared in alike.values():
                 asked = shared[0].asked(names)
-                seen = lens(g, names.traits, guarded, asked, self._off, referred=shared[0].wanted.referred)
+                seen = lens(
+                    g, names.traits, guarded, asked, self._off, referred=shared[0].wanted.referred, needed=scope.fair
+                )
                 for view, hits in zip(shared, search(some, seen, shared, scope, names, self._off), strict=True):
                     difference, ends = view.open.compare(units, hits, there)
                     found.append(Searched(view, hits, difference, ends))

@@ -127,14 +127,14 @@ def voters(books: Sequence[str], table: FairTable) -> Voters:
 
 
 @kernel
-def complete(segments, rows, book, net, aside, place, pick, entry_rows, entry_odds, entry_ends):
-    """The lowest price of every outcome, for each book that has them all: one entry a book and market."""
+def complete(needed, segments, rows, book, net, aside, place, pick, entry_rows, entry_odds, entry_ends):
+    """The lowest price of every outcome, for each book that has them all: an entry a book and needed market."""
     at = np.int64(0)
     entries = 0
     for m in range(segments.size - 1):
         s0 = segments[m]
         n = segments[m + 1] - s0
-        if n < 2:
+        if n < 2 or needed[m] == 0:
             continue
         for k in range(n):
             place[k] = rows[s0 + k]
@@ -207,8 +207,8 @@ def votes(groups: Groups, net: Floats, changed: Longs, aside: Bytes, widest: int
     entry_rows, entry_odds = np.empty(n, np.int32), np.empty(n)
     ends = np.zeros(n // 2 + 2, np.int64)
     count = complete(
-        g.segments, g.rows, g.book, net, barred, np.empty(widest, np.int64), np.empty(widest, np.int32),
-        entry_rows, entry_odds, ends,
+        np.ones(g.threshold.size, np.uint8), g.segments, g.rows, g.book, net, barred, np.empty(widest, np.int64),
+        np.empty(widest, np.int32), entry_rows, entry_odds, ends,
     )  # fmt: skip
     ends = ends[: count + 1]
     used = ends[-1]

@@ -190,51 +190,41 @@ def _read(
     """Tails of cases (ladder, four points) from the first reference that has them all, else the books' median.
 
     A book's tail at a point is its half line there; at plus and minus one half of a margin else its moneyline, or its
-    half line on the other side of 0. `held` is nan before and after.
+    half line on the other side of 0. `held` is nan before. Equal cases of several callers should stand together.
     """
+    n = np.int64(0)
     for c in range(ladder.size):
         at = ladder[c]
-        settled = not np.isnan(level[at])
-        n = np.int64(0)
+        again = c > 0 and at == ladder[c - 1]
         for j in range(4):
-            point = points[c, j]
-            column[j] = j
-            if j > 0 and point == points[c, j - 1]:
-                column[j] = column[j - 1]
+            again = again and points[c, j] == points[c - 1, j]
+        if again and source[c - 1] == 1:  # whoever asks
+            source[c] = 1
+            for j in range(4):
+                tail[c, j] = tail[c - 1, j]
+            continue
+        if not again:
+            for k in range(n):
+                for j in range(4):
+                    held[0, j, ids[k]] = held[1, j, ids[k]] = np.nan
+            n = _hold(
+                at, points[c], markets, segments, rows, books, own, trusted, threshold, two[at], three[at], level[at],
+                held, ids, column,
+            )  # fmt: skip
+            best = np.int32(2147483647)
+            source[c] = 0
+            for k in range(n):
+                b = ids[k]
+                if rank[b] < best and _falls(held, 1, column, b):
+                    best = rank[b]
+                    source[c] = 1
+                    for j in range(4):
+                        tail[c, j] = held[1, column[j], b]
+            if source[c] == 1:
                 continue
-            here, across = np.int64(-1), np.int64(-1)
-            for m in range(markets[at], markets[at + 1]):
-                if threshold[m] == point:
-                    here = segments[m]
-                elif threshold[m] == -point:
-                    across = segments[m]
-            n = _fill(held, j, here, 1.0, 0.0, rows, books, own, trusted, ids, n)
-            if abs(point) == 50 and settled:
-                shift = 0.0 if point == 50 else level[at]
-                if two[at] >= 0:
-                    s = segments[two[at]]
-                    n = _fill(held, j, s, 1.0 - level[at], shift, rows, books, own, trusted, ids, n)
-                shift = -level[at] if point == 50 else level[at]
-                n = _fill(held, j, across, 1.0, shift, rows, books, own, trusted, ids, n)
-            elif abs(point) == 50 and three[at] >= 0:
-                s = segments[three[at]]
-                if point == 50:
-                    n = _fill(held, j, s, 1.0, 0.0, rows, books, own, trusted, ids, n)
-                else:
-                    n = _fill(held, j, s + 2, -1.0, 1.0, rows, books, own, trusted, ids, n)
-            if n == 0:
-                break
         source[c] = 0
-        best = np.int32(2147483647)
         found = 0
         for k in range(n):
-            b = ids[k]
-            if rank[b] < best and _falls(held, 1, column, b):
-                best = rank[b]
-                source[c] = 1
-                for j in range(4):
-                    tail[c, j] = held[1, column[j], b]
-        for k in range(n if source[c] == 0 else 0):
             b = ids[k]
             twin = counted[who[c], b] == 0
             for x in range(found):
@@ -255,9 +245,41 @@ def _read(
             low, high = order[(found - 1) // 2], order[found // 2]
             for j in range(4):
                 tail[c, j] = 0.5 * (held[0, column[j], low] + held[0, column[j], high])
-        for j in range(4):
-            for k in range(n if column[j] == j else 0):
-                held[0, j, ids[k]] = held[1, j, ids[k]] = np.nan
+
+
+@kernel
+def _hold(at, points, markets, segments, rows, books, own, trusted, threshold, two, three, level, held, ids, column):
+    """Note what each book says of a ladder at four points; `column` is where each is held. Returns how many books."""
+    settled = not np.isnan(level)
+    n = np.int64(0)
+    for j in range(4):
+        point = points[j]
+        column[j] = j
+        if j > 0 and point == points[j - 1]:
+            column[j] = column[j - 1]
+            continue
+        here, across = np.int64(-1), np.int64(-1)
+        for m in range(markets[at], markets[at + 1]):
+            if threshold[m] == point:
+                here = segments[m]
+            elif threshold[m] == -point:
+                across = segments[m]
+        n = _fill(held, j, here, 1.0, 0.0, rows, books, own, trusted, ids, n)
+        if abs(point) == 50 and settled:
+            shift = 0.0 if point == 50 else level
+            if two >= 0:
+                n = _fill(held, j, segments[two], 1.0 - level, shift, rows, books, own, trusted, ids, n)
+            shift = -level if point == 50 else level
+            n = _fill(held, j, across, 1.0, shift, rows, books, own, trusted, ids, n)
+        elif abs(point) == 50 and three >= 0:
+            s = segments[three]
+            if point == 50:
+                n = _fill(held, j, s, 1.0, 0.0, rows, books, own, trusted, ids, n)
+            else:
+                n = _fill(held, j, s + 2, -1.0, 1.0, rows, books, own, trusted, ids, n)
+        if n == 0:
+            break
+    return n
 
 
 @kernel
@@ -311,30 +333,44 @@ def feeds(view: View, ladder: Longs) -> Longs:
 
 @kernel
 def _bases(
-    who, ladder, markets, segments, rows, book, net, aside, wanted, threshold, event, kind, totals, known, sport,
-    shapes, scales, tables, stamp, none,
+    who, ladder, markets, segments, rows, book, net, aside, wanted, reference, threshold, event, kind, totals, known,
+    sport, shapes, scales, tables, stamp, row_of, none,
     caller, market, line, shape, scale, level, table, total_of, of_case,
 ):  # fmt: skip
-    """What is fitted for the ladders of some callers' cases, each once where equal ones stand together.
+    """What is fitted for the ladders of some callers' cases, a ladder's cases together.
 
-    A row a ladder: its caller, its main market (-1 none) and that line, its shape but for the location. After them the
-    totals that Skellam margins take their scale from; `total_of` is the row of a ladder's, -1 none. Returns how many
-    there are of ladders, and of rows.
+    A row a ladder and main line: its main market (-1 none) and that line, its shape but for the location. Callers share
+    it where a reference knows the main line; else each has its own, as the best prices differ. After them the totals
+    that Skellam margins take their scale from; `total_of` is the row of a ladder's, -1 none. Returns how many there are
+    of ladders, and of rows. `row_of` is -1 for every caller before.
     """
-    ladders = 0
+    ladders, begin, tick = 0, 0, np.int64(0)
     for c in range(ladder.size):
-        if c == 0 or ladder[c] != ladder[c - 1] or who[c] != who[c - 1]:
-            total_of[ladders] = ladder[c]
-            caller[ladders] = who[c]
-            ladders += 1
-        of_case[c] = ladders - 1
-    n, every, tick = 0, ladders, np.int64(0)
+        at, v = ladder[c], who[c]
+        if c == 0 or at != ladder[c - 1]:
+            begin = ladders
+        if row_of[v] < begin:
+            main, tick = main_market(at, markets, segments, rows, book, net, aside, wanted[v], stamp, tick, none)
+            other = np.int64(-1)
+            if totals[at] >= 0 and shapes[kind[at], sport[event[at]]] == middle.SKELLAM:
+                other, tick = main_market(
+                    totals[at], markets, segments, rows, book, net, aside, wanted[v], stamp, tick, none
+                )
+            alike = main >= 0 and reference[main] != -1 and (other < 0 or reference[other] != -1)
+            row = begin
+            while row < ladders and not (alike and market[row] == main and line[row] == other):
+                row += 1
+            if row == ladders:
+                total_of[row], caller[row], market[row], line[row] = at, v, main, other
+                ladders += 1
+            row_of[v] = row
+        of_case[c] = row_of[v]
+    n, every = 0, ladders
     while n < every:
         at = total_of[n]
         row = kind[at], sport[event[at]]
-        main, tick = main_market(at, markets, segments, rows, book, net, aside, wanted[caller[n]], stamp, tick, none)
-        market[n] = main
-        line[n] = threshold[main] if main >= 0 else 0
+        other = line[n]
+        line[n] = threshold[market[n]] if market[n] >= 0 else 0
         shape[n], scale[n], table[n], level[n] = shapes[row], scales[row], tables[row], known[at]
         total_of[n] = -1
         if shape[n] == middle.SKELLAM and n < ladders:
@@ -342,6 +378,7 @@ def _bases(
                 total_of[n] = every
                 total_of[every] = totals[at]
                 caller[every] = caller[n]
+                market[every] = other
                 every += 1
             else:
                 scale[n] = np.nan
@@ -377,20 +414,28 @@ def by_shape(view: View, forms: Forms, links: Curves, who: Longs, ladder: Longs,
     if not ladder.size:
         return np.empty((0, 4))
     g = view.groups
-    location, shapes, of_case = _locate(view, forms, links, who, ladder)
-    location, shapes = location[of_case], _take(shapes, of_case)
-    tail = middle.tail_columns(shapes, location, points)
+    location, shapes, base = _locate(view, forms, links, who, ladder)
     margin = np.flatnonzero(forms.role[g.kind[ladder]] == _MARGIN)
-    if margin.size:
-        around = np.empty((margin.size, 4), np.int64)
-        around[:, :2], around[:, 2:] = -50, 50
-        zero = read(view, links, who[margin], ladder[margin], around)
-        own = middle.tail_columns(_take(shapes, margin), location[margin], around[:, 1:3].copy())
-        scaled = tail[margin]
-        _scale(points[margin], links.level[ladder[margin]], zero.tail, zero.source, own, scaled)
-        tail[margin] = scaled
+    around = np.empty((margin.size, 4), np.int64)
+    around[:, :2], around[:, 2:] = -50, 50
+    zero = read(view, links, who[margin], ladder[margin], around)
+    # Callers who share all that a case rests on share its tails.
+    heard = np.zeros(ladder.size, bool)
+    heard[margin] = zero.source == MEDIAN
+    again = (base[1:] == base[:-1]) & (points[1:] == points[:-1]).all(axis=1) & ~(heard[1:] | heard[:-1])
+    new = np.concatenate(([True], ~again))
+    first, of_case = np.flatnonzero(new), np.cumsum(new) - 1
+    shapes, location = _take(shapes, base[first]), location[base[first]]
+    tail = middle.tail_columns(shapes, location, points[first])
+    at = np.flatnonzero(new[margin])
+    if at.size:
+        some = of_case[margin[at]]
+        own = middle.tail_columns(_take(shapes, some), location[some], around[at, 1:3])
+        scaled = tail[some]
+        _scale(points[margin[at]], links.level[ladder[margin[at]]], zero.tail[at], zero.source[at], own, scaled)
+        tail[some] = scaled
     tail[~np.isfinite(tail)] = np.nan
-    return tail
+    return tail[of_case]
 
 
 def _take(shapes: middle.Shapes, at: Longs | slice) -> middle.Shapes:
@@ -398,7 +443,7 @@ def _take(shapes: middle.Shapes, at: Longs | slice) -> middle.Shapes:
 
 
 def _locate(view: View, forms: Forms, links: Curves, who: Longs, ladder: Longs) -> tuple[Floats, middle.Shapes, Longs]:
-    """Fit a shape to each ladder's main line, once where equal ones stand together: location, shape, which a case has.
+    """Fit a shape to each ladder's main line: location, shape, and which of them each case has.
 
     The location is nan where no shape is known, or no main line.
     """
@@ -406,9 +451,9 @@ def _locate(view: View, forms: Forms, links: Curves, who: Longs, ladder: Longs) 
     caller, market, line, shape, table, total_of, of_case = np.empty((7, n), np.int64)
     scale, level = np.empty((2, n))
     n, rows = _bases(
-        who, ladder, g.markets, g.segments, g.rows, g.book, view.net, view.aside, view.wanted, g.threshold, g.event,
-        g.kind, links.totals, links.level, forms.sport, forms.shape, forms.scale, forms.table,
-        np.full(view.wanted.shape[1], -1, np.int64), np.empty(0, np.int32),
+        who, ladder, g.markets, g.segments, g.rows, g.book, view.net, view.aside, view.wanted, view.reference,
+        g.threshold, g.event, g.kind, links.totals, links.level, forms.sport, forms.shape, forms.scale, forms.table,
+        np.full(view.wanted.shape[1], -1, np.int64), np.full(view.wanted.shape[0], -1, np.int64), np.empty(0, np.int32),
         caller, market, line, shape, scale, level, table, total_of, of_case,
     )  # fmt: skip
     shapes = middle.Shapes(shape, scale, level, table, forms.weights)

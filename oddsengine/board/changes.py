@@ -58,15 +58,12 @@ def _mark(
             for i in range(a, b):
                 r = row[i]
                 same &= mark[r] == before
-                h = _step(h, ids[r])
                 bits = np.uint64(aside[i]) | np.uint64(stingy[i]) << np.uint64(8) | np.uint64(doubt[i]) << np.uint64(9)
                 bits |= np.uint64(side[i]) << np.uint64(10) | np.uint64(r) << np.uint64(16)
                 if playing and seen[i] >= fresh:
                     bits |= np.uint64(1) << np.uint64(15)
-                h = _step(h, bits)
-                h = _step(h, np.uint64(odds_bits[i]))
-                if timed:
-                    h = _step(h, np.uint64(seen[i]))
+                time = np.uint64(seen[i]) if timed else np.uint64(0)
+                h = _step(h ^ ids[r] ^ (time << np.uint64(7)), np.uint64(odds_bits[i]) ^ (bits << np.uint64(20)))
             if h == np.uint64(0):
                 h = np.uint64(1)
             changed[m] = 0 if same and before == h else 1
@@ -77,8 +74,11 @@ def _mark(
 
 
 @kernel
-def _spread(markets, segments, rows, market, ladder, twin, two, three, totals, changed, ladders):
-    """Twins of what changed have to be searched too, and the ladders whose tails are read from it."""
+def _spread(markets, segments, rows, market, ladder, twin, two, three, totals, changed, ladders, needed):
+    """Twins of what changed have to be searched too, and the ladders whose tails are read from it.
+
+    `needed` becomes the markets whose fair probabilities these searches ask for.
+    """
     for s in range(twin.size):
         t = twin[s]
         while t != s:
@@ -102,6 +102,27 @@ def _spread(markets, segments, rows, market, ladder, twin, two, three, totals, c
                 for m in range(markets[totals[at]], markets[totals[at] + 1]):
                     linked |= changed[m] == 1
             ladders[at] = 1 if linked else 0
+    for m in range(changed.size):
+        needed[m] = changed[m] != 0
+    for at in range(markets.size - 1):
+        if ladders[at] == 0:
+            continue
+        for m in range(markets[at], markets[at + 1]):
+            needed[m] = 1
+        if two[at] >= 0:
+            needed[two[at]] = 1
+        if three[at] >= 0:
+            needed[three[at]] = 1
+        if totals[at] >= 0:
+            for m in range(markets[totals[at]], markets[totals[at] + 1]):
+                needed[m] = 1
+    for s in range(twin.size):
+        if rows[s] < rows[s + 1] and changed[market[rows[s]]] != 0:
+            t = twin[s]
+            while t != s:
+                if rows[t] < rows[t + 1]:
+                    needed[market[rows[t]]] = 1
+                t = twin[t]
 
 
 @kernel
@@ -116,7 +137,8 @@ def since_last_search(some: Gathered, guarded: Guarded, curves: Curves, rows: Ro
     """Compare some units with what they were when they were last searched."""
     g, limits = some.groups, guarded.limits
     marks = np.empty(g.row.size, np.uint64)
-    scope = Scope(np.empty(g.threshold.size, np.uint8), np.empty(g.event.size, np.uint8))
+    n = g.threshold.size
+    scope = Scope(np.empty(n, np.uint8), np.empty(g.event.size, np.uint8), np.empty(n, np.uint8))
     fresh = NO_TIME if guarded.now == NO_TIME else guarded.now - round(limits.stale_live_leg_s * 1e6)
     _mark(
         g.markets, g.segments, g.rows, g.row, g.side, g.threshold, g.kind, g.subject, g.live, g.event, lead,
@@ -125,7 +147,7 @@ def since_last_search(some: Gathered, guarded: Guarded, curves: Curves, rows: Ro
     )  # fmt: skip
     _spread(
         g.markets, g.segments, g.rows, g.market, g.ladder, g.twin, curves.two, curves.three, curves.totals,
-        scope.markets, scope.ladders,
+        scope.markets, scope.ladders, scope.fair,
     )  # fmt: skip
     return Changes(scope, marks)
 

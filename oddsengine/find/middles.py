@@ -43,36 +43,55 @@ class Found(NamedTuple):
 def found(search: Search) -> Found:
     """Admissible middles whose lines are as far apart and that are worth as much as their caller wants."""
     v, g, wants, swept = search.view, search.view.groups, search.wants, search.swept
+    if not swept.low.size:
+        return _none()
     who, low, high = swept.pair_who, swept.low, swept.high
+    least = wants.worth - search.epsilon
+    # What the best prices do not make worth it, no admissible ones do.
+    tail, source = _tails(search, who, low, high)
+    worth = _worth(v, low, high, swept.over, swept.under, tail)
+    near = np.flatnonzero(worth.ev >= (least - search.epsilon)[who])
+    who, low, high, tail, source = who[near], low[near], high[near], tail[near], source[near]
     legs = pair_legs(v, who, low, high)
+    worth = _worth(v, low, high, v.net[legs.rows[:, 0]], v.net[legs.rows[:, 1]], tail)
     cap = 1.0 / (1.0 + wants.most_profit + search.epsilon)
-    keep = np.flatnonzero((legs.total <= swept.bound) & (legs.total >= cap[who]))
+    fits = (legs.total <= swept.bound) & (legs.total >= cap[who]) & (worth.ev >= least[who])
+    keep = np.flatnonzero(fits)
     if not keep.size:
         return _none()
-    who, low, high, rows, total = who[keep], low[keep], high[keep], legs.rows[keep], legs.total[keep]
-    over, under, d1, d2 = _lines(v, low, high, rows)
+    who, low, high, rows, tail = who[keep], low[keep], high[keep], legs.rows[keep], tail[keep]
+    named = keys.of_pairs("middle", g, search.hashes, low, high, rows)
+    generous = _generous(v, low, v.net[rows[:, 0]], v.net[rows[:, 1]], tail)
+    worth = middle.Middle(*(column[keep] for column in worth))
+    return Found(who, low, high, Chosen(rows, legs.total[keep], named), worth, source[keep], generous)
+
+
+def _tails(search: Search, who: Longs, low: Longs, high: Longs) -> tuple[Floats, Bytes]:
+    """The tails at the lines of some pairs, nan where nobody knows them, and where they come from."""
+    v, g = search.view, search.view.groups
     ladder = g.ladder[low].astype(np.int64)
-    points = middle.points(over, under)
+    points = middle.points(g.threshold[low].astype(np.int64), g.threshold[high].astype(np.int64))
     tail, source = tails.read(v, search.curves, who, ladder, points)
-    prob, ev, worst, best = middle.evaluate_columns(over, under, d1, d2, tail)
     # A ladder's word stands; only what no ladder knows waits for a shape.
-    bare = np.flatnonzero(np.isnan(ev))
+    bare = np.flatnonzero(source == tails.NOWHERE)
     if bare.size:
         shape = tails.by_shape(v, search.forms, search.curves, who[bare], ladder[bare], points[bare])
-        shaped = middle.evaluate_columns(over[bare], under[bare], d1[bare], d2[bare], shape)
         tail[bare] = shape
-        prob[bare], ev[bare] = shaped.prob, shaped.ev
-        unknown = np.isnan(shaped.ev)
-        source[bare] = np.where(unknown, tails.NOWHERE, tails.SHAPE)
-        # A pair that cannot lose is worth showing though nobody knows the window: it then counts as nothing.
-        sure = bare[unknown & (total[bare] < 1.0)]
-        prob[sure], ev[sure] = 0.0, 1.0 / total[sure] - 1.0
-    keep = np.flatnonzero(ev >= (wants.worth - search.epsilon)[who])
-    who, low, high, rows = who[keep], low[keep], high[keep], rows[keep]
-    named = keys.of_pairs("middle", g, search.hashes, low, high, rows)
-    worth = middle.Middle(prob[keep], ev[keep], worst[keep], best[keep])
-    generous = _generous(v, low, d1[keep], d2[keep], tail[keep])
-    return Found(who, low, high, Chosen(rows, total[keep], named), worth, source[keep], generous)
+        source[bare] = np.where(np.isnan(shape).any(axis=1), tails.NOWHERE, tails.SHAPE)
+    return tail, source
+
+
+def _worth(v: View, low: Longs, high: Longs, over: Floats, under: Floats, tail: Floats) -> middle.Middle:
+    """What pairs of lines are worth at two prices."""
+    g = v.groups
+    worth = middle.evaluate_columns(
+        g.threshold[low].astype(np.int64), g.threshold[high].astype(np.int64), over, under, tail
+    )
+    # A pair that cannot lose is worth showing though nobody knows the window: it then counts as nothing.
+    total = 1.0 / over + 1.0 / under
+    sure = np.flatnonzero(np.isnan(worth.ev) & (total < 1.0))
+    worth.prob[sure], worth.ev[sure] = 0.0, 1.0 / total[sure] - 1.0
+    return worth
 
 
 def over_cap(search: Search, hits: Found) -> Bools:
