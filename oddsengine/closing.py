@@ -345,7 +345,7 @@ def closing_lines(facts: Facts, at: int) -> tuple[pl.DataFrame, Words, Any, Floa
     prepared, v = question.prepared, question.view
     g = v.groups
     of = g.market.astype(np.int64)
-    shown = market_fair(v, np.zeros(g.threshold.size, np.int64), np.arange(g.threshold.size))[of, g.side] if of.size else np.empty(0)
+    shown = market_fair(v, np.arange(g.threshold.size))[of, g.side] if of.size else np.empty(0)
     # A consensus of one is none; `market_fair` has the best prices' probabilities where there is no reference.
     speaks = (v.member[g.book] != 0) & (v.trusted != 0) & ~np.isnan(v.own) & (g.side == 0)
     several = np.bincount(of[speaks], minlength=g.threshold.size) >= _MEMBERS

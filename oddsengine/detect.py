@@ -521,6 +521,7 @@ def sweep(view: View, wants: Wants, scope: Scope) -> Swept:
     widest = int(np.diff(g.segments[g.markets]).max(initial=0))
     callers, inside = wants.edge.size, int(np.count_nonzero(scope.markets))
     best, cost = np.empty((2, widest, callers))
+    totals, mosts = np.empty((2, callers))
     wanted, count = view.wanted.T.astype(np.float64, order="C"), np.zeros(3, np.int64)
     most = min(callers * inside, inside + 4096)
     room = [most, most, 4096]
@@ -535,7 +536,7 @@ def sweep(view: View, wants: Wants, scope: Scope) -> Swept:
             scope.markets, scope.ladders, wanted, wants.edge - epsilon, sum_most, wants.worth - 2.0 * epsilon,
             np.round(wants.size * 100.0).astype(np.int64), bound, g.markets, g.segments, g.rows, g.book, view.net,
             view.aside, g.kind, view.traits.two_sided, g.threshold, view.fair, view.reference,
-            best, cost, *np.empty((2, callers)), sum_who, sum_market, total, edge_who, edge_market,
+            best, cost, totals, mosts, sum_who, sum_market, total, edge_who, edge_market,
             pair_who, low, high, over, under, count,
         )  # fmt: skip
         if (count <= room).all():
@@ -923,8 +924,10 @@ def _fairest(
     return bare
 
 
-def market_fair(view: View, who: Longs, markets: Longs) -> Floats:
+def market_fair(view: View, markets: Longs, who: Longs | None = None) -> Floats:
     """Fair probabilities of some markets, (n, outcomes): the reference's, else those of a caller's best prices.
+
+    `who` is the caller of each; None is the first.
 
     A market -1 has none.
     """
@@ -932,9 +935,9 @@ def market_fair(view: View, who: Longs, markets: Longs) -> Floats:
     fair = np.empty((n, view.widest))
     place, odds, ends = np.empty(fair.size, np.int64), np.empty(fair.size), np.zeros(n + 1, np.int64)
     bare = _fairest(
-        who, markets, g.segments, g.rows, g.book, view.net, view.aside, view.wanted, view.own, view.width,
-        view.trusted, view.reference, view.fair, view.weight, view.member, view.weighted, view.limits.reference_floor,
-        fair, place, odds, ends,
+        np.zeros(n, np.int64) if who is None else who, markets, g.segments, g.rows, g.book, view.net, view.aside,
+        view.wanted, view.own, view.width, view.trusted, view.reference, view.fair, view.weight, view.member,
+        view.weighted, view.limits.reference_floor, fair, place, odds, ends,
     )  # fmt: skip
     if bare:
         used = ends[bare]

@@ -190,7 +190,7 @@ def _told(question: Question, kind: str, opportunity: dict[str, Any], markets: L
     legs = legs[legs >= 0]
     reference = int(v.reference[markets[0]])
     name = "consensus" if reference == -2 else identity.books[reference] if reference >= 0 else None
-    fair = market_fair(v, np.zeros(markets.size, np.int64), markets)
+    fair = market_fair(v, markets)
     outcomes = [identity.kinds[g.kind[g.ladder[m]]].outcomes for m in markets]
     lines = board.market_lines(question, markets).to_list()
     told = pl.DataFrame(

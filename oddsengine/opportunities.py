@@ -657,7 +657,7 @@ def fair(
     else:
         came = to_polars(odds)
         prepared = prepare(came, guards, now)
-    question = board.ask(prepared, None, sharp, method, commission, None)
+    question = board.ask(prepared, None, sharp, method, commission, Wants.of(min_ev=-100.0))
     figures = fair_rows.columns(question)
     if figures.height == came.height:
         return came.with_columns(figures)

@@ -435,7 +435,8 @@ def by_shape(view: View, forms: Forms, links: Curves, who: Longs, ladder: Longs,
         _scale(points[margin[at]], links.level[ladder[margin[at]]], zero.tail[at], zero.source[at], own, scaled)
         tail[some] = scaled
     tail[~np.isfinite(tail)] = np.nan
-    return tail[of_case]
+    out: Floats = tail[of_case]
+    return out
 
 
 def _take(shapes: middle.Shapes, at: Longs | slice) -> middle.Shapes:
@@ -457,7 +458,7 @@ def _locate(view: View, forms: Forms, links: Curves, who: Longs, ladder: Longs) 
         caller, market, line, shape, scale, level, table, total_of, of_case,
     )  # fmt: skip
     shapes = middle.Shapes(shape, scale, level, table, forms.weights)
-    anchor = market_fair(view, caller[:rows], market[:rows])[:, 0].copy()
+    anchor = market_fair(view, market[:rows], caller[:rows])[:, 0].copy()
     if rows > n:
         mean = middle.fit_columns(_take(shapes, slice(n, rows)), line[n:rows], anchor[n:])
         margins = np.flatnonzero(total_of[:n] >= 0)
@@ -466,8 +467,9 @@ def _locate(view: View, forms: Forms, links: Curves, who: Longs, ladder: Longs) 
     return middle.fit_columns(shapes, line[:n], anchor[:n]), shapes, of_case[: ladder.size]
 
 
-def best(view: View, forms: Forms, who: Longs, ladder: Longs, points: Longs) -> Floats:
-    """Tails from the best source there is, nan where there is none."""
+def best(view: View, forms: Forms, ladder: Longs, points: Longs) -> Floats:
+    """Tails from the best source there is for the first caller, nan where there is none."""
+    who = np.zeros(ladder.size, np.int64)
     links = curves(view.groups, forms)
     known = read(view, links, who, ladder, points)
     rest = np.flatnonzero(known.source == NOWHERE)

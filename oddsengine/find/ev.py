@@ -172,6 +172,6 @@ def _pushes(question: Question, market: Longs) -> Floats:
     whole = line - part + np.where(part == 75, 100, 0)
     points = np.stack([whole - 50, whole - 50, whole + 50, whole + 50], axis=1)[asked]
     ladder = g.ladder[market[asked]].astype(np.int64)
-    tail = tails.best(v, question.forms, np.zeros(ladder.size, np.int64), ladder, points)
+    tail = tails.best(v, question.forms, ladder, points)
     out[asked] = (tail[:, 0] - tail[:, 3]) * np.where(part[asked] == 0, 1.0, 0.5)
     return out

@@ -56,7 +56,7 @@ def estimate(question: Question) -> Estimates:
     member = (reference == _CONSENSUS) & (v.member[g.book] != 0) & (v.trusted != 0) & ~np.isnan(v.own)
     rest = np.flatnonzero(~member)
     prob[rest] = whole[g.market[rest], g.side[rest]]
-    hits = ev.found(question, -100.0)
+    hits = ev.found(question)
     prob[hits.row] = hits.fair
     row = hits.row.astype(np.int64)
     over = ev.over_cap(question, hits)

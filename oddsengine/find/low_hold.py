@@ -39,7 +39,7 @@ def rows(question: Question, hits: Cases) -> pl.DataFrame:
     live = v.live[market] != 0
     old, very = board.stale_flags(v, age, live)
     doubt = unconfirmed(v, legs.rows)
-    fair = market_fair(v, hits.who, market)
+    fair = market_fair(v, market)
     sharing = [_sharing(question, legs, k, v.live[market]) for k in range(widest)]
     sides = [_side(question, legs, fair, k, *sharing[k]) for k in range(widest)]
     columns: dict[str, Any] = {

@@ -224,7 +224,7 @@ def _side(question: Question, hit: Found, market: Longs, k: int) -> pl.Series:
     v = question.view
     row: Ints = hit.legs.rows[:, k]
     table = question.facts(row)
-    fair: Floats = market_fair(v, hit.who, market)[:, k]
+    fair: Floats = market_fair(v, market)[:, k]
     share = 1.0 / v.net[row]
     alone = np.isnan(fair)
     if alone.any():
