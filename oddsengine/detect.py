@@ -347,6 +347,7 @@ def lens(
     if referred:
         entry_rows, entry_odds = np.empty(n, np.int32), np.empty(n)
         entry_ends = np.zeros(n // 2 + 2, np.int64)
+        some = np.ones(markets, np.uint8) if needed is None else needed
         entries = complete(
             some, g.segments, g.rows, g.book, net, guarded.aside, np.empty(widest, np.int64),
             np.empty(widest, np.int32), entry_rows, entry_odds, entry_ends,
