@@ -366,7 +366,7 @@ def _computed(answer: Callable[[Ask], Any], ask: Ask) -> Answer:
 
 
 def _unauthorized(endpoint: Endpoint) -> str:
-    return "invalid_api_key" if endpoint.path.startswith("/stream") else "unauthorized"
+    return "invalid_api_key" if endpoint.path.startswith(("/stream", "/ws")) else "unauthorized"
 
 
 def limited(room: Room, what: str) -> Problem:

@@ -21,6 +21,7 @@ _ERRORS = {
     408: "The body did not arrive in time.",
     413: "The body is too large.",
     415: "The body has a coding that is not read.",
+    426: "The endpoint takes WebSocket clients only.",
     429: "Too many requests; `Retry-After` says when to try again.",
     500: "Something failed here, not in the request; the request id finds it in the logs.",
     503: "The node is starting, or something the request needs cannot be used now.",

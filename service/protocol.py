@@ -5,6 +5,7 @@ read as a request gets the interface's error envelope.
 """
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -147,6 +148,28 @@ class Protocol(HttpToolsProtocol):
         self._timer = None
         if (self._head or self._body) and not self.transport.is_closing():
             self.refuse(Problem(408, "request_timeout", f"the head of a request did not arrive within {HEAD_S:g} s"))
+
+    def _should_upgrade(self) -> bool:
+        """Whether a request opens a WebSocket, where there is one; any other is answered in this protocol."""
+        path = self.url.partition(b"?")[0].decode("latin-1")
+        return (
+            path in getattr(self.app, "socket_paths", ())
+            and self.parser.get_method() == b"GET"
+            and self.parser.get_http_version() == "1.1"
+            and super()._should_upgrade()
+        )
+
+    def handle_websocket_upgrade(self) -> None:
+        """Hand the connection over; it stays counted until it is closed."""
+        if self.transport.is_closing():
+            return
+        self._stop()
+        self._head = self._body = False
+        super().handle_websocket_upgrade()
+        if self._counted:
+            self._counted = False
+            upgraded: Any = self.transport.get_protocol()
+            upgraded.release = partial(self._connections.leave, self._address)
 
     def _unsupported_upgrade_warning(self) -> None:
         """Answer in this protocol, and close: what comes behind such a request is read by nobody."""

@@ -58,6 +58,8 @@ from oddsengine_service.settings import Settings, SettingsError, token
 from oddsengine_service.stream.lines import LineMetrics
 from oddsengine_service.taping import Taping
 from oddsengine_service.tiers import ANONYMOUS_RATE
+from oddsengine_service.ws.protocol import MOST_MESSAGE, SocketProtocol
+from oddsengine_service.ws.session import PATHS, Sockets
 
 _SECURE = (
     (b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"),
@@ -92,6 +94,8 @@ class Service:
         origins = options.origins or (("*",) if node.demo else ())
         self._http: ASGIApp = Cors(self._answer, origins, self.origin) if origins else self._answer
         node.splits_token = token(settings, "splits_token_env", environ)
+        self._sockets = Sockets(self.api, origins, self.origin)
+        self.socket_paths = PATHS
         self._metrics_token = token(settings, "metrics_token_env", environ)
         if options.metrics_port and not _is_loopback(options.metrics_host) and not self._metrics_token:
             raise SettingsError(
@@ -173,7 +177,7 @@ class Service:
         elif scope["type"] == "lifespan":
             await self._lifespan(receive, send)
         else:
-            await send({"type": "websocket.close", "code": 1000})
+            await self._sockets(scope, receive, send)
 
     async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["path"].startswith(BASE + "/"):
@@ -463,7 +467,8 @@ def configured(service: Service, host: str, port: int) -> uvicorn.Config:
     """How a service is run."""
     return uvicorn.Config(
         service, host=host, port=port, http=Direct, log_config=None, access_log=False, server_header=False,
-        timeout_graceful_shutdown=10, timeout_keep_alive=75, backlog=2048, proxy_headers=False, ws="none",
+        timeout_graceful_shutdown=10, timeout_keep_alive=75, backlog=2048, proxy_headers=False,
+        ws=SocketProtocol, ws_max_size=MOST_MESSAGE, ws_ping_interval=None, ws_per_message_deflate=False,
     )  # fmt: skip
 
 

@@ -33,6 +33,8 @@ from oddsengine_service.node import Node
 from oddsengine_service.protocol import Protocol
 from oddsengine_service.stream import sse
 from oddsengine_service.stream.watch import KINDS
+from oddsengine_service.ws.protocol import MOST_MESSAGE, SocketProtocol
+from oddsengine_service.ws.session import PATHS, Sockets
 
 PATIENCE_S = 20.0  # on a busy machine; nothing waits so long when all is well
 BEAT_S = 0.5
@@ -50,11 +52,16 @@ class App:
         self.node = node
         self.api = Api(node, api.ENDPOINTS, log, Metrics())
         self.connections = Connections(log)
+        self.socket_paths = PATHS
+        self._sockets = Sockets(self.api, ("https://odds.example.com",))
         self.loop: asyncio.AbstractEventLoop | None = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":
             await self.api(scope, receive, send)
+            return
+        if scope["type"] == "websocket":
+            await self._sockets(scope, receive, send)
             return
         await receive()
         self.loop = asyncio.get_running_loop()
@@ -89,7 +96,8 @@ class Served:
         self.app = App(self.node, self.log)
         config = uvicorn.Config(
             self.app, host="127.0.0.1", port=0, http=Protocol, log_config=None, access_log=False, lifespan="on",
-            ws="none", proxy_headers=False, timeout_graceful_shutdown=5,
+            proxy_headers=False, timeout_graceful_shutdown=5, ws=SocketProtocol, ws_max_size=MOST_MESSAGE,
+            ws_ping_interval=None, ws_per_message_deflate=False,
         )  # fmt: skip
         self.server = Stopping(config)
         self._thread = threading.Thread(target=self.server.run, daemon=True)

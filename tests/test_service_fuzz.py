@@ -65,7 +65,7 @@ def operations(description: dict[str, Any], mode: schemathesis.GenerationMode) -
     short = json.loads(re.sub(r"\{0,499\}", "{0,9}", json.dumps(description)))
     for found in schemathesis.openapi.from_dict(short, config=config).get_all_operations():
         operation = found.ok()  # type: ignore[union-attr]
-        if not operation.path.startswith("/stream"):
+        if not operation.path.startswith(("/stream", "/ws", "/mcp")):
             yield operation
 
 

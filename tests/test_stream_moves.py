@@ -92,7 +92,7 @@ def test_events_add_up_to_the_board(few: int, monkeypatch: pytest.MonkeyPatch) -
                     mirror = Mirror(reading, engine.number)
             else:
                 moves = Moves(update, mirror, index, marks)
-                crossed += moves.crossed.term.size
+                crossed += int((moves.moved.before.live != moves.moved.live).sum())
                 for holder in holders:
                     holder.hear(holder.group.told(moves), behind=draw.random() < 0.5)
             if tick % 13 == 1:

@@ -12,7 +12,7 @@ import numpy as np
 from oddsengine import catalog
 from oddsengine.board.facts import Facts
 from oddsengine.board.rows import BOOK_BITS, LIVE, ON, STATUS, SUSPENDED
-from oddsengine.columns import NO_TIME, Bools, Ints, Longs
+from oddsengine.columns import NO_TIME, Bools, Floats, Ints, Longs
 from oddsengine.query import values
 from oddsengine.query.filter import Filter
 from oddsengine.query.index import Index
@@ -24,13 +24,25 @@ _BOOK = (1 << BOOK_BITS) - 1
 _NONE: Bools = np.empty(0, bool)
 
 
+class Before(NamedTuple):
+    """What rows were before an update; without meaning for rows that were not shown."""
+
+    live: Bools
+    odds: Floats
+    american: Floats
+
+    def take(self, at: Any) -> "Before":
+        """Some of them."""
+        return Before(self.live[at], self.odds[at], self.american[at])
+
+
 class RowChanges(NamedTuple):
-    """RowChanges of an update: facts, codes of their terms and books as `terms` has them, and what they were before."""
+    """Rows of an update: facts, codes of their terms and books as `terms` has them, and what they were before."""
 
     facts: Facts
     term: Longs
     book: Longs
-    was_live: Bools = _NONE  # without meaning for rows that were not shown
+    before: Before = Before(_NONE, np.empty(0), np.empty(0))
 
     @property
     def live(self) -> Bools:
@@ -49,8 +61,7 @@ class Became(NamedTuple):
     hidden: Bools
     gone: Bools  # of the rows that left the board: which were shown
     others: Bools  # of the rows that only `Marks` names: which were shown
-    was_live: Bools  # of the rows that changed, and of those that left the board: the flag before this update
-    gone_live: Bools
+    before: Before  # of the rows that changed
 
 
 class Mirror:
@@ -61,6 +72,8 @@ class Mirror:
         self.number = number
         self._shown = (rows.state == ON) & ((rows.flags & SUSPENDED) == 0)
         self._live = (rows.flags & LIVE) != 0
+        self._odds, self._american = rows.odds.copy(), rows.american.copy()
+        self.changed = np.zeros(self._shown.size, np.int64)  # by slot: number of the last update that changed it
         self._start = rows.start.copy()
         self._links: list[str | None] = list(rows.links)
 
@@ -74,7 +87,8 @@ class Mirror:
         self._room(int(max(slots.max(initial=-1), update.gone.slot.max(initial=-1))) + 1)
         self.number = update.number
         active = (facts.flags[rows] & SUSPENDED) == 0
-        was, was_live = self._shown[slots], self._live[slots]
+        was = self._shown[slots]
+        before = Before(self._live[slots], self._odds[slots], self._american[slots])
         other = was & active & ((what & STATUS) != 0)
         if other.any():
             other &= (self._start[slots] != facts.start[rows]) | self._relinked(facts, rows, slots, other)
@@ -83,15 +97,17 @@ class Mirror:
             other |= was & active & marks.changed
         self._shown[slots] = active
         self._live[slots] = (facts.flags[rows] & LIVE) != 0
+        self._odds[slots], self._american[slots] = facts.odds[rows], facts.american[rows]
         self._start[slots] = facts.start[rows]
+        self.changed[slots] = update.number
+        if marks is not None:
+            self.changed[marks.others.slot] = update.number
         self._note(facts, rows, slots)
         new = active & (~was | other)
-        gone, gone_live = self._shown[update.gone.slot], self._live[update.gone.slot]
+        gone = self._shown[update.gone.slot]
         self._shown[update.gone.slot] = False
         others = np.empty(0, bool) if marks is None else self._shown[marks.others.slot]
-        return Became(
-            rows, was & active & ~new, new, ~was[new], was & ~active, gone, others, was_live, gone_live
-        )  # fmt: skip
+        return Became(rows, was & active & ~new, new, ~was[new], was & ~active, gone, others, before)
 
     def _room(self, top: int) -> None:
         have = self._shown.size
@@ -99,6 +115,9 @@ class Mirror:
             more = max(top, have + have // 4) - have
             self._shown = np.concatenate((self._shown, np.zeros(more, bool)))
             self._live = np.concatenate((self._live, np.zeros(more, bool)))
+            self._odds = np.concatenate((self._odds, np.zeros(more)))
+            self._american = np.concatenate((self._american, np.zeros(more)))
+            self.changed = np.concatenate((self.changed, np.zeros(more, np.int64)))
             self._start = np.concatenate((self._start, np.full(more, NO_TIME)))
 
     def _relinked(self, facts: Facts, at: Longs, slots: Ints, among: Bools) -> Bools:
@@ -120,54 +139,46 @@ class Mirror:
 
 
 class Changes:
-    """One update as its followers need it: rows that moved, rows to be sent whole, and rows that left.
-
-    `crossed` are those of the rows that moved that went live, or are no longer: new to who wants only one of these.
-    """
+    """One update as its followers need it: rows that moved, rows to be sent whole, and rows that left."""
 
     def __init__(self, update: Update, mirror: Mirror, index: Index, marks: Marks | None) -> None:
         self.number, self.now = update.number, update.now
         became = mirror.take(update, marks)
         facts = update.facts
-        is_live = (facts.flags[became.rows] & LIVE) != 0
-        crossed = became.moved & (became.was_live != is_live)
-        lost, unshown = (
-            (update.gone.take(np.flatnonzero(which)), became.gone_live[which]) for which in (became.gone, ~became.gone)
+        lost, unshown = (_unchanged(update.gone.take(np.flatnonzero(which))) for which in (became.gone, ~became.gone))
+        moved, changed, hidden = (
+            (facts.take(became.rows[which]), became.before.take(which))
+            for which in (became.moved, became.whole, became.hidden)
         )
-        moved, changed, hidden, over = (
-            (facts.take(became.rows[which]), became.was_live[which])
-            for which in (became.moved, became.whole, became.hidden, crossed)
-        )
-        whole, was_live = changed
+        whole, before = changed
         main, fresh = np.full(whole.id.size, -1, np.int8), became.fresh
         if marks is not None:
             others = marks.others.take(np.flatnonzero(became.others))
-            whole, was_live = _both(whole, others), np.concatenate((was_live, (others.flags & LIVE) != 0))
+            joined: list[Any] = [np.concatenate(pair) for pair in zip(before, _unchanged(others)[1], strict=True)]
+            whole, before = _both(whole, others), Before(*joined)
             main = np.concatenate((marks.main[became.whole], marks.others_main[became.others]))
             fresh = np.concatenate((fresh, np.zeros(int(became.others.sum()), bool)))
-        every = moved, (whole, was_live), hidden, lost, unshown, over
+        every = moved, (whole, before), hidden, lost, unshown
         self.terms = _terms(index, [part for part, _ in every])
         self._index = index
         self.update = update
-        self.moved, self.new, self.hidden, left, never, self.crossed = (self._resolved(*part) for part in every)
+        self.moved, self.new, self.hidden, left, never = (self._resolved(*part) for part in every)
         self.left = [self.hidden, left]
         self.lost = [left, never]  # whether they were shown or not
         kept = _places(whole, self.new)
         self.fresh: list[bool] = fresh[kept].tolist()
-        crossed_main = np.full(over[0].id.size, -1, np.int8) if marks is None else marks.main[crossed]
-        self._main: dict[int, list[int]] = {
-            id(self.new): main[kept].tolist(), id(self.crossed): crossed_main[_places(over[0], self.crossed)].tolist(),
-        }  # fmt: skip
+        moved_main = np.full(moved[0].id.size, -1, np.int8) if marks is None else marks.main[became.moved]
+        self._main = {id(self.new): main[kept], id(self.moved): moved_main[_places(moved[0], self.moved)]}
 
     @property
     def empty(self) -> bool:
         """Whether nothing is to be told."""
         return not (self.moved.term.size or self.new.term.size or any(part.term.size for part in self.left))
 
-    def _resolved(self, facts: Facts, was_live: Bools) -> RowChanges:
+    def _resolved(self, facts: Facts, before: Before) -> RowChanges:
         """Rows by the codes of now; a row that cannot be found any more is left out: its removal is on its way."""
         if facts.wordings is self.terms.names.wordings:
-            return RowChanges(facts, facts.key >> BOOK_BITS, facts.key & _BOOK, was_live)
+            return RowChanges(facts, facts.key >> BOOK_BITS, facts.key & _BOOK, before)
         with self._index.reading() as reading:  # terms have other codes since
             rows = reading.board.rows
             there = np.flatnonzero(
@@ -175,7 +186,7 @@ class Changes:
             )
             facts = facts.take(there)
             key = rows.key[facts.slot]
-        return RowChanges(facts, key >> BOOK_BITS, key & _BOOK, was_live[there])
+        return RowChanges(facts, key >> BOOK_BITS, key & _BOOK, before.take(there))
 
     def again(self) -> RowChanges | None:
         """Rows that were only seen again, without facts of their own; None where terms have other codes since."""
@@ -188,18 +199,18 @@ class Changes:
             return None
         return RowChanges(update.facts, key >> BOOK_BITS, key & _BOOK)
 
-    def found(self, part: RowChanges) -> Found:
-        """What the board says of one of the parts."""
-        facts, term, index = part.facts, part.term, self._index
+    def found(self, part: RowChanges, at: Longs) -> Found:
+        """What the board says of some rows of `new` or `moved`, by their places there."""
+        facts, term, index = part.facts.take(at), part.term[at], self._index
         start = facts.start
         if (start == NO_TIME).any():
             with index.reading():  # an event's start holds for its rows
                 if index.terms is self.terms:
                     start = np.where(start == NO_TIME, index.begin[self.terms.names.event.values[term]], start)
         return Found(
-            term.tolist(), part.book.tolist(), facts.id, facts.odds, facts.american, facts.seen, facts.changed,
-            start, facts.moved, facts.flags, facts.rejected, self._main[id(part)], facts.links or None, self.terms.said,
-            book_ids(facts.books),
+            term.tolist(), part.book[at].tolist(), facts.id, facts.odds, facts.american, facts.seen, facts.changed,
+            start, facts.moved, facts.flags, facts.rejected, self._main[id(part)][at].tolist(), facts.links or None,
+            self.terms.said, book_ids(facts.books),
         )  # fmt: skip
 
 
@@ -269,6 +280,11 @@ class Chosen:
                 either.append(_Column("prop", bool))
             out.append(either)
         return out
+
+
+def _unchanged(facts: Facts) -> tuple[Facts, Before]:
+    """Rows that were before what they are now."""
+    return facts, Before((facts.flags & LIVE) != 0, facts.odds, facts.american)
 
 
 def _places(facts: Facts, rows: RowChanges) -> list[int]:

@@ -15,9 +15,10 @@ from oddsengine_service.api import (
     stream,
 )
 from oddsengine_service.endpoints import Endpoint
+from oddsengine_service.ws import session
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     *health.endpoints, *reference.endpoints, *events.endpoints, *odds.endpoints, *opportunities.endpoints,
     *splits.endpoints, *account.endpoints, *history.endpoints, *deeplinks.endpoints,
-    *futures.endpoints, *gamestate.endpoints, *stream.endpoints,
+    *futures.endpoints, *gamestate.endpoints, *stream.endpoints, *session.endpoints,
 )  # fmt: skip

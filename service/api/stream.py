@@ -23,6 +23,7 @@ from oddsengine_service.problems import Problem, invalid
 from oddsengine_service.stream.finds import Asked
 from oddsengine_service.stream.hub import Stream, Wants
 from oddsengine_service.stream.sse import Connected, Filters, frame
+from oddsengine_service.stream.told import SSE, Wire
 from oddsengine_service.stream.watch import KINDS
 from oddsengine_service.tiers import Caller, required
 from oddsengine_service.wire.envelopes import Told
@@ -44,10 +45,11 @@ _CHANNEL = choices(
     "channel", f"Channels: some of {', '.join(CHANNELS)}.", CHANNELS, default=("opportunities",),
     aliases=("channels", "type"),
 )  # fmt: skip
+MIN_EV = number("min_ev", "Least expected value in percent, of +EV opportunities.", default=2.0)
+MIN_PROFIT = number("min_profit", "Least profit in percent, of arbitrages.", default=0.5)
 _PARAMS = (
     SPORT, SPORTSBOOK, LEAGUE, EVENT, MARKET, LIVE,
-    number("min_ev", "Least expected value in percent, of +EV opportunities.", default=2.0),
-    number("min_profit", "Least profit in percent, of arbitrages.", default=0.5),
+    MIN_EV, MIN_PROFIT,
     filters.STATE,
     SEEN,
     text("last_event_id", "Id of the last event that arrived, where the header Last-Event-ID cannot be set."),
@@ -94,15 +96,15 @@ class Channel:
             if echoed["live"] is None:
                 echoed["live"] = UNSET
             reconnected = bool(request.last_event or query["last_event_id"])
-            said = told(ask, await asyncio.to_thread(_unknown, ask))
+            said = told(ask, await asyncio.to_thread(unknown_ids, ask))
             meta = Told(**said) if said else UNSET
             first = Connected(
                 f"str_{secrets.token_hex(8)}", ",".join(channels), Filters(**echoed), reconnected,
                 wants.seen or UNSET, meta=meta,
             )  # fmt: skip
             subscriber = hub.lines.enter(
-                send, caller.account, caller.key, lambda: _same(caller, api._caller(endpoint, request)),
-                frame("connected", first),
+                send, caller.account, caller.key, lambda: same_rights(caller, api._caller(endpoint, request)),
+                wants, [frame("connected", first)],
             )  # fmt: skip
             hub.join(subscriber, wants)
             try:
@@ -127,11 +129,12 @@ def hub_of(api: "Api") -> Stream:
     return node.stream
 
 
-def _same(before: Caller, now: Caller) -> bool:
+def same_rights(before: Caller, now: Caller) -> bool:
+    """Whether a stream that a caller began may go on."""
     return (before.account, before.rights) == (now.account, now.rights) and now.streams > 0
 
 
-def _unknown(ask: Ask) -> dict[str, list[str]]:
+def unknown_ids(ask: Ask) -> dict[str, list[str]]:
     """Ids in the filters that neither the catalog nor the board has, by parameter."""
     query, missing = ask.query, dict[str, list[str]]()
     with index_of(ask).reading() as reading:
@@ -150,37 +153,57 @@ def _wants(ask: Ask, channels: frozenset[str]) -> Wants:
         400 if `live` is combined with `seen`; 403 if the tier has no streams, not the channel or not the books.
     """
     caller, query = ask.caller, ask.query
-    if not caller.streams:
-        raise Problem(
-            403, "tier_restricted",
-            f"streams need the streaming add-on of a paid tier, or the tier enterprise; this key's is {caller.tier.id}",
-        )  # fmt: skip
+    _check_streaming(caller)
     games = "gamestate" in caller.features
     if "gamestate" in channels and not games:
         raise Problem(
             403, "tier_restricted",
             f"gamestate needs the tier {required('gamestate').id} or higher; this key's is {caller.tier.id}",
         )  # fmt: skip
+    seen = bool(query["seen"] and channels & {"odds", "all"})
+    if seen and query["live"] is not None:
+        raise invalid("live and seen cannot be combined: a stream with seen=true has the whole board")
+    return wants_of(
+        ask,
+        odds=bool(channels & {"odds", "all"}),
+        kinds=frozenset(KINDS) & caller.features if channels & {"opportunities", "all"} else None,
+        games=games and bool(channels & {"gamestate", "all"}),
+        seen=seen,
+    )
+
+
+def _check_streaming(caller: Caller) -> None:
+    if not caller.streams:
+        raise Problem(
+            403, "tier_restricted",
+            f"streams need the streaming add-on of a paid tier, or the tier enterprise; this key's is {caller.tier.id}",
+        )  # fmt: skip
+
+
+def wants_of(
+    ask: Ask, *, odds: bool, kinds: frozenset[str] | None, games: bool = False, seen: bool = False, wire: Wire = SSE
+) -> Wants:  # fmt: skip
+    """What a caller gets by the filters of a query.
+
+    Raises
+    ------
+    Problem
+        403 if the tier has no streams, or not the books.
+    """
+    caller, query = ask.caller, ask.query
+    _check_streaming(caller)
     books = books_for(ask, query["sportsbook"])
     chosen = {name: query[name] for name in ("sport", "league", "market", "event")}
-    state = query["state"] or ""
-    live, seen = query["live"], bool(query["seen"] and channels & {"odds", "all"})
-    if seen and live is not None:
-        raise invalid("live and seen cannot be combined: a stream with seen=true has the whole board")
-    wanted = Filter(books, **chosen, live=live)
-    kinds = frozenset(KINDS) & caller.features
-    return Wants(
-        wanted if channels & {"odds", "all"} else None,
-        Asked(
+    state, live = query["state"] or "", query.get("live")
+    low, high = query.get("min_odds"), query.get("max_odds")
+    asked = None
+    if kinds is not None:
+        asked = Asked(
             books, **chosen, live=live, kinds=kinds, min_ev=query["min_ev"], min_profit=query["min_profit"],
-            state=state, told=ask.node.games.beside if games else None,
-        )
-        if channels & {"opportunities", "all"}
-        else None,
-        Filter(**chosen) if games and channels & {"gamestate", "all"} else None,
-        state,
-        seen,
-    )  # fmt: skip
+            state=state, told=ask.node.games.beside if "gamestate" in caller.features else None, low=low, high=high,
+        )  # fmt: skip
+    wanted = Filter(books, **chosen, live=live, low=low, high=high) if odds else None
+    return Wants(wanted, asked, Filter(**chosen) if games else None, state, seen, wire)
 
 
 _TAG = "Streaming"

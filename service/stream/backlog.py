@@ -16,15 +16,12 @@ from oddsengine_service.stream.told import (
     GAMES,
     ODDS,
     SEEN,
+    SSE,
     Told,
-    added,
+    Wire,
     bodies,
-    detected,
-    expired,
     forgotten,
-    moved,
     played,
-    removed,
 )  # fmt: skip
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
@@ -58,9 +55,10 @@ class _Row:
 class Backlog:
     """Changes that one reader did not get yet."""
 
-    __slots__ = ("_rows", "_total", "events", "size")
+    __slots__ = ("_rows", "_total", "_wire", "events", "size")
 
-    def __init__(self) -> None:
+    def __init__(self, wire: Wire = SSE) -> None:
+        self._wire = wire
         self._rows: dict[str, dict[str, _Row]] = {}
         self._total = 0
         self.events = 0  # that are kept here
@@ -94,7 +92,7 @@ class Backlog:
             if told.partly:
                 row.delta, row.book = value, told.book
             else:
-                row.whole, row.delta = value, None
+                row.whole, row.delta, row.book = value, None, told.book
             self.size += size - row.size
             row.size = size
 
@@ -123,7 +121,8 @@ class Backlog:
             if family == GAMES:
                 out += [*played({id_: row.whole for id_, row in here.items()}, fresh), *forgotten(gone)]
             else:
-                out += [*expired(family, gone), *detected(family, list(here), _wholes(here), fresh)]
+                wire = self._wire
+                out += [*wire.expired(family, gone), *wire.detected(family, list(here), _wholes(here), fresh)]
         return bodies(out)
 
     def _prices(self, rows: Mapping[str, _Row]) -> list[Told]:
@@ -139,10 +138,11 @@ class Backlog:
                 gone.setdefault(row.book, []).append(id_)
         out: list[Told] = []
         for book in sorted(gone):
-            out += removed(book, gone[book], self._total)
-        out += added(list(whole), _wholes(whole), [not row.held for row in whole.values()], self._total)
+            out += self._wire.removed(book, gone[book], self._total)
+        fresh = [not row.held for row in whole.values()]
+        out += self._wire.added(list(whole), _wholes(whole), fresh, self._total, [row.book for row in whole.values()])
         for book in sorted(deltas):
-            out += moved(book, deltas[book], [rows[id_].delta for id_ in deltas[book]], self._total)
+            out += self._wire.moved(book, deltas[book], [rows[id_].delta for id_ in deltas[book]], self._total)
         return out
 
 

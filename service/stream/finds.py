@@ -12,8 +12,9 @@ import numpy as np
 
 from oddsengine import catalog
 from oddsengine.query import values
-from oddsengine_service.stream.told import Told, detected, expired
+from oddsengine_service.stream.told import SSE, Told, Wire
 from oddsengine_service.stream.watch import KINDS, Find, Watch, Word
+from oddsengine_service.wire.numbers import american
 
 EV_STEPS = (0.0, -2.0, -5.0, -10.0, -100.0)
 PROFIT_STEPS = (0.5, 0.0, -2.0, -10.0, -99.0)
@@ -35,6 +36,8 @@ class Asked(NamedTuple):
     min_profit: float
     state: str
     told: Callable[[Any], Any] | None = None  # adds to an arbitrage how its game stands, for who may know
+    low: float | None = None  # American prices of all legs
+    high: float | None = None
 
     @property
     def view(self) -> tuple[frozenset[str] | None, float, float]:
@@ -53,8 +56,8 @@ def _step(value: float, steps: Iterable[float]) -> float:
 class Finds:
     """One group: filters, kinds and thresholds over a watch."""
 
-    def __init__(self, asked: Asked, watch: Watch) -> None:
-        self.asked, self.watch = asked, watch
+    def __init__(self, asked: Asked, watch: Watch, wire: Wire = SSE) -> None:
+        self.asked, self.watch, self.wire = asked, watch, wire
         self.members = 0
         self._places: dict[tuple[str, str, str], bool] = {}
         self._open = {word: find for word, find in watch.open.items() if self._fits(find)}
@@ -75,22 +78,25 @@ class Finds:
                 gone.setdefault(lost.kind, []).append(lost.id)
         out: list[Told] = []
         for kind, (name, _) in KINDS.items():
-            out += expired(name, gone.get(kind, []))
+            out += self.wire.expired(name, gone.get(kind, []))
         return out + self._detections(here, fresh)
 
-    def beginning(self) -> list[Told]:
-        """What is open now."""
-        here: dict[str, list[Find]] = {}
+    def beginning(self) -> list[bytes]:
+        """Frames of what is open now."""
+        here: dict[str, list[Find]] = {kind: [] for kind in KINDS if kind in self.asked.kinds}
         for find in self._open.values():
-            here.setdefault(find.kind, []).append(find)
-        return self._detections(here, {find.id for find in self._open.values()})
+            here[find.kind].append(find)
+        out = list[bytes]()
+        for kind, finds in here.items():
+            out += self.wire.opened(KINDS[kind][0], [find.id for find in finds], [self._row(find) for find in finds])
+        return out
 
     def _detections(self, here: Mapping[str, list[Find]], fresh: Container[str]) -> list[Told]:
         out = list[Told]()
         for kind, (name, _) in KINDS.items():
             finds = here.get(kind, [])
             rows = [self._row(find) for find in finds]
-            out += detected(name, [find.id for find in finds], rows, [find.id in fresh for find in finds])
+            out += self.wire.detected(name, [find.id for find in finds], rows, [find.id in fresh for find in finds])
         return out
 
     def _row(self, find: Find) -> msgspec.Raw:
@@ -110,6 +116,12 @@ class Finds:
             return False
         if asked.live is not None and find.row.is_live != asked.live:
             return False
+        if asked.low is not None or asked.high is not None:
+            prices = _prices(find.row)
+            if asked.low is not None and min(prices) < american(asked.low):
+                return False
+            if asked.high is not None and max(prices) > american(asked.high):
+                return False
         place = find.sport, find.league, find.market
         fits = self._places.get(place)
         if fits is None:
@@ -123,6 +135,14 @@ class Finds:
             and (asked.league is None or values.in_leagues(asked.league, [(sport, league)])[0])
             and (asked.market is None or values.in_markets(asked.market, [(sport, market)])[0])
         )
+
+
+def _prices(row: Any) -> list[float]:
+    """American prices of all legs of an opportunity."""
+    if hasattr(row, "legs"):
+        return [american(leg.odds_american) for leg in row.legs]
+    sides = [side for name in ("side1", "side2", "side3") if (side := getattr(row, name, None))]
+    return [american(side.odds.american) for side in sides] or [american(row.odds_american)]
 
 
 def _localised(row: Any, state: str) -> Any:

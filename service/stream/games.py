@@ -5,11 +5,13 @@ from typing import Any
 
 from oddsengine.query import Filter, values
 from oddsengine_service.stream.sse import frame
-from oddsengine_service.stream.told import GAMES, Told, forgotten, played
+from oddsengine_service.stream.told import SSE, Told, forgotten, played
 
 
 class Games:
     """Games of a filter."""
+
+    wire = SSE
 
     def __init__(self, wanted: Filter) -> None:
         self.wanted = wanted
@@ -34,9 +36,8 @@ class Games:
         self._shown.difference_update(lost)
         return [*played(mine, fresh), *forgotten(lost)]
 
-    def beginning(self, states: Mapping[str, Any]) -> list[Told]:
-        """How games stand."""
+    def beginning(self, states: Mapping[str, Any]) -> list[bytes]:
+        """A frame of how games stand."""
         mine = {event: state for event, state in states.items() if self.fits(event, state)}
         self._shown.update(mine)
-        rows = list(mine.values())
-        return [Told(frame("gamestate:snapshot", mine), GAMES, list(mine), rows, [True] * len(rows))]
+        return [frame("gamestate:snapshot", mine)]

@@ -26,7 +26,7 @@ from oddsengine_service.stream.lines import Group, Lines
 from oddsengine_service.stream.moves import Moves
 from oddsengine_service.stream.prices import Prices, Taken, nothing
 from oddsengine_service.stream.subscriber import Subscriber
-from oddsengine_service.stream.told import Told, bodies
+from oddsengine_service.stream.told import SSE, Told, Wire
 from oddsengine_service.stream.watch import Look, Near, Watch, Word, near
 
 MOST_WATCHES = 64  # sets of books and thresholds whose opportunities are followed
@@ -42,6 +42,7 @@ class Wants(NamedTuple):
     games: Filter | None
     state: str
     seen: bool = False  # for a node that passes prices on
+    wire: Wire = SSE
 
 
 class _Looked(NamedTuple):
@@ -64,11 +65,11 @@ class Stream:
         self._making: dict[Hashable, list[tuple[Subscriber, Wants]]] = {}
         self._mirror: Mirror | None = None
         self._prices: dict[Hashable, Prices] = {}
-        self._finds: dict[Asked, Finds] = {}
+        self._finds: dict[tuple[Asked, Wire], Finds] = {}
         self._watches: dict[Hashable, Watch] = {}
         self._games: dict[Filter, Games] = {}
         self._states: dict[str, Any] = {}
-        self._coming: dict[Prices, list[Subscriber]] = {}
+        self._coming: dict[Prices, list[tuple[Subscriber, Wants]]] = {}
         self._coming_lock = threading.Lock()
         self._looked: list[_Looked] = []
         self._look_at = 0.0
@@ -85,10 +86,15 @@ class Stream:
         """Send the beginning of what is wanted, and from then on all of it."""
         self._jobs.put(lambda: self._join(subscriber, wants))
 
+    def change(self, subscriber: Subscriber, wants: Wants, first: list[bytes]) -> None:
+        """Send these frames, a new beginning, and from then on what is wanted now."""
+        self.lines.change(subscriber, wants, first)
+        self._jobs.put(lambda: self._change(subscriber, wants))
+
     def leave(self, subscriber: Subscriber) -> None:
         """Forget somebody; at once."""
         self.lines.leave(subscriber)
-        self._jobs.put(lambda: self._leave(subscriber))
+        self._jobs.put(lambda: self._leave(subscriber.groups))
 
     async def close(self, within: float = 5.0) -> None:
         """End every stream cleanly."""
@@ -163,6 +169,7 @@ class Stream:
             (group, update.number, []) for group in self._finds.values() if group.watch.number == update.number
         ]
         self._tell(Moves(update, self._mirror, self._index, marks), calm)
+        self._post(self.lines.hear, update.number)
         while self._looked and self._looked[0].number <= update.number:
             self._looked.pop(0).settle()
 
@@ -172,7 +179,11 @@ class Stream:
             if (group.seen or not moves.empty) and (told := group.told(moves)):
                 batches.append((group, moves.number, told))
         if batches:
-            self._post(self.lines.deliver, batches)
+            self._deliver(batches)
+
+    def _deliver(self, batches: list[tuple[Group, int, list[Told]]]) -> None:
+        assert self._mirror is not None
+        self._post(self.lines.deliver, batches, self._mirror.number)
 
     def _look(self) -> None:
         """Have what was stirred looked at."""
@@ -200,7 +211,7 @@ class Stream:
             (group, watch.number, group.told(looked)) for group in self._finds.values() if group.watch is watch
         ]
         if batches:
-            self._post(self.lines.deliver, batches)
+            self._deliver(batches)
 
     def _play(self, states: Mapping[str, Any], removed: tuple[str, ...]) -> None:
         self._states.update(states)
@@ -211,43 +222,52 @@ class Stream:
             if told := group.told(states, removed):
                 batches.append((group, 0, told))
         if batches:
-            self._post(self.lines.deliver, batches)
+            self._deliver(batches)
 
     def _join(self, subscriber: Subscriber, wants: Wants) -> None:
+        if subscriber.gone or subscriber.wants is not wants:
+            return
         engine = self._node.engine
         if self._mirror is None:
             engine.keep_judged()
             with self._index.reading(judged=True) as reading:
                 self._mirror = Mirror(reading, engine.number)
-        if wants.finds is not None and wants.finds not in self._finds and not self._follow(subscriber, wants):
+        finds = (wants.finds, wants.wire) if wants.finds is not None else None
+        if finds is not None and finds not in self._finds and not self._follow(subscriber, wants):
             return
-        subscriber.wants, groups = wants, subscriber.groups
+        groups = subscriber.groups = []
         prices: Prices | None = None
         if wants.prices is not None:
-            key = wants.prices, wants.state, wants.seen
+            key = wants.prices, wants.state, wants.seen, wants.wire
             prices = self._prices.get(key)
             if prices is None:
                 self._following = True
                 prices = self._prices[key] = Prices(
-                    wants.prices, wants.state, self._index, engine, seen=wants.seen
+                    wants.prices, wants.state, self._index, engine, wants.wire, seen=wants.seen
                 )  # fmt: skip
             groups.append(prices)
-        if wants.finds is not None:
-            groups.append(self._finds[wants.finds])
+        if finds is not None:
+            groups.append(self._finds[finds])
         if wants.games is not None:
             groups.append(self._games.setdefault(wants.games, Games(wants.games)))
         for group in groups:
             group.members += 1
             number = group.watch.number if isinstance(group, Finds) else 0
-            self._post(self.lines.register, group, subscriber, number)
+            self._post(self.lines.register, group, subscriber, wants, number)
         if prices is None:
-            self._begin([subscriber], nothing(games=wants.finds is None))
+            self._begin([(subscriber, wants)], nothing(wants.wire, games=wants.finds is None))
             return
         with self._coming_lock:
             known = self._coming.setdefault(prices, [])
-            known.append(subscriber)
+            known.append((subscriber, wants))
         if len(known) == 1:
             self._beginnings.put(prices)
+
+    def _change(self, subscriber: Subscriber, wants: Wants) -> None:
+        """Join what is wanted now before leaving what was: what both need is not made anew."""
+        before, subscriber.groups = subscriber.groups, []
+        self._join(subscriber, wants)
+        self._leave(before)
 
     def _follow(self, subscriber: Subscriber, wants: Wants) -> bool:
         """Make a group of opportunities; False if somebody has to wait for it, or cannot have it."""
@@ -259,13 +279,13 @@ class Stream:
         watch = self._watches.get(view)
         if watch is None:
             if len(self._watches) >= MOST_WATCHES:
-                self._post(self.lines.refuse, subscriber)
+                self._post(self.lines.refuse, subscriber, wants)
             else:
                 self._making[view] = [(subscriber, wants)]
                 self._looks.put(lambda: self._make(view))
             return False
         watch.members += 1
-        self._finds[wants.finds] = Finds(wants.finds, watch)
+        self._finds[wants.finds, wants.wire] = Finds(wants.finds, watch, wants.wire)
         return True
 
     def _made(self, view: Hashable, watch: Watch, found: Look) -> None:
@@ -274,14 +294,13 @@ class Stream:
             return
         watch.fill(found)
         for subscriber, wants in self._making.pop(view):
-            if not subscriber.gone:
-                self._join(subscriber, wants)
+            self._join(subscriber, wants)
         if not watch.members:
             watch.close()
             del self._watches[view]
 
-    def _leave(self, subscriber: Subscriber) -> None:
-        for group in subscriber.groups:
+    def _leave(self, groups: list[Group]) -> None:
+        for group in groups:
             group.members -= 1
             if group.members:
                 continue
@@ -295,19 +314,22 @@ class Stream:
                     group.watch.close()
                     _drop(self._watches, group.watch)
 
-    def _begin(self, subscribers: list[Subscriber], taken: Taken) -> None:
+    def _begin(self, subscribers: list[tuple[Subscriber, Wants]], taken: Taken) -> None:
         """Send newcomers their beginning: prices of one update, and what else is open now."""
         made: dict[Group, list[bytes]] = {}
-        for subscriber in subscribers:
+        heard = self._mirror.number if self._mirror is not None else 0
+        for subscriber, wants in subscribers:
+            if subscriber.wants is not wants:
+                continue
             frames: list[bytes] = []
             for group in subscriber.groups:
                 if group not in made:
                     made[group] = [] if isinstance(group, Prices) else self._beginning(group)
                 frames += made[group]
-            self._post(self.lines.admit, subscriber, taken, frames)
+            self._post(self.lines.admit, subscriber, wants, taken, frames, heard)
 
     def _beginning(self, group: Finds | Games) -> list[bytes]:
-        return bodies(group.beginning(self._states) if isinstance(group, Games) else group.beginning())
+        return group.beginning(self._states) if isinstance(group, Games) else group.beginning()
 
     # ---- in threads that only read ----
 
@@ -340,7 +362,7 @@ class Stream:
                 taken = prices.take()
             except Exception as error:
                 self._log.failure(b"-", "(stream)", error)
-                for subscriber in subscribers:
+                for subscriber, _ in subscribers:
                     self._post(subscriber.end)
                 continue
             self._jobs.put(lambda some=subscribers, t=taken: self._begin(some, t))  # type: ignore[misc]

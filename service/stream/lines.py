@@ -15,9 +15,9 @@ from oddsengine_service.stream.backlog import Backlog
 from oddsengine_service.stream.finds import Finds
 from oddsengine_service.stream.games import Games
 from oddsengine_service.stream.prices import Prices, Taken
-from oddsengine_service.stream.sse import RETRY, Failure, Heartbeat, clock, frame, numbered
-from oddsengine_service.stream.subscriber import Bounds, Subscriber, parts
-from oddsengine_service.stream.told import Told, bodies
+from oddsengine_service.stream.sse import clock
+from oddsengine_service.stream.subscriber import Bounds, Subscriber
+from oddsengine_service.stream.told import Told, Wire, bodies
 
 HEARTBEAT_S = 30.0
 PARTS = 30  # of the subscribers, that get their heartbeats one after the other
@@ -48,6 +48,8 @@ class Lines:
         self._node, self._log = node, log
         self._heartbeat, self._bounds = heartbeat, Bounds(**bounds)
         self._loop = asyncio.get_running_loop()
+        self.number = 0  # of the last update that was heard
+        self._first = int(node.started * 1000.0)  # what `global_seq` starts from: it never repeats after a restart
         self._sequence, self._turns = itertools.count(1), itertools.count()
         self._subscribers: dict[Subscriber, None] = {}
         self._groups: dict[Group, _Members] = {}
@@ -62,14 +64,25 @@ class Lines:
 
     # ---- who listens ----
 
-    def enter(self, send: Any, account: str, key: str, check: Callable[[], bool], connected: bytes) -> Subscriber:
-        """Somebody new, who gets `connected` at once."""
-        made = Subscriber(send, account, key, check, self._bounds, self._cut, self._caught_up)
-        made.turn = next(self._turns)
+    def enter(
+        self, send: Any, account: str, key: str, check: Callable[[], bool], wants: Any, first: list[bytes],
+        kind: type[Subscriber] = Subscriber,
+    ) -> Subscriber:  # fmt: skip
+        """Somebody new, who gets the first frames at once."""
+        made = kind(send, account, key, check, self._bounds, self._cut, self._caught_up)
+        made.turn, made.wants = next(self._turns), wants
         self._subscribers[made] = None
-        made.begin([RETRY, *numbered([connected], self._sequence)])
+        self._begin(made, first, made.wire.opening, 0)
         made.flush()
         return made
+
+    def change(self, subscriber: Subscriber, wants: Any, first: list[bytes]) -> None:
+        """Somebody who wants something else from now on, and gets these frames before a new beginning."""
+        for members in self._groups.values():
+            members.subscribers.pop(subscriber, None)
+        subscriber.wants, subscriber.waiting, subscriber.backlog = wants, [], None
+        self._begin(subscriber, first, subscriber.wire.numbered, 0)
+        subscriber.flush()
 
     def leave(self, subscriber: Subscriber) -> None:
         """Forget somebody; at once."""
@@ -103,8 +116,9 @@ class Lines:
 
     # ---- what goes out ----
 
-    def deliver(self, batches: list[tuple[Group, int, list[Told]]]) -> None:
-        """Give groups their events, each with the number of its update."""
+    def deliver(self, batches: list[tuple[Group, int, list[Told]]], heard: int) -> None:
+        """Give groups their events, each with the number of its update; `heard` is the last one there was."""
+        self.number = heard
         for group, number, told in batches:
             members = self._groups.get(group)
             if members is None:
@@ -112,8 +126,8 @@ class Lines:
             members.number = number
             if not told:
                 continue
-            joined = b"".join(numbered(bodies(told), self._sequence))
-            pieces, size = parts(joined), len(joined)
+            wire = group.wire
+            packed: Any = None
             count = 0
             due = self._due.append
             slow: list[Subscriber] = []
@@ -124,7 +138,9 @@ class Lines:
                 elif subscriber.backlog is not None:
                     slow.append(subscriber)
                 else:
-                    subscriber.take(pieces, size)
+                    if packed is None:
+                        packed = subscriber.packed(wire.numbered(bodies(told), self._sequence))
+                    subscriber.take(packed, self.global_seq(heard))
                     due(subscriber)
                     count += 1
             for subscriber in slow:
@@ -133,12 +149,24 @@ class Lines:
             self.events += count * len(told)
         self._flush_soon()
 
+    def hear(self, number: int) -> None:
+        """Note the last update that was heard; whatever it means for anybody was delivered."""
+        self.number = number
+
     def _caught_up(self, subscriber: Subscriber, backlog: Backlog) -> None:
         """Send somebody what was missed, who took all that was pending."""
         frames = backlog.frames()
         self.merged += max(backlog.events - len(frames), 0)
         self.events += len(frames)
-        subscriber.begin(numbered(frames, self._sequence))
+        self._begin(subscriber, frames, subscriber.wire.numbered, self.number)
+
+    def _begin(self, subscriber: Subscriber, frames: list[bytes], number: Any, update: int) -> None:
+        """Queue frames that leave somebody with what an update made of the board; 0 is none in particular."""
+        subscriber.begin(number(frames, self._sequence), self.global_seq(update) if update else 0)
+
+    def global_seq(self, number: int) -> int:
+        """The number of an update as clients have it."""
+        return self._first + number
 
     def _flush_soon(self) -> None:
         if not self._flushing and self._due:
@@ -160,39 +188,45 @@ class Lines:
         spent = time.perf_counter() - began
         self._flush_at = self._loop.time() + spent + max(PAUSE_S, spent)
 
-    def register(self, group: Group, subscriber: Subscriber, number: int) -> None:
+    def register(self, group: Group, subscriber: Subscriber, wants: Any, number: int) -> None:
         """Make somebody one of a group, which holds what an update made of it."""
-        if subscriber in self._subscribers:
+        if subscriber in self._subscribers and subscriber.wants is wants:
             members = self._groups.get(group)
             if members is None:
                 members = self._groups[group] = _Members(number, prices=isinstance(group, Prices))
             members.subscribers[subscriber] = None
 
-    def admit(self, subscriber: Subscriber, taken: Taken, frames: list[bytes]) -> None:
+    def admit(self, subscriber: Subscriber, wants: Any, taken: Taken, frames: list[bytes], heard: int) -> None:
         """Send somebody the beginning, what else is open, and what came after the beginning's update."""
-        if subscriber.gone or subscriber.waiting is None:
+        if subscriber.gone or subscriber.waiting is None or subscriber.wants is not wants:
             return
-        later = [each.body for number, told in subscriber.waiting if number > taken.number for each in told]
+        waited = [(number, told) for number, told in subscriber.waiting if number > taken.number]
         subscriber.number = taken.number
         subscriber.waiting = None
-        every = [*taken.frames[:-1], *frames, taken.frames[-1], *later]
-        subscriber.begin(numbered(every, self._sequence))
-        self.events += len(every)
+        number, wire = subscriber.wire.numbered, subscriber.wire
+        beginning = wire.beginning(taken.frames, frames)
+        self._begin(subscriber, beginning, number, 0)
+        self._begin(subscriber, [taken.complete], number, taken.number or heard)
+        for update, told in waited:
+            self._begin(subscriber, bodies(told), number, update)
+        self.events += len(beginning) + 1 + sum(len(told) for _, told in waited)
         subscriber.flush()
 
     def close_group(self, group: Group) -> None:
         """Forget a group that nobody is of."""
         self._groups.pop(group, None)
 
-    def refuse(self, subscriber: Subscriber) -> None:
+    def refuse(self, subscriber: Subscriber, wants: Any) -> None:
         """End a stream that would need one view too many."""
+        if subscriber.wants is not wants:
+            return
         message = "too many sets of books are followed already; ask for a usual one, or later"
-        self._tell(frame("error", Failure(UPSTREAM, message)), subscriber)
+        self.tell(subscriber.wire.error(UPSTREAM, message), subscriber)
         subscriber.end()
 
-    def _tell(self, told: bytes, subscriber: Subscriber) -> None:
-        """Send somebody what is no part of the board, and has no number."""
-        subscriber.take((told,), len(told))
+    def tell(self, told: bytes, subscriber: Subscriber, number: int = 0) -> None:
+        """Send somebody what is no part of the board, and has no id."""
+        subscriber.take(subscriber.packed((told,)), self.global_seq(number) if number else 0)
         self._due.append(subscriber)
         self._flush_soon()
 
@@ -202,16 +236,26 @@ class Lines:
         """Send heartbeats, to a part of the subscribers at a time."""
         rounds = PARTS if self._heartbeat >= 3.0 else 1
         self._turn = (self._turn + 1) % rounds
-        told = frame("heartbeat", Heartbeat(clock(self._node.clock.now())))
+        moment = clock(self._node.clock.now())
+        told: dict[Wire, bytes] = {}
         for subscriber in self._subscribers:
-            if subscriber.turn % rounds == self._turn and subscriber.waiting is None:
-                self._tell(self._holds(subscriber) + told, subscriber)
+            if subscriber.turn % rounds != self._turn:
+                continue
+            wire = subscriber.wire
+            if subscriber.waiting is not None:
+                subscriber.idle()
+            elif subscriber.backlog is not None:
+                self.tell(wire.heartbeat(moment), subscriber)
+            else:
+                if wire not in told:
+                    told[wire] = wire.heartbeat(moment)
+                self.tell(self._holds(subscriber) + told[wire], subscriber, self.number)
         if not self.closed:
             self._timers["beat"] = self._loop.call_later(self._heartbeat / rounds, self._beat)
 
     def _holds(self, subscriber: Subscriber) -> bytes:
         """Say in a comment which update of the board somebody holds by now, if it is one."""
-        if subscriber.backlog is not None:
+        if not subscriber.wire.comments:
             return b""
         said = []
         for group in subscriber.groups:
@@ -234,15 +278,14 @@ class Lines:
             if subscriber.key not in valid:
                 valid[subscriber.key] = _holds(subscriber.check)
             if not valid[subscriber.key]:
-                subscriber.end()
+                subscriber.revoke()
             if subscriber.lingers(now) or (subscriber.turn % self._looks == self._look and subscriber.stalls(now)):
                 subscriber.cut("it takes nothing")
         failures = frozenset(self._failing())
         for name in sorted(failures - self._failures):
             message = f"the source {name} does not answer; its prices age out until it does"
-            told = frame("error", Failure(UPSTREAM, message))
             for subscriber in self._subscribers:
-                self._tell(told, subscriber)
+                self.tell(subscriber.wire.error(UPSTREAM, message), subscriber)
         self._failures = failures
 
     def _failing(self) -> Iterable[str]:

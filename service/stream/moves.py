@@ -1,6 +1,6 @@
 """One update for subscribers: the rows that moved, are sent whole, and left, each encoded when first sent."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -21,7 +21,7 @@ class Moves(Changes):
     def __init__(self, update: Update, mirror: Mirror, index: Index, marks: Marks | None) -> None:
         super().__init__(update, mirror, index, marks)
         self._deltas: list[msgspec.Raw] | None = None
-        self._fulls: dict[tuple[int, str], list[msgspec.Raw]] = {}
+        self._fulls: dict[tuple[int, str], dict[int, msgspec.Raw]] = {}
         self._ids: dict[int, list[str]] = {}
 
     def renewed(self) -> tuple[RowChanges, list[str], list[str]] | None:
@@ -57,12 +57,13 @@ class Moves(Changes):
             )
         )  # fmt: skip
 
-    def fulls(self, part: RowChanges, state: str) -> list[msgspec.Raw]:
-        """The rows that are new, or that crossed, with links for a state."""
-        found = self._fulls.get((id(part), state))
-        if found is None:
-            found = self._fulls[id(part), state] = raw(rows_in(state)(self.found(part)))
-        return found
+    def fulls(self, part: RowChanges, state: str, places: Sequence[int]) -> list[msgspec.Raw]:
+        """Some of the rows that are new, or that moved, as whole rows with links for a state."""
+        made = self._fulls.setdefault((id(part), state), {})
+        missing = [place for place in places if place not in made]
+        if missing:
+            made.update(zip(missing, raw(rows_in(state)(self.found(part, np.array(missing)))), strict=True))
+        return [made[place] for place in places]
 
 
 @lru_cache(maxsize=64)

@@ -5,20 +5,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from oddsengine.columns import Bools, Ints, Longs
+from oddsengine.columns import Bools, Floats, Ints, Longs
 from oddsengine.engine import Engine
 from oddsengine.query import Chosen, Filter, Index, Reading, RowChanges, book_ids
 from oddsengine.timestamps import timestamps
 from oddsengine_service.stream.moves import Moves, rows_in
-from oddsengine_service.stream.sse import CHUNK, OddsSeen, Snapshot, SnapshotComplete, frame, raw
-from oddsengine_service.stream.told import Told, added, locked, moved, removed, renewed
+from oddsengine_service.stream.sse import OddsSeen, raw
+from oddsengine_service.stream.told import SSE, Told, Wire, renewed
+from oddsengine_service.wire.numbers import american, americans
 
 
 class Taken(NamedTuple):
-    """The board at one update, as frames; their first is to be sent first."""
+    """The board at one update, as frames, and the frame that ends a beginning."""
 
     number: int
     frames: list[bytes]
+    complete: bytes
 
 
 class Prices:
@@ -27,8 +29,12 @@ class Prices:
     With `seen` it is for nodes that pass prices on: it has suspended rows too, and says when rows were seen again.
     """
 
-    def __init__(self, wanted: Filter, state: str, index: Index, engine: Engine, *, seen: bool = False) -> None:
-        self.wanted, self.state, self.seen = wanted, state, seen
+    def __init__(
+        self, wanted: Filter, state: str, index: Index, engine: Engine, wire: Wire = SSE, *, seen: bool = False
+    ) -> None:  # fmt: skip
+        self.wanted, self.state, self.wire, self.seen = wanted, state, wire, seen
+        self._suspended = seen or wire.keeps_suspended
+        self._partial = wanted.live is not None or wanted.low is not None or wanted.high is not None
         self.members = 0
         self._index, self._engine = index, engine
         self._chosen = Chosen(wanted)
@@ -42,57 +48,73 @@ class Prices:
             return []
         self.number = moves.number
         out: list[Told] = []
-        if self.seen and (at := self._chosen.of(moves.hidden, moves.terms)).size:
+        if self._suspended and (at := self._chosen.of(moves.hidden, moves.terms)).size:
+            at = at[self._was(moves.hidden, at)]
             self.total -= at.size
             locks, ids = moves.locks(), moves.ids(moves.hidden)
             for book, some in _by_book(moves.hidden, at):
-                out += locked(book, [ids[i] for i in some], [locks[i] for i in some], self.total)
-        for rows in moves.lost if self.seen else moves.left:
+                out += self.wire.locked(book, [ids[i] for i in some], [locks[i] for i in some], self.total)
+        for rows in moves.lost if self._suspended else moves.left:
             at = self._chosen.of(rows, moves.terms)
-            out += self._removed(moves, rows, at[self._was(rows, at)])
+            if rows is moves.lost[1]:  # suspended already, and not counted; it may have been anything since
+                out += self._gone(moves, rows, at)
+            else:
+                out += self._removed(moves, rows, at[self._was(rows, at)])
         new, moving = self._chosen.of(moves.new, moves.terms), self._chosen.of(moves.moved, moves.terms)
         fresh = np.array(moves.fresh, bool)[new]
-        if self.wanted.live is not None:  # rows come and leave by this flag too
+        if self._partial:  # rows come and leave by what moves of them
             held, stays = self._was(moves.new, new) & ~fresh, self._is(moves.new, new)
             out += self._removed(moves, moves.new, new[held & ~stays])
             new, fresh = new[stays], ~held[stays]
             held, stays = self._was(moves.moved, moving), self._is(moves.moved, moving)
             out += self._removed(moves, moves.moved, moving[held & ~stays])
-            moving = moving[held & stays]
-            over = self._chosen.of(moves.crossed, moves.terms)
-            over = over[self._is(moves.crossed, over)]
-            out += self._added(moves, moves.crossed, over, [True] * over.size)
+            come, moving = moving[~held & stays], moving[held & stays]
+            out += self._added(moves, moves.moved, come, [True] * come.size)
         out += self._added(moves, moves.new, new, fresh.tolist())
         if moving.size:
             deltas, ids = moves.deltas(), moves.ids(moves.moved)
             for book, some in _by_book(moves.moved, moving):
-                out += moved(book, [ids[i] for i in some], [deltas[i] for i in some], self.total)
+                out += self.wire.moved(book, [ids[i] for i in some], [deltas[i] for i in some], self.total)
         return out + self._renewed(moves) if self.seen else out
 
     def _was(self, rows: RowChanges, at: Longs) -> Bools:
-        """Which of some rows had the flag that is wanted, before this update."""
-        live = self.wanted.live
-        return np.ones(at.size, bool) if live is None else rows.was_live[at] == live
+        """Which of some rows had the flag and the price that are wanted, before this update."""
+        return self._within(rows.before.live[at], rows.before.odds[at], rows.before.american[at])
 
     def _is(self, rows: RowChanges, at: Longs) -> Bools:
-        """Which have it now."""
-        live = self.wanted.live
-        return np.ones(at.size, bool) if live is None else rows.live[at] == live
+        """Which have them now."""
+        return self._within(rows.live[at], rows.facts.odds[at], rows.facts.american[at])
+
+    def _within(self, live: Bools, odds: Floats, quoted: Floats) -> Bools:
+        wanted, within = self.wanted, np.ones(live.size, bool)
+        if wanted.live is not None:
+            within &= live == wanted.live
+        if live.size and (wanted.low is not None or wanted.high is not None):
+            price = np.array(americans(odds, quoted))
+            price[price == -100.0] = 100.0
+            within &= price >= (-np.inf if wanted.low is None else american(wanted.low))
+            within &= price <= (np.inf if wanted.high is None else american(wanted.high))
+        return within
 
     def _removed(self, moves: Moves, rows: RowChanges, at: Longs) -> list[Told]:
         self.total -= at.size
+        return self._gone(moves, rows, at)
+
+    def _gone(self, moves: Moves, rows: RowChanges, at: Longs) -> list[Told]:
         out, ids = list[Told](), moves.ids(rows) if at.size else []
         for book, some in _by_book(rows, at):
-            out += removed(book, [ids[i] for i in some], self.total)
+            out += self.wire.removed(book, [ids[i] for i in some], self.total)
         return out
 
     def _added(self, moves: Moves, rows: RowChanges, at: Longs, fresh: list[bool]) -> list[Told]:
         """Rows that are here now, or such that no delta can describe them; only the former add to the total."""
         if not at.size:
             return []
-        fulls, ids, places = moves.fulls(rows, self.state), moves.ids(rows), at.tolist()
+        ids, places, names = moves.ids(rows), at.tolist(), book_ids(rows.facts.books)
+        books = [names[book] for book in rows.book[at].tolist()]
         self.total += sum(fresh)
-        return added([ids[i] for i in places], [fulls[i] for i in places], fresh, self.total)
+        fulls = moves.fulls(rows, self.state, places)
+        return self.wire.added([ids[i] for i in places], fulls, fresh, self.total, books)
 
     def _renewed(self, moves: Moves) -> list[Told]:
         """When rows were last seen: those that moved, for a delta does not say it, and those that were seen again."""
@@ -115,17 +137,12 @@ class Prices:
             found = reading.take(reading.rows(self.wanted, {}) if self.seen else self._active(reading))
         rows = rows_in(self.state)(found)
         books = sorted({row["sportsbook"] for row in rows})
-        total, out = len(rows), []
-        for first in range(0, max(total, 1), CHUNK):
-            chunk = raw(rows[first : first + CHUNK])
-            out.append(frame("snapshot", Snapshot(chunk, len(chunk), total, first, first + CHUNK < total)))
-        return Taken(number, [*out, frame("snapshot:complete", SnapshotComplete("ready", books, total))])
+        return Taken(number, self.wire.snapshot(rows), self.wire.complete(books, len(rows), resumed=False))
 
 
-def nothing(*, games: bool = False) -> Taken:
+def nothing(wire: Wire = SSE, *, games: bool = False) -> Taken:
     """What those get at the beginning who want no prices."""
-    first = [] if games else [frame("snapshot", Snapshot([], 0, 0, 0, has_more=False))]
-    return Taken(0, [*first, frame("snapshot:complete", SnapshotComplete("ready", [], 0))])
+    return Taken(0, [] if games else wire.empty(), wire.complete([], 0, resumed=False))
 
 
 def _by_book(rows: RowChanges, at: Longs) -> Iterator[tuple[str, list[int]]]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any
 
 from oddsengine_service.stream.backlog import Backlog
-from oddsengine_service.stream.told import Told
+from oddsengine_service.stream.told import SSE, Told, Wire
 
 try:
     import fcntl
@@ -24,6 +24,7 @@ except ImportError:  # Windows
 
 WRITE = 1 << 16  # bytes of one write
 PIECE = 1 << 15  # bytes of a shared piece
+WAITING = b": the snapshot is on its way\n"
 _LATER_S = 15.0  # that the kernel waits longer than we do, so that a reader that stops is cut off by us, and counted
 
 
@@ -58,6 +59,7 @@ class _Rest:
 class Subscriber:
     """Who listens. `waiting` holds what comes while the beginning is being made; None afterwards."""
 
+    wire: Wire = SSE
     __slots__ = (
         "_beginning", "_bounds", "_ending", "_pending", "_send", "_sent", "_since", "_taken", "_writing", "account",
         "backlog", "check", "cut_short", "gone", "groups", "key", "number", "on_cut", "on_taken", "size", "task",
@@ -89,21 +91,42 @@ class Subscriber:
 
     # ---- what comes ----
 
-    def begin(self, pieces: Iterable[bytes]) -> None:
+    def begin(self, pieces: Iterable[bytes], number: int = 0) -> None:
         """Queue what it gets at the beginning or to catch up, however much that is."""
+        del number  # of the update that these leave it with; of no use here
         for piece in pieces:
             self._beginning += len(piece)
             self.size += len(piece)
             self._pending.extend(parts(piece))
 
-    def take(self, pieces: Sequence[Piece], size: int) -> None:
+    @staticmethod
+    def packed(frames: Sequence[bytes]) -> Any:
+        """Frames as `take` gets them; made once for all who get them."""
+        joined = b"".join(frames)
+        return parts(joined), len(joined)
+
+    def take(self, packed: Any, number: int) -> None:
         """Queue events; `flush` sends them."""
+        del number
         if self.gone or self._ending:
             return
+        pieces, size = packed
         self._pending.extend(pieces)
+        self.grow(size)
+
+    def idle(self) -> None:
+        """Say that the connection lives while the beginning is being made, by what is no event."""
+        if self._pending or self._writing is not None:
+            return
+        self._pending.append(WAITING)
+        self.size += len(WAITING)
+        self.flush()
+
+    def grow(self, size: int) -> None:
+        """Count bytes that wait; too many of them, and what comes next is merged."""
         self.size += size
         if self.size - self._beginning > self._bounds.behind and self.backlog is None:
-            self.backlog = Backlog()
+            self.backlog = Backlog(self.wire)
 
     def miss(self, told: Iterable[Told]) -> None:
         """Keep for later what events say."""
@@ -130,10 +153,10 @@ class Subscriber:
                 body = self._some()
             self.size -= len(body)
             self._beginning = max(0, self._beginning - len(body))
-            self._write({"type": "http.response.body", "body": body, "more_body": True})
+            self._write(body)
         if self._ending and not self._pending and self._writing is None and not self.gone:
             self.gone = True
-            self._write({"type": "http.response.body", "body": b"", "more_body": False})
+            self._write(b"", last=True)
 
     def _some(self) -> bytes:
         size, n = 0, 0
@@ -145,9 +168,13 @@ class Subscriber:
         del self._pending[:n]
         return body
 
-    def _write(self, message: dict[str, Any]) -> None:
-        self._sent += len(message["body"])
-        sending = self._send(message).__await__()
+    def sending(self, body: bytes, *, last: bool) -> Any:
+        """A coroutine that sends bytes, or the end."""
+        return self._send({"type": "http.response.body", "body": body, "more_body": not last})
+
+    def _write(self, body: bytes, *, last: bool = False) -> None:
+        self._sent += len(body)
+        sending = self.sending(body, last=last).__await__()
         try:
             waits = next(sending)
         except StopIteration:
@@ -170,6 +197,10 @@ class Subscriber:
         if not self._ending:
             self._ending, self._since = True, time.monotonic()
         self.flush()
+
+    def revoke(self) -> None:
+        """End because the key is no longer valid, or has other rights."""
+        self.end()
 
     def lingers(self, now: float) -> bool:
         """Whether it does not take the rest."""

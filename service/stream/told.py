@@ -4,19 +4,25 @@ The bytes are what most subscribers get. The rows are for those who are slow: se
 which every part is made here too.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from oddsengine_service.stream.sse import (
     CHUNK,
+    RETRY,
     Expired,
+    Failure,
     GamesRemoved,
+    Heartbeat,
     OddsRemoved,
     OddsUpdate,
     Renewed,
     Snapshot,
+    SnapshotComplete,
     clock,
     frame,
+    numbered,
+    raw,
 )
 
 ODDS, GAMES, SEEN = "odds", "gamestate", "seen"
@@ -51,8 +57,11 @@ def removed(book: str, ids: Sequence[str], total: int) -> list[Told]:
     ]
 
 
-def added(ids: Sequence[str], rows: Sequence[Any], fresh: Sequence[bool], total: int) -> list[Told]:
-    """Whole prices; they are the last ones of `total`."""
+def added(
+    ids: Sequence[str], rows: Sequence[Any], fresh: Sequence[bool], total: int, books: Sequence[str] = ()
+) -> list[Told]:  # fmt: skip
+    """Whole prices; they are the last ones of `total`. Books of each are for wires that send them by book."""
+    del books
     out, offset = [], max(total - len(ids), 0)
     for at in range(0, len(ids), CHUNK):
         some = rows[at : at + CHUNK]
@@ -122,3 +131,67 @@ def played(states: Mapping[str, Any], fresh: Sequence[bool]) -> list[Told]:
 def forgotten(ids: Sequence[str]) -> list[Told]:
     """Games whose state is no longer kept."""
     return [Told(frame("gamestate:removed", GamesRemoved(list(ids))), GAMES, ids, None)] if ids else []
+
+
+# ---- the wire ----
+
+
+class Wire:
+    """How a connection is sent what happens; this one is Server-Sent Events, others override what differs.
+
+    Groups are of one wire, so whatever is sent to a group is encoded once.
+    """
+
+    comments = True  # a heartbeat says in a comment which update of the board the client holds
+    keeps_suspended = False  # suspended prices stay with the client, marked as inactive
+
+    removed = staticmethod(removed)
+    added = staticmethod(added)
+    moved = staticmethod(moved)
+    locked = staticmethod(locked)
+    detected = staticmethod(detected)
+    expired = staticmethod(expired)
+
+    def opened(self, kind: str, ids: Sequence[str], rows: Sequence[Any]) -> list[bytes]:
+        """Frames of the opportunities of a kind that are open at the beginning."""
+        return bodies(self.detected(kind, ids, rows, [True] * len(ids)))
+
+    def snapshot(self, rows: Sequence[Mapping[str, Any]]) -> list[bytes]:
+        """Frames of all prices at the beginning."""
+        total, out = len(rows), []
+        for first in range(0, max(total, 1), CHUNK):
+            chunk = raw(rows[first : first + CHUNK])
+            out.append(frame("snapshot", Snapshot(chunk, len(chunk), total, first, first + CHUNK < total)))
+        return out
+
+    def empty(self) -> list[bytes]:
+        """Frames of no prices, for those who want only opportunities."""
+        return [frame("snapshot", Snapshot([], 0, 0, 0, has_more=False))]
+
+    def complete(self, books: list[str], total: int, *, resumed: bool) -> bytes:
+        """The frame that ends the beginning."""
+        del resumed  # `connected` says so
+        return frame("snapshot:complete", SnapshotComplete("ready", books, total))
+
+    def beginning(self, prices: list[bytes], others: list[bytes]) -> list[bytes]:
+        """Frames of the beginning in their order, without the last one."""
+        return [*prices, *others]
+
+    def heartbeat(self, moment: str) -> bytes:
+        """A sign of life."""
+        return frame("heartbeat", Heartbeat(moment))
+
+    def error(self, code: str, message: str) -> bytes:
+        """A failure; the connection stays open."""
+        return frame("error", Failure(code, message))
+
+    def opening(self, connected: list[bytes], sequence: Iterator[int]) -> list[bytes]:
+        """What is sent at once."""
+        return [RETRY, *numbered(connected, sequence)]
+
+    def numbered(self, frames: Sequence[bytes], sequence: Iterator[int]) -> list[bytes]:
+        """Frames with the ids that all connections share, where there are such."""
+        return numbered(frames, sequence)
+
+
+SSE = Wire()

@@ -1,0 +1,76 @@
+"""WebSocket under uvicorn: handshake and frames by the library `websockets`, with bounds of ours.
+
+A client may send little and not often; whatever it sends costs a bounded amount of work, also in frames that no
+application sees. Messages of the hub go out as frames that are made already, between those of the library.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from uvicorn.protocols.utils import ClientDisconnected
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+MOST_MESSAGE = 32 << 10  # bytes of one message of a client
+BURST = 256 << 10  # bytes that may come at once
+RATE = 16 << 10  # bytes a second
+
+_log = logging.getLogger("oddsengine.ws")
+_log.addHandler(logging.NullHandler())
+_log.setLevel(logging.CRITICAL)  # the library names queries, which may hold keys
+_log.propagate = False
+
+
+class SocketProtocol(WebSocketsSansIOProtocol):
+    """One connection after its upgrade."""
+
+    def __init__(self, *args: Any, **words: Any) -> None:
+        super().__init__(*args, **words)
+        self.logger = self.conn.logger = _log
+        self.release: Callable[[], None] | None = None  # called once the connection is closed
+        self._left, self._at = float(BURST), self.loop.time()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Give the connection back."""
+        super().connection_lost(exc)
+        if self.release is not None:
+            self.release()
+            self.release = None
+
+    def data_received(self, data: bytes) -> None:
+        """Read frames, unless the client sends too much."""
+        now = self.loop.time()
+        self._left = min(float(BURST), self._left + (now - self._at) * RATE) - len(data)
+        self._at = now
+        if self._left < 0.0:
+            self.transport.abort()
+            return
+        super().data_received(data)
+
+    def handle_ping(self) -> None:
+        """Answer, unless the client does not read."""
+        if self.writable.is_set():
+            super().handle_ping()
+        else:
+            self.conn.data_to_send()
+
+    def handle_parser_exception(self) -> None:
+        """Close what is no WebSocket."""
+        if self.conn.close_sent is None:  # the handshake itself
+            self.transport.close()
+        elif self.close_sent:
+            self.conn.data_to_send()
+            self.transport.close()
+        else:
+            super().handle_parser_exception()
+
+    async def write_frames(self, data: bytes) -> None:
+        """Write whole frames once the client has taken most of what came before."""
+        if not self.writable.is_set():
+            await self.writable.wait()
+        if self.disconnected or self.close_sent or self.transport.is_closing():
+            raise ClientDisconnected
+        self.transport.write(data)
+
+
+__all__ = ["MOST_MESSAGE", "SocketProtocol"]

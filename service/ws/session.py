@@ -1,0 +1,317 @@
+"""The endpoint `/ws`: the handshake, what a connection is sent at first, and what a client may say.
+
+A client says `subscribe`, which changes what it is sent, and `ping`. Whatever else it says is answered with an `error`,
+and the connection stays open; saying too much closes it. Keys, limits, filters and rights are those of the stream.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from oddsengine_service import filters
+from oddsengine_service.api.odds import (
+    EVENT,
+    LEAGUE,
+    MARKET,
+    MAX_ODDS,
+    MIN_ODDS,
+    SPORT,
+    SPORTSBOOK,
+)
+from oddsengine_service.api.stream import MIN_EV, MIN_PROFIT, hub_of, same_rights, unknown_ids, wants_of
+from oddsengine_service.app import BASE
+from oddsengine_service.endpoints import Ask, Endpoint, told
+from oddsengine_service.params import Param, choices, flag, parse, whole
+from oddsengine_service.problems import Problem, invalid, origin_of, shown
+from oddsengine_service.stream.hub import Wants
+from oddsengine_service.tiers import Caller, books_of, required
+from oddsengine_service.ws.socket import BAD_KEY, NO_STREAMING, TOO_MANY, Socket
+from oddsengine_service.ws.wire import WS, message
+
+if TYPE_CHECKING:
+    from oddsengine_service.app import Api
+    from oddsengine_service.request import Request
+
+PATHS = (f"{BASE}/ws", "/ws")
+KINDS = ("ev", "arbitrage", "middles", "low_hold")
+CHANNELS = (*KINDS, "odds")
+BURST, RATE = 30, 3.0  # messages of a client at once, and a second
+_CLOSE = {401: BAD_KEY, 403: NO_STREAMING, 429: TOO_MANY, 503: 1013}
+_POLICY = 1008
+_AGAIN_S = 5
+
+_PARAMS: tuple[Param, ...] = (
+    choices("channels", f"Some of {', '.join(CHANNELS)}; all that the tier has if none is given.", CHANNELS),
+    SPORT, SPORTSBOOK, LEAGUE, MARKET, EVENT,
+    MIN_EV, MIN_PROFIT, MIN_ODDS, MAX_ODDS, filters.STATE,
+    flag("resume", "True to get what was missed since `from_seq` instead of a snapshot.", default=False),
+    whole("from_seq", "The `global_seq` of the last message that arrived.", 0, 1 << 53),
+)  # fmt: skip
+_DEFAULTS = {param.name: param.default for param in _PARAMS}
+_WORDS = {
+    "sports": SPORT, "sportsbooks": SPORTSBOOK, "leagues": LEAGUE, "markets": MARKET, "eventIds": EVENT,
+}  # fmt: skip
+_NUMBERS = {"min_ev": MIN_EV, "min_profit": MIN_PROFIT, "min_odds": MIN_ODDS, "max_odds": MAX_ODDS}
+
+
+class Filters(msgspec.Struct, kw_only=True):
+    """Filters of a `subscribe` message; those that are absent are off, thresholds at their defaults."""
+
+    sports: list[str] | None = None
+    sportsbooks: list[str] | None = None
+    leagues: list[str] | None = None
+    markets: list[str] | None = None
+    eventIds: list[str] | None = None  # noqa: N815  as clients send it
+    min_ev: float | None = None
+    min_profit: float | None = None
+    min_odds: float | None = None
+    max_odds: float | None = None
+    state: str | None = None
+
+
+class Message(msgspec.Struct, kw_only=True):
+    """What a client may say."""
+
+    type: str
+    channels: list[str] | None = None
+    filters: Filters | UnsetType | None = UNSET
+
+
+_decode = msgspec.json.Decoder(Message).decode
+
+
+def refuse_plain(_: Ask) -> Any:
+    """Answer a request that does not ask for an upgrade.
+
+    Raises
+    ------
+    Problem
+        426, always.
+    """
+    raise Problem(426, "upgrade_required", "connect with a WebSocket client: ws:// or wss://, not http://")
+
+
+class Sockets:
+    """Every WebSocket of a node, as an ASGI application."""
+
+    def __init__(self, api: "Api", origins: tuple[str, ...] = (), address: str = "") -> None:
+        self._api, self._origins, self._address = api, frozenset(origins), address
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Serve one connection until it ends."""
+        api = self._api
+        await receive()
+        request = api.request({**scope, "method": "GET", "path": PATHS[0]})
+        if not self._may_connect(scope["headers"], request.host):
+            await self._forbid(send, request)
+            return
+        await send({"type": "websocket.accept", "headers": request.headers})
+        status = 101
+        try:
+            await self._serve(request, receive, send)
+        except Problem as problem:
+            status = problem.status
+            await _end(send, problem)
+        except OSError:  # nobody is there any more
+            status = 499
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            status = 500
+            api.log.failure(request.ident, request.path, error)
+            await _end(send, Problem(500, "internal_error", "something failed here, not in the request"))
+        finally:
+            api._tell(request, status, stream=True)
+
+    def _may_connect(self, headers: Any, host: bytes) -> bool:
+        """Whether the page that connects, if it is one, is of an allowed origin or of this node."""
+        origin = next((value.decode("latin-1") for name, value in headers if name == b"origin"), None)
+        if origin is None or "*" in self._origins or origin in self._origins:
+            return True
+        here = origin_of(host)
+        return origin in {here, here.replace("http://", "https://", 1), self._address.rstrip("/")}
+
+    async def _forbid(self, send: Any, request: "Request") -> None:
+        problem = Problem(403, "origin_not_allowed", "web pages of this origin may not connect; see [service] origins")
+        body = msgspec.json.encode(problem.body(self._address or origin_of(request.host)))
+        headers = [(b"content-type", b"application/json"), (b"cache-control", b"no-store")]
+        await send({"type": "websocket.http.response.start", "status": 403, "headers": headers})
+        await send({"type": "websocket.http.response.body", "body": body})
+        self._api._tell(request, 403)
+
+    async def _serve(self, request: "Request", receive: Any, send: Any) -> None:
+        api = self._api
+        api._admit(request, "/ws")
+        endpoint, caller = request.endpoint, request.caller
+        query, ignored = parse(request.query, endpoint.by_name)
+        ask = Ask(caller, query, {}, None, api.node.engine, api.node, [name for name in ignored if name != "api_key"])
+        wants = _wants(ask)
+        hub = hub_of(api)
+        if hub.lines.closed:
+            raise Problem(503, "not_ready", "the node stops; try again in a few seconds")
+        missing = await asyncio.to_thread(unknown_ids, ask)
+        if not api.node.limits.open(caller.account, caller.streams):
+            raise Problem(
+                429, "too_many_streams", f"{caller.streams} streams may be open at once, and they are",
+                retry_after=_AGAIN_S,
+            )  # fmt: skip
+        try:
+            check = lambda: same_rights(caller, api._caller(endpoint, request))  # noqa: E731
+            first = [_connected(ask, hub.lines.global_seq(api.node.engine.number)), _subscribed(ask, wants, missing)]
+            socket = hub.lines.enter(send, caller.account, caller.key, check, wants, first, Socket)
+            assert isinstance(socket, Socket)
+            hub.join(socket, wants)
+            try:
+                await Session(api, caller, socket, wants).listen(receive)
+            except asyncio.CancelledError:
+                socket.end()
+                if not socket.gone:  # what waits is not taken
+                    raise
+            finally:
+                hub.leave(socket)
+        finally:
+            api.node.limits.close(caller.account)
+
+
+class Session:
+    """What one client says."""
+
+    def __init__(self, api: "Api", caller: Caller, socket: Socket, wants: Wants) -> None:
+        self._api, self._caller, self._socket, self._wants = api, caller, socket, wants
+        self._left, self._at = float(BURST), asyncio.get_running_loop().time()
+
+    async def listen(self, receive: Any) -> None:
+        """Answer until the client leaves."""
+        while (received := await receive())["type"] != "websocket.disconnect":
+            if not self._within_rate():
+                text = f"at most {BURST} messages at once and {RATE:g} a second are allowed"
+                self._socket.refuse("rate_limited", text, TOO_MANY)
+                continue
+            try:
+                await self._answer(received.get("text"))
+            except Problem as problem:
+                self._say(WS.error(problem.code, problem.message))
+
+    def _within_rate(self) -> bool:
+        now = asyncio.get_running_loop().time()
+        self._left = min(float(BURST), self._left + (now - self._at) * RATE)
+        self._at = now
+        self._left -= 1.0
+        return self._left >= 0.0
+
+    def _say(self, body: bytes) -> None:
+        hub_of(self._api).lines.tell(body, self._socket)
+
+    async def _answer(self, text: str | None) -> None:
+        if text is None:
+            raise invalid("messages are text, got a binary one", "invalid_message")
+        try:
+            said = _decode(text)
+        except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+            raise invalid(f"a message is a JSON object with a type: {error}", "invalid_message") from None
+        if said.type == "ping":
+            self._say(message("pong"))
+        elif said.type == "subscribe":
+            await self._subscribe(said)
+        elif said.type in ("auth", "authenticate"):
+            raise invalid("already authenticated: the key came with the handshake", "already_authenticated")
+        else:
+            raise invalid(f"type must be subscribe or ping, got {shown(said.type)}", "unknown_message_type")
+
+    async def _subscribe(self, said: Message) -> None:
+        api, caller = self._api, self._caller
+        if not said.channels:
+            raise invalid(f"channels must be some of {', '.join(CHANNELS)}", "missing_channels")
+        room = api.node.limits.take(caller.account, caller.rate)
+        if not room.allowed:
+            raise Problem(429, "rate_limited", f"{room.limit} requests a minute are allowed, and this would be one")
+        ask = Ask(caller, _query(said), {}, None, api.node.engine, api.node, ())
+        wants = _wants(ask)
+        missing = await asyncio.to_thread(unknown_ids, ask)
+        if not self._socket.gone:
+            hub_of(api).change(self._socket, wants, [_subscribed(ask, wants, missing)])
+
+
+def _query(said: Message) -> dict[str, Any]:
+    """A `subscribe` message as the query that would ask for the same."""
+    query, given = dict(_DEFAULTS), said.filters or Filters()
+    if strange := [word for word in said.channels or () if word not in CHANNELS]:
+        raise invalid(f"channels must be some of {', '.join(CHANNELS)}, got {shown(strange[0])}")
+    query["channels"] = tuple(dict.fromkeys(said.channels or ()))
+    for name, param in _WORDS.items():
+        words = getattr(given, name)
+        query[param.name] = param.read(name, ",".join(words)) or None if words else None
+    for name, param in _NUMBERS.items():
+        value = getattr(given, name)
+        if value is not None:
+            query[name] = param.read(name, repr(value))
+    if given.state:
+        query["state"] = filters.STATE.read("state", given.state)
+    return query
+
+
+def _wants(ask: Ask) -> Wants:
+    query, caller = ask.query, ask.caller
+    chosen = query["channels"]
+    for name in chosen or ():
+        if name in KINDS and name not in caller.features:
+            raise Problem(
+                403, "tier_restricted",
+                f"channel {name} needs the tier {required(name).id} or higher; this key's is {caller.tier.id}",
+            )  # fmt: skip
+    kinds = frozenset(KINDS) & caller.features & frozenset(chosen or KINDS)
+    return wants_of(
+        ask,
+        odds=chosen is None or "odds" in chosen, kinds=kinds, wire=WS,
+    )  # fmt: skip
+
+
+def _connected(ask: Ask, number: int) -> bytes:
+    caller, own = ask.caller, books_of(ask.caller.tier.id)
+    chosen = ask.query["channels"]
+    return message(
+        "connected", message="connected", stream_id=f"str_{secrets.token_hex(8)}", tier=caller.tier.id,
+        features={kind: kind in caller.features for kind in KINDS},
+        channels=None if chosen is None else list(chosen), global_seq=number,
+        books={"max": caller.tier.books or -1, "allowed": None if own is None else sorted(own)},
+    )  # fmt: skip
+
+
+def _subscribed(ask: Ask, wants: Wants, missing: Mapping[str, list[str]]) -> bytes:
+    query = ask.query
+    kinds = wants.finds.kinds if wants.finds is not None else frozenset()
+    own = [kind for kind in KINDS if kind in kinds] + (["odds"] if wants.prices is not None else [])
+    said = told(ask, missing)
+    return message(
+        "subscribed", channels=own, sports=query["sport"], sportsbooks=query["sportsbook"], leagues=query["league"],
+        markets=query["market"], eventIds=query["event"], min_ev=query["min_ev"], min_profit=query["min_profit"],
+        min_odds=query["min_odds"], max_odds=query["max_odds"], **({"meta": said} if said else {}),
+    )  # fmt: skip
+
+
+async def _end(send: Any, problem: Problem) -> None:
+    """Say what is wrong, and close."""
+    try:
+        body = b'{"seq":1,' + WS.error(problem.code, problem.message)
+        await send({"type": "websocket.send", "text": body.decode()})
+        await send({"type": "websocket.close", "code": _CLOSE.get(problem.status, _POLICY), "reason": problem.code})
+    except (OSError, RuntimeError):  # it is closed already
+        return
+
+
+_DOC = """Upgrade this request to a WebSocket (`ws://` or `wss://`). Messages are JSON objects with `type`, `seq` and
+`timestamp`: connected, subscribed, opportunities_snapshot, initial, snapshot:complete, odds:update, odds:removed,
+odds:locked, ev:detected, ev:expired, arb:detected, arb:expired, middles:detected, middles:expired, low_hold:detected,
+low_hold:expired, heartbeat, pong, error. A client sends `subscribe` and `ping`. It is a stream: it needs the streaming
+add-on, and counts towards the same limit."""
+
+endpoints = (
+    Endpoint(
+        "/ws", refuse_plain, "Open a WebSocket", "Streaming", None, _PARAMS, query_key=True, lasts="never", status=101,
+        errors=(426,), doc=_DOC,
+    ),
+)  # fmt: skip

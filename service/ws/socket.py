@@ -1,0 +1,105 @@
+"""One WebSocket as the hub has it: a subscriber whose writes are whole frames, each with a `seq` of this connection."""
+
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from oddsengine_service.stream.subscriber import WRITE, Subscriber
+from oddsengine_service.ws.wire import WS
+
+NORMAL, BAD_KEY, NO_STREAMING, TOO_MANY = 1000, 4001, 4003, 4029
+"""Codes with which a connection is closed."""
+_PING = b"\x89\x00"
+_TEXT = 0x81  # one whole message
+
+
+class Socket(Subscriber):
+    """One connection. What is pending are pairs: the head of a frame with its `seq`, and the shared rest."""
+
+    wire = WS
+    __slots__ = ("_frames", "_seq", "code", "reason")
+
+    def __init__(self, send: Callable[[Any], Any], *args: Any) -> None:
+        super().__init__(send, *args)
+        self._frames = send.__self__.write_frames  # type: ignore[attr-defined]
+        self._seq = 0
+        self.code, self.reason = NORMAL, ""
+
+    @staticmethod
+    def packed(frames: Sequence[bytes]) -> Any:
+        """Messages as they are."""
+        return frames
+
+    def take(self, packed: Any, number: int) -> None:
+        """Queue messages."""
+        if not (self.gone or self._ending):
+            self.grow(self._queue(packed, number))
+
+    def begin(self, pieces: Iterable[bytes], number: int = 0) -> None:
+        """Queue the beginning, or what a slow reader missed."""
+        size = self._queue(pieces, number)
+        self._beginning += size
+        self.size += size
+
+    def _queue(self, messages: Iterable[bytes], number: int) -> int:
+        total, pending = 0, self._pending
+        place = b'"global_seq":%d,' % number if number else b""
+        for body in messages:
+            self._seq += 1
+            head = b'{"seq":%d,%b' % (self._seq, place)
+            size = len(head) + len(body)
+            if size < 126:
+                front = bytes((_TEXT, size))
+            elif size < 65_536:
+                front = struct.pack("!BBH", _TEXT, 126, size)
+            else:
+                front = struct.pack("!BBQ", _TEXT, 127, size)
+            head = front + head
+            pending.append(head)
+            pending.append(body)
+            total += len(head) + len(body)
+        return total
+
+    def idle(self) -> None:
+        """Send a ping: no message may come before the beginning."""
+        if not self._pending and self._writing is None:
+            self._pending += (_PING, b"")
+            self.size += len(_PING)
+            self.flush()
+
+    def _some(self) -> bytes:
+        """Whole frames only: the library writes others between them."""
+        size, n = 0, 0
+        while n < len(self._pending):
+            size += len(self._pending[n]) + len(self._pending[n + 1])
+            if n and size > WRITE:
+                break
+            n += 2
+        body = b"".join(self._pending[:n])
+        del self._pending[:n]
+        return body
+
+    async def sending(self, body: bytes, *, last: bool) -> None:
+        """Write frames, or close."""
+        try:
+            if last:
+                await self._send({"type": "websocket.close", "code": self.code, "reason": self.reason})
+            else:
+                await self._frames(body)
+        except OSError:
+            self.gone = True
+
+    def refuse(self, code: str, message: str, close: int) -> None:
+        """Say what is wrong, and close."""
+        if not (self.gone or self._ending):
+            self.begin([self.wire.error(code, message)])
+            self.close(close, code)
+
+    def revoke(self) -> None:
+        """Close because the key is no longer valid, or has other rights."""
+        self.refuse("invalid_api_key", "the key was revoked, or has other rights now", BAD_KEY)
+
+    def close(self, code: int, reason: str) -> None:
+        """Send what is pending, and close."""
+        self.code, self.reason = code, reason
+        self.end()
