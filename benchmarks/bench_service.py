@@ -25,8 +25,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 import uvloop
+from starlette.routing import Route
 
 from oddsengine.simulate import World
+from oddsengine_service.app import Api, Methods
 from oddsengine_service.endpoints import Endpoint
 from oddsengine_service.keys import KeyStore, Terms
 from oddsengine_service.log import Log
@@ -74,13 +76,20 @@ def told(rows: int) -> Iterator[tuple[list[dict[str, Any]], datetime, dict[str, 
 # ---- the server ----
 
 
+def route(api: Api, endpoint: Endpoint) -> Route:
+    """The route of one more endpoint."""
+    methods = Methods(api)
+    methods.endpoints[endpoint.method] = endpoint
+    return Route(endpoint.path, methods)
+
+
 class Beside:
     """The node, and beside it what was learned: `PUT /fixed/NAME` with an answer's bytes, then `GET` sends them."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self._known: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
-        self.at_once = service.at_once
+        self.connections, self.origin = service.connections, service.origin
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http" or not scope["path"].startswith("/fixed/"):
@@ -120,7 +129,7 @@ def served(rows: int) -> None:
         terms = Terms("enterprise", rate=MOST_RATE)
         keys = [service.node.keys.create(f"bench{n}", terms).key for n in range(ACCOUNTS)]
         trivial = Endpoint("/_trivial", lambda _: {"success": True}, "Nothing", "Health", dict)
-        service.api._exact["/_trivial"] = {"GET": trivial}
+        service.api.router.routes.insert(0, route(service.api, trivial))
         played, moving = threading.Event(), threading.Event()
 
         def play(served: Service) -> None:
@@ -314,7 +323,7 @@ def in_process(number: int = 20_000) -> None:
         assert isinstance(service.node.keys, KeyStore)
         key = service.node.keys.create("bench", Terms("enterprise", rate=MOST_RATE)).key.encode()
         trivial = Endpoint("/_trivial", lambda _: {"success": True}, "Nothing", "Health", dict)
-        service.api._exact["/_trivial"] = {"GET": trivial}
+        service.api.router.routes.insert(0, route(service.api, trivial))
         service.node.ready = True
         service.node._late = {60: service.node.engine}  # type: ignore[dict-item]
         scope = {
@@ -332,8 +341,7 @@ def in_process(number: int = 20_000) -> None:
             return (time.perf_counter() - begun) / number * 1e6
 
         spent = [uvloop.run(run()) for _ in range(3)]
-        for end in service.ends:
-            end()
+        service.ends.close()
         service.log.close()
     sys.stdout.write(f"trivial route without a socket: {min(spent):.1f} us\n")
 

@@ -584,35 +584,16 @@ class Engine:
             yield self._board
 
     @contextmanager
-    def still(self, *, wait: bool = True) -> Iterator[Board]:
-        """Hold the board still while somebody reads prices; verdicts may be of an earlier step.
-
-        Raises
-        ------
-        BlockingIOError
-            If it would have to wait, and may not.
-        """
-        if not self._lock.acquire(blocking=wait):
-            raise BlockingIOError("another thread has the board")
-        try:
+    def still(self) -> Iterator[Board]:
+        """Hold the board still while somebody reads prices; verdicts may be of an earlier step."""
+        with self._lock:
             yield self._board
-        finally:
-            self._lock.release()
 
     @contextmanager
-    def judged(self, *, wait: bool = True) -> Iterator[Board]:
-        """Hold the board still with the verdicts of now.
-
-        Raises
-        ------
-        BlockingIOError
-            If it would have to wait or to judge, and may not.
-        """
-        with self.still(wait=wait) as board:
-            if wait:
-                self._settle()
-            elif board.units.dirty[: board.names.unit_event.size].any():
-                raise BlockingIOError("not everything is judged yet")
+    def judged(self) -> Iterator[Board]:
+        """Hold the board still with the verdicts of now."""
+        with self.still() as board:
+            self._settle()
             yield board
 
     def keep_judged(self) -> None:

@@ -1,9 +1,5 @@
-"""Answers as bytes: encoded and packed once, named by a validator, kept until the board's next update.
+"""Answers as bytes: encoded and compressed once, and named by a validator; their headers are made with them."""
 
-The header lines of an answer are bytes too, made with it: an answer that is kept is sent without a look at its parts.
-"""
-
-import asyncio
 import gzip
 import re
 from functools import lru_cache
@@ -17,21 +13,22 @@ from oddsengine_service.endpoints import Answer
 
 CODINGS = ("zstd", "gzip")  # of bodies, the best one first
 SMALL = 1024  # bytes; smaller bodies are not compressed
-KEPT, KEPT_BYTES = 4096, 64 << 20  # answers of one update
-NO_STORE = b"cache-control: no-store\r\n"
-_REVALIDATE = b"cache-control: private, no-cache\r\n"
-_VARY = b"vary: Accept-Encoding, X-API-Key, Authorization\r\n"
+Header = tuple[bytes, bytes]
+Headers = list[Header]
+NO_STORE: Header = (b"cache-control", b"no-store")
+_REVALIDATE: Header = (b"cache-control", b"private, no-cache")
+_VARY: Header = (b"vary", b"Accept-Encoding, X-API-Key, Authorization")
 _UNSAFE = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 encode = msgspec.json.Encoder().encode
 
 
 class Whole:
-    """A status, header lines each with its end, and a body: all that is left is to send it."""
+    """A status, headers and a body: all that is left is to send it."""
 
-    __slots__ = ("body", "head", "status")
+    __slots__ = ("body", "headers", "status")
 
-    def __init__(self, status: int, head: bytes, body: bytes) -> None:
-        self.status, self.head, self.body = status, head, body
+    def __init__(self, status: int, headers: Headers, body: bytes) -> None:
+        self.status, self.headers, self.body = status, headers, body
 
 
 class Kept:
@@ -43,7 +40,7 @@ class Kept:
         self._etag = xxhash.xxh3_128_hexdigest(answer.body).encode() if self._tagged else b""
         self.tags = frozenset(self._tag(coding) for coding in ("", *CODINGS)) if self._tagged else frozenset()
         self._made: dict[tuple[str, bool], Whole] = {}
-        self._more = b"".join(_line(name, value) for name, value in answer.headers)
+        self._more = [_header(name, value) for name, value in answer.headers]
 
     def sent(self, given: bytes, codings: bytes) -> Whole:
         """What goes to a caller who has the bodies `given` (If-None-Match) and takes some codings."""
@@ -56,17 +53,17 @@ class Kept:
 
     def _whole(self, coding: str, *, known: bool) -> Whole:
         answer = self.answer
-        head = b"etag: " + self._tag(coding) + b"\r\n" + _REVALIDATE if self._tagged else NO_STORE
-        head += _VARY
+        headers = [(b"etag", self._tag(coding)), _REVALIDATE] if self._tagged else [NO_STORE]
+        headers.append(_VARY)
         if known:
-            return Whole(304, head, b"")
+            return Whole(304, headers, b"")
         body = answer.body
         if coding:
             body = (_zstd if coding == "zstd" else _gzip)(body)
-            head += b"content-encoding: %b\r\n" % coding.encode()
+            headers.append((b"content-encoding", coding.encode()))
         if answer.status != 204:
-            head += _line("content-type", answer.type) + b"content-length: %d\r\n" % len(body)
-        return Whole(answer.status, head + self._more, body)
+            headers += [_header("content-type", answer.type), (b"content-length", b"%d" % len(body))]
+        return Whole(answer.status, headers + self._more, body)
 
     def _tag(self, coding: str) -> bytes:
         """The validator of the body in a coding: other bytes, another one."""
@@ -79,39 +76,23 @@ class Kept:
         return given.strip() == b"*" or any(part.strip().removeprefix(b"W/") in self.tags for part in given.split(b","))
 
 
-class Answers:
-    """Answers of one update of one board."""
-
-    def __init__(self) -> None:
-        self.number = -1
-        self.known: dict[Any, Kept | asyncio.Future[Kept]] = {}
-        self.asked: set[Any] = set()  # what was asked for once, and was quick to answer
-        self.bytes = 0
-
-    def at(self, number: int) -> dict[Any, Kept | asyncio.Future[Kept]]:
-        """Those of an update; older ones are forgotten."""
-        if number != self.number or len(self.known) + len(self.asked) > KEPT or self.bytes > KEPT_BYTES:
-            self.number, self.known, self.asked, self.bytes = number, {}, set(), 0
-        return self.known
-
-
 def encoded(found: Any) -> Answer:
     """What an endpoint found, as bytes."""
     return found if isinstance(found, Answer) else Answer(encode(found))
 
 
-def _line(name: str, value: str) -> bytes:
-    """A header line.
+def _header(name: str, value: str) -> Header:
+    """A header as bytes.
 
     Raises
     ------
     ValueError
         If the value would end the line.
     """
-    line = f"{name}: {value}".encode("latin-1")
-    if _UNSAFE.search(line):
+    text = value.encode("latin-1")
+    if _UNSAFE.search(text):
         raise ValueError(f"the header {name} would hold a control character: {value!r}")
-    return line + b"\r\n"
+    return name.lower().encode("latin-1"), text
 
 
 def _gzip(body: bytes) -> bytes:

@@ -25,7 +25,6 @@ class Ask(NamedTuple):
     node: "Node"
     ignored: Sequence[str]  # names of parameters that nobody declared
     token: str = ""  # what came as a bearer, where no key is read
-    quick: bool = False  # the event loop computes: rather `BlockingIOError` than a wait
 
 
 class Answer(NamedTuple):
@@ -58,7 +57,6 @@ class Endpoint:
     feature: str = ""
     body: type[msgspec.Struct] | None = None
     lasts: str = "board"
-    quick: bool = False  # `answer` raises `BlockingIOError` where `ask.quick` and it would have to wait
     status: int = 200
     errors: Sequence[int] = ()  # statuses of its own beside those that follow from the declaration
     doc: str = ""

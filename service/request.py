@@ -1,30 +1,35 @@
 """One request: what its first line and headers say, read once, and what becomes known on the way to its answer."""
 
 import time
-from collections.abc import Iterable
 from ipaddress import ip_address
 from urllib.parse import unquote
 
+from starlette.types import Scope, Send
+
+from oddsengine_service.answers import Headers, Whole
 from oddsengine_service.endpoints import NOWHERE, Endpoint
 from oddsengine_service.tiers import ANONYMOUS, Caller
 
-Pairs = Iterable[tuple[bytes, bytes]]
-
 
 class Request:
-    """One request; `head` are the header lines that its answer will have, whatever it is."""
+    """One request; `headers` are those that its answer will have, whatever it is."""
 
     __slots__ = (
-        "address", "bearer", "caller", "coded", "codings", "endpoint", "etag", "head", "host", "ident", "key",
-        "last_event", "method", "path", "query", "started", "values",
+        "address", "admitted", "bearer", "caller", "coded", "codings", "endpoint", "etag", "headers", "host", "ident",
+        "key", "last_event", "method", "path", "query", "raw", "started", "status", "streamed", "values",
     )  # fmt: skip
 
-    def __init__(
-        self, ident: bytes, method: str, path: str, query: bytes, headers: Pairs, address: str, trusted: frozenset[str]
-    ) -> None:
+    def __init__(self, ident: bytes, scope: Scope, base: str, trusted: frozenset[str]) -> None:
         self.started = time.perf_counter()
-        self.ident, self.method, self.path, self.query, self.address = ident, method, path, query, address
-        self.head = b"x-request-id: " + ident + b"\r\n"
+        client = scope.get("client")
+        address: str = client[0] if client else ""
+        self.ident, self.address = ident, address
+        self.method: str = scope["method"]
+        self.path: str = scope["path"][len(base) :]  # below the base, decoded
+        self.raw: bytes = (scope.get("raw_path") or scope["path"].encode())[len(base) :]  # as it came
+        self.query: bytes = scope["query_string"]
+        self.headers: Headers = [(b"x-request-id", ident)]
+        self.status, self.streamed, self.admitted = 500, False, False
         self.endpoint: Endpoint = NOWHERE
         self.caller: Caller = ANONYMOUS
         self.values: dict[str, str] = {}  # of the path's parameters
@@ -33,7 +38,7 @@ class Request:
         self.last_event: bytes | None = None
         self.etag = self.codings = self.coded = self.host = b""
         forwarded: list[bytes] = []
-        for name, value in headers:
+        for name, value in scope["headers"]:
             if name == b"x-api-key":
                 self.key = value
             elif name == b"authorization":
@@ -53,10 +58,13 @@ class Request:
         if forwarded and address in trusted:
             self.address = _forwarded(b",".join(forwarded).decode("latin-1"), address, trusted)
 
-    @property
-    def headers(self) -> list[tuple[bytes, bytes]]:
-        """The header lines as pairs."""
-        return pairs(self.head)
+    async def send(self, send: Send, whole: Whole) -> None:
+        """Send its answer."""
+        self.status = whole.status
+        headers = self.headers + whole.headers
+        await send({"type": "http.response.start", "status": whole.status, "headers": headers})
+        body = b"" if self.method == "HEAD" else whole.body
+        await send({"type": "http.response.body", "body": body})
 
     def word(self) -> str:
         """What was borne in the header, where no key is read."""
@@ -98,15 +106,6 @@ def _forwarded(hops: str, address: str, trusted: frozenset[str]) -> str:
         if address not in trusted:
             return address
     return address
-
-
-def pairs(head: bytes) -> list[tuple[bytes, bytes]]:
-    """Header lines, each with its end, as pairs."""
-    found = []
-    for line in head.split(b"\r\n")[:-1]:
-        name, _, value = line.partition(b": ")
-        found.append((name, value))
-    return found
 
 
 def bearer(value: bytes) -> bytes:

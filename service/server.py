@@ -29,13 +29,12 @@ from oddsengine.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine.tape.moves import Tapes
 from oddsengine_service import api, demo, keys, pages, taping
-from oddsengine_service.answers import Kept, Whole, encode
-from oddsengine_service.app import BASE, Api, limited
+from oddsengine_service.answers import Kept, encode
+from oddsengine_service.app import BASE, Api
 from oddsengine_service.bus import LocalBus
 from oddsengine_service.clock import Clock
 from oddsengine_service.connections import Connections
 from oddsengine_service.cors import Cors
-from oddsengine_service.direct import Direct
 from oddsengine_service.endpoints import Answer
 from oddsengine_service.feeds.build import sources
 from oddsengine_service.feeds.check import kept
@@ -47,12 +46,13 @@ from oddsengine_service.limits import MemoryLimits, Usage
 from oddsengine_service.lock import FolderLock
 from oddsengine_service.log import Log
 from oddsengine_service.metrics import CONTENT_TYPE, UNAUTHORIZED, Listener, Metrics, allowed
+from oddsengine_service.middleware.access import limited
 from oddsengine_service.node import Node
 from oddsengine_service.openapi import document
 from oddsengine_service.past import Past
 from oddsengine_service.problems import Problem, origin_of, shown
-from oddsengine_service.request import Pairs, pairs
-from oddsengine_service.request import Request as Asked
+from oddsengine_service.protocol import Protocol
+from oddsengine_service.request import Request as Head
 from oddsengine_service.samples import samples
 from oddsengine_service.settings import Settings, SettingsError, token
 from oddsengine_service.stream.lines import LineMetrics
@@ -137,14 +137,13 @@ class Service:
 
     async def _described(self, which: Callable[[], Kept], request: Request) -> Response:
         """Answer with the description, which is made once, when first asked for; each address has its limit."""
-        scope = request.scope
-        asked = self.api.request(scope)
-        room = self.node.limits.take(f"address {asked.address}", ANONYMOUS_RATE)
+        head = Head(b"-", request.scope, "", self.api.requests.trusted)
+        room = self.node.limits.take(f"address {head.address}", ANONYMOUS_RATE)
         if not room.allowed:
             raise limited(room, "requests")
-        whole = (await run_in_threadpool(self._made, which)).sent(asked.etag, asked.codings)
+        whole = (await run_in_threadpool(self._made, which)).sent(head.etag, head.codings)
         response = Response(whole.body if request.method != "HEAD" else b"", whole.status)
-        response.raw_headers = pairs(whole.head)
+        response.raw_headers = list(whole.headers)
         return response
 
     def _made(self, which: Callable[[], Kept]) -> Kept:
@@ -165,10 +164,6 @@ class Service:
         self.node.closing.set()
         if self.node.stream is not None:
             await self.node.stream.close()
-
-    def at_once(self, path: str, query: bytes, headers: Pairs, address: str) -> tuple[Asked, Whole | None]:
-        """Answer a GET of the interface, if that takes no waiting (`Api.at_once`)."""
-        return self.api.at_once(path, query, headers, address)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer one request, or live through the server's start and end."""
@@ -466,7 +461,7 @@ def _broke(node: Node, log: Log, error: Exception) -> None:
 def configured(service: Service, host: str, port: int) -> uvicorn.Config:
     """How a service is run."""
     return uvicorn.Config(
-        service, host=host, port=port, http=Direct, log_config=None, access_log=False, server_header=False,
+        service, host=host, port=port, http=Protocol, log_config=None, access_log=False, server_header=False,
         timeout_graceful_shutdown=10, timeout_keep_alive=75, backlog=2048, proxy_headers=False,
         ws=SocketProtocol, ws_max_size=MOST_MESSAGE, ws_ping_interval=None, ws_per_message_deflate=False,
     )  # fmt: skip

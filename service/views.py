@@ -145,18 +145,10 @@ class Opened:
         self._lock = threading.Lock()
         self.tables: dict[str, Table] = {}
 
-    def table(self, kind: str, struct: Callable[[Mapping[str, Any]], msgspec.Struct], *, wait: bool = True) -> Table:
-        """The opportunities of a kind.
-
-        Raises
-        ------
-        BlockingIOError
-            If they must be read first, and may not.
-        """
+    def table(self, kind: str, struct: Callable[[Mapping[str, Any]], msgspec.Struct]) -> Table:
+        """The opportunities of a kind."""
         table = self.tables.get(kind)
         if table is None:
-            if not wait:
-                raise BlockingIOError("the table is not read yet")
             with self._lock:  # one makes the frame, the others wait for it
                 table = self.tables.get(kind)
                 if table is None:
@@ -186,20 +178,12 @@ class Views:
     def __len__(self) -> int:
         return len(self._places)
 
-    def at(self, board: Engine, books: frozenset[str] | None, *, wait: bool = True, **wanted: Any) -> Opened:
-        """What is open now in the view over some books; `wanted` as for `Engine.view`.
-
-        Raises
-        ------
-        BlockingIOError
-            If the view must be read first, and may not.
-        """
+    def at(self, board: Engine, books: frozenset[str] | None, **wanted: Any) -> Opened:
+        """What is open now in the view over some books; `wanted` as for `Engine.view`."""
         key = id(board), books, tuple(sorted(wanted.items()))
         while True:
             with self._lock:
                 place = self._places.get(key)
-                if place is None and not wait:  # to make room for it may take long too
-                    raise BlockingIOError("there is no such view yet")
                 if place is None:
                     place = self._places[key] = _Place()
                 self._places.move_to_end(key)
@@ -209,8 +193,6 @@ class Views:
             opened = place.opened
             if opened is not None and opened.number == board.number:
                 return opened
-            if not wait:
-                raise BlockingIOError("the view is not read yet")
             with place.lock:
                 if not place.closed:
                     return self._read(place, board, books, wanted)

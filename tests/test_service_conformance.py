@@ -580,7 +580,7 @@ def test_a_key_manages_its_own_account_only(service: Running) -> None:
 
 
 def test_forwarded_addresses_count_only_from_proxies_that_are_trusted(service: Running) -> None:
-    api = service.service.api
+    requests = service.service.api.requests
     asked = [{"X-Forwarded-For": f"203.0.113.{n}"} for n in range(13)]
 
     def statuses() -> list[int]:
@@ -589,7 +589,7 @@ def test_forwarded_addresses_count_only_from_proxies_that_are_trusted(service: R
             return [client.get("/sports", headers=headers).status_code for headers in asked]
 
     assert statuses() == [200] * 12 + [429], "nobody is believed"
-    trusted, api._trusted = api._trusted, frozenset({"127.0.0.1"})
+    trusted, requests.trusted = requests.trusted, frozenset({"127.0.0.1"})
     try:
         assert statuses() == [200] * 13
         asked[:] = [{"X-Forwarded-For": f"198.51.100.{n}, 203.0.113.9"} for n in range(13)]
@@ -599,7 +599,7 @@ def test_forwarded_addresses_count_only_from_proxies_that_are_trusted(service: R
         asked[:] = [{"X-Forwarded-For": f"2001:db8:0:{n:x}::1"} for n in range(13)]
         assert statuses() == [200] * 13
     finally:
-        api._trusted = trusted
+        requests.trusted = trusted
 
 
 # ---- the whole of it ----

@@ -306,7 +306,7 @@ def test_a_failure_of_ours_says_so_and_no_more(service: Running, monkeypatch: py
     def broken(_: Any) -> Any:
         raise RuntimeError("the innermost thing")
 
-    known = service.service.api._exact["/teams"]
+    known = service.service.api.routes["/teams"].endpoints
     monkeypatch.setitem(known, "GET", replace(known["GET"], answer=broken))
     with service.client() as client:
         answer = client.get("/teams?q=fails")
@@ -356,7 +356,7 @@ def test_health_takes_any_key_or_none(service: Running) -> None:
 
 def test_health_does_not_wait_for_other_answers(service: Running) -> None:
     """A balancer would take a busy node for a dead one."""
-    pool, release = service.service.api._pool, threading.Event()
+    pool, release = service.service.api.pool._threads, threading.Event()
     busy = [pool.submit(release.wait, PATIENCE_S) for _ in range(pool._max_workers)]
     try:
         with service.client(None) as client:

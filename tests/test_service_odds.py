@@ -5,6 +5,7 @@ import random
 import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlencode
@@ -23,7 +24,7 @@ from oddsengine import catalog
 from oddsengine.engine import Engine
 from oddsengine.find.board import prepare
 from oddsengine.guards import main_lines
-from oddsengine.query import CURSOR_PATTERN, LATEST, SORTS, Cursor
+from oddsengine.query import CURSOR_PATTERN, LATEST, SORTS, Cursor, Index
 from oddsengine.reasons import CODES, NAMES, SENTENCES, UNCOMPARED, reason
 from oddsengine_service.api.odds import endpoints
 from oddsengine_service.endpoints import Ask
@@ -41,7 +42,7 @@ Body = dict[str, Any]
 
 def stand(engine: Engine) -> Any:
     """What an endpoint needs of a node."""
-    return SimpleNamespace(engine=engine, parts={})
+    return SimpleNamespace(engine=engine, index=cache(Index))
 
 
 def call(

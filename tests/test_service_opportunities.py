@@ -694,16 +694,6 @@ def test_views_are_found_again_and_few() -> None:
     assert views.at(node_.engine, frozenset({"draftkings", "fanduel"})) is not first
 
 
-def test_who_may_not_wait_closes_no_view() -> None:
-    """To make room takes the engine, which somebody else may have for long."""
-    engine = world(3, 1, events=6)
-    views = Views(1)
-    opened = views.at(engine, frozenset({"draftkings"}))
-    with pytest.raises(BlockingIOError):
-        views.at(engine, frozenset({"fanduel"}), wait=False)
-    assert views.at(engine, frozenset({"draftkings"}), wait=False) is opened
-
-
 def test_a_view_that_somebody_keeps_is_not_closed() -> None:
     engine = world(3, 1, events=6)
     views = Views(1)

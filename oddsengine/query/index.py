@@ -28,7 +28,6 @@ from oddsengine.update import Update
 _Found = tuple[Ints, dict[str, list[str]]]
 _CHUNK = 500  # terms that are read while a writer waits
 _MOST_FOUND = 2_000_000  # rows that are remembered as fitting
-_QUICK = 250_000  # rows that are looked through in a fraction of a millisecond
 
 
 class Index:
@@ -66,24 +65,9 @@ class Index:
         self._ranks: dict[str, tuple[Ints, list[str]]] = {}
 
     @contextmanager
-    def reading(self, *, judged: bool = False, wait: bool = True) -> Iterator["Reading"]:
-        """Hold the board still, with everything here up to date with it.
-
-        Raises
-        ------
-        BlockingIOError
-            If it would have to wait, for another thread or for much work, and may not.
-        """
-        if not self._mutex.acquire(blocking=wait):
-            raise BlockingIOError("another thread reads the board")
-        try:
-            if not wait:
-                with self.engine.judged(wait=False) if judged else self.engine.still(wait=False) as board:
-                    stale = self.engine.number != self._at or board.names is not self.terms.names
-                    if stale or self.slots.size > _QUICK:
-                        raise BlockingIOError("there is much to read")
-                    yield Reading(self, board)
-                return
+    def reading(self, *, judged: bool = False) -> Iterator["Reading"]:
+        """Hold the board still, with everything here up to date with it; `judged` with the verdicts of now."""
+        with self._mutex:
             while True:  # many new terms are read a part at a time
                 with self.engine.still() as board:
                     if board.names is not self.terms.names:
@@ -96,8 +80,6 @@ class Index:
                     self._refresh(board)
                     self._at = self.engine.number
                 yield Reading(self, board)
-        finally:
-            self._mutex.release()
 
     def _refresh(self, board: Board) -> None:
         names, rows = board.names, board.rows

@@ -162,8 +162,6 @@ def listing(ask: Ask) -> dict[str, Any]:
     q = ask.query
     grouped = q["group_by"] is not None
     names, cut = q["fields"] or None, _Asked.of(ask, q["sort"] or "")
-    if ask.quick and (grouped or cut.sort or q["is_main_line"] is not None):
-        raise BlockingIOError("looking at every row that fits takes its time")
     if grouped:
         return _grouped(ask, cut, names)
     return _listed(ask, cut, [name for name in names or () if name in ODDS] or None)
@@ -181,7 +179,7 @@ def _rows(
 
 def _listed(ask: Ask, cut: _Asked, names: Sequence[str] | None, **more: Any) -> dict[str, Any]:
     missing: dict[str, list[str]] = {}
-    with index_of(ask).reading(judged=True, wait=not ask.quick) as reading:
+    with index_of(ask).reading(judged=True) as reading:
         rows = reading.rows(filter_of(ask, reading.now, **more), missing)
         slots, before = reading.page(rows, cut.sort, cut.limit, cut.offset, cut.cursor)
         page_of = _rows(reading, slots, names, ask.query.get("state"))
@@ -195,7 +193,7 @@ def _listed(ask: Ask, cut: _Asked, names: Sequence[str] | None, **more: Any) -> 
 def _grouped(ask: Ask, cut: _Asked, names: Sequence[str] | None) -> dict[str, Any]:
     """Events with their prices, a page of them."""
     missing: dict[str, list[str]] = {}
-    with index_of(ask).reading(judged=True, wait=not ask.quick) as reading:
+    with index_of(ask).reading(judged=True) as reading:
         rows = reading.rows(filter_of(ask, reading.now), missing)
         parts, before, total, firsts = reading.groups(rows, cut.sort, cut.limit, cut.offset, cut.cursor)
         taken = [reading.take(part) for part in parts]
@@ -226,11 +224,9 @@ _SLICED = ("term", "book", "id", "odds", "american", "seen", "changed", "start",
 def best(ask: Ask) -> dict[str, Any]:
     """The best price of each selection, a page of them."""
     q = ask.query
-    if ask.quick and q["sort"]:
-        raise BlockingIOError("sorting takes its time")
     missing: dict[str, list[str]] = {}
     names, cut = q["fields"] or None, _Asked.of(ask, q["sort"] or "")
-    with index_of(ask).reading(judged=True, wait=not ask.quick) as reading:
+    with index_of(ask).reading(judged=True) as reading:
         rows = reading.best(filter_of(ask, reading.now), missing)
         slots, _ = reading.page(rows, cut.sort, cut.limit, cut.offset, None)
         page_of = _rows(reading, slots, names, q["state"], best=True)
@@ -242,7 +238,7 @@ def best(ask: Ask) -> dict[str, Any]:
 def comparison(ask: Ask) -> dict[str, Any]:
     """Every price of one event, by market type."""
     missing: dict[str, list[str]] = {}
-    with index_of(ask).reading(judged=True, wait=not ask.quick) as reading:
+    with index_of(ask).reading(judged=True) as reading:
         found = reading.take(reading.rows(filter_of(ask, reading.now, event=(ask.query["event"],)), missing))
         meta = _meta(ask, reading, missing)
     out: dict[str, list[Odds]] = {}
@@ -263,7 +259,7 @@ def batch(ask: Ask) -> dict[str, Any]:
     asked = None if not body.sportsbook else SPORTSBOOK.read("sportsbook", body.sportsbook)
     markets = None if not body.market else MARKET.read("market", body.market)
     missing: dict[str, list[str]] = {}
-    with index_of(ask).reading(judged=True, wait=not ask.quick) as reading:
+    with index_of(ask).reading(judged=True) as reading:
         f = Filter(books=books_for(ask, asked or None), event=ids, market=markets or None)
         found = reading.take(reading.rows(f, missing))
         more = {"missing": missing["event"]} if "event" in missing else {}
@@ -280,7 +276,7 @@ def delta(ask: Ask) -> dict[str, Any]:
     cut = _Asked.of(ask, "renewed" if seen else "moved")
     missing: dict[str, list[str]] = {}
     since = micros(ask.query["since"])
-    with index_of(ask).reading(judged=True, wait=not ask.quick) as reading:
+    with index_of(ask).reading(judged=True) as reading:
         now = reading.now
         oldest = now - REMEMBERED_S * SECOND if now != NO_TIME else NO_TIME
         after = max(since, int(oldest))
@@ -304,7 +300,7 @@ def delta(ask: Ask) -> dict[str, Any]:
 def of_event(ask: Ask) -> dict[str, Any]:
     """Prices of one event, a page of them."""
     id_ = ask.path["eventId"]
-    with index_of(ask).reading(judged=True, wait=not ask.quick) as reading:
+    with index_of(ask).reading(judged=True) as reading:
         if not reading.known(id_):
             raise unknown("event", id_)
     return _listed(ask, _Asked.of(ask), None, event=(id_,))
@@ -335,11 +331,11 @@ endpoints = (
             *FILTERS, ADD_SPORTSBOOK, *_MORE, filters.STATE, _SORT, _FIELDS,
             choice("group_by", "One entry an event, with its prices.", ("event",)), *PAGES, CURSOR,
         ),
-        quick=True, doc=__doc__.partition("\n\n")[2],
+        doc=__doc__.partition("\n\n")[2],
     ),
     Endpoint(
         "/odds/best", best, "The best price of each selection", "Odds", BestPage,
-        (*FILTERS, ADD_SPORTSBOOK, TEAM, MIN_ODDS, MAX_ODDS, filters.STATE, _SORT, _BEST_FIELDS, *PAGES), quick=True,
+        (*FILTERS, ADD_SPORTSBOOK, TEAM, MIN_ODDS, MAX_ODDS, filters.STATE, _SORT, _BEST_FIELDS, *PAGES),
         doc="The best price that can be bet: one that is suspended or has a `rejection` (stale, too good to be true "
         "...) is never best, and a selection without another price is left out. Prices are compared after the "
         "commission or fee of their book, which is in `odds_decimal_net`; the other fields are as quoted. Of equal "

@@ -9,7 +9,6 @@ thresholds of this stream. Who comes back with `Last-Event-ID` gets a fresh snap
 
 import asyncio
 import secrets
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
@@ -66,11 +65,9 @@ class Channel:
         """Nothing can be answered without a connection."""
         raise NotImplementedError
 
-    async def stream(
-        self, api: "Api", endpoint: Endpoint, caller: Caller, request: "Request", values: Mapping[str, str],
-        receive: Any, send: Any,
-    ) -> None:  # fmt: skip
+    async def stream(self, api: "Api", request: "Request", receive: Any, send: Any) -> None:
         """Serve one connection until it ends."""
+        endpoint, caller, values = request.endpoint, request.caller, request.values
         query, ignored = parse(request.query, endpoint.by_name)
         query.setdefault("live", None)
         ask = Ask(caller, query, values, None, api.node.engine, api.node, ignored)
@@ -96,14 +93,14 @@ class Channel:
             if echoed["live"] is None:
                 echoed["live"] = UNSET
             reconnected = bool(request.last_event or query["last_event_id"])
-            said = told(ask, await asyncio.to_thread(unknown_ids, ask))
+            said = told(ask, await api.pool.run(caller.account, lambda: unknown_ids(ask)))
             meta = Told(**said) if said else UNSET
             first = Connected(
                 f"str_{secrets.token_hex(8)}", ",".join(channels), Filters(**echoed), reconnected,
                 wants.seen or UNSET, meta=meta,
             )  # fmt: skip
             subscriber = hub.lines.enter(
-                send, caller.account, caller.key, lambda: same_rights(caller, api._caller(endpoint, request)),
+                send, caller.account, caller.key, lambda: same_rights(caller, api.access.caller(endpoint, request)),
                 wants, [frame("connected", first)],
             )  # fmt: skip
             hub.join(subscriber, wants)

@@ -105,27 +105,27 @@ class Sockets:
         """Serve one connection until it ends."""
         api = self._api
         await receive()
-        request = api.request({**scope, "method": "GET", "path": PATHS[0]})
+        request = api.requests.begin({**scope, "method": "GET", "path": PATHS[0], "raw_path": None})
         if not self._may_connect(scope["headers"], request.host):
             await self._forbid(send, request)
             return
         await send({"type": "websocket.accept", "headers": request.headers})
-        status = 101
+        request.status, request.streamed = 101, True
         try:
             await self._serve(request, receive, send)
         except Problem as problem:
-            status = problem.status
+            request.status = problem.status
             await _end(send, problem)
         except OSError:  # nobody is there any more
-            status = 499
+            request.status = 499
         except asyncio.CancelledError:
             raise
         except Exception as error:
-            status = 500
+            request.status = 500
             api.log.failure(request.ident, request.path, error)
             await _end(send, Problem(500, "internal_error", "something failed here, not in the request"))
         finally:
-            api._tell(request, status, stream=True)
+            api.requests.end(request)
 
     def _may_connect(self, headers: Any, host: bytes) -> bool:
         """Whether the page that connects, if it is one, is of an allowed origin or of this node."""
@@ -141,11 +141,12 @@ class Sockets:
         headers = [(b"content-type", b"application/json"), (b"cache-control", b"no-store")]
         await send({"type": "websocket.http.response.start", "status": 403, "headers": headers})
         await send({"type": "websocket.http.response.body", "body": body})
-        self._api._tell(request, 403)
+        request.status = 403
+        self._api.requests.end(request)
 
     async def _serve(self, request: "Request", receive: Any, send: Any) -> None:
         api = self._api
-        api._admit(request, "/ws")
+        api.access.admit(request, api.routes["/ws"].endpoints["GET"])
         endpoint, caller = request.endpoint, request.caller
         query, ignored = parse(request.query, endpoint.by_name)
         ask = Ask(caller, query, {}, None, api.node.engine, api.node, [name for name in ignored if name != "api_key"])
@@ -153,14 +154,14 @@ class Sockets:
         hub = hub_of(api)
         if hub.lines.closed:
             raise Problem(503, "not_ready", "the node stops; try again in a few seconds")
-        missing = await asyncio.to_thread(unknown_ids, ask)
+        missing = await api.pool.run(caller.account, lambda: unknown_ids(ask))
         if not api.node.limits.open(caller.account, caller.streams):
             raise Problem(
                 429, "too_many_streams", f"{caller.streams} streams may be open at once, and they are",
                 retry_after=_AGAIN_S,
             )  # fmt: skip
         try:
-            check = lambda: same_rights(caller, api._caller(endpoint, request))  # noqa: E731
+            check = lambda: same_rights(caller, api.access.caller(endpoint, request))  # noqa: E731
             first = [_connected(ask, hub.lines.global_seq(api.node.engine.number)), _subscribed(ask, wants, missing)]
             socket = hub.lines.enter(send, caller.account, caller.key, check, wants, first, Socket)
             assert isinstance(socket, Socket)
@@ -231,7 +232,7 @@ class Session:
             raise Problem(429, "rate_limited", f"{room.limit} requests a minute are allowed, and this would be one")
         ask = Ask(caller, _query(said), {}, None, api.node.engine, api.node, ())
         wants = _wants(ask)
-        missing = await asyncio.to_thread(unknown_ids, ask)
+        missing = await api.pool.run(caller.account, lambda: unknown_ids(ask))
         if not self._socket.gone:
             hub_of(api).change(self._socket, wants, [_subscribed(ask, wants, missing)])
 

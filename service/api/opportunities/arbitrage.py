@@ -25,7 +25,6 @@ from oddsengine_service.api.opportunities.asked import (
     asked,
     at_most,
     echo,
-    listed,
     mean,
     met,
     most,
@@ -113,7 +112,7 @@ def _sure_places(ask: Ask, books: frozenset[str] | None) -> tuple[Table | None, 
     if books is not None and not books:
         return None, np.empty(0, np.int64)
     found = opened(ask, "arbitrage", books, min_profit=at_most(query["min_profit"], _ARB_STEPS))
-    table = listed(ask, found, "arbitrage", arbitrage)
+    table = found.table("arbitrage", arbitrage)
     kept = every(
         [keep(table, query, _ARB, found.now), within(table, "profit_percent", query["min_profit"], None)]
     )  # fmt: skip
@@ -178,7 +177,7 @@ _ARB_PARAMS: tuple[Param, ...] = (
 endpoints = (
     Endpoint(
         "/opportunities/arbitrage", sure, "Bets on every outcome that pay more than they cost", TAG, ArbitragePage,
-        _ARB_PARAMS, feature="arbitrage", quick=True,
+        _ARB_PARAMS, feature="arbitrage",
         doc="Above 10 percent nothing is shown. As CSV each row has two legs; an arbitrage of three takes two rows.",
     ),
 )  # fmt: skip

@@ -1,9 +1,7 @@
 """What the lists of opportunities share: whose books, which view, the order of parameters, parts of answers."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
-
-import msgspec
 
 from oddsengine import catalog
 from oddsengine.columns import Floats, Longs
@@ -27,7 +25,7 @@ from oddsengine_service.api.odds import (
 from oddsengine_service.endpoints import Ask
 from oddsengine_service.params import choice, flag, number, text, words
 from oddsengine_service.sifting import EPSILON
-from oddsengine_service.views import Opened, Table
+from oddsengine_service.views import Opened
 from oddsengine_service.wire.numbers import exact
 
 TAG = "Opportunities"
@@ -66,7 +64,7 @@ def asked(ask: Ask) -> Asked:
     query = ask.query
     strange = filters.strangers(query, lambda: _seen(ask))
     if query.get("event") is not None:
-        with index_of(ask).reading(wait=not ask.quick) as reading:
+        with index_of(ask).reading() as reading:
             missing = [event for event in query["event"] if not reading.has_event(event)]
         if missing:
             strange["event"] = missing
@@ -78,19 +76,12 @@ def asked(ask: Ask) -> Asked:
 
 
 def _seen(ask: Ask) -> Seen:
-    if ask.quick:
-        raise BlockingIOError("a census takes its time")
     return ask.node.stats.at(ask.board, None).known
 
 
 def opened(ask: Ask, kind: str, books: frozenset[str] | None, **wanted: Any) -> Opened:
     """What is open of a kind in the view of a request."""
-    return ask.node.views.at(ask.board, books, wait=not ask.quick, kinds=(kind,), **wanted)
-
-
-def listed(ask: Ask, found: Opened, kind: str, struct: Callable[[Mapping[str, Any]], msgspec.Struct]) -> Table:
-    """The opportunities of a kind in a view."""
-    return found.table(kind, struct, wait=not ask.quick)
+    return ask.node.views.at(ask.board, books, kinds=(kind,), **wanted)
 
 
 def at_most(value: float, steps: Sequence[float]) -> float:

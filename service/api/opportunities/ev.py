@@ -16,7 +16,6 @@ from oddsengine_service.api.opportunities.asked import (
     asked,
     at_most,
     echo,
-    listed,
     mean,
     most,
     opened,
@@ -95,7 +94,7 @@ def positive(ask: Ask) -> Any:
         return page(ask, [], 0, 0, told(ask, strange, **meta))
     least = at_most(query["min_ev"], _EV_STEPS)
     found = opened(ask, "ev", books, sharp=sharp, method=query["devig_method"], min_ev=least)
-    table = listed(ask, found, "ev", ev)
+    table = found.table("ev", ev)
     kept = every(
         [
             keep(table, query, _EV, found.now),
@@ -143,6 +142,6 @@ _EV_PARAMS: tuple[Param, ...] = (
 endpoints = (
     Endpoint(
         "/opportunities/ev", positive, "Prices that beat the fair probability", TAG, EvPage, _EV_PARAMS,
-        feature="ev", quick=True, doc="One row for each book; the best first.",
+        feature="ev", doc="One row for each book; the best first.",
     ),
 )  # fmt: skip

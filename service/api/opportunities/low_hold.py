@@ -6,7 +6,7 @@ from oddsengine_service.api.odds import (
     LIMIT,
     OFFSET,
 )
-from oddsengine_service.api.opportunities.asked import COMMON, STATE, TAG, asked, echo, listed, opened, paged, source
+from oddsengine_service.api.opportunities.asked import COMMON, STATE, TAG, asked, echo, opened, paged, source
 from oddsengine_service.api.opportunities.sides import localised, side_prices
 from oddsengine_service.endpoints import Ask, Endpoint, page, told
 from oddsengine_service.params import Param, choice, number
@@ -37,7 +37,7 @@ def holds(ask: Ask) -> Any:
         return page(ask, [], 0, 0, meta)
     step = next(step for step in _HOLD_STEPS if step >= query["max_hold"])
     found = opened(ask, "low_hold", books, max_hold=step)
-    table = listed(ask, found, "low_hold", low_hold)
+    table = found.table("low_hold", low_hold)
     kept = every(
         [
             keep(table, query, _HOLD, found.now),
@@ -63,7 +63,7 @@ endpoints = (
     *(
         Endpoint(
             path, holds, "Markets whose best prices leave little", TAG, LowHoldPage, _HOLD_PARAMS,
-            feature="low_hold", quick=True,
+            feature="low_hold",
         )
         for path in ("/opportunities/low_hold", "/opportunities/low-hold")
     ),

@@ -20,7 +20,6 @@ from oddsengine_service.api.opportunities.asked import (
     TAG,
     asked,
     echo,
-    listed,
     mean,
     most,
     opened,
@@ -63,7 +62,7 @@ def _between(ask: Ask, books: frozenset[str] | None) -> tuple[Table | None, Long
     least = query["min_ev"]
     step = next((step for step in _MIDDLE_STEPS if step <= least + EPSILON), None)
     found = opened(ask, "middles", books, min_middle_ev=step)
-    table = listed(ask, found, "middles", middle)
+    table = found.table("middles", middle)
     kept = every(
         [
             keep(table, query, _MIDDLE, found.now),
@@ -93,7 +92,7 @@ def one_middle(ask: Ask) -> Any:
     books, strange = asked(ask)
     if books is None or books:
         for step in (_MIDDLE_STEPS[0], None):
-            table = listed(ask, opened(ask, "middles", books, min_middle_ev=step), "middles", middle)
+            table = opened(ask, "middles", books, min_middle_ev=step).table("middles", middle)
             place = table.kept("ids", lambda t=table: {i: at for at, i in enumerate(t.column("id").to_list())})  # type: ignore[misc]
             if ident in place:
                 return data(ask, localised(ask, table, [place[ident]])[0], strange)
@@ -154,15 +153,15 @@ _MIDDLE_PARAMS: tuple[Param, ...] = (
 endpoints = (
     Endpoint(
         "/opportunities/middles", middles, "Pairs of lines that can both win", TAG, MiddlePage, _MIDDLE_PARAMS,
-        feature="middles", quick=True,
+        feature="middles",
     ),
     Endpoint(
         "/opportunities/middles/summary", summary, "Middles in numbers", TAG, Data[MiddlesSummary], _MIDDLE_PARAMS,
-        feature="middles", quick=True,
+        feature="middles",
     ),
     Endpoint(
         "/opportunities/middles/{id}", one_middle, "One middle", TAG, Data[Middle],
-        (SPORTSBOOK, ADD_SPORTSBOOK, STATE), feature="middles", quick=True,
+        (SPORTSBOOK, ADD_SPORTSBOOK, STATE), feature="middles",
         path_kinds={"id": {"pattern": f"^{_ID.pattern}$"}},
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Answers that leave before a task is made: the same bytes as those that take the way of ASGI, and in order."""
+"""The response cache in front of the router, and the threads behind it: equal bytes, in order, fair to every caller."""
 
 import asyncio
 import gzip
@@ -6,6 +6,7 @@ import http.client
 import json
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -19,7 +20,7 @@ from service_running import Running
 
 from oddsengine.engine import Engine
 from oddsengine.query import Filter, Index
-from oddsengine_service.direct import AT_ONCE
+from oddsengine_service.pool import Pool
 from oddsengine_service.wire.odds import Shown, odds
 
 PATHS = (
@@ -60,44 +61,84 @@ def steady(answer: Answered) -> Answered:
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("coding", ["identity", "gzip"])
-def test_both_ways_give_the_same_bytes(running: Running, path: str, coding: str) -> None:
-    ways = [asked(running, path, **{"Accept-Encoding": coding}, **more) for more in ({}, {"Connection": "close"})]
+def test_what_is_kept_is_what_was_made(running: Running, path: str, coding: str) -> None:
+    ways = [asked(running, path, **{"Accept-Encoding": coding}) for _ in range(2)]
     if path == "/account":  # its numbers move with every request
         ways = [(status, headers, b"") for status, headers, _ in ways]
     first, second = map(steady, ways)
     assert first == second
-    assert set(ways[0][1]) | {"connection"} == set(ways[1][1]) | {"connection"}
+    assert set(ways[0][1]) == set(ways[1][1])
 
 
-def test_a_kept_answer_takes_no_task(running: Running) -> None:
-    """`at_once` has it; what must wait, it hands on with what it knows by then."""
-    service = running.service
-    headers = [(b"x-api-key", b"demo_pro")]
-    asked(running, "/odds?limit=4", **{"X-API-Key": "demo_pro"})
-    running.clock.pass_minute()
-    _, whole = service.at_once("/odds", b"limit=4", headers, "127.0.0.1")
-    assert whole is not None
-    assert (whole.status, json.loads(whole.body)["meta"]["count"]) == (200, 4)
-    request, waits = service.at_once("/account", b"", headers, "127.0.0.1")
-    assert waits is None
-    assert request.caller.tier.id == "pro"
+def test_an_answer_is_computed_once_a_board(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    methods = running.service.api.routes["/odds"].endpoints
+    endpoint, calls = methods["GET"], list[Any]()
 
+    def counted(ask: Any) -> Any:
+        calls.append(ask)
+        return endpoint.answer(ask)
 
-def test_what_was_asked_once_counts_too(running: Running) -> None:
-    """Of a first request its query is remembered, of a second one the answer: both are bounded by their bytes."""
-    running.clock.pass_minute()
-    answers = running.service.api._answers[0]
-    query = b"limit=2&nothing=" + b"x" * 5000
-    held, sizes = [answers.bytes], []
+    monkeypatch.setitem(methods, "GET", replace(endpoint, answer=counted))
     for _ in range(3):
-        _, whole = running.service.at_once("/odds", query, [(b"x-api-key", b"demo_pro")], "127.0.0.1")
-        assert whole is not None
-        held.append(answers.bytes)
-        sizes.append(len(whole.body))
-    first, second, third = np.diff(held).tolist()
-    assert first == len(query)
-    assert second == len(query) + sizes[1]
-    assert third == 0
+        assert asked(running, "/odds?limit=3&offset=2")[0] == 200
+    assert len(calls) == 1
+    running.advance()
+    assert asked(running, "/odds?limit=3&offset=2")[0] == 200
+    assert len(calls) == 2
+
+
+def test_what_is_kept_for_a_free_key_is_not_for_nobody(running: Running) -> None:
+    """Both have the rights of the free tier, but one may not ask."""
+    path = "/odds?limit=2&offset=1"
+    for _ in range(2):
+        assert asked(running, path, **{"X-API-Key": "demo_free"})[0] == 200
+    with running.client(None) as client:
+        assert client.get(path).status_code == 401
+        assert client.get(path, headers={"X-API-Key": "nobody"}).status_code == 401
+    free, pro = (asked(running, path, **{"X-API-Key": f"demo_{tier}"})[1]["x-tier"] for tier in ("free", "pro"))
+    assert (free, pro) == ("free", "pro")
+
+
+def test_an_account_fills_only_its_share_of_the_cache(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("oddsengine_service.middleware.cache.BYTES", 200_000)
+    running.advance()
+    first = asked(running, "/odds?limit=1", **{"X-API-Key": "demo_sharp"})
+    for offset in range(20):
+        assert asked(running, f"/odds?limit=20&offset={offset}", **{"X-API-Key": "demo_pro"})[0] == 200
+    version = running.service.api.cache._versions[0]
+    assert 30_000 < max(version.by_account.values()) <= 50_000
+    assert len(version.answers) < 20
+    assert steady(asked(running, "/odds?limit=1", **{"X-API-Key": "demo_sharp"})) == steady(first)
+
+
+def test_accounts_take_turns_in_the_answer_threads() -> None:
+    """One with many requests has half of the threads at most, and the other's request comes next."""
+
+    async def run() -> list[str]:
+        pool, order, lock = Pool(threads=4, share=2), list[str](), threading.Lock()
+        busy, most, release = [0], [0], threading.Event()
+
+        def job(name: str) -> None:
+            with lock:
+                order.append(name)
+                busy[0] += name == "hog"
+                most[0] = max(most[0], busy[0])
+            if name == "hog":
+                release.wait(20)
+            with lock:
+                busy[0] -= name == "hog"
+
+        hogs = [asyncio.create_task(pool.run("hog", lambda: job("hog"))) for _ in range(10)]
+        await asyncio.sleep(0)
+        others = [asyncio.create_task(pool.run("other", lambda: job("other"))) for _ in range(5)]
+        await asyncio.gather(*others)
+        assert not any(hog.done() for hog in hogs)
+        release.set()
+        await asyncio.gather(*hogs)
+        assert most == [2]
+        return order
+
+    assert asyncio.run(asyncio.wait_for(run(), 60))[:7].count("other") == 5
 
 
 def test_a_request_that_waits_is_counted_once(running: Running) -> None:
@@ -160,7 +201,7 @@ def test_requests_in_one_piece_are_answered_in_order(running: Running) -> None:
     assert asyncio.run(asyncio.wait_for(run(), 30)) == [1, 2, 2, 3, 1, 1]
 
 
-def test_an_answer_at_once_does_not_end_the_stream_behind_it(running: Running) -> None:
+def test_a_kept_answer_does_not_end_the_stream_behind_it(running: Running) -> None:
     """What is set when a connection rests is taken back when the next request came in the same piece."""
     asked(running, PIECE[0])
     running.clock.pass_minute()
@@ -178,47 +219,6 @@ def test_an_answer_at_once_does_not_end_the_stream_behind_it(running: Running) -
         return rests
 
     assert not asyncio.run(asyncio.wait_for(run(), 30))
-
-
-def test_one_caller_s_piece_is_not_all_that_is_done(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of many requests in one piece a few are answered at once; before each of the others somebody else may be."""
-    asked(running, "/odds?limit=1")
-    running.clock.pass_minute()
-    calls, at_once = [], running.service.at_once
-
-    def counted(*of: Any) -> Any:
-        calls.append(of[0])
-        return at_once(*of)
-
-    monkeypatch.setattr(running.service, "at_once", counted)
-
-    async def run() -> list[int]:
-        reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
-        head = "HTTP/1.1\r\nhost: x\r\nx-api-key: demo_enterprise\r\n\r\n"
-        writer.write("".join(f"GET /api/v1/odds?limit={n} {head}" for n in range(1, 51)).encode())
-        sizes = []
-        for _ in range(50):
-            head_ = await reader.readuntil(b"\r\n\r\n")
-            length = next(int(part[15:]) for part in head_.lower().split(b"\r\n") if part[:15] == b"content-length:")
-            sizes.append(len(json.loads(await reader.readexactly(length))["data"]))
-        writer.close()
-        return sizes
-
-    assert asyncio.run(asyncio.wait_for(run(), 30)) == list(range(1, 51))
-    assert 0 < len(calls) <= AT_ONCE
-
-
-def test_many_names_are_looked_up_elsewhere(running: Running) -> None:
-    """A list of names that nobody knows takes long, and the event loop has no time for it."""
-    asked(running, "/odds?limit=4")
-    running.clock.pass_minute()
-    headers = [(b"x-api-key", b"demo_pro")]
-    assert running.service.at_once("/odds", b"league=nowhere,nba", headers, "x")[1] is not None
-    names = [f"nowhere{n}" for n in range(40)]
-    for joint in (",", "%2c", "%2C"):
-        assert running.service.at_once("/odds", f"league={joint.join(names)}".encode(), headers, "x")[1] is None
-    status, _, body = asked(running, f"/odds?league={','.join(names)}")
-    assert (status, json.loads(body)["meta"]["unknown"]["league"]) == (200, names)
 
 
 @pytest.mark.parametrize("coding", ["gzip", "zstd"])
@@ -252,7 +252,7 @@ def test_large_bodies_are_packed_elsewhere(running: Running, monkeypatch: pytest
     ],
     ids=["fragment", "1.0", "absolute", "escaped", "with a body"],
 )
-def test_unusual_forms_take_the_long_way(running: Running, request_: bytes) -> None:
+def test_unusual_forms_of_a_request(running: Running, request_: bytes) -> None:
     running.clock.pass_minute()
 
     async def run() -> bytes:

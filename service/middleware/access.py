@@ -1,0 +1,114 @@
+"""Access: who sends a request, and whether the key, the rate limit and the tier allow it."""
+
+import time
+from functools import lru_cache
+
+from oddsengine_service.answers import Headers
+from oddsengine_service.endpoints import Endpoint
+from oddsengine_service.keys import StoreError
+from oddsengine_service.node import Node
+from oddsengine_service.problems import Problem
+from oddsengine_service.request import Request
+from oddsengine_service.store import Room
+from oddsengine_service.tiers import ANONYMOUS, Caller, Tier, required
+
+FAILED_RATE = 600  # wrong keys a minute and address
+HEALTH = "/health"  # answers while the node starts, and however often it is asked
+
+
+class Access:
+    """Checks requests against a node's keys and limits."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    def admit(self, request: Request, endpoint: Endpoint) -> None:
+        """Find out who asks, and count the request; once for each request.
+
+        Raises
+        ------
+        Problem
+            401, 429, 503, 403.
+        """
+        if request.admitted:
+            return
+        request.endpoint, request.admitted = endpoint, True
+        caller = request.caller = self.caller(endpoint, request)
+        if endpoint.path != HEALTH:
+            self._count(caller, request)
+            if not self._node.ready:
+                raise Problem(503, "not_ready", "the node is starting; try again in a few seconds")
+        if endpoint.feature and endpoint.feature not in caller.features:
+            raise _lacking(endpoint.feature, caller)
+
+    def caller(self, endpoint: Endpoint, request: Request) -> Caller:
+        """Who asks; an invalid key is refused also where none is needed.
+
+        Raises
+        ------
+        Problem
+            401; 429 for an address that sends many invalid keys.
+        """
+        key = request.given_key(in_query=endpoint.query_key)
+        if key is None:
+            if endpoint.key == "needed":
+                message = "a key is needed: send it as X-API-Key, or Authorization: Bearer"
+                raise Problem(401, _unauthorized(endpoint), message)
+            return ANONYMOUS
+        if endpoint.key == "none":
+            return ANONYMOUS
+        found = self._find(key)
+        if found is None:
+            room = self._node.limits.take(f"failed {request.address}", FAILED_RATE)
+            if not room.allowed:
+                raise limited(room, "wrong keys")
+            raise Problem(401, _unauthorized(endpoint), "the key is not valid")
+        return found
+
+    def unrouted(self, request: Request) -> None:
+        """Count a request that no endpoint takes, if its key is somebody's."""
+        key = request.given_key(in_query=False)
+        found = self._find(key) if key else None
+        if found is not None:
+            self._count(found, request)
+
+    def _find(self, key: bytes) -> Caller | None:
+        try:
+            return self._node.keys.find(key.decode("latin-1"))
+        except StoreError as error:
+            raise error.problem() from error
+
+    def _count(self, caller: Caller, request: Request) -> None:
+        room = self._node.limits.take(caller.account or f"address {request.address}", caller.rate)
+        request.headers += _room(room.limit, room.reset, caller.tier)
+        request.headers.append((b"x-ratelimit-remaining", b"%d" % room.remaining))
+        if not room.allowed:
+            raise limited(room, "requests")
+
+
+def limited(room: Room, what: str) -> Problem:
+    """The answer to a caller who has reached a limit."""
+    wait = max(1, room.reset - int(time.time()))
+    return Problem(
+        429, "rate_limited", f"{room.limit} {what} a minute are allowed; try again in {wait} s", retry_after=wait
+    )
+
+
+def _unauthorized(endpoint: Endpoint) -> str:
+    return "invalid_api_key" if endpoint.path.startswith(("/stream", "/ws")) else "unauthorized"
+
+
+def _lacking(feature: str, caller: Caller) -> Problem:
+    lowest = required(feature)
+    code = "feature_required" if feature == "ev" else "tier_restricted"
+    message = f"{feature} needs the tier {lowest.id} or higher; this key's is {caller.tier.id}"
+    return Problem(403, code, message, required_tier=lowest.id)
+
+
+@lru_cache(maxsize=256)
+def _room(limit: int, reset: int, tier: Tier) -> Headers:
+    """The headers of a limit, all but what remains."""
+    return [
+        (b"x-ratelimit-limit", b"%d" % limit), (b"x-ratelimit-reset", b"%d" % reset),
+        (b"x-data-delay", b"%d" % tier.delay), (b"x-tier", tier.id.encode()),
+    ]  # fmt: skip

@@ -1,0 +1,113 @@
+"""The response cache: answers per board version, in front of the router.
+
+An answer that depends only on the board version, the request and the caller's rights is computed once and kept until
+the next update; whoever asks for it meanwhile gets the same bytes. Each account has a share of the bytes, so that one
+that varies its requests does not push out the answers of the others.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from oddsengine_service.answers import Kept
+from oddsengine_service.endpoints import Endpoint
+from oddsengine_service.middleware.access import Access
+from oddsengine_service.node import Node
+from oddsengine_service.request import Request
+from oddsengine_service.tiers import TIERS
+
+BYTES, ANSWERS = 64 << 20, 4096  # of one board version
+SHARE = 4  # an account may fill one part of so many
+_METHODS = frozenset({"GET", "HEAD"})
+
+
+class _Version:
+    """The answers of one board version."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.answers: dict[Any, Kept | asyncio.Future[Kept]] = {}
+        self.bytes = 0
+        self.by_account: dict[str, int] = {}
+
+
+class _Place(NamedTuple):
+    """Where a path with a query leads."""
+
+    endpoint: Endpoint
+    values: dict[str, str]
+
+
+class Cache:
+    """Answers of every board, and the middleware that serves them.
+
+    A request whose path and query were routed before is answered here if its answer is kept for the caller's rights;
+    everything else goes on to the router.
+    """
+
+    def __init__(self, app: ASGIApp, node: Node, access: Access) -> None:
+        self._app, self._node, self._access = app, node, access
+        self._versions = {delay: _Version(-1) for delay in {tier.delay for tier in TIERS.values()}}
+        self._places: dict[tuple[bytes, bytes], _Place] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer from the cache, or let the router answer."""
+        request: Request = scope["state"]["request"]
+        place = self._places.get((request.raw, request.query))
+        if place is not None and request.method in _METHODS:
+            request.values = place.values
+            self._access.admit(request, place.endpoint)
+            kept = self._version(request).answers.get(_key(request))
+            if isinstance(kept, Kept):
+                await request.send(send, kept.sent(request.etag, request.codings))
+                return
+        await self._app(scope, receive, send)
+
+    async def answer(self, request: Request, make: Callable[[], Any]) -> Kept:
+        """The answer: kept, being computed for somebody else, or made now."""
+        version, key = self._version(request), _key(request)
+        kept = version.answers.get(key)
+        if kept is not None:
+            return kept if isinstance(kept, Kept) else await asyncio.shield(kept)
+        future: asyncio.Future[Kept] = asyncio.get_running_loop().create_future()
+        version.answers[key] = future
+        try:
+            made: Kept = await make()
+        except BaseException as error:
+            version.answers.pop(key, None)
+            if not future.done():
+                future.set_exception(error if isinstance(error, Exception) else ConnectionError("given up"))
+                future.exception()  # nobody may be waiting
+            raise
+        future.set_result(made)
+        self._keep(version, request, key, made)
+        return made
+
+    def _keep(self, version: _Version, request: Request, key: Any, made: Kept) -> None:
+        size = len(made.answer.body) + len(request.query)
+        account = request.caller.account or request.address
+        used = version.by_account.get(account, 0) + size
+        if used > BYTES // SHARE or len(version.answers) > ANSWERS:
+            version.answers.pop(key, None)
+            return
+        version.answers[key] = made
+        version.by_account[account] = used
+        version.bytes += size
+        self._places[request.raw, request.query] = _Place(request.endpoint, request.values)
+
+    def _version(self, request: Request) -> _Version:
+        """The answers of the caller's board now; older ones are forgotten."""
+        tier = request.caller.tier
+        version, number = self._versions[tier.delay], self._node.board(tier).number
+        if version.number != number or version.bytes > BYTES:
+            version = self._versions[tier.delay] = _Version(number)
+            if len(self._places) > ANSWERS or not tier.delay:
+                self._places = {}
+        return version
+
+
+def _key(request: Request) -> Any:
+    """Equal for requests that get equal bytes; a caller without a key is another one than a free key."""
+    return request.raw, request.query, request.caller.rights, bool(request.caller.key)

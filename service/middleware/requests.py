@@ -1,0 +1,84 @@
+"""Every request: its id, its line in the log, its metrics; and what went wrong, as an error envelope."""
+
+import asyncio
+import hashlib
+import itertools
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from oddsengine_service.answers import NO_STORE, Headers, Whole, encode
+from oddsengine_service.log import Log
+from oddsengine_service.metrics import Metrics
+from oddsengine_service.problems import Problem, origin_of
+from oddsengine_service.request import Request
+
+
+class Requests:
+    """Puts a `Request` into the scope's state, under `request`, and answers for whatever fails behind it."""
+
+    def __init__(
+        self, app: ASGIApp, base: str, log: Log, metrics: Metrics, trusted: Iterable[str], origin: str
+    ) -> None:
+        self._app, self._base, self._log, self._metrics = app, base, log, metrics
+        self.trusted, self._origin = frozenset(trusted), origin
+        stem = hashlib.blake2b(f"{time.time_ns()}".encode(), digest_size=5).hexdigest().encode()
+        self._ids = (b"req_%b%08x" % (stem, at) for at in itertools.count(1))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer."""
+        request = self.begin(scope)
+        scope.setdefault("state", {})["request"] = request
+        try:
+            await self._app(scope, receive, send)
+        except Problem as problem:
+            if problem.__cause__ is not None:  # our failure, reported to the caller in a sentence
+                self._log.failure(request.ident, request.path, problem.__cause__)
+            await self._refuse(request, problem, send)
+        except ConnectionError:  # nobody is there to be answered
+            request.status = 499
+        except asyncio.CancelledError:
+            request.status = 499
+            raise
+        except Exception as error:
+            self._log.failure(request.ident, request.path, error)
+            message = "something failed here, not in the request"
+            failure = Problem(500, "internal_error", message, request_id=request.ident.decode())
+            with suppress(RuntimeError):  # the answer may have begun
+                await self._refuse(request, failure, send)
+        finally:
+            self.end(request)
+
+    def begin(self, scope: Scope) -> Request:
+        """Name a request."""
+        return Request(next(self._ids), scope, self._base, self.trusted)
+
+    def end(self, request: Request) -> None:
+        """Count a request, and log it."""
+        spent, route = time.perf_counter() - request.started, request.endpoint.path
+        self._metrics.answered(route, request.method, request.status, spent, stream=request.streamed)
+        self._log.answered(
+            request.ident, request.method, route, request.path, request.status, spent, request.caller, request.address
+        )
+
+    async def _refuse(self, request: Request, problem: Problem, send: Send) -> None:
+        request.streamed = False
+        await request.send(send, refusal(problem, self._origin or origin_of(request.host)))
+
+
+def refusal(problem: Problem, origin: str) -> Whole:
+    """A problem as an answer."""
+    body = encode(problem.body(origin))
+    length = b"%d" % len(body)
+    headers: Headers = [(b"content-type", b"application/json"), (b"content-length", length), NO_STORE]
+    if "retry_after" in problem.extra:
+        headers.append((b"retry-after", b"%d" % problem.extra["retry_after"]))
+    if "allow" in problem.extra:
+        headers.append((b"allow", problem.extra["allow"].encode()))
+    if problem.status in (408, 413):  # the rest of the body is not waited for
+        headers.append((b"connection", b"close"))
+    if problem.status == 401:
+        headers.append((b"www-authenticate", b'Bearer realm="oddsengine"'))
+    return Whole(problem.status, headers, body)
