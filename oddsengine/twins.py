@@ -46,7 +46,8 @@ def rules(kinds: Sequence[Kind], sports: Sequence[tuple[catalog.Sport, str]]) ->
                     columns.append((_SUBJECTS[member.subject], line, kind.outcomes.index(member.outcome), fact, at))
         start.append(len(columns))
     table = np.array(columns, np.int32).reshape(-1, 5)
-    allowed = np.array([[sport.id in twins.sports for twins in known] for sport, _ in sports], np.uint8)
+    by_sport = {sport: [sport in twins.sports for twins in known] for sport in {sport.id for sport, _ in sports}}
+    allowed = np.array([by_sport[sport.id] for sport, _ in sports], np.uint8)
     subject, threshold, outcome, of_period, twin = (np.ascontiguousarray(column) for column in table.T)
     return Rules(
         start=np.array(start, np.int64),
