@@ -63,7 +63,8 @@ class Question(Search):
 
     def moments(self, n: int) -> pl.Series:
         """The moment that ages are judged at, n times."""
-        return pl.repeat(self.moment(), n, dtype=pl.Datetime("us", "UTC"), eager=True)
+        now = self.view.now
+        return repeated(None if now == NO_TIME else now, n, pl.Int64).cast(pl.Datetime("us", "UTC"))
 
     def moment(self) -> datetime | None:
         """The moment that ages are judged at."""
@@ -170,8 +171,10 @@ def game_names(table: pl.DataFrame) -> pl.Series:
 
 def warned(flags: dict[str, Bools]) -> pl.Series:
     """Lists of the names whose flag is set."""
-    parts = [pl.when(pl.col(name)).then(pl.lit(name)) for name in flags]
-    return pl.DataFrame(flags).select(pl.concat_list(parts).list.drop_nulls()).to_series()
+    codes = sum(flag.astype(np.int64) << at for at, flag in enumerate(flags.values()))
+    known, of = np.unique(codes, return_inverse=True)
+    names = [[name for at, name in enumerate(flags) if code >> at & 1] for code in known.tolist()]
+    return pl.Series(names, dtype=pl.List(pl.String)).gather(of)
 
 
 def oldest(seen: Longs) -> Longs:
@@ -189,7 +192,12 @@ def stale_flags(view: View, age: Floats, live: Bools) -> tuple[Bools, Bools]:
 
 def nullable(values: Floats) -> pl.Series:
     """Give a column in which nan is null."""
-    return pl.Series(values).fill_nan(None)
+    return pl.Series(values, nan_to_null=True)
+
+
+def repeated(value: Any, n: int, dtype: Any = None) -> pl.Series:
+    """One value, n times."""
+    return pl.Series([value], dtype=dtype).new_from_index(0, n)
 
 
 def market_types(question: Question, markets: Longs) -> pl.Series:
@@ -197,10 +205,15 @@ def market_types(question: Question, markets: Longs) -> pl.Series:
     identity = question.prepared.identity
     g = question.view.groups
     ladder = g.ladder[markets]
+    known: dict[tuple[int, str], str] = {}
     names = []
     for kind, event in zip(g.kind[ladder].tolist(), g.event[ladder].tolist(), strict=True):
-        of = identity.kinds[kind]
-        names.append(catalog.family_name(of.family, of.period, identity.sports[event][0].id))
+        key = kind, identity.sports[event][0].id
+        name = known.get(key)
+        if name is None:
+            of = identity.kinds[kind]
+            name = known[key] = catalog.family_name(of.family, of.period, key[1])
+        names.append(name)
     return pl.Series(names, dtype=pl.String)
 
 
@@ -233,17 +246,22 @@ def market_facts(question: Question, rows: Ints) -> dict[str, Any]:
         "home_team": event["home_team"],
         "away_team": event["away_team"],
         "event_name": game_names(event),
-        "team_side": pl.Series(["", "home", "away"]).gather(side).replace("", None),
+        "team_side": pl.Series([None, "home", "away"]).gather(side),
     }
 
 
 def frame(columns: dict[str, Any], schema: Mapping[str, Any]) -> pl.DataFrame:
     """Columns in the order and types of a schema; those that are not given are null."""
-    made = pl.DataFrame(columns)
-    return made.select(
-        pl.col(name).cast(dtype) if name in columns else pl.lit(None, dtype=dtype).alias(name)
-        for name, dtype in schema.items()
-    )
+    n = len(next(iter(columns.values())))
+    made = []
+    for name, dtype in schema.items():
+        column = columns.get(name)
+        if column is None:
+            column = repeated(None, n, dtype)
+        elif not isinstance(column, pl.Series):
+            column = pl.Series(column)
+        made.append((column if column.dtype == dtype else column.cast(dtype)).alias(name))
+    return pl.DataFrame(made)
 
 
 def sides(question: Question, rows: Ints) -> pl.Series:

@@ -86,7 +86,7 @@ def rows(question: Question, hits: Hits, max_ev: float | None) -> pl.DataFrame:
         "no_vig_odds": board.nullable(decimal_to_american(1.0 / hits.fair)),
         "fair_probability": hits.fair,
         "market_width": hits.width * 100.0,
-        "devig_method": pl.repeat(v.method, edge.size, eager=True),
+        "devig_method": board.repeated(v.method, edge.size, pl.String),
         "sharp_book": sharp_book,
         "devig_book": sharp_book,
         "selection": base["selection"],
