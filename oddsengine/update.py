@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -19,9 +19,7 @@ from oddsengine.groups import NO_TIME, Bytes, Longs, Words
 from oddsengine.identity import WORDING
 from oddsengine.open import ARBITRAGE, EV, KINDS, LOW_HOLD, SAME, Hits
 from oddsengine.open import NEW as BORN
-
-if TYPE_CHECKING:
-    from oddsengine.view import View
+from oddsengine.view import View
 
 _MOVES = (("price", PRICE), ("live", LIVENESS), ("status", STATUS))
 _encoder = msgspec.json.Encoder()
@@ -87,7 +85,7 @@ class Update:
     judged: Longs  # places in `facts` of rows on the board that a guard now rejects, or no longer, or another one
     relined: Mapping[int, int]  # place in `rows` of a new row -> place in `gone` of the one whose line moved to it
     gone: Facts
-    views: Mapping["View", Change]
+    views: Mapping[View, Change]
     rejected: pl.DataFrame  # `BAD_ROW_SCHEMA`, and rows that a suspended quote without a price named in vain
     late: int
     again: Words  # ids of rows that were only seen again
@@ -109,7 +107,7 @@ class Update:
         """Ids of rows that were only seen again: nothing but their freshness moved."""
         return hexadecimal(self.again)
 
-    def of(self, view: "View") -> Change:
+    def of(self, view: View) -> Change:
         """What the step did to one view; an empty change where it did nothing."""
         found = self.views.get(view)
         if found is None:
@@ -152,16 +150,16 @@ class Update:
             pl.Series("id", hexadecimal(self.gone.id), dtype=pl.String), moments_of(self.gone.moved).alias("removed_at")
         ).select("id", "sportsbook", "event_id", "market_type", "selection", "line", "removed_at")
 
-    def json(self, view: "View | None" = None) -> bytes:
+    def json(self, view: View | None = None) -> bytes:
         """The update as JSON: rows as they changed, removals, and what one view gained and lost."""
         return _encoder.encode(self._told(view))
 
-    def plain(self, view: "View | None" = None) -> dict[str, Any]:
+    def plain(self, view: View | None = None) -> dict[str, Any]:
         """The update as plain lists and mappings: full rows where new, else what can move."""
         found: dict[str, Any] = msgspec.to_builtins(self._told(view))
         return found
 
-    def _told(self, view: "View | None") -> dict[str, Any]:
+    def _told(self, view: View | None) -> dict[str, Any]:
         facts = self.facts
         new = (self.what & NEW) != 0
         out: dict[str, Any] = {

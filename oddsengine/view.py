@@ -5,10 +5,11 @@ update; the full frames of `find_all` are made by the finders themselves over th
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import pairwise
 from numbers import Real
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import polars as pl
@@ -17,6 +18,7 @@ from oddsengine import catalog
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.names import Names
 from oddsengine.board.rows import BOOK_BITS
+from oddsengine.board.state import Board
 from oddsengine.board.units import Gathered
 from oddsengine.detect import Asked, Lens, Reference, Scope, Wants, asked, lens, look, unconfirmed
 from oddsengine.detect import View as Offers
@@ -31,10 +33,6 @@ from oddsengine.open import ARBITRAGE, EV, FIGURES, KINDS, LEGS, LOW_HOLD, MIDDL
 from oddsengine.opportunities import Opportunities
 from oddsengine.reasons import CODES
 from oddsengine.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
-
-if TYPE_CHECKING:
-    from oddsengine.engine import Engine
-
 
 _SCHEMAS = (EV_SCHEMA, ARBITRAGE_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA)  # of the kinds
 
@@ -133,10 +131,30 @@ class Shown(Question):
         return known.frame().with_columns(id=pl.Series(keys.hexadecimal(known.id), dtype=pl.String))
 
 
+class Host(Protocol):
+    """What a view needs of the engine that keeps it up to date."""
+
+    @property
+    def off(self) -> frozenset[int]:
+        """Codes of the guards that are off."""
+
+    def reading(self, view: "View") -> AbstractContextManager[Board]:
+        """Hold the board still while a view reads it; the view is awake."""
+
+    def still(self) -> AbstractContextManager[Board]:
+        """Hold the board still, whatever the view does."""
+
+    def set_aside(self) -> dict[str, int]:
+        """How many rows are kept away, by reason."""
+
+    def close(self, view: "View") -> None:
+        """Let a view sleep."""
+
+
 class View:
     """One view; made by `Engine.view`."""
 
-    def __init__(self, engine: "Engine", wanted: Wanted) -> None:
+    def __init__(self, engine: Host, wanted: Wanted) -> None:
         self._engine = engine
         self.wanted = wanted
         self.wants = wanted.wants()
