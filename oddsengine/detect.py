@@ -1,17 +1,13 @@
 """Detection: which surviving prices, of the books asked for, make an opportunity.
 
-What a caller looks at is fixed in three steps, each of which serves many of the next. `asked` resolves the caller's
-words against the books of a board: columns by book, no prices. `lens` gives every price after commission, each book's
-own fair probabilities and each market's reference; the books that may be bet have no part in it. `look` adds these:
-the offers, the main lines and book counts among them. Everything here is local to an event.
+Callers who share a lens (see `references`) are searched together: `look` puts the books that each may bet beside it, a
+row of a table a caller, and every case of a search names its caller. Everything here is local to an event.
 
-`scan` is the fast pass over all offers: best price per outcome, their sum per market, the best edge against the
-reference, the best pair of lines. It only ever errs by naming too much. The functions after it look closely at what it
-named:
+`sweep` is the fast pass over all offers: best price per outcome, their sum per market, the best edge against the
+reference, pairs of lines. It only ever errs by naming too much. The functions after it look closely at what it named:
 
 - `best_legs`, `pair_legs`: the best admissible prices, one an outcome (arbitrage, low hold), one a line (middles)
 - `edges`: each book's edge over the fair probability (+EV)
-- `pairs`: pairs of lines (middles)
 
 Prices are after commission; a market with an outcome that nobody offers has the sum infinity.
 """
@@ -19,90 +15,17 @@ Prices are after commission; a market with an outcome that nobody offers has the
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from oddsengine import catalog
 from oddsengine._jit import fused, kernel
 from oddsengine.devig import devig_groups
-from oddsengine.estimator import complete
 from oddsengine.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs
 from oddsengine.guards import Guarded, main_lines
 from oddsengine.markets import Identity
-from oddsengine.reasons import CODES
-from oddsengine.traits import Traits
-
-_UNRANKED = np.iinfo(np.int32).max
-
-
-class Reference(NamedTuple):
-    """Whose prices say what is fair: books in order of preference, or weights of a consensus."""
-
-    order: tuple[str, ...]
-    weights: tuple[float, ...] | None
-
-    @classmethod
-    def of(cls, sharp: Any) -> "Reference":
-        """Read the `sharp` parameter: None, one book, books in order, or {book: weight}."""
-        if sharp is None:
-            return cls(tuple(b.id for b in catalog.books().values() if b.sharp), None)
-        if isinstance(sharp, str):
-            return cls((sharp,), None)
-        books = tuple(sharp) if isinstance(sharp, Sequence | Mapping) else ()
-        if not isinstance(sharp, Sequence | Mapping) or not all(isinstance(book, str) for book in books):
-            raise TypeError(f"sharp takes a book, books in order of preference or {{book: weight}}, got {sharp!r}")
-        if not isinstance(sharp, Mapping):
-            return cls(books, None)
-        bad = {b: w for b, w in sharp.items() if not (isinstance(w, Real) and 0.0 < float(w) < np.inf)}
-        if bad:
-            raise ValueError(f"sharp weights must be finite numbers above 0, got {bad}")
-        return cls(books, tuple(float(w) for w in sharp.values()))
-
-
-class Asked(NamedTuple):
-    """What one caller asks, resolved against the books of a board: columns by book."""
-
-    method: str
-    wanted: Bytes  # prices are offers
-    rank: Ints  # place among the references, else the largest integer
-    weight: Floats  # in a consensus of the caller's
-    member: Bytes  # belongs to the consensus
-    weighted: bool  # the caller gave weights: always a consensus
-    counted: Bytes  # speaks in medians, being offered or a reference by the caller's word
-    rate: Floats  # commission on winnings
-    fee: Floats  # F of F p (1 - p) a contract
-    charged: bool  # some book has one of the two
-
-
-@dataclass(frozen=True, eq=False)
-class Lens:
-    """The prices of a board as one choice of references, method and commission shows them; per row unless said."""
-
-    groups: Groups
-    traits: Traits
-    now: int
-    method: str
-    timed: bool  # legs must be close in time, and live ones fresh
-    limits: catalog.Thresholds
-    rank: Ints  # per book, as in `Asked`; so are the two that follow
-    weight: Floats
-    member: Bytes
-    weighted: bool
-    widest: int  # most outcomes of any market
-    aside: Bytes  # 0, or the code of the guard that set the row aside
-    net: Floats  # price after commission
-    own: Floats  # fair probability from the row's own book's market, nan if incomplete
-    width: Floats  # that market's overround, a fraction
-    trusted: Bytes  # may be a reference
-    doubt: Bytes  # what rests on it is unconfirmed
-    reference: Ints  # per market: the book, -1 none, -2 a consensus
-    fair: Floats  # per segment: the reference's probability, nan if none or a consensus
-    reference_odds: Floats  # prices of the single references, market after market
-    reference_ends: Longs  # where each such market begins among them, and the end
-    live: Bytes  # per market
+from oddsengine.references import Asked, Lens, asked, lens
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,206 +106,6 @@ class Legs(NamedTuple):
 
     rows: Ints
     total: Floats
-
-
-@kernel
-def charge(odds, book, rate, fee, net):
-    """Prices after a commission on winnings, or a fee F p (1 - p) a contract."""
-    for i in range(odds.size):
-        c, f = rate[book[i]], fee[book[i]]
-        x = odds[i]
-        if c != 0.0 or f != 0.0:
-            x = 1.0 + (x - 1.0) * (1.0 - c)
-            if f > 0.0:
-                p = 1.0 / x
-                x = 1.0 / (p + f * p * (1.0 - p))
-        net[i] = x
-
-
-@kernel
-def _refer(
-    needed, segments, rows, book, net, entry_rows, entry_prob, rank, member, weighted, wide, trusted,
-    own, width, reference, fair, odds, ends,
-):  # fmt: skip
-    """Each row's own fair probability and width; each market's reference, and its fair probabilities if trusted alone.
-
-    Entries are those of `complete`: those of a market lie together.
-    """
-    at = 0
-    found = 0
-    entry = 0
-    for m in range(segments.size - 1):
-        if needed[m] == 0:
-            continue
-        s0, s1 = segments[m], segments[m + 1]
-        first, end = rows[s0], rows[s1]
-        for i in range(first, end):
-            own[i] = np.nan
-            width[i] = np.nan
-        while entry < entry_rows.size and entry_rows[entry] < end:
-            n = s1 - s0
-            total = 0.0
-            for k in range(n):
-                total += 1.0 / net[entry_rows[entry + n - 1 - k]]
-            for k in range(entry, entry + n):
-                own[entry_rows[k]] = entry_prob[k]
-                width[entry_rows[k]] = total - 1.0
-            entry += n
-        best = np.int32(2147483647)
-        chosen = np.int32(-1)
-        wider = False
-        for i in range(first, end):
-            b = book[i]
-            better = member[b] != 0 if weighted else rank[b] < best
-            if better and trusted[i] != 0 and not np.isnan(own[i]):
-                if weighted:
-                    chosen = -2
-                else:
-                    best = rank[b]
-                    chosen = b
-                    wider = width[i] > wide
-        if wider:
-            chosen = -2
-        reference[m] = chosen
-        for s in range(s0, s1):
-            fair[s] = np.nan
-            if chosen >= 0:
-                for i in range(rows[s], rows[s + 1]):
-                    if book[i] == chosen and trusted[i] != 0 and not np.isnan(own[i]):
-                        fair[s] = own[i]
-                        odds[at] = net[i]
-                at += 1
-        if chosen >= 0:
-            found += 1
-            ends[found] = at
-    return found
-
-
-def asked(
-    names: Sequence[str], traits: Traits, books: Iterable[str] | None, sharp: Any, method: str,
-    commission: Mapping[str, float] | None,
-) -> Asked:  # fmt: skip
-    """Resolve what a caller asks.
-
-    Parameters
-    ----------
-    names, traits
-        The books of a board, and what is known of them.
-    books
-        Books whose prices are offers; None means all.
-    sharp, method, commission
-        As in the public detectors; `commission` replaces the catalog's rates, book by book.
-    """
-    reference = Reference.of(sharp)
-    # However a book is spelled here or there: its id in the catalog decides.
-    ids = [catalog.book(b).id for b in names]
-    chosen = None if books is None else {catalog.book(b).id for b in books}
-    wanted = np.array([chosen is None or b in chosen for b in ids], np.uint8)
-    rank = np.full(len(ids), _UNRANKED, np.int32)
-    weight = np.ones(len(ids))
-    member = traits.consensus.copy()
-    if reference.weights is not None:
-        member[:] = 0
-    for place, book in enumerate(reference.order):
-        for at in np.flatnonzero([b == catalog.book(book).id for b in ids]):
-            rank[at] = place
-            member[at] = 1
-            weight[at] = reference.weights[place] if reference.weights is not None else 1.0
-    rate, fee = traits.commission.copy(), traits.fee.copy()
-    for book, given in (commission or {}).items():
-        if not (isinstance(given, Real) and 0.0 <= given < 1.0):
-            raise ValueError(f"commission of {book} must be a rate from 0 to below 1, got {given!r}")
-        for at in np.flatnonzero([b == catalog.book(book).id for b in ids]):
-            rate[at], fee[at] = given, 0.0
-    return Asked(
-        method=method,
-        wanted=wanted,
-        rank=rank,
-        weight=weight,
-        member=member,
-        weighted=reference.weights is not None,
-        counted=wanted | (rank < _UNRANKED),
-        rate=rate,
-        fee=fee,
-        charged=bool(rate.any() or fee.any()),
-    )
-
-
-def lens(
-    groups: Groups,
-    traits: Traits,
-    guarded: Guarded,
-    asked: Asked,
-    off: frozenset[int],
-    *,
-    referred: bool = True,
-    needed: Bytes | None = None,
-) -> Lens:
-    """Show the surviving prices as the references, method and commission that were asked for do.
-
-    Parameters
-    ----------
-    groups, traits, guarded
-        A board, or a part of it that has every market of the events it has; and the verdicts on its rows.
-    asked
-        Its books have no part in this: all that is asked for with the same other words shares the lens.
-    off
-        Codes of the guards that are off.
-    referred
-        False leaves references out: no market has one then, nothing has an edge. Sums of prices need none.
-    needed
-        Markets whose references are needed; None means all. Nothing is known of the others.
-    """
-    g, limits = groups, guarded.limits
-    n, markets, segments = g.row.size, g.threshold.size, g.rows.size - 1
-    net = g.odds
-    if asked.charged:
-        net = np.empty(n)
-        charge(g.odds, g.book, asked.rate, asked.fee, net)
-    widest = int(traits.outcomes.max(initial=2))
-    trusted = ((guarded.aside | guarded.stingy) == 0).view(np.uint8)
-    own, width = np.full(n, np.nan), np.full(n, np.nan)
-    reference, fair = np.full(markets, -1, np.int32), np.full(segments, np.nan)
-    odds, ends, singles = np.empty(segments), np.zeros(markets + 1, np.int64), 0
-    if referred:
-        entry_rows, entry_odds = np.empty(n, np.int32), np.empty(n)
-        entry_ends = np.zeros(n // 2 + 2, np.int64)
-        some = np.ones(markets, np.uint8) if needed is None else needed
-        entries = complete(
-            some, g.segments, g.rows, g.book, net, guarded.aside, np.empty(widest, np.int64),
-            np.empty(widest, np.int32), entry_rows, entry_odds, entry_ends,
-        )  # fmt: skip
-        entry_ends = entry_ends[: entries + 1]
-        used = entry_ends[-1]
-        singles = _refer(
-            some, g.segments, g.rows, g.book, net, entry_rows[:used],
-            devig_groups(entry_odds[:used], entry_ends, asked.method), asked.rank, asked.member, asked.weighted,
-            limits.reference_wide + limits.epsilon, trusted, own, width, reference, fair, odds, ends,
-        )  # fmt: skip
-    return Lens(
-        groups=g,
-        traits=traits,
-        now=guarded.now,
-        method=asked.method,
-        timed=CODES["stale"] not in off and guarded.now != NO_TIME,
-        limits=limits,
-        rank=asked.rank,
-        weight=asked.weight,
-        member=asked.member,
-        weighted=asked.weighted,
-        widest=widest,
-        aside=guarded.aside,
-        net=net,
-        own=own,
-        width=width,
-        trusted=trusted,
-        doubt=guarded.doubt,
-        reference=reference,
-        fair=fair,
-        reference_odds=odds[: ends[singles]],
-        reference_ends=ends[: singles + 1],
-        live=g.live[g.ladder],
-    )
 
 
 def look(lens: Lens, callers: Sequence[Asked]) -> View:

@@ -28,7 +28,7 @@ from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.quotes import Door, Quotes, readable
 from oddsengine.board.rows import BOOK_BITS, FREE, GONE, LEVELS, LIVE, MOVED, NEW, ON, REJECTED, SEEN, UNKNOWN, Quoted
 from oddsengine.board.state import REMEMBERED_S, SECOND, STATUSES, Applied, Batch, Board
-from oddsengine.detect import Scope, lens
+from oddsengine.detect import Scope
 from oddsengine.find.board import Sharp
 from oddsengine.find.keys import hexadecimal
 from oddsengine.groups import NO_TIME, Bytes, Ints, Longs, Words, mix
@@ -36,6 +36,7 @@ from oddsengine.guards import Guarded, alone, honour, judge
 from oddsengine.identity import Wording
 from oddsengine.open import KINDS, Difference, Hits, OpenSet
 from oddsengine.reasons import CODES, GUARDS, NAMES, UNCOMPARED, Guards, enabled, thresholds_of
+from oddsengine.references import lens
 from oddsengine.schema import BAD_ROW_SCHEMA
 from oddsengine.update import Change, Update
 from oddsengine.view import View, Wanted, search

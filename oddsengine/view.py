@@ -20,7 +20,7 @@ from oddsengine.board.names import Names
 from oddsengine.board.rows import BOOK_BITS
 from oddsengine.board.state import Board
 from oddsengine.board.units import Gathered
-from oddsengine.detect import Asked, Lens, Reference, Scope, Wants, asked, lens, look, unconfirmed
+from oddsengine.detect import Scope, Wants, look, unconfirmed
 from oddsengine.detect import View as Offers
 from oddsengine.devig import DEVIG_METHODS
 from oddsengine.find import arbitrage, ev, keys, low_hold, middles
@@ -32,6 +32,7 @@ from oddsengine.markets import Identity
 from oddsengine.open import ARBITRAGE, EV, FIGURES, KINDS, LEGS, LOW_HOLD, MIDDLE, Hits, OpenSet
 from oddsengine.opportunities import Opportunities
 from oddsengine.reasons import CODES
+from oddsengine.references import Asked, Lens, Reference, asked, lens
 from oddsengine.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
 
 _SCHEMAS = (EV_SCHEMA, ARBITRAGE_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA)  # of the kinds

@@ -17,12 +17,13 @@ from hypothesis import strategies as st
 from test_twin import BOOKS
 
 from oddsengine import detect
-from oddsengine.detect import Scope, View, Wants, asked, lens, look
+from oddsengine.detect import Scope, View, Wants, look
 from oddsengine.find import arbitrage, board, ev, keys, low_hold, middles
 from oddsengine.find.board import Prepared, Question, prepare
 from oddsengine.find.keys import Hashes
 from oddsengine.find.search import Cases, Search
 from oddsengine.groups import Groups, Longs, mix
+from oddsengine.references import asked, lens
 
 MOMENT = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=NOW)
 METHODS = ("power", "shin", "multiplicative", "worst_case")

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from oddsengine import catalog
-from oddsengine.detect import Reference
+from oddsengine.references import Reference
 
 
 def absent(named: Iterable[str], books: Iterable[str]) -> list[str]:
