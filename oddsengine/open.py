@@ -192,7 +192,10 @@ class OpenSet:
             units, self.head, self.following, self.id, self.kind, self.legs, self.figures, ends, hits.id, hits.kind,
             hits.legs, hits.figures, reach, status, old, gone,
         )  # fmt: skip
-        return Difference(status, old, gone[:n].copy()), ends
+        gone = gone[:n]
+        # In an order that no earlier step has a part in: a replay tells of them in the same one.
+        order = np.lexsort((self.id[gone], self.kind[gone], self.unit[gone]))
+        return Difference(status, old, gone[order]), ends
 
     def commit(self, units: Longs, hits: Hits, difference: Difference, ends: Longs, now: int) -> None:
         """Make it so."""
