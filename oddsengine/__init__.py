@@ -43,6 +43,7 @@ from oddsengine.reading import read_odds
 from oddsengine.reasons import GUARDS
 from oddsengine.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
 from oddsengine.schema import ODDS_SCHEMA, OddsError, OddsTable, check_odds
+from oddsengine.stakes import Portfolio, kelly_portfolio
 from oddsengine.tables import write_table
 from oddsengine.update import Update
 from oddsengine.view import View
@@ -69,6 +70,7 @@ __all__ = [
     "OddsExpr",
     "OddsTable",
     "Opportunities",
+    "Portfolio",
     "Tape",
     "TapeError",
     "Update",
@@ -98,6 +100,7 @@ __all__ = [
     "hold",
     "kelly",
     "kelly_exclusive",
+    "kelly_portfolio",
     "markets",
     "parse_fractional",
     "prepare",

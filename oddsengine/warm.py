@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from oddsengine import guards, middle
+from oddsengine import guards, middle, portfolio
 from oddsengine._jit import REPORTER, keeps
 from oddsengine.devig import DEVIG_METHODS, devig, devig_groups
 from oddsengine.engine import Engine
@@ -70,6 +70,8 @@ def maths() -> None:
     devig(prices, "power")
     devig_groups(np.array([1.9, 2.1, 2.0, 3.0, 9.0]), np.array([0, 2, 5]), "power")
     pl.DataFrame({"by": [0, 1, 0, 1], "odds": 1.9}).select(OddsExpr(pl.col("odds")).devig(by="by"))
+    even = portfolio.Games.of([([0.6, 0.4], [[1.0], [-1.0]])])
+    portfolio.best_stakes(even, portfolio.Limits.none(1))
     shapes = middle.Shapes.of([0, 1, 2, 3, 4], 3.0)
     location = middle.fit(shapes, 250, 0.5)
     points = middle.window([250] * 5, [450] * 5).points

@@ -43,6 +43,45 @@ def kelly_exclusive(probs: Sequence[float], odds: Sequence[float], rounds: int =
     return stakes
 
 
+# Portfolios
+
+Game = tuple[Sequence[float], Sequence[Sequence[float]]]  # probabilities of scenarios; gains, a row a scenario
+
+
+def portfolio_growth(games: Sequence[Game], stakes: Sequence[float]) -> float:
+    """Mean log of the wealth over every combination of the games' scenarios."""
+    total = 0.0
+    for ends in product(*(range(len(probs)) for probs, _ in games)):
+        p, wealth, first = 1.0, 1.0, 0
+        for (probs, gains), end in zip(games, ends, strict=True):
+            p *= probs[end]
+            wealth += sum(f * r for f, r in zip(stakes[first:], gains[end], strict=False))
+            first += len(gains[end])
+        if p > 0.0:
+            if wealth <= 0.0:
+                return -math.inf
+            total += p * math.log(wealth)
+    return total
+
+
+def portfolio_search(games: Sequence[Game], most: Sequence[float], total: float, rounds: int = 60) -> list[float]:
+    """Pattern search: move stakes, and pairs of stakes against each other, as long as growth rises; halve the step."""
+    stakes = [0.0] * len(most)
+    best, step = 0.0, 0.25
+    for _ in range(rounds):
+        moved = True
+        while moved:
+            moved = False
+            for changes in product((-1, 0, 1), repeat=len(most)):
+                new = [min(max(f + c * step, 0.0), m) for f, c, m in zip(stakes, changes, most, strict=True)]
+                if sum(new) <= total and (value := portfolio_growth(games, new)) > best + 1e-15:
+                    stakes, best, moved = new, value, True
+        step *= 0.5
+        if step < 1e-6:
+            break
+    return stakes
+
+
 # Arbitrage
 
 

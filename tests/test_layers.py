@@ -12,20 +12,20 @@ ROOT = Path(oddsengine.__file__).parent
 # Each layer may import from its own earlier siblings in the list and from the layers above it.
 LAYERS: list[set[str]] = [
     {"_cache", "_jit", "columns", "games", "sample"},
-    {"odds", "devig", "kelly", "arbitrage", "middle", "value", "clv", "backtest", "catalog"},
+    {"odds", "devig", "kelly", "arbitrage", "middle", "value", "clv", "backtest", "catalog", "portfolio"},
     {"casts", "frames", "groups", "expressions", "reasons", "results"},
     {"schema"},
     {"tables", "groups", "timestamps"},
     {"traits"},
     {"twins", "identity"},
     {"markets"},
-    {"guards"},
+    {"guards", "outcomes"},
     {"estimator", "momentum"},
     {"references"},
     {"detect"},
     {"tails"},
     {"find"},
-    {"opportunities"},
+    {"opportunities", "stakes"},
     {"board", "open"},
     {"view"},
     {"update"},
@@ -75,7 +75,7 @@ def test_arrows_point_down(module: str, path: Path) -> None:
         return
     for used in imports(path) - {module}:
         assert level(used) <= level(module), f"{path.name} of {module} imports {used}"
-        if module in {"odds", "devig", "kelly", "arbitrage", "middle", "value"}:
+        if module in {"odds", "devig", "kelly", "arbitrage", "middle", "portfolio", "value"}:
             assert used in MATHS_MAY_USE, f"{module} is pure maths and imports {used}"
 
 

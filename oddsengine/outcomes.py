@@ -1,0 +1,397 @@
+"""Joint outcomes of bets: the scenarios of each game, their probabilities, and what every bet gains in them.
+
+**One game, one score.** Moneyline, spread, total and team totals of a full game are functions of its margin M and total
+T, so bets on them share their luck. Their joint law starts from the shapes that the catalog has for the sport, the ones
+`tails` takes where no ladder of prices says more:
+
+- Counts (soccer, hockey, baseball): the teams' scores are independent, Poisson or negative binomial, with the mean of
+  the total, and the difference of the means, that fit the bets' own probabilities. A game that cannot end level goes on
+  by one score, to each side in proportion to its chance of being ahead.
+- Points (football, basketball and the like): margin and total are independent, with the shapes of `middle`.
+
+Then it is changed as little as possible, in relative entropy, so that every bet wins with its own fair probability
+(given no push): scenario c gets the weight w_c exp(sum over markets of lambda_m f_mc), where f_m has mean 0 exactly if
+market m does, and lambda minimises the log of the sum of the weights, by Newton's method. The few bets of a game cut
+the scores into few blocks that they cannot tell apart; those are the scenarios.
+
+**Everything else** is a market of its own: lines of one ladder (a player's points, corners) are cut from one number,
+outcomes without a line exclude each other. Markets of one game that are not functions of its score count as independent
+of it and of each other, and so do periods: their bets may be correlated all the same, and are then staked too much.
+
+Bets on one outcome at several books share its mean fair probability. Where bets contradict each other, as when the
+higher of two totals is the likelier, the weights end in between.
+
+References: S. Kullback, "Probability densities with given marginals", Annals of Mathematical Statistics 39 (1968),
+https://doi.org/10.1214/aoms/1177698249; I. Csiszar, "I-divergence geometry of probability distributions and
+minimization problems", Annals of Probability 3 (1975), https://doi.org/10.1214/aop/1176996454.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from oddsengine import catalog, middle
+from oddsengine.columns import Floats, Ints, Longs
+from oddsengine.markets import Identity, identify
+from oddsengine.portfolio import shrink
+from oddsengine.reasons import CODES, GUARDS
+from oddsengine.schema import OddsTable
+
+_COUNTS = ("poisson", "negative_binomial", "skellam")
+_USUAL_TOTAL = {"soccer": 2.7, "hockey": 6.1, "baseball": 8.8, "futsal": 6.5}  # where no bet says it
+_SPREADS = 7.0  # standard deviations of a score that are looked at
+_RIDGE = 1e-9  # keeps contradictory bets from running to infinity
+_NEWTON = 60
+_FAR = 40.0  # most that a weight's exponent moves in a step
+_SAME = 1e-10  # gradient at which Newton's method ends
+_GAINED = 1e-9  # or what a shortened step gains
+
+
+class Outcome(NamedTuple):
+    """What is bet on one outcome of a market."""
+
+    prob: float
+    error: float  # standard error, nan where unknown
+    odds: float  # the best price
+
+
+class Factor(NamedTuple):
+    """Scenarios of what is independent of everything else, and what they do to its bets."""
+
+    prob: Floats
+    share: Floats  # (scenarios, bets), from -1 to 1
+    bets: Longs
+
+
+def factors(table: OddsTable, prob: Floats, error: Floats, odds: Floats) -> list[Factor]:
+    """Take the bets of a table, one a row, apart into independent factors.
+
+    Parameters
+    ----------
+    table
+        The bets, as prices.
+    prob, error, odds
+        Of each: fair probability given no push, its standard error (nan: none), price after commission.
+    """
+    identity = identify(table, frozenset(CODES[name] for name in GUARDS))
+    g = identity.groups
+    place = np.full(table.height, -1)
+    place[g.row] = np.arange(g.row.size)
+    keys: dict[tuple[object, ...], list[int]] = {}
+    unread = table.select("event_id", "market_type", "line", "player_name", "market_segment")
+    for bet, at in enumerate(place.tolist()):
+        if at < 0:
+            key: tuple[object, ...] = ("text", *unread.row(bet))
+        else:
+            ladder = int(g.ladder[g.market[at]])
+            event = int(g.event[ladder])
+            on_score = _on_score(identity, ladder)
+            key = ("score", event) if on_score else ("ladder", ladder)
+        keys.setdefault(key, []).append(bet)
+    made = []
+    for key, members in keys.items():
+        bets = np.array(members)
+        if key[0] == "text":
+            names = table["selection"].gather(bets).to_list()
+            codes = np.unique(names, return_inverse=True)[1]
+            listed = _outcomes(codes, prob[bets], error[bets], odds[bets])
+            made.append(_exclusive(listed, codes, bets, int(codes.max()) + 2))
+        else:
+            made.append(_of_markets(identity, place[bets], bets, prob, error, odds))
+    return made
+
+
+def _on_score(identity: Identity, ladder: int) -> bool:
+    """Whether a ladder's markets are functions of the game's final score."""
+    g = identity.groups
+    kind = identity.kinds[g.kind[ladder]]
+    sport, league = identity.sports[g.event[ladder]]
+    scores = sport.scores_in(league)
+    if kind.period != catalog.FULL_GAME or scores.margin is None or scores.total is None:
+        return False
+    if kind.family in ("spread", "moneyline", "total"):
+        return True
+    counts = scores.total.name in _COUNTS
+    if kind.family in ("moneyline_3way", "moneyline_regulation"):
+        return counts or sport.level is None
+    return counts and kind.family in ("team_total", "both_teams_to_score", "odd_even")
+
+
+def _outcomes(codes: Ints | Longs, prob: Floats, error: Floats, odds: Floats) -> dict[int, Outcome]:
+    """What is bet on each outcome of a market."""
+    out = {}
+    for code in np.unique(codes).tolist():
+        same = codes == code
+        known = error[same][~np.isnan(error[same])]
+        mean = float(known.mean()) if known.size else math.nan
+        out[code] = Outcome(float(prob[same].mean()), mean, float(odds[same].max()))
+    return out
+
+
+def _targets(listed: Mapping[int, Outcome], outcomes: int) -> dict[int, float]:
+    """Probabilities that a market's bets shall have, shrunk by their errors; all outcomes listed sum to 1."""
+    p = np.array([one.prob for one in listed.values()])
+    e = np.array([one.error for one in listed.values()])
+    d = np.array([one.odds for one in listed.values()])
+    if len(listed) == outcomes or p.sum() >= 1.0:
+        p = p / p.sum()
+        p = shrink(p, d, e)
+    else:
+        p = shrink(np.append(p, 1.0 - p.sum()), np.append(d, np.nan), np.append(e, np.nan))[:-1]
+    return dict(zip(listed, p.tolist(), strict=True))
+
+
+def _exclusive(listed: Mapping[int, Outcome], codes: Ints | Longs, bets: Longs, outcomes: int) -> Factor:
+    """Outcomes that exclude each other, and what is left."""
+    targets = _targets(listed, outcomes)
+    p = np.zeros(outcomes)
+    p[list(targets)] = list(targets.values())
+    missing = np.setdiff1d(np.arange(outcomes), list(targets))
+    p[missing] = max(0.0, 1.0 - p.sum()) / max(missing.size, 1)
+    share = np.where(np.arange(outcomes)[:, None] == codes[None, :], 1.0, -1.0)
+    return _gathered(p / p.sum(), share, bets)
+
+
+def _gathered(p: Floats, share: Floats, bets: Longs) -> Factor:
+    """Scenarios that no bet tells apart, made one."""
+    distinct, of = np.unique(share, axis=0, return_inverse=True)
+    mass = np.bincount(of.reshape(-1), p, distinct.shape[0])
+    return Factor(mass / mass.sum(), distinct, bets)
+
+
+def _of_markets(
+    identity: Identity,
+    rows: Longs,
+    bets: Longs,
+    prob: Floats,
+    error: Floats,
+    odds: Floats,
+) -> Factor:
+    """Scenarios of bets on markets of one game's score, or of one ladder."""
+    g = identity.groups
+    markets = g.market[rows]
+    side = g.side[rows].astype(np.int64)
+    ladder = g.ladder[markets]
+    wanted: dict[int, dict[int, float]] = {}
+    for m in np.unique(markets).tolist():
+        mine = markets == m
+        listed = _outcomes(side[mine], prob[bets[mine]], error[bets[mine]], odds[bets[mine]])
+        outcomes = len(identity.kinds[g.kind[g.ladder[m]]].outcomes)
+        wanted[m] = _targets(listed, outcomes)
+    kind = identity.kinds[g.kind[ladder[0]]]
+    on_score = _on_score(identity, int(ladder[0]))
+    if not on_score and not kind.has_line:
+        listed = _outcomes(side, prob[bets], error[bets], odds[bets])
+        return _exclusive(listed, side, bets, len(kind.outcomes))
+    if on_score:
+        weight, share = _score_lays(identity, wanted)
+    else:
+        weight, share = _ladder_lays(identity, wanted)
+    places = {m: at for at, m in enumerate(wanted)}
+    blocks, of = np.unique(np.concatenate(list(share.values())), axis=1, return_inverse=True)
+    mass = np.bincount(of.reshape(-1), weight, blocks.shape[1])
+    starts = np.concatenate([[0], np.cumsum([lay.shape[0] for lay in share.values()])])
+    conditions: list[Floats] = []
+    for m, targets in wanted.items():
+        lay = blocks[starts[places[m]] : starts[places[m] + 1]]
+        two_way = lay.shape[0] == 2
+        for outcome, p in targets.items():
+            won, lost = np.maximum(lay[outcome], 0.0), np.maximum(-lay[outcome], 0.0)
+            conditions.append(np.asarray(won * (1.0 - p) - lost * p, dtype=np.float64))
+            if two_way:
+                break
+    mine_at = np.array([starts[places[m]] for m in markets.tolist()]) + side
+    return _gathered(tilt(np.asarray(mass, dtype=np.float64), np.array(conditions)), blocks[mine_at].T, bets)
+
+
+def tilt(weight: Floats, conditions: Floats) -> Floats:
+    """Probabilities nearest to `weight` in relative entropy whose mean of every condition is 0.
+
+    Parameters
+    ----------
+    weight
+        (scenarios,), from 0.
+    conditions
+        (conditions, scenarios).
+    """
+    possible = weight > 0.0
+    log_weight = np.where(possible, np.log(np.where(possible, weight, 1.0)), -np.inf)
+    multiplier = np.zeros(conditions.shape[0])
+
+    def at(x: Floats) -> tuple[float, Floats]:
+        exponent = log_weight + x @ conditions
+        top = exponent.max()
+        p = np.exp(exponent - top)
+        return float(top + np.log(p.sum()) + 0.5 * _RIDGE * x @ x), p / p.sum()
+
+    value, p = at(multiplier)
+    for _ in range(_NEWTON):
+        mean = conditions @ p
+        slope = mean + _RIDGE * multiplier
+        if np.abs(slope).max(initial=0.0) < _SAME:
+            break
+        bend = (conditions * p) @ conditions.T - np.outer(mean, mean)
+        bend.flat[:: multiplier.size + 1] += _RIDGE
+        step = np.linalg.solve(bend, slope)
+        part = min(1.0, _FAR / float(np.abs(step @ conditions).max()))
+        while True:
+            ahead, p_ahead = at(multiplier - part * step)
+            if ahead <= value - 1e-4 * part * float(slope @ step) or part < 1e-10:
+                break
+            part *= 0.5
+        gained = value - ahead
+        multiplier, value, p = multiplier - part * step, ahead, p_ahead
+        if gained < _GAINED and part < 1.0:
+            break  # contradictory conditions: nothing more to gain
+    return p
+
+
+def _two_way(distance: ArrayLike) -> Floats:
+    """Shares of over and under by how far, in hundredths, a number is above the line: (2, scenarios)."""
+    u = np.clip(np.asarray(distance, dtype=np.float64) / 50.0, -1.0, 1.0)
+    return np.stack([u, -u])
+
+
+def _most_even(wanted: Mapping[int, Mapping[int, float]], markets: Iterable[int]) -> tuple[int, float] | None:
+    """The two-way market whose first outcome is nearest to even, and its probability."""
+    found = [(m, wanted[m].get(0, 1.0 - wanted[m].get(1, math.nan))) for m in markets]
+    return min(found, key=lambda pair: abs(pair[1] - 0.5), default=None)
+
+
+def _score_lays(identity: Identity, wanted: Mapping[int, Mapping[int, float]]) -> tuple[Floats, dict[int, Floats]]:
+    """Weights of a game's scores, and what they do to each market."""
+    g = identity.groups
+    kinds = {m: identity.kinds[g.kind[g.ladder[m]]] for m in wanted}
+    line = {m: int(g.threshold[m]) for m in wanted}
+    sport, league = identity.sports[g.event[g.ladder[next(iter(wanted))]]]
+    scores = sport.scores_in(league)
+    assert scores.margin is not None
+    assert scores.total is not None
+    level = math.nan if sport.level is None else sport.level
+    counts = scores.total.name in _COUNTS
+    total = _most_even(wanted, [m for m, k in kinds.items() if k.family == "total"])
+    margin = _most_even(wanted, [m for m, k in kinds.items() if k.family in ("spread", "moneyline")])
+    three = next((m for m, k in kinds.items() if len(k.outcomes) == 3), None)
+    if margin is None and three is not None:
+        home, away = wanted[three].get(0, math.nan), wanted[three].get(2, math.nan)
+        p = home / (home + away) if home + away > 0.0 else (0.74 - away if math.isnan(home) else home + 0.13)
+        margin = three, min(max(p, 0.02), 0.98) if not math.isnan(p) else 0.5
+    mean, apart = _located(scores, level, counts, sport.id, total, margin, line)
+    if counts:
+        ratio = scores.total.variance_ratio
+        means = np.maximum(0.5 * np.array([mean + apart, mean - apart]), 0.05)
+        most = int((means + _SPREADS * np.sqrt(ratio * means) + 4.0).max())
+        shape = middle.Shapes.of(middle.NEGATIVE_BINOMIAL, max(ratio, 1.0))
+        each = np.maximum(middle.mass(shape, means, np.arange(most + 1)), 0.0)
+        weight = np.outer(each[0], each[1]).ravel()
+        h, a = (x.ravel() for x in np.indices((most + 1, most + 1)))
+        regular = h - a
+        if not math.isnan(level):
+            # Level scores go on by one, to each side in proportion to its chance of being ahead.
+            even, ahead = regular == 0, float(weight[h > a].sum())
+            share = ahead / (ahead + float(weight[h < a].sum()))
+            parts = [(weight[~even], h[~even], a[~even], regular[~even])]
+            parts += [(weight[even] * share, h[even] + 1, a[even], regular[even])]
+            parts += [(weight[even] * (1.0 - share), h[even], a[even] + 1, regular[even])]
+            weight, h, a, regular = (np.concatenate(column) for column in zip(*parts, strict=True))
+        x, t = h - a, h + a
+    else:
+        spread, wide = scores.margin.sd, scores.total.sd
+        key = scores.margin.name == "normal_key"
+        margins = np.arange(math.floor(apart - _SPREADS * spread), math.ceil(apart + _SPREADS * spread) + 1)
+        totals = np.arange(math.floor(mean - _SPREADS * wide), math.ceil(mean + _SPREADS * wide) + 1)
+        weights = ((1.0, *scores.key_weights),) if key else ((1.0,),)
+        shape = middle.Shapes.of(middle.MARGIN, spread, level, 0, weights)
+        of_margin = np.maximum(middle.mass(shape, apart, margins), 0.0)
+        of_total = np.maximum(middle.mass(middle.Shapes.of(middle.NORMAL, wide), mean, totals), 0.0)
+        of_margin, margins = _cut(of_margin, margins, [line[m] for m, k in kinds.items() if k.family != "total"])
+        of_total, totals = _cut(of_total, totals, [line[m] for m, k in kinds.items() if k.family == "total"])
+        weight = np.outer(of_margin, of_total).ravel()
+        x, t = np.repeat(margins, totals.size), np.tile(totals, margins.size)
+        h = a = regular = x
+    lays: dict[int, Floats] = {}
+    for m, kind in kinds.items():
+        subject = int(g.subject[g.ladder[m]])
+        if kind.family == "total":
+            lays[m] = _two_way(100.0 * t - line[m])
+        elif kind.family == "spread":
+            lays[m] = _two_way(100.0 * x - line[m])
+        elif kind.family == "moneyline":
+            lays[m] = _two_way(100.0 * x)
+        elif kind.family == "team_total":
+            lays[m] = _two_way(100.0 * (h if subject == 1 else a) - line[m])
+        elif kind.family == "both_teams_to_score":
+            lays[m] = _two_way(np.where((h > 0) & (a > 0), 50.0, -50.0))
+        elif kind.family == "odd_even":
+            lays[m] = _two_way(np.where(t % 2 == 1, 50.0, -50.0))
+        else:
+            lays[m] = np.where(np.array([1, 0, -1])[:, None] == np.sign(regular)[None, :], 1.0, -1.0)
+    return weight, lays
+
+
+def _located(
+    scores: catalog.Scores, level: float, counts: bool, sport: str, total: tuple[int, float] | None,  # noqa: FBT001
+    margin: tuple[int, float] | None, line: Mapping[int, int],
+) -> tuple[float, float]:  # fmt: skip
+    """Means of total and margin that fit the market nearest to even of each."""
+    assert scores.margin is not None
+    assert scores.total is not None
+    mean, apart = (_USUAL_TOTAL.get(sport, 5.0) if counts else 0.0), 0.0
+    ratio = max(scores.total.variance_ratio, 1.0)
+    if total is not None:
+        shape = (
+            middle.Shapes.of(middle.NEGATIVE_BINOMIAL, ratio)
+            if counts
+            else middle.Shapes.of(middle.NORMAL, scores.total.sd)
+        )
+        mean = _or(float(middle.fit(shape, line[total[0]], total[1])), line[total[0]] / 100.0 if counts else 0.0)
+    if margin is not None:
+        if counts:
+            shape = middle.Shapes.of(middle.SKELLAM, max(scores.margin.variance_ratio * mean, 0.5), level)
+        else:
+            key = scores.margin.name == "normal_key"
+            weights = ((1.0, *scores.key_weights),) if key else ((1.0,),)
+            shape = middle.Shapes.of(middle.MARGIN, scores.margin.sd, level, 0, weights)
+        apart = _or(float(middle.fit(shape, line[margin[0]], margin[1])), 0.0)
+        if counts:
+            apart = min(max(apart, -0.95 * mean), 0.95 * mean)
+    return mean, apart
+
+
+def _or(value: float, otherwise: float) -> float:
+    return otherwise if math.isnan(value) else value
+
+
+def _cut(weight: Floats, numbers: Longs, lines: list[int]) -> tuple[Floats, Longs]:
+    """Numbers that no line tells apart, made one: the weight of each run, and a number of it."""
+    marks = {0, -1}  # the moneyline's
+    for line in lines:
+        below = line // 100
+        marks |= {below - 1, below, below + 1}
+    ends = np.searchsorted(numbers, sorted(marks), side="right")
+    starts = np.unique(np.concatenate([[0], ends[ends < numbers.size]]))
+    return np.add.reduceat(weight, starts), numbers[starts]
+
+
+def _ladder_lays(identity: Identity, wanted: Mapping[int, Mapping[int, float]]) -> tuple[Floats, dict[int, Floats]]:
+    """Weights of the number that a ladder cuts, a rough Normal law, and what it does to each line."""
+    g = identity.groups
+    line = {m: int(g.threshold[m]) for m in wanted}
+    first = next(iter(wanted))
+    kind = identity.kinds[g.kind[g.ladder[first]]]
+    sport, league = identity.sports[g.event[g.ladder[first]]]
+    at = max(abs(value) for value in line.values()) / 100.0
+    shape = catalog.shape(kind.family, sport.id, league)
+    part = math.sqrt(kind.fraction) if kind.fraction > 0.0 else 1.0
+    sd = max(1.0, math.sqrt(at)) if shape is None or shape.name in _COUNTS else max(1.0, shape.sd * part)
+    anchor = _most_even(wanted, wanted)
+    assert anchor is not None
+    law = middle.Shapes.of(middle.NORMAL, sd)
+    mean = _or(float(middle.fit(law, line[anchor[0]], anchor[1])), line[anchor[0]] / 100.0)
+    low, high = min(line.values()) / 100.0, max(line.values()) / 100.0
+    numbers = np.arange(math.floor(min(low, mean) - _SPREADS * sd) - 1, math.ceil(max(high, mean) + _SPREADS * sd) + 2)
+    weight, numbers = _cut(np.maximum(middle.mass(law, mean, numbers), 0.0), numbers, list(line.values()))
+    return weight, {m: _two_way(100.0 * numbers - line[m]) for m in wanted}

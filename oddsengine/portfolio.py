@@ -1,0 +1,478 @@
+"""Portfolios: growth-optimal stakes on many bets that are open at the same time.
+
+**The question.** Bets i = 1 .. n are open at once. Game g ends in one of its scenarios, s with probability P_gs, in
+which a unit staked on bet i of the game gains r_is (the odds less 1, -1, or something between where part of the stake
+comes back). Games are independent. Which stakes f_i, as parts of the bankroll, make ::
+
+    G(f) = E log W        W = 1 + sum over games of X_g        X_g = sum over its bets of f_i r_is
+
+largest, with f_i from 0 to a limit, the stakes at each book and all stakes together within theirs? G is concave, so the
+answer is unique in growth. Stakes are paid when the bets are placed, so they sum to at most 1.
+
+**Independent games.** The scenarios of all games together cannot be listed. But for w > 0 ::
+
+    log w = integral over t > 0 of (exp(-t) - exp(-t w)) / t
+
+(Frullani), and the expectation of exp(-t W) is exp(-t) times the product over games of phi_g(t) = sum over s of P_gs
+exp(-t X_gs). So G is one integral in one variable, and with u = log t the trapezoidal rule converges exponentially:
+with a step of h = 1/2 its error is below 1.1 |Gamma(2 pi i / h)| < 3e-9, whatever the distribution of W. Gradient and
+Hessian are sums over the same nodes, of the games' tilted means ::
+
+    dG/df_i        = sum_k h t_k Phi_k a_ik                          Phi(t) = E exp(-t W)
+    d2G/df_i df_j  = - sum_k h t_k^2 Phi_k a_ik a_jk                  in different games
+                   = - sum_k h t_k^2 Phi_k sum_s P_gs e^(-t X) r_is r_js / phi_g     in the same game
+
+with a_ik the mean of r_i where scenario s has weight P_gs exp(-t_k X_gs) / phi_g(t_k). A node beyond which W would have
+to be below 1e-5 to matter is left out.
+
+**Limits.** The maximum is found by a primal-dual interior point method: Newton steps on the optimality conditions,
+about fifteen of them, that never leave the feasible set.
+
+**Steps.** Stakes in whole steps start from the nearest ones within the limits and are changed by one step of one bet as
+long as growth rises: no such change improves the answer.
+
+**Uncertain probabilities.** A probability p with standard error e is bet as if it were less. Full Kelly on an estimate
+bets too much: what is lost by betting more than the truth warrants is more than what is lost by betting less. For one
+bet with edge x = p d - 1 the best multiple of the Kelly stake is, to second order ::
+
+    k = x^2 / (x^2 + (d e)^2)
+
+(Baker and McHale, equation 8, with its net odds d - 1 written out), which is the Kelly stake for the probability
+1/d + k (p - 1/d): `shrink` moves every probability that has an edge at its price towards 1/d so far, and hands what it
+loses to the other outcomes of the market in proportion. So the two legs of an arbitrage move each other back.
+
+References: J. L. Kelly, "A new interpretation of information rate", Bell System Technical Journal 35 (1956). L.
+MacLean, E. Thorp and W. Ziemba (eds.), "The Kelly capital growth investment criterion", World Scientific (2011). R.
+Baker and I. McHale, "Optimal betting under parameter uncertainty: improving the Kelly criterion", Decision Analysis
+10 (2013), https://doi.org/10.1287/deca.2013.0271. L. N. Trefethen and J. A. C. Weideman, "The exponentially
+convergent trapezoidal rule", SIAM Review 56 (2014), https://doi.org/10.1137/130932132. S. Boyd and L. Vandenberghe,
+"Convex optimization", Cambridge (2004), section 11.7 (the primal-dual method).
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from oddsengine._jit import fused
+from oddsengine.odds import decimal_odds
+
+Floats = NDArray[np.float64]
+Longs = NDArray[np.int64]
+
+_STEP = 0.5  # of the trapezoidal rule, in log t
+_NODES = np.exp(np.arange(-23.0, 14.0, _STEP))
+_ITERATIONS = 80  # of the interior point method; it takes about fifteen
+_GAP = 1e-11  # in growth, at which it ends
+_BACK = 0.98  # part of the way to the nearest limit that a step may go
+_NOTHING = 1e-7  # a stake below this is none
+_SLACK = 1e-12  # by which limits give way, and growth has to rise
+
+
+class Games(NamedTuple):
+    """Independent games in flat columns: game g has `prob[scenario[g]:scenario[g + 1]]` and its bets likewise.
+
+    The gains of a game are a table of scenarios x bets, row after row, from `gain_at[g]`.
+    """
+
+    prob: Floats
+    gains: Floats
+    scenario: Longs
+    bet: Longs
+    gain_at: Longs
+
+    @classmethod
+    def of(cls, games: Sequence[tuple[ArrayLike, ArrayLike]]) -> "Games":
+        """Gather pairs of scenario probabilities and gains, (scenarios,) and (scenarios, bets).
+
+        Examples
+        --------
+        >>> Games.of([([0.55, 0.45], [[1.0], [-1.0]])]).bet.tolist()
+        [0, 1]
+        """
+        probs, gains = [], []
+        for prob, gain in games:
+            p, r = np.asarray(prob, dtype=np.float64), np.asarray(gain, dtype=np.float64)
+            if p.ndim != 1 or r.shape[:1] != p.shape or r.ndim != 2:
+                raise ValueError(f"a game needs (scenarios,) and (scenarios, bets), got shapes {p.shape} and {r.shape}")
+            if not ((p >= 0.0).all() and abs(p.sum() - 1.0) < 1e-9 and (r >= -1.0).all() and np.isfinite(r).all()):
+                raise ValueError("probabilities of a game must sum to 1, and gains be finite and at least -1")
+            probs.append(p)
+            gains.append(r)
+        sizes = [[p.size for p in probs], [r.shape[1] for r in gains], [r.size for r in gains]]
+        return cls(
+            np.concatenate([np.empty(0), *probs]),
+            np.concatenate([np.empty(0), *(r.ravel() for r in gains)]),
+            *(np.concatenate([[0], np.cumsum(np.array(n, np.int64))]).astype(np.int64) for n in sizes),
+        )
+
+
+class Limits(NamedTuple):
+    """Most that may be staked, as parts of the bankroll."""
+
+    bet: Floats  # per bet; inf for none
+    members: NDArray[np.bool_]  # (groups, bets): what stands in each group, such as a book
+    group: Floats  # per group
+    total: float = 1.0
+
+    @classmethod
+    def none(cls, bets: int) -> "Limits":
+        """No limit but the bankroll."""
+        return cls(np.full(bets, np.inf), np.zeros((0, bets), bool), np.empty(0))
+
+
+@fused
+def _moments(
+    stakes: Floats, prob: Floats, gains: Floats, scenario: Longs, bet: Longs, gain_at: Longs, nodes: Floats,
+    step: float, slope: Floats, tilted: Floats, hessian: Floats,
+) -> float:  # fmt: skip
+    """Growth; its gradient in `slope`, weighted tilted means (nodes, bets), same-game parts of minus the Hessian.
+
+    `tilted` is such that minus the Hessian between games is its product with itself.
+    """
+    games = scenario.size - 1
+    won = np.empty(prob.size)  # X of each scenario
+    first = np.empty(prob.size)  # weight of a scenario's gains in the gradient
+    second = np.empty(prob.size)  # ... and in the Hessian
+    share = np.empty(prob.size)
+    for g in range(games):
+        n = bet[g + 1] - bet[g]
+        for s in range(scenario[g], scenario[g + 1]):
+            at = gain_at[g] + (s - scenario[g]) * n
+            x = 0.0
+            for j in range(n):
+                x += stakes[bet[g] + j] * gains[at + j]
+            won[s] = x
+            first[s] = second[s] = 0.0
+    growth = 0.0
+    for k in range(nodes.size):
+        t = nodes[k]
+        log_phi = -t
+        for g in range(games):
+            top = -1e300
+            for s in range(scenario[g], scenario[g + 1]):
+                if prob[s] > 0.0:
+                    top = max(top, -t * won[s])
+            total = 0.0
+            for s in range(scenario[g], scenario[g + 1]):
+                share[s] = prob[s] * np.exp(-t * won[s] - top) if prob[s] > 0.0 else 0.0
+                total += share[s]
+            for s in range(scenario[g], scenario[g + 1]):
+                share[s] /= total
+            log_phi += top + np.log(total)
+        phi = np.exp(log_phi)
+        growth += step * (np.exp(-t) - phi)
+        if log_phi < -300.0:  # nothing to add, and subnormal numbers are slow
+            for i in range(stakes.size):
+                tilted[k, i] = 0.0
+            continue
+        weight = step * t * phi
+        root = np.sqrt(weight * t) if games > 1 else 0.0  # of one game all is in `hessian`
+        for g in range(games):
+            n = bet[g + 1] - bet[g]
+            for j in range(n):
+                tilted[k, bet[g] + j] = 0.0
+            for s in range(scenario[g], scenario[g + 1]):
+                p = share[s]
+                first[s] += weight * p
+                second[s] += weight * t * p
+                at = gain_at[g] + (s - scenario[g]) * n
+                for j in range(n if games > 1 else 0):
+                    tilted[k, bet[g] + j] += root * p * gains[at + j]
+    for g in range(games):
+        n = bet[g + 1] - bet[g]
+        for i in range(n):
+            slope[bet[g] + i] = 0.0
+            for j in range(n):
+                hessian[bet[g] + i, bet[g] + j] = 0.0
+        for s in range(scenario[g], scenario[g + 1]):
+            at = gain_at[g] + (s - scenario[g]) * n
+            for i in range(n):
+                r = gains[at + i]
+                slope[bet[g] + i] += first[s] * r
+                w = second[s] * r
+                if w != 0.0:
+                    for j in range(i + 1):
+                        hessian[bet[g] + i, bet[g] + j] += w * gains[at + j]
+        for i in range(n):
+            for j in range(i):
+                hessian[bet[g] + j, bet[g] + i] = hessian[bet[g] + i, bet[g] + j]
+    return growth
+
+
+@fused
+def _solve(bet: Longs, own: Floats, tilted: Floats, diagonal: Floats, rows: Floats, a: Floats, sides: Floats) -> None:
+    """Solve (minus the Hessian + diagonal + rows^T rows) x = side for each side, in place, by Cholesky in `a`.
+
+    The libraries behind numpy start threads for a matrix of this size, which wait for each other on a busy machine.
+    """
+    n = diagonal.size
+    for g in range(bet.size - 1):
+        for i in range(bet[g], bet[g + 1]):
+            for j in range(i, n):
+                a[i, j] = own[i, j] if j < bet[g + 1] else 0.0
+            a[i, i] += diagonal[i]
+    for k in range(tilted.shape[0]):
+        row = tilted[k]
+        for g in range(bet.size - 1):
+            for i in range(bet[g], bet[g + 1]):
+                x = row[i]
+                if x != 0.0:
+                    for j in range(bet[g + 1], n):
+                        a[i, j] += x * row[j]
+    for k in range(rows.shape[0]):
+        row = rows[k]
+        for i in range(n):
+            x = row[i]
+            if x != 0.0:
+                for j in range(i, n):
+                    a[i, j] += x * row[j]
+    for k in range(n):
+        root = np.sqrt(max(a[k, k], 1e-200))
+        inverse = 1.0 / root
+        for j in range(k, n):
+            a[k, j] *= inverse
+        upper = a[k]
+        for i in range(k + 1, n):
+            x = upper[i]
+            if x != 0.0:
+                for j in range(i, n):
+                    a[i, j] -= x * upper[j]
+    for side in range(sides.shape[0]):
+        y = sides[side]
+        for i in range(n):
+            y[i] /= a[i, i]
+            for j in range(i + 1, n):
+                y[j] -= a[i, j] * y[i]
+        for i in range(n - 1, -1, -1):
+            total = y[i]
+            for j in range(i + 1, n):
+                total -= a[i, j] * y[j]
+            y[i] = total / a[i, i]
+
+
+class _Growth:
+    """Growth of a portfolio with its derivatives."""
+
+    def __init__(self, games: Games) -> None:
+        self._games = games
+        n = int(games.bet[-1])
+        self._slope, self._tilted = np.empty(n), np.empty((_NODES.size, n))
+        self._own, self._factor = np.zeros((n, n)), np.empty((n, n))
+
+    def at(self, stakes: Floats) -> tuple[float, Floats]:
+        """Growth and gradient."""
+        growth = _moments(stakes, *self._games, _NODES, _STEP, self._slope, self._tilted, self._own)
+        return float(growth), self._slope
+
+    def bend(self) -> Floats:
+        """Minus the second derivative by each stake where `at` was last called."""
+        return np.diag(self._own).copy()
+
+    def solve(self, diagonal: Floats, rows: Floats, sides: Floats) -> Floats:
+        """Solutions of (minus the Hessian + diagonal + rows^T rows) x = side, for each row of `sides`."""
+        out = sides.copy()
+        _solve(self._games.bet, self._own, self._tilted, diagonal, rows, self._factor, out)
+        return out
+
+
+def growth(games: Games, stakes: ArrayLike) -> float:
+    """Mean log growth of the bankroll at given stakes.
+
+    Parameters
+    ----------
+    games : Games
+        What may happen.
+    stakes : array_like of float
+        Parts of the bankroll, one a bet, from 0; their sum below 1.
+
+    Examples
+    --------
+    >>> even = Games.of([([0.55, 0.45], [[1.0], [-1.0]])] * 2)
+    >>> round(growth(even, [0.1, 0.0]), 6)
+    0.005008
+    """
+    f = np.ascontiguousarray(stakes, dtype=np.float64)
+    return _Growth(games).at(f)[0]
+
+
+def best_stakes(games: Games, limits: Limits) -> Floats:
+    """Stakes of the largest growth.
+
+    Parameters
+    ----------
+    games : Games
+        What may happen.
+    limits : Limits
+        Most that may be staked.
+
+    Returns
+    -------
+    ndarray of float
+        Parts of the bankroll; all `nan` if the method did not converge.
+
+    Examples
+    --------
+    >>> even = Games.of([([0.55, 0.45], [[1.0], [-1.0]])] * 2)
+    >>> best_stakes(even, Limits.none(2)).round(4).tolist()
+    [0.099, 0.099]
+    """
+    out = np.zeros(int(games.bet[-1]))
+    most = np.minimum(limits.bet, limits.total)
+    for members, end in zip(limits.members, limits.group, strict=True):
+        most[members] = np.minimum(most[members], end)
+    bets = np.flatnonzero(most > _NOTHING)
+    if bets.size:
+        sums = np.vstack([limits.members[:, bets], np.ones((1, bets.size), bool)]).astype(np.float64)
+        ends = np.append(limits.group, limits.total * (1.0 - 1e-9))
+        used = sums.any(axis=1)
+        out[bets] = _interior(_only(games, bets), most[bets], sums[used], ends[used])
+    return out
+
+
+def _only(games: Games, keep: Longs) -> Games:
+    """The games with some of their bets."""
+    if keep.size == games.bet[-1]:
+        return games
+    parts = []
+    for g in range(games.scenario.size - 1):
+        n = games.bet[g + 1] - games.bet[g]
+        table = games.gains[games.gain_at[g] : games.gain_at[g + 1]].reshape(-1, n)
+        mine = keep[(keep >= games.bet[g]) & (keep < games.bet[g + 1])] - games.bet[g]
+        parts.append((games.prob[games.scenario[g] : games.scenario[g + 1]], table[:, mine]))
+    return Games.of(parts)
+
+
+def _interior(games: Games, most: Floats, sums: Floats, ends: Floats) -> Floats:
+    """Primal-dual interior point method for 0 <= f <= most, sums f <= ends; Boyd and Vandenberghe, algorithm 11.2."""
+    n = most.size
+    share = ends / np.maximum(sums.sum(axis=1), 1.0)  # of each bet, where all of a group are alike
+    f = 0.4 * np.minimum(most, np.where(sums > 0.0, share[:, None], np.inf).min(axis=0))
+    value = _Growth(games)
+    _, slope = value.at(f)
+    gap = 0.1
+
+    def slack(x: Floats) -> Floats:
+        return np.concatenate([x, most - x, ends - sums @ x])
+
+    room = slack(f)
+    dual = gap / room / room.size
+    for _ in range(_ITERATIONS):
+        z_low, z_high, z_sum = dual[:n], dual[n : 2 * n], dual[2 * n :]
+        pull = slope + z_low - z_high - z_sum @ sums
+        gap = float(dual @ room)
+        if gap < _GAP and np.abs(pull).max() < 1e-8 * max(1.0, np.abs(slope).max()):
+            return np.where(f < _NOTHING, 0.0, f)
+        mu = gap / room.size
+        weight = dual / room
+        # The direction is linear in how much is centred; without any it says how much is needed (Mehrotra).
+        lift = 1.0 / room
+        sides = np.stack([slope, lift[:n] - lift[n : 2 * n] - lift[2 * n :] @ sums])
+        rows = np.sqrt(weight[2 * n :])[:, None] * sums
+        plain, centred = value.solve(weight[:n] + weight[n : 2 * n], rows, sides)
+        aim = 0.0
+        for last in (False, True):
+            df = plain + aim * centred
+            move = np.concatenate([df, -df, -(sums @ df)])
+            dz = aim * lift - dual - weight * move
+            step, step_dual = _BACK * _far(room, move), _BACK * _far(dual, dz)
+            if not last:
+                ahead = float(slack(f + step * df) @ (dual + step_dual * dz))
+                aim = mu * min(1.0, max(ahead / gap, 0.0)) ** 3 + 1e-14
+        f = f + step * df
+        dual = dual + step_dual * dz
+        room = slack(f)
+        _, slope = value.at(f)
+    return np.full(n, np.nan)
+
+
+def _far(value: Floats, move: Floats) -> float:
+    """How many times `move` can be added before anything becomes 0, at most once over `_BACK`."""
+    falls = move < 0.0
+    return min(1.0 / _BACK, float((-value[falls] / move[falls]).min(initial=np.inf)))
+
+
+def whole_steps(games: Games, stakes: ArrayLike, steps: ArrayLike, limits: Limits) -> Floats:
+    """Stakes in whole steps near given ones, such that changing one bet by one step does not improve growth.
+
+    Parameters
+    ----------
+    games : Games
+        What may happen.
+    stakes : array_like of float
+        Best stakes, as parts of the bankroll.
+    steps : array_like of float
+        The step of each bet, as a part of the bankroll.
+    limits : Limits
+        Most that may be staked.
+
+    Examples
+    --------
+    >>> even = Games.of([([0.55, 0.45], [[1.0], [-1.0]])])
+    >>> whole_steps(even, [0.1], [0.04], Limits.none(1)).tolist()
+    [0.08]
+    """
+    f, step = np.asarray(stakes, dtype=np.float64), np.asarray(steps, dtype=np.float64)
+    value = _Growth(games)
+    n = f.size
+    count = np.floor(f / step + 1e-9)
+    members, ends = limits.members.astype(np.float64), np.append(limits.group, min(limits.total, 1.0 - 1e-9))
+    members = np.vstack([members, np.ones((1, n))])
+
+    def fits() -> NDArray[np.bool_]:
+        now = count * step
+        room = ends - members @ now + _SLACK
+        over = (members * step > room[:, None]).any(axis=0)
+        return np.asarray((now + step <= limits.bet + _SLACK) & ~over)
+
+    part = f / step - count
+    for i in np.argsort(-part, kind="stable")[: int((part > 0.5).sum())]:
+        count[i] += float(fits()[i])
+    best, slope = value.at(count * step)
+    while True:
+        # Growth is concave: a change whose first-order gain is not positive cannot improve it.
+        first = np.concatenate([np.where(fits(), slope, -1.0) * step, np.where(count > 0.0, -slope, -1.0) * step])
+        bend = 0.5 * np.tile(value.bend() * step**2, 2)
+        slope = slope.copy()
+        for place in np.argsort(bend - first, kind="stable"):
+            if first[place] <= 0.0:
+                continue
+            i, change = place % n, 1.0 if place < n else -1.0
+            count[i] += change
+            new, ahead = value.at(count * step)
+            if new > best + _SLACK:
+                best, slope = new, ahead
+                break
+            count[i] -= change
+        else:
+            return count * step
+
+
+def shrink(probs: ArrayLike, odds: ArrayLike, errors: ArrayLike) -> Floats:
+    """Probabilities of a market's outcomes to bet with, given how uncertain they are.
+
+    Parameters
+    ----------
+    probs : array_like of float
+        Probabilities of all outcomes, along the last axis.
+    odds : array_like of float
+        Best decimal odds of each; `nan` where none is bet.
+    errors : array_like of float
+        Standard errors of the probabilities; `nan` counts as 0.
+
+    Examples
+    --------
+    An edge of 4 % whose probability has a standard error of 2 points is bet half:
+
+    >>> shrink([0.52, 0.48], [2.0, float("nan")], [0.02, 0.02]).round(4).tolist()
+    [0.51, 0.49]
+    """
+    p, e = np.asarray(probs, dtype=np.float64), np.nan_to_num(np.asarray(errors, dtype=np.float64))
+    d = np.where(np.isnan(np.asarray(odds, dtype=np.float64)), 1.0, decimal_odds(odds))
+    x = np.maximum(p * d - 1.0, 0.0)
+    with np.errstate(all="ignore"):
+        kept = np.where(x > 0.0, x * x / (x * x + (d * e) ** 2), 1.0)
+        lost = np.where(x > 0.0, (1.0 - kept) * (p - 1.0 / d), 0.0)
+        handed = np.where(p < 1.0, lost / (1.0 - p), 0.0)
+    return np.asarray(p - lost + p * (handed.sum(axis=-1, keepdims=True) - handed))

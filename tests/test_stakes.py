@@ -1,0 +1,224 @@
+"""Portfolios of bets: what is tied together, what is not, limits, steps and uncertainty."""
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import oddsengine as oe
+from oddsengine.outcomes import Factor, factors, tilt
+from oddsengine.sample import SAMPLE_BOARD
+from oddsengine.stakes import _bets
+
+TEAMS = {"home_team": "Lakers", "away_team": "Celtics"}
+
+
+def bets(*rows: tuple[str, str, float | None, float, float], sport: str = "basketball", **columns: Any) -> pl.DataFrame:
+    """Bets on one game: market, selection, line, odds, fair probability; a book for each."""
+    frame = pl.DataFrame(
+        [(f"book{at}", *row) for at, row in enumerate(rows)],
+        schema=["sportsbook", "market_type", "selection", "line", "odds_decimal", "fair_probability"],
+        orient="row",
+        schema_overrides={"line": pl.Float64},
+    )
+    return frame.with_columns(
+        event_id=pl.lit("e1"), sport=pl.lit(sport), **{k: pl.lit(v) for k, v in TEAMS.items()}
+    ).with_columns(**columns)
+
+
+def taken_apart(frame: pl.DataFrame) -> list[Factor]:
+    return factors(*_bets(frame))
+
+
+def chance(factor: Factor, column: int) -> float:
+    """Probability of a bet given that its stake does not come back."""
+    won, lost = np.maximum(factor.share[:, column], 0.0), np.maximum(-factor.share[:, column], 0.0)
+    return float(factor.prob @ won / (factor.prob @ (won + lost)))
+
+
+def together(factor: Factor, a: int, b: int) -> float:
+    """Probability that both of two bets win."""
+    return float(factor.prob @ ((factor.share[:, a] > 0.0) & (factor.share[:, b] > 0.0)))
+
+
+MANY = bets(
+    ("moneyline", "Lakers", None, 1.7, 0.62),
+    ("point_spread", "Lakers", -4.5, 2.0, 0.51),
+    ("point_spread", "Lakers", -5.0, 2.1, 0.49),
+    ("point_spread", "Celtics", 6.5, 1.9, 0.56),
+    ("total_points", "Over", 221.5, 2.0, 0.52),
+    ("total_points", "Under", 224.0, 1.9, 0.56),
+)
+SOCCER = bets(
+    ("moneyline", "Lakers", None, 2.2, 0.48),
+    ("moneyline", "Draw", None, 3.9, 0.27),
+    ("total_goals", "Under", 2.5, 2.0, 0.53),
+    ("asian_handicap", "Lakers", -0.25, 2.0, 0.48 / (0.48 + 0.25 + 0.135)),
+    ("both_teams_to_score", "No", None, 2.1, 0.5),
+    ("team_total", "Over", 1.5, 2.2, 0.45),
+    sport="soccer",
+    team_side=pl.Series([None] * 5 + ["home"]),
+)
+
+
+@pytest.mark.parametrize("frame", [MANY, SOCCER], ids=["points", "counts"])
+def test_every_bet_has_its_own_probability(frame: pl.DataFrame) -> None:
+    (factor,) = taken_apart(frame)
+    assert sorted(factor.bets.tolist()) == list(range(frame.height))
+    assert factor.prob.sum() == pytest.approx(1.0)
+    for column, bet in enumerate(factor.bets.tolist()):
+        assert chance(factor, column) == pytest.approx(frame["fair_probability"][bet], abs=1e-7), bet
+
+
+def test_a_spread_is_won_only_with_the_game() -> None:
+    (factor,) = taken_apart(MANY)
+    assert together(factor, 0, 1) == pytest.approx(chance(factor, 1))
+    assert together(factor, 1, 4) == pytest.approx(0.51 * 0.52, abs=0.01)  # margin and total are nearly independent
+
+
+def test_a_draw_in_soccer_has_few_goals() -> None:
+    (factor,) = taken_apart(SOCCER)
+    assert together(factor, 0, 1) == 0.0
+    assert together(factor, 1, 2) > 0.27 * 0.53 * 1.15
+    assert together(factor, 2, 4) > 0.53 * 0.5 * 1.15  # few goals, and not both teams
+
+
+def test_overtime_ends_by_one() -> None:
+    frame = bets(
+        ("moneyline", "Lakers", None, 2.0, 0.55), ("puck_line", "Celtics", 1.5, 1.5, 0.7),
+        ("total_goals", "Over", 6.5, 2.0, 0.48), ("puck_line", "Lakers", -0.5, 1.9, 0.55), sport="hockey",
+    )  # fmt: skip
+    (factor,) = taken_apart(frame)
+    assert together(factor, 0, 3) == pytest.approx(0.55)
+    assert together(factor, 0, 1) == pytest.approx(0.55 - 0.3)
+    assert chance(factor, 2) == pytest.approx(0.48)
+
+
+def test_what_is_no_function_of_the_score_is_apart() -> None:
+    props = bets(
+        ("moneyline", "Lakers", None, 1.7, 0.62),
+        ("player_points", "LeBron James Over 25.5", 25.5, 2.0, 0.52),
+        ("player_points", "LeBron James Under 29.5", 29.5, 1.9, 0.7),
+        ("player_assists", "LeBron James Over 7.5", 7.5, 2.0, 0.52),
+        ("what_is_this", "One", None, 2.0, 0.52),
+        ("what_is_this", "Two", None, 4.0, 0.3),
+        player_name=pl.Series([None, "LeBron James", "LeBron James", "LeBron James", None, None]),
+    )
+    found = taken_apart(props)
+    assert sorted(sorted(f.bets.tolist()) for f in found) == [[0], [1, 2], [3], [4, 5]]
+    for factor in found:
+        for column, bet in enumerate(factor.bets.tolist()):
+            assert chance(factor, column) == pytest.approx(props["fair_probability"][bet], abs=1e-7)
+    ladder = next(f for f in found if 1 in f.bets)
+    assert together(ladder, 0, 1) == pytest.approx(0.52 + 0.7 - 1.0)
+    texts = next(f for f in found if 4 in f.bets)
+    assert together(texts, 0, 1) == 0.0
+
+
+def test_contradictions_end_in_between() -> None:
+    wrong = bets(("total_points", "Over", 220.5, 2.1, 0.49), ("total_points", "Over", 222.5, 2.1, 0.52))
+    (factor,) = taken_apart(wrong)
+    assert 0.48 < chance(factor, 0) < 0.53
+    assert 0.48 < chance(factor, 1) < 0.53
+    assert oe.kelly_portfolio(wrong).growth > 0.0
+
+
+@given(st.lists(st.floats(0.01, 1.0), min_size=3, max_size=12), st.floats(0.05, 0.95))
+def test_tilting_is_the_nearest_law(weights: list[float], p: float) -> None:
+    w = np.array(weights) / sum(weights)
+    inside = np.arange(w.size) < 2
+    got = tilt(w, np.where(inside, 1.0 - p, -p)[None, :])
+    # One condition has a closed form: each side keeps its proportions.
+    assert got == pytest.approx(np.where(inside, w / w[inside].sum() * p, w / w[~inside].sum() * (1.0 - p)), abs=1e-7)
+
+
+# ---- stakes ----
+
+
+def test_bets_of_one_outcome_share_what_it_is_worth() -> None:
+    one = oe.kelly_portfolio(bets(("moneyline", "Lakers", None, 1.8, 0.6)))
+    assert one.bets["stake"].item() == pytest.approx(float(oe.kelly(0.6, 1.8)), abs=1e-6)
+    two = oe.kelly_portfolio(bets(("moneyline", "Lakers", None, 1.8, 0.6), ("moneyline", "Lakers", None, 1.75, 0.6)))
+    assert two.bets["stake"].to_list() == pytest.approx([float(oe.kelly(0.6, 1.8)), 0.0], abs=1e-6)
+    capped = oe.kelly_portfolio(two.bets, max_book={"book0": 0.02})
+    assert capped.bets["stake"][0] == pytest.approx(0.02, abs=1e-6)
+    assert 0.0 < capped.bets["stake"][1] < float(oe.kelly(0.6, 1.75)) - 0.015
+
+
+def test_correlated_bets_get_less_together_than_alone() -> None:
+    pair = bets(("moneyline", "Lakers", None, 1.8, 0.58), ("point_spread", "Lakers", -2.5, 2.1, 0.5))
+    found = oe.kelly_portfolio(pair)
+    alone = found.bets["kelly_fraction"].to_list()
+    assert found.bets["stake"].min() > 0.01  # type: ignore[operator]
+    assert found.bets["stake"].sum() < sum(alone) * 0.75
+    other = pair.with_columns(event_id=pl.Series(["e1", "e2"]))
+    apart = oe.kelly_portfolio(other).bets["stake"].to_list()
+    assert apart == pytest.approx(alone, rel=0.05)
+
+
+def test_an_arbitrage_is_staked_whole() -> None:
+    arb = bets(
+        ("moneyline", "Lakers", None, 2.1, 0.5), ("moneyline", "Celtics", None, 2.1, 0.5), fair_error=pl.lit(0.05)
+    )
+    found = oe.kelly_portfolio(arb, bankroll=100.0)
+    assert found.bets["stake"].to_list() == pytest.approx([50.0, 50.0], abs=1e-3)
+    assert found.profit == pytest.approx(5.0, abs=1e-3)
+    assert found.deviation == pytest.approx(0.0, abs=1e-2)
+    assert found.growth == pytest.approx(np.log(1.05), abs=1e-6)
+
+
+def test_money_limits_steps_and_fraction() -> None:
+    frame = MANY.with_columns(max_bet=pl.Series([None, 30.0, None, None, 0.0, None]))
+    full = oe.kelly_portfolio(frame, bankroll=2000.0).bets["stake"]
+    assert full[1] <= 30.0 + 1e-9
+    assert full[4] == 0.0
+    half = oe.kelly_portfolio(MANY, bankroll=2000.0, fraction=0.5).bets["stake"]
+    assert half.to_list() == pytest.approx(
+        (oe.kelly_portfolio(MANY, bankroll=2000.0).bets["stake"] * 0.5).to_list(), abs=1e-4
+    )
+    limited = oe.kelly_portfolio(MANY, bankroll=2000.0, fraction=0.5, max_bet=25.0, max_event=60.0, step=5.0)
+    stakes = limited.bets["stake"]
+    assert (stakes % 5.0).round(6).is_in([0.0, 5.0]).all()
+    assert stakes.max() <= 25.0 + 1e-9  # type: ignore[operator]
+    assert stakes.sum() <= 60.0 + 1e-9
+    assert stakes.sum() >= 50.0
+
+
+def test_uncertain_probabilities_are_bet_smaller() -> None:
+    sure = bets(("moneyline", "Lakers", None, 2.0, 0.55))
+    unsure = sure.with_columns(fair_error=0.03)
+    x, de = 0.1, 0.06
+    assert oe.kelly_portfolio(unsure).bets["stake"].item() == pytest.approx(0.1 * x * x / (x * x + de * de), abs=1e-6)
+    assert oe.kelly_portfolio(unsure, uncertain=False).bets["stake"].item() == pytest.approx(0.1, abs=1e-6)
+    assert (
+        oe.kelly_portfolio(unsure.with_columns(fair_error=pl.lit(None, pl.Float64))).growth
+        == oe.kelly_portfolio(sure).growth
+    )
+
+
+def test_what_the_finders_return_can_be_staked() -> None:
+    odds = oe.read_odds(SAMPLE_BOARD)
+    found = oe.kelly_portfolio(oe.find_ev(odds, min_ev=0.5), bankroll=1000.0, fraction=0.25, max_book=50.0)
+    by_book = found.bets.group_by("sportsbook").agg(pl.col("stake").sum())
+    assert by_book["stake"].max() <= 50.0 + 1e-6  # type: ignore[operator]
+    assert found.profit > 0.0
+    assert found.growth > 0.0
+    rows = oe.fair(odds).filter(pl.col("ev") > 0.005)
+    assert oe.kelly_portfolio(rows.to_pandas(), fraction=0.25).bets["stake"].sum() > 0.0
+    assert oe.kelly_portfolio(rows.clear()).bets.height == 0
+
+
+def test_what_is_no_bet_is_refused() -> None:
+    good = bets(("moneyline", "Lakers", None, 2.0, 0.55))
+    with pytest.raises(oe.OddsError, match="bets must have the column fair_probability"):
+        oe.kelly_portfolio(good.drop("fair_probability"))
+    with pytest.raises(oe.OddsError, match=r"bet 1: fair_probability must be above 0 and below 1, got 1\.2"):
+        oe.kelly_portfolio(good.with_columns(fair_probability=1.2))
+    with pytest.raises(oe.OddsError, match=r"bet 1: odds_decimal '0\.5' is not a finite price above 1"):
+        oe.kelly_portfolio(good.with_columns(odds_decimal=0.5))
+    for wrong in ({"bankroll": 0.0}, {"step": -1.0}, {"fraction": 2.0}, {"max_bet": float("nan")}, {"max_book": -1.0}):
+        with pytest.raises(ValueError, match="must be"):
+            oe.kelly_portfolio(good, **wrong)  # type: ignore[arg-type]
