@@ -12,7 +12,7 @@ export PIP_BUILD_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fmt check test coverage bench demo serve page clean
+.PHONY: help setup fmt check test coverage bench soak demo serve page clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ coverage: setup ## the tests once more, kernels as plain Python, and which lines
 
 bench: $(VENV)/.bench ## measure speed, ours beside the others'
 	$(BIN)/python -m pytest benchmarks -o python_files='bench_*.py' --benchmark-enable --benchmark-only
+
+soak: setup ## ten minutes of stream clients that drop and resume, compared with the lists
+	REPLAY_SECONDS=600 $(BIN)/python -m pytest -q -s tests/test_replay.py -k drop
 
 demo: setup ## scan the board that comes with the package
 	@$(BIN)/oddsengine scan --sample

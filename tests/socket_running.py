@@ -30,6 +30,7 @@ class SocketClient(threading.Thread):
         self.names: list[str] = []
         self.samples: dict[str, Any] = {}
         self.faults: list[str] = []
+        self.resumed = False  # who resumes may be told twice of what it missed
         self.seq = self.global_seq = self.rounds = 0
         self.code: int | None = None
         self.ready, self.ended, self.lock = threading.Event(), threading.Event(), threading.Lock()
@@ -93,7 +94,9 @@ class SocketClient(threading.Thread):
         self.names.append(name)
         self.samples[name] = said
         kind, _, what = name.partition(":")
-        if name == "subscribed" and (self.rounds or not self.samples["connected"].get("resumed")):
+        if name == "connected":
+            self.resumed = said["resumed"]
+        if name == "subscribed" and (self.rounds or not self.resumed):
             self.odds.clear()
         elif name == "initial":
             self._put(said)
@@ -119,7 +122,8 @@ class SocketClient(threading.Thread):
             self.faults.append("count is wrong")
         for row in said["data"]:
             if "sportsbook" not in row and row["id"] not in self.odds:
-                self.faults.append(f"delta of {row['id']}, which is not here")
+                if not self.resumed:
+                    self.faults.append(f"delta of {row['id']}, which is not here")
                 continue
             if "sportsbook" not in row and not set(row) <= DELTA | {"is_active"}:
                 self.faults.append(f"delta has {sorted(row)}")

@@ -201,12 +201,14 @@ class Client(threading.Thread):
 
     def __init__(
         self, port: int, path: str, key: str, *, headers: dict[str, str] | None = None, bite: int = 1 << 16,
-        pause: float = 0.0, room: int = 0, **query: Any,
+        pause: float = 0.0, room: int = 0, before: "Client | None" = None, **query: Any,
     ) -> None:  # fmt: skip
         super().__init__(daemon=True)
         self.path, self.key, self.more = path, key, headers or {}
         self.bite, self.pause = bite, pause  # bytes that it reads at once, and how long it waits before the next
         self.query = {name: value for name, value in query.items() if value is not None}
+        self.before, self.resumed = before, False  # who resumes may be told twice of what it missed
+        self.last = ""
         self.odds: dict[str, dict[str, Any]] = {}
         self.finds: dict[str, dict[str, dict[str, Any]]] = {name: {} for name, _ in KINDS.values()}
         self.games: dict[str, Any] = {}
@@ -288,12 +290,16 @@ class Client(threading.Thread):
         comment = fields.pop("", "")
         name, data = fields["event"], json.loads(fields["data"])
         if "id" in fields:
+            self.last = fields["id"]
             self.ids.append(int(fields["id"].removeprefix("evt_")))
         elif name not in ("heartbeat", "error"):
             self.faults.append(f"{name} has no id")
         with self.lock:
             self.names.append(name)
             self.samples[name] = data
+            if name == "connected" and data.get("resumed"):
+                assert self.before is not None
+                self.resumed, self.odds, self.finds = True, self.before.odds, self.before.finds
             if name == "heartbeat":
                 self.beats += 1
                 self._look(comment)
@@ -307,7 +313,7 @@ class Client(threading.Thread):
                     self.finds[kind].update({row["id"]: row for row in data})
                 else:
                     for id_ in data["expired"]:
-                        if self.finds[kind].pop(id_, None) is None:
+                        if self.finds[kind].pop(id_, None) is None and not self.resumed:
                             self.faults.append(f"expired {id_} was not here")
         if name == "snapshot:complete":
             self.ready.set()
@@ -333,11 +339,15 @@ class Client(threading.Thread):
             self.odds.update({row["id"]: row for row in data["odds"]})
             later = "snapshot:complete" in self.names
             left = data["total"] - data["offset"] - data["count"]
+            if self.resumed:
+                return
             if ((left > 0) != data["has_more"] and not later) or (later and data["has_more"]):
                 self.faults.append("has_more is wrong")
             if later and left == 0 and data["total"] != len(self.odds):
                 self.faults.append(f"total is {data['total']}, {len(self.odds)} are here")
         elif name == "snapshot:complete":
+            if self.resumed:
+                return
             if data["total_odds"] != len(self.odds):
                 self.faults.append("total_odds is wrong")
             if self.path != "/stream" and data["books"] != sorted({row["sportsbook"] for row in self.odds.values()}):
@@ -346,7 +356,8 @@ class Client(threading.Thread):
             for delta in data["odds"]:
                 row = self.odds.get(delta["id"])
                 if row is None:
-                    self.faults.append(f"delta of {delta['id']}, which is not here")
+                    if not self.resumed:
+                        self.faults.append(f"delta of {delta['id']}, which is not here")
                     continue
                 if row["sportsbook"] != data["book"] or set(delta) != DELTA:
                     self.faults.append(f"delta {delta} of {data['book']}")
@@ -354,7 +365,7 @@ class Client(threading.Thread):
         elif name == "odds:removed":
             for id_ in data["ids"]:
                 row = self.odds.pop(id_, None)
-                if row is None or row["sportsbook"] != data["book"]:
+                if (row is None and not self.resumed) or (row is not None and row["sportsbook"] != data["book"]):
                     self.faults.append(f"removed {id_}, which is not here")
 
     def held(self) -> dict[str, dict[str, Any]]:

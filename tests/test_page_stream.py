@@ -112,3 +112,49 @@ def test_a_browser_is_told_that_its_key_is_wrong(browser: Browser, served: Serve
     assert page.evaluate("source.readyState") == 2  # it does not try again
     assert page.evaluate("told.length") == 0
     page.close()
+
+
+_SOCKET = """
+(address) => {
+  window.said = [];
+  window.odds = {};
+  window.socket = new WebSocket(address);
+  socket.onclose = ({ code }) => { window.code = code; };
+  socket.onmessage = ({ data }) => {
+    const message = JSON.parse(data);
+    said.push(message);
+    if (message.type === "subscribed") odds = {};
+    if (message.type === "initial" || message.type === "odds:update")
+      for (const row of message.data) odds[row.id] = { ...odds[row.id], ...row };
+    if (message.type === "odds:removed") for (const id of message.ids) delete odds[id];
+  };
+}
+"""
+
+
+def test_a_browser_opens_a_websocket(browser: Browser, served: Served) -> None:
+    now = moment()
+    served.step([*full_board("socket"), *full_board("other")], now)
+    page = browser.new_page()
+    page.goto(f"http://127.0.0.1:{served.port}/api/v1/health")
+    page.evaluate(_SOCKET, f"ws://127.0.0.1:{served.port}/api/v1/ws?event_id=socket&api_key={served.key('sharp')}")
+    until(page, "said.some((each) => each.type === 'heartbeat')")
+    assert page.evaluate("said.every((each, at) => each.seq === at + 1)")
+    served.step([price("socket", "draftkings", "Home", 1.9)], now + timedelta(seconds=1))
+    until(page, "Object.values(odds).some((row) => row.odds_decimal === 1.9)")
+    page.evaluate(
+        "socket.send(JSON.stringify({type: 'subscribe', channels: ['odds'], filters: {eventIds: ['other']}}))"
+    )
+    until(page, "said.filter((each) => each.type === 'snapshot:complete').length === 2")
+    rows = served.rows("/odds", "sharp", {"event": "other"})
+    held = page.evaluate("odds")
+    assert set(held) == set(rows)
+    for id_, row in held.items():
+        assert lasting(row).items() <= rows[id_].items()
+    page.evaluate("socket.close()")
+    until(page, "window.code !== undefined")
+    page.goto("data:text/html,")  # a page of no origin
+    page.evaluate(_SOCKET, f"ws://127.0.0.1:{served.port}/api/v1/ws?api_key={served.key('sharp')}")
+    until(page, "window.code === 1006")
+    assert page.evaluate("said.length") == 0
+    page.close()

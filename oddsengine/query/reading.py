@@ -152,6 +152,11 @@ class Reading:
 
     # ---- rows ----
 
+    def books_of(self, slots: Ints) -> list[str]:
+        """Ids of the books that some rows are of, sorted."""
+        codes = np.unique(self.board.rows.key[slots] & _BOOK)
+        return sorted({catalog.book(self.board.names.books[code]).id for code in codes.tolist()})
+
     def active(self, found: Ints) -> Ints:
         """Those of some rows that are not suspended."""
         suspended = (self.board.rows.flags[found] & SUSPENDED) != 0

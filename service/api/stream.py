@@ -17,12 +17,12 @@ from oddsengine.query import Filter
 from oddsengine_service import filters
 from oddsengine_service.api.odds import EVENT, LEAGUE, LIVE, MARKET, SEEN, SPORT, SPORTSBOOK, books_for, index_of
 from oddsengine_service.endpoints import Ask, Endpoint, told
-from oddsengine_service.params import choices, number, parse, text
+from oddsengine_service.params import choices, flag, number, parse, text
 from oddsengine_service.problems import Problem, invalid
 from oddsengine_service.stream.finds import Asked
 from oddsengine_service.stream.hub import Stream, Wants
 from oddsengine_service.stream.sse import Connected, Filters, frame
-from oddsengine_service.stream.told import SSE, Wire
+from oddsengine_service.stream.told import RESUMABLE, SSE, Wire
 from oddsengine_service.stream.watch import KINDS
 from oddsengine_service.tiers import Caller, required
 from oddsengine_service.wire.envelopes import Told
@@ -44,6 +44,9 @@ _CHANNEL = choices(
     "channel", f"Channels: some of {', '.join(CHANNELS)}.", CHANNELS, default=("opportunities",),
     aliases=("channels", "type"),
 )  # fmt: skip
+RESUME = flag(
+    "resume", "True to get what was missed since the last event that arrived, if that is at most two minutes ago."
+)
 MIN_EV = number("min_ev", "Least expected value in percent, of +EV opportunities.", default=2.0)
 MIN_PROFIT = number("min_profit", "Least profit in percent, of arbitrages.", default=0.5)
 _PARAMS = (
@@ -51,6 +54,7 @@ _PARAMS = (
     MIN_EV, MIN_PROFIT,
     filters.STATE,
     SEEN,
+    RESUME,
     text("last_event_id", "Id of the last event that arrived, where the header Last-Event-ID cannot be set."),
 )  # fmt: skip
 
@@ -92,12 +96,16 @@ class Channel:
             echoed: dict[str, Any] = {name: query[name] for name in Filters.__struct_fields__}
             if echoed["live"] is None:
                 echoed["live"] = UNSET
-            reconnected = bool(request.last_event or query["last_event_id"])
+            last = query["last_event_id"] or (request.last_event or b"").decode("latin-1")
+            reconnected, resumed = bool(last), UNSET if not query["resume"] else False
+            if query["resume"]:
+                wants = hub.resumable(wants._replace(wire=RESUMABLE), _sequence(last))
+                resumed = wants.since is not None
             said = told(ask, await api.pool.run(caller.account, lambda: unknown_ids(ask)))
             meta = Told(**said) if said else UNSET
             first = Connected(
                 f"str_{secrets.token_hex(8)}", ",".join(channels), Filters(**echoed), reconnected,
-                wants.seen or UNSET, meta=meta,
+                resumed, wants.seen or UNSET, meta=meta,
             )  # fmt: skip
             subscriber = hub.lines.enter(
                 send, caller.account, caller.key, lambda: same_rights(caller, api.access.caller(endpoint, request)),
@@ -124,6 +132,12 @@ def hub_of(api: "Api") -> Stream:
         node.stream = Stream(node, node.index(node.engine), api.log, **node.stream_settings)
         node.games.listen(node.stream.games)
     return node.stream
+
+
+def _sequence(event: str) -> int | None:
+    """The number in the id of an event."""
+    digits = event.strip().removeprefix("evt_")
+    return int(digits) if digits.isdecimal() and len(digits) < 17 else None
 
 
 def same_rights(before: Caller, now: Caller) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 
 from oddsengine import catalog
 from oddsengine.query import values
-from oddsengine_service.stream.told import SSE, Told, Wire
+from oddsengine_service.stream.told import RESUMABLE, SSE, Told, Wire, bodies
 from oddsengine_service.stream.watch import KINDS, Find, Watch, Word
 from oddsengine_service.wire.numbers import american
 
@@ -61,9 +61,13 @@ class Finds:
         self.members = 0
         self._places: dict[tuple[str, str, str], bool] = {}
         self._open = {word: find for word, find in watch.open.items() if self._fits(find)}
+        self.since: int | None = None  # the update from which on what follows is complete
+        self.idle: float | None = None  # when the last member left, while a client may resume
+        self._changed: dict[Word, int] = {}
+        self._gone: dict[tuple[str, str], int] = {}
 
-    def told(self, looked: Mapping[Word, Find | None]) -> list[Told]:
-        """What a look means here."""
+    def told(self, looked: Mapping[Word, Find | None], heard: int) -> list[Told]:
+        """What a look means here, which is told after an update was heard."""
         here: dict[str, list[Find]] = {}
         gone: dict[str, list[str]] = {}
         fresh: set[str] = set()
@@ -72,10 +76,14 @@ class Finds:
                 here.setdefault(find.kind, []).append(find)
                 if word not in self._open:
                     fresh.add(find.id)
-                self._open[word] = find
+                self._open[word], self._changed[word] = find, heard
+                self._gone.pop((find.kind, find.id), None)
             elif word in self._open:
                 lost = self._open.pop(word)
                 gone.setdefault(lost.kind, []).append(lost.id)
+                self._changed.pop(word, None)
+                if self.wire is RESUMABLE:
+                    self._gone[lost.kind, lost.id] = heard
         out: list[Told] = []
         for kind, (name, _) in KINDS.items():
             out += self.wire.expired(name, gone.get(kind, []))
@@ -90,6 +98,22 @@ class Finds:
         for kind, finds in here.items():
             out += self.wire.opened(KINDS[kind][0], [find.id for find in finds], [self._row(find) for find in finds])
         return out
+
+    def replay(self, since: int) -> list[bytes]:
+        """Frames of what became of opportunities from an update on."""
+        here: dict[str, list[Find]] = {}
+        for word, number in self._changed.items():
+            if number >= since:
+                here.setdefault(self._open[word].kind, []).append(self._open[word])
+        out: list[Told] = []
+        for kind, (name, _) in KINDS.items():
+            gone = [id_ for (of, id_), number in self._gone.items() if of == kind and number >= since]
+            out += self.wire.expired(name, gone)
+        return bodies(out + self._detections(here, ()))
+
+    def forget(self, before: int) -> None:
+        """Forget what expired before an update."""
+        self._gone = {each: number for each, number in self._gone.items() if number >= before}
 
     def _detections(self, here: Mapping[str, list[Find]], fresh: Container[str]) -> list[Told]:
         out = list[Told]()

@@ -11,12 +11,13 @@ import asyncio
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from oddsengine.query import WORDING, Filter, Index, Marks, Mirror
+from oddsengine.query import WORDING, Filter, Index, Marks, Mirror, RowChanges, Terms
 from oddsengine.update import Update
 from oddsengine_service.log import Log
 from oddsengine_service.node import Node
@@ -24,12 +25,14 @@ from oddsengine_service.stream.finds import Asked, Finds
 from oddsengine_service.stream.games import Games
 from oddsengine_service.stream.lines import Group, Lines
 from oddsengine_service.stream.moves import Moves
-from oddsengine_service.stream.prices import Prices, Taken, nothing
+from oddsengine_service.stream.prices import Missed, Prices, Taken, nothing
 from oddsengine_service.stream.subscriber import Subscriber
-from oddsengine_service.stream.told import SSE, Told, Wire
+from oddsengine_service.stream.told import RESUMABLE, SSE, Told, Wire, bodies, forgotten
 from oddsengine_service.stream.watch import Look, Near, Watch, Word, near
 
 MOST_WATCHES = 64  # sets of books and thresholds whose opportunities are followed
+REPLAY_S = 120.0  # for which a client may resume
+_SLACK_S = 15.0  # that what a replay needs is kept longer, for a client that connects at the last moment
 LEAST_LOOK_S = 0.05  # between two looks at what is open; longer where a look is slow
 _PLAYER = WORDING.index("player_name")
 
@@ -43,6 +46,7 @@ class Wants(NamedTuple):
     state: str
     seen: bool = False  # for a node that passes prices on
     wire: Wire = SSE
+    since: int | None = None  # the update from which on changes are sent instead of a snapshot
 
 
 class _Looked(NamedTuple):
@@ -60,7 +64,7 @@ class Stream:
         self._node, self._index, self._log = node, index, log
         self._loop = asyncio.get_running_loop()
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._beginnings: queue.SimpleQueue[Prices | None] = queue.SimpleQueue()
+        self._beginnings: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._looks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._making: dict[Hashable, list[tuple[Subscriber, Wants]]] = {}
         self._mirror: Mirror | None = None
@@ -73,7 +77,12 @@ class Stream:
         self._coming_lock = threading.Lock()
         self._looked: list[_Looked] = []
         self._look_at = 0.0
-        self._following = False  # while there are prices to tell
+        self._following = False  # while there are prices to tell, or somebody may resume
+        self._followed = 0.0  # when there last were prices to tell
+        self._since: int | None = None  # the update from which on all changes are remembered
+        self._heard_at: deque[tuple[float, int]] = deque()
+        self._lost: deque[tuple[int, Terms, list[RowChanges]]] = deque()
+        self._removed_games: deque[tuple[int, str]] = deque()
         self._marks: dict[int, Marks] = {}  # by number of the update
         node.followers.append(self._follow_update)
         self._forget = node.bus.listen(self._heard)
@@ -90,6 +99,21 @@ class Stream:
         """Send these frames, a new beginning, and from then on what is wanted now."""
         self.lines.change(subscriber, wants, first)
         self._jobs.put(lambda: self._change(subscriber, wants))
+
+    def resumable(self, wants: Wants, global_seq: int | None) -> Wants:
+        """The same with `since` if what was missed from there on can be sent; from any thread."""
+        first, known = self._since, tuple(self._heard_at)
+        if global_seq is None or not known:
+            return wants
+        number, now = self.lines.number_of(global_seq), time.monotonic()
+        oldest = next((heard for at, heard in known if at >= now - REPLAY_S), known[-1][1])
+        if not oldest <= number <= known[-1][1] or (wants.prices is not None and (first is None or number < first)):
+            return wants
+        if wants.finds is not None and wants.wire is RESUMABLE:
+            group = self._finds.get((wants.finds, wants.wire))
+            if group is None or group.since is None or number < group.since:
+                return wants
+        return wants._replace(since=number)
 
     def leave(self, subscriber: Subscriber) -> None:
         """Forget somebody; at once."""
@@ -139,8 +163,9 @@ class Stream:
         """End every stream after a failure of ours: clients come back to a fresh snapshot."""
         for watch in self._watches.values():
             watch.close()
-        self._mirror, self._following = None, False
-        self._looked.clear()
+        self._mirror, self._following, self._since = None, False, None
+        for remembered in (self._looked, self._heard_at, self._lost, self._removed_games):
+            remembered.clear()
         for table in (self._prices, self._finds, self._watches, self._games, self._coming, self._making):
             table.clear()
         self._post(self.lines.end_all)
@@ -168,10 +193,36 @@ class Stream:
         calm: list[tuple[Group, int, list[Told]]] = [
             (group, update.number, []) for group in self._finds.values() if group.watch.number == update.number
         ]
-        self._tell(Moves(update, self._mirror, self._index, marks), calm)
+        moves = Moves(update, self._mirror, self._index, marks)
+        self._remember(moves)
+        self._tell(moves, calm)
         self._post(self.lines.hear, update.number)
         while self._looked and self._looked[0].number <= update.number:
             self._looked.pop(0).settle()
+
+    def _remember(self, moves: Moves) -> None:
+        """Keep what a client that resumes has to be told, and forget what is too old for that."""
+        now = time.monotonic()
+        self._heard_at.append((now, moves.number))
+        if any(rows.term.size for rows in moves.lost):
+            self._lost.append((moves.number, moves.terms, moves.lost))
+        if now - self._heard_at[0][0] < REPLAY_S + 2 * _SLACK_S:
+            return
+        while self._heard_at[0][0] < now - REPLAY_S - _SLACK_S:
+            self._heard_at.popleft()
+        oldest = self._heard_at[0][1]
+        logs: tuple[deque[Any], ...] = (self._lost, self._removed_games)
+        for log in logs:
+            while log and log[0][0] < oldest:
+                log.popleft()
+        for group in [*self._finds.values()]:
+            group.forget(oldest)
+            if group.idle is not None and group.idle < now - REPLAY_S - _SLACK_S:
+                self._close_finds(group)
+        if self._prices:
+            self._followed = now
+        elif self._followed < now - REPLAY_S - _SLACK_S:
+            self._following, self._since = False, None
 
     def _tell(self, moves: Moves, batches: list[tuple[Group, int, list[Told]]]) -> None:
         """Tell what an update means, and what else there is to be told."""
@@ -208,7 +259,9 @@ class Stream:
         self._look_at = max(self._look_at, time.monotonic() + 3.0 * spent)
         looked = watch.settle(stirred, found)
         batches: list[tuple[Group, int, list[Told]]] = [
-            (group, watch.number, group.told(looked)) for group in self._finds.values() if group.watch is watch
+            (group, watch.number, group.told(looked, self._mirror.number if self._mirror is not None else 0))
+            for group in self._finds.values()
+            if group.watch is watch
         ]
         if batches:
             self._deliver(batches)
@@ -217,6 +270,7 @@ class Stream:
         self._states.update(states)
         for event in removed:
             self._states.pop(event, None)
+            self._removed_games.append((self._mirror.number if self._mirror is not None else 0, event))
         batches: list[tuple[Group, int, list[Told]]] = []
         for group in self._games.values():
             if told := group.told(states, removed):
@@ -232,6 +286,7 @@ class Stream:
             engine.keep_judged()
             with self._index.reading(judged=True) as reading:
                 self._mirror = Mirror(reading, engine.number)
+                self._heard_at.append((time.monotonic(), engine.number))
         finds = (wants.finds, wants.wire) if wants.finds is not None else None
         if finds is not None and finds not in self._finds and not self._follow(subscriber, wants):
             return
@@ -240,8 +295,10 @@ class Stream:
         if wants.prices is not None:
             key = wants.prices, wants.state, wants.seen, wants.wire
             prices = self._prices.get(key)
+            if not self._following:
+                self._following, self._followed = True, time.monotonic()
+                self._since = engine.number  # what earlier updates changed may have gone unnoticed in the writer
             if prices is None:
-                self._following = True
                 prices = self._prices[key] = Prices(
                     wants.prices, wants.state, self._index, engine, wants.wire, seen=wants.seen
                 )  # fmt: skip
@@ -252,16 +309,28 @@ class Stream:
             groups.append(self._games.setdefault(wants.games, Games(wants.games)))
         for group in groups:
             group.members += 1
+            if isinstance(group, Finds):
+                group.idle = None
             number = group.watch.number if isinstance(group, Finds) else 0
             self._post(self.lines.register, group, subscriber, wants, number)
         if prices is None:
-            self._begin([(subscriber, wants)], nothing(wants.wire, games=wants.finds is None))
+            taken = nothing(wants.wire, games=wants.finds is None, resumed=wants.since is not None)
+            self._begin([(subscriber, wants)], taken)
+            return
+        if wants.since is not None:
+            self._when_heard(prices.number, lambda p=prices: self._resume(subscriber, wants, p))  # type: ignore[misc]
             return
         with self._coming_lock:
             known = self._coming.setdefault(prices, [])
             known.append((subscriber, wants))
         if len(known) == 1:
-            self._beginnings.put(prices)
+            self._beginnings.put(lambda p=prices: self._take(p, None))  # type: ignore[misc]
+
+    def _resume(self, subscriber: Subscriber, wants: Wants, prices: Prices) -> None:
+        """Have what somebody missed made; everything that the group was not told itself was heard."""
+        if self._mirror is not None and wants.since is not None:
+            missed = Missed(wants.since, self._mirror.number, self._mirror.changed.copy(), tuple(self._lost))
+            self._beginnings.put(lambda: self._take(prices, [(subscriber, wants)], missed))
 
     def _change(self, subscriber: Subscriber, wants: Wants) -> None:
         """Join what is wanted now before leaving what was: what both need is not made anew."""
@@ -279,13 +348,17 @@ class Stream:
         watch = self._watches.get(view)
         if watch is None:
             if len(self._watches) >= MOST_WATCHES:
+                self._close_idle()
+            if len(self._watches) >= MOST_WATCHES:
                 self._post(self.lines.refuse, subscriber, wants)
             else:
                 self._making[view] = [(subscriber, wants)]
                 self._looks.put(lambda: self._make(view))
             return False
         watch.members += 1
-        self._finds[wants.finds, wants.wire] = Finds(wants.finds, watch, wants.wire)
+        group = self._finds[wants.finds, wants.wire] = Finds(wants.finds, watch, wants.wire)
+        if wants.wire is RESUMABLE and self._mirror is not None:
+            group.since = self._mirror.number
         return True
 
     def _made(self, view: Hashable, watch: Watch, found: Look) -> None:
@@ -305,14 +378,24 @@ class Stream:
             if group.members:
                 continue
             self._post(self.lines.close_group, group)
-            for table in (self._prices, self._finds, self._games):
+            for table in (self._prices, self._games):
                 _drop(table, group)
-            self._following = bool(self._prices)
             if isinstance(group, Finds):
-                group.watch.members -= 1
-                if not group.watch.members:
-                    group.watch.close()
-                    _drop(self._watches, group.watch)
+                group.idle = time.monotonic()
+                if group.since is None:
+                    self._close_finds(group)
+
+    def _close_finds(self, group: Finds) -> None:
+        _drop(self._finds, group)
+        group.watch.members -= 1
+        if not group.watch.members:
+            group.watch.close()
+            _drop(self._watches, group.watch)
+
+    def _close_idle(self) -> None:
+        """Close the groups that wait for somebody to resume: others need the room."""
+        for group in [group for group in self._finds.values() if group.idle is not None]:
+            self._close_finds(group)
 
     def _begin(self, subscribers: list[tuple[Subscriber, Wants]], taken: Taken) -> None:
         """Send newcomers their beginning: prices of one update, and what else is open now."""
@@ -322,14 +405,22 @@ class Stream:
             if subscriber.wants is not wants:
                 continue
             frames: list[bytes] = []
+            if wants.since is not None:
+                made = {}
             for group in subscriber.groups:
                 if group not in made:
-                    made[group] = [] if isinstance(group, Prices) else self._beginning(group)
+                    made[group] = [] if isinstance(group, Prices) else self._beginning(group, wants.since)
                 frames += made[group]
             self._post(self.lines.admit, subscriber, wants, taken, frames, heard)
 
-    def _beginning(self, group: Finds | Games) -> list[bytes]:
-        return group.beginning(self._states) if isinstance(group, Games) else group.beginning()
+    def _beginning(self, group: Finds | Games, since: int | None) -> list[bytes]:
+        if isinstance(group, Finds):
+            return group.beginning() if since is None or group.since is None else group.replay(since)
+        gone = [event for number, event in self._removed_games if since is not None and number >= since]
+        return [
+            *bodies(forgotten([event for event in gone if event not in self._states])),
+            *group.beginning(self._states),
+        ]
 
     # ---- in threads that only read ----
 
@@ -355,17 +446,23 @@ class Stream:
         self._jobs.put(lambda: self._when_heard(found.number, lambda: self._settle(watch, stirred, found, spent)))
 
     def _begin_all(self) -> None:
-        while (prices := self._beginnings.get()) is not None:
-            with self._coming_lock:
-                subscribers = self._coming.pop(prices, [])
-            try:
-                taken = prices.take()
-            except Exception as error:
-                self._log.failure(b"-", "(stream)", error)
-                for subscriber, _ in subscribers:
-                    self._post(subscriber.end)
-                continue
-            self._jobs.put(lambda some=subscribers, t=taken: self._begin(some, t))  # type: ignore[misc]
+        while (job := self._beginnings.get()) is not None:
+            job()
+
+    def _take(
+        self, prices: Prices, resuming: list[tuple[Subscriber, Wants]] | None, missed: Missed | None = None
+    ) -> None:  # fmt: skip
+        """Make the beginning of those who wait for prices, or of one who resumes."""
+        with self._coming_lock:
+            subscribers = self._coming.pop(prices, []) if resuming is None else resuming
+        try:
+            taken = prices.take() if missed is None else prices.replay(missed)
+        except Exception as error:
+            self._log.failure(b"-", "(stream)", error)
+            for subscriber, _ in subscribers:
+                self._post(subscriber.end)
+            return
+        self._jobs.put(lambda: self._begin(subscribers, taken))
 
 
 def _touched(update: Update) -> set[Near]:

@@ -69,10 +69,10 @@ class Lines:
         kind: type[Subscriber] = Subscriber,
     ) -> Subscriber:  # fmt: skip
         """Somebody new, who gets the first frames at once."""
-        made = kind(send, account, key, check, self._bounds, self._cut, self._caught_up)
+        made = kind(send, account, key, check, self._bounds, self._cut, self._caught_up, wants.wire)
         made.turn, made.wants = next(self._turns), wants
         self._subscribers[made] = None
-        self._begin(made, first, made.wire.opening, 0)
+        made.begin(made.wire.opening(first, self._sequence))
         made.flush()
         return made
 
@@ -81,7 +81,7 @@ class Lines:
         for members in self._groups.values():
             members.subscribers.pop(subscriber, None)
         subscriber.wants, subscriber.waiting, subscriber.backlog = wants, [], None
-        self._begin(subscriber, first, subscriber.wire.numbered, 0)
+        self._begin(subscriber, first, 0)
         subscriber.flush()
 
     def leave(self, subscriber: Subscriber) -> None:
@@ -135,11 +135,13 @@ class Lines:
                 if subscriber.waiting is not None:
                     if members.prices:
                         subscriber.waiting.append((number, told))
+                elif members.prices and number <= subscriber.number:  # its beginning has that already
+                    continue
                 elif subscriber.backlog is not None:
                     slow.append(subscriber)
                 else:
                     if packed is None:
-                        packed = subscriber.packed(wire.numbered(bodies(told), self._sequence))
+                        packed = subscriber.packed(wire.numbered(bodies(told), self._sequence, self.global_seq(heard)))
                     subscriber.take(packed, self.global_seq(heard))
                     due(subscriber)
                     count += 1
@@ -158,15 +160,20 @@ class Lines:
         frames = backlog.frames()
         self.merged += max(backlog.events - len(frames), 0)
         self.events += len(frames)
-        self._begin(subscriber, frames, subscriber.wire.numbered, self.number)
+        self._begin(subscriber, frames, self.number)
 
-    def _begin(self, subscriber: Subscriber, frames: list[bytes], number: Any, update: int) -> None:
+    def _begin(self, subscriber: Subscriber, frames: list[bytes], number: int) -> None:
         """Queue frames that leave somebody with what an update made of the board; 0 is none in particular."""
-        subscriber.begin(number(frames, self._sequence), self.global_seq(update) if update else 0)
+        place = self.global_seq(number) if number else 0
+        subscriber.begin(subscriber.wire.numbered(frames, self._sequence, place), place)
 
     def global_seq(self, number: int) -> int:
         """The number of an update as clients have it."""
         return self._first + number
+
+    def number_of(self, global_seq: int) -> int:
+        """The update that a client names; of another life of the node it is none of this one's."""
+        return global_seq - self._first
 
     def _flush_soon(self) -> None:
         if not self._flushing and self._due:
@@ -203,12 +210,11 @@ class Lines:
         waited = [(number, told) for number, told in subscriber.waiting if number > taken.number]
         subscriber.number = taken.number
         subscriber.waiting = None
-        number, wire = subscriber.wire.numbered, subscriber.wire
-        beginning = wire.beginning(taken.frames, frames)
-        self._begin(subscriber, beginning, number, 0)
-        self._begin(subscriber, [taken.complete], number, taken.number or heard)
+        beginning = subscriber.wire.beginning(taken.frames, frames)
+        self._begin(subscriber, beginning, wants.since or 0)
+        self._begin(subscriber, [taken.complete], min(taken.number or heard, heard))
         for update, told in waited:
-            self._begin(subscriber, bodies(told), number, update)
+            self._begin(subscriber, bodies(told), update)
         self.events += len(beginning) + 1 + sum(len(told) for _, told in waited)
         subscriber.flush()
 

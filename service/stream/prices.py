@@ -1,17 +1,18 @@
 """Prices for subscribers with equal filters: which rows are theirs, the events of an update, the first snapshot."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from oddsengine.columns import Bools, Floats, Ints, Longs
 from oddsengine.engine import Engine
-from oddsengine.query import Chosen, Filter, Index, Reading, RowChanges, book_ids
+from oddsengine.query import Chosen, Filter, Index, Reading, RowChanges, Terms, book_ids
 from oddsengine.timestamps import timestamps
+from oddsengine.update import hexadecimal
 from oddsengine_service.stream.moves import Moves, rows_in
 from oddsengine_service.stream.sse import OddsSeen, raw
-from oddsengine_service.stream.told import SSE, Told, Wire, renewed
+from oddsengine_service.stream.told import SSE, Told, Wire, bodies, renewed
 from oddsengine_service.wire.numbers import american, americans
 
 
@@ -21,6 +22,15 @@ class Taken(NamedTuple):
     number: int
     frames: list[bytes]
     complete: bytes
+
+
+class Missed(NamedTuple):
+    """What changed from an update on, as the hub remembers it."""
+
+    since: int
+    number: int  # of the last update that is in it
+    changed: Longs  # by slot: number of the last update that changed it
+    lost: Sequence[tuple[int, Terms, list[RowChanges]]]  # rows that left, by update
 
 
 class Prices:
@@ -130,6 +140,35 @@ class Prices:
     def _active(self, reading: Reading) -> Ints:
         return reading.active(reading.rows(self.wanted, {}))
 
+    def replay(self, missed: Missed) -> Taken:
+        """What became of rows from an update on, as they are now; from any thread.
+
+        Whatever changed is sent whole, so it does not matter what the client has of it, nor what changes meanwhile.
+        """
+        wire, wanted = self.wire, self.wanted
+        with self._index.reading(judged=True) as reading:
+            every = reading.rows(wanted._replace(live=None, low=None, high=None), {})
+            every = every[every < missed.changed.size]
+            every = every[missed.changed[every] >= missed.since]
+            active = self._active(reading)
+            held = np.isin(every, reading.rows(wanted, {}) if self._suspended else active)
+            here, away = reading.take(every[held]), reading.take(every[~held])
+            total, names = active.size, reading.books_of(active)
+        out, chosen = list[Told](), Chosen(wanted)
+        gone: dict[str, list[str]] = {}
+        for id_, code in zip(hexadecimal(away.id), away.book, strict=True):
+            gone.setdefault(away.books[code], []).append(id_)
+        for number, terms, parts in missed.lost:
+            for rows in parts if number >= missed.since else ():
+                for book, some in _by_book(rows, chosen.of(rows, terms)):
+                    every_id = hexadecimal(rows.facts.id)
+                    gone.setdefault(book, []).extend(every_id[i] for i in some)
+        for name, lost in sorted(gone.items()):
+            out += wire.removed(name, list(dict.fromkeys(lost)), total)
+        rows_, ids = raw(rows_in(self.state)(here)), hexadecimal(here.id)
+        out += wire.added(ids, rows_, [True] * len(ids), total, [here.books[book] for book in here.book])
+        return Taken(missed.number, bodies(out), wire.complete(names, total, resumed=True))
+
     def take(self) -> Taken:
         """The rows of now; from any thread."""
         with self._index.reading(judged=True) as reading:
@@ -140,9 +179,9 @@ class Prices:
         return Taken(number, self.wire.snapshot(rows), self.wire.complete(books, len(rows), resumed=False))
 
 
-def nothing(wire: Wire = SSE, *, games: bool = False) -> Taken:
+def nothing(wire: Wire = SSE, *, games: bool = False, resumed: bool = False) -> Taken:
     """What those get at the beginning who want no prices."""
-    return Taken(0, [] if games else wire.empty(), wire.complete([], 0, resumed=False))
+    return Taken(0, [] if games or resumed else wire.empty(), wire.complete([], 0, resumed=resumed))
 
 
 def _by_book(rows: RowChanges, at: Longs) -> Iterator[tuple[str, list[int]]]:

@@ -47,6 +47,7 @@ class Connected(msgspec.Struct, frozen=True):
     channel: str
     filters: Filters
     reconnected: bool
+    resumed: bool | UnsetType = UNSET  # with `resume=true`: what was missed follows, not a snapshot
     seen: bool | UnsetType = UNSET  # `odds:seen` will say when prices were seen again
     trial: Trial | UnsetType = UNSET
     meta: Told | UnsetType = UNSET  # as in answers of lists: unknown ids and ignored parameters

@@ -59,17 +59,18 @@ class _Rest:
 class Subscriber:
     """Who listens. `waiting` holds what comes while the beginning is being made; None afterwards."""
 
-    wire: Wire = SSE
     __slots__ = (
         "_beginning", "_bounds", "_ending", "_pending", "_send", "_sent", "_since", "_taken", "_writing", "account",
         "backlog", "check", "cut_short", "gone", "groups", "key", "number", "on_cut", "on_taken", "size", "task",
-        "transport", "turn", "waiting", "wants",
+        "transport", "turn", "waiting", "wants", "wire",
     )  # fmt: skip
 
     def __init__(
         self, send: Callable[[Any], Any], account: str, key: str, check: Callable[[], bool], bounds: Bounds,
         on_cut: Callable[["Subscriber", str], None], on_taken: Callable[["Subscriber", Backlog], None],
+        wire: Wire = SSE,
     ) -> None:  # fmt: skip
+        self.wire = wire
         self.account, self.key, self.check = account, key, check
         self.on_cut, self.on_taken, self._bounds = on_cut, on_taken, bounds
         self.wants: Any = None

@@ -4,6 +4,7 @@ The bytes are what most subscribers get. The rows are for those who are slow: se
 which every part is made here too.
 """
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -189,9 +190,29 @@ class Wire:
         """What is sent at once."""
         return [RETRY, *numbered(connected, sequence)]
 
-    def numbered(self, frames: Sequence[bytes], sequence: Iterator[int]) -> list[bytes]:
-        """Frames with the ids that all connections share, where there are such."""
+    def numbered(self, frames: Sequence[bytes], sequence: Iterator[int], number: int = 0) -> list[bytes]:
+        """Frames with the ids that all connections share, where there are such.
+
+        `number` is the `global_seq` of the update that they leave a client with, 0 within a snapshot.
+        """
+        del number
         return numbered(frames, sequence)
 
 
+class Resumable(Wire):
+    """Server-Sent Events for clients that resume: the id of an event is where a client that has it goes on.
+
+    Events of one update share an id: a replay begins with that update. Within a snapshot it is 0: nobody goes on there.
+    """
+
+    def opening(self, connected: list[bytes], sequence: Iterator[int]) -> list[bytes]:
+        """What is sent at once."""
+        return [RETRY, *self.numbered(connected, sequence)]
+
+    def numbered(self, frames: Sequence[bytes], _: Iterator[int], number: int = 0) -> list[bytes]:
+        """Frames with the id of their update."""
+        return numbered(frames, itertools.repeat(number))
+
+
 SSE = Wire()
+RESUMABLE = Resumable()

@@ -46,6 +46,9 @@ class SocketProtocol(WebSocketsSansIOProtocol):
             self.transport.abort()
             return
         super().data_received(data)
+        if self.conn.handshake_exc is not None and not self.handshake_initiated:  # its first line is too long
+            self.transport.write(b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
+            self.transport.close()
 
     def handle_ping(self) -> None:
         """Answer, unless the client does not read."""

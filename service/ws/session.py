@@ -154,6 +154,8 @@ class Sockets:
         hub = hub_of(api)
         if hub.lines.closed:
             raise Problem(503, "not_ready", "the node stops; try again in a few seconds")
+        if query["resume"]:
+            wants = hub.resumable(wants, query["from_seq"])
         missing = await api.pool.run(caller.account, lambda: unknown_ids(ask))
         if not api.node.limits.open(caller.account, caller.streams):
             raise Problem(
@@ -162,7 +164,8 @@ class Sockets:
             )  # fmt: skip
         try:
             check = lambda: same_rights(caller, api.access.caller(endpoint, request))  # noqa: E731
-            first = [_connected(ask, hub.lines.global_seq(api.node.engine.number)), _subscribed(ask, wants, missing)]
+            first = [_connected(ask, wants, hub.lines.global_seq(api.node.engine.number))]
+            first.append(_subscribed(ask, wants, missing))
             socket = hub.lines.enter(send, caller.account, caller.key, check, wants, first, Socket)
             assert isinstance(socket, Socket)
             hub.join(socket, wants)
@@ -271,7 +274,7 @@ def _wants(ask: Ask) -> Wants:
     )  # fmt: skip
 
 
-def _connected(ask: Ask, number: int) -> bytes:
+def _connected(ask: Ask, wants: Wants, number: int) -> bytes:
     caller, own = ask.caller, books_of(ask.caller.tier.id)
     chosen = ask.query["channels"]
     return message(
@@ -279,6 +282,7 @@ def _connected(ask: Ask, number: int) -> bytes:
         features={kind: kind in caller.features for kind in KINDS},
         channels=None if chosen is None else list(chosen), global_seq=number,
         books={"max": caller.tier.books or -1, "allowed": None if own is None else sorted(own)},
+        resumed=wants.since is not None,
     )  # fmt: skip
 
 

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from oddsengine_service.stream.subscriber import WRITE, Subscriber
-from oddsengine_service.ws.wire import WS
 
 NORMAL, BAD_KEY, NO_STREAMING, TOO_MANY = 1000, 4001, 4003, 4029
 """Codes with which a connection is closed."""
@@ -16,7 +15,6 @@ _TEXT = 0x81  # one whole message
 class Socket(Subscriber):
     """One connection. What is pending are pairs: the head of a frame with its `seq`, and the shared rest."""
 
-    wire = WS
     __slots__ = ("_frames", "_seq", "code", "reason")
 
     def __init__(self, send: Callable[[Any], Any], *args: Any) -> None:

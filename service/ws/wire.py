@@ -178,8 +178,9 @@ class Messages(Wire):
         """What is sent at once."""
         return connected
 
-    def numbered(self, frames: Sequence[bytes], _: Iterator[int]) -> list[bytes]:
+    def numbered(self, frames: Sequence[bytes], _: Iterator[int], number: int = 0) -> list[bytes]:
         """Each connection numbers its own."""
+        del number
         return list(frames)
 
 
