@@ -64,7 +64,7 @@ class Listener:
             self._compare(look)
 
     def _compare(self, look: Look) -> None:
-        if self.channel in ("odds", "all"):
+        if self.channel in ("odds", "all") and look.prices:  # else it was behind at that moment
             have = {id_: lasting(row) for id_, row in look.odds.items()}
             self._same(have, self.odds[look.prices], look.prices)
             self.compared["prices"] += 1
