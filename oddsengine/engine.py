@@ -337,7 +337,7 @@ class Engine:
                 for view, hits in zip(shared, search(some, seen, shared, scope, names, self._off), strict=True):
                     difference, ends = view.open.compare(units, hits, there)
                     found.append(Searched(view, hits, difference, ends))
-        return Search(units, found, g.row, marks)
+        return Search(units, found, np.concatenate((g.row, some.out)), marks)
 
     def _alone(self, out: Ints, why: Bytes) -> Bytes:
         """Why rows that identity sets aside cannot be bet; 0 where their market is only not compared."""

@@ -25,7 +25,7 @@ class Changes(NamedTuple):
     """What a step has to search, and what it remembers when it is made."""
 
     scope: Scope
-    marks: Words  # per row
+    marks: Words  # per row of the groups, then 0 for each that was left out: its market forgot it
 
 
 @kernel
@@ -136,7 +136,7 @@ def _reach(row, market, ladder, markets, ladders, reach):
 def since_last_search(some: Gathered, guarded: Guarded, curves: Curves, rows: Rows, lead: Ints) -> Changes:
     """Compare some units with what they were when they were last searched."""
     g, limits = some.groups, guarded.limits
-    marks = np.empty(g.row.size, np.uint64)
+    marks = np.zeros(g.row.size + some.out.size, np.uint64)
     n = g.threshold.size
     scope = Scope(np.empty(n, np.uint8), np.empty(g.event.size, np.uint8), np.empty(n, np.uint8))
     fresh = NO_TIME if guarded.now == NO_TIME else guarded.now - round(limits.stale_live_leg_s * 1e6)

@@ -1,0 +1,81 @@
+"""What a view holds open is what a search of the whole board finds, whichever markets its steps left alone."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+from golden import VIEWS, fed, world
+
+from oddsengine.engine import Engine
+from oddsengine.view import View
+
+START = datetime(2026, 2, 8, tzinfo=UTC)
+Found = dict[tuple[int, int], tuple[list[int], list[float]]]
+
+
+def held(view: View) -> Found:
+    """What a view holds open: legs and figures by kind and id."""
+    kept = view.open
+    at = kept.places()
+    return columns(kept.kind[at], kept.id[at], kept.legs[at], kept.figures[at])
+
+
+def columns(kind: Any, ident: Any, legs: Any, figures: Any) -> Found:
+    rows = zip(kind.tolist(), ident.tolist(), legs.tolist(), np.nan_to_num(figures, nan=-9.0).tolist(), strict=True)
+    return {(k, i): (legs_, figures_) for k, i, legs_, figures_ in rows}
+
+
+def check(engine: Engine, views: list[View]) -> None:
+    """A view that wakes searches everything."""
+    for view, words in zip(views, VIEWS, strict=True):
+        before = held(view)
+        engine.close(view)
+        assert engine.view(**words, keep=True) is view
+        assert before == held(view)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_open_sets_are_what_a_whole_search_finds(seed: int) -> None:
+    engine = Engine()
+    views = [engine.view(**words, keep=True) for words in VIEWS]
+    found = 0
+    for step in fed([100 + 10 * seed + at for at in range(3)], 45, events=2, books=8)(engine):
+        engine.step(**step)
+        check(engine, views)
+        found += sum(len(held(view)) for view in views)
+    assert found > 100
+
+
+def test_open_sets_in_play() -> None:
+    engine = Engine()
+    views = [engine.view(**words, keep=True) for words in VIEWS]
+    for step in world(900, 40, events=3, live=1.0, tick=2.0, pace=60.0)(engine):
+        engine.step(**step)
+        check(engine, views)
+
+
+def quotes(**odds: float) -> list[dict[str, Any]]:
+    """A moneyline by book and side, as `pinnacle_home=2.0`."""
+    return [
+        {
+            "sportsbook": name.rsplit("_", 1)[0], "event_id": "e", "sport": "tennis", "home_team": "Home",
+            "away_team": "Away", "market_type": "moneyline", "selection": name.rsplit("_", 1)[1].title(),
+            "odds_decimal": price,
+        }
+        for name, price in odds.items()
+    ]  # fmt: skip
+
+
+def test_a_market_that_leaves_and_returns_as_it_was_is_searched_again() -> None:
+    engine = Engine()
+    view = engine.view(keep=True)
+    prices = quotes(pinnacle_home=1.9, pinnacle_away=2.0, fanduel_home=2.1, fanduel_away=1.8)
+    first = engine.step(prices, START)
+    before = view.ids()
+    assert before["ev"]
+    engine.step((), START + timedelta(seconds=1), complete=["pinnacle", "fanduel"])
+    assert not any(view.ids().values())
+    again = engine.step(prices, START + timedelta(seconds=2))
+    assert view.ids() == before
+    assert sorted(again.of(view).ids("ev", new=True)) == sorted(first.of(view).ids("ev", new=True))
