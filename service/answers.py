@@ -13,6 +13,7 @@ from oddsengine_service.endpoints import Answer
 
 CODINGS = ("zstd", "gzip")  # of bodies, the best one first
 SMALL = 1024  # bytes; smaller bodies are not compressed
+LARGE = 16 << 10  # bytes; the event loop compresses no larger body
 Header = tuple[bytes, bytes]
 Headers = list[Header]
 NO_STORE: Header = (b"cache-control", b"no-store")
@@ -42,10 +43,18 @@ class Kept:
         self._made: dict[tuple[str, bool], Whole] = {}
         self._more = [_header(name, value) for name, value in answer.headers]
 
+    def at_hand(self, given: bytes, codings: bytes) -> bool:
+        """Whether `sent` has nothing to compress but a small body."""
+        return len(self.answer.body) <= LARGE or self._wanted(given, codings) in self._made
+
+    def _wanted(self, given: bytes, codings: bytes) -> tuple[str, bool]:
+        """The coding, and whether the caller has the body already."""
+        coding = _coding(codings) if self.answer.status == 200 and len(self.answer.body) >= SMALL else ""
+        return coding, bool(given) and self._tagged and self._matches(given)
+
     def sent(self, given: bytes, codings: bytes) -> Whole:
         """What goes to a caller who has the bodies `given` (If-None-Match) and takes some codings."""
-        coding = _coding(codings) if self.answer.status == 200 and len(self.answer.body) >= SMALL else ""
-        known = bool(given) and self._tagged and self._matches(given)
+        coding, known = self._wanted(given, codings)
         whole = self._made.get((coding, known))
         if whole is None:
             whole = self._made[coding, known] = self._whole(coding, known=known)

@@ -31,7 +31,6 @@ from oddsengine_service.request import Request
 BASE = "/api/v1"
 MOST_BODY = 1 << 20
 BODY_S = 10.0  # a body that takes longer is given up
-LARGE = 1 << 20  # bytes; the event loop compresses no larger body
 _SLASH = "\ufdd0"  # stands for an escaped / while a path is routed; no text has this character
 
 
@@ -51,7 +50,7 @@ class Api:
         routes = [Route(path, methods) for path, methods in exact_first]
         # Redirects for slashes would lead to whatever host the request names.
         self.router = Router([*routes, Route("/{rest:path}", _Nothing(self))], redirect_slashes=False)
-        self.cache = Cache(self._routed, node, self.access)
+        self.cache = Cache(self._routed, node, self.access, self.pool.note)
         self.requests = Requests(self.cache, BASE, log, metrics, trusted, origin)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -72,12 +71,15 @@ class Api:
         body = await _body(endpoint, request, receive) if endpoint.body is not None else None
         if endpoint.path == HEALTH:  # waits for nobody: the threads may be busy for seconds
             return Kept(encoded(endpoint.answer(self.ask(request))))
-        account = request.caller.account or request.address
+
+        def computed(ask: Ask) -> Kept:
+            kept = Kept(encoded(endpoint.answer(ask)), cacheable=endpoint.method == "GET")
+            kept.sent(request.etag, request.codings)  # compressed here, not on the event loop
+            return kept
 
         async def made() -> Kept:
             ask = self.ask(request, body)
-            answer = await self.pool.run(account, lambda: encoded(endpoint.answer(ask)))
-            return Kept(answer, cacheable=endpoint.method == "GET")
+            return await self.pool.run(request.account, lambda: computed(ask))
 
         if endpoint.lasts == "never" or body is not None:
             return await made()
@@ -122,9 +124,8 @@ class Methods:
             await stream(self._api, request, receive, send)
             return
         kept = await self._api.answer(request, receive)
-        if len(kept.answer.body) > LARGE:
-            account = request.caller.account or request.address
-            whole = await self._api.pool.run(account, lambda: kept.sent(request.etag, request.codings))
+        if not kept.at_hand(request.etag, request.codings):
+            whole = await self._api.pool.run(request.account, lambda: kept.sent(request.etag, request.codings))
         else:
             whole = kept.sent(request.etag, request.codings)
         await request.send(send, whole)

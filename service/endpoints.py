@@ -100,7 +100,7 @@ def page(
     limit, offset = ask.query["limit"], ask.query["offset"]
     more = (offset if before is None else before) + count < total
     by_offset = more and ask.query.get("cursor") is None
-    following = offset + limit if by_offset and offset + limit <= MOST_OFFSET else None
+    following = offset + count if by_offset and offset + count <= MOST_OFFSET else None
     pages: dict[str, Any] = {"limit": limit, "offset": offset, "has_more": more, "next_offset": following}
     if cursor is not None or "cursor" in ask.query:
         pages["next_cursor"] = cursor if more else None

@@ -58,6 +58,11 @@ class Request:
         if forwarded and address in trusted:
             self.address = _forwarded(b",".join(forwarded).decode("latin-1"), address, trusted)
 
+    @property
+    def account(self) -> str:
+        """Whose share of the node it takes: the account's, without a key the address's."""
+        return self.caller.account or self.address
+
     async def send(self, send: Send, whole: Whole) -> None:
         """Send its answer."""
         self.status = whole.status

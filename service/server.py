@@ -45,6 +45,7 @@ from oddsengine_service.futures import Futures, stated_fields
 from oddsengine_service.limits import MemoryLimits, Usage
 from oddsengine_service.lock import FolderLock
 from oddsengine_service.log import Log
+from oddsengine_service.memory import trim
 from oddsengine_service.metrics import CONTENT_TYPE, UNAUTHORIZED, Listener, Metrics, allowed
 from oddsengine_service.middleware.access import limited
 from oddsengine_service.node import Node
@@ -70,6 +71,7 @@ _SECURE = (
 )  # fmt: skip
 _SWITCH = 0.0005  # s; a thread that computes lets the event loop in so soon
 _LAG_EVERY = 0.25  # s between two looks at the event loop
+_SWEEP_EVERY = 10.0  # s
 _TICK = 1.0  # s between two steps when nothing comes
 _CURLS = """  curl -H 'X-API-Key: demo_pro' '{at}/odds?market=main&limit=3'
   curl -H 'X-API-Key: demo_pro' '{at}/opportunities/ev?min_ev=1&limit=3'
@@ -190,9 +192,11 @@ class Service:
             self.node.bus.begin()
         running = asyncio.create_task(asyncio.to_thread(self._start))
         measuring = asyncio.create_task(self._measure_lag())
+        sweeping = asyncio.create_task(self._sweep())
         await send({"type": "lifespan.startup.complete"})
         await receive()
         measuring.cancel()
+        sweeping.cancel()
         self.node.close()
         with contextlib.suppress(Exception):
             await running
@@ -208,6 +212,13 @@ class Service:
             due = loop.time() + _LAG_EVERY
             await asyncio.sleep(_LAG_EVERY)
             self.metrics.lag.observe(max(0.0, loop.time() - due))
+
+    async def _sweep(self) -> None:
+        """Give the memory of views back that nobody reads."""
+        while True:
+            await asyncio.sleep(_SWEEP_EVERY)
+            if await run_in_threadpool(self.node.views.sweep):
+                await run_in_threadpool(trim)
 
     def _start(self) -> None:
         """Warm up, then feed the board; in a thread of its own."""

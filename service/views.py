@@ -1,10 +1,12 @@
 """Views of callers: which books and thresholds are asked for, kept so that the next request finds them.
 
-A view costs the engine a little every step, so that only so many are kept; the ones read longest ago are closed. What
-a view holds is read once an update and then filtered, sorted and shown without the engine.
+A view costs the engine a little every step and memory all the time. So a node keeps a bounded number, of which one
+account has a share, and closes those that nobody reads. What a view holds is read once an update and then filtered,
+sorted and shown without the engine.
 """
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -21,6 +23,8 @@ from oddsengine.engine import Engine
 from oddsengine.query.values import league_id, sport_id
 
 MOST_VIEWS = 32  # of a node
+SHARE = 8  # that one account alone reads
+IDLE_S = 30.0  # after which a view that nobody reads is closed
 _encode = msgspec.json.Encoder().encode
 Bools = npt.NDArray[np.bool_]
 Value = TypeVar("Value")
@@ -160,7 +164,9 @@ class Opened:
 class _Place:
     """One view of a caller, and what was last read of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, account: str) -> None:
+        self.account = account  # who asked for it; empty once two did
+        self.read_at = time.monotonic()
         self.lock = threading.Lock()
         self.view: View | None = None
         self.opened: Opened | None = None
@@ -168,26 +174,29 @@ class _Place:
 
 
 class Views:
-    """The views of a node's callers."""
+    """The views of a node's callers: a bounded number in all and for each account, none that nobody reads."""
 
-    def __init__(self, most: int = MOST_VIEWS) -> None:
-        self._most = most
+    def __init__(self, most: int = MOST_VIEWS, share: int = SHARE, idle: float = IDLE_S) -> None:
+        self._most, self._share, self._idle = most, share, idle
         self._lock = threading.Lock()
-        self._places: OrderedDict[Hashable, _Place] = OrderedDict()
+        self._places: OrderedDict[Hashable, _Place] = OrderedDict()  # read longest ago first
 
     def __len__(self) -> int:
         return len(self._places)
 
-    def at(self, board: Engine, books: frozenset[str] | None, **wanted: Any) -> Opened:
+    def at(self, board: Engine, books: frozenset[str] | None, account: str = "", **wanted: Any) -> Opened:
         """What is open now in the view over some books; `wanted` as for `Engine.view`."""
         key = id(board), books, tuple(sorted(wanted.items()))
         while True:
             with self._lock:
                 place = self._places.get(key)
+                late = [] if place is not None else self._surplus(account)
                 if place is None:
-                    place = self._places[key] = _Place()
+                    place = self._places[key] = _Place(account)
+                elif place.account != account:
+                    place.account = ""
+                place.read_at = time.monotonic()
                 self._places.move_to_end(key)
-                late = [self._places.popitem(last=False)[1] for _ in range(len(self._places) - self._most)]
             for old in late:
                 self._close(old)
             opened = place.opened
@@ -196,6 +205,24 @@ class Views:
             with place.lock:
                 if not place.closed:
                     return self._read(place, board, books, wanted)
+
+    def _surplus(self, account: str) -> list[_Place]:
+        """Make room for one more view of an account: its own oldest where it has its share, else the oldest of all."""
+        mine = [key for key, place in self._places.items() if account and place.account == account]
+        surplus = mine[: max(0, len(mine) + 1 - self._share)]
+        others = [key for key in self._places if key not in surplus]
+        surplus += others[: max(0, len(others) + 1 - self._most)]
+        return [self._places.pop(key) for key in surplus]
+
+    def sweep(self) -> int:
+        """Close what nobody read for a while; returns how many views that were."""
+        since = time.monotonic() - self._idle
+        with self._lock:
+            idle = [key for key, place in self._places.items() if place.read_at < since]
+            places = [self._places.pop(key) for key in idle]
+        for place in places:
+            self._close(place)
+        return len(places)
 
     def _read(self, place: _Place, board: Engine, books: frozenset[str] | None, wanted: Mapping[str, Any]) -> Opened:
         opened = place.opened
@@ -214,4 +241,4 @@ class Views:
             place.closed = True
             if place.view is not None and not place.view.kept:
                 place.view.close()
-            place.opened = None
+            place.opened = place.view = None

@@ -20,7 +20,7 @@ from service_running import Running
 
 from oddsengine.engine import Engine
 from oddsengine.query import Filter, Index
-from oddsengine_service.pool import Pool
+from oddsengine_service.pool import Pool, Turns
 from oddsengine_service.wire.odds import Shown, odds
 
 PATHS = (
@@ -141,6 +141,44 @@ def test_accounts_take_turns_in_the_answer_threads() -> None:
     assert asyncio.run(asyncio.wait_for(run(), 60))[:7].count("other") == 5
 
 
+@pytest.mark.parametrize("others", [True, False])
+def test_while_others_are_active_an_account_has_its_budget(*, others: bool) -> None:
+    """After a costly answer it waits for seconds to come; alone it does not."""
+
+    async def run() -> int:
+        now = [0.0]
+        pool = Pool(clock=lambda: now[0])
+        pool._charge("hog", 3.0)  # more than it may save up
+        if others:
+            pool.note("other")
+        hog = asyncio.create_task(pool.run("hog", lambda: None))
+        waited = 0
+        while not hog.done():
+            await asyncio.sleep(0.005)
+            if others:
+                assert await pool.run("other", lambda: "now") == "now"
+                now[0] += 0.5
+                waited += 1
+        return waited
+
+    waited = asyncio.run(asyncio.wait_for(run(), 60))
+    assert waited >= 8 if others else waited == 0
+
+
+def test_jobs_of_streams_take_turns_too() -> None:
+    turns, done = Turns(), list[str]()
+    for account, jobs in (("hog", 3), ("other", 2)):
+        for n in range(jobs):
+            turns.put(account, lambda a=account, n=n: done.append(f"{a}{n}"))  # type: ignore[misc]
+    for _ in range(5):
+        job = turns.next()
+        assert job is not None
+        job()
+    assert done == ["hog0", "other0", "hog1", "other1", "hog2"]
+    turns.end()
+    assert turns.next() is None
+
+
 def test_a_request_that_waits_is_counted_once(running: Running) -> None:
     running.clock.pass_minute()
     line = http.client.HTTPConnection("127.0.0.1", running.port, timeout=30)
@@ -231,7 +269,7 @@ def test_large_bodies_are_packed_elsewhere(running: Running, monkeypatch: pytest
         return (pack if coding == "gzip" else compressor)(*args, **words)
 
     monkeypatch.setattr(*((gzip, "compress") if coding == "gzip" else (zstandard, "ZstdCompressor")), noted)
-    monkeypatch.setattr("oddsengine_service.app.LARGE", 4000)
+    monkeypatch.setattr("oddsengine_service.answers.LARGE", 4000)
     query = f"/odds?limit=50&offset={11 if coding == 'gzip' else 12}"
     for _ in range(2):
         status, headers, _ = asked(running, query, **{"Accept-Encoding": coding})

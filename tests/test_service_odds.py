@@ -1050,3 +1050,18 @@ def test_delta_says_what_left_and_for_how_long() -> None:
     assert delta(now)["removed"] == []
     assert refused(board, "/odds/delta").status == 400
     assert refused(board, "/odds/delta", {"since": "noon"}).code == "validation_error"
+
+
+@pytest.mark.parametrize("by", ["cursor", "offset"])
+def test_a_page_of_events_has_a_bounded_number_of_rows(node: Any, monkeypatch: pytest.MonkeyPatch, by: str) -> None:
+    """It ends early, and goes on where it ended; an event is never cut."""
+    whole = call(node, "/odds", {"group_by": "event", "limit": 200})
+    sizes = [len(event["odds"]) for event in whole["data"]]
+    assert len(sizes) > 2
+    monkeypatch.setattr("oddsengine.query.reading.MOST_ROWS", max(sizes) + 1)
+    pages = list(walk(node, "/odds", {"group_by": "event", "limit": 200}, by))
+    assert [event for page in pages for event in page["data"]] == whole["data"]
+    assert len(pages) > 1
+    for page in pages:
+        assert page["pagination"]["limit"] == 200
+        assert len(page["data"]) == 1 or sum(len(event["odds"]) for event in page["data"]) <= max(sizes) + 1

@@ -5,6 +5,7 @@ import io
 from datetime import UTC, datetime, timedelta, timezone
 from functools import cache
 from typing import Any
+from weakref import ref
 from zoneinfo import ZoneInfo
 
 import polars as pl
@@ -692,6 +693,31 @@ def test_views_are_found_again_and_few() -> None:
     assert len(views) == 3
     assert len(node_.engine.views) == 3
     assert views.at(node_.engine, frozenset({"draftkings", "fanduel"})) is not first
+
+
+def test_an_account_closes_its_own_views_first() -> None:
+    engine = world(3, 1, events=6)
+    views = Views(10, share=2)
+    other = views.at(engine, frozenset({"pinnacle"}), "other")
+    both = views.at(engine, frozenset({"caesars"}), "hog")
+    assert views.at(engine, frozenset({"caesars"}), "other") is both  # two read it: nobody's own
+    for book in ("betmgm", "bet365", "fanduel", "draftkings"):
+        views.at(engine, frozenset({book}), "hog")
+    assert len(views) == 4
+    assert views.at(engine, frozenset({"pinnacle"}), "other") is other
+    assert views.at(engine, frozenset({"caesars"}), "other") is both
+
+
+def test_a_view_that_nobody_reads_gives_its_memory_back() -> None:
+    engine = world(3, 1, events=6)
+    views = Views(10, idle=0.0)
+    views.at(engine, frozenset({"pinnacle"}), "mia")
+    (view,) = engine.views
+    gone = ref(view)
+    del view
+    assert views.sweep() == 1
+    assert (len(views), engine.views, gone()) == (0, (), None)
+    assert Views(10, idle=60.0).sweep() == 0
 
 
 def test_a_view_that_somebody_keeps_is_not_closed() -> None:

@@ -28,6 +28,7 @@ from oddsengine.update import Update
 if TYPE_CHECKING:
     from oddsengine.query.index import Index
 
+MOST_ROWS = 5_000  # of a page of events, about as many kilobytes
 _UNSAID = SEPARATOR * 2  # neither main nor alternate
 _BOOK = (1 << BOOK_BITS) - 1
 
@@ -494,7 +495,8 @@ class Reading:
     ) -> tuple[list[Ints], int, int, Ints]:
         """One page of events: the rows of each in order, events before, events in all, and the first row of each event.
 
-        Events stand as their first rows do.
+        Events stand as their first rows do. A page ends before the event with which it would have more than `MOST_ROWS`
+        rows, but has one event at least.
         """
         if sort:
             found = found[np.argsort(self.values(found, sort), kind="stable")]
@@ -516,6 +518,8 @@ class Reading:
             chosen = np.flatnonzero(later)[:limit]
         else:
             chosen = np.arange(codes.size)[offset : offset + limit]
+        sizes = np.bincount(event, minlength=len(self.board.names.events))[codes[chosen]]
+        chosen = chosen[: max(1, int(np.searchsorted(np.cumsum(sizes), MOST_ROWS, "right")))]
         shown = codes[chosen]
         at_event = np.full(len(self.board.names.events), -1, np.int64)
         at_event[shown] = np.arange(shown.size)

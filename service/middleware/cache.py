@@ -47,8 +47,9 @@ class Cache:
     everything else goes on to the router.
     """
 
-    def __init__(self, app: ASGIApp, node: Node, access: Access) -> None:
+    def __init__(self, app: ASGIApp, node: Node, access: Access, note: Callable[[str], None]) -> None:
         self._app, self._node, self._access = app, node, access
+        self._note = note  # told which account is active
         self._versions = {delay: _Version(-1) for delay in {tier.delay for tier in TIERS.values()}}
         self._places: dict[tuple[bytes, bytes], _Place] = {}
 
@@ -60,7 +61,8 @@ class Cache:
             request.values = place.values
             self._access.admit(request, place.endpoint)
             kept = self._version(request).answers.get(_key(request))
-            if isinstance(kept, Kept):
+            if isinstance(kept, Kept) and kept.at_hand(request.etag, request.codings):
+                self._note(request.account)
                 await request.send(send, kept.sent(request.etag, request.codings))
                 return
         await self._app(scope, receive, send)
@@ -87,7 +89,7 @@ class Cache:
 
     def _keep(self, version: _Version, request: Request, key: Any, made: Kept) -> None:
         size = len(made.answer.body) + len(request.query)
-        account = request.caller.account or request.address
+        account = request.account
         used = version.by_account.get(account, 0) + size
         if used > BYTES // SHARE or len(version.answers) > ANSWERS:
             version.answers.pop(key, None)

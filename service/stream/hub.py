@@ -21,6 +21,7 @@ from oddsengine.query import WORDING, Filter, Index, Marks, Mirror, RowChanges, 
 from oddsengine.update import Update
 from oddsengine_service.log import Log
 from oddsengine_service.node import Node
+from oddsengine_service.pool import Turns
 from oddsengine_service.stream.finds import Asked, Finds
 from oddsengine_service.stream.games import Games
 from oddsengine_service.stream.lines import Group, Lines
@@ -33,6 +34,7 @@ from oddsengine_service.stream.watch import Look, Near, Watch, Word, near
 MOST_WATCHES = 64  # sets of books and thresholds whose opportunities are followed
 REPLAY_S = 120.0  # for which a client may resume
 _SLACK_S = 15.0  # that what a replay needs is kept longer, for a client that connects at the last moment
+SHARE = 16  # that one account may ask for
 LEAST_LOOK_S = 0.05  # between two looks at what is open; longer where a look is slow
 _PLAYER = WORDING.index("player_name")
 
@@ -65,7 +67,7 @@ class Stream:
         self._loop = asyncio.get_running_loop()
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._beginnings: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._looks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._looks = Turns()
         self._making: dict[Hashable, list[tuple[Subscriber, Wants]]] = {}
         self._mirror: Mirror | None = None
         self._prices: dict[Hashable, Prices] = {}
@@ -127,7 +129,7 @@ class Stream:
         await self.lines.close(within)
         self._jobs.put(None)
         self._beginnings.put(None)
-        self._looks.put(None)
+        self._looks.end()
 
     def games(self, states: Mapping[str, Any], removed: Iterable[str] = ()) -> None:
         """Tell how games stand, by event; from any thread."""
@@ -242,7 +244,7 @@ class Stream:
         for watch in self._watches.values():
             if watch.stirred:
                 stirred = watch.look()
-                self._looks.put(lambda w=watch, s=stirred: self._read(w, s))  # type: ignore[misc]
+                self._looks.put(watch.account, lambda w=watch, s=stirred: self._read(w, s))  # type: ignore[misc]
 
     def _when_heard(self, number: int, settle: Callable[[], None]) -> None:
         """Do something once an update was heard, and all before it."""
@@ -347,19 +349,27 @@ class Stream:
             return False
         watch = self._watches.get(view)
         if watch is None:
-            if len(self._watches) >= MOST_WATCHES:
+            account = subscriber.account
+            if len(self._watches) >= MOST_WATCHES or self._asked_by(account) >= SHARE:
                 self._close_idle()
-            if len(self._watches) >= MOST_WATCHES:
+            if len(self._watches) >= MOST_WATCHES or self._asked_by(account) >= SHARE:
                 self._post(self.lines.refuse, subscriber, wants)
             else:
                 self._making[view] = [(subscriber, wants)]
-                self._looks.put(lambda: self._make(view))
+                self._looks.put(account, lambda: self._make(view, account))
             return False
         watch.members += 1
         group = self._finds[wants.finds, wants.wire] = Finds(wants.finds, watch, wants.wire)
         if wants.wire is RESUMABLE and self._mirror is not None:
             group.since = self._mirror.number
         return True
+
+    def _asked_by(self, account: str) -> int:
+        """How many watches an account asked for, and waits for."""
+        making = [waiting[0][0].account for waiting in self._making.values()].count(account)
+        return making + sum(
+            watch.account == account for view, watch in self._watches.items() if view not in self._making
+        )
 
     def _made(self, view: Hashable, watch: Watch, found: Look) -> None:
         """Let those in who waited for a watch."""
@@ -425,16 +435,16 @@ class Stream:
     # ---- in threads that only read ----
 
     def _look_all(self) -> None:
-        while (look := self._looks.get()) is not None:
+        while (look := self._looks.next()) is not None:
             try:
                 look()
             except Exception as error:
                 self._log.failure(b"-", "(stream)", error)
                 self._jobs.put(self._begin_anew)
 
-    def _make(self, view: tuple[frozenset[str] | None, float, float]) -> None:
+    def _make(self, view: tuple[frozenset[str] | None, float, float], account: str) -> None:
         """Begin to watch a view. It hears updates before it is read, so that none falls between."""
-        watch = Watch(self._node.engine, *view)
+        watch = Watch(self._node.engine, *view, account=account)
         self._jobs.put(lambda: self._watches.__setitem__(view, watch))
         found = watch.read(None)
         self._jobs.put(lambda: self._when_heard(found.number, lambda: self._made(view, watch, found)))

@@ -66,8 +66,10 @@ class Look(NamedTuple):
 class Watch:
     """What a view holds open."""
 
-    def __init__(self, engine: Engine, books: frozenset[str] | None, min_ev: float, min_profit: float) -> None:
-        self._engine = engine
+    def __init__(
+        self, engine: Engine, books: frozenset[str] | None, min_ev: float, min_profit: float, account: str = ""
+    ) -> None:  # fmt: skip
+        self._engine, self.account, self.view = engine, account, (books, min_ev, min_profit)
         self._view: View | None = None
         if books is None or books:
             self._view = engine.view(books, min_ev=min_ev, min_profit=min_profit, keep=True)

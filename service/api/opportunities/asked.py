@@ -81,7 +81,7 @@ def _seen(ask: Ask) -> Seen:
 
 def opened(ask: Ask, kind: str, books: frozenset[str] | None, **wanted: Any) -> Opened:
     """What is open of a kind in the view of a request."""
-    return ask.node.views.at(ask.board, books, kinds=(kind,), **wanted)
+    return ask.node.views.at(ask.board, books, ask.caller.account, kinds=(kind,), **wanted)
 
 
 def at_most(value: float, steps: Sequence[float]) -> float:
