@@ -446,6 +446,24 @@ def threshold(line, side, lined, spread, fixed):
     return np.int32(-near if spread != 0 and side == 0 else near), True
 
 
+DRAW, MAYBE_DRAW = 1, 2  # what a book quotes beside a two-way side: a draw, or something unreadable that may be one
+
+
+@kernel
+def moneyline(ways, drawn, side, verdict, c_ambiguous, c_no_line):
+    """Whether a moneyline price has a third outcome, its side, and its verdict; `drawn` is what its book quotes.
+
+    `ways` is 0 for a wording that has no draw to it, and 2 for one that is ambiguous without a draw.
+    """
+    if ways == 0:
+        return False, side, verdict
+    if drawn & 1:
+        return True, side, verdict
+    if (ways == 2 or drawn != 0) and verdict in (0, c_no_line):
+        verdict = c_ambiguous
+    return False, side // 2, verdict
+
+
 @kernel
 def _thresholds(line, side, lined, spread, fixed, out, fits):
     for i in range(line.size):

@@ -15,7 +15,19 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine._jit import kernel
 from oddsengine.groups import NO_TIME, Bytes, Groups, Ints, Keys, Longs, cut, intern, mix, settle
-from oddsengine.identity import WORDING, Terms, crossed, distinct, leading, parts_of_frame, read, threshold
+from oddsengine.identity import (
+    DRAW,
+    MAYBE_DRAW,
+    WORDING,
+    Terms,
+    crossed,
+    distinct,
+    leading,
+    moneyline,
+    parts_of_frame,
+    read,
+    threshold,
+)
 from oddsengine.reasons import CODES
 from oddsengine.schema import OddsTable
 from oddsengine.traits import Kind, Traits, traits
@@ -88,16 +100,15 @@ def _key_rows(
         what = t_kind[t]
         hashed = t_hash2[t]
         if t_split[t] != 0:
+            drawn = 0
             h = (t_hash3[t] ^ np.uint64(live[i]) ^ (np.uint64(book[i] + 1) << np.uint64(1))) * golden
             h = (h ^ (h >> turn)) | np.uint64(1)
             at = np.int64(h >> np.uint64(20)) & (size - 1)
             while quoted[at] != 0 and quoted[at] != h:
                 at = (at + 1) & (size - 1)
             if quoted[at] == h:
-                what = t_kind3[t]
-                hashed = t_hash3[t]
+                drawn = DRAW
             else:
-                where = where // 2
                 h = (
                     np.uint64(0x5851F42D4C957F2D)
                     ^ (t_hash3[t] ^ np.uint64(live[i]) ^ (np.uint64(book[i] + 1) << np.uint64(1))) * golden
@@ -106,8 +117,12 @@ def _key_rows(
                 at = np.int64(h >> np.uint64(20)) & (size - 1)
                 while quoted[at] != 0 and quoted[at] != h:
                     at = (at + 1) & (size - 1)
-                if (t_split[t] == 2 or quoted[at] == h) and why == 0:
-                    why = c_ambiguous
+                if quoted[at] == h:
+                    drawn = MAYBE_DRAW
+            three, where, why = moneyline(t_split[t], drawn, where, why, c_ambiguous, c_no_line)
+            if three:
+                what = t_kind3[t]
+                hashed = t_hash3[t]
         at_line, fits = threshold(line[i], where, t_lined[t], t_spread[t], t_fixed[t])
         if not fits and (check_line or t_lined[t] != 0) and why == 0:
             why = c_no_line

@@ -13,6 +13,7 @@ from oddsengine._jit import kernel
 from oddsengine.board.names import Names
 from oddsengine.board.rows import Rows
 from oddsengine.groups import Bytes, Groups, Ints, Longs
+from oddsengine.identity import DRAW, MAYBE_DRAW, moneyline
 from oddsengine.reasons import CODES
 from oddsengine.twins import linked
 
@@ -169,7 +170,7 @@ def _gather(
                     if drawn[b] == 0:
                         touched[marks] = b
                         marks += 1
-                    drawn[b] |= np.uint8(1) if where == 1 else np.uint8(2)
+                    drawn[b] |= np.uint8(DRAW) if where == 1 else np.uint8(MAYBE_DRAW)
         count = 0
         kept = n_out
         for k in range(n):
@@ -186,12 +187,10 @@ def _gather(
             lo = place[t, 1]
             b = key[slot] & 65535
             if ways != 0:
-                if drawn[b] & 1:
+                three, where, verdict = moneyline(ways, drawn[b], lo & 15, verdict, c_ambiguous, c_no_line)
+                lo = (lo & -16) | where
+                if three:
                     h = place[t, 2]
-                else:
-                    lo = (lo & -16) | ((lo & 15) >> 1)
-                    if (ways == 2 or drawn[b] != 0) and verdict in (0, c_no_line):
-                        verdict = c_ambiguous
             if flags[slot] & 4 and c_mismatch != 0:
                 verdict = c_mismatch
             if flags[slot] & 2:
