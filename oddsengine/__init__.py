@@ -43,7 +43,7 @@ from oddsengine.reading import read_odds
 from oddsengine.reasons import GUARDS
 from oddsengine.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
 from oddsengine.schema import ODDS_SCHEMA, OddsError, OddsTable, check_odds
-from oddsengine.stakes import Portfolio, kelly_portfolio
+from oddsengine.stakes import COVER_SCHEMA, PLAN_SCHEMA, Portfolio, arbitrage_plan, cover, kelly_portfolio
 from oddsengine.tables import write_table
 from oddsengine.update import Update
 from oddsengine.view import View
@@ -53,6 +53,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ARBITRAGE_SCHEMA",
+    "COVER_SCHEMA",
     "DEVIG_METHODS",
     "EV_SCHEMA",
     "FAIR_COLUMNS",
@@ -61,6 +62,7 @@ __all__ = [
     "LOW_HOLD_SCHEMA",
     "MIDDLES_SCHEMA",
     "ODDS_SCHEMA",
+    "PLAN_SCHEMA",
     "Engine",
     "Explanation",
     "Futures",
@@ -78,9 +80,11 @@ __all__ = [
     "World",
     "__version__",
     "american_to_decimal",
+    "arbitrage_plan",
     "arbitrage_stakes",
     "check_odds",
     "compile_kernels",
+    "cover",
     "decimal_to_american",
     "decimal_to_fractional",
     "decimal_to_probability",

@@ -19,6 +19,9 @@ payout d_i k of some outcome, for between two such payouts the stakes do not cha
 with t, the sum of steps does too, and t ends where it passes the total. That leaves fewer values of t than
 steps.
 
+Each outcome may have a step and a limit of its own: then the payouts looked at are those of its own steps, up to the
+least payout that the limits allow.
+
 They are walked from the top. Stakes that pay t cost at least t S, so the profit is at most t (1 - S), and
 the walk ends where that is below the best found: after about n S/(1 - S) values, however large the total.
 
@@ -105,17 +108,19 @@ def arbitrage_stakes(odds: ArrayLike, total: ArrayLike) -> Floats:
     return np.asarray(np.asarray(total, dtype=np.float64)[..., None] * shares)
 
 
-def round_stakes(odds: ArrayLike, total: float, step: float) -> WholeStakes:
+def round_stakes(odds: ArrayLike, total: float, step: ArrayLike, limits: ArrayLike = np.inf) -> WholeStakes:
     """Stakes of whole steps with the largest profit in the worst case.
 
     Parameters
     ----------
     odds : array_like of float
-        Decimal odds of the outcomes of one market.
+        Decimal odds of the outcomes of one market, after commission.
     total : float
         Money that the stakes may not exceed in sum.
-    step : float
-        The unit of a stake, in the same money; the total is at most ten million of them.
+    step : array_like of float
+        The unit of a stake, in the same money: one, or one for each outcome; the total is at most ten million of them.
+    limits : array_like of float
+        Most money on an outcome: one number, or one for each.
 
     Returns
     -------
@@ -128,39 +133,40 @@ def round_stakes(odds: ArrayLike, total: float, step: float) -> WholeStakes:
     WholeStakes(stakes=array([50., 50.]), profit=2.5)
     >>> round_stakes([1.91, 1.91], total=100.0, step=5.0)
     WholeStakes(stakes=array([0., 0.]), profit=0.0)
+    >>> round_stakes([2.10, 2.00], total=1000.0, step=[1.0, 5.0], limits=[100.0, 500.0])
+    WholeStakes(stakes=array([100., 105.]), profit=5.0)
     """
     d = _prices(odds)
     if d.ndim != 1 or np.isnan(d).any():
         raise ValueError(f"odds must be a list of finite numbers above 1, got {np.asarray(odds).tolist()}")
-    if not (step > 0.0 and np.isfinite(step)):
-        raise ValueError(f"step must be a finite number above 0, got {step}")
-    if not (total >= 0.0 and total / step <= _MOST_STEPS):
-        raise ValueError(f"total must be from 0 to {_MOST_STEPS} steps of {step}, got {total}")
-    most = int(np.floor(total / step * (1.0 + _SLACK)))
+    unit = np.array(np.broadcast_to(np.asarray(step, dtype=np.float64), d.shape))
+    if not ((unit > 0.0) & np.isfinite(unit)).all():
+        raise ValueError(f"step must be finite and above 0, got {np.asarray(step).tolist()}")
+    if not (total >= 0.0 and total / unit.min() <= _MOST_STEPS):
+        raise ValueError(f"total must be from 0 to {_MOST_STEPS} steps of {unit.min()}, got {total}")
+    most = np.broadcast_to(np.asarray(limits, dtype=np.float64), d.shape)
+    if not (most >= 0.0).all():
+        raise ValueError(f"limits must be 0 or more, got {np.asarray(limits).tolist()}")
+    # In units of the smallest step, so that whole numbers stay whole.
+    smallest = float(unit.min())
+    unit, most, spent = unit / smallest, most / smallest, total / smallest * (1.0 + _SLACK)
+    top_steps = np.floor(np.minimum(most, spent) / unit * (1.0 + _SLACK))
     margin = 1.0 - float((1.0 / d).sum())
     best = np.zeros(len(d))
     profit = 0.0
-    top = _highest(d, most)
+    # What the total can promise, and what each outcome's limit can.
+    top = min(spent / float((1.0 / d).sum()), float((top_steps * unit * d).min()))
     while top > 0.0 and top * margin > profit:
         # The block of payouts below top: as many steps back on each outcome as the block holds.
-        low = max(0.0, top - _BLOCK / float((1.0 / d).sum()))
-        payouts = np.concatenate([price * np.arange(np.floor(low / price), top / price + 1.0) for price in d])
-        steps = _steps(payouts[(payouts > 0.0) & (payouts <= top * (1.0 + _SLACK))], d)
-        steps = steps[steps.sum(axis=-1) <= most]
-        left = (steps * d).min(axis=-1) - steps.sum(axis=-1)
+        low = max(0.0, top - _BLOCK / float((1.0 / (d * unit)).sum()))
+        payouts = np.concatenate([pay * np.arange(np.floor(low / pay), top / pay + 1.0) for pay in d * unit])
+        payouts = payouts[(payouts > 0.0) & (payouts <= top * (1.0 + _SLACK))]
+        steps = np.ceil(payouts[:, None] / (d * unit) * (1.0 - _SLACK))
+        stakes = steps * unit
+        stakes = stakes[(stakes.sum(axis=-1) <= spent) & (steps <= top_steps).all(axis=-1)]
+        left = (stakes * d).min(axis=-1) - stakes.sum(axis=-1)
         if left.size and left.max() > profit:
             profit = float(left.max())
-            best = steps[left.argmax()]
+            best = stakes[left.argmax()]
         top = low
-    return WholeStakes(best * step, profit * step)
-
-
-def _steps(payouts: Floats, odds: Floats) -> Floats:
-    """Fewest steps on each outcome that pay each of `payouts`: (payouts, outcomes)."""
-    exact = payouts[:, None] / odds
-    return np.ceil(exact * (1.0 - _SLACK))
-
-
-def _highest(odds: Floats, most: int) -> float:
-    """Largest payout that `most` steps can promise, or a little above it."""
-    return most / float((1.0 / odds).sum())
+    return WholeStakes(best * smallest, profit * smallest)

@@ -1,16 +1,19 @@
 """Stakes on bets that belong together: portfolios of value bets, and arbitrages within what the books take.
 
 `kelly_portfolio` finds the growth-optimal stakes on many open bets (`portfolio`), whose joint outcomes come from the
-margins and totals of their games (`outcomes`).
+margins and totals of their games (`outcomes`). `arbitrage_plan` divides money between arbitrages, and `cover` says what
+to do where a leg was refused.
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
+from numpy.typing import ArrayLike
 
 from oddsengine import catalog
+from oddsengine.arbitrage import round_stakes
 from oddsengine.catalog.names import plain
 from oddsengine.columns import Floats, Longs
 from oddsengine.frames import IntoFrame, to_polars
@@ -218,3 +221,234 @@ def _spread(games: Games, stakes: Floats) -> tuple[float, float]:
         mean += at
         variance += float(p @ (x - at) ** 2)
     return mean, variance
+
+
+PLAN_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
+    "rank": pl.Int64,
+    "id": pl.String,
+    "event_name": pl.String,
+    "market_type": pl.String,
+    "line": pl.Float64,
+    "sportsbook": pl.String,
+    "selection": pl.String,
+    "net_odds": pl.Float64,
+    "stake": pl.Float64,
+    "payout": pl.Float64,
+    "worst_case": pl.Float64,
+}
+"""Columns of `arbitrage_plan`: a row a leg; `worst_case` is the profit of the whole arbitrage in its worst case."""
+
+
+def arbitrage_plan(
+    arbs: pl.DataFrame,
+    *,
+    bankroll: float,
+    max_bet: float | Mapping[str, float] | None = None,
+    max_book: float | Mapping[str, float] | None = None,
+    step: float | Mapping[str, float] = 1.0,
+    min_profit: float = 0.0,
+) -> pl.DataFrame:
+    """Which arbitrages to take with the money there is, and the stakes on their legs.
+
+    Of those that are left, the one with the largest profit in its worst case is taken next, staked as well as whole
+    steps, the bankroll and the limits allow (`round_stakes`); what it uses is gone for the others. A plan that takes
+    them in another order can be better where several need the same book's money.
+
+    Parameters
+    ----------
+    arbs
+        Result of `find_arbitrage`; its `net_odds` are after commission.
+    bankroll
+        Money for all stakes together.
+    max_bet
+        Most money on one leg, or a mapping of books to that.
+    max_book
+        Most money at one book over all arbitrages, or a mapping of books to that.
+    step
+        Stakes are whole multiples of this, or a mapping of books to that; a book without one has steps of 1.
+    min_profit
+        Arbitrages with less profit in their worst case, in money, are left out.
+
+    Returns
+    -------
+    polars.DataFrame
+        `PLAN_SCHEMA`, best arbitrage first.
+
+    Examples
+    --------
+    >>> import oddsengine as oe
+    >>> from oddsengine.sample import SAMPLE_BOARD
+    >>> arbs = oe.find_arbitrage(oe.read_odds(SAMPLE_BOARD))
+    >>> plan = arbitrage_plan(arbs, bankroll=1000, max_bet=200, max_book={"fanduel": 150}, step=5)
+    >>> plan.select("rank", "sportsbook", "stake", pl.col("worst_case").round(2)).rows()[:2]
+    [(1, 'bet365', 165.0, 2.95), (1, 'caesars', 200.0, 2.95)]
+    """
+    if not 0.0 < bankroll < np.inf:
+        raise ValueError(f"bankroll must be a finite number above 0, got {bankroll!r}")
+    left: dict[str, float] = {}
+    waiting = {row: arb["legs"] for row, arb in enumerate(arbs.select("legs").iter_rows(named=True))}
+    found: dict[int, tuple[Floats, float]] = {}
+    taken: list[tuple[int, Floats, float]] = []
+    stale = set(waiting)
+    money = bankroll
+    while waiting:
+        for row in stale:
+            legs = waiting[row]
+            books = [leg["sportsbook"] for leg in legs]
+            most = [min(_of(max_bet, book, np.inf), left.get(book, _of(max_book, book, np.inf))) for book in books]
+            steps = [_of(step, book, 1.0) for book in books]
+            found[row] = _shared(legs, books, most, steps, money)
+        best = max(waiting, key=lambda row: (found[row][1], -row))
+        stakes, profit = found[best]
+        if profit <= max(min_profit - 1e-9, 0.0):
+            break
+        taken.append((best, stakes, profit))
+        money -= float(stakes.sum())
+        used = set()
+        for leg, stake in zip(waiting.pop(best), stakes.tolist(), strict=True):
+            book = leg["sportsbook"]
+            used.add(book)
+            left[book] = max(left.get(book, _of(max_book, book, np.inf)) - stake, 0.0)
+        # What none of its books or the bankroll concerns is as it was.
+        stale = {
+            row
+            for row, legs in waiting.items()
+            if float(found[row][0].sum()) > money or any(leg["sportsbook"] in used for leg in legs)
+        }
+    rows = []
+    for rank, (row, stakes, profit) in enumerate(taken, 1):
+        arb = arbs.row(row, named=True)
+        for leg, stake in zip(arb["legs"], stakes.tolist(), strict=True):
+            facts = {name: arb[name] for name in ("id", "event_name", "market_type", "line")}
+            facts |= {name: leg[name] for name in ("sportsbook", "selection", "net_odds")}
+            rows.append(
+                {**facts, "rank": rank, "stake": stake, "payout": stake * leg["net_odds"], "worst_case": profit}
+            )
+    return pl.DataFrame(rows, schema=PLAN_SCHEMA) if rows else pl.DataFrame(schema=PLAN_SCHEMA)
+
+
+def _of(given: float | Mapping[str, float] | None, book: str, otherwise: float) -> float:
+    """What is given for a book."""
+    value = given.get(book) if isinstance(given, Mapping) else given
+    return otherwise if value is None else float(value)
+
+
+def _shared(
+    legs: list[dict[str, Any]], books: list[str], most: list[float], steps: list[float], money: float
+) -> tuple[Floats, float]:
+    """Stakes on legs, and the profit of the worst case; a book with two legs splits its limit between them."""
+    odds = [leg["net_odds"] for leg in legs]
+    if len(set(books)) < len(books):
+        share = np.array([1.0 / d for d in odds])
+        total = {book: share[[b == book for b in books]].sum() for book in books}
+        most = [m * s / total[b] for m, s, b in zip(most, share, books, strict=True)]
+    stakes, profit = round_stakes(odds, money, steps, most)
+    return stakes, profit
+
+
+COVER_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
+    "choice": pl.String,
+    "stakes": pl.List(pl.Float64),
+    "worst_case": pl.Float64,
+    "best_case": pl.Float64,
+    "mean": pl.Float64,
+    "growth": pl.Float64,
+}
+"""Columns of `cover`: money on each outcome besides what was placed, and what comes of all of it."""
+
+
+def cover(
+    placed: ArrayLike,
+    odds: ArrayLike,
+    available: ArrayLike,
+    probs: ArrayLike | None = None,
+    *,
+    bankroll: float | None = None,
+    limits: ArrayLike = np.inf,
+) -> pl.DataFrame:
+    """What to do with the other legs when some of an arbitrage's bets were refused or cut.
+
+    Three choices: ``stand`` leaves what was placed; ``level`` adds the stakes at today's prices that make the worst
+    case best; ``growth`` adds those that make the mean log growth of the bankroll largest, if probabilities and a
+    bankroll are given. To level at bad prices pays for certainty: `growth` says what that is worth to this bankroll.
+
+    Parameters
+    ----------
+    placed : array_like of float
+        Money placed on each outcome of the market, 0 where it was refused.
+    odds : array_like of float
+        Decimal odds at which it was placed, after commission; any number where nothing was.
+    available : array_like of float
+        Best decimal odds of each outcome now, after commission; `nan` where there are none.
+    probs : array_like of float
+        Fair probabilities of the outcomes.
+    bankroll : float
+        Money before the bets were placed.
+    limits : array_like of float
+        Most money to add to each outcome.
+
+    Returns
+    -------
+    polars.DataFrame
+        `COVER_SCHEMA`, the best choice first: by `growth`, or without it by `worst_case`. Profits are in money.
+
+    Examples
+    --------
+    100 was placed at 2.10; the other side was to be taken at 2.05, and now stands at 1.90:
+
+    >>> choices = cover([100.0, 0.0], [2.10, 2.05], [2.05, 1.90], [0.49, 0.51], bankroll=500.0)
+    >>> choices.select("choice", pl.col("worst_case", "mean").round(2)).rows()
+    [('growth', -16.01, 0.01), ('level', -0.53, -0.53), ('stand', -100.0, 2.9)]
+    """
+    held, d, now = (np.asarray(x, dtype=np.float64) for x in (placed, odds, available))
+    if held.ndim != 1 or held.shape != d.shape or held.shape != now.shape or held.size < 2:
+        raise ValueError(
+            f"placed, odds and available must have one number an outcome, got {held.shape}, {d.shape}, {now.shape}"
+        )
+    if not ((held >= 0.0) & np.isfinite(held)).all() or not (d[held > 0.0] > 1.0).all():
+        raise ValueError("placed must be finite numbers from 0, at odds above 1")
+    most = np.where(now > 1.0, np.broadcast_to(np.asarray(limits, dtype=np.float64), held.shape), 0.0)
+    now = np.where(now > 1.0, now, 2.0)
+    pays = held * np.where(held > 0.0, d, 0.0)
+    if bankroll is not None and not held.sum() < bankroll < np.inf:
+        raise ValueError(f"bankroll must be finite and above what was placed, {held.sum():g}, got {bankroll!r}")
+    cash = np.inf if bankroll is None else float(bankroll - held.sum())
+    choices = {"stand": np.zeros(held.size), "level": _level(pays, now, most, cash)}
+    p = None
+    if probs is not None:
+        p = np.asarray(probs, dtype=np.float64)
+        if p.shape != held.shape or not (p >= 0.0).all() or abs(p.sum() - 1.0) > 1e-6:
+            raise ValueError(f"probs must be the probabilities of all outcomes, got {p.tolist()}")
+        p = p / p.sum()
+        if bankroll is not None:
+            choices["growth"] = _growing(pays, cash, now, most, p)
+    rows = []
+    for name, added in choices.items():
+        ends = pays + added * now - held.sum() - added.sum()
+        wealth = 1.0 + ends / bankroll if bankroll is not None else ends
+        with np.errstate(divide="ignore", invalid="ignore"):
+            grown = None if p is None or bankroll is None else float(p @ np.log(np.maximum(wealth, 0.0)))
+        mean = None if p is None else float(p @ ends)
+        rows.append((name, added.tolist(), float(ends.min()), float(ends.max()), mean, grown))
+    frame = pl.DataFrame(rows, schema=COVER_SCHEMA, orient="row")
+    return frame.sort("worst_case" if p is None or bankroll is None else "growth", descending=True, maintain_order=True)
+
+
+def _level(pays: Floats, odds: Floats, most: Floats, cash: float) -> Floats:
+    """Stakes to add that make the least payout, less what they cost, largest."""
+    # For a least payout t each outcome below it gets (t - pays) / odds. The profit is piecewise linear in t, so that a
+    # corner is best: a payout there is, one that a limit ends at, or where the cash ends.
+    corners = np.concatenate([pays, pays + odds * most])
+    corners = np.sort(corners[(corners <= (pays + odds * most).min()) & np.isfinite(corners)])
+    cost = (np.maximum(corners[:, None] - pays, 0.0) / odds).sum(axis=1)
+    corners = np.append(corners[cost <= cash], np.interp(cash, cost, corners))
+    added = np.maximum(corners[:, None] - pays, 0.0) / odds
+    return np.asarray(added[int(np.argmax(corners - added.sum(axis=1)))])
+
+
+def _growing(pays: Floats, cash: float, odds: Floats, most: Floats, probs: Floats) -> Floats:
+    """Stakes to add that make growth largest, given what each outcome pays already and the cash that is left."""
+    # Wealth cash + pays_s + sum f r_is is (cash + pays_s) (1 + sum (f / cash) r_is cash / (cash + pays_s)).
+    gains = np.where(np.eye(odds.size) > 0.0, odds - 1.0, -1.0) * (cash / (cash + pays))[:, None]
+    free = Limits.none(odds.size)._replace(bet=most / cash)
+    return best_stakes(Games.of([(probs, gains)]), free) * cash

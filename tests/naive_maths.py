@@ -101,6 +101,13 @@ def round_stakes(odds: Sequence[float], most: int) -> float:
     )
 
 
+def limited_stakes(odds: Sequence[float], total: int, steps: Sequence[float], limits: Sequence[float]) -> float:
+    """Largest worst-case profit over every way to stake whole steps of each outcome within its limit."""
+    ranges = [range(int(min(most, total) / step + 1e-9) + 1) for step, most in zip(steps, limits, strict=True)]
+    ways = ([n * step for n, step in zip(counts, steps, strict=True)] for counts in product(*ranges))
+    return max(min(d * s for d, s in zip(odds, way, strict=True)) - sum(way) for way in ways if sum(way) <= total)
+
+
 # Value
 
 

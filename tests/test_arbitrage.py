@@ -82,6 +82,23 @@ class TestWholeStakes:
         floors = np.floor(arbitrage_stakes(odds, total) / step) * step
         assert profit >= (floors * odds).min() - floors.sum() - 1e-6
 
+    @given(
+        st.lists(
+            st.tuples(st.floats(1.3, 8.0), st.sampled_from([1.0, 2.0, 5.0]), st.floats(0.0, 30.0)),
+            min_size=2,
+            max_size=3,
+        ),
+        st.integers(0, 24),
+    )
+    @example([(2.1, 1.0, 10.0), (2.1, 5.0, 30.0)], 24)
+    def test_no_way_within_limits_is_better(self, legs: list[tuple[float, float, float]], most: int) -> None:
+        odds, steps, limits = (list(column) for column in zip(*legs, strict=True))
+        stakes, profit = round_stakes(odds, float(most), steps, limits)
+        assert (stakes <= np.array(limits) + 1e-9).all()
+        assert (np.round(stakes / steps) * steps).tolist() == pytest.approx(stakes.tolist())
+        assert profit == pytest.approx(float((stakes * odds).min() - stakes.sum()), abs=1e-9)
+        assert profit == pytest.approx(naive_maths.limited_stakes(odds, most, steps, limits), abs=1e-9)
+
     @pytest.mark.parametrize("odds", [[1.9, 1.9], [2.0, 2.0]])
     def test_nothing_is_best(self, odds: list[float]) -> None:
         stakes, profit = round_stakes(odds, 1000.0, 1.0)
@@ -109,3 +126,7 @@ class TestWholeStakes:
     def test_refusals(self, odds: list[float], total: float, step: float, message: str) -> None:
         with pytest.raises(ValueError, match=message):
             round_stakes(odds, total, step)
+
+    def test_limits_are_not_negative(self) -> None:
+        with pytest.raises(ValueError, match="limits must be 0 or more"):
+            round_stakes([2.0, 2.1], 10.0, 1.0, [-1.0, 5.0])

@@ -222,3 +222,103 @@ def test_what_is_no_bet_is_refused() -> None:
     for wrong in ({"bankroll": 0.0}, {"step": -1.0}, {"fraction": 2.0}, {"max_bet": float("nan")}, {"max_book": -1.0}):
         with pytest.raises(ValueError, match="must be"):
             oe.kelly_portfolio(good, **wrong)  # type: ignore[arg-type]
+
+
+# ---- arbitrages ----
+
+
+def arbitrages() -> pl.DataFrame:
+    return oe.find_arbitrage(oe.read_odds(SAMPLE_BOARD), min_profit=0.0)
+
+
+def test_a_plan_keeps_within_everything() -> None:
+    arbs = arbitrages()
+    plan = oe.arbitrage_plan(
+        arbs,
+        bankroll=1200.0,
+        max_bet=150.0,
+        max_book={"bet365": 250.0, "bovada": 300.0},
+        step={"draftkings": 10.0},
+        min_profit=0.5,
+    )
+    assert plan.height
+    assert plan["stake"].sum() <= 1200.0
+    by_book = dict(plan.group_by("sportsbook").agg(pl.col("stake").sum()).iter_rows())
+    assert by_book.get("bet365", 0.0) <= 250.0
+    assert plan["stake"].max() <= 150.0  # type: ignore[operator]
+    assert (plan.filter(sportsbook="draftkings")["stake"] % 10.0 == 0.0).all()
+    whole = (
+        plan.group_by("rank")
+        .agg(pl.col("payout").min() - pl.col("stake").sum(), pl.col("worst_case").first())
+        .sort("rank")
+    )
+    assert whole["payout"].to_list() == pytest.approx(whole["worst_case"].to_list())
+    assert whole["worst_case"].is_sorted(descending=True)
+    assert whole["worst_case"].min() >= 0.5  # type: ignore[operator]
+
+
+def test_the_largest_worst_case_comes_first() -> None:
+    arbs = arbitrages()
+    plan = oe.arbitrage_plan(arbs, bankroll=1e5, max_bet=100.0, step=1.0)
+    alone = [
+        oe.round_stakes([leg["net_odds"] for leg in legs], 1e5, 1.0, 100.0).profit for legs in arbs["legs"].to_list()
+    ]
+    assert plan["rank"].n_unique() == len(alone)
+    assert plan["worst_case"].unique().sort(descending=True).to_list() == pytest.approx(sorted(alone, reverse=True))
+
+
+def test_no_money_and_no_arbitrages() -> None:
+    assert oe.arbitrage_plan(arbitrages().clear(), bankroll=100.0).schema == oe.PLAN_SCHEMA
+    assert oe.arbitrage_plan(arbitrages(), bankroll=100.0, max_bet=0.0).height == 0
+    with pytest.raises(ValueError, match="bankroll must be"):
+        oe.arbitrage_plan(arbitrages(), bankroll=0.0)
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(0.0, 100.0), st.floats(1.3, 5.0), st.floats(1.1, 5.0), st.floats(0.0, 80.0)),
+        min_size=2,
+        max_size=3,
+    ),
+    st.floats(0.0, 200.0),
+)
+def test_no_way_to_cover_has_a_better_worst_case(legs: list[tuple[float, float, float, float]], cash: float) -> None:
+    placed, odds, now, limits = (np.array(column) for column in zip(*legs, strict=True))
+    bankroll = placed.sum() + cash + 1.0
+    found = oe.cover(placed, odds, now, bankroll=bankroll, limits=limits)
+    level = found.filter(choice="level").row(0, named=True)
+    added = np.array(level["stakes"])
+    assert (added >= 0.0).all()
+    assert (added <= limits + 1e-9).all()
+    assert added.sum() <= cash + 1.0 + 1e-6
+    grid = np.stack(np.meshgrid(*(np.linspace(0.0, most, 9) for most in limits), indexing="ij"), axis=-1).reshape(
+        -1, placed.size
+    )
+    grid = grid[grid.sum(axis=1) <= cash + 1.0]
+    ends = placed * odds + grid * now - placed.sum() - grid.sum(axis=1, keepdims=True)
+    assert level["worst_case"] >= ends.min(axis=1).max(initial=-np.inf) - 1e-6
+
+
+@given(st.floats(0.05, 0.95), st.floats(1.2, 4.0), st.floats(1.2, 4.0), st.floats(1.0, 300.0))
+def test_covering_for_growth_beats_every_stake(prob: float, odds: float, now: float, placed: float) -> None:
+    found = oe.cover([placed, 0.0], [odds, 2.0], [np.nan, now], [prob, 1.0 - prob], bankroll=400.0)
+    best = found.filter(choice="growth").row(0, named=True)
+    assert best["stakes"][0] == 0.0
+    for added in np.linspace(0.0, 399.0 - placed if placed < 399.0 else 0.0, 60):
+        wealth = np.array([400.0 - placed - added + placed * odds, 400.0 - placed - added + added * now])
+        assert best["growth"] >= np.log(wealth / 400.0) @ [prob, 1.0 - prob] - 1e-7
+    assert found["growth"].is_sorted(descending=True)
+
+
+def test_what_cannot_be_covered() -> None:
+    stands = oe.cover([50.0, 0.0, 0.0], [2.5, 3.0, 4.0], [np.nan, np.nan, 4.0])
+    assert stands["stakes"].to_list() == [[0.0, 0.0, 0.0]] * 2
+    assert stands["mean"].null_count() == stands["growth"].null_count() == 2
+    with pytest.raises(ValueError, match="one number an outcome"):
+        oe.cover([50.0], [2.0, 2.0], [2.0, 2.0])
+    with pytest.raises(ValueError, match="placed must be"):
+        oe.cover([-1.0, 0.0], [2.0, 2.0], [2.0, 2.0])
+    with pytest.raises(ValueError, match="probs must be"):
+        oe.cover([1.0, 0.0], [2.0, 2.0], [2.0, 2.0], [0.5, 0.6])
+    with pytest.raises(ValueError, match="above what was placed, 10"):
+        oe.cover([10.0, 0.0], [2.0, 2.0], [2.0, 2.0], bankroll=5.0)
