@@ -75,8 +75,8 @@ async def ours(args: argparse.Namespace) -> None:
     from oddsengine.engine import Engine  # noqa: PLC0415
     from oddsengine_service.api import stream as route  # noqa: PLC0415
     from oddsengine_service.app import Api  # noqa: PLC0415
-    from oddsengine_service.bus import LocalBus  # noqa: PLC0415
-    from oddsengine_service.limits import MemoryLimits  # noqa: PLC0415
+    from oddsengine_service.bus import Bus  # noqa: PLC0415
+    from oddsengine_service.limits import Limits  # noqa: PLC0415
     from oddsengine_service.log import Log  # noqa: PLC0415
     from oddsengine_service.metrics import Metrics  # noqa: PLC0415
     from oddsengine_service.node import Node  # noqa: PLC0415
@@ -88,8 +88,8 @@ async def ours(args: argparse.Namespace) -> None:
             return Caller("load", "load", tier, 10_000_000, 100_000, tier.features)
 
     sys.setswitchinterval(args.switch)
-    limits = MemoryLimits()
-    node = Node(Engine(), Everybody(), limits, LocalBus())
+    limits = Limits()
+    node = Node(Engine(), Everybody(), limits, Bus())
     node.stream_settings = {"stalled": args.stalled}
     api = Api(node, route.endpoints, Log(io.StringIO(), quiet=True), Metrics())
     node.bus.begin()

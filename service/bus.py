@@ -1,29 +1,14 @@
-"""The bus: every update of the engine, to whoever serves it.
-
-`LocalBus` is for one process. A node that is not the one with the engine would read the same updates from a shared log:
-a second implementation of `Bus`.
-"""
+"""The bus: every update of the engine, in order, to whoever serves it."""
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol
 
 from oddsengine.update import Update
 
 Listener = Callable[[Update], None]
 
 
-class Bus(Protocol):
-    """Updates in order, each once."""
-
-    def publish(self, update: Update) -> None:
-        """Tell everybody; from any thread."""
-
-    def listen(self, listener: Listener) -> Callable[[], None]:
-        """Call a function with every update from now on, in the event loop; what is returned ends it."""
-
-
-class LocalBus:
+class Bus:
     """Updates within one process: published in the engine's thread, heard in the event loop."""
 
     def __init__(self) -> None:
@@ -31,7 +16,7 @@ class LocalBus:
         self._listeners: list[Listener] = []
 
     def begin(self) -> None:
-        """Tell in the event loop that runs now."""
+        """Deliver in the event loop that runs now."""
         self._loop = asyncio.get_running_loop()
 
     def publish(self, update: Update) -> None:

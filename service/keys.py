@@ -31,7 +31,6 @@ from typing import Any, Protocol
 
 from oddsengine_service.problems import Problem, shown
 from oddsengine_service.settings import Settings
-from oddsengine_service.store import Keys
 from oddsengine_service.tiers import ADD_ON_STREAMS, TIERS, Caller
 
 DEMO = "demo_"
@@ -190,6 +189,13 @@ class Made:
 
     record: Record
     key: str = field(repr=False)
+
+
+class Keys(Protocol):
+    """Keys: who has which."""
+
+    def find(self, key: str) -> Caller | None:
+        """The caller who has this key now; None if nobody has. A revoked key is unknown within a second."""
 
 
 class Managed(Keys, Protocol):

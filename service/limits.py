@@ -1,34 +1,24 @@
 """Limits in the memory of one process: requests a minute, streams at once, and how many requests an account made.
 
-A window is a minute of the clock, `floor(now / 60)`; so its end is known to everybody without asking, and several nodes
-agree on it. Its number is part of what is counted, `who/minute`, and the counter is a storage of the package `limits`:
-one that several nodes share is another of its storages, given to `MemoryLimits`, and nothing else.
-
-The package's own storage in memory is not used. Ten thousands of addresses make its sweep through all counters hold
-everything up for milliseconds, a hundred times a second, and under threads it loses counts. `Windows` has the same
-interface, forgets a few counters whenever it makes one, and holds a bounded number of them.
+A window is a minute of the clock, `floor(now / 60)`, so everybody knows when it ends without asking. When a minute
+begins, all counts are forgotten.
 """
 
 import sqlite3
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from ipaddress import IPv6Address
 from pathlib import Path
-from typing import NamedTuple, Protocol
-
-from limits.storage import Storage
+from typing import NamedTuple
 
 from oddsengine_service.keys import connect
-from oddsengine_service.store import Limits, Room
 
 WINDOW_S = 60
 MOST_COUNTERS = 200_000  # beyond it the oldest are forgotten
 USAGE_DAYS = 400  # that are kept
-_SWEPT = 4  # old counters that a new one takes along
 _FLUSH_S = 10.0
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS usage (
@@ -47,79 +37,13 @@ class Used(NamedTuple):
     this_month: int
 
 
-class Counting(Limits, Protocol):
-    """Limits that also say how an account stands, without counting anything."""
+class Room(NamedTuple):
+    """What is left of a caller's minute."""
 
-    def room(self, who: str, rate: int) -> Room:
-        """What is left of the minute."""
-
-    def used(self, account: str) -> Used:
-        """Requests of an account."""
-
-
-class Windows(Storage):
-    """Counters that expire."""
-
-    STORAGE_SCHEME = None
-
-    def __init__(self, most: int = MOST_COUNTERS, clock: Callable[[], float] = time.time) -> None:
-        super().__init__()
-        self._most, self._clock = most, clock
-        self._lock = threading.Lock()
-        self._held: OrderedDict[str, list[float]] = OrderedDict()  # count, end; the oldest is first
-
-    def __len__(self) -> int:
-        return len(self._held)
-
-    @property
-    def base_exceptions(self) -> type[Exception]:
-        """What may go wrong."""
-        return ValueError
-
-    def incr(self, key: str, expiry: float, amount: int = 1) -> int:
-        """Count; a counter that is new ends after `expiry` seconds."""
-        with self._lock:
-            counter = self._held.get(key)
-            if counter is None or counter[1] <= self._clock():
-                counter = self._begin(key, expiry)
-            counter[0] += amount
-            return int(counter[0])
-
-    def _begin(self, key: str, expiry: float) -> list[float]:
-        now, held = self._clock(), self._held
-        held.pop(key, None)
-        for _ in range(_SWEPT):
-            if not held or (len(held) < self._most and held[next(iter(held))][1] > now):
-                break
-            held.popitem(last=False)
-        counter = held[key] = [0, now + expiry]
-        return counter
-
-    def get(self, key: str) -> int:
-        """Read a counter."""
-        counter = self._held.get(key)
-        return 0 if counter is None or counter[1] <= self._clock() else int(counter[0])
-
-    def get_expiry(self, key: str) -> float:
-        """When a counter ends."""
-        counter = self._held.get(key)
-        return self._clock() if counter is None else counter[1]
-
-    def check(self) -> bool:
-        """It is always well."""
-        return True
-
-    def reset(self) -> int:
-        """Forget all counters."""
-        with self._lock:
-            count = len(self._held)
-            self._held.clear()
-            return count
-
-    def clear(self, key: str) -> None:
-        """Forget a counter."""
-        with self._lock:
-            self._held.pop(key, None)
+    limit: int
+    remaining: int
+    reset: int  # Unix time at which the window ends
+    allowed: bool
 
 
 class Usage:
@@ -203,29 +127,41 @@ class Usage:
             self.flush()
 
 
-class MemoryLimits:
+class Limits:
     """Limits of one process. `who` is an account, or has a space in it and is none (`address 203.0.113.7`).
 
     An address of IPv6 counts with its network of 64 bits, which is what one subscriber has.
 
-    `clock` never goes back, or a minute would count twice; `ahead` is how far it is ahead of the wall clock.
+    `clock` never goes back, or a minute would count twice; `ahead` is how far it is ahead of the wall clock. Of more
+    than `most` counters those used longest ago are forgotten.
     """
 
     def __init__(
-        self, usage: Usage | None = None, storage: Storage | None = None, clock: Callable[[], float] = time.time,
-        ahead: Callable[[], float] = lambda: 0.0,
+        self, usage: Usage | None = None, clock: Callable[[], float] = time.time,
+        ahead: Callable[[], float] = lambda: 0.0, most: int = MOST_COUNTERS,
     ) -> None:  # fmt: skip
-        self._usage, self._clock, self._ahead = usage, clock, ahead
-        self._storage = Windows(clock=clock) if storage is None else storage
+        self._usage, self._clock, self._ahead, self._most = usage, clock, ahead, most
         self._lock = threading.Lock()
+        self._minute, self._counts = 0, dict[str, int]()  # requests of this minute
         self._open: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._counts)
 
     def take(self, who: str, rate: int) -> Room:
         """Count one request."""
         now = self._clock()
         minute = int(now) // WINDOW_S
         account = " " not in who
-        left = rate - self._storage.incr(f"{who if account else _counted(who)}/{minute}", WINDOW_S)
+        key = who if account else _counted(who)
+        with self._lock:
+            if minute != self._minute:
+                self._minute, self._counts = minute, {}
+            count = self._counts.pop(key, 0) + 1
+            if len(self._counts) >= self._most:
+                del self._counts[next(iter(self._counts))]
+            self._counts[key] = count
+        left = rate - count
         allowed = left >= 0
         if allowed and account and self._usage is not None:
             self._usage.add(who, now)
@@ -234,7 +170,7 @@ class MemoryLimits:
     def room(self, who: str, rate: int) -> Room:
         """What is left of the minute, uncounted."""
         minute = int(self._clock()) // WINDOW_S
-        left = rate - self._storage.get(f"{_counted(who)}/{minute}")
+        left = rate - (self._counts.get(_counted(who), 0) if minute == self._minute else 0)
         return Room(rate, max(0, left), self._end(minute), left > 0)
 
     def _end(self, minute: int) -> int:

@@ -15,10 +15,11 @@ from oddsengine_service.bus import Bus
 from oddsengine_service.clock import Clock
 from oddsengine_service.futures import Futures
 from oddsengine_service.games import Games
+from oddsengine_service.keys import Keys
+from oddsengine_service.limits import Limits
 from oddsengine_service.metrics import Histogram
 from oddsengine_service.past import Past
 from oddsengine_service.splits import Splits
-from oddsengine_service.store import Keys, Limits
 from oddsengine_service.tiers import TIERS, Tier
 from oddsengine_service.views import Views
 

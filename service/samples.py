@@ -13,11 +13,11 @@ import polars as pl
 from oddsengine.engine import Engine
 from oddsengine.simulate import World
 from oddsengine_service import futures
-from oddsengine_service.bus import LocalBus
+from oddsengine_service.bus import Bus
 from oddsengine_service.demo import teams_of
 from oddsengine_service.endpoints import Answer, Ask, Endpoint
 from oddsengine_service.keys import KeyStore, Terms
-from oddsengine_service.limits import MemoryLimits
+from oddsengine_service.limits import Limits
 from oddsengine_service.node import Node
 from oddsengine_service.params import parse
 from oddsengine_service.past import Past
@@ -55,7 +55,7 @@ def samples(endpoints: Iterable[Endpoint], failed: Failed = lambda *_: None) -> 
     """
     endpoints = tuple(endpoints)
     with TemporaryDirectory() as folder, closing(KeyStore(Path(folder) / "keys", Path(folder) / "pepper")) as keys:
-        node = Node(Engine(), keys, MemoryLimits(), LocalBus())
+        node = Node(Engine(), keys, Limits(), Bus())
         with closing(Past(node.engine)) as past:
             closed = _play(node, past)
             node.past, node.splits_token = past, _TOKEN

@@ -31,7 +31,7 @@ from oddsengine.tape.moves import Tapes
 from oddsengine_service import api, demo, keys, pages, taping
 from oddsengine_service.answers import Kept, encode
 from oddsengine_service.app import BASE, Api
-from oddsengine_service.bus import LocalBus
+from oddsengine_service.bus import Bus
 from oddsengine_service.clock import Clock
 from oddsengine_service.connections import Connections
 from oddsengine_service.cors import Cors
@@ -42,7 +42,7 @@ from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.feeds.secrets import Secrets
 from oddsengine_service.feeds.status import DEGRADED, DOWN, OK, STARTING, SourceStatus
 from oddsengine_service.futures import Futures, stated_fields
-from oddsengine_service.limits import MemoryLimits, Usage
+from oddsengine_service.limits import Limits, Usage
 from oddsengine_service.lock import FolderLock
 from oddsengine_service.log import Log
 from oddsengine_service.memory import trim
@@ -188,8 +188,7 @@ class Service:
 
     async def _lifespan(self, receive: Any, send: Any) -> None:
         await receive()
-        if isinstance(self.node.bus, LocalBus):
-            self.node.bus.begin()
+        self.node.bus.begin()
         running = asyncio.create_task(asyncio.to_thread(self._start))
         measuring = asyncio.create_task(self._measure_lag())
         sweeping = asyncio.create_task(self._sweep())
@@ -429,8 +428,8 @@ def build(
         held.enter_context(contextlib.closing(FolderLock(settings)))
         store = held.enter_context(contextlib.closing(keys.of(settings, demo=demonstration)))
         usage = held.enter_context(contextlib.closing(Usage(folder / settings.keys.file, clock=clock.time)))
-        limits = MemoryLimits(usage, clock=clock.time, ahead=lambda: clock.ahead)
-        node = Node(Engine(), store, limits, LocalBus(), demo=demonstration, clock=clock)
+        limits = Limits(usage, clock=clock.time, ahead=lambda: clock.ahead)
+        node = Node(Engine(), store, limits, Bus(), demo=demonstration, clock=clock)
         usage.told = partial(_unwritten, node, log)
         tapes: Tapes | None = None
         if settings.data.tape and not demonstration:

@@ -18,7 +18,7 @@ from oddsengine.simulate import World
 from oddsengine.simulate.world import START
 from oddsengine_service.clock import Clock as NodeClock
 from oddsengine_service.demo import take, teams_of
-from oddsengine_service.limits import MemoryLimits
+from oddsengine_service.limits import Limits
 from oddsengine_service.log import Log
 from oddsengine_service.server import Server, Service, build
 from oddsengine_service.settings import load
@@ -71,7 +71,7 @@ class Running:
         self.service = build(load(None, environ), environ, demonstration=demonstration, log=self.log, clock=driven)
         self.node = self.service.node
         if driven is None:
-            self.node.limits = MemoryLimits(clock=self.clock)
+            self.node.limits = Limits(clock=self.clock)
         self.service._run = self._play
         self.begin = threading.Event()  # warming up waits for it
         if not waits:

@@ -23,10 +23,10 @@ from oddsengine.engine import Engine
 from oddsengine.simulate import World
 from oddsengine_service import api
 from oddsengine_service.app import BASE, Api
-from oddsengine_service.bus import LocalBus
+from oddsengine_service.bus import Bus
 from oddsengine_service.connections import Connections
 from oddsengine_service.keys import KeyStore, Terms
-from oddsengine_service.limits import MemoryLimits
+from oddsengine_service.limits import Limits
 from oddsengine_service.log import Log
 from oddsengine_service.metrics import Metrics
 from oddsengine_service.node import Node
@@ -65,7 +65,6 @@ class App:
             return
         await receive()
         self.loop = asyncio.get_running_loop()
-        assert isinstance(self.node.bus, LocalBus)
         self.node.bus.begin()
         await asyncio.to_thread(self.node.warm)
         await send({"type": "lifespan.startup.complete"})
@@ -91,7 +90,7 @@ class Served:
         self.log = Log(self.text, quiet=True)
         self.keys = KeyStore(folder / "keys.sqlite", folder / "pepper")
         self.engine = Engine()
-        self.node = Node(self.engine, self.keys, MemoryLimits(), LocalBus())
+        self.node = Node(self.engine, self.keys, Limits(), Bus())
         self.node.stream_settings = {"heartbeat": BEAT_S, **settings}
         self.app = App(self.node, self.log)
         config = uvicorn.Config(

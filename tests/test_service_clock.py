@@ -21,7 +21,7 @@ from oddsengine.matching import Matcher
 from oddsengine.simulate.world import START
 from oddsengine_service.clock import LASTING_S, OFF_S, SENSIBLE_S, Clock
 from oddsengine_service.feeds.hub import Hub
-from oddsengine_service.limits import MemoryLimits
+from oddsengine_service.limits import Limits
 from oddsengine_service.server import demonstrate
 
 SECOND = 1_000_000_000
@@ -313,7 +313,7 @@ def test_health_says_that_usage_is_not_written(tmp_path: Path) -> None:
 
 def test_minutes_of_an_hour_ago_do_not_come_again() -> None:
     driven = Driven()
-    limits = MemoryLimits(clock=driven.clock.time, ahead=lambda: driven.clock.ahead)
+    limits = Limits(clock=driven.clock.time, ahead=lambda: driven.clock.ahead)
     assert [limits.take("acme", 2).allowed for _ in range(3)] == [True, True, False]
     driven.go_on(HOUR)
     assert limits.take("acme", 2).allowed

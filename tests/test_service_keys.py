@@ -38,7 +38,7 @@ from oddsengine_service.keys import (
     UnknownKeyError,
     of,
 )
-from oddsengine_service.limits import MemoryLimits, Usage
+from oddsengine_service.limits import Limits, Usage
 from oddsengine_service.problems import Problem
 from oddsengine_service.settings import load
 from oddsengine_service.tiers import TIERS, Caller
@@ -693,7 +693,7 @@ class Node:
     """What the endpoints of an account need of a node."""
 
     def __init__(self, keys: KeyStore, usage: Usage | None = None) -> None:
-        self.keys, self.limits, self.clock = keys, MemoryLimits(usage), NodeClock()
+        self.keys, self.limits, self.clock = keys, Limits(usage), NodeClock()
 
     def ask(self, who: Caller, method: str, path: str, body: Any = None, **values: str) -> Any:
         """Answer as the service does: the body, through JSON."""

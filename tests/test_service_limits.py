@@ -4,7 +4,6 @@ import sqlite3
 import sys
 import threading
 import time
-import timeit
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,12 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from limits import RateLimitItemPerMinute
-from limits.storage import MemoryStorage
-from limits.strategies import FixedWindowRateLimiter
 
-from oddsengine_service.limits import USAGE_DAYS, MemoryLimits, Usage, Used, Windows, period
-from oddsengine_service.store import Room
+from oddsengine_service.limits import USAGE_DAYS, Limits, Room, Usage, Used, period
 
 SUNDAY = datetime(2026, 2, 8, 23, 59, 30, tzinfo=UTC)
 
@@ -65,7 +60,7 @@ def together(work: Callable[[], None], count: int = 8) -> None:
 
 
 def test_a_minute_of_requests(clock: Clock) -> None:
-    limits = MemoryLimits(clock=clock)
+    limits = Limits(clock=clock)
     reset = int(clock.at) + 30  # the minute of the clock ends, not one that began with the first request
     assert [limits.take("acme", 3) for _ in range(5)] == [
         Room(3, 2, reset, True),
@@ -81,7 +76,7 @@ def test_a_minute_of_requests(clock: Clock) -> None:
 
 
 def test_each_account_and_address_has_its_own_minute(clock: Clock) -> None:
-    limits = MemoryLimits(clock=clock)
+    limits = Limits(clock=clock)
     assert limits.take("acme", 1).allowed
     assert limits.take("other", 1).allowed
     assert limits.take("address acme", 1).allowed
@@ -89,7 +84,7 @@ def test_each_account_and_address_has_its_own_minute(clock: Clock) -> None:
 
 
 def test_keys_of_one_account_share_its_minute(clock: Clock) -> None:
-    limits = MemoryLimits(clock=clock)
+    limits = Limits(clock=clock)
     for _ in range(12):
         limits.take("acme", 300)
     assert not limits.take("acme", 12).allowed
@@ -97,7 +92,7 @@ def test_keys_of_one_account_share_its_minute(clock: Clock) -> None:
 
 
 def test_looking_counts_nothing(clock: Clock) -> None:
-    limits = MemoryLimits(clock=clock)
+    limits = Limits(clock=clock)
     assert limits.room("acme", 2) == Room(2, 2, int(clock.at) + 30, True)
     for remaining in (1, 0, 0):
         limits.take("acme", 2)
@@ -105,85 +100,47 @@ def test_looking_counts_nothing(clock: Clock) -> None:
     assert not limits.room("acme", 2).allowed
 
 
-def test_a_storage_of_the_package_will_do() -> None:
-    """As it must, where several nodes share one."""
-    clock = Clock(datetime.now(UTC))
-    own, theirs = MemoryLimits(clock=clock), MemoryLimits(storage=MemoryStorage(), clock=clock)
-    assert [own.take("acme", 3) for _ in range(5)] == [theirs.take("acme", 3) for _ in range(5)]
-    assert own.room("acme", 9) == theirs.room("acme", 9)
-
-
 @pytest.mark.usefixtures("often")
 def test_threads_together_get_what_one_would() -> None:
     for _ in range(20):
-        limits = MemoryLimits(clock=Clock())
+        limits = Limits(clock=Clock())
         rooms: list[Room] = []
         together(lambda limits=limits, rooms=rooms: rooms.extend(limits.take("acme", 100) for _ in range(25)))  # type: ignore[misc]
         assert sorted(room.remaining for room in rooms) == [0] * 100 + [*range(100)]
         assert sum(room.allowed for room in rooms) == 100
 
 
-@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from([0.0, 0.5, 30.0, 60.0]), st.integers(1, 3))))
-def test_windows_count_as_their_twin(steps: list[tuple[str, float, int]]) -> None:
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from([0.0, 0.5, 30.0, 60.0]))))
+def test_minutes_count_as_their_twin(steps: list[tuple[str, float]]) -> None:
     clock = Clock()
-    windows = Windows(clock=clock)
-    twin: dict[str, tuple[int, float]] = {}
-    for key, later, amount in steps:
+    limits = Limits(clock=clock)
+    twin: dict[tuple[str, int], int] = {}
+    for who, later in steps:
         clock.at += later
-        count, end = twin.get(key, (0, 0.0))
-        if end <= clock.at:
-            count, end = 0, clock.at + 60
-        twin[key] = count + amount, end
-        assert windows.incr(key, 60, amount) == count + amount
-        for other, (held, until) in twin.items():
-            assert windows.get(other) == (held if until > clock.at else 0)
-            if until > clock.at:
-                assert windows.get_expiry(other) == until
-
-
-def test_counters_can_be_forgotten() -> None:
-    windows = Windows()
-    windows.incr("a", 60)
-    windows.incr("b", 60)
-    windows.clear("a")
-    assert (windows.get("a"), windows.get("b"), windows.check()) == (0, 1, True)
-    assert windows.reset() == 1
-    assert windows.get("b") == 0
+        minute = int(clock.at) // 60
+        twin[who, minute] = twin.get((who, minute), 0) + 1
+        assert limits.take(who, 1000).remaining == 1000 - twin[who, minute]
+        for other in "abc":
+            assert limits.room(other, 1000).remaining == 1000 - twin.get((other, minute), 0)
 
 
 def test_many_addresses_need_bounded_memory(clock: Clock) -> None:
-    windows = Windows(most=1000, clock=clock)
-    limits = MemoryLimits(storage=windows, clock=clock)
+    limits = Limits(clock=clock, most=1000)
     for at in range(5000):
         limits.take(f"address {at}", 12)
-        assert len(windows) <= 1000
+        assert len(limits) <= 1000
     assert limits.take("address 4999", 12).remaining == 10  # the newest are still counted
     clock.at += 120
     for at in range(500):
         limits.take(f"address {at}", 12)
-    assert len(windows) == 500  # what ended is gone
-
-
-def test_a_minute_costs_less_than_the_packages_own_way() -> None:
-    own, item = MemoryLimits(), RateLimitItemPerMinute(10**9)
-    theirs = FixedWindowRateLimiter(MemoryStorage())
-
-    def take() -> None:
-        own.take("acme", 10**9)
-
-    def hit() -> None:
-        theirs.hit(item, "acme", "1")
-        theirs.get_window_stats(item, "acme", "1")
-
-    spent = [[timeit.timeit(work, number=1000) for _ in range(15)] for work in (take, hit)]
-    assert min(spent[0]) < min(spent[1])
+    assert len(limits) == 500  # what ended is gone
 
 
 # ---- streams ----
 
 
 def test_slots_are_taken_and_given_back() -> None:
-    limits = MemoryLimits()
+    limits = Limits()
     assert [limits.open("acme", 2) for _ in range(3)] == [True, True, False]
     assert limits.open("other", 1)
     assert (limits.streams("acme"), limits.streams("other"), limits.streams("nobody")) == (2, 1, 0)
@@ -197,7 +154,7 @@ def test_slots_are_taken_and_given_back() -> None:
 
 
 def test_a_slot_is_given_back_once() -> None:
-    limits = MemoryLimits()
+    limits = Limits()
     limits.open("acme", 1)
     limits.close("acme")
     with pytest.raises(RuntimeError, match="acme has no stream"):
@@ -207,7 +164,7 @@ def test_a_slot_is_given_back_once() -> None:
 
 @pytest.mark.usefixtures("often")
 def test_threads_never_have_more_slots_than_there_are() -> None:
-    limits, most, worst, taken = MemoryLimits(), 3, [0], [0]
+    limits, most, worst, taken = Limits(), 3, [0], [0]
     held = threading.Semaphore(most)
 
     def work() -> None:
@@ -240,7 +197,7 @@ def file(tmp_path: Path) -> Path:
 def test_days_weeks_and_months(file: Path, clock: Clock) -> None:
     """The 8th of February 2026 is a Sunday, its week began on the 2nd; on the 1st of March one is in a new month."""
     usage = Usage(file, 60.0, clock)
-    limits = MemoryLimits(usage, clock=clock)
+    limits = Limits(usage, clock=clock)
 
     def on(month: int, day: int, count: int) -> None:
         clock.at = datetime(2026, month, day, 12, tzinfo=UTC).timestamp()
@@ -283,7 +240,7 @@ def test_what_waits_counts_too_and_midnight_divides_it(file: Path, clock: Clock)
 
 def test_only_answered_requests_of_accounts_are_used(file: Path, clock: Clock) -> None:
     usage = Usage(file, 60.0, clock)
-    limits = MemoryLimits(usage, clock=clock)
+    limits = Limits(usage, clock=clock)
     for who in ("acme", "address 1.2.3.4", "failed 1.2.3.4"):
         for _ in range(5):
             limits.take(who, 3)
@@ -294,7 +251,7 @@ def test_only_answered_requests_of_accounts_are_used(file: Path, clock: Clock) -
 
 
 def test_without_a_file_nothing_is_used() -> None:
-    limits = MemoryLimits()
+    limits = Limits()
     limits.take("acme", 3)
     assert limits.used("acme") == Used(0, 0, 0)
 

@@ -19,7 +19,7 @@ from oddsengine_service.keys import (
     UnfitError,
     UnknownKeyError,
 )
-from oddsengine_service.limits import Counting, period
+from oddsengine_service.limits import period
 from oddsengine_service.problems import Problem, invalid
 from oddsengine_service.tiers import TIERS
 from oddsengine_service.wire.envelopes import Data
@@ -166,10 +166,6 @@ def _keys(ask: Ask) -> Managed:
     return cast(Managed, ask.node.keys)
 
 
-def _limits(ask: Ask) -> Counting:
-    return cast(Counting, ask.node.limits)
-
-
 def _shown(record: Record, key: str | None = None) -> Key:
     return Key(
         id=record.id,
@@ -233,7 +229,7 @@ def account(ask: Ask) -> Any:
 
 def usage(ask: Ask) -> Any:
     """What the account used."""
-    caller, limits = ask.caller, _limits(ask)
+    caller, limits = ask.caller, ask.node.limits
     room = limits.room(caller.account, caller.rate)
     minute = RateNow(room.limit, room.remaining, datetime.fromtimestamp(room.reset, UTC))
     streams = Streams(limits.streams(caller.account), caller.streams)

@@ -6,10 +6,10 @@ from functools import lru_cache
 from oddsengine_service.answers import Headers
 from oddsengine_service.endpoints import Endpoint
 from oddsengine_service.keys import StoreError
+from oddsengine_service.limits import Room
 from oddsengine_service.node import Node
 from oddsengine_service.problems import Problem
 from oddsengine_service.request import Request
-from oddsengine_service.store import Room
 from oddsengine_service.tiers import ANONYMOUS, Caller, Tier, required
 
 FAILED_RATE = 600  # wrong keys a minute and address
