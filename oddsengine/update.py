@@ -152,26 +152,33 @@ class Update:
 
     def json(self, view: View | None = None) -> bytes:
         """The update as JSON: rows as they changed, removals, and what one view gained and lost."""
-        return _encoder.encode(self._told(view))
+        return _encoder.encode(self._told(self._encoded, view))
 
     def plain(self, view: View | None = None) -> dict[str, Any]:
         """The update as plain lists and mappings: full rows where new, else what can move."""
-        found: dict[str, Any] = msgspec.to_builtins(self._told(view))
+        found: dict[str, Any] = msgspec.to_builtins(self._told(self._rows, view))
         return found
 
-    def _told(self, view: View | None) -> dict[str, Any]:
-        facts = self.facts
+    @cached_property
+    def _rows(self) -> dict[str, Any]:
+        """What became of the board's rows, the same for every view."""
         new = (self.what & NEW) != 0
-        out: dict[str, Any] = {
-            "number": self.number,
-            "now": iso(self.now),
-            "new": _full(facts.take(self.rows[new])),
+        return {
+            "new": _full(self.facts.take(self.rows[new])),
             "changed": self._moves(~new),
             "removed": hexadecimal(self.gone.id),
         }
+
+    @cached_property
+    def _encoded(self) -> dict[str, Any]:
+        """The same as JSON, made once however many views tell of it."""
+        return {name: msgspec.Raw(_encoder.encode(rows)) for name, rows in self._rows.items()}
+
+    def _told(self, rows: dict[str, Any], view: View | None) -> dict[str, Any]:
+        out: dict[str, Any] = {"number": self.number, "now": iso(self.now), **rows}
         if view is not None and view in self.views:
             change = self.views[view]
-            out["detected"] = _opportunities(change, facts)
+            out["detected"] = _opportunities(change, self.facts)
             out["expired"] = hexadecimal(change.expired)
         return out
 
