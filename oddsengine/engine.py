@@ -58,8 +58,8 @@ class Searched(NamedTuple):
     ends: Longs
 
 
-class Search(NamedTuple):
-    """A search of some units, and what is to be remembered of it."""
+class Findings(NamedTuple):
+    """What a search of some units found, view by view, and what is to be remembered of it."""
 
     units: Longs
     views: list[Searched]
@@ -194,7 +194,7 @@ class Engine:
                 raise
             return update
 
-    def _commit(self, batch: Batch, search: Search | None, idle: Sequence[View]) -> None:
+    def _commit(self, batch: Batch, search: Findings | None, idle: Sequence[View]) -> None:
         board = self._board
         self._keep(search, batch.now)
         for view in idle:
@@ -206,7 +206,7 @@ class Engine:
         for delayed in self._delayed.values():
             delayed.follow(batch)
 
-    def _keep(self, search: Search | None, now: int) -> None:
+    def _keep(self, search: Findings | None, now: int) -> None:
         """Make open sets what a search found."""
         if search is None:
             return
@@ -287,7 +287,7 @@ class Engine:
 
     # ---- what a step looks at ----
 
-    def _search(self, awake: Sequence[View]) -> Search | None:
+    def _search(self, awake: Sequence[View]) -> Findings | None:
         """Judge what is dirty and search it for some views; None where there is nothing to look at."""
         board = self._board
         if not (awake or self._judges):
@@ -299,7 +299,7 @@ class Engine:
         board.units.dirty[units] = 0
         return found
 
-    def _look(self, units: Longs, views: Sequence[View], *, fresh: bool) -> Search:
+    def _look(self, units: Longs, views: Sequence[View], *, fresh: bool) -> Findings:
         """Search some units for some views; `fresh` judges them first, and searches only what that changes."""
         board = self._board
         some = board.gather(units)
@@ -337,7 +337,7 @@ class Engine:
                 for view, hits in zip(shared, search(some, seen, shared, scope, names, self._off), strict=True):
                     difference, ends = view.open.compare(units, hits, there)
                     found.append(Searched(view, hits, difference, ends))
-        return Search(units, found, np.concatenate((g.row, some.out)), marks)
+        return Findings(units, found, np.concatenate((g.row, some.out)), marks)
 
     def _alone(self, out: Ints, why: Bytes) -> Bytes:
         """Why rows that identity sets aside cannot be bet; 0 where their market is only not compared."""
@@ -361,7 +361,7 @@ class Engine:
 
     # ---- what a step says ----
 
-    def _update(self, batch: Batch, applied: Applied, search: Search | None, read: Quotes | None) -> Update:
+    def _update(self, batch: Batch, applied: Applied, search: Findings | None, read: Quotes | None) -> Update:
         board = self._board
         rows = board.rows
         moved = np.flatnonzero((applied.what & MOVED) != 0)
