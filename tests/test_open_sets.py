@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from golden import VIEWS, fed, world
 
@@ -79,3 +80,23 @@ def test_a_market_that_leaves_and_returns_as_it_was_is_searched_again() -> None:
     again = engine.step(prices, START + timedelta(seconds=2))
     assert view.ids() == before
     assert sorted(again.of(view).ids("ev", new=True)) == sorted(first.of(view).ids("ev", new=True))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_rests_on_a_market_that_leaves_is_searched_again(seed: int) -> None:
+    """Lines whose tails a middle was read from, the moneyline beside a spread, a twin: all of a market goes at once."""
+    engine, rng = Engine(), np.random.default_rng(seed)
+    views = [engine.view(**words, keep=True) for words in VIEWS]
+    step = next(iter(world(700 + seed, 1, events=4, live=0.0)(engine)))
+    engine.step(step["quotes"], step["now"])
+    markets = ["event_id", "market_type", "player_name", pl.col("line").abs()]
+    left = engine.table().select(*markets).unique(maintain_order=True).rows()
+    for at in range(30):
+        gone = left.pop(int(rng.integers(len(left))))
+        table = engine.table().with_columns(pl.col("line").abs())
+        same = pl.all_horizontal(
+            pl.col(name).eq_missing(value) for name, value in zip(table.select(*markets).columns, gone, strict=True)
+        )
+        ids = table.filter(same)["row_id"].to_list()
+        engine.step((), step["now"] + timedelta(milliseconds=at), removed=ids)
+        check(engine, views)

@@ -31,11 +31,13 @@ class Changes(NamedTuple):
 @kernel
 def _mark(
     markets, segments, rows, row, side, threshold, kind, subject, live, event, lead, odds_bits, seen, ids, aside,
-    stingy, doubt, mark, gap, fresh, out, changed,
+    stingy, doubt, twin, two, three, totals, mark, gap, fresh, out, changed,
 ):  # fmt: skip
     """Marks of all rows, and the markets where they differ from those of the last search.
 
-    Times count where they may decide: in play, or where a ladder's lie further apart than an opportunity's may.
+    Times count where they may decide: in play, or where a ladder's lie further apart than an opportunity's may. What a
+    market rests on beside itself (the lines of its ladder, a moneyline, a total, twins) counts by being there; whether
+    it changed is seen by its own rows.
     """
     some = False
     for at in range(markets.size - 1):
@@ -50,9 +52,18 @@ def _mark(
             timed = high > low and high - low > gap
         h0 = _step(np.uint64(1) if timed else np.uint64(0), np.uint64(kind[at]))
         h0 = _step(_step(h0, np.uint64(subject[at])), np.uint64(lead[event[at]]))
+        beside = (1 if two[at] >= 0 else 0) | (2 if three[at] >= 0 else 0) | (4 if totals[at] >= 0 else 0)
+        h0 = _step(h0, np.uint64(beside))
+        for m in range(markets[at], markets[at + 1]):
+            h0 = _step(h0, np.uint64(np.int64(threshold[m])))
         for m in range(markets[at], markets[at + 1]):
             a, b = rows[segments[m]], rows[segments[m + 1]]
             h = _step(h0, np.uint64(np.int64(threshold[m])))
+            for s in range(segments[m], segments[m + 1] if twin.size else segments[m]):
+                t = twin[s]
+                while t != s:
+                    h = _step(h, np.uint64(1) if rows[t] < rows[t + 1] else np.uint64(0))
+                    t = twin[t]
             same = True
             before = mark[row[a]] if a < b else np.uint64(0)
             for i in range(a, b):
@@ -142,7 +153,8 @@ def since_last_search(some: Gathered, guarded: Guarded, curves: Curves, rows: Ro
     fresh = NO_TIME if guarded.now == NO_TIME else guarded.now - round(limits.stale_live_leg_s * 1e6)
     _mark(
         g.markets, g.segments, g.rows, g.row, g.side, g.threshold, g.kind, g.subject, g.live, g.event, lead,
-        g.odds.view(np.int64), g.seen, rows.id, guarded.aside, guarded.stingy, guarded.doubt, rows.mark,
+        g.odds.view(np.int64), g.seen, rows.id, guarded.aside, guarded.stingy, guarded.doubt, g.twin,
+        curves.two, curves.three, curves.totals, rows.mark,
         round(limits.stale_prematch_gap_s * 1e6), fresh, marks, scope.markets,
     )  # fmt: skip
     _spread(
