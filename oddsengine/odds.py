@@ -131,6 +131,19 @@ def decimal_to_american(odds: npt.ArrayLike) -> Floats:
     return _answer(d > 1.0, american)
 
 
+def quoted_american(odds: Floats, quoted: Floats) -> Floats:
+    """American odds of valid decimal odds: as quoted, or where `quoted` is nan as they follow from the decimal.
+
+    Examples
+    --------
+    >>> quoted_american(np.array([2.1, 1.909]), np.array([np.nan, -110.0])).tolist()
+    [110.00000000000001, -110.0]
+    """
+    win = odds - 1.0
+    made = np.where(odds >= 2.0, win * 100.0, -100.0 / win)
+    return np.where(np.isnan(quoted), made, quoted)
+
+
 def decimal_to_probability(odds: npt.ArrayLike) -> Floats:
     """Implied probability of decimal odds, margin included.
 

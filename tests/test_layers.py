@@ -103,7 +103,7 @@ def test_nothing_below_the_door_reads_clock_network_or_environment() -> None:
 
 PUBLIC = {
     "", "catalog", "catalog.futures", "catalog.links", "closing", "clv", "columns", "devig", "engine", "feeds", "games",
-    "futures", "history", "matching", "query", "query.values", "reasons", "schema", "simulate", "simulate.futures",
+    "futures", "history", "matching", "odds", "query", "query.values", "reasons", "schema", "simulate", "simulate.futures",
     "tape", "tape.moves", "timestamps", "update",
 }  # fmt: skip
 PARSERS = {path.stem for path in (ROOT / "feeds").glob("*.py")} - {"__init__"}

@@ -16,6 +16,7 @@ from oddsengine.board.rows import BOOK_BITS, FLAP, LIVE, REJECTED, SUSPENDED, Ro
 from oddsengine.casts import TIME
 from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words
 from oddsengine.identity import WORDING, Wording
+from oddsengine.odds import quoted_american
 from oddsengine.schema import ODDS_SCHEMA
 
 _TIMES = ("last_seen_at", "odds_changed_at", "event_start_time")
@@ -93,9 +94,7 @@ class Facts(NamedTuple):
     @property
     def prices(self) -> Floats:
         """American prices: as given, else as they follow from the decimal."""
-        win = self.odds - 1.0
-        made = np.where(self.odds >= 2.0, win * 100.0, -100.0 / win)
-        return np.where(np.isnan(self.american), made, self.american)
+        return quoted_american(self.odds, self.american)
 
     @property
     def texts(self) -> list[Wording]:

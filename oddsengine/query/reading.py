@@ -19,6 +19,7 @@ from oddsengine.board.rows import BOOK_BITS, FREE, GONE, LIVE, LIVENESS, ON, SUS
 from oddsengine.board.state import STATUSES, Board
 from oddsengine.columns import NO_TIME, Bools, Bytes, Floats, Ints, Longs, Words
 from oddsengine.identity import Wording
+from oddsengine.odds import quoted_american
 from oddsengine.query.filter import LATEST, TEXTUAL, Cursor, Filter, Key
 from oddsengine.query.scan import best, between, mains, prices, scan, states
 from oddsengine.query.terms import Said
@@ -438,9 +439,7 @@ class Reading:
         name = sort.removeprefix("-")
         values: npt.NDArray[Any]
         if name == "odds_american":
-            odds, values = rows.odds[found], rows.american[found]
-            made = np.where(odds >= 2.0, (odds - 1.0) * 100.0, -100.0 / (odds - 1.0))
-            values = np.where(np.isnan(values), made, values)
+            values = quoted_american(rows.odds[found], rows.american[found])
         elif name in ("odds_decimal", "probability"):
             values = rows.odds[found] if name == "odds_decimal" else 1.0 / rows.odds[found]
         elif name == "timestamp":

@@ -11,7 +11,7 @@ from oddsengine.query import Census, values
 from oddsengine.update import iso
 from oddsengine_service import filters
 from oddsengine_service.api.odds import ADD_SPORTSBOOK, LEAGUE, LIMIT, LIVE, OFFSET, SPORT, SPORTSBOOK, TEAM, Q
-from oddsengine_service.api.opportunities.asked import asked
+from oddsengine_service.api.opportunities.lists import asked
 from oddsengine_service.api.reference import own
 from oddsengine_service.endpoints import Ask, Endpoint, data, page, told
 from oddsengine_service.params import flag

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from oddsengine import catalog
+from oddsengine import catalog, decimal_to_american
 from oddsengine.catalog.futures import TYPES
 from oddsengine.columns import Bools
 from oddsengine.futures import REASONS, FuturesBoard, Judged, Market, Sheet, price_id
@@ -122,7 +122,7 @@ def _arbitrage(judged: Judged) -> FutureArbitrage | None:
     legs = [
         FutureLeg(
             selection=sheet.names[place], sportsbook=sheet.books[book],
-            odds_american=american(_american(float(sheet.odds[place, book]))),
+            odds_american=american(float(decimal_to_american(sheet.odds[place, book]))),
             odds_decimal=exact(float(sheet.odds[place, book]), 6), implied_probability=exact(1.0 / odds, 6),
             stake_percent=exact(100.0 * share),
         )
@@ -183,13 +183,9 @@ def _prices(sheet: Sheet, found: _Found, places: Sequence[Sequence[int]]) -> Ite
             sportsbook_name=catalog.book(sheet.books[j]).display_name, is_active=active, last_seen_at=_there(last),
             odds_changed_at=_there(changed), deep_link=link, is_complete=judged.complete,
             is_best=bool(judged.best[i] == j), fair_probability=told_fair,
-            no_vig_odds=None if told_fair is None else american(_american(1.0 / fair)),
+            no_vig_odds=None if told_fair is None else american(float(decimal_to_american(1.0 / fair))),
             ev_percentage=_percent(float(judged.edge[i, j])), set_aside=REASONS[judged.aside[i, j]] or None,
         )  # fmt: skip
-
-
-def _american(decimal: float) -> float:
-    return 100.0 * (decimal - 1.0) if decimal >= 2.0 else -100.0 / (decimal - 1.0)
 
 
 def _percent(value: float) -> float | None:

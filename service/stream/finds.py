@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from oddsengine import catalog
 from oddsengine.query import values
 from oddsengine_service.stream.told import RESUMABLE, SSE, Told, Wire, bodies
 from oddsengine_service.stream.watch import KINDS, Find, Watch, Word
 from oddsengine_service.wire.numbers import american
+from oddsengine_service.wire.sides import with_links_in
 
 EV_STEPS = (0.0, -2.0, -5.0, -10.0, -100.0)
 PROFIT_STEPS = (0.5, 0.0, -2.0, -10.0, -99.0)
@@ -128,7 +128,7 @@ class Finds:
         if asked.told is not None and find.kind == "arbitrage":
             row = asked.told(row)
         if asked.state:
-            row = _localised(row, asked.state)
+            row = with_links_in(row, asked.state)
         return find.raw if row is find.row else msgspec.Raw(_encode(row))
 
     def _fits(self, find: Find) -> bool:
@@ -167,17 +167,3 @@ def _prices(row: Any) -> list[float]:
         return [american(leg.odds_american) for leg in row.legs]
     sides = [side for name in ("side1", "side2", "side3") if (side := getattr(row, name, None))]
     return [american(side.odds.american) for side in sides] or [american(row.odds_american)]
-
-
-def _localised(row: Any, state: str) -> Any:
-    """A row whose links lead to the books' sites in a state."""
-    changed: dict[str, Any] = {}
-    for name in ("side1", "side2", "side3"):
-        side: Any = getattr(row, name, None)
-        links = getattr(side, "deep_links", None)
-        if links is not None:
-            links = {book: catalog.localised(link, state) for book, link in links.items()}
-            changed[name] = msgspec.structs.replace(side, deep_links={book: url for book, url in links.items() if url})
-        elif getattr(side, "deep_link", None):
-            changed[name] = msgspec.structs.replace(side, deep_link=catalog.localised(side.deep_link, state) or None)
-    return msgspec.structs.replace(row, **changed) if changed else row

@@ -9,6 +9,7 @@ from datetime import datetime
 import numpy as np
 
 from oddsengine.columns import Floats
+from oddsengine.odds import quoted_american
 
 Number = float | None
 
@@ -43,7 +44,5 @@ def american(value: float) -> float:
 
 def americans(odds: Floats, given: Floats) -> list[float]:
     """American prices: as given, else as they follow from the decimal."""
-    win = odds - 1.0
-    made = np.where(odds >= 2.0, win * 100.0, -100.0 / win)
-    prices: list[float] = np.round(np.where(np.isnan(given), made, given), 2).tolist()
+    prices: list[float] = np.round(quoted_american(odds, given), 2).tolist()
     return prices

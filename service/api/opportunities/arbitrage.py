@@ -14,27 +14,23 @@ from typing import Any
 
 import numpy as np
 
-from oddsengine.columns import Floats, Longs
-from oddsengine_service.api.odds import (
-    LIMIT,
-    OFFSET,
-)
-from oddsengine_service.api.opportunities.asked import (
+from oddsengine.columns import Floats
+from oddsengine_service.api.opportunities.lists import (
     COMMON,
+    PAGES,
     TAG,
+    Kind,
     asked,
     at_most,
     echo,
-    mean,
+    listed,
     met,
-    most,
-    opened,
     paged,
     source,
-)
+)  # fmt: skip
 from oddsengine_service.endpoints import Answer, Ask, Endpoint, page, told
 from oddsengine_service.params import Param, choice, number
-from oddsengine_service.sifting import Shape, Sort, arranged, every, keep, within
+from oddsengine_service.sifting import Shape, Sort
 from oddsengine_service.views import Bools, Table
 from oddsengine_service.wire.arbitrage import Arbitrage, ArbitragePage, arbitrage
 from oddsengine_service.wire.games import beside
@@ -63,34 +59,32 @@ def _leg_prices(table: Table) -> tuple[Floats, Floats]:
     return table.kept("legs", spans)
 
 
-_ARB = Shape("event_id", "market_type", ("event_name",), "oldest_odds_age_seconds", _leg_prices)
+_ARB = Kind(
+    "arbitrage", arbitrage,
+    Shape("event_id", "market_type", ("event_name",), "oldest_odds_age_seconds", _leg_prices), _ARB_SORTS,
+    (("profit_percent", "min_profit", ""),),
+)  # fmt: skip
 
 
 def sure(ask: Ask) -> Any:
     """The arbitrage list, as JSON or CSV."""
     query = ask.query
     books, strange = asked(ask)
+    found = listed(
+        ask, _ARB, books, _best if query["group"] == "best" else None,
+        min_profit=at_most(query["min_profit"], _ARB_STEPS),
+    )  # fmt: skip
+    table, rows = found.table, paged(ask, found.places)
+    if query["format"] == "csv":
+        return _download(ask, table.structs(rows) if table is not None and rows else [])
     meta = {
         "source": source(ask),
-        "summary": {"count": 0, "avg_profit": 0.0, "max_profit": 0.0, "by_market": {}, "by_sport": {}},
+        "summary": found.summary("profit", "profit_percent", by_market="market_type", by_sport="sport"),
         "filters": echo(query, "sport", "league", "sportsbook", "market", "live", "min_profit"),
         "books_analyzed": len(met(ask) if books is None else met(ask) & books),
     }
-    table, places = _sure_places(ask, books)
-    if table is not None:
-        profits = table.numbers("profit_percent")[places]
-        meta["summary"] = {
-            "count": int(places.size),
-            "avg_profit": mean(profits),
-            "max_profit": most(profits),
-            "by_market": table.coded("market_type").counts(places),
-            "by_sport": table.coded("sport").counts(places),
-        }
-    rows = paged(ask, places)
-    if query["format"] == "csv":
-        return _download(ask, table.structs(rows) if table is not None and rows else [])
-    shown_rows = _shown(ask, table, rows) if table is not None else []
-    return page(ask, shown_rows, len(rows), int(places.size), told(ask, strange, **meta))
+    shown = _shown(ask, table, rows) if table is not None else []
+    return page(ask, shown, len(rows), int(found.places.size), told(ask, strange, **meta))
 
 
 def _shown(ask: Ask, table: Table, rows: Sequence[int]) -> list[Any]:
@@ -105,20 +99,6 @@ def _shown(ask: Ask, table: Table, rows: Sequence[int]) -> list[Any]:
             assert isinstance(row, Arbitrage)
             out[place] = beside(row, game)
     return out
-
-
-def _sure_places(ask: Ask, books: frozenset[str] | None) -> tuple[Table | None, Longs]:
-    query = ask.query
-    if books is not None and not books:
-        return None, np.empty(0, np.int64)
-    found = opened(ask, "arbitrage", books, min_profit=at_most(query["min_profit"], _ARB_STEPS))
-    table = found.table("arbitrage", arbitrage)
-    kept = every(
-        [keep(table, query, _ARB, found.now), within(table, "profit_percent", query["min_profit"], None)]
-    )  # fmt: skip
-    if query["group"] == "best":
-        kept = _best(table, kept)
-    return table, arranged(table, kept, query["sort"], _ARB_SORTS)
 
 
 def _best(table: Table, kept: Bools | None) -> Bools:
@@ -170,7 +150,7 @@ _ARB_PARAMS: tuple[Param, ...] = (
     choice("format", "JSON, or a file with comma-separated values.", ("json", "csv"), default="json"),
     choice("group", "best: only the most profitable one of each event.", ("best",)),
     choice("sort", "profit falls, the others rise; - turns it.", tuple(_ARB_SORTS), signed=True, default="profit"),
-    LIMIT, OFFSET,
+    *PAGES,
 )  # fmt: skip
 
 

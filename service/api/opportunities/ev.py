@@ -6,26 +6,22 @@ from oddsengine import catalog
 from oddsengine.columns import Floats
 from oddsengine.devig import DEVIG_METHODS
 from oddsengine.query import values
-from oddsengine_service.api.odds import (
-    LIMIT,
-    OFFSET,
-)
-from oddsengine_service.api.opportunities.asked import (
+from oddsengine_service.api.opportunities.lists import (
     COMMON,
+    PAGES,
     TAG,
+    Kind,
     asked,
     at_most,
     echo,
-    mean,
-    most,
-    opened,
+    listed,
     paged,
     source,
 )
 from oddsengine_service.endpoints import Ask, Endpoint, page, told
 from oddsengine_service.params import Param, choice, number, text, words
 from oddsengine_service.problems import Problem
-from oddsengine_service.sifting import Shape, Sort, arranged, every, keep, within
+from oddsengine_service.sifting import Shape, Sort
 from oddsengine_service.tiers import books_of
 from oddsengine_service.views import Table
 from oddsengine_service.wire.ev import EvPage, ev
@@ -51,7 +47,14 @@ def _single_prices(table: Table) -> tuple[Floats, Floats]:
     return value, value
 
 
-_EV = Shape("game_id", "market", ("game", "selection"), "oldest_odds_age_seconds", _single_prices)
+_EV = Kind(
+    "ev", ev, Shape("game_id", "market", ("game", "selection"), "oldest_odds_age_seconds", _single_prices), _EV_SORTS,
+    (
+        ("ev_percentage", "min_ev", "max_ev"), ("market_width", "min_market_width", "max_market_width"),
+        ("market_width", "", "max_hold"), ("kelly_percent", "min_kelly", "max_kelly"),
+        ("confidence_score", "min_confidence", "max_confidence"),
+    ),
+)  # fmt: skip
 
 
 def _reference(ask: Ask, strange: dict[str, list[str]]) -> tuple[bool, str | None]:
@@ -81,43 +84,23 @@ def positive(ask: Ask) -> Any:
     query = ask.query
     books, strange = asked(ask)
     there, sharp = _reference(ask, strange)
+    found = listed(
+        ask, _EV, books if there else frozenset(), sharp=sharp, method=query["devig_method"],
+        min_ev=at_most(query["min_ev"], _EV_STEPS),
+    )  # fmt: skip
+    rows = paged(ask, found.places)
     meta = {
         "source": source(ask),
-        "last_update": None,
-        "summary": {"count": 0, "avg_ev": 0.0, "max_ev": 0.0, "by_sportsbook": {}, "by_sport": {}, "by_market": {}},
+        "last_update": moment(found.now),
+        "summary": found.summary(
+            "ev", "ev_percentage", by_sportsbook="sportsbook", by_sport="sport", by_market="market"
+        ),
         "filters": echo(
             query, "sport", "league", "sportsbook", "market", "min_ev", "max_ev", "live", "sort", "include"
         ),
     }  # fmt: skip
-    if not there or (books is not None and not books):
-        meta["last_update"] = moment(ask.board.now)
-        return page(ask, [], 0, 0, told(ask, strange, **meta))
-    least = at_most(query["min_ev"], _EV_STEPS)
-    found = opened(ask, "ev", books, sharp=sharp, method=query["devig_method"], min_ev=least)
-    table = found.table("ev", ev)
-    kept = every(
-        [
-            keep(table, query, _EV, found.now),
-            within(table, "ev_percentage", query["min_ev"] if table.size else None, query["max_ev"]),
-            within(table, "market_width", query["min_market_width"], query["max_market_width"]),
-            within(table, "market_width", None, query["max_hold"]),
-            within(table, "kelly_percent", query["min_kelly"], query["max_kelly"]),
-            within(table, "confidence_score", query["min_confidence"], query["max_confidence"]),
-        ]
-    )
-    places = arranged(table, kept, query["sort"], _EV_SORTS)
-    edges = table.numbers("ev_percentage")[places]
-    meta["last_update"] = moment(found.now)
-    meta["summary"] = {
-        "count": int(places.size),
-        "avg_ev": mean(edges),
-        "max_ev": most(edges),
-        "by_sportsbook": table.coded("sportsbook").counts(places),
-        "by_sport": table.coded("sport").counts(places),
-        "by_market": table.coded("market").counts(places),
-    }
-    rows = paged(ask, places)
-    return page(ask, table.shown(rows), len(rows), int(places.size), told(ask, strange, **meta))
+    shown = found.table.shown(rows) if found.table is not None else []
+    return page(ask, shown, len(rows), int(found.places.size), told(ask, strange, **meta))
 
 
 _EV_PARAMS: tuple[Param, ...] = (
@@ -135,7 +118,7 @@ _EV_PARAMS: tuple[Param, ...] = (
     text("devig_book", "The book whose prices say what is fair."),
     choice("devig_method", "How its margin is removed.", tuple(DEVIG_METHODS), default="power"),
     choice("sort", "Order; - is falling.", tuple(_EV_SORTS), signed=True, default="-ev"),
-    LIMIT, OFFSET,
+    *PAGES,
 )  # fmt: skip
 
 

@@ -2,15 +2,22 @@
 
 from typing import Any
 
-from oddsengine_service.api.odds import (
-    LIMIT,
-    OFFSET,
+from oddsengine_service.api.opportunities.lists import (
+    COMMON,
+    PAGES,
+    STATE,
+    TAG,
+    Kind,
+    asked,
+    echo,
+    listed,
+    paged,
+    source,
 )
-from oddsengine_service.api.opportunities.asked import COMMON, STATE, TAG, asked, echo, opened, paged, source
-from oddsengine_service.api.opportunities.sides import localised, side_prices
+from oddsengine_service.api.opportunities.sides import rows_in_state, side_prices
 from oddsengine_service.endpoints import Ask, Endpoint, page, told
 from oddsengine_service.params import Param, choice, number
-from oddsengine_service.sifting import Shape, Sort, arranged, every, keep, within
+from oddsengine_service.sifting import Shape, Sort
 from oddsengine_service.wire.low_hold import LowHoldPage, low_hold
 from oddsengine_service.wire.numbers import moment
 
@@ -21,9 +28,13 @@ _HOLD_SORTS = {
     "market": Sort("market_type"),
 }
 _HOLD_STEPS = (2.0, 5.0, 10.0, 25.0, 100.0)
-_HOLD = Shape(
-    "event_id", "market_type", ("event_name",), "oldest_odds_age_seconds",
-    lambda table: side_prices(table, ("side1", "side2", "side3")),
+_HOLD = Kind(
+    "low_hold", low_hold,
+    Shape(
+        "event_id", "market_type", ("event_name",), "oldest_odds_age_seconds",
+        lambda table: side_prices(table, ("side1", "side2", "side3")),
+    ),
+    _HOLD_SORTS, (("hold_percentage", "min_hold", "max_hold"),),
 )  # fmt: skip
 
 
@@ -31,22 +42,11 @@ def holds(ask: Ask) -> Any:
     """The list of low holds."""
     query = ask.query
     books, strange = asked(ask)
+    found = listed(ask, _HOLD, books, max_hold=next(step for step in _HOLD_STEPS if step >= query["max_hold"]))
+    rows = paged(ask, found.places)
     filters = echo(query, "sport", "league", "sportsbook", "market", "live", "max_hold", "sort")
     meta = told(ask, strange, source=source(ask), last_update=moment(ask.board.now), filters=filters)
-    if books is not None and not books:
-        return page(ask, [], 0, 0, meta)
-    step = next(step for step in _HOLD_STEPS if step >= query["max_hold"])
-    found = opened(ask, "low_hold", books, max_hold=step)
-    table = found.table("low_hold", low_hold)
-    kept = every(
-        [
-            keep(table, query, _HOLD, found.now),
-            within(table, "hold_percentage", query["min_hold"], query["max_hold"]),
-        ]
-    )
-    places = arranged(table, kept, query["sort"], _HOLD_SORTS)
-    rows = paged(ask, places)
-    return page(ask, localised(ask, table, rows), len(rows), int(places.size), meta)
+    return page(ask, rows_in_state(ask, found.table, rows), len(rows), int(found.places.size), meta)
 
 
 _HOLD_PARAMS: tuple[Param, ...] = (
@@ -55,7 +55,7 @@ _HOLD_PARAMS: tuple[Param, ...] = (
     number("min_hold", "Least hold in percent.", 0.0, 100.0),
     STATE,
     choice("sort", "The smallest first; - turns the order.", tuple(_HOLD_SORTS), signed=True, default="hold"),
-    LIMIT, OFFSET,
+    *PAGES,
 )  # fmt: skip
 
 

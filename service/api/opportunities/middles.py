@@ -3,34 +3,31 @@
 import re
 from typing import Any
 
-import numpy as np
-
 from oddsengine import catalog
 from oddsengine.columns import Longs
-from oddsengine_service.api.odds import (
-    ADD_SPORTSBOOK,
-    LIMIT,
-    OFFSET,
-    SPORTSBOOK,
-)
-from oddsengine_service.api.opportunities.asked import (
+from oddsengine_service.api.odds import ADD_SPORTSBOOK, SPORTSBOOK
+from oddsengine_service.api.opportunities.lists import (
     COMMON,
     MAIN,
+    PAGES,
     STATE,
     TAG,
+    Kind,
+    Listed,
     asked,
     echo,
+    listed,
     mean,
     most,
     opened,
     paged,
     source,
-)
-from oddsengine_service.api.opportunities.sides import localised, side_prices
+)  # fmt: skip
+from oddsengine_service.api.opportunities.sides import rows_in_state, side_prices
 from oddsengine_service.endpoints import Ask, Endpoint, data, page, told
 from oddsengine_service.params import Param, choice, number
 from oddsengine_service.problems import invalid, shown, unknown
-from oddsengine_service.sifting import EPSILON, Shape, Sort, arranged, every, keep, within
+from oddsengine_service.sifting import EPSILON, Shape, Sort
 from oddsengine_service.views import Table
 from oddsengine_service.wire.envelopes import Data
 from oddsengine_service.wire.middles import BestEv, Middle, MiddlePage, MiddlesSummary, middle
@@ -48,38 +45,30 @@ _MIDDLE_SORTS = {
 _MIDDLE_STEPS = (0.0, -2.0, -10.0)  # below them: all
 
 
-_MIDDLE = Shape(
-    "event_id", "market_type", ("event_name",), "odds_age_seconds",
-    lambda table: side_prices(table, ("side1", "side2")), None, ("side1.line", "team_side"),
+_MIDDLE = Kind(
+    "middles", middle,
+    Shape(
+        "event_id", "market_type", ("event_name",), "odds_age_seconds",
+        lambda table: side_prices(table, ("side1", "side2")), None, ("side1.line", "team_side"),
+    ),
+    _MIDDLE_SORTS, (("expected_value", "min_ev", "max_ev"), ("middle_size", "min_size", "")),
 )  # fmt: skip
 
 
-def _between(ask: Ask, books: frozenset[str] | None) -> tuple[Table | None, Longs]:
-    """Middles that fit a request, in order."""
-    query = ask.query
-    if books is not None and not books:
-        return None, np.empty(0, np.int64)
-    least = query["min_ev"]
+def _between(ask: Ask, books: frozenset[str] | None) -> Listed:
+    """Middles that match a request, in order."""
+    least = ask.query["min_ev"]
     step = next((step for step in _MIDDLE_STEPS if step <= least + EPSILON), None)
-    found = opened(ask, "middles", books, min_middle_ev=step)
-    table = found.table("middles", middle)
-    kept = every(
-        [
-            keep(table, query, _MIDDLE, found.now),
-            within(table, "expected_value", least, query.get("max_ev")),
-            within(table, "middle_size", query["min_size"], None),
-        ]
-    )
-    return table, arranged(table, kept, query["sort"], _MIDDLE_SORTS)
+    return listed(ask, _MIDDLE, books, min_middle_ev=step)
 
 
 def middles(ask: Ask) -> Any:
     """The list of middles."""
     books, strange = asked(ask)
-    table, places = _between(ask, books)
+    table, places, _ = _between(ask, books)
     rows = paged(ask, places)
     filters = echo(ask.query, "sport", "league", "sportsbook", "market", "live", "min_ev", "min_size", "sort")
-    shown_rows = localised(ask, table, rows)
+    shown_rows = rows_in_state(ask, table, rows)
     meta = told(ask, strange, source=source(ask), last_update=moment(ask.board.now), filters=filters)
     return page(ask, shown_rows, len(rows), int(places.size), meta)
 
@@ -95,14 +84,14 @@ def one_middle(ask: Ask) -> Any:
             table = opened(ask, "middles", books, min_middle_ev=step).table("middles", middle)
             place = table.kept("ids", lambda t=table: {i: at for at, i in enumerate(t.column("id").to_list())})  # type: ignore[misc]
             if ident in place:
-                return data(ask, localised(ask, table, [place[ident]])[0], strange)
+                return data(ask, rows_in_state(ask, table, [place[ident]])[0], strange)
     raise unknown("middle", ident)
 
 
 def summary(ask: Ask) -> Any:
     """Middles in numbers."""
     books, strange = asked(ask)
-    table, places = _between(ask, books)
+    table, places, _ = _between(ask, books)
     return data(ask, _summed(table, places), strange)
 
 
@@ -146,7 +135,7 @@ _MIDDLE_PARAMS: tuple[Param, ...] = (
     number("min_size", "Least distance of the two lines.", 0.0),
     STATE,
     choice("sort", "The largest first; - turns the order.", tuple(_MIDDLE_SORTS), signed=True, default="quality"),
-    LIMIT, OFFSET,
+    *PAGES,
 )  # fmt: skip
 
 
