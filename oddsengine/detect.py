@@ -20,12 +20,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from oddsengine import estimator
 from oddsengine._jit import fused, kernel
 from oddsengine.devig import devig_groups
 from oddsengine.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs
 from oddsengine.guards import Guarded, main_lines
 from oddsengine.markets import Identity
-from oddsengine.references import Asked, Lens, asked, lens
+from oddsengine.reasons import CODES
+from oddsengine.references import Asked, Lens, asked, devig_method, lens
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +36,7 @@ class View(Lens):
 
     wanted: Bytes  # (callers, books): its prices are offers
     counted: Bytes  # (callers, books): it speaks in medians
+    suspects: Bytes  # per caller: +EV has prices that `outlier` sets aside before the game
 
     @cached_property
     def offer(self) -> npt.NDArray[np.bool_]:
@@ -111,7 +114,8 @@ class Legs(NamedTuple):
 def look(lens: Lens, callers: Sequence[Asked]) -> View:
     """Take the books of some callers as the offers of a lens that was made with the rest of their words."""
     wanted, counted = (np.stack([getattr(caller, name) for caller in callers]) for name in ("wanted", "counted"))
-    return View(**vars(lens), wanted=wanted, counted=counted)
+    suspects = np.array([caller.suspects for caller in callers], np.uint8)
+    return View(**vars(lens), wanted=wanted, counted=counted, suspects=suspects)
 
 
 def view(
@@ -122,10 +126,13 @@ def view(
     sharp: Any,
     method: str,
     commission: Mapping[str, float] | None,
+    *,
+    suspects: bool = False,
+    board: estimator.Board | None = None,
 ) -> View:
     """Fix what one caller looks at, in one go: `asked`, `lens` and `look`."""
-    words = asked(identity.books, identity.traits, books, sharp, method, commission)
-    return look(lens(identity.groups, identity.traits, guarded, words, off), [words])
+    words = asked(identity.books, identity.traits, books, sharp, method, commission, suspects=suspects)
+    return look(lens(identity.groups, identity.traits, guarded, words, off, board=board), [words])
 
 
 @fused
@@ -580,8 +587,82 @@ class Edges(NamedTuple):
     doubt: Bytes
 
 
+@kernel
+def _close_edges(
+    who, chosen, segments, rows, book, net, aside, wanted, suspects, outlier, seen, doubt, live, timed, oldest_live,
+    leasts, twin, fair, width, segment, out_who, out_row, out_fair, out_width, out_gap, out_seen, out_doubt,
+):  # fmt: skip
+    """Offers with an edge of at least `leasts` - 1 of a caller over the estimator's fair price in chosen markets."""
+    found = 0
+    for c in range(chosen.size):
+        m, mine, least = chosen[c], wanted[who[c]], leasts[who[c]]
+        oldest = oldest_live if timed and live[m] != 0 else NO_TIME
+        shows = outlier if suspects[who[c]] != 0 and live[m] == 0 else np.uint8(0)
+        for s in range(segments[m], segments[m + 1]):
+            begin = found
+            for r in range(rows[s], rows[s + 1]):
+                p = fair[r]
+                if (aside[r] != 0 and aside[r] != shows) or mine[book[r]] == 0 or np.isnan(p) or seen[r] < oldest:
+                    continue
+                # Of the outcomes that settle on the same fact, the one that is least likely decides.
+                t = twin[s] if twin.size > 0 else s
+                while t != s:
+                    if not np.isnan(segment[t]):
+                        p = min(p, segment[t])
+                    t = twin[t]
+                if not (p * net[r] >= least):
+                    continue
+                # One row a book: the better of its prices, which stand side by side.
+                if found > begin and book[out_row[found - 1]] == book[r]:
+                    if net[out_row[found - 1]] >= net[r]:
+                        continue
+                    found -= 1
+                out_who[found], out_row[found], out_fair[found], out_width[found] = who[c], r, p, width[r]
+                out_gap[found], out_seen[found], out_doubt[found] = np.nan, seen[r], doubt[r]
+                found += 1
+    return found
+
+
 def edges(view: View, who: Longs, markets: Longs, least: Floats) -> Edges:
     """Every offer of a caller in some markets whose edge is at least the caller's `least` (a fraction)."""
+    if view.close is None:
+        return sharp_edges(view, who, markets, least)
+    g = view.groups
+    size = int((g.rows[g.segments[markets + 1]] - g.rows[g.segments[markets]]).sum())
+    out = Edges(
+        np.empty(size, np.int64), np.empty(size, np.int32), np.empty(size), np.empty(size), np.empty(size),
+        np.empty(size, np.int64), np.empty(size, np.uint8),
+    )  # fmt: skip
+    n = 0
+    if size:
+        n = _close_edges(
+            who, markets, g.segments, g.rows, g.book, view.net, view.aside, view.wanted, view.suspects,
+            np.uint8(CODES["outlier"]), g.seen, view.doubt, view.live, view.timed,
+            since(view, view.limits.stale_live_leg_s), 1.0 + least, g.twin, view.close.row, view.close.width,
+            view.close.segment, *out,
+        )  # fmt: skip
+    return Edges._make(column[:n] for column in out)
+
+
+def close_candidates(view: View, least: Floats, markets: Bytes) -> tuple[Longs, Longs]:
+    """Callers and markets, among some, where a price may have an edge over the estimator's fair price."""
+    none = np.empty(0, np.int64)
+    if view.close is None:
+        return none, none
+    g = view.groups
+    edge = view.close.row * view.net - 1.0
+    whos, places = [none], [none]
+    for who, bound in enumerate(least):
+        if bound == np.inf:
+            continue
+        at = np.unique(g.market[(edge >= bound) & (markets[g.market] != 0)]).astype(np.int64)
+        whos.append(np.full(at.size, who))
+        places.append(at)
+    return np.concatenate(whos), np.concatenate(places)
+
+
+def sharp_edges(view: View, who: Longs, markets: Longs, least: Floats) -> Edges:
+    """The same over the references in their order, whatever the method."""
     g = view.groups
     limits = view.limits
     size = int((g.rows[g.segments[markets + 1]] - g.rows[g.segments[markets]]).sum())
@@ -665,7 +746,7 @@ def market_fair(view: View, markets: Longs, who: Longs | None = None) -> Floats:
     )  # fmt: skip
     if bare:
         used = ends[bare]
-        fair.reshape(-1)[place[:used]] = devig_groups(odds[:used], ends[: bare + 1], view.method)
+        fair.reshape(-1)[place[:used]] = devig_groups(odds[:used], ends[: bare + 1], devig_method(view.method))
     return fair
 
 

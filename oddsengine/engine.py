@@ -31,12 +31,13 @@ from oddsengine.board.state import REMEMBERED_S, SECOND, STATUSES, Applied, Batc
 from oddsengine.detect import Scope
 from oddsengine.find.board import Sharp
 from oddsengine.find.keys import hexadecimal
-from oddsengine.groups import NO_TIME, Bytes, Ints, Longs, Words, mix
+from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words, mix
 from oddsengine.guards import Guarded, alone, honour, judge
 from oddsengine.identity import Wording
+from oddsengine.momentum import Memory, Sampled
 from oddsengine.open import KINDS, Difference, Hits, OpenSet
 from oddsengine.reasons import CODES, GUARDS, NAMES, UNCOMPARED, Guards, enabled, thresholds_of
-from oddsengine.references import lens
+from oddsengine.references import CLOSE, lens
 from oddsengine.schema import BAD_ROW_SCHEMA
 from oddsengine.update import Change, Update
 from oddsengine.view import View, Wanted, search
@@ -65,6 +66,7 @@ class Findings(NamedTuple):
     views: list[Searched]
     slots: Ints  # rows that were looked at
     marks: Words | None  # see `board.changes`; None: as they are
+    sampled: Sampled | None  # of the markets' momentum
 
 
 class Recorder(Protocol):
@@ -84,6 +86,8 @@ class Engine:
     ----------
     guards
         Names of the guards that run, None meaning all; or what is different, `{"stale": 300, "flap": False}`.
+    fair
+        Constants of the fair price at the close; None is the catalog's table.
 
     Examples
     --------
@@ -101,7 +105,10 @@ class Engine:
     (1, [True, True])
     """
 
-    def __init__(self, *, guards: Guards = None) -> None:
+    def __init__(self, *, guards: Guards = None, fair: catalog.FairTable | None = None) -> None:
+        self._fair = fair or catalog.fair_table()
+        self._samples = False  # a view has asked for prices at the close: momentum is kept from then on
+        self._due: Bytes | None = None  # units that time alone has changed, while such a view is awake
         self._off = frozenset(CODES[name] for name in GUARDS) - enabled(guards)
         self._door = Door()
         self._board = Board(self._off, thresholds_of(guards))
@@ -171,10 +178,12 @@ class Engine:
 
     def _feed(self, batch: Batch, read: Quotes | None) -> Update:
         with self._lock:
-            board = self._board
+            board, before = self._board, self._board.moment
             try:
                 applied = board.apply(batch)
                 idle = self._idle()
+                closing = any(view.wanted.method == CLOSE for view in self._awake.values() if view not in idle)
+                self._due = board.due(before, self._fair) if closing else None
                 found = self._search([view for view in self._awake.values() if view not in idle])
                 update = self._update(batch, applied, found, read)
                 for recorder in self._recorders:
@@ -214,6 +223,8 @@ class Engine:
             found.view.open.commit(search.units, found.hits, found.difference, found.ends, now)
         if search.marks is not None:
             self._board.rows.mark[search.slots] = search.marks
+        if search.sampled is not None:
+            self._board.momentum.commit(search.sampled)
 
     def _look_again(self) -> None:
         board = self._board
@@ -290,7 +301,7 @@ class Engine:
     def _search(self, awake: Sequence[View]) -> Findings | None:
         """Judge what is dirty and search it for some views; None where there is nothing to look at."""
         board = self._board
-        if not (awake or self._judges):
+        if not (awake or self._judges or self._samples):
             return None
         units = np.flatnonzero(board.units.dirty[: board.names.unit_event.size])
         if not units.size:
@@ -322,8 +333,13 @@ class Engine:
             )
         marks, scope = None, Scope.everything(g)
         if fresh:
-            changes = since_last_search(some, guarded, tails.curves(g, names.forms), rows, names.event_lead.values)
+            due = self._due if self._due is not None or not self._samples else np.zeros(names.unit_event.size, np.uint8)
+            curves = tails.curves(g, names.forms)
+            changes = since_last_search(some, guarded, curves, rows, names.event_lead.values, due)
             marks, scope = changes.marks, changes.scope
+        estimated, sampled = None, None
+        if self._samples:
+            estimated, sampled = board.estimated(some, guarded.aside, g.row, self._fair)
         alike: dict[Any, list[View]] = {}
         for view in views:
             alike.setdefault(view.wanted.lens, []).append(view)
@@ -332,12 +348,13 @@ class Engine:
             for shared in alike.values():
                 asked = shared[0].asked(names)
                 seen = lens(
-                    g, names.traits, guarded, asked, self._off, referred=shared[0].wanted.referred, needed=scope.fair
-                )
+                    g, names.traits, guarded, asked, self._off, referred=shared[0].wanted.referred, needed=scope.fair,
+                    board=estimated,
+                )  # fmt: skip
                 for view, hits in zip(shared, search(some, seen, shared, scope, names, self._off), strict=True):
                     difference, ends = view.open.compare(units, hits, there)
                     found.append(Searched(view, hits, difference, ends))
-        return Findings(units, found, np.concatenate((g.row, some.out)), marks)
+        return Findings(units, found, np.concatenate((g.row, some.out)), marks, sampled)
 
     def _alone(self, out: Ints, why: Bytes) -> Bytes:
         """Why rows that identity sets aside cannot be bet; 0 where their market is only not compared."""
@@ -480,10 +497,30 @@ class Engine:
             return _datetime(self._board.moment)
 
     def table(self) -> pl.DataFrame:
-        """Every price on the board as an odds table, with our own `row_id`."""
+        """Every price on the board as an odds table, with our own `row_id`.
+
+        Where prices at the close are asked for, `momentum` is what the board remembers: `find_all` over the table then
+        finds what a view does.
+        """
         with self._lock:
             facts = self._board.facts(self._board.on())
-        return facts.frame().with_columns(row_id=pl.Series(hexadecimal(facts.id), dtype=pl.String))
+            momentum = self._momentum(facts.slot) if self._samples else None
+        frame = facts.frame().with_columns(row_id=pl.Series(hexadecimal(facts.id), dtype=pl.String))
+        return frame if momentum is None else frame.with_columns(momentum=pl.Series(momentum))
+
+    def _momentum(self, slots: Ints) -> Floats:
+        """The momentum of some rows' outcomes, 0 where there is none."""
+        self._settle()
+        board = self._board
+        some = board.gather(np.flatnonzero(board.units.size[: board.names.unit_event.size]))
+        g = some.groups
+        read, _ = board.estimated(some, board.rows.aside[g.row], g.row, self._fair)
+        out = np.zeros(board.rows.top)
+        if read.momentum is not None:
+            two = g.outcomes[g.market] == 2
+            moved = read.momentum[g.ladder[g.market], np.where(two, 0, g.side)]
+            out[g.row] = np.where(two & (g.side == 1), -moved, moved)
+        return np.asarray(out[slots])
 
     def removed(self) -> pl.DataFrame:
         """Rows that left within the last ten minutes: id, book, event, when."""
@@ -500,7 +537,7 @@ class Engine:
         self,
         books: Iterable[str] | None = None,
         sharp: Sharp = None,
-        method: str = "power",
+        method: str | None = "power",
         *,
         commission: Mapping[str, float] | None = None,
         min_ev: float = 0.0,
@@ -510,6 +547,7 @@ class Engine:
         min_middle_ev: float | None = 0.0,
         max_profit: float | None = 10.0,
         kinds: Iterable[str] = KINDS,
+        include: Iterable[str] = (),
         keep: bool = False,
         wider: bool = False,
     ) -> View:
@@ -526,6 +564,8 @@ class Engine:
         kinds
             What is looked for: some of ev, arbitrage, low_hold, middles. Fewer cost less; arbitrages and low holds
             alone cost least.
+        include
+            `suspect` lists prices that are too generous to be believed, before the game, as +EV too.
         keep
             Never sleep.
         wider
@@ -533,7 +573,7 @@ class Engine:
             has found what it holds since it was asked for.
         """
         wanted = Wanted.of(
-            books, sharp, method, commission, kinds, min_ev=min_ev, min_profit=min_profit, max_hold=max_hold,
+            books, sharp, method, commission, kinds, include, min_ev=min_ev, min_profit=min_profit, max_hold=max_hold,
             min_size=min_size, min_middle_ev=min_middle_ev, max_profit=max_profit,
         )  # fmt: skip
         with self._lock:
@@ -569,6 +609,11 @@ class Engine:
         changes: dict[str, float | bool] = {NAMES[code]: False for code in sorted(self._off)}
         both = zip(usual._fields, usual, limits, strict=True)
         return changes | {name: now for name, was, now in both if now != was}
+
+    @property
+    def fair(self) -> catalog.FairTable:
+        """Constants of its fair prices at the close."""
+        return self._fair
 
     @property
     def off(self) -> frozenset[int]:
@@ -609,8 +654,10 @@ class Engine:
         """Search the whole board for a view that was not kept up to date."""
         if view.awake:
             return
-        self._settle()
         board = self._board
+        if view.wanted.method == CLOSE and not self._samples:
+            self._samples, board.momentum = True, Memory()
+        self._settle()
         units = np.flatnonzero(board.units.size[: board.names.unit_event.size])
         view.open = OpenSet()
         if units.size:
@@ -718,7 +765,7 @@ class Engine:
                 rows.state[held], rows.flags[held], rows.moved[held], rows.looks[held], rows.depth[held],
                 np.nan_to_num(rows.american[held]).view(np.int64), levels,
             )  # fmt: skip
-            total = int(parts.sum(dtype=np.uint64)) ^ self._board.said_hash()
+            total = int(parts.sum(dtype=np.uint64)) ^ self._board.said_hash() ^ self._board.momentum.digest()
             for wanted in sorted(self._awake, key=repr):
                 view = self._awake[wanted]
                 if view.awake:
@@ -733,7 +780,7 @@ class Delayed(Engine):
     """An engine as it was some seconds ago; made by `Engine.delayed`. It cannot be written to."""
 
     def __init__(self, leader: Engine, seconds: float) -> None:
-        super().__init__(guards=leader.guards)
+        super().__init__(guards=leader.guards, fair=leader.fair)
         self.seconds = seconds
         self._waiting: deque[tuple[int, Batch | Board]] = deque()
         if leader._number:

@@ -23,6 +23,7 @@ events to look at in a second.
 """
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
 
+import math
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -39,6 +40,7 @@ from oddsengine.reasons import CODES
 from oddsengine.traits import Kind, Traits
 
 SECOND = 1_000_000
+RANGE = 1.6448536269514722  # standard errors on both sides of a range that holds nine times in ten
 BITS = {name: np.uint16(1 << at) for at, name in enumerate(FLAGS)}
 _TOTALS = frozenset({"total"})
 _OUTLIER, _STALE = CODES["outlier"], CODES["stale"]
@@ -127,6 +129,20 @@ def voters(books: Sequence[str], table: FairTable) -> Voters:
 
 
 @kernel
+def charge(odds, book, rate, fee, net):
+    """Prices after a commission on winnings, or a fee F p (1 - p) a contract."""
+    for i in range(odds.size):
+        c, f = rate[book[i]], fee[book[i]]
+        x = odds[i]
+        if c != 0.0 or f != 0.0:
+            x = 1.0 + (x - 1.0) * (1.0 - c)
+            if f > 0.0:
+                p = 1.0 / x
+                x = 1.0 / (p + f * p * (1.0 - p))
+        net[i] = x
+
+
+@kernel
 def complete(needed, segments, rows, book, net, aside, place, pick, entry_rows, entry_odds, entry_ends):
     """The lowest price of every outcome, for each book that has them all: an entry a book and needed market."""
     at = np.int64(0)
@@ -198,6 +214,15 @@ def _votes(
         start[m] = n
         m += 1
     return n
+
+
+def after_commission(groups: Groups, traits: Traits) -> Floats:
+    """Prices after the catalog's commissions."""
+    if not (traits.commission.any() or traits.fee.any()):
+        return groups.odds
+    net = np.empty(groups.row.size)
+    charge(groups.odds, groups.book, traits.commission, traits.fee, net)
+    return net
 
 
 def votes(groups: Groups, net: Floats, changed: Longs, aside: Bytes, widest: int, table: FairTable) -> Votes:
@@ -609,8 +634,22 @@ class Times(NamedTuple):
     minute: Longs  # per ladder; see `minutes`
 
 
+class Board(NamedTuple):
+    """What a board or a part of it says to the estimator, whoever asks: with the catalog's commissions."""
+
+    of: Estimator
+    times: Times
+    momentum: Floats | None  # (ladders, outcomes); None is 0 throughout
+    ballot: Votes
+
+
+def gross(traits: Traits, rate: Floats, fee: Floats) -> Bytes:
+    """Which books are exchanges whose commission is not known: their prices are no offers."""
+    return np.asarray((traits.exchange != 0) & (rate == 0.0) & (fee == 0.0)).view(np.uint8)
+
+
 def estimate(
-    of: Estimator, groups: Groups, traits: Traits, net: Floats, aside: Bytes, gross: Bytes, times: Times,
+    of: Estimator, groups: Groups, traits: Traits, net: Floats, aside: Bytes, barred: Bytes, times: Times,
     momentum: Floats | None, ballot: Votes,
 ) -> Fair:  # fmt: skip
     """Estimate the fair probability of every price at the close.
@@ -623,8 +662,8 @@ def estimate(
         A board or part of it, and its votes; a part has every market of the ladders it has.
     net, aside
         Per row: the price after commission, and the guards' verdict.
-    gross
-        Per book: 1 for an exchange whose commission is not known; it is no opportunity.
+    barred
+        Per book: 1 where its prices are not judged; see `gross`.
     momentum
         (ladders, outcomes); None is 0 throughout.
     """
@@ -641,7 +680,7 @@ def estimate(
         of.lines.slope[g.kind, sport], round(c.vote_neighbour_points * 100.0), times.minute,
         starts(g, times.start, aside), out.momentum,
         of.lines.flags[g.kind, sport], ballot.start, ballot.book, ballot.x, ballot.total, ballot.seen, ballot.latest,
-        ballot.changed, traits.feed, of.voters.own, of.voters.sharp, traits.exchange, gross,
+        ballot.changed, traits.feed, of.voters.own, of.voters.sharp, traits.exchange, barred,
         np.array(of.table.scale), c, _OUTLIER,
         np.full(most, -1, np.int32), np.empty(most, np.int64), np.empty(most, np.int32), np.empty((most, widest)),
         np.empty(most), np.empty(most, np.int64), np.empty(most), np.empty(most), np.empty(most), np.empty(most),
@@ -660,3 +699,68 @@ def starts(groups: Groups, start: Longs, aside: Bytes) -> Longs:
     np.minimum.at(out, g.ladder[g.market[use]], start[use])
     out[out == np.iinfo(np.int64).max] = NO_TIME
     return out
+
+
+@kernel
+def _sharpest(market, book, start, voter, feed, sharp, out):
+    """The sharp with the largest weight among the votes on markets, judged books' feeds left out; -2 without one."""
+    for i in range(market.size):
+        out[i] = -2
+        most = 0.0
+        for v in range(start[market[i]], start[market[i] + 1]):
+            b = voter[v]
+            if sharp[b] > most and feed[b] != feed[book[i]]:
+                out[i], most = b, sharp[b]
+
+
+def sharpest(of: Estimator, ballot: Votes, traits: Traits, market: Longs, book: Ints) -> Ints:
+    """Name the sharp that a fair probability rests on most: a book's code, -2 for a consensus without one."""
+    out = np.empty(market.size, np.int32)
+    _sharpest(market, book, ballot.start, ballot.book, traits.feed, of.voters.sharp, out)
+    return out
+
+
+def named(flags: int) -> list[str]:
+    """Names of the flags that are set."""
+    return [name for name, bit in BITS.items() if flags & int(bit)]
+
+
+def confidence(se: Floats, flags: npt.NDArray[np.uint16], table: FairTable) -> Floats:
+    """Score from 0 to 100: falls with the standard error and with every flag.
+
+    Examples
+    --------
+    >>> table = catalog.fair_table()
+    >>> confidence(np.array([0.0, 0.15]), np.array([0, 1], np.uint16), table).round(1).tolist()
+    [100.0, 25.8]
+    """
+    c = table.constants
+    score = 100.0 * np.exp(-np.where(np.isnan(se), c.confidence_unknown_se, se) / c.confidence_scale)
+    for factor, bit in zip(table.factor, BITS.values(), strict=True):
+        score = np.where(flags & bit, score * factor, score)
+    return score
+
+
+def sigmoid(x: Floats) -> Floats:
+    """The probability of a logit."""
+    return np.asarray(1.0 / (1.0 + np.exp(-x)))
+
+
+_ERF = np.frompyfunc(math.erf, 1, 1)
+
+
+def normal(z: Floats) -> Floats:
+    """The standard normal distribution."""
+    return 0.5 * (1.0 + np.asarray(_ERF(z / math.sqrt(2.0)), np.float64))
+
+
+def shrunk(prob: Floats, odds: Floats, se: Floats) -> Floats:
+    """Kelly stake, percent, for a probability that is itself uncertain: the edge counts by how sure it is.
+
+    An edge e with the standard error s is worth e / (1 + s^2 / e^2) of a stake: what is likely noise counts little.
+    """
+    edge = prob * odds - 1.0
+    spread = prob * (1.0 - prob) * se * odds
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(edge > 0.0, edge * edge / (edge * edge + spread * spread), 0.0)
+    return 100.0 * share * np.maximum(edge, 0.0) / (odds - 1.0)

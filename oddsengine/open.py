@@ -16,7 +16,7 @@ from oddsengine.groups import Bytes, Floats, Ints, Longs, Words
 EV, ARBITRAGE, LOW_HOLD, MIDDLE = range(4)
 KINDS = ("ev", "arbitrage", "low_hold", "middles")
 LEGS = 3
-FIGURES = 5  # the last is 1 where the opportunity is unconfirmed
+FIGURES = 5  # the last is 1 where the opportunity is unconfirmed, plus twice the flags of a fair price at the close
 SAME, CHANGED, NEW = 0, 1, 2
 
 

@@ -58,11 +58,12 @@ def find_ev(
     *,
     books: Iterable[str] | None = None,
     sharp: Sharp = None,
-    method: str = "power",
+    method: str | None = "power",
     min_ev: float = 0.0,
     max_ev: float | None = None,
     commission: Commission = None,
     guards: Guards = None,
+    include: Iterable[str] = (),
     now: datetime | None = None,
 ) -> pl.DataFrame:
     """Prices that beat the reference's fair probability.
@@ -81,13 +82,16 @@ def find_ev(
         Whose prices say what is fair: a book, books in order of preference, or weights of a consensus
         (``{"pinnacle": 3, "circa": 1}``); None, the default, is the catalog's order. It may stand outside `books`.
     method
-        How its margin is removed, one of `DEVIG_METHODS`; "power" is the default.
+        How its margin is removed, one of `DEVIG_METHODS`, "power" by default; or "close": the fair price at the close
+        that all books together make, see `oddsengine.estimator`.
     commission
         Rates on winnings, fractions below 1 such as 0.02, that replace the catalog's, book by book; None,
         the default, keeps those.
     guards
         Names of the guards that run, or a mapping of what is different: ``{"stale": 300, "outlier_other": 0.3,
         "flap": False}``. None, the default, is all of `GUARDS`, an empty list none. They look at all books.
+    include
+        ``"suspect"`` lists prices that `outlier` sets aside before the game too, flagged: generous, and often true.
     now
         Moment at which ages are judged, UTC if it has no zone; None, the default, is the newest `last_seen_at`
         of the table.
@@ -125,7 +129,8 @@ def find_ev(
     _number("min_ev", min_ev)
     _number("max_ev", max_ev)
     prepared = prepare(odds, guards, now)
-    question = board.ask(prepared, books, sharp, method, commission, Wants.of(min_ev=min_ev, max_profit=_cap()))
+    wants = Wants.of(min_ev=min_ev, max_profit=_cap())
+    question = board.ask(prepared, books, sharp, method, commission, wants, include=include)
     return ev.rows(question, ev.found(question), max_ev)
 
 
@@ -134,7 +139,7 @@ def find_arbitrage(
     *,
     books: Iterable[str] | None = None,
     sharp: Sharp = None,
-    method: str = "power",
+    method: str | None = "power",
     min_profit: float = 0.5,
     max_profit: float | None = 10.0,
     commission: Commission = None,
@@ -158,7 +163,8 @@ def find_arbitrage(
         consensus (``{"pinnacle": 3, "circa": 1}``); None, the default, is the catalog's order. It may stand outside
         `books`.
     method
-        How its margin is removed, one of `DEVIG_METHODS`; "power" is the default.
+        How its margin is removed, one of `DEVIG_METHODS`, "power" by default; or "close": the fair price at the close
+        that all books together make, see `oddsengine.estimator`.
     commission
         Rates on winnings, fractions below 1 such as 0.02, that replace the catalog's, book by book; None,
         the default, keeps those.
@@ -212,7 +218,7 @@ def find_low_hold(
     *,
     books: Iterable[str] | None = None,
     sharp: Sharp = None,
-    method: str = "power",
+    method: str | None = "power",
     max_hold: float = 2.0,
     commission: Commission = None,
     guards: Guards = None,
@@ -234,7 +240,8 @@ def find_low_hold(
         weights of a consensus (``{"pinnacle": 3, "circa": 1}``); None, the default, is the catalog's order. It may
         stand outside `books`.
     method
-        How its margin is removed, one of `DEVIG_METHODS`; "power" is the default.
+        How its margin is removed, one of `DEVIG_METHODS`, "power" by default; or "close": the fair price at the close
+        that all books together make, see `oddsengine.estimator`.
     commission
         Rates on winnings, fractions below 1 such as 0.02, that replace the catalog's, book by book; None,
         the default, keeps those.
@@ -286,7 +293,7 @@ def find_middles(
     *,
     books: Iterable[str] | None = None,
     sharp: Sharp = None,
-    method: str = "power",
+    method: str | None = "power",
     min_size: float = 0.0,
     min_ev: float | None = None,
     max_profit: float | None = 10.0,
@@ -313,7 +320,8 @@ def find_middles(
         Whose prices say what is fair: a book, books in order of preference, or weights of a consensus
         (``{"pinnacle": 3, "circa": 1}``); None, the default, is the catalog's order. It may stand outside `books`.
     method
-        How its margin is removed, one of `DEVIG_METHODS`; "power" is the default.
+        How its margin is removed, one of `DEVIG_METHODS`, "power" by default; or "close": the fair price at the close
+        that all books together make, see `oddsengine.estimator`.
     commission
         Rates on winnings, fractions below 1 such as 0.02, that replace the catalog's, book by book; None,
         the default, keeps those.
@@ -369,7 +377,7 @@ def find_all(
     *,
     books: Iterable[str] | None = None,
     sharp: Sharp = None,
-    method: str = "power",
+    method: str | None = "power",
     min_ev: float = 0.0,
     max_ev: float | None = None,
     min_profit: float = 0.5,
@@ -379,6 +387,7 @@ def find_all(
     max_profit: float | None = 10.0,
     commission: Commission = None,
     guards: Guards = None,
+    include: Iterable[str] = (),
     now: datetime | None = None,
 ) -> Opportunities:
     """All four kinds over one reading of the board.
@@ -405,13 +414,16 @@ def find_all(
         Whose prices say what is fair: a book, books in order of preference, or weights of a consensus
         (``{"pinnacle": 3, "circa": 1}``); None, the default, is the catalog's order. It may stand outside `books`.
     method
-        How its margin is removed, one of `DEVIG_METHODS`; "power" is the default.
+        How its margin is removed, one of `DEVIG_METHODS`, "power" by default; or "close": the fair price at the close
+        that all books together make, see `oddsengine.estimator`.
     commission
         Rates on winnings, fractions below 1 such as 0.02, that replace the catalog's, book by book; None,
         the default, keeps those.
     guards
         Names of the guards that run, or a mapping of what is different: ``{"stale": 300, "outlier_other": 0.3,
         "flap": False}``. None, the default, is all of `GUARDS`, an empty list none. They look at all books.
+    include
+        ``"suspect"`` lists prices that `outlier` sets aside before the game too, flagged: generous, and often true.
     now
         Moment at which ages are judged, UTC if it has no zone; None, the default, is the newest `last_seen_at`
         of the table.
@@ -459,7 +471,7 @@ def find_all(
         min_ev=min_ev, min_profit=min_profit, max_profit=max_profit, max_hold=max_hold,
         min_middle_ev=-np.inf if min_middle_ev is None else min_middle_ev, min_size=min_size,
     )  # fmt: skip
-    question = board.ask(prepared, books, sharp, method, commission, wants)
+    question = board.ask(prepared, books, sharp, method, commission, wants, include=include)
     counts = set_aside(prepared)
     hits = ev.found(question)
     arbs = arbitrage.found(question)
@@ -506,7 +518,7 @@ def rejected(
     odds: IntoFrame,
     *,
     sharp: Sharp = None,
-    method: str = "power",
+    method: str | None = "power",
     commission: Commission = None,
     guards: Guards = None,
     now: datetime | None = None,
@@ -525,7 +537,8 @@ def rejected(
         consensus (``{"pinnacle": 3, "circa": 1}``); None, the default, is the catalog's order. It may stand outside
         `books`.
     method
-        How its margin is removed, one of `DEVIG_METHODS`; "power" is the default.
+        How its margin is removed, one of `DEVIG_METHODS`, "power" by default; or "close": the fair price at the close
+        that all books together make, see `oddsengine.estimator`.
     commission
         Rates on winnings, fractions below 1 such as 0.02, that replace the catalog's, book by book; None,
         the default, keeps those.
@@ -608,7 +621,7 @@ def fair(
     odds: IntoFrame | Prepared,
     *,
     sharp: Sharp = None,
-    method: str = "power",
+    method: str | None = "power",
     commission: Commission = None,
     guards: Guards = None,
     now: datetime | None = None,

@@ -6,17 +6,17 @@ may be bet have no part in it, so that callers who differ only in these share a 
 event.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from oddsengine import catalog
+from oddsengine import catalog, estimator
 from oddsengine._jit import kernel
-from oddsengine.devig import devig_groups
-from oddsengine.estimator import complete
+from oddsengine.devig import DEVIG_METHODS, devig_groups
+from oddsengine.estimator import charge, complete
 from oddsengine.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs
 from oddsengine.guards import Guarded
 from oddsengine.reasons import CODES
@@ -49,10 +49,16 @@ class Reference(NamedTuple):
         return cls(books, tuple(float(w) for w in sharp.values()))
 
 
+CLOSE = "close"
+"""The method that takes the estimator's fair price instead of one reference's."""
+METHODS = (*DEVIG_METHODS, CLOSE)
+
+
 class Asked(NamedTuple):
     """What one caller asks, resolved against the books of a board: columns by book."""
 
     method: str
+    suspects: bool  # prices that are too generous before the game are offers too
     wanted: Bytes  # prices are offers
     rank: Ints  # place among the references, else the largest integer
     weight: Floats  # in a consensus of the caller's
@@ -90,20 +96,8 @@ class Lens:
     reference_odds: Floats  # prices of the single references, market after market
     reference_ends: Longs  # where each such market begins among them, and the end
     live: Bytes  # per market
-
-
-@kernel
-def charge(odds, book, rate, fee, net):
-    """Prices after a commission on winnings, or a fee F p (1 - p) a contract."""
-    for i in range(odds.size):
-        c, f = rate[book[i]], fee[book[i]]
-        x = odds[i]
-        if c != 0.0 or f != 0.0:
-            x = 1.0 + (x - 1.0) * (1.0 - c)
-            if f > 0.0:
-                p = 1.0 / x
-                x = 1.0 / (p + f * p * (1.0 - p))
-        net[i] = x
+    board: estimator.Board | None  # what the estimator reads
+    close: estimator.Fair | None  # and what it says, where the method is `CLOSE`
 
 
 @kernel
@@ -167,7 +161,7 @@ def _refer(
 
 def asked(
     names: Sequence[str], traits: Traits, books: Iterable[str] | None, sharp: Any, method: str,
-    commission: Mapping[str, float] | None,
+    commission: Mapping[str, float] | None, *, suspects: bool = False,
 ) -> Asked:  # fmt: skip
     """Resolve what a caller asks.
 
@@ -203,6 +197,7 @@ def asked(
             rate[at], fee[at] = given, 0.0
     return Asked(
         method=method,
+        suspects=suspects,
         wanted=wanted,
         rank=rank,
         weight=weight,
@@ -224,6 +219,7 @@ def lens(
     *,
     referred: bool = True,
     needed: Bytes | None = None,
+    board: estimator.Board | None = None,
 ) -> Lens:
     """Show the surviving prices as the references, method and commission that were asked for do.
 
@@ -239,6 +235,8 @@ def lens(
         False leaves references out: no market has one then, nothing has an edge. Sums of prices need none.
     needed
         Markets whose references are needed; None means all. Nothing is known of the others.
+    board
+        What the estimator reads; the method `CLOSE` needs it.
     """
     g, limits = groups, guarded.limits
     n, markets, segments = g.row.size, g.threshold.size, g.rows.size - 1
@@ -263,8 +261,19 @@ def lens(
         used = entry_ends[-1]
         singles = _refer(
             some, g.segments, g.rows, g.book, net, entry_rows[:used],
-            devig_groups(entry_odds[:used], entry_ends, asked.method), asked.rank, asked.member, asked.weighted,
-            limits.reference_wide + limits.epsilon, trusted, own, width, reference, fair, odds, ends,
+            devig_groups(entry_odds[:used], entry_ends, devig_method(asked.method)), asked.rank, asked.member,
+            asked.weighted, limits.reference_wide + limits.epsilon, trusted, own, width, reference, fair,
+            odds, ends,
+        )  # fmt: skip
+    close = None
+    if referred and asked.method == CLOSE and board is not None:
+        standard = np.array_equal(asked.rate, traits.commission) and np.array_equal(asked.fee, traits.fee)
+        ballot = board.ballot
+        if not standard:
+            ballot = estimator.votes(g, net, board.times.changed, guarded.aside, widest, board.of.table)
+        close = estimator.estimate(
+            board.of, g, traits, net, guarded.aside, estimator.gross(traits, asked.rate, asked.fee), board.times,
+            board.momentum, ballot,
         )  # fmt: skip
     return Lens(
         groups=g,
@@ -289,4 +298,21 @@ def lens(
         reference_odds=odds[: ends[singles]],
         reference_ends=ends[: singles + 1],
         live=g.live[g.ladder],
+        board=board,
+        close=close,
     )
+
+
+def devig_method(method: str) -> str:
+    """How margins are removed: the estimator's votes have power, and so has what stands beside it."""
+    return "power" if method == CLOSE else method
+
+
+def read(
+    of: estimator.Estimator, groups: Groups, traits: Traits, aside: Bytes, times: estimator.Times,
+    momentum: Callable[[estimator.Votes], Floats | None],
+) -> estimator.Board:  # fmt: skip
+    """Read a board for the estimator; `momentum` is given the votes."""
+    net = estimator.after_commission(groups, traits)
+    ballot = estimator.votes(groups, net, times.changed, aside, int(traits.outcomes.max(initial=2)), of.table)
+    return estimator.Board(of, times, momentum(ballot), ballot)

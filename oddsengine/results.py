@@ -57,6 +57,14 @@ EV_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "shared_feed": _TEXTS,
     "odds_id": pl.String,  # of the row of prices
     "unconfirmed": pl.Boolean,
+    # Of the fair price at the close; null with a reference that was named.
+    "reference": pl.String,  # "close", else the book or "consensus"
+    "ev_vs_sharp": pl.Float64,
+    "ev_low": pl.Float64,
+    "ev_high": pl.Float64,
+    "prob_positive": pl.Float64,
+    "flags": _TEXTS,
+    "kelly_shrunk": pl.Float64,
 }
 
 LEG = pl.Struct(

@@ -241,7 +241,7 @@ def _opportunities(change: Change, facts: Facts) -> list[dict[str, Any]]:
         out.append(
             {
                 "id": ident, "kind": KINDS[kind], "event_id": wording[0], "market_type": _published(wording),
-                "player_name": wording[9], **_figures(kind, figures), "unconfirmed": figures[-1] != 0.0,
+                "player_name": wording[9], **_figures(kind, figures), "unconfirmed": int(figures[-1]) & 1 != 0,
                 "legs": [
                     {
                         "id": rows[p], "sportsbook": books[p], "selection": texts[p][7], "line": texts[p][-1],

@@ -22,9 +22,8 @@ from oddsengine.board.state import Board
 from oddsengine.board.units import Gathered
 from oddsengine.detect import Scope, Wants, look, unconfirmed
 from oddsengine.detect import View as Offers
-from oddsengine.devig import DEVIG_METHODS
 from oddsengine.find import arbitrage, ev, keys, low_hold, middles
-from oddsengine.find.board import Prepared, Question, Sharp
+from oddsengine.find.board import Prepared, Question, Sharp, chosen_method, included
 from oddsengine.find.search import Cases, Search
 from oddsengine.groups import Ints, Longs, Words
 from oddsengine.guards import Guarded
@@ -32,7 +31,7 @@ from oddsengine.markets import Identity
 from oddsengine.open import ARBITRAGE, EV, FIGURES, KINDS, LEGS, LOW_HOLD, MIDDLE, Hits, OpenSet
 from oddsengine.opportunities import Opportunities
 from oddsengine.reasons import CODES
-from oddsengine.references import Asked, Lens, Reference, asked, lens
+from oddsengine.references import CLOSE, Asked, Lens, Reference, asked, lens
 from oddsengine.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
 
 _SCHEMAS = (EV_SCHEMA, ARBITRAGE_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA)  # of the kinds
@@ -52,15 +51,16 @@ class Wanted(NamedTuple):
     min_middle_ev: float | None
     max_profit: float | None
     kinds: tuple[str, ...] = KINDS
+    include: tuple[str, ...] = ()
 
     @classmethod
     def of(
-        cls, books: Iterable[str] | None, sharp: Sharp, method: str, commission: Mapping[str, float] | None,
-        kinds: Iterable[str] = KINDS, /, **limits: float | None,
+        cls, books: Iterable[str] | None, sharp: Sharp, method: str | None,
+        commission: Mapping[str, float] | None, kinds: Iterable[str] = KINDS, include: Iterable[str] = (), /,
+        **limits: float | None,
     ) -> "Wanted":  # fmt: skip
         """Read the parameters of `Engine.view`."""
-        if method not in DEVIG_METHODS:
-            raise ValueError(f"method must be one of {', '.join(DEVIG_METHODS)}, got {method!r}")
+        method = chosen_method(method, sharp)
         if isinstance(books, str) or not isinstance(books, Iterable | None):
             raise ValueError(f"books takes a list of book ids, got {books!r}")
         named = {kinds} if isinstance(kinds, str) else set(kinds)
@@ -88,7 +88,7 @@ class Wanted(NamedTuple):
         rates = tuple(sorted((book, float(rate)) for book, rate in (commission or {}).items()))
         plain = {name: None if value is None else float(value) for name, value in limits.items()}
         some = tuple(kind for kind in KINDS if kind in named)
-        return cls(chosen, fixed, method, rates, kinds=some, **plain)  # type: ignore[arg-type]
+        return cls(chosen, fixed, method, rates, kinds=some, include=included(include), **plain)  # type: ignore[arg-type]
 
     @property
     def lens(self) -> tuple[Any, ...]:
@@ -182,7 +182,10 @@ class View:
         if self._asked is None or self._books != len(names.books):
             w = self.wanted
             books = names.sorted_books()
-            self._asked = asked(books, names.traits, w.books, w.reference, w.method, dict(w.commission))
+            self._asked = asked(
+                books, names.traits, w.books, w.reference, w.method, dict(w.commission),
+                suspects="suspect" in w.include,
+            )  # fmt: skip
             self._books = len(names.books)
         return self._asked
 
@@ -225,7 +228,10 @@ class View:
                 pl.Series(names.subjects[3:], dtype=pl.String), names.traits,
             )  # fmt: skip
             counts = engine.set_aside() if near is None and counted else {}
-            seen = lens(some.groups, names.traits, guarded, mine, off)
+            estimated = None
+            if w.method == CLOSE:
+                estimated, _ = board.estimated(some, guarded.aside, slots, engine.fair)
+            seen = lens(some.groups, names.traits, guarded, mine, off, board=estimated)
             common = _common(some, seen, [self], Scope.everything(some.groups), names, off)
         prepared = Prepared(None, identity, guarded, off, None)  # type: ignore[arg-type]
         question = Shown(**common, prepared=prepared, known=known, slots=slots)
@@ -269,7 +275,10 @@ def search(
     edges = ev.found(found)
     if edges.row.size:
         edges = edges.only(~ev.over_cap(found, edges))
-        figures = np.stack([edges.edge, edges.fair, edges.width, v.net[edges.row], edges.doubt], axis=1)
+        doubt: Any = edges.doubt
+        if v.close is not None:
+            doubt = edges.doubt + 2.0 * v.close.flags[edges.row]
+        figures = np.stack([edges.edge, edges.fair, edges.width, v.net[edges.row], doubt], axis=1)
         parts.append((EV, edges.who, edges.id, g.market[edges.row], edges.row[:, None], figures))
     arbs = arbitrage.found(found)
     if arbs.market.size:

@@ -33,6 +33,8 @@ ASKED: tuple[dict[str, Any], ...] = (
     WIDE | dict(books=["fanduel", "betmgm", "caesars", "unibet", "kalshi"], method="multiplicative"),
     WIDE | dict(books=["bet365", "draftkings", "zebra_bets"], sharp=["betonline", "circa", "pinnacle"]),
     WIDE | dict(sharp={"pinnacle": 3, "circa": 1, "betfair_exchange": 1}, commission={"novig": 0.02, "unibet": 0.01}),
+    WIDE | dict(method="close", books=["draftkings", "fanduel", "betmgm", "novig"], commission={"novig": 0.03}),
+    WIDE | dict(method="close", include=["suspect"]),
 )
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -109,7 +111,8 @@ def test_what_is_open_is_what_the_table_holds(seed: int) -> None:
     views = opened(engine)
     for number, (_, update) in enumerate(tape(feed(seed), engine, 5), seed):
         refusals(update, refused)
-        looked = {number % 6, (number + 1) % 6} if engine.number < 6 else range(6)
+        n = len(ASKED)
+        looked = {number % n, (number + 1) % n} if engine.number < 6 else range(n)
         equal_to_the_table(engine, {at: views[at] for at in looked}, refused)
 
 
@@ -201,7 +204,7 @@ FIGURES = {
     "low_hold": ("hold_percentage", "unconfirmed"),
     "middles": ("expected_value", "middle_probability", "unconfirmed"),
 }
-SEEN_ONLY = ("last_seen_at", "confirmed")  # a price that is only seen again is not sent again
+SEEN_ONLY = ("last_seen_at", "confirmed", "momentum")  # what is not sent again where only it moves
 
 
 class Client:

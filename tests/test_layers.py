@@ -33,6 +33,7 @@ LAYERS: list[set[str]] = [
     {"query"},
     {"history"},
     {"closing", "tape", "simulate", "warm", "feeds"},
+    {"audit"},
     {"matching"},
     {"futures"},
     {"reading"},

@@ -31,13 +31,14 @@ class Changes(NamedTuple):
 @kernel
 def _mark(
     markets, segments, rows, row, side, threshold, kind, subject, live, event, lead, odds_bits, seen, ids, aside,
-    stingy, doubt, twin, two, three, totals, mark, gap, fresh, out, changed,
+    stingy, doubt, twin, two, three, totals, mark, gap, fresh, together, out, changed,
 ):  # fmt: skip
     """Marks of all rows, and the markets where they differ from those of the last search.
 
     Times count where they may decide: in play, or where a ladder's lie further apart than an opportunity's may. What a
     market rests on beside itself (the lines of its ladder, a moneyline, a total, twins) counts by being there; whether
-    it changed is seen by its own rows.
+    it changed is seen by its own rows. `together` makes all markets of a ladder differ if one does: each has a say in
+    what the others are worth at the close.
     """
     some = False
     for at in range(markets.size - 1):
@@ -56,6 +57,14 @@ def _mark(
         h0 = _step(h0, np.uint64(beside))
         for m in range(markets[at], markets[at + 1]):
             h0 = _step(h0, np.uint64(np.int64(threshold[m])))
+        whole = np.uint64(0)
+        if together:
+            for i in range(first, end):
+                r = row[i]
+                time = np.uint64(seen[i]) if playing else np.uint64(0)
+                bits = np.uint64(aside[i]) ^ (time << np.uint64(8))
+                whole = whole + _step(_step(ids[r], np.uint64(odds_bits[i])), bits)
+            h0 = _step(h0, whole)
         for m in range(markets[at], markets[at + 1]):
             a, b = rows[segments[m]], rows[segments[m + 1]]
             h = _step(h0, np.uint64(np.int64(threshold[m])))
@@ -144,8 +153,13 @@ def _reach(row, market, ladder, markets, ladders, reach):
         reach[row[i]] = (1 if markets[m] != 0 else 0) | (2 if ladders[ladder[m]] != 0 else 0)
 
 
-def since_last_search(some: Gathered, guarded: Guarded, curves: Curves, rows: Rows, lead: Ints) -> Changes:
-    """Compare some units with what they were when they were last searched."""
+def since_last_search(
+    some: Gathered, guarded: Guarded, curves: Curves, rows: Rows, lead: Ints, due: Bytes | None = None
+) -> Changes:
+    """Compare some units with what they were when they were last searched.
+
+    `due` says, by unit, which of them time alone has changed; it is given where prices at the close are estimated.
+    """
     g, limits = some.groups, guarded.limits
     marks = np.zeros(g.row.size + some.out.size, np.uint64)
     n = g.threshold.size
@@ -155,12 +169,15 @@ def since_last_search(some: Gathered, guarded: Guarded, curves: Curves, rows: Ro
         g.markets, g.segments, g.rows, g.row, g.side, g.threshold, g.kind, g.subject, g.live, g.event, lead,
         g.odds.view(np.int64), g.seen, rows.id, guarded.aside, guarded.stingy, guarded.doubt, g.twin,
         curves.two, curves.three, curves.totals, rows.mark,
-        round(limits.stale_prematch_gap_s * 1e6), fresh, marks, scope.markets,
+        round(limits.stale_prematch_gap_s * 1e6), fresh, due is not None, marks, scope.markets,
     )  # fmt: skip
     _spread(
         g.markets, g.segments, g.rows, g.market, g.ladder, g.twin, curves.two, curves.three, curves.totals,
         scope.markets, scope.ladders, scope.fair,
     )  # fmt: skip
+    if due is not None:
+        late = due[some.units][some.ladder_unit][g.ladder]
+        scope = scope._replace(markets=scope.markets | late, fair=scope.fair | late)
     return Changes(scope, marks)
 
 

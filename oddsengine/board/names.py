@@ -7,12 +7,13 @@ makes a smaller set when most terms are no longer used.
 
 import copy
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from oddsengine import catalog
+from oddsengine.estimator import Estimator, estimator
 from oddsengine.find.keys import Hashes, ladders, word, words
 from oddsengine.groups import Groups, Ints, Words, checksum
 from oddsengine.identity import Wording, crossed, leading, parts_of_rows, read, thresholds
@@ -117,6 +118,8 @@ class Names:
             self._subject_hash.append(word(subject))
         self._forms: Forms | None = None
         self._formed = (-1, -1)
+        self._estimator: Estimator | None = None
+        self._estimated = (-1, -1, -1, -1)
         self._twins: Rules | None = None
         self._twinned = (-1, -1)
         self._subject_codes: dict[str, int] = {"": 0, "\x00home": 1, "\x00away": 2}
@@ -227,6 +230,22 @@ class Names:
         if self._twins is None or self._twinned != now:
             self._twins, self._twinned = rules(self.kinds, self.sports), now
         return self._twins
+
+    def estimator(self, table: catalog.FairTable) -> Estimator:
+        """What a table of the estimator says of the kinds, events and books."""
+        now = len(self.kinds), len(self.events), len(self.books), id(table)
+        if self._estimator is None or self._estimated != now:
+            self._estimator = estimator(self.kinds, self.sports, self.sorted_books(), table)
+            self._estimated = now
+        return self._estimator
+
+    def event_hashes(self, groups: Groups) -> Words:
+        """Hashes of the events' ids, per ladder."""
+        return cast(Words, self._event_hash.values[groups.event])
+
+    def unit_event_hashes(self) -> Words:
+        """Hashes of the events' ids, per unit."""
+        return cast(Words, self._event_hash.values[self.unit_event.values])
 
     def hashes(self, groups: Groups) -> Hashes:
         """What the ids of opportunities are made of, for some gathered units."""

@@ -34,10 +34,14 @@ from oddsengine.board.rows import (
 )
 from oddsengine.board.units import Gathered, Units, gather
 from oddsengine.detect import Scope
+from oddsengine.estimator import Board as Estimated
+from oddsengine.estimator import Times, Votes, minutes
 from oddsengine.find.keys import word
-from oddsengine.groups import NO_TIME, Bytes, Ints, Longs, Words, mix
+from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words, mix
 from oddsengine.identity import Wording
+from oddsengine.momentum import Memory, Sampled
 from oddsengine.reasons import CODES
+from oddsengine.references import read
 
 SECOND = 1_000_000
 REMEMBERED_S = 600  # removals
@@ -194,6 +198,7 @@ class Board:
         self.off = off  # codes of guards that are switched off
         self.limits = limits or catalog.thresholds()
         self.names = Names(off)
+        self.momentum = Memory()
         self.rows = Rows()
         self.units = Units()
         self.now = int(NO_TIME)
@@ -575,6 +580,38 @@ class Board:
             CODES["price_mismatch"] not in self.off,
             self.limits.flap_agree,
         )
+
+    def estimated(
+        self, some: Gathered, aside: Bytes, slots: Ints, table: catalog.FairTable
+    ) -> tuple[Estimated, Sampled]:
+        """What some units, judged, say to the estimator; and what the momentum's memory has to keep of them."""
+        g, names = some.groups, self.names
+        of = names.estimator(table)
+        minute = minutes(names.event_hashes(g), self.moment, table)
+        sport = of.lines.sport[g.event]
+        made: list[Sampled] = []
+
+        def momentum(ballot: Votes) -> Floats:
+            sampled = self.momentum.refresh(
+                names.hashes(g).ladder, g, ballot, minute, of.lines.slope[g.kind, sport], of.lines.reach[g.kind, sport],
+                names.traits.feed, of.books, table,
+            )  # fmt: skip
+            made.append(sampled)
+            return sampled.momentum
+
+        board = read(of, g, names.traits, aside, Times(self.rows.changed[slots], some.start, minute), momentum)
+        return board, made[0]
+
+    def due(self, before: int, table: catalog.FairTable) -> Bytes:
+        """Mark units dirty whose event began a minute of its own since a moment, and say which, by unit."""
+        units = self.names.unit_event.size
+        if before == NO_TIME:
+            return np.zeros(units, np.uint8)
+        event = self.names.unit_event_hashes()
+        began = minutes(event, self.moment, table) != minutes(event, before, table)
+        due: Bytes = (began & (self.units.size[:units] > 0)).view(np.uint8)
+        self.units.dirty[:units] |= due
+        return due
 
     @contextmanager
     def reached(self, some: Gathered, scope: Scope) -> Iterator[Bytes]:

@@ -51,6 +51,8 @@ class Constants(NamedTuple):
     flags_early_h: float
     flags_long_odds: float
     flags_live_below: float
+    confidence_scale: float
+    confidence_unknown_se: float
 
 
 class FairTable(NamedTuple):
@@ -64,6 +66,7 @@ class FairTable(NamedTuple):
     lines: Mapping[str, Mapping[str, float]]  # league: sigma of spread and total, points
     measured: Mapping[str, tuple[str, ...]]  # sport: families of a full game
     scale: tuple[float, ...]  # by flag
+    factor: tuple[float, ...]  # by flag: of the confidence
     note: Mapping[str, Any] = MappingProxyType({})  # of a table that was fitted: games, errors
 
 
@@ -102,9 +105,11 @@ def read_fair_table(content: Mapping[str, Any]) -> FairTable:
     for field in Constants._fields:
         section, _, name = field.partition("_")
         numbers[field] = _number(content.get(section, {}).get(name), f"{section}.{name}")
-    scale = content["flags"]["scale"]
-    if unknown := sorted(set(scale) ^ set(FLAGS)):
-        raise ValueError(f"flags.scale has one number for each of {', '.join(FLAGS)}; wrong: {', '.join(unknown)}")
+    by_flag = {"flags.scale": content["flags"]["scale"], "confidence.factor": content["confidence"]["factor"]}
+    for name, of in by_flag.items():
+        if unknown := sorted(set(of) ^ set(FLAGS)):
+            raise ValueError(f"{name} has one number for each of {', '.join(FLAGS)}; wrong: {', '.join(unknown)}")
+    scale, factor = (tuple(_number(of[f], f"{name}.{f}") for f in FLAGS) for name, of in by_flag.items())
     return FairTable(
         name=str(content["name"]),
         date=str(content["date"]),
@@ -121,7 +126,8 @@ def read_fair_table(content: Mapping[str, Any]) -> FairTable:
         measured=MappingProxyType(
             {sport: tuple(families) for sport, families in content["measured"].items() if isinstance(families, list)}
         ),
-        scale=tuple(_number(scale[flag], f"flags.scale.{flag}") for flag in FLAGS),
+        scale=scale,
+        factor=factor,
         note=MappingProxyType(dict(content.get("note", {}))),
     )
 

@@ -13,9 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from oddsengine import catalog
+from oddsengine import catalog, estimator
 from oddsengine.detect import Scope, View, Wants, view
-from oddsengine.devig import DEVIG_METHODS
 from oddsengine.find import books as naming
 from oddsengine.find import keys
 from oddsengine.find.search import Search
@@ -24,6 +23,7 @@ from oddsengine.groups import NO_TIME, Floats, Ints, Longs, Words, mix
 from oddsengine.guards import Guarded, guard
 from oddsengine.markets import Identity, identify, times
 from oddsengine.reasons import CODES, GUARDS, Guards, enabled, thresholds_of
+from oddsengine.references import CLOSE, METHODS, read
 from oddsengine.schema import OddsTable, check_odds
 from oddsengine.tails import forms
 
@@ -108,30 +108,85 @@ def prepare(odds: IntoFrame, guards: Guards = None, now: datetime | None = None)
 
 
 def ask(
-    prepared: Prepared, books: Iterable[str] | None, sharp: Sharp, method: str, commission: Mapping[str, float] | None,
-    wants: Wants,
+    prepared: Prepared, books: Iterable[str] | None, sharp: Sharp, method: str | None,
+    commission: Mapping[str, float] | None, wants: Wants, *, include: Iterable[str] = (),
 ) -> Question:  # fmt: skip
     """Look at a prepared board for one caller."""
-    if method not in DEVIG_METHODS:
-        raise ValueError(f"method must be one of {', '.join(DEVIG_METHODS)}, got {method!r}")
+    method, more = chosen_method(method, sharp), included(include)
     if isinstance(books, str) or not isinstance(books, Iterable | None):
         raise ValueError(f"books takes a list of book ids, got {books!r}")
     wanted = None if books is None else list(books)
     identity = prepared.identity
     naming.check(identity.books, wanted, sharp, commission)
-    looked = view(identity, prepared.guarded, prepared.off, wanted, sharp, method, commission)
+    read_ = estimated(prepared) if method == CLOSE else None
+    looked = view(
+        identity, prepared.guarded, prepared.off, wanted, sharp, method, commission, suspects="suspect" in more,
+        board=read_,
+    )  # fmt: skip
     return Question(
         view=looked,
         wants=wants,
         scope=Scope.everything(identity.groups),
-        hashes=_hashes(prepared),
+        hashes=hashes(prepared),
         forms=forms(identity.kinds, identity.sports),
         cap=CODES["ev_cap"] not in prepared.off,
         prepared=prepared,
     )
 
 
-def _hashes(prepared: Prepared) -> keys.Hashes:
+INCLUDED = ("suspect",)
+
+
+def chosen_method(method: str | None, sharp: Sharp) -> str:
+    """Check a method: None is `close`, or `power` where a reference is named."""
+    if method is None:
+        return CLOSE if sharp is None else "power"
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
+    if method == CLOSE and sharp is not None:
+        raise ValueError(f"the method {CLOSE!r} takes all books and no sharp, got {sharp!r}")
+    return method
+
+
+def included(include: Iterable[str]) -> tuple[str, ...]:
+    """Check what is listed beside what no guard sets aside."""
+    some = (include,) if isinstance(include, str) else tuple(include)
+    if not set(some) <= set(INCLUDED):
+        raise ValueError(f"include takes some of {', '.join(INCLUDED)}, got {include!r}")
+    return tuple(sorted(set(some)))
+
+
+def estimated(prepared: Prepared, table: catalog.FairTable | None = None) -> estimator.Board:
+    """What a table says to the estimator; its momentum is the column `momentum`, else 0."""
+    identity, g = prepared.identity, prepared.identity.groups
+    table = table or catalog.fair_table()
+    changed, start = (times(prepared.table, name)[g.row] for name in ("odds_changed_at", "event_start_time"))
+    _, at, event_of = np.unique(g.event, return_index=True, return_inverse=True)
+    first = g.row[g.rows[g.segments[g.markets[at]]]]
+    event = keys.words(prepared.table["event_id"].gather(first).to_list())
+    minute = estimator.minutes(event[event_of], prepared.guarded.now, table)
+    of = estimator.estimator(identity.kinds, identity.sports, identity.books, table)
+    moved = _momentum(prepared)
+    return read(
+        of, g, identity.traits, prepared.guarded.aside, estimator.Times(changed, start, minute), lambda _: moved
+    )
+
+
+def _momentum(prepared: Prepared) -> Floats | None:
+    """Momentum of the ladders as a live board's table has it, per row: that of the row's outcome."""
+    if "momentum" not in prepared.table.columns:
+        return None
+    identity, g = prepared.identity, prepared.identity.groups
+    column = prepared.table["momentum"].cast(pl.Float64).fill_null(0.0).to_numpy()[g.row]
+    out = np.zeros((g.event.size, int(identity.traits.outcomes.max(initial=2))))
+    ladder = g.ladder[g.market]
+    two = g.outcomes[g.market] == 2
+    out[ladder[two], 0] = np.where(g.side[two] == 0, column[two], -column[two])
+    out[ladder[~two], g.side[~two]] = column[~two]
+    return out
+
+
+def hashes(prepared: Prepared) -> keys.Hashes:
     """What the ids of a table's opportunities are made of."""
     identity = prepared.identity
     g = identity.groups

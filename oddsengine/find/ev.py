@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from oddsengine import tails, value
-from oddsengine.detect import ages, best_legs, edges
+from oddsengine import estimator, tails, value
+from oddsengine.detect import ages, best_legs, edges, sharp_edges
 from oddsengine.find import board, keys
 from oddsengine.find.board import Bools, Question
 from oddsengine.find.search import Search
@@ -67,11 +67,16 @@ def rows(question: Question, hits: Hits, max_ev: float | None) -> pl.DataFrame:
     sister = _sisters(question, hits.row, edge)
     push = _pushes(question, market)
     arb = _arbs(question, market)
-    reference = v.reference[market]
+    close = _close(question, hits, market)
+    reference = v.reference[market] if close is None else close.sharpest
     names = np.array([*question.prepared.identity.books, "", "consensus"], dtype=object)
     sharp_book = pl.Series(names[np.where(reference == -2, len(names) - 1, reference)], dtype=pl.String)
     percent = edge * 100.0
-    chance = np.clip(value.confidence(hits.width, hits.gap, board.known_age(v, age), live, hits.fair, edge), 0.0, 100.0)
+    if close is None:
+        chance = value.confidence(hits.width, hits.gap, board.known_age(v, age), live, hits.fair, edge)
+        chance = np.clip(chance, 0.0, 100.0)
+    else:
+        chance = close.confidence
     facts = board.market_facts(question, hits.row)
     columns: dict[str, Any] = {
         "game": facts["event_name"],
@@ -86,7 +91,7 @@ def rows(question: Question, hits: Hits, max_ev: float | None) -> pl.DataFrame:
         "no_vig_odds": board.nullable(decimal_to_american(1.0 / hits.fair)),
         "fair_probability": hits.fair,
         "market_width": hits.width * 100.0,
-        "devig_method": board.repeated(v.method, edge.size, pl.String),
+        "devig_method": board.repeated("power" if close else v.method, edge.size, pl.String),
         "sharp_book": sharp_book,
         "devig_book": sharp_book,
         "selection": base["selection"],
@@ -121,9 +126,48 @@ def rows(question: Question, hits: Hits, max_ev: float | None) -> pl.DataFrame:
         "shared_feed": sister,
         "odds_id": base["id"],
         "unconfirmed": hits.doubt != 0,
+        "reference": sharp_book if close is None else pl.repeat("close", edge.size, eager=True),
+        "ev_vs_sharp": percent if close is None else board.nullable(close.sharp * 100.0),
+        **({} if close is None else close.columns),
         **facts,
     }
     return board.frame(columns, EV_SCHEMA).sort(["ev_percentage", "id"], descending=[True, False])
+
+
+class _Close(NamedTuple):
+    """What the estimator says of hits beside their fair probability."""
+
+    sharpest: Ints
+    sharp: Floats  # edge over the sharp reference, nan without one
+    confidence: Floats
+    columns: dict[str, Any]
+
+
+def _close(question: Question, hits: Hits, market: Longs) -> _Close | None:
+    """The range at the close, the chance that it is above 0, flags, a stake that allows for the range."""
+    v = question.view
+    if v.close is None or v.board is None:
+        return None
+    g, net = v.groups, v.net[hits.row]
+    se, flags = v.close.se[g.ladder[market]], v.close.flags[hits.row]
+    x = np.log(hits.fair / (1.0 - hits.fair))
+    low, high = (100.0 * (net * estimator.sigmoid(x + sign * estimator.RANGE * se) - 1.0) for sign in (-1.0, 1.0))
+    over = np.full(g.row.size, np.nan)
+    some = np.unique(market)
+    sharp = sharp_edges(v, np.zeros(some.size, np.int64), some, np.array([-1.0]))
+    over[sharp.row] = sharp.fair * v.net[sharp.row] - 1.0
+    return _Close(
+        sharpest=estimator.sharpest(v.board.of, v.board.ballot, v.traits, market, g.book[hits.row]),
+        sharp=over[hits.row],
+        confidence=estimator.confidence(se, flags, v.board.of.table),
+        columns={
+            "ev_low": board.nullable(low),
+            "ev_high": board.nullable(high),
+            "prob_positive": board.nullable(estimator.normal((x + np.log(net - 1.0)) / se)),
+            "flags": pl.Series([estimator.named(int(f)) for f in flags], dtype=pl.List(pl.String)),
+            "kelly_shrunk": board.nullable(estimator.shrunk(hits.fair, net, se)),
+        },
+    )
 
 
 def _sisters(question: Question, row: Ints, edge: Floats) -> pl.Series:

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+import numpy as np
+
 from oddsengine import tails
-from oddsengine.detect import Scope, Swept, View, Wants, sweep
+from oddsengine.detect import Scope, Swept, View, Wants, close_candidates, sweep
 from oddsengine.find.keys import Hashes
 from oddsengine.groups import Floats, Ints, Longs, Words
 
@@ -33,7 +35,11 @@ class Search:
     @cached_property
     def swept(self) -> Swept:
         """The candidates of all kinds."""
-        return sweep(self.view, self.wants, self.scope)
+        if self.view.close is None:
+            return sweep(self.view, self.wants, self.scope)
+        swept = sweep(self.view, self.wants._replace(edge=np.full_like(self.wants.edge, np.inf)), self.scope)
+        who, market = close_candidates(self.view, self.wants.edge - self.epsilon, self.scope.markets)
+        return swept._replace(edge_who=who, edge_market=market)
 
     @cached_property
     def curves(self) -> tails.Curves:

@@ -18,12 +18,12 @@ from oddsengine.board.quotes import SEPARATOR
 from oddsengine.board.rows import BOOK_BITS, FREE, GONE, LIVE, LIVENESS, ON, SUSPENDED
 from oddsengine.board.state import STATUSES, Board
 from oddsengine.columns import NO_TIME, Bools, Bytes, Floats, Ints, Longs, Words
+from oddsengine.estimator import charge
 from oddsengine.identity import Wording
 from oddsengine.odds import quoted_american
 from oddsengine.query.filter import LATEST, TEXTUAL, Cursor, Filter, Key
 from oddsengine.query.scan import best, between, mains, prices, scan, states
 from oddsengine.query.terms import Said
-from oddsengine.references import charge
 from oddsengine.update import Update
 
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
+from oddsengine.catalog import FairTable
 from oddsengine.engine import Engine, micros
 from oddsengine.groups import NO_TIME
 from oddsengine.tape.blocks import Note, TapeError, TapeStep
@@ -70,13 +71,13 @@ def play(tape: Tape, engine: Engine, *, until: datetime | None = None) -> Iterat
         watch.leave()
 
 
-def engine_for(tape: Tape) -> Engine:
-    """A new engine with the guards of the one that was recorded."""
+def engine_for(tape: Tape, *, fair: FairTable | None = None) -> Engine:
+    """A new engine with the guards of the one that was recorded; `fair` as of `Engine`."""
     guards: dict[str, float | bool] = {}
     for text in tape.without:
         name, changed, value = text.partition("=")
         guards[name] = float(value) if changed else False
-    return Engine(guards=guards)
+    return Engine(guards=guards, fair=fair)
 
 
 class _Watch:
@@ -101,6 +102,7 @@ class _Watch:
                     wanted.method,
                     commission=rates,
                     kinds=wanted.kinds,
+                    include=wanted.include,
                     keep=True,
                     **limits,
                 )

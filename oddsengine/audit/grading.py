@@ -1,0 +1,212 @@
+"""What a price was worth: its EV at the close of the others.
+
+The close of an event is its last look, at most half an hour before the start. Every book but the judged one and its
+sisters has a vote there, with complete prices at most 15 minutes old: power de-vig, moved to the judged line where
+the slope is known, in logits. With five votes or more the highest and the lowest are left out and the rest is averaged;
+four have their median; fewer have none, but for a sharp book's own close.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from oddsengine import catalog, estimator
+from oddsengine.columns import Floats
+from oddsengine.find.board import Prepared, hashes, prepare
+from oddsengine.groups import NO_TIME
+
+THRESHOLDS = (0.0, 1.0, 2.0, 3.0, 5.0)
+"""EV in percent: a price is graded when it first reaches each of them."""
+
+SHOWN_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
+    "t": pl.Int64,  # unix seconds
+    "event": pl.String,
+    "league": pl.String,
+    "market": pl.String,
+    "period": pl.String,
+    "selection": pl.String,
+    "line": pl.Float64,
+    "book": pl.String,
+    "odds": pl.Float64,
+    "ev": pl.Float64,
+    "threshold": pl.Float64,
+    "se": pl.Float64,
+    "hours": pl.Float64,
+    "flags": pl.List(pl.String),
+    "worth": pl.Float64,  # null: no close
+    "error": pl.Float64,  # logits: the close less what was shown
+    "close": pl.String,  # "others" or "sharp"
+    "won": pl.Float64,  # 1, 0; null where the result is not known
+}
+"""Columns of what an audit graded."""
+
+_VOTE_S = 900
+_LEAST = 4
+
+
+class Places(NamedTuple):
+    """Where some prices stand: the key of the ladder, threshold, outcome and so on, a value each."""
+
+    ladder: np.ndarray
+    threshold: np.ndarray
+    side: np.ndarray
+    outcomes: np.ndarray
+    slope: np.ndarray
+    reach: np.ndarray
+    market: list[str]
+    period: list[str]
+    outcome: list[str]
+    known: np.ndarray
+
+
+def places(prepared: Prepared, height: int, table: catalog.FairTable) -> Places:
+    """Find the markets of a table's rows, in the order of its rows."""
+    identity, g = prepared.identity, prepared.identity.groups
+    of = estimator.estimator(identity.kinds, identity.sports, identity.books, table)
+    sport, kinds = of.lines.sport[g.event], identity.kinds
+    key = hashes(prepared).ladder
+    known = np.zeros(height, bool)
+    number = prepared.table["row"].to_numpy()[g.row].astype(np.int64) - 1
+    known[number] = True
+    ladder = g.ladder[g.market]
+    kind = g.kind[ladder]
+
+    def column(values: np.ndarray, empty: object) -> np.ndarray:
+        out = np.full(height, empty, values.dtype)
+        out[number] = values
+        return out
+
+    names = np.array([k.family.removesuffix("_3way") for k in kinds], object)
+    periods = np.array([k.period for k in kinds], object)
+    outcomes = np.array([kinds[k].outcomes[s] for k, s in zip(kind.tolist(), g.side.tolist(), strict=True)], object)
+    return Places(
+        column(key[ladder], 0), column(g.threshold[g.market], 0), column(g.side, 0), column(g.outcomes[g.market], 0),
+        column(of.lines.slope[g.kind, sport][ladder], np.nan), column(of.lines.reach[g.kind, sport][ladder], 0),
+        column(names[kind], "").tolist(), column(periods[kind], "").tolist(), column(outcomes, "").tolist(), known,
+    )  # fmt: skip
+
+
+class Vote(NamedTuple):
+    """One book's close on a line."""
+
+    threshold: int
+    logits: Floats
+    feed: str
+    sharp: float
+    weight_full: bool
+
+
+def votes_at(closes: pl.DataFrame, table: catalog.FairTable) -> dict[int, list[Vote]]:
+    """The books' closing logits by ladder."""
+    fresh = closes.filter(pl.col("last_seen_at").to_physical() > pl.col("look") - _VOTE_S * 1_000_000)
+    prepared = prepare(fresh.drop("look"), [])
+    identity, g = prepared.identity, prepared.identity.groups
+    none = np.full(g.row.size, NO_TIME)
+    net = estimator.after_commission(g, identity.traits)
+    ballot = estimator.votes(g, net, none, prepared.guarded.aside, int(identity.traits.outcomes.max(initial=2)), table)
+    of = estimator.estimator(identity.kinds, identity.sports, identity.books, table)
+    key = hashes(prepared).ladder
+    market = np.repeat(np.arange(g.threshold.size), np.diff(ballot.start))
+    out: dict[int, list[Vote]] = {}
+    feeds = [catalog.book(b).feed or catalog.book(b).id for b in identity.books]
+    for m, b, x in zip(market.tolist(), ballot.book.tolist(), ballot.x, strict=True):
+        sharp = float(of.voters.sharp[b])
+        out.setdefault(int(key[g.ladder[m]]), []).append(Vote(int(g.threshold[m]), x, feeds[b], sharp, sharp >= 1.0))
+    return out
+
+
+def close_logit(
+    votes: list[Vote], feed: str, threshold: int, side: int, outcomes: int, slope: float, reach: int
+) -> tuple[float, str]:
+    """The others' close of an outcome, and whose it is; nan and empty where there is none."""
+    found, sharps = [], []
+    for vote in votes:
+        shift = 0.0
+        if vote.feed == feed or (outcomes > 2 and vote.threshold != threshold):
+            continue
+        if vote.threshold != threshold:
+            if np.isnan(slope) or abs(vote.threshold - threshold) > reach:
+                continue
+            shift = slope * (threshold - vote.threshold) / 100.0
+        if outcomes > 2:
+            x = float(vote.logits[side])
+        else:
+            x = (float(vote.logits[0]) + shift) * (1.0 if side == 0 else -1.0)
+        found.append(x)
+        if vote.weight_full:
+            sharps.append(x)
+    found.sort()
+    if len(found) >= _LEAST + 1:
+        return sum(found[1:-1]) / (len(found) - 2), "others"
+    if len(found) == _LEAST:
+        return 0.5 * (found[1] + found[2]), "others"
+    if sharps:
+        return sum(sharps) / len(sharps), "sharp"
+    return np.nan, ""
+
+
+def grade(
+    shown: pl.DataFrame, closes: pl.DataFrame | None, results: pl.DataFrame | None, table: catalog.FairTable
+) -> pl.DataFrame:
+    """Grade what was shown, first showings before the start; `SHOWN_SCHEMA`."""
+    if not shown.height:
+        return pl.DataFrame(schema=SHOWN_SCHEMA)
+    start = pl.col("event_start_time").to_physical()
+    some = shown.filter(~pl.col("is_live") & (start > pl.col("t")))
+    if not some.height:
+        return pl.DataFrame(schema=SHOWN_SCHEMA)
+    prepared = prepare(some.drop("t", "threshold", "ev", "fair", "net_odds", "odds", "flag", "ident"), [])
+    at = places(prepared, some.height, table)
+    votes = votes_at(closes, table) if closes is not None else {}
+    feeds = [catalog.book(b).feed or catalog.book(b).id for b in some["sportsbook"].to_list()]
+    worth, error, who = np.full(some.height, np.nan), np.full(some.height, np.nan), [""] * some.height
+    net, fair = some["net_odds"].to_numpy(), some["fair"].to_numpy()
+    for i in range(some.height):
+        of = votes.get(int(at.ladder[i]), [])
+        x, who[i] = close_logit(
+            of, feeds[i], int(at.threshold[i]), int(at.side[i]), int(at.outcomes[i]), float(at.slope[i]),
+            int(at.reach[i]),
+        )  # fmt: skip
+        worth[i] = 100.0 * (net[i] / (1.0 + np.exp(-x)) - 1.0)
+        error[i] = x - np.log(fair[i] / (1.0 - fair[i]))
+    hours = (some["event_start_time"].to_physical() - some["t"]).to_numpy() / 3.6e9
+    c = table.constants
+    spread = np.array(["spread" in m for m in at.market]) & (np.array(at.outcome) == "home")
+    lined = np.isin(at.market, ["moneyline"], invert=True)
+    line = np.where(lined, at.threshold / 100.0 * np.where(spread, -1.0, 1.0) + 0.0, np.nan)
+    frame = pl.DataFrame(
+        {
+            "t": some["t"] // 1_000_000,
+            "event": some["event_id"],
+            "league": some["league"],
+            "market": at.market,
+            "period": at.period,
+            "selection": at.outcome,
+            "line": pl.Series(line).fill_nan(None),
+            "book": some["sportsbook"],
+            "odds": some["odds"],
+            "ev": some["ev"],
+            "threshold": some["threshold"],
+            "se": c.close_sigma * np.maximum(hours, c.close_least_h) ** (1.0 / 3.0),
+            "hours": hours,
+            "flags": pl.Series([estimator.named(f) for f in some["flag"].to_list()], dtype=pl.List(pl.String)),
+            "worth": pl.Series(worth).fill_nan(None),
+            "error": pl.Series(error).fill_nan(None),
+            "close": pl.Series(who).replace("", None),
+            "won": _won(some, at, results),
+        }
+    )
+    return frame.select(pl.col(name).cast(dtype) for name, dtype in SHOWN_SCHEMA.items())
+
+
+def _won(some: pl.DataFrame, at: Places, results: pl.DataFrame | None) -> pl.Series:
+    """Whether each price won; null where the result is not known, or it is no moneyline."""
+    if results is None:
+        return pl.Series([None] * some.height, dtype=pl.Float64)
+    said = some.select("event_id").join(results, on="event_id", how="left", maintain_order="left")
+    margin = said.select(pl.col("home_goals") - pl.col("away_goals")).to_series()
+    outcome = pl.Series(at.outcome)
+    won = pl.when(outcome == "home").then(margin > 0).when(outcome == "away").then(margin < 0).otherwise(margin == 0)
+    out = pl.select(won).to_series().cast(pl.Float64)
+    return pl.select(pl.when(pl.Series(at.market) == "moneyline").then(out)).to_series()

@@ -1,0 +1,204 @@
+"""The tables of an audit: shown against worth, with errors clustered by game."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from oddsengine import catalog
+from oddsengine.audit.grading import THRESHOLDS, grade
+from oddsengine.audit.scanning import play, source
+from oddsengine.catalog.fair import FLAGS
+from oddsengine.columns import Floats
+from oddsengine.engine import Engine
+from oddsengine.reasons import Guards
+from oddsengine.tape import Tape, engine_for
+
+MOST_ODDS, MOST_HOURS = 4.0, 72.0
+_LEAST = 20  # rows of a cell that is shown
+_SLOPE_BELOW = 8.0  # %: what is more is left out of the slope
+
+CELLS = {
+    "n": pl.Int64,
+    "graded": pl.Int64,
+    "events": pl.Int64,
+    "shown": pl.Float64,
+    "worth": pl.Float64,
+    "worth_se": pl.Float64,
+    "bias": pl.Float64,
+    "bias_se": pl.Float64,
+    "ratio": pl.Float64,
+    "ratio_se": pl.Float64,
+    "slope": pl.Float64,
+    "slope_se": pl.Float64,
+    "inside_90": pl.Float64,
+    "returned": pl.Float64,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """What a history showed, and what it was worth.
+
+    Attributes
+    ----------
+    shown
+        `SHOWN_SCHEMA`: a row each time a price first reached a threshold.
+    table
+        The calibration table: cells by threshold, `by` and `value`.
+    looks
+        How many looks were played.
+    fair
+        Name of the table of constants.
+    """
+
+    shown: pl.DataFrame
+    table: pl.DataFrame
+    looks: int
+    fair: str
+
+    def __str__(self) -> str:
+        """The table as plain text."""
+        head = (
+            f"{self.looks:,} looks, fair table {self.fair}; EV in percent of the stake, +- one standard error by game"
+        )
+        lines = [head]
+        for row in self.table.iter_rows(named=True):
+            name = "all" if row["by"] == "all" else f"  {row['by']} {row['value']}"
+            if row["by"] == "all":
+                lines.append(f"EV >= {row['threshold']:g}: {row['n']} first showings, {row['graded']} graded")
+            if row["graded"] < _LEAST:
+                lines.append(f"{name:<28} n {row['graded']:>5}")
+                continue
+            lines.append(
+                f"{name:<28} n {row['graded']:>5}  games {row['events']:>4}  shown {row['shown']:5.2f}  "
+                f"worth {row['worth']:5.2f} +-{row['worth_se']:.2f}  bias {row['bias']:+.2f} +-{row['bias_se']:.2f}  "
+                f"ratio {row['ratio']:.2f} +-{row['ratio_se']:.2f}  slope {_text(row['slope'])} "
+                f"+-{_text(row['slope_se'])}"
+                + ("" if row["inside_90"] is None else f"  90 % range holds {row['inside_90']:.0f} %")
+                + ("" if row["returned"] is None else f"  returned {row['returned']:+.2f} %")
+            )
+        return "\n".join(lines)
+
+
+def _text(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def audit(
+    history: Any,
+    *,
+    method: str | None = "close",
+    sharp: Any = None,
+    books: Iterable[str] | None = None,
+    guards: Guards = None,
+    fair: catalog.FairTable | None = None,
+    hours: float = MOST_HOURS,
+    progress: Any = None,
+) -> Audit:
+    """Play a history through the live engine and grade every first showing at the others' close.
+
+    Parameters
+    ----------
+    history
+        A frame or path of spells, openings or quotes, or the folder of a tape; see `oddsengine.audit.formats`.
+    method, sharp, books
+        What is audited, as of `find_ev`; the default is the fair price at the close.
+    guards, fair
+        As of `Engine`.
+    hours
+        Showings earlier before the start are listed and not in the table.
+    progress
+        Called with the number of looks played so far.
+
+    Returns
+    -------
+    Audit
+        What was shown, graded, and the calibration table of prices under 4.
+
+    Raises
+    ------
+    ValueError
+        If the history is none, or a parameter is out of its range.
+    """
+    table = fair or catalog.fair_table()
+    found = source(history)
+    engine = engine_for(found, fair=table) if isinstance(found, Tape) else Engine(guards=guards, fair=table)
+    view = engine.view(books, sharp, method, kinds=("ev",), min_ev=0.0, include=("suspect",), keep=True)
+    results = None if isinstance(found, Tape) else found.results
+    played = play(found, engine, view, THRESHOLDS, progress)
+    shown = grade(played.shown, played.closes, results, table)
+    return Audit(shown, calibration(shown, hours), played.looks, table.name)
+
+
+def calibration(shown: pl.DataFrame, hours: float = MOST_HOURS) -> pl.DataFrame:
+    """The calibration table of what was shown: of all, and by league, market, book, hours left, EV and flag."""
+    some = shown.filter((pl.col("odds") < MOST_ODDS) & (pl.col("hours") < hours))
+    bands = {
+        "hours": pl.col("hours").cut([3.0, 24.0], labels=["0-3", "3-24", "24-72"], left_closed=True),
+        "EV": pl.col("ev").cut([2.0, 3.0, 5.0], labels=["1-2", "2-3", "3-5", "5-"], left_closed=True),
+    }
+    rows = []
+    for threshold in (1.0, 2.0):
+        part = some.filter(pl.col("threshold") == threshold).with_columns(
+            **{name: band.cast(pl.String) for name, band in bands.items()}
+        )
+        rows.append({"threshold": threshold, "by": "all", "value": "", **cell(part)})
+        for by in ("league", "market", "book", "hours", "EV"):
+            for value in sorted(part[by].drop_nulls().unique().to_list()):
+                of = part.filter(pl.col(by) == value)
+                rows.append({"threshold": threshold, "by": by, "value": value, **cell(of)})
+        for value in FLAGS:
+            of = part.filter(pl.col("flags").list.contains(value))
+            if of.height:
+                rows.append({"threshold": threshold, "by": "flag", "value": value, **cell(of)})
+    schema = {"threshold": pl.Float64, "by": pl.String, "value": pl.String, **CELLS}
+    return pl.DataFrame(rows, schema=schema)
+
+
+def cell(part: pl.DataFrame) -> dict[str, Any]:
+    """The figures of some showings."""
+    graded = part.drop_nulls("worth")
+    n = graded.height
+    out: dict[str, Any] = dict.fromkeys(CELLS) | {"n": part.height, "graded": n, "events": graded["event"].n_unique()}
+    if n < 2:
+        return out
+    ev, worth = graded["ev"].to_numpy(), graded["worth"].to_numpy()
+    game = np.unique(graded["event"].to_numpy(), return_inverse=True)[1]
+    out["shown"], (out["worth"], out["worth_se"]) = float(ev.mean()), clustered_mean(worth, game)
+    out["bias"], out["bias_se"] = clustered_mean(ev - worth, game)
+    ratio = float(worth.sum() / ev.sum())
+    out["ratio"], out["ratio_se"] = ratio, clustered_mean((worth - ratio * ev) / ev.mean(), game)[1]
+    low = ev < _SLOPE_BELOW
+    if low.sum() > _LEAST:
+        out["slope"], out["slope_se"] = clustered_slope(ev[low], worth[low], game[low])
+    inside = graded.drop_nulls("se")
+    if inside.height:
+        z = (inside["error"] / inside["se"]).abs().to_numpy()
+        out["inside_90"] = 100.0 * float((z < 1.6448536269514722).mean())
+    won = part.drop_nulls("won")
+    if won.height:
+        out["returned"] = 100.0 * float(np.mean(won["won"].to_numpy() * won["odds"].to_numpy() - 1.0))
+    return out
+
+
+def clustered_mean(values: Floats, game: Any) -> tuple[float, float]:
+    """Mean, and its standard error with the values of a game taken together."""
+    mean, sums = float(values.mean()), np.bincount(game, values - values.mean())
+    groups = len(np.unique(game))
+    return mean, math.sqrt(groups / max(groups - 1, 1) * float((sums**2).sum())) / values.size
+
+
+def clustered_slope(x: Floats, y: Floats, game: Any) -> tuple[float, float]:
+    """Least-squares slope of y on x, and its standard error with the values of a game taken together."""
+    design = np.column_stack((np.ones(x.size), x))
+    inverse = np.linalg.inv(design.T @ design)
+    left = y - design @ (inverse @ design.T @ y)
+    groups, of = np.unique(game, return_inverse=True)
+    sums = np.zeros((groups.size, 2))
+    np.add.at(sums, of, design * left[:, None])
+    variance = inverse @ sums.T @ sums @ inverse
+    return float((inverse @ design.T @ y)[1]), math.sqrt(max(float(variance[1, 1]), 0.0))
