@@ -139,6 +139,10 @@ class Host(Protocol):
     def off(self) -> frozenset[int]:
         """Codes of the guards that are off."""
 
+    @property
+    def fair(self) -> catalog.FairTable:
+        """Constants of the fair prices at the close."""
+
     def reading(self, view: "View") -> AbstractContextManager[Board]:
         """Hold the board still while a view reads it; the view is awake."""
 
