@@ -1,9 +1,9 @@
 """Sports odds in, trustworthy opportunities out.
 
 Reading order: odds, devig, kelly, arbitrage, value, middle (the maths); catalog, schema, tables (what a table is and
-what is known of the world); wording, traits, markets, terms, groups (identity); reasons, guards; detect, tails
-(detection); find, results, opportunities, explain (what comes out); board, open, view, update, engine (the same, live);
-query; tape, simulate; futures, beside all of it; cli.
+what is known of the world); identity, traits, twins, markets, groups (identity); reasons, guards; estimator,
+references, detect, tails (detection); find, results, opportunities, explain (what comes out); board, open, view,
+update, engine (the same, live); query, history, closing; tape, audit, simulate; futures, beside all of it; cli.
 """
 
 import importlib

@@ -31,7 +31,7 @@ from oddsengine.board.state import REMEMBERED_S, SECOND, STATUSES, Applied, Batc
 from oddsengine.detect import Scope
 from oddsengine.find.board import Sharp
 from oddsengine.find.keys import hexadecimal
-from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words, mix
+from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words, distinct, mix
 from oddsengine.guards import Guarded, alone, honour, judge
 from oddsengine.identity import Wording
 from oddsengine.momentum import Memory, Sampled
@@ -383,7 +383,8 @@ class Engine:
         rows = board.rows
         moved = np.flatnonzero((applied.what & MOVED) != 0)
         moved = moved[rows.state[applied.slots[moved]] == ON]
-        slots, of = np.unique(applied.slots[moved], return_inverse=True)
+        slots = distinct(applied.slots[moved])
+        of = np.searchsorted(slots, applied.slots[moved])
         what = np.zeros(slots.size, np.uint8)
         np.bitwise_or.at(what, of, applied.what[moved])
         changes: dict[View, Change] = {}
@@ -399,10 +400,10 @@ class Engine:
                 hits, found.difference.status[fresh], born, view_open.id[expired], view_open.kind[expired]
             )
             legs.append(hits.legs[hits.legs >= 0])
-        every = np.unique(np.concatenate(legs)).astype(np.int32)
+        every = distinct(np.concatenate(legs))
         facts = board.facts(every)
         again = applied.slots[applied.what == SEEN]
-        gone = board.facts(np.unique(applied.gone))
+        gone = board.facts(distinct(applied.gone))
         return Update(
             number=self._number + 1,
             now=batch.now,

@@ -103,6 +103,15 @@ def intern(hashes: Words, skip: Bytes | None = None, expected: int = 0) -> tuple
         size *= 4
 
 
+def distinct(values: Ints) -> Ints:
+    """The different values, sorted; for a few hundred this is several times as fast as `np.unique`."""
+    ordered = np.sort(values)
+    new = np.ones(ordered.size, bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
+    out: Ints = ordered[new]
+    return out
+
+
 def mix(*columns: npt.NDArray[np.integer] | int) -> Words:
     """One 64-bit hash a row of several integer columns; stable over runs and machines."""
     h = np.zeros(1, np.uint64)

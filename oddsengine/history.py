@@ -12,10 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from oddsengine.board.names import Names
-from oddsengine.board.rows import LIVE, SUSPENDED
+from oddsengine.board.rows import LIVE, SUSPENDED, row_ids
 from oddsengine.columns import Bools, Bytes, Floats, Ints, Longs, Words
 from oddsengine.engine import Engine
-from oddsengine.groups import mix
 from oddsengine.identity import Wording
 from oddsengine.query.filter import LATEST
 from oddsengine.query.terms import Terms
@@ -202,5 +201,5 @@ def described(moves: Moves) -> tuple[Terms, Longs, Longs, Words]:
     terms = Terms(names)
     while not terms.learn(LATEST):
         pass
-    ids = mix(names.id.values[term], names.book_hash[book]) if term.size else np.empty(0, np.uint64)
+    ids = row_ids(names.id.values[term], names.book_hash[book]) if term.size else np.empty(0, np.uint64)
     return terms, term, book, ids

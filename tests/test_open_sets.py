@@ -89,7 +89,7 @@ def test_what_rests_on_a_market_that_leaves_is_searched_again(seed: int) -> None
     views = [engine.view(**words, keep=True) for words in VIEWS]
     step = next(iter(world(700 + seed, 1, events=4, live=0.0)(engine)))
     engine.step(step["quotes"], step["now"])
-    markets = ["event_id", "market_type", "player_name", pl.col("line").abs()]
+    markets: list[Any] = ["event_id", "market_type", "player_name", pl.col("line").abs()]
     left = engine.table().select(*markets).unique(maintain_order=True).rows()
     for at in range(30):
         gone = left.pop(int(rng.integers(len(left))))

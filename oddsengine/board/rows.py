@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oddsengine._jit import kernel
-from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words
+from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words, mix
 
 FREE, ON, GONE = 0, 1, 2
 LIVE, SUSPENDED, MISMATCH, FLAP = 1, 2, 4, 8
@@ -163,6 +163,11 @@ class Quoted(NamedTuple):
     changed: Longs  # the source's own time, or NO_TIME
     start: Longs
     flags: Bytes
+
+
+def row_ids(terms: Words, books: Words) -> Words:
+    """Ids of rows by the hashes of their terms (event, market, subject, side, line) and books."""
+    return mix(terms, books)
 
 
 @kernel

@@ -31,13 +31,14 @@ from oddsengine.board.rows import (
     Quoted,
     Rows,
     _apply,
+    row_ids,
 )
 from oddsengine.board.units import Gathered, Units, gather
 from oddsengine.detect import Scope
 from oddsengine.estimator import Board as Estimated
 from oddsengine.estimator import Times, Votes, minutes
 from oddsengine.find.keys import word
-from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words, mix
+from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words, distinct
 from oddsengine.identity import Wording
 from oddsengine.momentum import Memory, Sampled
 from oddsengine.reasons import CODES
@@ -168,6 +169,19 @@ def _unlisted(slots, key, state, seen, book, listed, time, out):
         if state[s] == ON and (key[s] & _BOOK) == book and listed[s] == 0 and seen[s] <= time:
             out[n] = s
             n += 1
+    return n
+
+
+@kernel
+def _judge(slots, verdicts, why, aside, rejected, state, other, before):
+    """Write verdicts down; list rows on the board that are rejected otherwise than before. Returns how many."""
+    n = 0
+    for i in range(slots.size):
+        s = slots[i]
+        if rejected[s] != why[i] and state[s] == ON:
+            other[n], before[n] = s, rejected[s]
+            n += 1
+        aside[s], rejected[s] = verdicts[i], why[i]
     return n
 
 
@@ -331,7 +345,7 @@ class Board:
             order = np.argsort(self.names.units.values[quoted.key >> BOOK_BITS, 0], kind="stable")
             quoted = Quoted._make(column[order] for column in quoted)
         term, book = quoted.key >> BOOK_BITS, quoted.key & ((1 << BOOK_BITS) - 1)
-        ids = mix(self.names.id.values[term], self.names.book_hash[book])
+        ids = row_ids(self.names.id.values[term], self.names.book_hash[book])
         rows.top, rows.spares, entered = _apply(
             quoted.key, quoted.odds, quoted.american, quoted.seen, quoted.changed, quoted.start, quoted.flags, ids, now,
             rows.key, rows.id, rows.odds, rows.american, rows.seen, rows.changed, rows.start, rows.moved, rows.renewed,
@@ -362,7 +376,7 @@ class Board:
     def _enrol(self, slots: Ints, what: Bytes) -> None:
         """Put rows that are new, or whose liveness moved, into their units."""
         rows, names = self.rows, self.names
-        moved = np.unique(slots[(what & (NEW | LIVENESS)) != 0])
+        moved = distinct(slots[(what & (NEW | LIVENESS)) != 0])
         if not moved.size:
             return
         unit = names.units.values[rows.key[moved] >> BOOK_BITS, rows.flags[moved] & LIVE]
@@ -547,12 +561,12 @@ class Board:
 
     def judge(self, slots: Ints, verdicts: Bytes, rejected: Bytes) -> None:
         """Take the guards' verdicts on some rows."""
-        rows = self.rows
-        other = slots[(rows.rejected[slots] != rejected) & (rows.state[slots] == ON)]
-        if other.size and self._past is not None:
-            self._past.verdicts.append((other, rows.rejected[other], rows.judged[other]))
-        rows.aside[slots], rows.rejected[slots] = verdicts, rejected
-        if other.size:
+        rows, other, before = self.rows, np.empty(slots.size, np.int32), np.empty(slots.size, np.uint8)
+        n = _judge(slots, verdicts, rejected, rows.aside, rows.rejected, rows.state, other, before)
+        if n:
+            other = other[:n].copy()
+            if self._past is not None:
+                self._past.verdicts.append((other, before[:n].copy(), rows.judged[other]))
             rows.judged[other] = self.now
             self._rejudged.append(other)
 
