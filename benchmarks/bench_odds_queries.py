@@ -18,9 +18,9 @@ from boards import board as make_board
 
 from oddsengine.engine import Engine
 from oddsengine.query import Filter, Index
-from oddsengine_service.api.odds import endpoints
 from oddsengine_service.endpoints import Ask
 from oddsengine_service.params import parse
+from oddsengine_service.routes.odds import endpoints
 from oddsengine_service.tiers import TIERS, Caller
 from oddsengine_service.wire.odds import odds as to_wire
 

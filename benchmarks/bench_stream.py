@@ -73,13 +73,13 @@ async def ours(args: argparse.Namespace) -> None:
     import uvicorn  # noqa: PLC0415
 
     from oddsengine.engine import Engine  # noqa: PLC0415
-    from oddsengine_service.api import stream as route  # noqa: PLC0415
     from oddsengine_service.app import Api  # noqa: PLC0415
     from oddsengine_service.bus import Bus  # noqa: PLC0415
     from oddsengine_service.limits import Limits  # noqa: PLC0415
     from oddsengine_service.log import Log  # noqa: PLC0415
     from oddsengine_service.metrics import Metrics  # noqa: PLC0415
     from oddsengine_service.node import Node  # noqa: PLC0415
+    from oddsengine_service.routes import stream as route  # noqa: PLC0415
     from oddsengine_service.tiers import TIERS, Caller  # noqa: PLC0415
 
     class Everybody:

@@ -28,7 +28,7 @@ from starlette.types import ASGIApp
 from oddsengine.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine.tape.moves import Tapes
-from oddsengine_service import api, demo, keys, pages, taping
+from oddsengine_service import demo, keys, pages, recording, routes
 from oddsengine_service.answers import Kept, encode
 from oddsengine_service.app import BASE, Api
 from oddsengine_service.bus import Bus
@@ -53,11 +53,11 @@ from oddsengine_service.openapi import document
 from oddsengine_service.past import Past
 from oddsengine_service.problems import Problem, origin_of, shown
 from oddsengine_service.protocol import Protocol
+from oddsengine_service.recording import NodeTape
 from oddsengine_service.request import Request as Head
 from oddsengine_service.samples import samples
 from oddsengine_service.settings import Settings, SettingsError, token
 from oddsengine_service.stream.lines import LineMetrics
-from oddsengine_service.taping import Taping
 from oddsengine_service.tiers import ANONYMOUS_RATE
 from oddsengine_service.ws.protocol import MOST_MESSAGE, SocketProtocol
 from oddsengine_service.ws.session import PATHS, Sockets
@@ -92,7 +92,7 @@ class Service:
         options = settings.service
         self.origin = options.url
         self.connections = Connections(log, options.connections, options.trusted)
-        self.api = Api(node, api.ENDPOINTS, log, self.metrics, options.trusted, self.origin)
+        self.api = Api(node, routes.ENDPOINTS, log, self.metrics, options.trusted, self.origin)
         origins = options.origins or (("*",) if node.demo else ())
         self._http: ASGIApp = Cors(self._answer, origins, self.origin) if origins else self._answer
         node.splits_token = token(settings, "splits_token_env", environ)
@@ -107,22 +107,22 @@ class Service:
         self.ends = contextlib.ExitStack()  # what is closed at the end
         self._run = run
         self._describing = threading.Lock()
-        document(api.ENDPOINTS, BASE)  # what cannot be described fails now, by name
-        routes = [
+        document(routes.ENDPOINTS, BASE)  # what cannot be described fails now, by name
+        own = [
             Route("/", self._live),
             Route("/openapi.json", partial(self._described, lambda: self._document)),
             Route("/docs", partial(self._described, lambda: self._page)),
             Route("/metrics", self._metrics),
         ]
         self.pages = Starlette(
-            routes=routes, exception_handlers={HTTPException: _refused, Problem: _said, Exception: _failed}
+            routes=own, exception_handlers={HTTPException: _refused, Problem: _said, Exception: _failed}
         )
         self.pages.router.redirect_slashes = False  # it would lead to whatever host the request names
 
     @cached_property
     def document(self) -> Mapping[str, Any]:
         """The description of the interface; its examples are of a made-up board."""
-        return document(api.ENDPOINTS, BASE, samples(api.ENDPOINTS, partial(self.log.failure, b"(sample)")))
+        return document(routes.ENDPOINTS, BASE, samples(routes.ENDPOINTS, partial(self.log.failure, b"(sample)")))
 
     @cached_property
     def _document(self) -> Kept:
@@ -433,8 +433,8 @@ def build(
         usage.told = partial(_unwritten, node, log)
         tapes: Tapes | None = None
         if settings.data.tape and not demonstration:
-            where = folder / taping.FOLDER
-            tape = Taping(node.engine, where, settings.data.tape_days, clock.now(), partial(_broke, node, log))
+            where = folder / recording.FOLDER
+            tape = NodeTape(node.engine, where, settings.data.tape_days, clock.now(), partial(_broke, node, log))
             held.callback(tape.close)
             tapes = Tapes(where, tape.catch_up)
         past = Past(

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 from oddsengine.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine_service.feeds.hub import Hub, Source
-from oddsengine_service.feeds.kept import Kept
+from oddsengine_service.feeds.quarantine import PayloadQuarantine
 
 PATIENCE_S = 8.0  # on a busy machine; nothing waits so long when all is well
 
@@ -112,7 +112,7 @@ def iso(moment: datetime) -> str:
     return moment.isoformat().replace("+00:00", "Z")
 
 
-def new_hub(kept: Kept | None = None) -> Hub:
+def new_hub(kept: PayloadQuarantine | None = None) -> Hub:
     return Hub(Engine(), Matcher(), clock=now, kept=kept)
 
 

@@ -21,7 +21,7 @@ import uvicorn
 
 from oddsengine.engine import Engine
 from oddsengine.simulate import World
-from oddsengine_service import api
+from oddsengine_service import routes
 from oddsengine_service.app import BASE, Api
 from oddsengine_service.bus import Bus
 from oddsengine_service.connections import Connections
@@ -50,7 +50,7 @@ class App:
 
     def __init__(self, node: Node, log: Log) -> None:
         self.node = node
-        self.api = Api(node, api.ENDPOINTS, log, Metrics())
+        self.api = Api(node, routes.ENDPOINTS, log, Metrics())
         self.connections = Connections(log)
         self.socket_paths = PATHS
         self._sockets = Sockets(self.api, ("https://odds.example.com",))

@@ -15,13 +15,13 @@ from local_servers import Answering, Request, http, iso, running
 from oddsengine import catalog
 from oddsengine.engine import Engine
 from oddsengine.matching import Matcher
-from oddsengine_service.api.health import _sources
 from oddsengine_service.feeds.credits import CLASSES, FRESH, HOUR, Target, nearness, plan
 from oddsengine_service.feeds.freshness import too_slow
 from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.feeds.secrets import Secrets
 from oddsengine_service.feeds.status import SourceStatus
 from oddsengine_service.feeds.the_odds_api import TheOddsApiSource
+from oddsengine_service.routes.health import _sources
 from oddsengine_service.settings import Interface, Table, TheOddsApi
 
 DAY = 24.0 * HOUR

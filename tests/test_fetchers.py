@@ -16,7 +16,7 @@ from oddsengine.engine import Engine
 from oddsengine.feeds import Game, Payload
 from oddsengine.matching import Matcher
 from oddsengine_service.feeds.hub import Hub
-from oddsengine_service.feeds.kept import Kept
+from oddsengine_service.feeds.quarantine import PayloadQuarantine
 from oddsengine_service.feeds.secrets import Secrets
 from oddsengine_service.feeds.sink import Failure
 from oddsengine_service.feeds.the_odds_api import TheOddsApiSource
@@ -161,7 +161,7 @@ def test_failure_is_normal(fault: str, tmp_path: Path, caplog: pytest.LogCapture
 
     async def check() -> None:
         secrets = Secrets([KEY])
-        kept = Kept(tmp_path / "kept", 3, 100_000, secrets)
+        kept = PayloadQuarantine(tmp_path / "kept", 3, 100_000, secrets)
         provider, hub = Provider(well), new_hub(kept)
         with secrets.out_of_logs():
             async with http(provider) as url, running(hub, source(declared(url), secrets)):

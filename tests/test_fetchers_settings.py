@@ -21,9 +21,9 @@ from local_servers import Answering, Request, game, http, new_hub, now, prices, 
 from oddsengine.cli import main
 from oddsengine_service.feeds.documents import football_data, table
 from oddsengine_service.feeds.hub import Hub
-from oddsengine_service.feeds.kept import Kept
+from oddsengine_service.feeds.messages import RepeatedMessages
+from oddsengine_service.feeds.quarantine import PayloadQuarantine
 from oddsengine_service.feeds.retry import Backoff
-from oddsengine_service.feeds.saying import Saying
 from oddsengine_service.feeds.secrets import Secrets
 from oddsengine_service.feeds.sink import Failure
 from oddsengine_service.feeds.status import Track
@@ -183,7 +183,7 @@ def test_a_book_that_stays_away_shows() -> None:
 
 
 def test_the_folder_of_payloads_is_bounded_and_clean(tmp_path: Path) -> None:
-    kept = Kept(tmp_path / "kept", 4, 1000, Secrets(["verysecret"]))
+    kept = PayloadQuarantine(tmp_path / "kept", 4, 1000, Secrets(["verysecret"]))
     for n in range(10):
         kept.keep(
             "main",
@@ -201,21 +201,21 @@ def test_the_folder_of_payloads_is_bounded_and_clean(tmp_path: Path) -> None:
     newest = max(kept.folder.glob("*.payload"))
     assert "cut after 250 of 5000 bytes" in newest.with_suffix(".reason").read_text()
     assert "verysecret" not in newest.with_suffix(".reason").read_text()
-    assert Kept(tmp_path / "none", 0, 1000, Secrets()).keep("main", b"x", "why", now()) is None
+    assert PayloadQuarantine(tmp_path / "none", 0, 1000, Secrets()).keep("main", b"x", "why", now()) is None
     assert not (tmp_path / "none").exists()
 
 
 def test_the_same_payload_is_kept_once(tmp_path: Path) -> None:
     """As a source that is tried again sends it; by this process or the next."""
     for _ in range(2):
-        kept = Kept(tmp_path, 10, 10_000, Secrets())
+        kept = PayloadQuarantine(tmp_path, 10, 10_000, Secrets())
         first, again, other = (kept.keep("main", body, "why", now()) for body in (b"broken", b"broken", b"torn"))
         assert first == again != other
     assert sorted(path.read_bytes() for path in tmp_path.glob("*.payload")) == [b"broken", b"torn"]
 
 
 def test_a_reason_is_said_once_and_again_after_a_while() -> None:
-    saying, start = Saying(), now()
+    saying, start = RepeatedMessages(), now()
     assert saying.is_due("feeds.a", "down", start)
     assert not saying.is_due("feeds.a", "down", start + timedelta(minutes=9))
     assert saying.is_due("feeds.b", "down", start)

@@ -18,8 +18,8 @@ from oddsengine.matching import Matcher
 from oddsengine_service.feeds import interface
 from oddsengine_service.feeds.betfair import BetfairFiles, BetfairSource, Login
 from oddsengine_service.feeds.hub import Hub
-from oddsengine_service.feeds.kept import Kept
 from oddsengine_service.feeds.optic import OpticSource
+from oddsengine_service.feeds.quarantine import PayloadQuarantine
 from oddsengine_service.feeds.secrets import Secrets
 from oddsengine_service.settings import Betfair, BetfairHistory, Interface, Optic
 
@@ -161,7 +161,7 @@ def test_a_payload_that_does_not_read_is_kept_and_the_stream_begun_anew(tmp_path
         await beat(answering)
 
     async def check() -> None:
-        hub = new_hub(Kept(tmp_path, 5, 10_000, Secrets()))
+        hub = new_hub(PayloadQuarantine(tmp_path, 5, 10_000, Secrets()))
         async with http(serve) as url, running(hub, interface.source(feed(url), "", Secrets())):
             await until(lambda: 1.7 in prices(hub).values(), "the second snapshot")
 
@@ -459,7 +459,7 @@ def test_recorded_lines_are_read_in_order_of_time(tmp_path: Path) -> None:
     (tmp_path / "b").write_bytes(lines((30_000, late)) + b"{no line\n")
 
     async def check() -> None:
-        kept = Kept(tmp_path / "kept", 5, 10_000, Secrets())
+        kept = PayloadQuarantine(tmp_path / "kept", 5, 10_000, Secrets())
         hub = Hub(Engine(), Matcher(), clock=None, kept=kept)
         source = BetfairFiles(BetfairHistory(name="h", kind="betfair_history", path=str(tmp_path)))
         await hub.run([source])

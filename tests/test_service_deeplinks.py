@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from oddsengine import catalog
 from oddsengine.catalog import links
 from oddsengine.engine import Engine
-from oddsengine_service.api import deeplinks as module
 from oddsengine_service.endpoints import Answer
 from oddsengine_service.node import Node
 from oddsengine_service.problems import Problem
+from oddsengine_service.routes import deeplinks as module
 
 GO = found(module.endpoints, "/deeplink/{id}")
 BATCH = found(module.endpoints, "/deeplinks/batch", "POST")

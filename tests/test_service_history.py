@@ -18,11 +18,11 @@ from oddsengine.simulate import World
 from oddsengine.tape import Tape, TapeError, TapeWriter
 from oddsengine.tape import moves as moves_of
 from oddsengine.tape.moves import Taped, Tapes
-from oddsengine_service.api import history as module
 from oddsengine_service.node import Node
 from oddsengine_service.past import Past
 from oddsengine_service.problems import Problem
-from oddsengine_service.taping import Taping
+from oddsengine_service.recording import NodeTape
+from oddsengine_service.routes import history as module
 from oddsengine_service.tiers import books_of
 
 CLOSING = found(module.endpoints, "/odds/closing")
@@ -194,7 +194,7 @@ def test_history_goes_back_over_starts(tmp_path: Path) -> None:
     batches = list(world.run(1200))
     for part in (batches[:20], batches[20:21], batches[21:]):
         engine = Engine()
-        tape = Taping(engine, tmp_path, 7.0, part[0].now, unexpected)
+        tape = NodeTape(engine, tmp_path, 7.0, part[0].now, unexpected)
         for batch in part:
             engine.step(batch.quotes, batch.now, complete=batch.complete, events=batch.events)
             note(engine, moves, about)
@@ -211,10 +211,10 @@ def test_history_goes_back_over_starts(tmp_path: Path) -> None:
 def test_old_tapes_are_removed_and_nothing_else(tmp_path: Path) -> None:
     begin = datetime(2026, 2, 8, 18, tzinfo=UTC)
     for days in (9, 6.9, 1):
-        Taping(Engine(), tmp_path, 36_500.0, begin - timedelta(days=days), unexpected).close()
+        NodeTape(Engine(), tmp_path, 36_500.0, begin - timedelta(days=days), unexpected).close()
     (tmp_path / "mine").mkdir()
     (tmp_path / "20200101").write_text("")
-    Taping(Engine(), tmp_path, 7.0, begin, unexpected).close()
+    NodeTape(Engine(), tmp_path, 7.0, begin, unexpected).close()
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "20200101", "20260201T202400.000000Z", "20260207T180000.000000Z", "20260208T180000.000000Z", "mine",
     ]  # fmt: skip
@@ -223,7 +223,7 @@ def test_old_tapes_are_removed_and_nothing_else(tmp_path: Path) -> None:
 def test_a_tape_that_cannot_be_written_ends_and_prices_go_on(tmp_path: Path) -> None:
     engine, told = Engine(), list[Exception]()
     begin = datetime(2026, 2, 8, 18, tzinfo=UTC)
-    tape = Taping(engine, tmp_path, 7.0, begin, told.append)
+    tape = NodeTape(engine, tmp_path, 7.0, begin, told.append)
     for second in range(8):
         at = begin + timedelta(seconds=second)
         engine.step([price(1.9 + second / 10, at)], at)

@@ -30,7 +30,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from service_running import METRICS_TOKEN, PATIENCE_S, SPLITS_TOKEN, TIER_IDS, Running, has, until
 
 from oddsengine import catalog, cli
-from oddsengine_service import api
+from oddsengine_service import routes
 from oddsengine_service.server import serve
 from oddsengine_service.settings import load
 from oddsengine_service.tiers import TIERS, books_of, required
@@ -818,7 +818,7 @@ def test_the_description_is_valid_and_whole(service: Running) -> None:
     assert document["openapi"] == "3.1.0"
     validate(document)
     described = {(method.upper(), path) for path, methods in document["paths"].items() for method in methods}
-    assert described == {(endpoint.method, endpoint.path) for endpoint in api.ENDPOINTS}
+    assert described == {(endpoint.method, endpoint.path) for endpoint in routes.ENDPOINTS}
     ids_ = [operation["operationId"] for methods in document["paths"].values() for operation in methods.values()]
     assert len(ids_) == len(set(ids_))
 
@@ -854,7 +854,7 @@ def test_the_page_for_people(service: Running) -> None:
     answer = httpx.get(f"{service.origin}/docs", timeout=PATIENCE_S)
     assert answer.headers["content-type"].startswith("text/html")
     assert "default-src 'none'" in answer.headers["content-security-policy"]
-    for endpoint in api.ENDPOINTS:
+    for endpoint in routes.ENDPOINTS:
         assert f"{endpoint.method} {endpoint.path}</h3>" in answer.text
         for field in () if endpoint.body is None else endpoint.body.__struct_fields__:
             assert f"<code>{field}</code>" in answer.text, "what may stand in a body"
@@ -877,7 +877,7 @@ def test_metrics(service: Running) -> None:
     found = {family.name: family for family in text_string_to_metric_families(answer.text)}
     asked = found["oddsengine_requests"].samples
     assert any(s.labels == {"route": "/odds", "method": "GET", "status": "200"} and s.value > 0 for s in asked)
-    assert {s.labels["route"] for s in asked} <= {"(none)", *(endpoint.path for endpoint in api.ENDPOINTS)}
+    assert {s.labels["route"] for s in asked} <= {"(none)", *(endpoint.path for endpoint in routes.ENDPOINTS)}
     assert found["oddsengine_board_rows"].samples[0].value == service.node.engine.size
     for name in ("updates", "set_aside", "opportunities", "request_seconds"):
         assert found[f"oddsengine_{name}"].samples, name

@@ -25,7 +25,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
 from oddsengine_service import keys as module
-from oddsengine_service.api import account as api
 from oddsengine_service.clock import Clock as NodeClock
 from oddsengine_service.endpoints import Answer, Ask
 from oddsengine_service.keys import (
@@ -40,6 +39,7 @@ from oddsengine_service.keys import (
 )
 from oddsengine_service.limits import Limits, Usage
 from oddsengine_service.problems import Problem
+from oddsengine_service.routes import account as api
 from oddsengine_service.settings import load
 from oddsengine_service.tiers import TIERS, Caller
 

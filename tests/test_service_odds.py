@@ -26,10 +26,10 @@ from oddsengine.find.board import prepare
 from oddsengine.guards import main_lines
 from oddsengine.query import CURSOR_PATTERN, LATEST, SORTS, Cursor, Index
 from oddsengine.reasons import CODES, NAMES, SENTENCES, UNCOMPARED, reason
-from oddsengine_service.api.odds import endpoints
 from oddsengine_service.endpoints import Ask
 from oddsengine_service.params import parse
 from oddsengine_service.problems import Problem
+from oddsengine_service.routes.odds import endpoints
 from oddsengine_service.tiers import TIERS, Caller, books_of
 from oddsengine_service.wire.odds import ODDS, Batch
 

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oddsengine as oe
-import oddsengine_service.api.opportunities as module
+import oddsengine_service.routes.opportunities as module
 from oddsengine import catalog
 from oddsengine.engine import Engine
 from oddsengine_service.node import Node

@@ -11,9 +11,9 @@ from asks import answer, ask, found, node, world
 from hypothesis import given
 from hypothesis import strategies as st
 
-import oddsengine_service.api.events as events_module
-import oddsengine_service.api.health as health_module
-import oddsengine_service.api.reference as module
+import oddsengine_service.routes.events as events_module
+import oddsengine_service.routes.health as health_module
+import oddsengine_service.routes.reference as module
 from oddsengine import catalog
 from oddsengine.engine import Engine
 from oddsengine_service.node import Node

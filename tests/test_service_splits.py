@@ -10,7 +10,7 @@ from asks import answer, found, node, world
 from hypothesis import given
 from hypothesis import strategies as st
 
-import oddsengine_service.api.splits as module
+import oddsengine_service.routes.splits as module
 from oddsengine.engine import Engine
 from oddsengine_service import splits as store_module
 from oddsengine_service.node import Node

@@ -13,7 +13,7 @@ from oddsengine.matching import Matcher
 from oddsengine_service.clock import Clock
 from oddsengine_service.feeds.build import HISTORY, source
 from oddsengine_service.feeds.hub import Hub, Unmapped
-from oddsengine_service.feeds.kept import Kept
+from oddsengine_service.feeds.quarantine import PayloadQuarantine
 from oddsengine_service.feeds.secrets import Secrets
 from oddsengine_service.settings import Feed, Settings, SettingsError, TheOddsApi
 
@@ -48,9 +48,11 @@ def state_file(settings: Settings) -> Path:
     return Path(settings.data.folder) / STATE
 
 
-def kept(settings: Settings, secrets: Secrets) -> Kept:
+def kept(settings: Settings, secrets: Secrets) -> PayloadQuarantine:
     """Where payloads go that did not parse."""
-    return Kept(Path(settings.data.folder) / "kept", settings.data.kept_files, settings.data.kept_bytes, secrets)
+    return PayloadQuarantine(
+        Path(settings.data.folder) / "kept", settings.data.kept_files, settings.data.kept_bytes, secrets
+    )
 
 
 def check(settings: Settings, environ: Mapping[str, str], seconds: float) -> list[Checked]:

@@ -27,10 +27,10 @@ from oddsengine.games import turned_round
 from oddsengine.matching import Matcher, OverrideError, Overrides, Quarantined, match_player, parse_overrides
 from oddsengine.update import Update
 from oddsengine_service.feeds.freshness import too_slow, too_slow_in_play
-from oddsengine_service.feeds.kept import Kept
+from oddsengine_service.feeds.messages import RepeatedMessages
+from oddsengine_service.feeds.quarantine import PayloadQuarantine
 from oddsengine_service.feeds.retry import Backoff
 from oddsengine_service.feeds.rows import RowIds
-from oddsengine_service.feeds.saying import Saying
 from oddsengine_service.feeds.sink import Failure, Sink
 from oddsengine_service.feeds.status import BookStatus, SourceStatus, Track, books_of
 from oddsengine_service.futures import Futures
@@ -104,7 +104,7 @@ class Hub:
     """
 
     def __init__(
-        self, engine: Engine, matcher: Matcher, *, clock: Clock | None, kept: Kept | None = None,
+        self, engine: Engine, matcher: Matcher, *, clock: Clock | None, kept: PayloadQuarantine | None = None,
         overrides: Path | None = None, on_update: Callable[[Update], None] | None = None, games: Games | None = None,
         futures: Futures | None = None, timed: Callable[[float], None] | None = None,
     ) -> None:  # fmt: skip
@@ -119,7 +119,7 @@ class Hub:
         self._players: dict[str, dict[str, str]] = {}  # our event -> player as quoted -> as he is called here
         self._quoted: dict[tuple[str, str], set[str]] = {}  # (source, its event) -> books
         self._rows = RowIds()
-        self._saying = Saying()
+        self._saying = RepeatedMessages()
         self._overrides, self._overridden = overrides, -1
         self._forgot = self.now()
         self._counted = self.now() - _COUNT_EVERY

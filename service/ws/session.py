@@ -13,7 +13,11 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from oddsengine_service import filters
-from oddsengine_service.api.odds import (
+from oddsengine_service.app import BASE
+from oddsengine_service.endpoints import Ask, Endpoint, told
+from oddsengine_service.params import Param, choices, flag, parse, whole
+from oddsengine_service.problems import Problem, invalid, origin_of, shown
+from oddsengine_service.routes.odds import (
     EVENT,
     LEAGUE,
     MARKET,
@@ -22,11 +26,7 @@ from oddsengine_service.api.odds import (
     SPORT,
     SPORTSBOOK,
 )
-from oddsengine_service.api.stream import MIN_EV, MIN_PROFIT, hub_of, same_rights, unknown_ids, wants_of
-from oddsengine_service.app import BASE
-from oddsengine_service.endpoints import Ask, Endpoint, told
-from oddsengine_service.params import Param, choices, flag, parse, whole
-from oddsengine_service.problems import Problem, invalid, origin_of, shown
+from oddsengine_service.routes.stream import MIN_EV, MIN_PROFIT, hub_of, same_rights, unknown_ids, wants_of
 from oddsengine_service.stream.hub import Wants
 from oddsengine_service.tiers import Caller, books_of, required
 from oddsengine_service.ws.socket import BAD_KEY, NO_STREAMING, TOO_MANY, Socket

@@ -15,7 +15,10 @@ from typing import Any
 import numpy as np
 
 from oddsengine.columns import Floats
-from oddsengine_service.api.opportunities.lists import (
+from oddsengine_service.endpoints import Answer, Ask, Endpoint, page, told
+from oddsengine_service.params import Param, choice, number
+from oddsengine_service.routes.opportunities.filters import Shape, Sort
+from oddsengine_service.routes.opportunities.lists import (
     COMMON,
     PAGES,
     TAG,
@@ -28,9 +31,6 @@ from oddsengine_service.api.opportunities.lists import (
     paged,
     source,
 )  # fmt: skip
-from oddsengine_service.endpoints import Answer, Ask, Endpoint, page, told
-from oddsengine_service.params import Param, choice, number
-from oddsengine_service.sifting import Shape, Sort
 from oddsengine_service.views import Bools, Table
 from oddsengine_service.wire.arbitrage import Arbitrage, ArbitragePage, arbitrage
 from oddsengine_service.wire.games import beside

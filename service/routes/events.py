@@ -10,12 +10,12 @@ import numpy as np
 from oddsengine.query import Census, values
 from oddsengine.update import iso
 from oddsengine_service import filters
-from oddsengine_service.api.odds import ADD_SPORTSBOOK, LEAGUE, LIMIT, LIVE, OFFSET, SPORT, SPORTSBOOK, TEAM, Q
-from oddsengine_service.api.opportunities.lists import asked
-from oddsengine_service.api.reference import own
 from oddsengine_service.endpoints import Ask, Endpoint, data, page, told
 from oddsengine_service.params import flag
 from oddsengine_service.problems import unknown
+from oddsengine_service.routes.odds import ADD_SPORTSBOOK, LEAGUE, LIMIT, LIVE, OFFSET, SPORT, SPORTSBOOK, TEAM, Q
+from oddsengine_service.routes.opportunities.lists import asked
+from oddsengine_service.routes.reference import own
 from oddsengine_service.views import Bools
 from oddsengine_service.wire.envelopes import Data, Page
 from oddsengine_service.wire.reference import Event

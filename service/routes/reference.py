@@ -14,10 +14,10 @@ from oddsengine.engine import micros
 from oddsengine.query import Census, values
 from oddsengine.update import iso
 from oddsengine_service import filters
-from oddsengine_service.api.odds import LEAGUE, SPORT, Q
 from oddsengine_service.endpoints import Ask, Endpoint, data
 from oddsengine_service.params import choice, flag
 from oddsengine_service.problems import unknown
+from oddsengine_service.routes.odds import LEAGUE, SPORT, Q
 from oddsengine_service.tiers import TIERS, books_of
 from oddsengine_service.wire.envelopes import Data
 from oddsengine_service.wire.reference import League, Market, Sport, Sportsbook, Team

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 AGAIN = timedelta(minutes=10)
 
 
-class Saying:
+class RepeatedMessages:
     """What was last said of each thing, and when."""
 
     def __init__(self) -> None:

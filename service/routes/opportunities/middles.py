@@ -5,8 +5,12 @@ from typing import Any
 
 from oddsengine import catalog
 from oddsengine.columns import Longs
-from oddsengine_service.api.odds import ADD_SPORTSBOOK, SPORTSBOOK
-from oddsengine_service.api.opportunities.lists import (
+from oddsengine_service.endpoints import Ask, Endpoint, data, page, told
+from oddsengine_service.params import Param, choice, number
+from oddsengine_service.problems import invalid, shown, unknown
+from oddsengine_service.routes.odds import ADD_SPORTSBOOK, SPORTSBOOK
+from oddsengine_service.routes.opportunities.filters import EPSILON, Shape, Sort
+from oddsengine_service.routes.opportunities.lists import (
     COMMON,
     MAIN,
     PAGES,
@@ -23,11 +27,7 @@ from oddsengine_service.api.opportunities.lists import (
     paged,
     source,
 )  # fmt: skip
-from oddsengine_service.api.opportunities.sides import rows_in_state, side_prices
-from oddsengine_service.endpoints import Ask, Endpoint, data, page, told
-from oddsengine_service.params import Param, choice, number
-from oddsengine_service.problems import invalid, shown, unknown
-from oddsengine_service.sifting import EPSILON, Shape, Sort
+from oddsengine_service.routes.opportunities.sides import rows_in_state, side_prices
 from oddsengine_service.views import Table
 from oddsengine_service.wire.envelopes import Data
 from oddsengine_service.wire.middles import BestEv, Middle, MiddlePage, MiddlesSummary, middle

@@ -15,10 +15,10 @@ from msgspec import UNSET
 
 from oddsengine.query import Filter
 from oddsengine_service import filters
-from oddsengine_service.api.odds import EVENT, LEAGUE, LIVE, MARKET, SEEN, SPORT, SPORTSBOOK, books_for, index_of
 from oddsengine_service.endpoints import Ask, Endpoint, told
 from oddsengine_service.params import choices, flag, number, parse, text
 from oddsengine_service.problems import Problem, invalid
+from oddsengine_service.routes.odds import EVENT, LEAGUE, LIVE, MARKET, SEEN, SPORT, SPORTSBOOK, books_for, index_of
 from oddsengine_service.stream.finds import Asked
 from oddsengine_service.stream.hub import Stream, Wants
 from oddsengine_service.stream.sse import Connected, Filters, frame

@@ -2,7 +2,10 @@
 
 from typing import Any
 
-from oddsengine_service.api.opportunities.lists import (
+from oddsengine_service.endpoints import Ask, Endpoint, page, told
+from oddsengine_service.params import Param, choice, number
+from oddsengine_service.routes.opportunities.filters import Shape, Sort
+from oddsengine_service.routes.opportunities.lists import (
     COMMON,
     PAGES,
     STATE,
@@ -14,10 +17,7 @@ from oddsengine_service.api.opportunities.lists import (
     paged,
     source,
 )
-from oddsengine_service.api.opportunities.sides import rows_in_state, side_prices
-from oddsengine_service.endpoints import Ask, Endpoint, page, told
-from oddsengine_service.params import Param, choice, number
-from oddsengine_service.sifting import Shape, Sort
+from oddsengine_service.routes.opportunities.sides import rows_in_state, side_prices
 from oddsengine_service.wire.low_hold import LowHoldPage, low_hold
 from oddsengine_service.wire.numbers import moment
 

@@ -13,11 +13,11 @@ from oddsengine.columns import SECOND
 from oddsengine.engine import micros
 from oddsengine.query import Seen, values
 from oddsengine_service import filters
-from oddsengine_service.api.odds import EVENT, LEAGUE, LIMIT, OFFSET, SPORT, SPORTSBOOK
 from oddsengine_service.endpoints import MOST_OFFSET, Ask, Endpoint, told
 from oddsengine_service.params import moment as time_param
 from oddsengine_service.params import text, whole, words
 from oddsengine_service.problems import Problem, invalid
+from oddsengine_service.routes.odds import EVENT, LEAGUE, LIMIT, OFFSET, SPORT, SPORTSBOOK
 from oddsengine_service.splits import KEPT_S
 from oddsengine_service.wire.envelopes import Data
 from oddsengine_service.wire.numbers import moment

@@ -18,7 +18,7 @@ FOLDER = "tapes"  # of the data folder
 _NAME = "%Y%m%dT%H%M%S.%fZ"
 
 
-class Taping(TapeWriter):
+class NodeTape(TapeWriter):
     """Writes what an engine does from its first step on.
 
     Parameters

@@ -17,10 +17,10 @@ from oddsengine import catalog
 from oddsengine.catalog.links import Link, allowed, allowed_pattern, link, localised, states
 from oddsengine.query import Index, Leg
 from oddsengine_service import filters
-from oddsengine_service.api.odds import books_for, index_of
 from oddsengine_service.endpoints import Answer, Ask, Endpoint, data
 from oddsengine_service.params import MOST_TEXT, text
 from oddsengine_service.problems import Problem, invalid, shown
+from oddsengine_service.routes.odds import books_for, index_of
 from oddsengine_service.wire.envelopes import Data
 
 BASE = "/api/v1/deeplink"

@@ -1,6 +1,7 @@
 """Every endpoint of the interface."""
 
-from oddsengine_service.api import (
+from oddsengine_service.endpoints import Endpoint
+from oddsengine_service.routes import (
     account,
     deeplinks,
     events,
@@ -14,7 +15,6 @@ from oddsengine_service.api import (
     splits,
     stream,
 )
-from oddsengine_service.endpoints import Endpoint
 from oddsengine_service.ws import session
 
 ENDPOINTS: tuple[Endpoint, ...] = (

@@ -16,10 +16,10 @@ from oddsengine.columns import Bools
 from oddsengine.futures import REASONS, FuturesBoard, Judged, Market, Sheet, price_id
 from oddsengine.query import Seen, values
 from oddsengine_service import filters
-from oddsengine_service.api.odds import LEAGUE, LIMIT, OFFSET, SPORT, SPORTSBOOK, books_for
 from oddsengine_service.endpoints import Ask, Endpoint, page, told
 from oddsengine_service.futures import METHOD, Futures
 from oddsengine_service.params import choice, flag, text, words
+from oddsengine_service.routes.odds import LEAGUE, LIMIT, OFFSET, SPORT, SPORTSBOOK, books_for
 from oddsengine_service.wire.envelopes import Page
 from oddsengine_service.wire.futures import Future, FutureArbitrage, FutureLeg, FutureOdds
 from oddsengine_service.wire.numbers import american, exact, moment, rounded

@@ -14,7 +14,7 @@ from oddsengine_service.feeds.secrets import Secrets
 _SHARE = 4  # one payload takes at most this part of the folder
 
 
-class Kept:
+class PayloadQuarantine:
     """The folder. It is made when first needed."""
 
     def __init__(self, folder: Path, files: int, size: int, secrets: Secrets) -> None:

@@ -11,11 +11,11 @@ from oddsengine import catalog
 from oddsengine.columns import Floats, Longs
 from oddsengine.query import Seen
 from oddsengine_service import filters
-from oddsengine_service.api import odds
-from oddsengine_service.api.odds import books_for, index_of
 from oddsengine_service.endpoints import Ask
 from oddsengine_service.params import choice, flag, number, text, words
-from oddsengine_service.sifting import EPSILON, Shape, Sort, arranged, every, keep, within
+from oddsengine_service.routes import odds
+from oddsengine_service.routes.odds import books_for, index_of
+from oddsengine_service.routes.opportunities.filters import EPSILON, Shape, Sort, arranged, every, keep, within
 from oddsengine_service.views import Bools, Opened, Table
 from oddsengine_service.wire.numbers import exact
 

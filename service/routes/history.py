@@ -22,11 +22,11 @@ from oddsengine.query import LATEST, Event, Seen, book_ids, values
 from oddsengine.timestamps import timestamps
 from oddsengine.update import hexadecimal
 from oddsengine_service import filters
-from oddsengine_service.api.odds import EVENT, LEAGUE, LIMIT, MARKET, OFFSET, SPORT, SPORTSBOOK, books_for, index_of
 from oddsengine_service.endpoints import Ask, Endpoint, data, page, told
 from oddsengine_service.params import choice, moment, number, text, words
 from oddsengine_service.past import Past
 from oddsengine_service.problems import Problem, invalid, unknown
+from oddsengine_service.routes.odds import EVENT, LEAGUE, LIMIT, MARKET, OFFSET, SPORT, SPORTSBOOK, books_for, index_of
 from oddsengine_service.wire.envelopes import Moment, Page, Share, Told
 from oddsengine_service.wire.numbers import americans as american
 

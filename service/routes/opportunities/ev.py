@@ -6,7 +6,11 @@ from oddsengine import catalog
 from oddsengine.columns import Floats
 from oddsengine.devig import DEVIG_METHODS
 from oddsengine.query import values
-from oddsengine_service.api.opportunities.lists import (
+from oddsengine_service.endpoints import Ask, Endpoint, page, told
+from oddsengine_service.params import Param, choice, number, text, words
+from oddsengine_service.problems import Problem
+from oddsengine_service.routes.opportunities.filters import Shape, Sort
+from oddsengine_service.routes.opportunities.lists import (
     COMMON,
     PAGES,
     TAG,
@@ -18,10 +22,6 @@ from oddsengine_service.api.opportunities.lists import (
     paged,
     source,
 )
-from oddsengine_service.endpoints import Ask, Endpoint, page, told
-from oddsengine_service.params import Param, choice, number, text, words
-from oddsengine_service.problems import Problem
-from oddsengine_service.sifting import Shape, Sort
 from oddsengine_service.tiers import books_of
 from oddsengine_service.views import Table
 from oddsengine_service.wire.ev import EvPage, ev
