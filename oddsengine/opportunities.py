@@ -643,7 +643,8 @@ def fair(
 
         - `fair_probability`: of winning, given no push, by the reference without the row's own book; a reference's own
           rows have their own probability, less the margin. Rows that a guard rejects have one too.
-        - `fair_error`: its standard error, from how far the other books are apart; null with fewer than two of them.
+        - `fair_error`: its standard error. By the method "close" that of the close around it, by the others from how
+          far the other books are apart; null with fewer than two of them.
         - `reference`: the book that says so, or ``consensus``.
         - `hold`: the margin of the row's book in this market, a fraction; null where it does not quote all of it.
         - `ev`: mean profit per unit staked, a fraction, after commission; null where nobody else says what is fair, and

@@ -25,6 +25,20 @@ def test_it_agrees_with_find_ev(sharp: str | dict[str, float] | None) -> None:
     assert sorted(got["reference"]) == sorted(wanted["sharp_book"])
 
 
+def test_the_estimator_of_the_close_gives_the_figures_of_find_ev() -> None:
+    rows = oe.fair(oe.read_odds(SAMPLE_BOARD), method="close")
+    wanted = oe.find_ev(ODDS, method="close", min_ev=0.5)
+    got = rows.filter(pl.col("ev") >= 0.005).sort("ev", descending=True)
+    assert wanted.height
+    assert got["ev"].to_list() == pytest.approx((wanted["ev_percentage"] / 100.0).to_list())
+    assert sorted(got["reference"]) == sorted(wanted["sharp_book"])
+    known = wanted.drop_nulls("ev_high").join(got, left_on="odds_id", right_on="id", how="inner")
+    for row in known.iter_rows(named=True):
+        p = row["fair_probability"]
+        x = math.log(p / (1 - p)) + 1.645 * row["fair_error"] / (p * (1 - p))
+        assert row["net_odds"] / (1 + math.exp(-x)) - 1 == pytest.approx(row["ev_high"] / 100.0, abs=2e-5)
+
+
 def test_rows_come_back_in_their_order_with_their_columns() -> None:
     shuffled = ODDS.sample(fraction=1.0, shuffle=True, seed=3).with_columns(note=pl.int_range(pl.len()))
     rows = oe.fair(shuffled)

@@ -1,7 +1,8 @@
 """Fair figures for every row of a table: probability, its standard error, reference, hold and edge, in row order.
 
-`estimate` is the one place that says what is fair; it takes the reference of `detect`. Its standard error says how far
-the other books are from it. With x the log-odds of the fair probability p, and x_i those of the k >= 2 other books of
+`estimate` is the one place that says what is fair. By the method `close` that is the estimator, whose standard error is
+that of the close around it (`estimator`). By the others it is the reference, and the standard error says how far the
+other books are from it. With x the log-odds of the fair probability p, and x_i those of the k >= 2 other books of
 different feeds that quote the whole market, each after removing its own margin ::
 
     error = p (1 - p) sqrt(sum over i of (x_i - x)^2 / (k (k - 1)))
@@ -14,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
+from oddsengine import estimator
 from oddsengine.columns import Floats, Ints, Longs
 from oddsengine.detect import market_fair
 from oddsengine.find import board, ev
@@ -47,6 +49,15 @@ def estimate(question: Question) -> Estimates:
     """Fair probabilities of all rows, the judged book left out of its own reference."""
     v, g = question.view, question.view.groups
     n = g.row.size
+    hits = ev.found(question)
+    row = hits.row.astype(np.int64)
+    over = ev.over_cap(question, hits)
+    if v.close is not None and v.board is not None:
+        prob = v.close.row.copy()
+        prob[row] = hits.fair
+        sharpest = estimator.sharpest(v.board.of, v.board.ballot, v.traits, g.market.astype(np.int64), g.book)
+        error = prob * (1.0 - prob) * v.close.se[g.ladder[g.market]]
+        return Estimates(prob, error, np.where(np.isnan(prob), _NONE, sharpest), row[~over], row[over])
     prob = np.full(n, np.nan)
     markets = np.flatnonzero(v.reference != _NONE)
     whole = np.full((v.reference.size, v.widest), np.nan)
@@ -56,10 +67,7 @@ def estimate(question: Question) -> Estimates:
     member = (reference == _CONSENSUS) & (v.member[g.book] != 0) & (v.trusted != 0) & ~np.isnan(v.own)
     rest = np.flatnonzero(~member)
     prob[rest] = whole[g.market[rest], g.side[rest]]
-    hits = ev.found(question)
-    prob[hits.row] = hits.fair
-    row = hits.row.astype(np.int64)
-    over = ev.over_cap(question, hits)
+    prob[row] = hits.fair
     return Estimates(prob, _errors(question, prob), np.where(np.isnan(prob), _NONE, reference), row[~over], row[over])
 
 
