@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import oddsengine
 from oddsengine.clv import GROUPINGS
-from oddsengine.commands import board, catalog, clv, feeds, keys, price, serve, tape
+from oddsengine.commands import board, catalog, clv, feeds, keys, mcp, price, serve, tape
 from oddsengine.devig import DEVIG_METHODS
 from oddsengine.reading import ODDS_FORMATS
 from oddsengine.tape import SYNC
@@ -30,6 +30,7 @@ _COMMANDS = (
     | catalog.COMMANDS
     | keys.COMMANDS
     | serve.COMMANDS
+    | mcp.COMMANDS
 )
 _KINDS = ("ev", "arb", "low-hold", "middles", "all")
 _INTERRUPTED, _BROKEN_PIPE = 130, 141
@@ -136,6 +137,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_clv(commands)
     _add_feeds(commands)
     _add_serve(commands)
+    _add_mcp(commands)
     _add_keys(commands)
     _add_catalog(commands)
     return parser
@@ -363,6 +365,22 @@ def _add_serve(commands: Any) -> None:
     parser.add_argument("--config", metavar="FILE", help="settings (default: oddsengine.toml, if it is there)")
     parser.add_argument("--host", help="address to listen on (default 127.0.0.1)")
     parser.add_argument("--port", type=_count, help="port to listen on (default 8000)")
+
+
+def _add_mcp(commands: Any) -> None:
+    parser = commands.add_parser(
+        "mcp", help="tools for language models over standard input and output",
+        description="Serve the tools of the Model Context Protocol to one client that starts this command.",
+    )  # fmt: skip
+    parser.add_argument("file", nargs="?", metavar="FILE", help="prices: CSV, Parquet or NDJSON")
+    parser.add_argument("--sample", action="store_true", help="the board that comes with the package")
+    parser.add_argument("--url", help="a node, such as https://odds.example.com")
+    parser.add_argument(
+        "--key-env",
+        default="ODDSENGINE_API_KEY",
+        metavar="NAME",
+        help="variable with the key of the node (default %(default)s)",
+    )
 
 
 # ---- entry ----

@@ -45,11 +45,14 @@ from oddsengine_service.futures import Futures, stated_fields
 from oddsengine_service.limits import Limits, Usage
 from oddsengine_service.lock import FolderLock
 from oddsengine_service.log import Log
+from oddsengine_service.mcp.endpoint import PATHS as MCP_PATHS
+from oddsengine_service.mcp.endpoint import Mcp
 from oddsengine_service.memory import trim
 from oddsengine_service.metrics import CONTENT_TYPE, UNAUTHORIZED, Listener, Metrics, allowed
 from oddsengine_service.middleware.access import limited
 from oddsengine_service.node import Node
 from oddsengine_service.openapi import document
+from oddsengine_service.origins import Origins
 from oddsengine_service.past import Past
 from oddsengine_service.problems import Problem, origin_of, shown
 from oddsengine_service.protocol import Protocol
@@ -97,6 +100,7 @@ class Service:
         self._http: ASGIApp = Cors(self._answer, origins, self.origin) if origins else self._answer
         node.splits_token = token(settings, "splits_token_env", environ)
         self._sockets = Sockets(self.api, origins, self.origin)
+        self._mcp = Mcp(self.api, Origins(origins, self.origin))
         self.socket_paths = PATHS
         self._metrics_token = token(settings, "metrics_token_env", environ)
         if options.metrics_port and not _is_loopback(options.metrics_host) and not self._metrics_token:
@@ -164,6 +168,7 @@ class Service:
     async def stop(self) -> None:
         """End what would not end by itself: streams."""
         self.node.closing.set()
+        await self._mcp.stop()
         if self.node.stream is not None:
             await self.node.stream.close()
 
@@ -177,7 +182,9 @@ class Service:
             await self._sockets(scope, receive, send)
 
     async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["path"].startswith(BASE + "/"):
+        if scope["path"] in MCP_PATHS:
+            await self._mcp(scope, receive, send)
+        elif scope["path"].startswith(BASE + "/"):
             await self.api(scope, receive, send)
         else:
             scope["oddsengine.origin"] = self.origin

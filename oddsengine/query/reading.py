@@ -159,6 +159,11 @@ class Reading:
         codes = np.unique(self.board.rows.key[slots] & _BOOK)
         return sorted({catalog.book(self.board.names.books[code]).id for code in codes.tolist()})
 
+    def rejected(self, found: Ints) -> Ints:
+        """Those of some rows that a guard rejects."""
+        slots: Ints = found[self.board.rows.rejected[found] != 0]
+        return slots
+
     def active(self, found: Ints) -> Ints:
         """Those of some rows that are not suspended."""
         suspended = (self.board.rows.flags[found] & SUSPENDED) != 0

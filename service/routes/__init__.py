@@ -1,6 +1,7 @@
 """Every endpoint of the interface."""
 
 from oddsengine_service.endpoints import Endpoint
+from oddsengine_service.mcp.endpoint import ENDPOINT as MCP
 from oddsengine_service.routes import (
     account,
     deeplinks,
@@ -20,5 +21,5 @@ from oddsengine_service.ws import session
 ENDPOINTS: tuple[Endpoint, ...] = (
     *health.endpoints, *reference.endpoints, *events.endpoints, *odds.endpoints, *opportunities.endpoints,
     *splits.endpoints, *account.endpoints, *history.endpoints, *deeplinks.endpoints,
-    *futures.endpoints, *gamestate.endpoints, *stream.endpoints, *session.endpoints,
+    *futures.endpoints, *gamestate.endpoints, *stream.endpoints, *session.endpoints, MCP,
 )  # fmt: skip

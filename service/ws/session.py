@@ -15,6 +15,7 @@ from msgspec import UNSET, UnsetType
 from oddsengine_service import filters
 from oddsengine_service.app import BASE
 from oddsengine_service.endpoints import Ask, Endpoint, told
+from oddsengine_service.origins import Origins
 from oddsengine_service.params import Param, choices, flag, parse, whole
 from oddsengine_service.problems import Problem, invalid, origin_of, shown
 from oddsengine_service.routes.odds import (
@@ -99,14 +100,14 @@ class Sockets:
     """Every WebSocket of a node, as an ASGI application."""
 
     def __init__(self, api: "Api", origins: tuple[str, ...] = (), address: str = "") -> None:
-        self._api, self._origins, self._address = api, frozenset(origins), address
+        self._api, self._origins, self._address = api, Origins(origins, address), address
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Serve one connection until it ends."""
         api = self._api
         await receive()
         request = api.requests.begin({**scope, "method": "GET", "path": PATHS[0], "raw_path": None})
-        if not self._may_connect(scope["headers"], request.host):
+        if not self._origins.allow(scope["headers"], request.host):
             await self._forbid(send, request)
             return
         await send({"type": "websocket.accept", "headers": request.headers})
@@ -126,14 +127,6 @@ class Sockets:
             await _end(send, Problem(500, "internal_error", "something failed here, not in the request"))
         finally:
             api.requests.end(request)
-
-    def _may_connect(self, headers: Any, host: bytes) -> bool:
-        """Whether the page that connects, if it is one, is of an allowed origin or of this node."""
-        origin = next((value.decode("latin-1") for name, value in headers if name == b"origin"), None)
-        if origin is None or "*" in self._origins or origin in self._origins:
-            return True
-        here = origin_of(host)
-        return origin in {here, here.replace("http://", "https://", 1), self._address.rstrip("/")}
 
     async def _forbid(self, send: Any, request: "Request") -> None:
         problem = Problem(403, "origin_not_allowed", "web pages of this origin may not connect; see [service] origins")

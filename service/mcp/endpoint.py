@@ -1,0 +1,145 @@
+"""The endpoint `/mcp`: one message of the protocol a POST, checked and bounded before the SDK reads it.
+
+A tool call is one request of its key. Other messages are only counted against floods.
+"""
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from oddsengine_service.app import BASE
+from oddsengine_service.endpoints import Ask, Endpoint
+from oddsengine_service.middleware.access import limited
+from oddsengine_service.middleware.requests import refusal
+from oddsengine_service.origins import Origins
+from oddsengine_service.problems import Problem, origin_of
+
+if TYPE_CHECKING:
+    from oddsengine_service.app import Api
+    from oddsengine_service.request import Request
+
+PATHS = (f"{BASE}/mcp", "/mcp")
+MOST_BODY = 64 << 10
+BODY_S = 10.0  # a body that takes longer is given up
+MESSAGES = 600  # a minute and account, tool calls and others
+
+
+class Mcp:
+    """The endpoint `/mcp`, as an ASGI application; it runs from the first request until `stop`."""
+
+    def __init__(self, api: "Api", origins: Origins) -> None:
+        self._api, self._origins = api, origins
+        self._manager: Any = None
+        self._running: asyncio.Task[None] | None = None
+        self._ready, self._stopping = asyncio.Event(), asyncio.Event()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer one message."""
+        request = self._api.requests.begin({**scope, "path": PATHS[0], "raw_path": None})
+        try:
+            body = await self._admitted(request, scope, receive)
+            await self._run()
+            request.status = 200
+            key = request.given_key(in_query=True)
+            await self._manager.handle_request({**scope, "key": key}, _replay(body, receive), send)
+        except Problem as problem:
+            await request.send(send, refusal(problem, origin_of(request.host)))
+        except OSError:
+            request.status = 499
+
+    async def _admitted(self, request: "Request", scope: Any, receive: Any) -> bytes:
+        """The body of a message that may be answered."""
+        if not self._origins.allow(scope["headers"], request.host):
+            raise Problem(403, "origin_not_allowed", "web pages of this origin may not call; see [service] origins")
+        if request.method != "POST":
+            message = f"{PATHS[0]} takes POST, got {request.method[:20]}"
+            raise Problem(405, "method_not_allowed", message, allow="POST")
+        caller = self._api.access.caller(ENDPOINT, request)
+        room = self._api.node.limits.take(f"mcp {caller.account}", max(MESSAGES, 2 * caller.rate))
+        if not room.allowed:
+            raise limited(room, "messages")
+        if not self._api.node.ready:
+            raise Problem(503, "not_ready", "the node is starting; try again in a few seconds")
+        try:
+            async with asyncio.timeout(BODY_S):
+                return await _read(receive)
+        except TimeoutError:
+            raise Problem(408, "request_timeout", f"the body did not arrive within {BODY_S:g} s") from None
+
+    async def _run(self) -> None:
+        if self._running is None:
+            from oddsengine_service.mcp.server import manager  # noqa: PLC0415  the SDK takes a second to load
+
+            self._manager = manager(self._api)
+            self._running = asyncio.create_task(self._serve())
+        await self._ready.wait()
+
+    async def _serve(self) -> None:
+        async with self._manager.run():
+            self._ready.set()
+            await self._stopping.wait()
+
+    async def stop(self) -> None:
+        """End what runs."""
+        self._stopping.set()
+        if self._running is not None:
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._running
+
+
+async def _read(receive: Any) -> bytes:
+    parts, size = list[bytes](), 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ConnectionError("the caller left")
+        part = message.get("body", b"")
+        size += len(part)
+        if size > MOST_BODY:
+            raise Problem(413, "payload_too_large", f"a message may have {MOST_BODY:,} bytes")
+        parts.append(part)
+        if not message.get("more_body", False):
+            return b"".join(parts)
+
+
+def _replay(body: bytes, receive: Any) -> Any:
+    """A body that was read already, and after it what comes."""
+    first = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def again() -> Any:
+        return first.pop() if first else await receive()
+
+    return again
+
+
+# ---- the description ----
+
+
+class Message(msgspec.Struct):
+    """A message of JSON-RPC 2.0."""
+
+    jsonrpc: str
+    method: str
+    id: int | str | None = None
+    params: dict[str, Any] | None = None
+
+
+class Reply(msgspec.Struct):
+    """Its answer."""
+
+    jsonrpc: str
+    id: int | str | None
+    result: dict[str, Any] | None = None
+
+
+def _elsewhere(_: Ask) -> Any:
+    raise NotImplementedError
+
+
+ENDPOINT = Endpoint(
+    "/mcp", _elsewhere, "Call tools (Model Context Protocol)", "MCP", Reply, method="POST", query_key=True,
+    body=Message, lasts="never", doc="Streamable HTTP: one JSON-RPC message a POST, answered in JSON; without "
+    "sessions. Each tool call counts as one request.",
+)  # fmt: skip

@@ -1,0 +1,223 @@
+"""Tools that no endpoint answers: what is behind an opportunity, rejected prices, and two calculations."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from oddsengine import catalog
+from oddsengine.devig import DEVIG_METHODS, devig
+from oddsengine.explain import explain
+from oddsengine.kelly import kelly
+from oddsengine.odds import american_to_decimal, decimal_to_american
+from oddsengine_service.endpoints import Ask, Endpoint, told
+from oddsengine_service.params import Param, choice, number, text
+from oddsengine_service.problems import Problem, invalid, shown
+from oddsengine_service.routes.odds import (
+    EVENT,
+    LEAGUE,
+    LIMIT,
+    MARKET,
+    OFFSET,
+    SPORT,
+    SPORTSBOOK,
+    books_for,
+    filter_of,
+    index_of,
+)
+from oddsengine_service.stream.moves import rows_in
+from oddsengine_service.tiers import books_of, required
+
+_TAG = "MCP"
+MOST_REJECTED, MOST_PRICES = 200, 40
+MOST_ODDS = 40
+_FEATURES = {"ev": "ev", "arbitrage": "arbitrage", "low_hold": "low_hold", "middle": "middles"}
+_ODDS = text("odds", "Odds of all outcomes of one market, separated by commas: -110,-110 or 1.87,2.05.", required=True)
+_FORMAT = choice("format", "How the odds are written.", ("american", "decimal"))
+
+
+def _decimal(words: str, form: str | None) -> list[float]:
+    if form is None:
+        raise invalid("format is missing: say american (-110, +150) or decimal (1.91, 2.5)")
+    out = []
+    for word in words.split(","):
+        try:
+            value = float(word)
+        except ValueError:
+            value = math.nan
+        good = abs(value) >= 100.0 if form == "american" else 1.0 < value < 10_001.0
+        if not good or not math.isfinite(value):
+            allowed = "-100 or less, or +100 or more" if form == "american" else "more than 1"
+            raise invalid(f"odds must be {form}: {allowed}; got {shown(word.strip())}")
+        out.append(float(american_to_decimal(value)) if form == "american" else value)
+    if len(out) > MOST_ODDS:
+        raise invalid(f"odds has {len(out)} prices; up to {MOST_ODDS} are allowed")
+    return out
+
+
+def _devig(ask: Ask) -> Any:
+    odds = _decimal(ask.query["odds"], ask.query["format"])
+    if len(odds) < 2:
+        raise invalid("odds must hold the price of every outcome of the market, at least two, got one")
+    method = ask.query["method"]
+    fair = devig(odds, method)
+    if not np.isfinite(fair).all():
+        raise invalid(f"the method {method} has no answer for these odds")
+    return {
+        "data": [
+            {
+                "odds_decimal": round(price, 6),
+                "implied_probability": round(1.0 / price, 6),
+                "fair_probability": round(p, 6),
+                "fair_odds_decimal": round(1.0 / p, 4),
+                "fair_odds_american": round(float(decimal_to_american(1.0 / p)), 2),
+            }
+            for price, p in zip(odds, fair.tolist(), strict=True)
+        ],
+        "margin_percent": round(100.0 * (sum(1.0 / price for price in odds) - 1.0), 4),
+        "method": method,
+    }
+
+
+def _kelly(ask: Ask) -> Any:
+    query = ask.query
+    (odds, *more) = _decimal(query["odds"], query["format"])
+    p = query["probability"]
+    if more:
+        raise invalid("odds must be one price: kelly is for one bet")
+    if p is None or not 0.0 < p < 1.0:
+        raise invalid(f"probability must be between 0 and 1 (0.55 for 55 %), got {p if p is not None else 'nothing'}")
+    edge = p * odds - 1.0
+    full = float(kelly(p, odds))
+    share = full * query["fraction"]
+    out = {
+        "ev_percent": round(100.0 * edge, 4),
+        "break_even_probability": round(1.0 / odds, 6),
+        "full_kelly_fraction": round(full, 6),
+        "stake_fraction": round(share, 6),
+        "stake": None if query["bankroll"] is None else round(share * query["bankroll"], 2),
+        "advice": "no bet: the price pays less than the probability asks for" if edge <= 0.0 else None,
+    }
+    return {name: value for name, value in out.items() if value is not None}
+
+
+def _explain(ask: Ask) -> Any:
+    query, own = ask.query, books_of(ask.caller.tier.id)
+    wanted, event = query["id"].strip(), query["event_id"].strip()
+    books = books_for(ask, query["sportsbook"])
+    table = ask.board.table()
+    table = table.filter(table["event_id"] == event)
+    if table.is_empty():
+        raise Problem(404, "not_found", f"there is no event {shown(event)} with prices")
+    try:
+        said = explain(table, wanted, books=books, now=ask.board.now)
+    except ValueError:
+        raise Problem(
+            404, "not_found", f"no opportunity {shown(wanted)} is open in event {shown(event)}: it expired, or the "
+            "id is of another event",
+        ) from None  # fmt: skip
+    feature = _FEATURES[said.kind]
+    if feature not in ask.caller.features:
+        lowest = required(feature).id
+        raise Problem(403, "tier_restricted", f"{feature} needs the tier {lowest} or higher")
+    row = said.opportunity
+    prices, passed = _seen(said.prices, own), _seen(said.rejected, own)
+    return {
+        "kind": said.kind,
+        "id": wanted,
+        "event_id": event,
+        "event": row.get("event_name") or row.get("game"),
+        "market": row.get("market_type") or row.get("market"),
+        "figures": _figures(said.kind, row),
+        "reference": said.reference or "none: the best prices themselves were de-vigged",
+        "devig_method": said.method,
+        "fair": [_plain(each) for each in said.fair.to_dicts()],
+        "prices": [_plain(each) for each in prices[:MOST_PRICES]],
+        "rejected": [_plain(each) for each in passed[:MOST_PRICES]],
+        "left_out": max(0, len(prices) - MOST_PRICES) + max(0, len(passed) - MOST_PRICES),
+        "formula": _FORMULAS[said.kind],
+    }
+
+
+def _seen(frame: pl.DataFrame, own: frozenset[str] | None) -> list[dict[str, Any]]:
+    """Prices of the books that a caller may see."""
+    names = {"net_odds": "odds_decimal_after_commission", "own_fair": "own_fair_probability"}
+    return [
+        {names.get(name, name): value for name, value in each.items()}
+        | {"odds_american": round(float(decimal_to_american(each["odds_decimal"])), 2)}
+        for each in frame.to_dicts()
+        if own is None or catalog.book(each["sportsbook"]).id in own
+    ]
+
+
+_FORMULAS = {
+    "ev": "ev_percent = (fair_probability x odds_decimal - 1) x 100",
+    "arbitrage": "profit_percent = 10000 / implied_total_percent - 100; each leg gets its implied share of the stake",
+    "low_hold": "hold_percent = (1 - 1 / sum of 1 / odds_decimal) x 100 of the best prices; below 0 it is an arbitrage",
+    "middle": "one bet wins on most results, both between the lines; expected value is over the fair probabilities",
+}
+_FIGURES = {
+    "ev": {"ev_percentage": "ev_percent", "fair_probability": "fair_probability", "selection": "selection",
+           "sportsbook": "sportsbook", "odds_decimal": "odds_decimal"},
+    "arbitrage": {"profit_percent": "profit_percent", "implied_total": "implied_total_percent"},
+    "low_hold": {"hold_percentage": "hold_percent"},
+    "middle": {"expected_value": "expected_value_percent", "worst_case_loss": "worst_case_per_100_staked"},
+}  # fmt: skip
+
+
+def _figures(kind: str, row: dict[str, Any]) -> dict[str, Any]:
+    return _plain({new: row[old] for old, new in _FIGURES[kind].items()})
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    return {k: round(v, 6) if isinstance(v, float) else v for k, v in row.items() if v is not None}
+
+
+def _rejected(ask: Ask) -> Any:
+    if not any(ask.query[name] for name in ("event", "sport", "league", "sportsbook", "market")):
+        raise invalid("say where to look: event, sport, league, market or sportsbook")
+    unknown: dict[str, list[str]] = {}
+    with index_of(ask).reading(judged=True) as reading:
+        slots = reading.rejected(reading.rows(filter_of(ask, reading.now), unknown))
+        page = slots[ask.query["offset"] : ask.query["offset"] + ask.query["limit"]]
+        found = reading.take(page)
+    rows: Sequence[Any] = rows_in("")(found)
+    more = ask.query["offset"] + len(rows) < slots.size
+    return {
+        "data": rows,
+        "pagination": {"has_more": more},
+        "meta": {"count": len(rows), "total": int(slots.size), **told(ask, unknown)},
+    }
+
+
+def _tool(name: str, answer: Any, params: Sequence[Param]) -> Endpoint:
+    return Endpoint(f"/mcp/{name}", answer, name, _TAG, None, params, lasts="never")
+
+
+DEVIG = _tool(
+    "devig",
+    _devig,
+    (_ODDS, _FORMAT, choice("method", "How the margin is removed.", tuple(DEVIG_METHODS), default="power")),
+)
+KELLY = _tool(
+    "kelly", _kelly,
+    (
+        number("probability", "Probability that the bet wins, between 0 and 1 (0.55, not 55).", required=True),
+        text("odds", "The price of the bet, such as +120 or 2.2.", required=True), _FORMAT,
+        number("fraction", "Share of full Kelly, such as 0.25.", 0.0, 1.0, default=1.0),
+        number("bankroll", "Bankroll in money; without it only shares are given.", 0.0, 1e12),
+    ),
+)  # fmt: skip
+EXPLAIN = _tool(
+    "explain_opportunity", _explain,
+    (
+        text("id", "The opportunity's `id`, as a find_ tool gave it.", required=True),
+        text("event_id", "The `event_id` beside it.", required=True), SPORTSBOOK,
+    ),
+)  # fmt: skip
+REJECTED = _tool(
+    "what_was_rejected", _rejected,
+    (EVENT, SPORT, LEAGUE, MARKET, SPORTSBOOK, LIMIT, OFFSET),
+)  # fmt: skip

@@ -1,0 +1,105 @@
+"""The protocol, by the official SDK: what tools there are, and a call.
+
+A call passes the same checks, limits, caches and threads as the endpoint that answers it.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+import msgspec
+from mcp.server.lowlevel import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult, TextContent
+from mcp.types import Tool as Described
+
+from oddsengine_service.app import BASE
+from oddsengine_service.endpoints import Endpoint
+from oddsengine_service.mcp.tools import BY_NAME, TOOLS, Page, Tool, answer, described, query, schema
+from oddsengine_service.problems import Problem, invalid, shown
+
+if TYPE_CHECKING:
+    from oddsengine_service.app import Api
+
+_FORWARDED = (b"x-api-key", b"authorization", b"x-forwarded-for", b"host")
+
+
+def endpoint_of(api: "Api", tool: Tool) -> Endpoint:
+    """What answers a tool."""
+    if isinstance(tool.endpoint, Endpoint):
+        return tool.endpoint
+    return api.routes[tool.endpoint].endpoints["GET"]
+
+
+def build(api: "Api", key: bytes | None = None) -> Server[Any]:
+    """The protocol's server over an interface; the key of a call is that of its HTTP request, where it has one."""
+    listed = [
+        Described(
+            name=tool.name, description=" ".join((tool.about, *tool.notes)),
+            input_schema=schema(tool, endpoint_of(api, tool)), annotations={"readOnlyHint": True},  # type: ignore[arg-type]
+        )
+        for tool in TOOLS
+    ]  # fmt: skip
+
+    async def list_tools(_: Any, __: Any) -> ListToolsResult:
+        return ListToolsResult(tools=listed)
+
+    async def call_tool(context: Any, params: CallToolRequestParams) -> CallToolResult:
+        scope = context.request.scope if context.request is not None else {"key": key}
+        try:
+            text, failed = await call(api, params.name, params.arguments or {}, scope), False
+        except Problem as problem:
+            text, failed = f"{problem.code}: {problem.message}", True
+        return CallToolResult(content=[TextContent(type="text", text=text)], is_error=failed)
+
+    return Server("oddsengine", version="1", instructions=described(), on_list_tools=list_tools, on_call_tool=call_tool)
+
+
+async def call(api: "Api", name: str, arguments: Mapping[str, Any], scope: Mapping[str, Any]) -> str:
+    """Answer one call.
+
+    Raises
+    ------
+    Problem
+        Whatever the endpoint refuses, in a sentence.
+    """
+    tool = BY_NAME.get(name)
+    if tool is None:
+        raise invalid(f"there is no tool {shown(name)}; there are {', '.join(BY_NAME)}")
+    endpoint = endpoint_of(api, tool)
+    headers = [pair for pair in scope.get("headers", ()) if pair[0] in _FORWARDED]
+    request = api.requests.begin(
+        {
+            "method": "GET", "path": f"{BASE}/mcp/{name}", "client": scope.get("client"), "headers": headers,
+            "query_string": b"",
+        }
+    )  # fmt: skip
+    if request.key is None and request.bearer is None and "key" in scope:
+        request.key = scope["key"]
+    try:
+        api.access.admit(request, endpoint)
+        asked, limit, offset = query(tool, endpoint, arguments)
+        request.query = urlencode(asked).encode()
+        kept = await api.answer(request, _nothing)
+        request.status = kept.answer.status
+        found = msgspec.json.decode(kept.answer.body)
+        tier = request.caller.tier
+        now = api.node.board(tier).now or api.node.clock.now()
+        return answer(tool, endpoint, found, Page(limit, offset), now, tier.delay)
+    except Problem as problem:
+        request.status = problem.status
+        raise
+    except Exception as error:
+        api.log.failure(request.ident, request.path, error)
+        raise Problem(500, "internal_error", "something failed here, not in the call") from None
+    finally:
+        api.requests.end(request)
+
+
+def manager(api: "Api") -> StreamableHTTPSessionManager:
+    """The protocol over HTTP: answers in JSON, without sessions."""
+    return StreamableHTTPSessionManager(build(api), json_response=True, stateless=True)
+
+
+async def _nothing() -> Any:
+    return {"type": "http.request", "body": b"", "more_body": False}

@@ -1,0 +1,187 @@
+"""Answers as a model reads them: few rows, the columns that matter, and names that say the unit.
+
+Names end in `_percent` (3.2 is 3.2 %), `_probability` or `_fraction` (0 to 1) or `_seconds`. Ages are counted up to the
+moment of the answer, because a model does not know the time.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+Row = dict[str, Any]
+Shape = Callable[[Any, datetime], Any]
+_FEW = ("id", "sport", "league")
+
+
+def age(value: str | None, now: datetime) -> float | None:
+    """Seconds since a time of the interface.
+
+    Examples
+    --------
+    >>> age("2026-02-08T18:00:00.000000Z", datetime(2026, 2, 8, 18, 1, tzinfo=UTC))
+    60.0
+    """
+    if value is None:
+        return None
+    return round(max(0.0, (now - datetime.fromisoformat(value)).total_seconds()), 1)
+
+
+def chosen(row: Mapping[str, Any], names: Iterable[str], renamed: Mapping[str, str] | None = None) -> Row:
+    """Some fields of a row, without those that are null or empty."""
+    out = {(renamed or {}).get(name, name): row.get(name) for name in names}
+    return {name: value for name, value in out.items() if value is not None and value not in ([], "")}
+
+
+def fields(*names: str, **renamed: str) -> Shape:
+    """Rows with some fields, others under another name."""
+    return lambda row, _: chosen(row, (*names, *renamed), renamed)
+
+
+def price(row: Row, now: datetime) -> Row:
+    """One price."""
+    names = (
+        "id", "sportsbook", "event_id", "market_type", "selection", "line", "odds_american", "odds_decimal", "is_live",
+        "market_segment", "player_name", "stat_category", "max_bet",
+    )  # fmt: skip
+    out = chosen(row, names, {"id": "odds_id"})
+    out["event"] = f"{row['away_team']} @ {row['home_team']}"
+    out |= chosen(row, ("event_start_time",), {"event_start_time": "starts_at"})
+    out["implied_probability"] = row["odds_probability"]
+    if row.get("odds_decimal_net") not in (None, row["odds_decimal"]):
+        out["odds_decimal_after_commission"] = row["odds_decimal_net"]
+    out["age_seconds"] = age(row["last_seen_at"], now)
+    out["can_be_bet"] = bool(row["is_active"]) and row["rejection"] is None
+    if row["rejection"] is not None:
+        out["rejected_because"] = row["rejection"]
+    elif not row["is_active"]:
+        out["rejected_because"] = "suspended by the book"
+    return out
+
+
+def event(row: Row, _: datetime) -> Row:
+    """One event."""
+    out = chosen(row, ("id", "sport", "league", "start_time", "status", "is_live", "book_count"), {"id": "event_id"})
+    return out | {"event": f"{row['away_team']} @ {row['home_team']}", "markets": row["markets"][:12]}
+
+
+def positive(row: Row, _: datetime) -> Row:
+    """One +EV price."""
+    names = ("id", "game_id", "game", "sport", "league", "start_time", "is_live", "sportsbook", "market", "line",
+             "selection", "odds_american", "odds_decimal")  # fmt: skip
+    out = chosen(row, names, {"game_id": "event_id", "game": "event", "start_time": "starts_at"})
+    return out | chosen(
+        row,
+        ("ev_percentage", "fair_probability", "no_vig_odds", "kelly_percent", "sharp_book", "confidence_score",
+         "book_count", "oldest_odds_age_seconds", "possibly_stale", "unconfirmed", "warnings"),
+        {"ev_percentage": "ev_percent", "no_vig_odds": "fair_odds_american", "kelly_percent": "full_kelly_fraction",
+         "sharp_book": "reference", "oldest_odds_age_seconds": "oldest_price_age_seconds"},
+    )  # fmt: skip
+
+
+def arbitrage(row: Row, now: datetime) -> Row:
+    """One arbitrage, with the share of the total stake on each leg."""
+    out = chosen(
+        row,
+        ("id", "event_id", "event_name", "sport", "league", "start_time", "is_live", "market_type", "profit_percent",
+         "implied_total", "oldest_odds_age_seconds", "possibly_stale", "unconfirmed", "warnings"),
+        {"event_name": "event", "start_time": "starts_at", "implied_total": "implied_total_percent",
+         "oldest_odds_age_seconds": "oldest_price_age_seconds"},
+    )  # fmt: skip
+    legs = []
+    for leg in row["legs"]:
+        legs.append(chosen(leg, ("sportsbook", "selection", "line", "odds_american", "odds_decimal", "stake_percent")))
+        legs[-1]["age_seconds"] = age(leg["timestamp"], now)
+    return out | {"legs": legs}
+
+
+def middle(row: Row, _: datetime) -> Row:
+    """One middle."""
+    out = chosen(
+        row,
+        ("id", "event_id", "event_name", "sport", "league", "start_time", "is_live", "market_type", "middle_numbers",
+         "middle_probability", "expected_value", "worst_case_loss", "best_case_profit", "is_guaranteed_profit",
+         "odds_age_seconds", "unconfirmed", "warnings"),
+        {"event_name": "event", "start_time": "starts_at", "middle_numbers": "both_bets_win_on",
+         "expected_value": "expected_value_percent", "worst_case_loss": "worst_case_per_100_staked",
+         "best_case_profit": "best_case_per_100_staked", "odds_age_seconds": "oldest_price_age_seconds"},
+    )  # fmt: skip
+    return out | {"sides": [_side(row[name], "book") for name in ("side1", "side2")]}
+
+
+def low_hold(row: Row, _: datetime) -> Row:
+    """One low hold."""
+    out = chosen(
+        row,
+        ("id", "event_id", "event_name", "sport", "league", "start_time", "is_live", "market_type", "hold_percentage",
+         "odds_age_seconds", "possibly_stale", "unconfirmed", "warnings"),
+        {"event_name": "event", "start_time": "starts_at", "hold_percentage": "hold_percent",
+         "odds_age_seconds": "oldest_price_age_seconds"},
+    )  # fmt: skip
+    return out | {"sides": [_side(side, "books") for name in ("side1", "side2", "side3") if (side := row.get(name))]}
+
+
+def _side(side: Row, books: str) -> Row:
+    odds = side["odds"]
+    out = chosen(side, (books, "selection", "line", "stake_percent"), {"book": "sportsbook", "books": "sportsbooks"})
+    out |= {"odds_american": odds["american"], "odds_decimal": odds["decimal"]}
+    return out | chosen(odds, ("fair_probability",))
+
+
+def comparison(lists: Mapping[str, Sequence[Row]], now: datetime) -> list[Row]:
+    """Prices of one event side by side: one row a selection, the best price first."""
+    out: dict[tuple[Any, ...], Row] = {}
+    for market, rows in lists.items():
+        for row in rows:
+            key = market, row["market_segment"], row["is_live"], row["line"], row["selection"], row["player_name"]
+            held = out.setdefault(
+                key, chosen(row, ("market_type", "market_segment", "selection", "line", "is_live")) | {"prices": []}
+            )
+            shown = price(row, now)
+            held["prices"].append(
+                chosen(
+                    shown,
+                    ("sportsbook", "odds_american", "odds_decimal", "age_seconds", "can_be_bet", "rejected_because"),
+                )
+            )
+    for held in out.values():
+        held["prices"].sort(key=lambda each: (not each["can_be_bet"], -each["odds_decimal"]))
+    return list(out.values())
+
+
+def future(row: Row, now: datetime) -> Row:
+    """One price of a future."""
+    out = chosen(
+        row,
+        ("future_market_id", "future_market_name", "selection", "sportsbook", "odds_american", "odds_decimal", "line",
+         "fair_probability", "ev_percentage", "is_best", "set_aside"),
+        {"future_market_id": "market_id", "future_market_name": "market", "ev_percentage": "ev_percent",
+         "set_aside": "rejected_because"},
+    )  # fmt: skip
+    return out | {"implied_probability": row["probability"], "age_seconds": age(row["timestamp"], now)}
+
+
+def futures_lines(rows: Sequence[Row], now: datetime) -> list[Row]:
+    """Prices of futures side by side: one row a selection, the best price first."""
+    out: dict[tuple[str, str], Row] = {}
+    for row in rows:
+        key = row["future_market_id"], row["selection"]
+        held = out.setdefault(
+            key, {"market_id": key[0], "market": row["future_market_name"], "selection": key[1], "prices": []}
+        )
+        shown = future(row, now)
+        held["prices"].append(
+            chosen(shown, ("sportsbook", "odds_american", "odds_decimal", "age_seconds", "rejected_because"))
+        )
+    for held in out.values():
+        held["prices"].sort(key=lambda each: ("rejected_because" in each, -each["odds_decimal"]))
+    return list(out.values())
+
+
+def closing(found: Row, _: datetime) -> list[Row]:
+    """Closing lines of one event, one row a price."""
+    return [
+        {"sportsbook": book}
+        | chosen(line, ("market_type", "selection", "line", "odds_american", "odds_decimal", "fair_probability"))
+        for book, lines in found["books"].items()
+        for line in lines
+    ]

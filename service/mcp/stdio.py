@@ -1,0 +1,77 @@
+"""The tools for one user over standard input and output: of a file of prices, or of a node by its address."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import httpx2
+from mcp.client import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+
+from oddsengine.engine import Engine
+from oddsengine_service import routes
+from oddsengine_service.app import BASE, Api
+from oddsengine_service.bus import LocalBus
+from oddsengine_service.keys import DEMO, KeyStore
+from oddsengine_service.limits import MemoryLimits
+from oddsengine_service.log import Log
+from oddsengine_service.mcp.server import build
+from oddsengine_service.metrics import Metrics
+from oddsengine_service.node import Node
+
+_PATIENCE_S = 30.0
+
+
+def serve_file(read: Callable[[], Any], log: Any) -> None:
+    """Serve a table of prices until the client leaves; `read` gives the table."""
+    with ExitStack() as held:
+        folder = Path(held.enter_context(TemporaryDirectory(prefix="oddsengine-mcp-", ignore_cleanup_errors=True)))
+        keys = KeyStore(folder / "keys.sqlite", folder / "pepper", demo=True)
+        held.callback(keys.close)
+        node = Node(Engine(), keys, MemoryLimits(), LocalBus(), demo=True)
+        held.callback(node.close)
+        table = read()
+        node.warm()
+        node.write(node.step, table, table["last_seen_at"].max()).result()
+        interface = Api(node, routes.ENDPOINTS, Log(log, quiet=True), Metrics())
+        asyncio.run(_serve(build(interface, key=f"{DEMO}enterprise".encode())))
+
+
+def serve_node(address: str, key: str) -> None:
+    """Pass calls on to a node until the client leaves."""
+    asyncio.run(_pass_on(address.rstrip("/"), key))
+
+
+async def _pass_on(address: str, key: str) -> None:
+    address = address if address.endswith("/mcp") else f"{address.removesuffix(BASE)}{BASE}/mcp"
+    headers = {"X-API-Key": key} if key else {}
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=_PATIENCE_S) as http,
+        Client(streamable_http_client(address, http_client=http)) as node,
+    ):
+
+        async def list_tools(_: Any, __: Any) -> Any:
+            return await node.list_tools()
+
+        async def call_tool(_: Any, params: Any) -> Any:
+            return await node.call_tool(params.name, params.arguments or {})
+
+        await _serve(
+            Server(
+                "oddsengine", version="1", instructions=node.instructions, on_list_tools=list_tools,
+                on_call_tool=call_tool,
+            )
+        )  # fmt: skip
+
+
+async def _serve(server: Server[Any]) -> None:
+    async with stdio_server() as (read, write):
+        await server.run(read, write, server.create_initialization_options())
+
+
+__all__ = ["serve_file", "serve_node"]

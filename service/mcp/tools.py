@@ -1,0 +1,253 @@
+"""All tools: which endpoint answers, what may be asked of it, and what a model is shown."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import msgspec
+
+from oddsengine_service.endpoints import Endpoint
+from oddsengine_service.mcp import local, shapes
+from oddsengine_service.mcp.shapes import Row, Shape
+from oddsengine_service.params import Param, by_name
+from oddsengine_service.problems import invalid, shown
+
+DEFAULT_ROWS, MOST_ROWS = 10, 50
+MOST_BYTES = 32_000  # of one answer
+_PAGED = ("limit", "offset")
+_TIME = "Times are UTC; `now` is the moment of the prices, and ages are seconds before it. In `A @ B`, B is at home."
+_PRICES = (
+    "odds_american: +150 wins 150 on 100 staked, -150 stakes 150 to win 100. implied_probability includes the book's "
+    "margin, so it is not the chance. `can_be_bet` false means suspended or rejected: do not recommend it."
+)
+_EDGE = "Percent fields are percent (2.5 is 2.5 %), probabilities and fractions 0 to 1. Estimates, not certainties."
+_STALE = "`possibly_stale`, `unconfirmed` or `warnings` mean: check the price at the book before acting on it."
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One tool. `endpoint` is a path of the interface, or an endpoint of the tool's own."""
+
+    name: str
+    endpoint: str | Endpoint
+    about: str
+    args: tuple[str, ...] = ()
+    shape: Shape | None = None  # of one row
+    whole: Any = None  # of all rows: makes them out of `data`
+    notes: tuple[str, ...] = ()
+    only: Mapping[str, Any] = field(default_factory=dict)  # arguments that are always so
+
+
+TOOLS: tuple[Tool, ...] = (
+    Tool("get_sports", "/sports", "Sports with events on the board, and their leagues.", ("include_empty",),
+         shapes.fields("id", "name", "event_count", "live_count", "leagues")),
+    Tool("get_leagues", "/leagues", "Leagues with events on the board.", ("sport", "include_empty"),
+         shapes.fields("id", "name", "sport", "event_count", "live_count")),
+    Tool("get_sportsbooks", "/sportsbooks", "Sportsbooks, whether they are sharp, and the tier they need.",
+         ("region", "sharp"),
+         shapes.fields("id", "name", "is_sharp", "regions", "requires_tier", "status", "event_count")),
+    Tool("get_markets", "/markets", "Kinds of market that are offered now.", (),
+         shapes.fields("id", "name", "description", "hasLine", "event_count", "sports")),
+    Tool("get_events", "/events", "Games on the board, the next ones first. Start here to find an event_id.",
+         ("sport", "league", "team", "live", "date", "q"), shapes.event, notes=(_TIME,)),
+    Tool("get_odds", "/odds", "Prices, filtered. For the best price of each selection use get_best_odds.",
+         ("sport", "league", "sportsbook", "market", "event", "team", "live", "date", "q", "min_odds", "max_odds",
+          "is_main_line", "player_name", "sort"), shapes.price, notes=(_PRICES, _TIME)),
+    Tool("get_odds_delta", "/odds/delta", "Prices that changed since a time.",
+         ("since", "sport", "league", "sportsbook", "market", "event", "live"), shapes.price, notes=(_PRICES, _TIME)),
+    Tool("get_best_odds", "/odds/best", "The best price of each selection that can be bet, over all books.",
+         ("sport", "league", "sportsbook", "market", "event", "team", "live"), shapes.price, notes=(_PRICES, _TIME)),
+    Tool("compare_odds", "/odds/comparison", "All books' prices of one event side by side, the best first.",
+         ("event", "market"), whole=shapes.comparison, notes=(_PRICES, _TIME), only={"market": "main"}),
+    Tool("get_closing_lines", "/odds/closing", "Each book's last price before an event began.",
+         ("event_id", "sportsbook", "market"), whole=shapes.closing, notes=("fair_probability is the reference's.",)),
+    Tool("get_futures_odds", "/futures/odds", "Prices of futures, such as who wins a league.",
+         ("sport", "league", "market_id", "future_type", "sportsbook", "selection", "q"), shapes.future,
+         notes=(_EDGE, _TIME)),
+    Tool("compare_futures_lines", "/futures/odds", "All books' prices of futures side by side, the best first.",
+         ("sport", "league", "market_id", "future_type", "selection", "q"), whole=shapes.futures_lines, notes=(_TIME,)),
+    Tool("find_ev_opportunities", "/opportunities/ev",
+         "Prices that pay more than the fair probability of a sharp reference asks for, the best first.",
+         ("sport", "league", "sportsbook", "market", "event", "live", "min_ev", "max_ev", "min_odds", "max_odds",
+          "max_odds_age", "date_range", "is_player_prop", "sort"), shapes.positive, notes=(
+              _EDGE, "full_kelly_fraction is a share of the bankroll; most bettors stake a quarter of it.", _STALE,
+              "`reference` set the fair price; call explain_opportunity with id and event_id for the figures behind.")),
+    Tool("find_arbitrage", "/opportunities/arbitrage",
+         "Best prices at two or more books that win whatever happens, if every leg is taken at its price.",
+         ("sport", "league", "sportsbook", "market", "event", "live", "min_profit", "max_odds_age", "date_range",
+          "group", "sort"), shapes.arbitrage, notes=(
+              "profit_percent is of the total stake; stake_percent of the legs sum to 100.", _EDGE, _STALE,
+              "A leg may move or be limited before it is taken: then the rest is a plain bet.")),
+    Tool("find_middles", "/opportunities/middles",
+         "Two bets on different lines that both win if the result falls between.",
+         ("sport", "league", "sportsbook", "market", "event", "live", "min_ev", "min_size", "date_range", "sort"),
+         shapes.middle, notes=(
+             "Money is per 100 staked on both bets together; worst_case_per_100_staked below 0 is a loss.", _EDGE,
+             _STALE)),
+    Tool("find_low_hold", "/opportunities/low_hold", "Markets whose best prices leave the books least.",
+         ("sport", "league", "sportsbook", "market", "event", "live", "max_hold", "date_range", "sort"),
+         shapes.low_hold, notes=(
+             "hold_percent is what one loses on average by betting all sides at these prices; below 0 it is an "
+             "arbitrage.", _EDGE, _STALE)),
+    Tool("get_account_info", "/account", "This key's tier, features and limits.", (), whole=lambda found, _: found,
+         notes=("max_books 999 means all.",)),
+    Tool("explain_opportunity", local.EXPLAIN,
+         "What is behind one opportunity: the reference, fair probabilities, every book's price, and what was passed "
+         "over and why.", ("id", "event_id", "sportsbook"), whole=lambda found, _: found, notes=(
+             _EDGE, "role: `leg` is a price of the opportunity, `reference` set the fair price, `offer` could be bet, "
+             "`set aside` is rejected.")),
+    Tool("devig", local.DEVIG, "Fair probabilities of one market: removes the book's margin from its odds.",
+         ("odds", "format", "method"), whole=lambda found, _: found,
+         notes=("Give the odds of all outcomes of the market, of one book.", _EDGE)),
+    Tool("kelly", local.KELLY, "What to stake on one bet by the Kelly criterion.",
+         ("probability", "odds", "format", "fraction", "bankroll"), whole=lambda found, _: found,
+         notes=("stake_fraction is a share of the bankroll, after `fraction`.", _EDGE)),
+    Tool("what_was_rejected", local.REJECTED,
+         "Prices that are on the board but are not used, with the reason: errors, stale prices, wrong lines.",
+         ("event", "sport", "league", "market", "sportsbook"), shapes.price, notes=(_PRICES, _TIME)),
+)  # fmt: skip
+BY_NAME = {tool.name: tool for tool in TOOLS}
+
+
+def params_of(tool: Tool, endpoint: Endpoint) -> list[Param]:
+    """The parameters of a tool, as its endpoint declares them."""
+    known = by_name(endpoint.params)
+    return [known[name] for name in tool.args]
+
+
+def paged(tool: Tool) -> bool:
+    """Whether an answer is a list of rows that may go on."""
+    return tool.shape is not None or tool.whole in (shapes.comparison, shapes.closing, shapes.futures_lines)
+
+
+def schema(tool: Tool, endpoint: Endpoint) -> dict[str, Any]:
+    """What a tool takes, as JSON Schema."""
+    properties: dict[str, Any] = {}
+    for name, param in zip(tool.args, params_of(tool, endpoint), strict=True):
+        kind = {key: value for key, value in param.kind.items() if key != "pattern"}
+        properties[name] = {**kind, "description": param.doc}
+        default = tool.only.get(name, param.default)
+        if default is not None:
+            properties[name]["default"] = ",".join(default) if isinstance(default, tuple) else default
+    if paged(tool):
+        properties["limit"] = {
+            "type": "integer", "minimum": 1, "maximum": MOST_ROWS, "default": DEFAULT_ROWS, "description": "Most rows.",
+        }  # fmt: skip
+        properties["offset"] = {
+            "type": "integer",
+            "minimum": 0,
+            "maximum": 5000,
+            "default": 0,
+            "description": "Rows before these.",
+        }
+    required = [name for name, param in zip(tool.args, params_of(tool, endpoint), strict=True) if param.required]
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def query(tool: Tool, endpoint: Endpoint, arguments: Mapping[str, Any]) -> tuple[dict[str, str], int, int]:
+    """Arguments of a call as a query of the endpoint; limit and offset of the rows to show.
+
+    Raises
+    ------
+    Problem
+        400 for an argument that the tool does not have, or of another type.
+    """
+    allowed = {*tool.args, *(_PAGED if paged(tool) else ())}
+    if strange := sorted(set(arguments) - allowed):
+        raise invalid(f"{tool.name} takes {', '.join(sorted(allowed)) or 'no arguments'}, got {shown(strange[0])}")
+    out = {name: str(value) for name, value in tool.only.items()}
+    for name, value in arguments.items():
+        if value is not None:
+            out[name] = _text(name, value)
+    limit, offset = _whole(out, "limit", DEFAULT_ROWS, 1, MOST_ROWS), _whole(out, "offset", 0, 0, 5000)
+    if by_name(endpoint.params).get("limit") is None or tool.shape is None:
+        out.pop("limit", None), out.pop("offset", None)
+        if "limit" in by_name(endpoint.params):  # rows are joined here, so all of a page are needed
+            out["limit"] = "200"
+    elif paged(tool):
+        out |= {"limit": str(limit), "offset": str(offset)}
+    return out, limit, offset
+
+
+def _text(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)) and all(isinstance(each, (str, int, float)) for each in value):
+        return ",".join(map(str, value))
+    if isinstance(value, (str, int, float)):
+        return str(value)
+    raise invalid(f"{name} must be a text, a number or true or false")
+
+
+def _whole(given: Mapping[str, str], name: str, default: int, low: int, high: int) -> int:
+    word = given.get(name)
+    if word is None:
+        return default
+    if not word.isdecimal() or not low <= int(word) <= high:
+        raise invalid(f"{name} must be a whole number from {low} to {high}, got {shown(word)}")
+    return int(word)
+
+
+class Page(NamedTuple):
+    """Which rows to show."""
+
+    limit: int
+    offset: int
+
+
+def answer(tool: Tool, endpoint: Endpoint, found: Any, page: Page, now: datetime, delay: int) -> str:
+    """An answer of an endpoint as a model reads it, in JSON; `now` is the time of the board."""
+    limit, offset = page
+    out: dict[str, Any] = {"now": now.isoformat(timespec="seconds").replace("+00:00", "Z")}
+    if delay:
+        out["data_is_late_by_seconds"] = delay
+    data = found.get("data", found) if isinstance(found, dict) else found
+    if not paged(tool):
+        body = tool.whole(found if isinstance(tool.endpoint, Endpoint) else data, now)
+        out |= body if isinstance(body, dict) else {"rows": body}
+        return _fitting(out, [], 0, 0, tool)
+    rows: list[Row]
+    if tool.shape is not None:
+        rows = [tool.shape(row, now) for row in data]
+    else:
+        rows = tool.whole(data, now)
+    meta, pages = found.get("meta", {}), found.get("pagination")
+    if pages is None or tool.shape is None:  # the endpoint gives all rows
+        total, rows = len(rows), rows[offset : offset + limit]
+    else:
+        total = meta.get("total", len(rows))
+    if unknown := meta.get("unknown"):
+        out["unknown"] = unknown
+    if reason := meta.get("reason"):
+        out["reason"] = reason
+    return _fitting(out, rows, offset, total, tool)
+
+
+def _fitting(out: dict[str, Any], rows: list[Row], offset: int, total: int, tool: Tool) -> str:
+    """The answer with as many rows as fit, and how to get more."""
+    while True:
+        body = dict(out)
+        if paged(tool):
+            body |= {"rows": rows, "shown": len(rows), "total": total}
+            if offset + len(rows) < total:
+                body["more"] = f"call {tool.name} again with offset={offset + len(rows)}"
+        if tool.notes:
+            body["notes"] = list(tool.notes)
+        text = msgspec.json.encode(body).decode()
+        if len(text) <= MOST_BYTES or not rows:
+            return text
+        rows = rows[: max(1, len(rows) // 2)] if len(rows) > 1 else []
+
+
+def described(tools: Iterable[Tool] = TOOLS) -> str:
+    """What the server says of itself."""
+    names = ", ".join(tool.name for tool in tools)
+    return (
+        "Sports odds of many books and what they are worth. Begin with get_events or a find_ tool; ids of one answer "
+        "are arguments of the next. Every answer holds one page: `more` says how to go on. No rows may mean an "
+        f"unknown id: check `unknown`. {_EDGE} Tools: {names}."
+    )
+
+
+__all__ = ["BY_NAME", "TOOLS", "Tool", "answer", "described", "params_of", "query", "schema"]
