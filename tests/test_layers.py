@@ -103,9 +103,9 @@ def test_nothing_below_the_door_reads_clock_network_or_environment() -> None:
 # ---- the service ----
 
 PUBLIC = {
-    "", "catalog", "catalog.futures", "catalog.links", "closing", "clv", "columns", "devig", "engine", "feeds",
-    "futures", "games", "history", "matching", "odds", "query", "query.values", "reasons", "schema", "simulate",
-    "simulate.futures", "tape", "tape.moves", "timestamps", "update",
+    "", "catalog", "catalog.futures", "catalog.links", "closing", "clv", "columns", "devig", "engine", "explain",
+    "feeds", "futures", "games", "history", "kelly", "matching", "odds", "query", "query.values", "reasons", "schema",
+    "simulate", "simulate.futures", "tape", "tape.moves", "timestamps", "update",
 }  # fmt: skip
 PARSERS = {path.stem for path in (ROOT / "feeds").glob("*.py")} - {"__init__"}
 SERVICE = sorted((ROOT.parent / "service").rglob("*.py"))

@@ -16,9 +16,9 @@ from mcp.server.stdio import stdio_server
 from oddsengine.engine import Engine
 from oddsengine_service import routes
 from oddsengine_service.app import BASE, Api
-from oddsengine_service.bus import LocalBus
+from oddsengine_service.bus import Bus
 from oddsengine_service.keys import DEMO, KeyStore
-from oddsengine_service.limits import MemoryLimits
+from oddsengine_service.limits import Limits
 from oddsengine_service.log import Log
 from oddsengine_service.mcp.server import build
 from oddsengine_service.metrics import Metrics
@@ -33,7 +33,7 @@ def serve_file(read: Callable[[], Any], log: Any) -> None:
         folder = Path(held.enter_context(TemporaryDirectory(prefix="oddsengine-mcp-", ignore_cleanup_errors=True)))
         keys = KeyStore(folder / "keys.sqlite", folder / "pepper", demo=True)
         held.callback(keys.close)
-        node = Node(Engine(), keys, MemoryLimits(), LocalBus(), demo=True)
+        node = Node(Engine(), keys, Limits(), Bus(), demo=True)
         held.callback(node.close)
         table = read()
         node.warm()
