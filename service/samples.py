@@ -32,6 +32,10 @@ _TOKEN = "of the operator"
 _BODIES: Mapping[str, Any] = {
     "/odds/batch": {"event_ids": ["{event}"]},
     "/deeplinks/batch": {"ids": ["{price}"]},
+    "/mcp": {
+        "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": {"name": "devig", "arguments": {"odds": "-120,+100", "format": "american"}},
+    },
     "/account/keys": {"name": "of the office", "tier": "pro"},
     "/splits": {
         "splits": [

@@ -22,6 +22,7 @@ from oddsengine_service.stream.watch import steady
 
 STEPS = int(os.environ.get("REPLAY_STEPS", "60"))
 SECONDS = float(os.environ.get("REPLAY_SECONDS", "0"))
+LONG_S = 120.0  # opportunities are read less often where the machine is busy
 SEED = int(os.environ.get("REPLAY_SEED", "3"))
 LISTS = {"ev": "ev", "arb": "arbitrage", "low_hold": "low_hold", "middles": "middles"}
 SINGULAR = {"sports": "sport", "leagues": "league", "markets": "market", "sportsbooks": "sportsbook"}
@@ -105,7 +106,7 @@ class Follower:
             found = self.served.rows(f"/opportunities/{list_}", "sharp", {**self.query, **least})
             finds[kind] = {id_: undated(row) for id_, row in found.items()}
         try:
-            wait_for(lambda: self.prices() == odds and self.finds() == finds)
+            wait_for(lambda: self.prices() == odds and self.finds() == finds, LONG_S)
         except AssertionError:
             have = self.prices()
             odd = [id_ for id_ in {*have, *odds} if have.get(id_) != odds.get(id_)]

@@ -5,15 +5,20 @@ A tool call is one request of its key. Other messages are only counted against f
 
 import asyncio
 import contextlib
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 import msgspec
 
 from oddsengine_service.app import BASE
 from oddsengine_service.endpoints import Ask, Endpoint
+from oddsengine_service.mcp import local
+from oddsengine_service.mcp.tools import BY_NAME, Page, answer, query
 from oddsengine_service.middleware.access import limited
 from oddsengine_service.middleware.requests import refusal
 from oddsengine_service.origins import Origins
+from oddsengine_service.params import parse
 from oddsengine_service.problems import Problem, origin_of
 
 if TYPE_CHECKING:
@@ -134,12 +139,18 @@ class Reply(msgspec.Struct):
     result: dict[str, Any] | None = None
 
 
-def _elsewhere(_: Ask) -> Any:
-    raise NotImplementedError
+def _example(ask: Ask) -> Any:
+    """An answer for the description; messages are answered by `Mcp`."""
+    tool, arguments = BY_NAME["devig"], ask.body.params["arguments"]
+    asked, limit, offset = query(tool, local.DEVIG, arguments)
+    values, _ = parse(urlencode(asked).encode(), local.DEVIG.by_name)
+    found = local.DEVIG.answer(ask._replace(query=values))
+    text = answer(tool, local.DEVIG, found, Page(limit, offset), ask.board.now or datetime.now(UTC), 0)
+    return Reply("2.0", ask.body.id, {"content": [{"type": "text", "text": text}], "isError": False})
 
 
 ENDPOINT = Endpoint(
-    "/mcp", _elsewhere, "Call tools (Model Context Protocol)", "MCP", Reply, method="POST", query_key=True,
+    "/mcp", _example, "Call tools (Model Context Protocol)", "MCP", Reply, method="POST", query_key=True,
     body=Message, lasts="never", doc="Streamable HTTP: one JSON-RPC message a POST, answered in JSON; without "
     "sessions. Each tool call counts as one request.",
 )  # fmt: skip
