@@ -6,12 +6,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from golden import VIEWS, fed, world
+from golden import VIEWS as USUAL
+from golden import fed, world
 
 from oddsengine.engine import Engine
 from oddsengine.view import View
 
 START = datetime(2026, 2, 8, tzinfo=UTC)
+VIEWS: tuple[dict[str, Any], ...] = (*USUAL, {"method": "close", "min_ev": -2.0})
 Found = dict[tuple[int, int], tuple[list[int], list[float]]]
 
 

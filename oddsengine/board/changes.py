@@ -31,7 +31,7 @@ class Changes(NamedTuple):
 @kernel
 def _mark(
     markets, segments, rows, row, side, threshold, kind, subject, live, event, lead, odds_bits, seen, ids, aside,
-    stingy, doubt, twin, two, three, totals, mark, gap, fresh, together, out, changed,
+    stingy, doubt, twin, two, three, totals, mark, gap, fresh, together, moved, begins, out, changed,
 ):  # fmt: skip
     """Marks of all rows, and the markets where they differ from those of the last search.
 
@@ -63,7 +63,8 @@ def _mark(
                 r = row[i]
                 time = np.uint64(seen[i]) if playing else np.uint64(0)
                 bits = np.uint64(aside[i]) ^ (time << np.uint64(8))
-                whole = whole + _step(_step(ids[r], np.uint64(odds_bits[i])), bits)
+                said = _step(np.uint64(moved[r]), np.uint64(begins[r]))
+                whole = whole + _step(_step(ids[r], np.uint64(odds_bits[i])), bits ^ said)
             h0 = _step(h0, whole)
         for m in range(markets[at], markets[at + 1]):
             a, b = rows[segments[m]], rows[segments[m + 1]]
@@ -169,7 +170,8 @@ def since_last_search(
         g.markets, g.segments, g.rows, g.row, g.side, g.threshold, g.kind, g.subject, g.live, g.event, lead,
         g.odds.view(np.int64), g.seen, rows.id, guarded.aside, guarded.stingy, guarded.doubt, g.twin,
         curves.two, curves.three, curves.totals, rows.mark,
-        round(limits.stale_prematch_gap_s * 1e6), fresh, due is not None, marks, scope.markets,
+        round(limits.stale_prematch_gap_s * 1e6), fresh, due is not None,
+        rows.changed, rows.start, marks, scope.markets,
     )  # fmt: skip
     _spread(
         g.markets, g.segments, g.rows, g.market, g.ladder, g.twin, curves.two, curves.three, curves.totals,
