@@ -82,6 +82,8 @@ __all__ = [
     "american_to_decimal",
     "arbitrage_plan",
     "arbitrage_stakes",
+    "audit",
+    "calibrate",
     "check_odds",
     "compile_kernels",
     "cover",
@@ -114,6 +116,7 @@ __all__ = [
     "replay",
     "resume",
     "round_stakes",
+    "scan_history",
     "write_table",
 ]
 
@@ -121,7 +124,7 @@ __all__ = [
 _LATER = {
     "World": "simulate", "Tape": "tape", "TapeError": "tape", "replay": "tape", "resume": "tape",
     "FUTURES_SCHEMA": "futures", "Futures": "futures", "FuturesBoard": "futures", "FuturesField": "futures",
-    "find_futures": "futures",
+    "find_futures": "futures", "audit": "auditing", "scan_history": "auditing", "calibrate": "auditing",
 }  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import oddsengine
 from oddsengine.clv import GROUPINGS
-from oddsengine.commands import board, catalog, clv, feeds, keys, mcp, price, serve, tape
+from oddsengine.commands import audit, board, catalog, clv, feeds, keys, mcp, price, serve, tape
 from oddsengine.devig import DEVIG_METHODS
 from oddsengine.reading import ODDS_FORMATS
 from oddsengine.tape import SYNC
@@ -26,6 +26,7 @@ _COMMANDS = (
     | price.COMMANDS
     | tape.COMMANDS
     | clv.COMMANDS
+    | audit.COMMANDS
     | feeds.COMMANDS
     | catalog.COMMANDS
     | keys.COMMANDS
@@ -135,6 +136,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_record(commands)
     _add_replay(commands)
     _add_clv(commands)
+    _add_audit(commands)
+    _add_calibrate(commands)
     _add_feeds(commands)
     _add_serve(commands)
     _add_mcp(commands)
@@ -296,6 +299,39 @@ def _add_clv(commands: Any) -> None:
     parser.add_argument("--min-ev", type=float, default=0.0, metavar="PCT", help="least EV when first shown")
     parser.add_argument("--config", metavar="FILE", help="settings (default: oddsengine.toml, if it is there)")
     parser.add_argument("--format", choices=_FORMATS[:3], default="table")
+
+
+_HISTORY = (
+    "a folder with a tape, or a .parquet, .ndjson, .jsonl or .csv file: spells of prices (seen_from, seen_to), "
+    "openings and closings with results, or an odds table with last_seen_at"
+)
+
+
+def _add_audit(commands: Any) -> None:
+    parser = commands.add_parser("audit", help="what the EV that a history showed was worth at the others' close")
+    _add_history(parser)
+    parser.add_argument(
+        "--method", choices=(*DEVIG_METHODS, "close"), help="of +EV (default: close, or power with --sharp)"
+    )
+    parser.add_argument("--sharp", type=_names, metavar="BOOKS", help="references in order, instead of the fair price")
+    parser.add_argument("--books", type=_names, metavar="BOOKS", help="books whose prices may be bet (default: all)")
+    parser.add_argument("--shown", metavar="FILE", help="write what was shown: .parquet, .ndjson or .jsonl")
+    parser.add_argument("--plot", metavar="FILE", help="write the reliability diagram: .svg")
+    parser.add_argument("--json", action="store_true", help="the table as JSON")
+
+
+def _add_calibrate(commands: Any) -> None:
+    parser = commands.add_parser(
+        "calibrate", help="fit the constants of the fair price to a history of 50 games or more"
+    )
+    _add_history(parser)
+    parser.add_argument("--output", metavar="FILE", help="write the fitted table (default: print it)")
+
+
+def _add_history(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("history", metavar="HISTORY", help=_HISTORY)
+    parser.add_argument("--fair", metavar="FILE", help="constants that replace the catalog's, as calibrate writes them")
+    parser.add_argument("--hours", type=_speed, default=72.0, metavar="H", help="most before the start (default 72)")
 
 
 _CHECKED = "exit status: 0 if every source is ok, 1 if one of them is not"

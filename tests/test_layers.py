@@ -33,7 +33,7 @@ LAYERS: list[set[str]] = [
     {"query"},
     {"history"},
     {"closing", "tape", "simulate", "warm", "feeds"},
-    {"audit"},
+    {"auditing"},
     {"matching"},
     {"futures"},
     {"reading"},
@@ -83,7 +83,7 @@ def test_arrows_point_down(module: str, path: Path) -> None:
 def test_nothing_below_the_door_reads_clock_network_or_environment() -> None:
     banned = {"os", "socket", "urllib", "http", "logging", "random", "time", "asyncio"}
     for module, path in modules():
-        if module in {"_cache", "cli", "commands", "tables", "reading", "warm", "sample", "tape", "audit"}:
+        if module in {"_cache", "cli", "commands", "tables", "reading", "warm", "sample", "tape", "auditing"}:
             continue
         used = {
             name.split(".")[0]

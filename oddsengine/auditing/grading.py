@@ -13,7 +13,7 @@ import polars as pl
 
 from oddsengine import catalog, estimator
 from oddsengine.columns import Floats
-from oddsengine.find.board import Prepared, hashes, prepare
+from oddsengine.find.board import hashes, prepare
 from oddsengine.groups import NO_TIME
 
 THRESHOLDS = (0.0, 1.0, 2.0, 3.0, 5.0)
@@ -43,48 +43,6 @@ SHOWN_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 
 _VOTE_S = 900
 _LEAST = 4
-
-
-class Places(NamedTuple):
-    """Where some prices stand: the key of the ladder, threshold, outcome and so on, a value each."""
-
-    ladder: np.ndarray
-    threshold: np.ndarray
-    side: np.ndarray
-    outcomes: np.ndarray
-    slope: np.ndarray
-    reach: np.ndarray
-    market: list[str]
-    period: list[str]
-    outcome: list[str]
-    known: np.ndarray
-
-
-def places(prepared: Prepared, height: int, table: catalog.FairTable) -> Places:
-    """Find the markets of a table's rows, in the order of its rows."""
-    identity, g = prepared.identity, prepared.identity.groups
-    of = estimator.estimator(identity.kinds, identity.sports, identity.books, table)
-    sport, kinds = of.lines.sport[g.event], identity.kinds
-    key = hashes(prepared).ladder
-    known = np.zeros(height, bool)
-    number = prepared.table["row"].to_numpy()[g.row].astype(np.int64) - 1
-    known[number] = True
-    ladder = g.ladder[g.market]
-    kind = g.kind[ladder]
-
-    def column(values: np.ndarray, empty: object) -> np.ndarray:
-        out = np.full(height, empty, values.dtype)
-        out[number] = values
-        return out
-
-    names = np.array([k.family.removesuffix("_3way") for k in kinds], object)
-    periods = np.array([k.period for k in kinds], object)
-    outcomes = np.array([kinds[k].outcomes[s] for k, s in zip(kind.tolist(), g.side.tolist(), strict=True)], object)
-    return Places(
-        column(key[ladder], 0), column(g.threshold[g.market], 0), column(g.side, 0), column(g.outcomes[g.market], 0),
-        column(of.lines.slope[g.kind, sport][ladder], np.nan), column(of.lines.reach[g.kind, sport][ladder], 0),
-        column(names[kind], "").tolist(), column(periods[kind], "").tolist(), column(outcomes, "").tolist(), known,
-    )  # fmt: skip
 
 
 class Vote(NamedTuple):
@@ -156,34 +114,23 @@ def grade(
     some = shown.filter(~pl.col("is_live") & (start > pl.col("t")))
     if not some.height:
         return pl.DataFrame(schema=SHOWN_SCHEMA)
-    prepared = prepare(some.drop("t", "threshold", "ev", "fair", "net_odds", "odds", "flag", "ident"), [])
-    at = places(prepared, some.height, table)
-    votes = votes_at(closes, table) if closes is not None else {}
-    feeds = [catalog.book(b).feed or catalog.book(b).id for b in some["sportsbook"].to_list()]
-    worth, error, who = np.full(some.height, np.nan), np.full(some.height, np.nan), [""] * some.height
-    net, fair = some["net_odds"].to_numpy(), some["fair"].to_numpy()
-    for i in range(some.height):
-        of = votes.get(int(at.ladder[i]), [])
-        x, who[i] = close_logit(
-            of, feeds[i], int(at.threshold[i]), int(at.side[i]), int(at.outcomes[i]), float(at.slope[i]),
-            int(at.reach[i]),
-        )  # fmt: skip
-        worth[i] = 100.0 * (net[i] / (1.0 + np.exp(-x)) - 1.0)
-        error[i] = x - np.log(fair[i] / (1.0 - fair[i]))
+    closing = closing_logits(some, closes, table)
+    x, net, fair = (column.to_numpy() for column in (closing["x"], some["net_odds"], some["fair"]))
+    worth = 100.0 * (net / (1.0 + np.exp(-x)) - 1.0)
+    error = x - np.log(fair / (1.0 - fair))
     hours = (some["event_start_time"].to_physical() - some["t"]).to_numpy() / 3.6e9
     c = table.constants
-    spread = np.array(["spread" in m for m in at.market]) & (np.array(at.outcome) == "home")
-    lined = np.isin(at.market, ["moneyline"], invert=True)
-    line = np.where(lined, at.threshold / 100.0 * np.where(spread, -1.0, 1.0) + 0.0, np.nan)
+    home = (pl.col("market") == "spread") & (pl.col("outcome") == "home")
+    line = pl.when("lined").then(pl.col("threshold_") / 100.0 * pl.when(home).then(-1.0).otherwise(1.0) + 0.0)
     frame = pl.DataFrame(
         {
             "t": some["t"] // 1_000_000,
             "event": some["event_id"],
             "league": some["league"],
-            "market": at.market,
-            "period": at.period,
-            "selection": at.outcome,
-            "line": pl.Series(line).fill_nan(None),
+            "market": some["market"],
+            "period": some["period"],
+            "selection": some["outcome"],
+            "line": some.select(line).to_series(),
             "book": some["sportsbook"],
             "odds": some["odds"],
             "ev": some["ev"],
@@ -193,20 +140,30 @@ def grade(
             "flags": pl.Series([estimator.named(f) for f in some["flag"].to_list()], dtype=pl.List(pl.String)),
             "worth": pl.Series(worth).fill_nan(None),
             "error": pl.Series(error).fill_nan(None),
-            "close": pl.Series(who).replace("", None),
-            "won": _won(some, at, results),
+            "close": closing["who"],
+            "won": _won(some, results),
         }
     )
     return frame.select(pl.col(name).cast(dtype) for name, dtype in SHOWN_SCHEMA.items())
 
 
-def _won(some: pl.DataFrame, at: Places, results: pl.DataFrame | None) -> pl.Series:
+def closing_logits(some: pl.DataFrame, closes: pl.DataFrame | None, table: catalog.FairTable) -> pl.DataFrame:
+    """The close of some located prices, `x` in logits of their outcome, nan without one; and `who` made it."""
+    votes = votes_at(closes, table) if closes is not None else {}
+    columns = ("sportsbook", "ladder", "threshold_", "side", "outcomes", "slope", "reach")
+    found = []
+    for book, ladder, *where in some.select(columns).iter_rows():
+        of = catalog.book(book)
+        found.append(close_logit(votes.get(ladder, []), of.feed or of.id, *where))
+    frame = pl.DataFrame(found, schema={"x": pl.Float64, "who": pl.String}, orient="row")
+    return frame.with_columns(who=pl.col("who").replace("", None))
+
+
+def _won(some: pl.DataFrame, results: pl.DataFrame | None) -> pl.Series:
     """Whether each price won; null where the result is not known, or it is no moneyline."""
     if results is None:
         return pl.Series([None] * some.height, dtype=pl.Float64)
-    said = some.select("event_id").join(results, on="event_id", how="left", maintain_order="left")
-    margin = said.select(pl.col("home_goals") - pl.col("away_goals")).to_series()
-    outcome = pl.Series(at.outcome)
+    said = some.join(results, on="event_id", how="left", maintain_order="left")
+    margin, outcome = pl.col("home_goals") - pl.col("away_goals"), pl.col("outcome")
     won = pl.when(outcome == "home").then(margin > 0).when(outcome == "away").then(margin < 0).otherwise(margin == 0)
-    out = pl.select(won).to_series().cast(pl.Float64)
-    return pl.select(pl.when(pl.Series(at.market) == "moneyline").then(out)).to_series()
+    return said.select(pl.when(pl.col("market") == "moneyline").then(won.cast(pl.Float64))).to_series()

@@ -13,14 +13,16 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine.audit.formats import History, Look, read_history
+from oddsengine.auditing.formats import History, Look, read_history
 from oddsengine.board.facts import moments_of
 from oddsengine.board.rows import ON, SUSPENDED
+from oddsengine.board.state import Board
+from oddsengine.board.units import Gathered
 from oddsengine.casts import TIME
 from oddsengine.engine import Engine, micros
 from oddsengine.find.board import Sharp
 from oddsengine.find.keys import hexadecimal
-from oddsengine.groups import Floats
+from oddsengine.groups import Floats, Longs
 from oddsengine.open import ARBITRAGE, EV, KINDS, LOW_HOLD, NEW
 from oddsengine.reasons import Guards
 from oddsengine.tape import Tape, engine_for
@@ -143,7 +145,29 @@ class Closes:
         return whole.filter(pl.col("look") == pl.col("look").max().over("event_id"))
 
 
-def shown(now: int, update: Update, view: View) -> Shown | None:
+def located(board: Board, some: Gathered, at: Longs, table: catalog.FairTable) -> pl.DataFrame:
+    """Where some rows of gathered units stand: the key of the ladder, the line, the outcome, and what moves a line."""
+    g, names = some.groups, board.names
+    of = names.estimator(table)
+    ladder, kinds = g.ladder[g.market[at]], names.kinds
+    kind, sport = g.kind[ladder], of.lines.sport[g.event[ladder]]
+    return pl.DataFrame(
+        {
+            "ladder": names.hashes(g).ladder[ladder],
+            "threshold_": g.threshold[g.market[at]],
+            "side": g.side[at],
+            "outcomes": g.outcomes[g.market[at]],
+            "slope": of.lines.slope[kind, sport],
+            "reach": of.lines.reach[kind, sport],
+            "market": [kinds[k].family.removesuffix("_3way") for k in kind.tolist()],
+            "period": [kinds[k].period for k in kind.tolist()],
+            "outcome": [kinds[k].outcomes[s] for k, s in zip(kind.tolist(), g.side[at].tolist(), strict=True)],
+            "lined": [kinds[k].has_line for k in kind.tolist()],
+        }
+    )
+
+
+def shown(engine: Engine, now: int, update: Update, view: View) -> Shown | None:
     """What one step showed as +EV: new, or with other figures."""
     change = update.of(view)
     pick = change.hits.kind == EV
@@ -154,6 +178,12 @@ def shown(now: int, update: Update, view: View) -> Shown | None:
     new = status == NEW
     places = update.facts.places(hits.legs[:, 0])
     facts = update.facts.take(places[new]).frame()
+    if new.any():
+        with engine.still() as board:
+            some = board.gather(np.unique(hits.unit[new]).astype(np.int64))
+            order = np.argsort(some.groups.row)
+            at = order[np.searchsorted(some.groups.row[order], hits.legs[new, 0])]
+            facts = facts.hstack(located(board, some, at, engine.fair))
     edge, fair, _, net, last = hits.figures.T
     return Shown(now, hits.id, status, edge, fair, net, update.facts.odds[places], last.astype(np.int64) >> 1, facts)
 
@@ -317,7 +347,7 @@ def play(
     count = 0
     for now, update in steps(engine, history):
         count += 1
-        part = shown(now, update, view)
+        part = shown(engine, now, update, view)
         if part is not None:
             new = part.status == NEW
             if part.facts.height:

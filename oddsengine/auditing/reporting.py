@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine.audit.grading import THRESHOLDS, grade
-from oddsengine.audit.scanning import play, source
+from oddsengine.auditing.grading import THRESHOLDS, grade
+from oddsengine.auditing.scanning import play, source
 from oddsengine.catalog.fair import FLAGS
 from oddsengine.columns import Floats
 from oddsengine.engine import Engine
@@ -104,7 +104,7 @@ def audit(
     Parameters
     ----------
     history
-        A frame or path of spells, openings or quotes, or the folder of a tape; see `oddsengine.audit.formats`.
+        A frame or path of spells, openings or quotes, or the folder of a tape; see `oddsengine.auditing.formats`.
     method, sharp, books
         What is audited, as of `find_ev`; the default is the fair price at the close.
     guards, fair
@@ -138,14 +138,12 @@ def calibration(shown: pl.DataFrame, hours: float = MOST_HOURS) -> pl.DataFrame:
     """The calibration table of what was shown: of all, and by league, market, book, hours left, EV and flag."""
     some = shown.filter((pl.col("odds") < MOST_ODDS) & (pl.col("hours") < hours))
     bands = {
-        "hours": pl.col("hours").cut([3.0, 24.0], labels=["0-3", "3-24", "24-72"], left_closed=True),
-        "EV": pl.col("ev").cut([2.0, 3.0, 5.0], labels=["1-2", "2-3", "3-5", "5-"], left_closed=True),
+        "hours": _band("hours", {"0-3": 3.0, "3-24": 24.0}, "24-72"),
+        "EV": _band("ev", {"1-2": 2.0, "2-3": 3.0, "3-5": 5.0}, "5-"),
     }
     rows = []
     for threshold in (1.0, 2.0):
-        part = some.filter(pl.col("threshold") == threshold).with_columns(
-            **{name: band.cast(pl.String) for name, band in bands.items()}
-        )
+        part = some.filter(pl.col("threshold") == threshold).with_columns(**bands)
         rows.append({"threshold": threshold, "by": "all", "value": "", **cell(part)})
         for by in ("league", "market", "book", "hours", "EV"):
             for value in sorted(part[by].drop_nulls().unique().to_list()):
@@ -157,6 +155,14 @@ def calibration(shown: pl.DataFrame, hours: float = MOST_HOURS) -> pl.DataFrame:
                 rows.append({"threshold": threshold, "by": "flag", "value": value, **cell(of)})
     schema = {"threshold": pl.Float64, "by": pl.String, "value": pl.String, **CELLS}
     return pl.DataFrame(rows, schema=schema)
+
+
+def _band(column: str, below: dict[str, float], rest: str) -> pl.Expr:
+    """The name of the first bound that a value is below."""
+    out = pl.lit(rest)
+    for name, bound in reversed(below.items()):
+        out = pl.when(pl.col(column) < bound).then(pl.lit(name)).otherwise(out)
+    return out
 
 
 def cell(part: pl.DataFrame) -> dict[str, Any]:

@@ -1,0 +1,271 @@
+"""Fit the constants of the fair price to a history of one's own.
+
+A row for every look, judged book and side that is near the mean m of the others or better, and has a close; rows of one
+game, market, book and side share the weight 1. With everything in logits::
+
+    close - m  ~  own (x_j - m) / (base + n) + far r M + near (1 - r) M + fresh f
+
+by weighted least squares, then what is left on x_j - m, book by book. Errors are clustered by game. The estimate is
+drawn to the table in force by how sure both are: posterior = (V^-1 + P^-1)^-1 (V^-1 fit + P^-1 table).
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from oddsengine import catalog, estimator
+from oddsengine.auditing.grading import closing_logits
+from oddsengine.auditing.reporting import cell
+from oddsengine.auditing.scanning import Closes, located, source, steps
+from oddsengine.catalog.fair import FairTable
+from oddsengine.columns import Floats
+from oddsengine.engine import Engine
+from oddsengine.tape import Tape, engine_for
+
+LEAST_GAMES = 50
+_PRIOR = np.array([0.4, 0.25, 0.08, 0.4])  # sd of own, far, near, fresh around the table in force
+_BOOK_SD = 0.09  # of a book's own weight around the mean
+_NEAR = -0.02  # logits: least ln(d - 1) + m of a row
+_NAMES = ("own_weight", "momentum_far", "momentum_near", "fresh_weight")
+
+
+class Fit(NamedTuple):
+    """What a calibration found."""
+
+    games: int
+    kept: bool  # the new table is worse on the last third of the games, or no better: the old one stays
+    changes: dict[str, Any]  # of the table, in the form of fair.toml
+    errors: dict[str, float]  # standard errors of the fit alone, by constant
+    comparison: pl.DataFrame  # first showings of the last third, by table
+
+
+def calibrate(history: Any, *, fair: FairTable | None = None, hours: float = 72.0) -> Fit:
+    """Fit the constants to a history; see the module's first lines.
+
+    Parameters
+    ----------
+    history
+        As of `audit`.
+    fair
+        The table in force; None is the catalog's.
+    hours
+        Looks earlier before the start are left out.
+
+    Raises
+    ------
+    ValueError
+        If fewer than 50 games of the history have a close.
+    """
+    table = fair or catalog.fair_table()
+    rows = collect(history, table, hours)
+    games = rows["event"].n_unique()
+    if games < LEAST_GAMES:
+        raise ValueError(f"calibrate needs at least {LEAST_GAMES} games with a close, got {games}")
+    order = rows.group_by("event").agg(pl.col("start").first()).sort("start", "event")["event"].to_list()
+    early = set(order[: 2 * games // 3])
+    first = rows.filter(pl.col("event").is_in(early))
+    last = rows.filter(~pl.col("event").is_in(early))
+    changes, _ = fit(first, table)
+    new = catalog.amended_fair_table(_merge(_content(table), changes))
+    old_error, new_error = (_squared(last, of) for of in (table, new))
+    comparison = pl.DataFrame(
+        [{"table": name, **_compared(last, of)} for name, of in (("in force", table), ("fitted", new))]
+    )
+    kept = not new_error < old_error
+    changes, errors = fit(rows, table)
+    changes["note"] = {"games": games, "squared_error_in_force": old_error, "squared_error_fitted": new_error, **errors}
+    return Fit(games, kept, changes, errors, comparison)
+
+
+def _content(table: FairTable) -> dict[str, Any]:
+    """The parts of a table that a fit changes, as changes of the shipped one."""
+    c = table.constants
+    return {
+        "own": {"weight": c.own_weight},
+        "momentum": {"far": c.momentum_far, "near": c.momentum_near},
+        "fresh": {"weight": c.fresh_weight},
+        "close": {"sigma": c.close_sigma},
+        "books": {"own": dict(table.own)},
+    }
+
+
+def _merge(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    out = dict(old)
+    for name, value in new.items():
+        out[name] = _merge(old.get(name, {}), value) if isinstance(value, dict) else value
+    return out
+
+
+def collect(history: Any, table: FairTable, hours: float) -> pl.DataFrame:
+    """The rows of a fit: keys, m, x_j - m over (base + n), momentum, fresh movers, the close; in the side's logits."""
+    found = source(history)
+    engine = engine_for(found, fair=table) if isinstance(found, Tape) else Engine(fair=table)
+    engine.view(method="close", kinds=("ev",), min_ev=0.0, keep=True)
+    flat = _flat(table)
+    closes, parts = Closes(engine), []
+    for now, update in steps(engine, found):
+        closes.follow(now, update)
+        part = _look(engine, flat, now, hours)
+        if part is not None:
+            parts.append(part)
+    board = closes.frame()
+    if board is None or not parts:
+        return pl.DataFrame(schema={"event": pl.String, "start": pl.Int64})
+    rows = pl.concat(parts)
+    where = ("sportsbook", "ladder", "threshold_", "side")
+    priced = rows.unique(where)
+    closing = closing_logits(priced, board, table)
+    priced = priced.select(where).with_columns(close=closing["x"], who=closing["who"])
+    rows = rows.join(priced.filter(pl.col("who") == "others"), on=where, how="inner")
+    return rows.with_columns(weight=1.0 / pl.len().over(where))
+
+
+def _flat(table: FairTable) -> dict[str, FairTable]:
+    """Tables that have one term each, with the coefficient 1, and no scaling: what they add to m is the term."""
+    zero = table.constants._replace(own_weight=0.0, own_sharp=0.0, own_sharp_alone=0.0, momentum_far=0.0,
+                                    momentum_near=0.0, fresh_weight=0.0)  # fmt: skip
+    plain = table._replace(own={}, scale=(1.0,) * len(table.scale))
+    return {
+        "mean": plain._replace(constants=zero),
+        "own": plain._replace(constants=zero._replace(own_weight=1.0)),
+        "fresh": plain._replace(constants=zero._replace(fresh_weight=1.0)),
+        "momentum": plain._replace(constants=zero._replace(momentum_far=1.0, momentum_near=1.0)),
+    }
+
+
+def _look(engine: Engine, flat: dict[str, FairTable], now: int, hours: float) -> pl.DataFrame | None:
+    """The rows of one look."""
+    with engine.still() as board:
+        names = board.names
+        units = np.flatnonzero(board.units.size[: names.unit_event.size] > 0)
+        units = units[names.unit_live.values[units] == 0]
+        if not units.size:
+            return None
+        some = board.gather(units)
+        g, traits = some.groups, names.traits
+        aside = board.rows.aside[g.row]
+        read, _ = board.estimated(some, aside, g.row, engine.fair)
+        net = estimator.after_commission(g, traits)
+        gross = estimator.gross(traits, traits.commission, traits.fee)
+        logits = {}
+        for name, table in flat.items():
+            out = estimator.estimate(
+                read.of._replace(table=table, voters=read.of.voters._replace(own=np.ones(traits.feed.size))), g, traits,
+                net, aside, gross, read.times, read.momentum, read.ballot,
+            )  # fmt: skip
+            with np.errstate(all="ignore"):
+                logits[name] = np.log(out.row / (1.0 - out.row))
+        left = (some.start - now) / 3.6e9
+        with np.errstate(all="ignore"):
+            pick = (np.log(net - 1.0) + logits["mean"] > _NEAR) & (left > 0.0) & (left < hours) & (aside == 0)
+            pick &= traits.exchange[g.book] == 0
+        at = np.flatnonzero(pick)
+        if not at.size:
+            return None
+        slots = g.row[at]
+        facts = board.facts(slots)
+        places_ = facts.places(slots)
+        where = located(board, some, at, engine.fair)
+    frame = facts.frame()[places_]
+    mean = logits["mean"][at]
+    return frame.select(
+        "sportsbook", event="event_id", start=pl.col("event_start_time").to_physical()
+    ).hstack(where).with_columns(
+        t=pl.lit(now), net=net[at], hours=left[at], mean=mean, own=logits["own"][at] - mean,
+        fresh=logits["fresh"][at] - mean, momentum=logits["momentum"][at] - mean,
+        n=out.others[at].astype(np.float64),
+    )  # fmt: skip
+
+
+def _design(rows: pl.DataFrame, table: FairTable) -> tuple[Floats, Floats, Floats, Floats, Any]:
+    c = table.constants
+    ramp = np.clip((rows["hours"].to_numpy() - c.momentum_near_h) / (c.momentum_far_h - c.momentum_near_h), 0.0, 1.0)
+    moved = rows["momentum"].to_numpy()
+    design = np.column_stack((rows["own"].to_numpy(), moved * ramp, moved * (1.0 - ramp), rows["fresh"].to_numpy()))
+    left = (rows["close"] - rows["mean"]).to_numpy()
+    game = np.unique(rows["event"].to_numpy(), return_inverse=True)[1]
+    return design, left, rows["weight"].to_numpy(), ramp, game
+
+
+def fit(rows: pl.DataFrame, table: FairTable) -> tuple[dict[str, Any], dict[str, float]]:
+    """Changes of a table that rows call for, and the standard errors of the fit alone."""
+    design, left, weight, _, game = _design(rows, table)
+    weighted = design * weight[:, None]
+    inverse = np.linalg.pinv(weighted.T @ design)
+    beta = inverse @ weighted.T @ left
+    rest = left - design @ beta
+    variance = _clustered(weighted * rest[:, None], inverse, game)
+    prior = np.array([getattr(table.constants, name) for name in _NAMES])
+    sure = np.linalg.inv(variance + 1e-9 * np.eye(4))
+    tight = np.diag(_PRIOR**-2)
+    found = np.linalg.solve(sure + tight, sure @ beta + tight @ prior)
+    found = np.maximum(found, 0.0)
+    c = table.constants
+    rest = left - design @ found
+    gap = design[:, 0] * (c.own_base + rows["n"].to_numpy())  # x_j - m
+    usual = found[0] / (c.own_base + 9.0)
+    own = {}
+    books = rows["sportsbook"].to_numpy()
+    for book in sorted(set(books.tolist())):
+        at = books == book
+        w, x = weight[at], gap[at]
+        bread = float((w * x * x).sum())
+        if bread == 0.0 or usual <= 0.0:
+            continue
+        slope = float((w * x * rest[at]).sum()) / bread
+        sums = np.bincount(game[at], w * x * (rest[at] - slope * x))
+        noise = float((sums**2).sum()) / bread**2
+        shrunk = slope * _BOOK_SD**2 / (_BOOK_SD**2 + noise)
+        own[book] = round(float(np.clip(1.0 + shrunk / usual, 0.0, 4.0)), 3)
+    hours = np.maximum(rows["hours"].to_numpy(), c.close_least_h)
+    z = (left - design @ found) / hours ** (1.0 / 3.0)
+    sigma = float(np.sqrt((weight * z * z).sum() / weight.sum()))
+    changes = {
+        "own": {"weight": round(float(found[0]), 4)},
+        "momentum": {"far": round(float(found[1]), 4), "near": round(float(found[2]), 4)},
+        "fresh": {"weight": round(float(found[3]), 4)},
+        "close": {"sigma": round(sigma, 5)},
+        "books": {"own": own},
+    }
+    errors = dict(zip(_NAMES, np.sqrt(np.diag(variance)).round(4).tolist(), strict=True))
+    return changes, errors
+
+
+def _clustered(scores: Floats, inverse: Any, game: Any) -> Floats:
+    sums = np.zeros((int(game.max(initial=-1)) + 1, scores.shape[1]))
+    np.add.at(sums, game, scores)
+    return np.asarray(inverse @ sums.T @ sums @ inverse)
+
+
+def _predicted(rows: pl.DataFrame, table: FairTable) -> Floats:
+    """The fair logits of rows by a table."""
+    design, *_ = _design(rows, table)
+    c = table.constants
+    factor = np.array([table.own.get(book, 1.0) for book in rows["sportsbook"].to_list()])
+    beta = np.array([getattr(c, name) for name in _NAMES])
+    own = design[:, 0] * (factor - 1.0) * beta[0]
+    return np.asarray(rows["mean"].to_numpy() + design @ beta + own)
+
+
+def _squared(rows: pl.DataFrame, table: FairTable) -> float:
+    weight = rows["weight"].to_numpy()
+    error = rows["close"].to_numpy() - _predicted(rows, table)
+    return float((weight * error * error).sum() / weight.sum())
+
+
+def _compared(rows: pl.DataFrame, table: FairTable) -> dict[str, Any]:
+    """First showings at an EV of 1 or more by a table, against their worth."""
+    c = table.constants
+    x = _predicted(rows, table)
+    frame = rows.with_columns(
+        ev=100.0 * (pl.col("net") / (1.0 + (-pl.Series(x)).exp()) - 1.0),
+        worth=100.0 * (pl.col("net") / (1.0 + (-pl.col("close")).exp()) - 1.0),
+        error=pl.col("close") - pl.Series(x),
+        se=c.close_sigma * pl.max_horizontal("hours", pl.lit(c.close_least_h)) ** (1.0 / 3.0),
+        won=pl.lit(None, pl.Float64),
+        odds="net",
+    )
+    shown = frame.filter((pl.col("ev") >= 1.0) & (pl.col("net") < 4.0)).sort("t")
+    shown = shown.unique(["ladder", "threshold_", "side", "sportsbook"], keep="first", maintain_order=True)
+    return cell(shown)

@@ -1,0 +1,99 @@
+"""The commands `audit` and `calibrate`: what shown EV was worth at the close, and constants of one's own."""
+
+import argparse
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from oddsengine import catalog
+from oddsengine.auditing import Audit, audit, calibrate
+from oddsengine.auditing.picture import reliability
+from oddsengine.commands.output import say
+from oddsengine.commands.progress import Progress
+
+
+def audit_command(arguments: argparse.Namespace) -> None:
+    """Play a history and grade what it showed."""
+    with Progress("looks") as progress:
+        found = audit(
+            arguments.history, method=arguments.method, sharp=arguments.sharp, books=arguments.books,
+            fair=_table(arguments.fair), hours=arguments.hours, progress=lambda count: progress(None, count),
+        )  # fmt: skip
+    if arguments.shown is not None:
+        _write(found, arguments.shown)
+    if arguments.plot is not None:
+        Path(arguments.plot).write_text(reliability(found.shown, arguments.hours), encoding="utf-8")
+    if arguments.json:
+        document = {"looks": found.looks, "fair": found.fair, "cells": found.table.to_dicts()}
+        say(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+    else:
+        say(f"{found}\n")
+
+
+def calibrate_command(arguments: argparse.Namespace) -> None:
+    """Fit the constants of the fair price to a history."""
+    found = calibrate(arguments.history, fair=_table(arguments.fair), hours=arguments.hours)
+    say(f"{found.games} games with a close; first showings at EV >= 1 of the last third:\n")
+    for row in found.comparison.iter_rows(named=True):
+        if row["shown"] is None:
+            say(f"  {row['table']:<9} n {row['graded']}\n")
+            continue
+        say(
+            f"  {row['table']:<9} n {row['graded']:>5}  shown {row['shown']:5.2f}  worth {row['worth']:5.2f} "
+            f"+-{row['worth_se']:.2f}  bias {row['bias']:+.2f} +-{row['bias_se']:.2f}  ratio {row['ratio']:.2f}  "
+            f"90 % range holds {row['inside_90']:.0f} %\n"
+        )
+    if found.kept:
+        say("The table in force stays: the fitted one is no better on games it has not seen.\n")
+        return
+    text = toml(found.changes)
+    if arguments.output is None:
+        say(text)
+        return
+    Path(arguments.output).write_text(text, encoding="utf-8")
+    say(f"The fitted table is in {arguments.output}.\n")
+
+
+def _table(path: str | None) -> catalog.FairTable | None:
+    """The shipped table with the changes of a file; None without one."""
+    if path is None:
+        return None
+    with Path(path).open("rb") as file:
+        return catalog.amended_fair_table(tomllib.load(file))
+
+
+def _write(found: Audit, path: str) -> None:
+    """What was shown, as Parquet or lines of JSON by the suffix."""
+    if path.endswith(".parquet"):
+        found.shown.write_parquet(path)
+    elif path.endswith((".ndjson", ".jsonl")):
+        found.shown.write_ndjson(path)
+    else:
+        raise ValueError(f"--shown takes a .parquet, .ndjson or .jsonl file, got {path!r}")
+
+
+def toml(content: dict[str, Any], path: str = "") -> str:
+    """Tables of numbers and texts in the form of fair.toml.
+
+    Examples
+    --------
+    >>> print(toml({"own": {"weight": 1.5}, "books": {"own": {"fanduel": 1.2}}}))
+    [own]
+    weight = 1.5
+    [books.own]
+    fanduel = 1.2
+    <BLANKLINE>
+    """
+    plain = {name: value for name, value in content.items() if not isinstance(value, dict)}
+    lines = [f"{name} = {json.dumps(value)}" for name, value in plain.items()]
+    if path and lines:
+        lines.insert(0, f"[{path}]")
+    out = "".join(f"{line}\n" for line in lines)
+    for name, value in content.items():
+        if isinstance(value, dict):
+            out += toml(value, f"{path}.{name}" if path else name)
+    return out
+
+
+COMMANDS = {"audit": audit_command, "calibrate": calibrate_command}
