@@ -76,6 +76,21 @@ def test_changes(benchmark: Any, live: Live, count: int) -> None:
 
 
 @pytest.mark.benchmark(group="live step, 1M rows")
+@pytest.mark.parametrize("more", [0, 100])
+def test_a_hundred_more_views(benchmark: Any, live: Live, more: int) -> None:
+    """100 changes, for one view and for a hundred more over other sets of books with the same references."""
+    draw, rng = texts(live.frame, 100), np.random.default_rng(7)
+    books = np.unique(live.frame["sportsbook"].to_numpy())
+    sets = [sorted(rng.choice(books, int(rng.integers(3, books.size)), replace=False)) for _ in range(more)]
+    views = [live.engine.view(some, keep=True) for some in sets]
+    benchmark.pedantic(
+        live.engine.feed, setup=lambda: ((codes(live.engine, draw()),), {}), rounds=100, warmup_rounds=3
+    )
+    for view in views:
+        live.engine.close(view)
+
+
+@pytest.mark.benchmark(group="live step, 1M rows")
 def test_full_pass(benchmark: Any, live: Live) -> None:
     units = live.engine._board.units
 
