@@ -147,7 +147,7 @@ class _Nothing:
         request: Request = scope["state"]["request"]
         self._access.unrouted(request)
         asked = masked(request.path)[:100]
-        raise Problem(404, "not_found", f"there is no {BASE}{asked}; /openapi.json describes what there is")
+        raise Problem(404, "not_found", f"no such path: {BASE}{asked}; see /openapi.json")
 
 
 async def _body(endpoint: Endpoint, request: Request, receive: Receive) -> Any:
@@ -156,15 +156,15 @@ async def _body(endpoint: Endpoint, request: Request, receive: Receive) -> Any:
         async with asyncio.timeout(BODY_S):
             raw = await _read(receive)
     except TimeoutError:
-        raise Problem(408, "request_timeout", f"the body did not arrive within {BODY_S:g} s") from None
+        raise Problem(408, "request_timeout", f"request body did not arrive within {BODY_S:g} s") from None
     raw = _unpacked(raw, request.coded.strip().lower())
     assert endpoint.body is not None
     try:
         return msgspec.json.decode(raw, type=endpoint.body)
     except msgspec.ValidationError as error:
-        raise invalid(f"the body does not fit: {error}") from None
+        raise invalid(f"request body does not match the schema: {error}") from None
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-        raise invalid(f"the body is no JSON: {error}") from None
+        raise invalid(f"request body is not valid JSON: {error}") from None
 
 
 async def _read(receive: Receive) -> bytes:
@@ -177,7 +177,7 @@ async def _read(receive: Receive) -> bytes:
         part = message.get("body", b"")
         size += len(part)
         if size > MOST_BODY:
-            raise Problem(413, "payload_too_large", f"a body may have {MOST_BODY:,} bytes")
+            raise Problem(413, "payload_too_large", f"request body must be at most {MOST_BODY:,} bytes")
         parts.append(part)
         if not message.get("more_body", False):
             return b"".join(parts)
@@ -192,9 +192,9 @@ def _unpacked(raw: bytes, coding: bytes) -> bytes:
     try:
         out = unpack.decompress(raw, MOST_BODY + 1)
     except zlib.error as error:
-        raise invalid(f"the body is no gzip: {error}") from None
+        raise invalid(f"request body is not valid gzip: {error}") from None
     if len(out) > MOST_BODY or unpack.unconsumed_tail:
-        raise Problem(413, "payload_too_large", f"a body may have {MOST_BODY:,} bytes")
+        raise Problem(413, "payload_too_large", f"request body must be at most {MOST_BODY:,} bytes")
     if not unpack.eof:
-        raise invalid("the body is no whole gzip: it ends too early")
+        raise invalid("request body is truncated gzip")
     return out

@@ -44,10 +44,10 @@ class Connections:
         taken = self._open.get(who, 0)
         if address not in self._trusted and taken >= self.each:
             self._refuse(address, f"the address has {taken} connections open")
-            raise Problem(429, "rate_limited", f"this address has {taken} connections open, the most allowed")
+            raise Problem(429, "rate_limited", f"limit of {taken} connections for this address reached")
         if self._total >= self.most:
             self._refuse(address, f"the node has {self._total} connections open")
-            raise Problem(503, "unavailable", "the node has as many connections open as it can hold; try again later")
+            raise Problem(503, "unavailable", "connection limit of the node reached; retry later")
         self._open[who] = taken + 1
         self._total += 1
 

@@ -38,13 +38,13 @@ STATE = Param(
     "state",
     _state,
     {"type": "string", "enum": sorted(catalog.states())},
-    "US state for the links to books, two letters.",
+    "US state for links to sportsbooks, two letters.",
 )
 DATE = Param(
     "date",
     _day,
     {"anyOf": [{"type": "string", "enum": list(DAYS[:2])}, {"type": "string", "format": "date"}]},
-    "Day of the start in US Eastern time: YYYY-MM-DD, today or tomorrow.",
+    "Start date in US Eastern time: YYYY-MM-DD, today or tomorrow.",
 )
 
 

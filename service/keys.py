@@ -120,15 +120,15 @@ class Terms:
         if self.tier not in TIERS:
             raise UnfitError(f"tier must be one of {', '.join(TIERS)}, got {shown(self.tier)}")
         if self.features is not None and (strange := sorted(self.features - FEATURES)):
-            raise UnfitError(f"features must be of {', '.join(sorted(FEATURES))}, got {shown(strange[0])}")
+            raise UnfitError(f"features must be a list of {', '.join(sorted(FEATURES))}, got {shown(strange[0])}")
         for name, value, low, most in (("rate", self.rate, 1, MOST_RATE), ("streams", self.streams, 0, MOST_STREAMS)):
             if value is not None and not low <= value <= most:
                 raise UnfitError(f"{name} must be a whole number from {low} to {most:,}, got {value}")
         tier = TIERS[self.tier]
         if self.streaming and not tier.rank:
-            raise UnfitError(f"the tier {self.tier} has no streaming, not even as an add-on")
+            raise UnfitError(f"the {self.tier} tier does not support streaming")
         if self.streams and not (self.streaming or tier.streams):
-            raise UnfitError(f"streams need the streaming add-on: the tier {self.tier} has none without it")
+            raise UnfitError(f"streams require the streaming add-on on the {self.tier} tier")
         return self
 
     def caller(self, account: str, ident: str) -> Caller:
@@ -214,7 +214,7 @@ class Managed(Keys, Protocol):
         """Stop a key for good."""
 
     def rotate(self, ident: str, by: Caller | None = None) -> Made:
-        """Give a key another secret; the old one stops."""
+        """Rotate a key; the old one stops."""
 
 
 # ---- the file ----
@@ -408,13 +408,13 @@ class KeyStore:
             return self._own(writer, ident, by)
 
     def rotate(self, ident: str, by: Caller | None = None) -> Made:
-        """Give a key another secret; the old one stops."""
+        """Rotate a key; the old one stops."""
         with self._writing() as writer:
             found = self._changeable(writer, ident, by)
             if not found.active:
-                raise UnfitError(f"the key {shown(found.id)} is revoked; make a new one")
+                raise UnfitError(f"key {shown(found.id)} is revoked; create a new one")
             if by is not None and not _within(found.caller, self._asking(writer, by).caller):
-                raise BeyondError(f"the key {shown(found.id)} has rights that the one which asks has not")
+                raise BeyondError(f"key {shown(found.id)} has more rights than the key of this request")
             key = _new_key(found.id)
             writer.execute(
                 "UPDATE keys SET hash = ?, updated_at = ? WHERE id = ?", (self._hash(key), self._now(), found.id)
@@ -438,7 +438,7 @@ class KeyStore:
     def _insert(self, writer: sqlite3.Connection, account: str, terms: Terms, name: str) -> Made:
         (active,) = writer.execute("SELECT count(*) FROM keys WHERE account = ? AND active", (account,)).fetchone()
         if active >= MOST_ACTIVE:
-            raise UnfitError(f"the account has {active} keys, which is the most; revoke one first")
+            raise UnfitError(f"limit of {active} keys per account reached; revoke one first")
         writer.execute(
             "DELETE FROM keys WHERE account = ?1 AND NOT active AND id NOT IN (SELECT id FROM keys "
             "WHERE account = ?1 AND NOT active ORDER BY updated_at DESC, rowid DESC LIMIT ?2)",
@@ -468,7 +468,7 @@ class KeyStore:
     def _changeable(self, writer: sqlite3.Connection, ident: str, by: Caller | None) -> Record:
         found = self._own(writer, ident, by)
         if found.id in self._fixed:
-            raise UnfitError(f"the key {found.id} is fixed for the demonstration and cannot be changed")
+            raise UnfitError(f"demonstration key {found.id} cannot be changed")
         return found
 
     def _opened(self, wait: float) -> sqlite3.Connection:
@@ -532,7 +532,7 @@ def _new_key(ident: str) -> str:
 def _named(name: str) -> str:
     name = name.strip()
     if len(name) > MOST_NAME or not re.search(NAME_PATTERN, name):
-        raise UnfitError(f"name must be up to {MOST_NAME} characters that can be printed, got {shown(name)}")
+        raise UnfitError(f"name must be at most {MOST_NAME} printable characters, got {shown(name)}")
     return name
 
 

@@ -13,18 +13,18 @@ from oddsengine_service.tiers import required
 
 VERSION = "2.0.0"  # of the interface
 _ERRORS = {
-    400: "A parameter or body that cannot be used; the message names it, what came and what is allowed.",
-    401: "The key is missing or not valid.",
-    403: "The key's tier may not do this.",
-    404: "It does not exist.",
-    405: "The path takes other methods.",
-    408: "The body did not arrive in time.",
-    413: "The body is too large.",
-    415: "The body has a coding that is not read.",
+    400: "Invalid parameter or body; the message says what was wrong, what was given and what is allowed.",
+    401: "The API key is missing or invalid.",
+    403: "The tier of the key does not allow this.",
+    404: "Not found.",
+    405: "Method not allowed for this path.",
+    408: "The request body did not arrive in time.",
+    413: "The request body is too large.",
+    415: "Unsupported content encoding.",
     426: "The endpoint takes WebSocket clients only.",
-    429: "Too many requests; `Retry-After` says when to try again.",
-    500: "Something failed here, not in the request; the request id finds it in the logs.",
-    503: "The node is starting, or something the request needs cannot be used now.",
+    429: "Too many requests; `Retry-After` says when to retry.",
+    500: "Internal error; the request id identifies it in the logs.",
+    503: "The node is starting, or something the request needs is unavailable.",
     507: "No space is left to store what was sent.",
 }
 _LIMITS = {
@@ -177,7 +177,7 @@ def _responses(endpoint: Endpoint, of: Mapping[int, Any], samples: Mapping[str, 
     if endpoint.path == "/health":
         bad = {"503": {"description": "The service is down.", "content": {"application/json": media}}}
     if endpoint.method == "GET" and endpoint.lasts != "never":
-        bad["304"] = {"description": "What `If-None-Match` names is still so."}
+        bad["304"] = {"description": "Not modified."}
     return {str(endpoint.status): good, **bad}
 
 

@@ -30,21 +30,21 @@ nav { columns: 14rem; font-size: .9rem; } nav a { display: block; } a { color: i
 .tag { font-weight: 400; opacity: .7; font-size: .85rem; }
 """
 _ERROR_CODES = {
-    "validation_error": "A parameter or body cannot be used; the message names it, what came and what is allowed.",
+    "validation_error": "Invalid parameter or body; the message says what was given and what is allowed.",
     "invalid_request": "A required parameter is missing.",
-    "unauthorized": "The key is missing or not valid.",
+    "unauthorized": "The API key is missing or invalid.",
     "invalid_api_key": "The same, on the stream.",
-    "feature_required": "The key's tier does not have the feature.",
-    "tier_restricted": "The key's tier may not ask for this, or for this book.",
-    "not_found": "There is no such thing, or no such path.",
-    "method_not_allowed": "The path takes other methods.",
-    "request_timeout": "The body did not arrive in time.",
-    "payload_too_large": "The body is too large.",
-    "rate_limited": "More requests than the tier has a minute; Retry-After says when to try again.",
-    "too_many_streams": "More streams at once than the account has.",
-    "internal_error": "Something failed here; the request id finds it in the logs.",
+    "feature_required": "The tier of the key does not include the feature.",
+    "tier_restricted": "The tier of the key does not allow this, or this sportsbook.",
+    "not_found": "No such resource or path.",
+    "method_not_allowed": "Method not allowed for this path.",
+    "request_timeout": "The request body did not arrive in time.",
+    "payload_too_large": "The request body is too large.",
+    "rate_limited": "Rate limit of the tier exceeded; Retry-After says when to retry.",
+    "too_many_streams": "Limit of concurrent streams of the account reached.",
+    "internal_error": "Internal error; the request id identifies it in the logs.",
     "not_ready": "The node is starting.",
-    "unavailable": "Something the request needs cannot be used now; Retry-After says when to try again.",
+    "unavailable": "Something the request needs is unavailable; Retry-After says when to retry.",
     "insufficient_storage": "No space is left to store what was sent; nothing was changed.",
 }
 

@@ -97,9 +97,7 @@ def parse(query: bytes, params: Mapping[str, Param]) -> tuple[dict[str, Any], li
     `params` has every parameter under its name and each alias (`by_name`).
     """
     if len(query) > MOST_QUERY:
-        raise Problem(
-            400, "validation_error", f"the query string has {len(query):,} bytes; up to {MOST_QUERY:,} are read"
-        )
+        raise Problem(400, "validation_error", f"query string must be at most {MOST_QUERY:,} bytes, got {len(query):,}")
     found: dict[str, Any] = {param.name: param.default for param in params.values()}
     if not query:
         return _complete(found, params), []
@@ -107,7 +105,7 @@ def parse(query: bytes, params: Mapping[str, Param]) -> tuple[dict[str, Any], li
         pairs = parse_qsl(query.decode("ascii"), keep_blank_values=True, max_num_fields=200, errors="strict")
     except (ValueError, UnicodeError):
         raise invalid(
-            "the query string does not read: it takes up to 200 name=value pairs in UTF-8, percent-encoded"
+            "malformed query string: it must be up to 200 percent-encoded name=value pairs in UTF-8"
         ) from None
     ignored: list[str] = []
     given: dict[str, str] = {}
@@ -118,9 +116,7 @@ def parse(query: bytes, params: Mapping[str, Param]) -> tuple[dict[str, Any], li
         elif value.strip() or not param.blank:
             if param.name in given and given[param.name] != value:
                 if not param.several:
-                    raise invalid(
-                        f"{param.name} came twice, as {shown(given[param.name])} and {shown(value)}; once is allowed"
-                    )
+                    raise invalid(f"{param.name} must be given once, got {shown(given[param.name])} and {shown(value)}")
                 given[param.name] += f",{value}"
             else:
                 given[param.name] = value
@@ -145,7 +141,7 @@ def _complete(found: dict[str, Any], params: Mapping[str, Param]) -> dict[str, A
 def _words(name: str, value: str) -> tuple[str, ...]:
     out = tuple(dict.fromkeys(word.strip() for word in value.split(",") if word.strip()))
     if len(out) > MOST_WORDS:
-        raise invalid(f"{name} has {len(out):,} entries; up to {MOST_WORDS} are allowed")
+        raise invalid(f"{name} must have at most {MOST_WORDS} entries, got {len(out):,}")
     for word in out:
         _text(name, word)
     return out
@@ -154,15 +150,15 @@ def _words(name: str, value: str) -> tuple[str, ...]:
 def _choices(name: str, value: str, allowed: Sequence[str]) -> tuple[str, ...]:
     out = _words(name, value)
     if strange := [word for word in out if word not in allowed]:
-        raise invalid(f"{name} must be some of {', '.join(allowed)}, got {shown(strange[0])}")
+        raise invalid(f"{name} must be a list of {', '.join(allowed)}, got {shown(strange[0])}")
     return out
 
 
 def _text(name: str, value: str) -> str:
     if len(value) > MOST_TEXT:
-        raise invalid(f"{name} has {len(value):,} characters; up to {MOST_TEXT} are allowed")
+        raise invalid(f"{name} must have at most {MOST_TEXT} characters, got {len(value):,}")
     if "\x00" in value:
-        raise invalid(f"{name} holds a character that no name has")
+        raise invalid(f"{name} must not contain NUL characters")
     return value.strip()
 
 

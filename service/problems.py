@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 DOCS = "/docs"
+INTERNAL = "an internal error occurred; the request id identifies it in the logs"
 _HOST = re.compile(r"(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?", re.ASCII)
 _BESIDE = ("retry_after", "required_tier")  # clients look for them beside `error`, and within it
 _KEY = re.compile(r"(oe_[0-9a-f]{12}\.)[\w-]+")
@@ -23,7 +24,7 @@ class Problem(Exception):  # noqa: N818  what RFC 9457 calls it
 
 
 def invalid(message: str, code: str = "validation_error") -> Problem:
-    """A parameter or body that cannot be used; the message names it, what came and what is allowed."""
+    """Invalid parameter or body; the message says what was wrong, what was given and what is allowed."""
     return Problem(400, code, message)
 
 

@@ -64,12 +64,13 @@ class Protocol(HttpToolsProtocol):
         if self._body:
             self._size += len(data)
             if self._size > MOST_SENT:
-                self.refuse(Problem(413, "payload_too_large", f"a body may have {MOST_SENT:,} bytes on its way"))
+                message = f"request body must be at most {MOST_SENT:,} bytes on the wire"
+                self.refuse(Problem(413, "payload_too_large", message))
         if not self._head:
             return
         self._size = len(data) if self._fresh else self._size + len(data)
         if self._size > MOST_HEAD and not self._fresh:
-            self.refuse(Problem(431, "validation_error", f"the head of a request may have {MOST_HEAD:,} bytes"))
+            self.refuse(Problem(431, "validation_error", f"request headers must be at most {MOST_HEAD:,} bytes"))
         elif self._timer is None:
             self._timer = self.loop.call_later(HEAD_S, self._late)
 
@@ -92,7 +93,8 @@ class Protocol(HttpToolsProtocol):
         if hosts == 1 or (not hosts and self.parser.get_http_version() == "1.0"):
             self.admit()
         else:
-            self.refuse(Problem(400, "validation_error", f"a request must have one Host header, got {hosts or 'none'}"))
+            message = f"a request must have exactly one Host header, got {hosts or 'none'}"
+            self.refuse(Problem(400, "validation_error", message))
 
     def admit(self) -> None:
         """Answer the request that was read."""
@@ -123,7 +125,7 @@ class Protocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what is no request."""
-        self.refuse(Problem(400, "validation_error", f"this cannot be read as a request: {msg}"))
+        self.refuse(Problem(400, "validation_error", f"malformed request: {msg}"))
 
     def refuse(self, problem: Problem) -> None:
         """Answer for the application, and close; where an answer is under way, only close."""
@@ -147,7 +149,7 @@ class Protocol(HttpToolsProtocol):
     def _late(self) -> None:
         self._timer = None
         if (self._head or self._body) and not self.transport.is_closing():
-            self.refuse(Problem(408, "request_timeout", f"the head of a request did not arrive within {HEAD_S:g} s"))
+            self.refuse(Problem(408, "request_timeout", f"request headers did not arrive within {HEAD_S:g} s"))
 
     def _should_upgrade(self) -> bool:
         """Whether a request opens a WebSocket, where there is one; any other is answered in this protocol."""

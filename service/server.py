@@ -54,7 +54,7 @@ from oddsengine_service.node import Node
 from oddsengine_service.openapi import document
 from oddsengine_service.origins import Origins
 from oddsengine_service.past import Past
-from oddsengine_service.problems import Problem, origin_of, shown
+from oddsengine_service.problems import INTERNAL, Problem, origin_of, shown
 from oddsengine_service.protocol import Protocol
 from oddsengine_service.recording import NodeTape
 from oddsengine_service.request import Request as Head
@@ -353,7 +353,7 @@ async def _said(request: Request, problem: Exception) -> Response:
 
 
 async def _failed(request: Request, _: Exception) -> Response:
-    return _problem(request, Problem(500, "internal_error", "something failed here, not in the request"))
+    return _problem(request, Problem(500, "internal_error", INTERNAL))
 
 
 def _problem(request: Request, problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
@@ -488,7 +488,7 @@ def serve(settings: Settings, environ: Mapping[str, str], *, demonstration: bool
     """Serve until a signal says stop."""
     options = settings.service
     if demonstration and not _is_loopback(options.host):
-        raise ValueError(f"--demo has keys that everybody knows and binds to loopback only, got host {options.host}")
+        raise ValueError(f"--demo uses public keys and must bind to a loopback address, got host {options.host}")
     sys.setswitchinterval(_SWITCH)
     service = build(settings, environ, demonstration=demonstration)
     server = Server(service, options.host, options.port, lambda at: say(_hello(at, demonstration=demonstration)))
@@ -505,7 +505,8 @@ def serve(settings: Settings, environ: Mapping[str, str], *, demonstration: bool
             server.started = False
     if not server.started:
         service.log.close()
-        raise ValueError(f"cannot listen on {options.host} port {options.port}: is it in use, or not of this machine?")
+        at = f"{options.host} port {options.port}"
+        raise ValueError(f"cannot listen on {at}: is it in use, or not an address of this machine?")
 
 
 class Server(uvicorn.Server):

@@ -261,7 +261,7 @@ def load(path: str | Path | None, environ: Mapping[str, str]) -> Settings:
     used: set[str] = set()
     strange = sorted(set(tables) - {*SECTIONS, "feeds"})
     if strange:
-        raise SettingsError(f"{name}: [{strange[0]}] is no section; the sections are {', '.join([*SECTIONS, 'feeds'])}")
+        raise SettingsError(f"{name}: [{strange[0]}] is not a section; sections are {', '.join([*SECTIONS, 'feeds'])}")
     sections = {
         section: _Section(name, section, tables.get(section, {}), environ, used).read(kind)
         for section, kind in SECTIONS.items()
@@ -270,12 +270,12 @@ def load(path: str | Path | None, environ: Mapping[str, str]) -> Settings:
     feeds = {}
     for feed in [*given, *_from_environment(given, environ)]:
         if not feed.isidentifier() or not feed.islower() or not feed.isascii():
-            raise SettingsError(f"{name}: a feed is named by small letters, digits and _, got feeds.{feed!r}")
+            raise SettingsError(f"{name}: feed names must be lower-case letters, digits and _, got feeds.{feed!r}")
         feeds[feed] = _feed(_Section(name, f"feeds.{feed}", given.get(feed, {}), environ, used), feed)
     for variable in sorted(environ):
         parts = variable.split("_", 2)
         if parts[0] == PREFIX and len(parts) == 3 and parts[1].lower() in {*SECTIONS, "feeds"} and variable not in used:
-            raise SettingsError(f"environment: {variable} is no setting of {name}")
+            raise SettingsError(f"environment: {variable} is not a setting of {name}")
     return Settings(name, sections, feeds)
 
 
@@ -306,7 +306,7 @@ def make_folder(settings: Settings) -> None:
         Path(settings.data.folder).mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise SettingsError(
-            f"{settings.file}: data.folder must be a folder that can be made, got {settings.data.folder!r}: "
+            f"{settings.file}: data.folder must be a folder that can be created, got {settings.data.folder!r}: "
             f"{(error.strerror or str(error)).lower()}"
         ) from None
 
@@ -352,11 +352,11 @@ def _tables(path: str | Path | None) -> dict[str, Any]:
     except FileNotFoundError:
         if path is None:
             return {}
-        raise SettingsError(f"{path}: there is no such file") from None
+        raise SettingsError(f"{path}: no such file") from None
     except OSError as error:
         raise SettingsError(f"{file}: cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{file}: this is no TOML: {error}") from None
+        raise SettingsError(f"{file}: not valid TOML: {error}") from None
 
 
 def _mapping(file: str, key: str, value: Any) -> dict[str, Any]:
@@ -432,7 +432,7 @@ class _Section:
         strange = sorted(set(self._table) - {*fields, *known} | ({"name"} & set(self._table)))
         if strange:
             allowed = ", ".join(sorted({*fields, *known} - {"name"}))
-            raise SettingsError(f"{self._file}: {self._place}.{strange[0]} is no setting; there are {allowed}")
+            raise SettingsError(f"{self._file}: {self._place}.{strange[0]} is not a setting; settings are {allowed}")
         values = {name: self.take(name, hints[name], field.default) for name, field in fields.items()}
         return struct(**values, **known)
 

@@ -88,7 +88,7 @@ def allowed(tier: Tier, asked: Iterable[str] | None, added: Iterable[str] = ()) 
                 raise Problem(
                     403,
                     "tier_restricted",
-                    f"sportsbook {book} needs the tier {known.requires_tier}; this key's is {tier.id}",
+                    f"sportsbook {book} requires the {known.requires_tier} tier; this key has the {tier.id} tier",
                     required_tier=known.requires_tier,
                 )
     if wanted is None:

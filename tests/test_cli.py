@@ -367,7 +367,7 @@ def test_a_data_folder_that_cannot_be_made(run: Run, tmp_path: Path, words: tupl
     config.write_text(f"[data]\nfolder = '{tmp_path / 'file' / 'data'}'\n", encoding="utf-8")
     status, out, err = run(*words, "--config", str(config))
     assert (status, out) == (2, "")
-    assert f"{config}: data.folder must be a folder that can be made, got '{tmp_path}" in sentence(err)
+    assert f"{config}: data.folder must be a folder that can be created, got '{tmp_path}" in sentence(err)
 
 
 @pytest.mark.parametrize("words", [("serve",), ("feeds", "check"), ("keys", "list"), ("clv", "--data", "x")], ids=str)

@@ -90,11 +90,11 @@ WRONG = {  # what is written, and what the sentence has to hold
     "range": (GOOD.replace("45", "0"), "feeds.american.interval must be a number of seconds above 0, got 0"),
     "list": (GOOD.replace('["basketball_nba", "icehockey_nhl"]', '"nba"'), "american.sports must be a list of at"),
     "none": (GOOD.replace('["basketball_nba", "icehockey_nhl"]', "[]"), "feeds.american.sports must be a list of at"),
-    "typing error": (GOOD + "intervall = 3", "feeds.node.intervall is no setting; there are backoff,"),
+    "typing error": (GOOD + "intervall = 3", "feeds.node.intervall is not a setting; settings are backoff,"),
     "flag": (GOOD.replace("false", "'no'"), "feeds.node.stream must be true or false, got 'no'"),
     "url": (GOOD.replace("https://node", "node"), "feeds.node.url must be an address that begins with http"),
-    "section": ("[fedes.a]\nkind = 'table'", "[fedes] is no section; the sections are data,"),
-    "name": ("[feeds.'A b']\nkind = 'table'", "a feed is named by small letters"),
+    "section": ("[fedes.a]\nkind = 'table'", "[fedes] is not a section; sections are data,"),
+    "name": ("[feeds.'A b']\nkind = 'table'", "feed names must be lower-case letters"),
     "no table": ("feeds = 3", "feeds must be a table, got 3"),
     "both": ("[feeds.t]\nkind = 'table'\npath = 'a'\nurl = 'http://b'", "feeds.t takes path or url, not both"),
     "neither": ("[feeds.t]\nkind = 'table'", "feeds.t needs path or url"),
@@ -103,7 +103,7 @@ WRONG = {  # what is written, and what the sentence has to hold
         "[feeds.b]\nkind = 'betfair'\nkey_env = 'K'\nsession_env = 'S'\nurl = 'https://x'",
         "feeds.b.url must be tls://HOST:PORT or tcp://HOST:PORT",
     ),
-    "syntax": ("[feeds", "this is no TOML"),
+    "syntax": ("[feeds", "not valid TOML"),
 }  # fmt: skip
 
 
@@ -122,11 +122,11 @@ def test_a_wrong_environment_is_one_sentence(tmp_path: Path) -> None:
     path = written(tmp_path, GOOD)
     with pytest.raises(SettingsError, match=r"^environment: ODDSENGINE_FEEDS_NODE_INTERVAL must be a number.*got 'x'$"):
         load(path, {"ODDSENGINE_FEEDS_NODE_INTERVAL": "x"})
-    with pytest.raises(SettingsError, match="ODDSENGINE_FEEDS_NODE_INTERVALL is no setting"):
+    with pytest.raises(SettingsError, match="ODDSENGINE_FEEDS_NODE_INTERVALL is not a setting"):
         load(path, {"ODDSENGINE_FEEDS_NODE_INTERVALL": "3"})
     with pytest.raises(SettingsError, match=r"feeds.american.key_env is 'ODDS_KEY', and the environment has no such"):
         secret(load(path, {}), load(path, {}).feeds["american"], "key_env", {})
-    with pytest.raises(SettingsError, match="there is no such file"):
+    with pytest.raises(SettingsError, match="no such file"):
         load(str(tmp_path / "nowhere.toml"), {})
 
 
@@ -240,7 +240,7 @@ def test_a_source_that_stays_down_is_one_line_and_strangers_are_named(
 
     asyncio.run(check())
     said = [message for message in caplog.messages if message.startswith("feeds.t")]
-    assert sum("there is no such file" in message for message in said) == 1
+    assert sum("no such file" in message for message in said) == 1
     assert [message for message in said if "catalog" in message] == [
         f"feeds.t: books the catalog does not know: {book}" for book in ("pinny", "mybookie2")
     ]

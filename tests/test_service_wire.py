@@ -50,7 +50,7 @@ def test_basic_authorization_is_for_somebody_else(service: Running) -> None:
             assert answer.status_code == 200
         answer = client.get("/odds")
         assert (answer.status_code, answer.json()["error"]["code"]) == (401, "unauthorized")
-        assert "a key is needed" in answer.json()["error"]["message"]
+        assert "API key required" in answer.json()["error"]["message"]
         assert client.get("/odds", headers={"X-API-Key": "demo_pro"}).status_code == 200
 
 

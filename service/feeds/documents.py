@@ -79,7 +79,7 @@ class DocumentSource:
         if root.is_dir():
             return sorted(path for path in root.rglob("*") if path.suffix.lower() in self._suffixes)
         if not root.exists():
-            raise Failure(f"{root}: there is no such file")
+            raise Failure(f"{root}: no such file")
         return [root]
 
 

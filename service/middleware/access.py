@@ -37,7 +37,7 @@ class Access:
         if endpoint.path != HEALTH:
             self._count(caller, request)
             if not self._node.ready:
-                raise Problem(503, "not_ready", "the node is starting; try again in a few seconds")
+                raise Problem(503, "not_ready", "the node is starting; retry in a few seconds")
         if endpoint.feature and endpoint.feature not in caller.features:
             raise _lacking(endpoint.feature, caller)
 
@@ -52,7 +52,7 @@ class Access:
         key = request.given_key(in_query=endpoint.query_key)
         if key is None:
             if endpoint.key == "needed":
-                message = "a key is needed: send it as X-API-Key, or Authorization: Bearer"
+                message = "API key required: send it as X-API-Key or Authorization: Bearer"
                 raise Problem(401, _unauthorized(endpoint), message)
             return ANONYMOUS
         if endpoint.key == "none":
@@ -62,7 +62,7 @@ class Access:
             room = self._node.limits.take(f"failed {request.address}", FAILED_RATE)
             if not room.allowed:
                 raise limited(room, "wrong keys")
-            raise Problem(401, _unauthorized(endpoint), "the key is not valid")
+            raise Problem(401, _unauthorized(endpoint), "invalid API key")
         return found
 
     def unrouted(self, request: Request) -> None:
@@ -90,7 +90,7 @@ def limited(room: Room, what: str) -> Problem:
     """The answer to a caller who has reached a limit."""
     wait = max(1, room.reset - int(time.time()))
     return Problem(
-        429, "rate_limited", f"{room.limit} {what} a minute are allowed; try again in {wait} s", retry_after=wait
+        429, "rate_limited", f"rate limit of {room.limit} {what} a minute exceeded; retry in {wait} s", retry_after=wait
     )
 
 
@@ -101,7 +101,7 @@ def _unauthorized(endpoint: Endpoint) -> str:
 def _lacking(feature: str, caller: Caller) -> Problem:
     lowest = required(feature)
     code = "feature_required" if feature == "ev" else "tier_restricted"
-    message = f"{feature} needs the tier {lowest.id} or higher; this key's is {caller.tier.id}"
+    message = f"{feature} requires the {lowest.id} tier or higher; this key has the {caller.tier.id} tier"
     return Problem(403, code, message, required_tier=lowest.id)
 
 

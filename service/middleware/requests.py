@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from oddsengine_service.answers import NO_STORE, Headers, Whole, encode
 from oddsengine_service.log import Log
 from oddsengine_service.metrics import Metrics
-from oddsengine_service.problems import Problem, origin_of
+from oddsengine_service.problems import INTERNAL, Problem, origin_of
 from oddsengine_service.request import Request
 
 
@@ -44,8 +44,7 @@ class Requests:
             raise
         except Exception as error:
             self._log.failure(request.ident, request.path, error)
-            message = "something failed here, not in the request"
-            failure = Problem(500, "internal_error", message, request_id=request.ident.decode())
+            failure = Problem(500, "internal_error", INTERNAL, request_id=request.ident.decode())
             with suppress(RuntimeError):  # the answer may have begun
                 await self._refuse(request, failure, send)
         finally:

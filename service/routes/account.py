@@ -258,7 +258,7 @@ def revoke(ask: Ask) -> Any:
 
 
 def rotate(ask: Ask) -> Any:
-    """Give a key another secret."""
+    """Rotate a key."""
     with _managing:
         made = _keys(ask).rotate(ask.path["id"], ask.caller)
     key = _made(made)
@@ -275,15 +275,15 @@ endpoints = (
         doc="Revoked ones too. No answer but the one that makes a key, or gives it another secret, has its text.",
     ),
     Endpoint(
-        "/account/keys", create, "Make a key", _TAG, Data[Key], method="POST", body=NewKey, lasts="never", status=201,
+        "/account/keys", create, "Create a key", _TAG, Data[Key], method="POST", body=NewKey, lasts="never", status=201,
         doc=f"It has the rights of the key that asks, or of a lower tier: {', '.join(TIERS)}.",
     ),
     Endpoint(
-        "/account/keys/{id}", revoke, "Stop a key", _TAG, Data[DeletedKey], method="DELETE", lasts="never",
+        "/account/keys/{id}", revoke, "Revoke a key", _TAG, Data[DeletedKey], method="DELETE", lasts="never",
         doc="For good, and within a second. A key may stop itself.",
     ),
     Endpoint(
-        "/account/keys/{id}/rotate", rotate, "Give a key another secret", _TAG, Data[RotatedKey], method="POST",
+        "/account/keys/{id}/rotate", rotate, "Rotate a key", _TAG, Data[RotatedKey], method="POST",
         lasts="never",
         doc="The old one stops within a second. The key must not have rights that the one which asks has not.",
     ),

@@ -58,7 +58,7 @@ def redirect(ask: Ask) -> Answer:
     if found is None and book is not None:
         found = link(book, state=state)
     if found is None or not _safe(found.url):
-        raise Problem(404, "not_found", f"nothing that {shown(ask.path['id'])} names has a page to link to")
+        raise Problem(404, "not_found", f"no link for {shown(ask.path['id'])}")
     return Answer(b"", 302, "text/plain", (("Location", found.url), ("X-Deep-Link-Type", found.kind)))
 
 
@@ -67,9 +67,9 @@ def batch(ask: Ask) -> Any:
     body: Wanted = ask.body
     given = list(dict.fromkeys(body.ids))
     if not 1 <= len(given) <= MOST_IDS:
-        raise invalid(f"ids has {len(given):,} ids; from 1 to {MOST_IDS} are allowed")
+        raise invalid(f"ids must have from 1 to {MOST_IDS} ids, got {len(given):,}")
     if long := next((id_ for id_ in given if len(id_) > MOST_TEXT), None):
-        raise invalid(f"ids has an id of {len(long):,} characters; up to {MOST_TEXT} are allowed")
+        raise invalid(f"ids must have at most {MOST_TEXT} characters each, got {len(long):,}")
     state = filters.STATE.read("state", body.state) if body.state else ""
     books = books_for(ask, None)
     tail = f"?state={state}" if state else ""
@@ -127,12 +127,12 @@ endpoints = (
         doc="Null where an id is unknown, of a book above the tier, or of a book without pages.",
     ),
     Endpoint(
-        "/deeplink/{id}", redirect, "Go to a sportsbook's page", _TAG, None,
+        "/deeplink/{id}", redirect, "Redirect to a sportsbook page", _TAG, None,
         (
             filters.STATE,
-            text("book", "Sportsbook, where an opportunity has several."),
+            text("book", "Sportsbook to link to, where an opportunity has several."),
             replace(
-                text("fallback", "Where to go if the id is unknown: an https address of a known sportsbook."),
+                text("fallback", "Fallback for unknown ids: an https address of a known sportsbook."),
                 kind={"type": "string", "maxLength": MOST_TEXT, "pattern": allowed_pattern()},
             ),
         ),

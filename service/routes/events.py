@@ -103,7 +103,7 @@ endpoints = (
         "/events", events, "Events", _TAG, Page[Event],
         (
             SPORT, LEAGUE, SPORTSBOOK, ADD_SPORTSBOOK, LIVE,
-            flag("has_score", "true: events with game state only; false: events without."),
+            flag("has_score", "true: only events with a game state; false: only events without."),
             TEAM, filters.DATE, Q, LIMIT, OFFSET,
         ),
         doc="By start. An event is listed while a book that the caller may see has prices of it.",

@@ -26,8 +26,8 @@ from oddsengine_service.wire.numbers import american, exact, moment, rounded
 
 _TAG = "Futures"
 _MARKET = words("market_id", "Ids of markets.", aliases=("market", "future_market_id"))
-_TYPE = choice("future_type", "What the selections of a market are.", TYPES)
-_COMPLETE = flag("is_complete", "true: markets whose whole field has prices; false: the others.")
+_TYPE = choice("future_type", "Type of futures market.", TYPES)
+_COMPLETE = flag("is_complete", "true: only markets with prices for the whole field; false: only the others.")
 
 
 class _Found(NamedTuple):
@@ -204,7 +204,7 @@ _FILTERS = (SPORT, LEAGUE, _MARKET, _TYPE, SPORTSBOOK)
 endpoints = (
     Endpoint(
         "/futures", markets, "Markets of futures", _TAG, Page[Future],
-        (*_FILTERS, _COMPLETE, text("q", "Part of a market's or a selection's name."), LIMIT, OFFSET),
+        (*_FILTERS, _COMPLETE, text("q", "Part of a market or selection name."), LIMIT, OFFSET),
         feature="futures",
         doc="A market is complete where the catalog, the operator or the market itself says who takes part, nobody "
         "quotes anybody else, and every contestant has a price that can be used. Only then is there a hold, a "
@@ -215,7 +215,7 @@ endpoints = (
         "/futures/odds", odds, "Prices of futures", _TAG, Page[FutureOdds],
         (
             *_FILTERS, words("selection", "Selections by name."),
-            text("q", "Part of a market's or a selection's name."), LIMIT, OFFSET,
+            text("q", "Part of a market or selection name."), LIMIT, OFFSET,
         ),
         feature="futures",
         doc="`set_aside` says why a price is not used: unusable (not offered, two forms that differ, a mid price, "

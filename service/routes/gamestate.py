@@ -69,11 +69,11 @@ def states_of_sport(ask: Ask) -> Any:
 
 endpoints = (
     Endpoint(
-        "/gamestate", states, "How games stand", _TAG, Data[Games], (SPORT, LEAGUE, EVENT, LIVE),
+        "/gamestate", states, "Game states", _TAG, Data[Games], (SPORT, LEAGUE, EVENT, LIVE),
         feature=_FEATURE, lasts="never", doc=_DOC,
     ),
     Endpoint(
-        "/gamestate/{sport}", states_of_sport, "How the games of a sport stand", _TAG, Data[Games],
+        "/gamestate/{sport}", states_of_sport, "Game states of one sport", _TAG, Data[Games],
         (LEAGUE, EVENT, LIVE), feature=_FEATURE, lasts="never", doc=_DOC,
     ),
 )  # fmt: skip

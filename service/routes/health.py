@@ -103,7 +103,7 @@ def health(ask: Ask) -> Any:
 
 endpoints = (
     Endpoint(
-        "/health", health, "Is the service up", "Health", Health, key="none", lasts="never",
+        "/health", health, "Health check", "Health", Health, key="none", lasts="never",
         doc="503 with the same shape while the node starts, and when its data is too old to be used.",
     ),
 )  # fmt: skip

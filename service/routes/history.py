@@ -33,8 +33,8 @@ from oddsengine_service.wire.numbers import americans as american
 MOST_POINTS = 500  # of one price
 Number = float | None
 _TAG, _HISTORICAL = "Odds", "Historical"
-_EVENT_ID = text("event_id", "Id of the event.", required=True, aliases=("event",))
-_ONE_EVENT = text("event", "Id of an event.", required=True, aliases=("event_id",))
+_EVENT_ID = text("event_id", "Event id.", required=True, aliases=("event",))
+_ONE_EVENT = text("event", "Event id.", required=True, aliases=("event_id",))
 
 
 class ClosingLine(msgspec.Struct, gc=False):
@@ -161,7 +161,7 @@ class ClvPage(msgspec.Struct, kw_only=True):
 
 def _past(ask: Ask) -> Past:
     if ask.node.past is None:
-        raise Problem(503, "not_ready", "this node does not record the past")
+        raise Problem(503, "not_ready", "this node does not record history")
     return ask.node.past
 
 
@@ -392,23 +392,23 @@ endpoints = (
         "unknown event is a 404.",
     ),
     Endpoint(
-        "/odds/history", history, "How prices of one event moved", _TAG, Page[Movement],
+        "/odds/history", history, "Price history of one event", _TAG, Page[Movement],
         (
-            _ONE_EVENT, MARKET, SPORTSBOOK, words("selection", "Selections as they are written, or their types."),
-            moment("since", "Points from this time on, and the one that stood then."),
-            moment("until", "Points up to this time, which is not before `since`."), LIMIT, OFFSET,
+            _ONE_EVENT, MARKET, SPORTSBOOK, words("selection", "Selections as written, or selection types."),
+            moment("since", "Start time; the price in effect at that time is included."),
+            moment("until", "End time, not before `since`."), LIMIT, OFFSET,
         ),
         lasts="never",
         doc=f"One entry for each book, selection and line, in the order of the board; each has its opening, and the "
         f"newest {MOST_POINTS} points of the time asked for. Times are those of our board.",
     ),
     Endpoint(
-        "/historical/clv", clv, "Closing line value of the +EV prices shown", _HISTORICAL, ClvPage,
+        "/historical/clv", clv, "Closing line value of +EV opportunities", _HISTORICAL, ClvPage,
         (
-            choice("by", "What the bets are grouped by.", GROUPINGS, default="sportsbook"), SPORT, LEAGUE, SPORTSBOOK,
-            EVENT, number("min_ev", "Least EV in percent when first shown.", default=0.0),
-            moment("since", "First day of the starts, by US Eastern time."),
-            moment("until", "Last day of the starts, not before `since`."),
+            choice("by", "Column to group by.", GROUPINGS, default="sportsbook"), SPORT, LEAGUE, SPORTSBOOK,
+            EVENT, number("min_ev", "Minimum EV in percent when first shown.", default=0.0),
+            moment("since", "First start date, US Eastern time."),
+            moment("until", "Last start date, not before `since`."),
         ),
         feature="ev", lasts="never",
         doc="CLV is the price, after commission, times the fair probability at the close, minus 1, in percent. "

@@ -53,31 +53,29 @@ def _cursor(_: str, value: str) -> Cursor:
         raise invalid(f"invalid cursor {shown(value)}: pass next_cursor unchanged") from None
 
 
-SPORT = words("sport", "Sports, by id or another name of theirs.")
-LEAGUE = words("league", "Leagues, by id or another name of theirs.")
-SPORTSBOOK = words("sportsbook", "Books; those of the tier if none is given.")
-ADD_SPORTSBOOK = words("add_sportsbook", "Books beside those of `sportsbook`, or beside those of the tier.")
+SPORT = words("sport", "Sports, by id or alias.")
+LEAGUE = words("league", "Leagues, by id or alias.")
+SPORTSBOOK = words("sportsbook", "Sportsbooks; default: all books of the tier.")
+ADD_SPORTSBOOK = words("add_sportsbook", "Sportsbooks in addition to `sportsbook`, or to the books of the tier.")
 MARKET = words("market", "Market types, or the categories main, spread, total and props.")
-EVENT = words("event", "Ids of events.", aliases=("event_id",))
-LIVE = flag("live", "True for prices in play, false for prices before the start.")
-TEAM = words("team", "Teams by id, name or another name of theirs.")
-Q = text("q", "Part of the name of a team, a player or a selection; case and accents do not count.")
-MIN_ODDS = number("min_odds", "Least American price.")
-MAX_ODDS = number("max_odds", "Greatest American price.")
-LIMIT = whole("limit", "Most entries of a page.", 1, MOST_LIMIT, default=50)
-OFFSET = whole(
-    "offset", "Entries before the page; past the greatest value a list goes on by `cursor`.", 0, MOST_OFFSET, default=0
-)
+EVENT = words("event", "Event ids.", aliases=("event_id",))
+LIVE = flag("live", "true: live prices only; false: pre-match prices only.")
+TEAM = words("team", "Teams, by id, name or alias.")
+Q = text("q", "Part of a team, player or selection name, ignoring case and accents.")
+MIN_ODDS = number("min_odds", "Minimum American odds.")
+MAX_ODDS = number("max_odds", "Maximum American odds.")
+LIMIT = whole("limit", "Maximum number of entries on a page.", 1, MOST_LIMIT, default=50)
+OFFSET = whole("offset", "Number of entries to skip; beyond the maximum use `cursor`.", 0, MOST_OFFSET, default=0)
 FILTERS = (SPORT, LEAGUE, SPORTSBOOK, MARKET, EVENT, LIVE)
 PAGES = (LIMIT, OFFSET)
 SEEN = flag(
     "seen",
-    "True to be told when prices were seen again, and on streams of suspended ones: for nodes that pass prices on.",
+    "true: also report prices that were only seen again, and on streams suspended ones; for nodes that relay prices.",
 )
 CURSOR = Param(
     "cursor", _cursor,
     {"type": "string", "pattern": f"^{CURSOR_PATTERN}$", "maxLength": MOST_CURSOR},
-    "`next_cursor` of the page before, unchanged. It keeps the order of its list: `sort` and `offset` do not apply.",
+    "`next_cursor` of the previous page, unchanged. It keeps that list's order: `sort` and `offset` are ignored.",
 )  # fmt: skip
 
 
@@ -101,7 +99,7 @@ def books_for(ask: Ask, asked: Sequence[str] | None, added: Sequence[str] | None
         raise Problem(
             403,
             "tier_restricted",
-            f"sportsbook {beyond[0]} needs the tier {needed}; this key's is {tier.id}",
+            f"sportsbook {beyond[0]} requires the {needed} tier; this key has the {tier.id} tier",
             required_tier=needed,
         )
     return found & own
@@ -222,7 +220,7 @@ _SLICED = ("term", "book", "id", "odds", "american", "seen", "changed", "start",
 
 
 def best(ask: Ask) -> dict[str, Any]:
-    """The best price of each selection, a page of them."""
+    """Best price of each selection, a page of them."""
     q = ask.query
     missing: dict[str, list[str]] = {}
     names, cut = q["fields"] or None, _Asked.of(ask, q["sort"] or "")
@@ -253,9 +251,9 @@ def batch(ask: Ask) -> dict[str, Any]:
     most = ask.caller.tier.batch
     ids = tuple(dict.fromkeys(body.event_ids))
     if not 1 <= len(ids) <= most:
-        raise invalid(f"event_ids has {len(ids):,} ids; from 1 to {most} are allowed at the tier {ask.caller.tier.id}")
+        raise invalid(f"event_ids must have from 1 to {most} ids on the {ask.caller.tier.id} tier, got {len(ids):,}")
     if long := next((id_ for id_ in ids if len(id_) > MOST_TEXT), None):
-        raise invalid(f"event_ids has an id of {len(long):,} characters; up to {MOST_TEXT} are allowed")
+        raise invalid(f"ids in event_ids must have at most {MOST_TEXT} characters, got {len(long):,}")
     asked = None if not body.sportsbook else SPORTSBOOK.read("sportsbook", body.sportsbook)
     markets = None if not body.market else MARKET.read("market", body.market)
     missing: dict[str, list[str]] = {}
@@ -308,7 +306,11 @@ def of_event(ask: Ask) -> dict[str, Any]:
 
 # ---- declarations ----
 
-_SORT = choice("sort", "Order; a - before it turns it round.", SORTS, signed=True)
+_SORT = choice("sort", "Sort order; prefix with - to reverse.", SORTS, signed=True)
+_GROUP_BY = (
+    "event: one entry per event, with its prices. A page has at most 5,000 prices, so it may have fewer events than "
+    "`limit`."
+)
 _FIELDS = choices(
     "fields",
     "Fields of the rows; event_name, start_time and odds are of the events of `group_by`.",
@@ -317,11 +319,11 @@ _FIELDS = choices(
 _BEST_FIELDS = choices("fields", "Fields of the rows.", BEST)
 _MORE = (
     TEAM, filters.DATE, Q, MIN_ODDS, MAX_ODDS,
-    flag("is_main_line", "True for the main line of each market, false for the others."),
-    flag("is_player_prop", "True for player props, false for all else."),
-    text("player_name", "Part of a player's name; case and accents do not count."),
-    words("stat_category", "What props count: points, rebounds ..."),
-    words("selection", "Selections as they are written, or their types: home, over ..."),
+    flag("is_main_line", "true: main lines only; false: other lines only."),
+    flag("is_player_prop", "true: player props only; false: everything else."),
+    text("player_name", "Part of a player's name, ignoring case and accents."),
+    words("stat_category", "Statistics of player props: points, rebounds ..."),
+    words("selection", "Selections as written, or selection types: home, over ..."),
 )  # fmt: skip
 
 endpoints = (
@@ -329,12 +331,12 @@ endpoints = (
         "/odds", listing, "Prices", "Odds", OddsPage,
         (
             *FILTERS, ADD_SPORTSBOOK, *_MORE, filters.STATE, _SORT, _FIELDS,
-            choice("group_by", "One entry an event, with its prices.", ("event",)), *PAGES, CURSOR,
+            choice("group_by", _GROUP_BY, ("event",)), *PAGES, CURSOR,
         ),
         doc=__doc__.partition("\n\n")[2],
     ),
     Endpoint(
-        "/odds/best", best, "The best price of each selection", "Odds", BestPage,
+        "/odds/best", best, "Best price of each selection", "Odds", BestPage,
         (*FILTERS, ADD_SPORTSBOOK, TEAM, MIN_ODDS, MAX_ODDS, filters.STATE, _SORT, _BEST_FIELDS, *PAGES),
         doc="The best price that can be bet: one that is suspended or has a `rejection` (stale, too good to be true "
         "...) is never best, and a selection without another price is left out. Prices are compared after the "
@@ -343,23 +345,23 @@ endpoints = (
         "prices: they never make another price the best.",
     ),
     Endpoint(
-        "/odds/comparison", comparison, "One event's prices by market type", "Odds", OddsLists,
-        (text("event", "Id of an event.", required=True, aliases=("event_id",)), MARKET, SPORTSBOOK),
+        "/odds/comparison", comparison, "Prices of one event by market type", "Odds", OddsLists,
+        (text("event", "Event id.", required=True, aliases=("event_id",)), MARKET, SPORTSBOOK),
     ),
     Endpoint(
         "/odds/batch", batch, "Prices of many events", "Odds", OddsByEvent, method="POST", body=Batch
     ),
     Endpoint(
-        "/odds/delta", delta, "Prices that changed", "Odds", Delta,
+        "/odds/delta", delta, "Prices that changed since a time", "Odds", Delta,
         (
-            moment("since", "Time on the board's clock: `server_time` of the answer before.", required=True),
+            moment("since", "Board time: `server_time` of the previous answer.", required=True),
             *FILTERS, *PAGES, CURSOR, SEEN,
         ),
         doc="Prices that the board changed or whose `rejection` changed after `since`, and what left it since then. "
         "Removals are remembered for 600 s, and an older time is read as that long ago (`since_clamped`).",
     ),
     Endpoint(
-        "/events/{eventId}/odds", of_event, "One event's prices", "Events", Page[Odds],
+        "/events/{eventId}/odds", of_event, "Prices of one event", "Events", Page[Odds],
         (SPORTSBOOK, MARKET, *PAGES, CURSOR),
     ),
 )  # fmt: skip

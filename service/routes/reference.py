@@ -25,7 +25,7 @@ from oddsengine_service.wire.reference import League, Market, Sport, Sportsbook,
 _TAG = "Reference Data"
 _ORDER = ("", "active", "degraded", "down")
 DEGRADED_S = 60.0  # s without any news of a book; sources look more often
-_EMPTY = flag("include_empty", "Those without events too.", default=False)
+_EMPTY = flag("include_empty", "Include entries without events.", default=False)
 
 
 def own(ask: Ask) -> Census:
@@ -244,7 +244,7 @@ def markets(ask: Ask) -> Any:
 
 
 def teams(ask: Ask) -> Any:
-    """Teams that play in an event of the board."""
+    """Teams with events in an event of the board."""
     query, census, strange = ask.query, own(ask), strangers(ask)
     known = {(each.sport, each.id): each for each in catalog.teams()}
     rows = []
@@ -291,23 +291,23 @@ endpoints = (
     ),
     Endpoint("/leagues/{leagueId}", league, "One league", _TAG, Data[League], query_key=True),
     Endpoint(
-        "/sportsbooks", books, "Books", _TAG, Data[list[Sportsbook]],
+        "/sportsbooks", books, "Sportsbooks", _TAG, Data[list[Sportsbook]],
         (
-            choice("region", "Where a book takes bets.", catalog.REGIONS),
-            flag("sharp", "true: sharp books only; false: the others."),
-            flag("catalog", "All books that are known, whether they have prices or not.", default=False),
-            flag("include_unlisted", "Books that the catalog does not know too.", default=False),
-            flag("include_inactive", "Books without events too.", default=False),
+            choice("region", "Region of the sportsbook.", catalog.REGIONS),
+            flag("sharp", "true: sharp books only; false: other books only."),
+            flag("catalog", "Include every book of the catalog.", default=False),
+            flag("include_unlisted", "Include books that are not in the catalog.", default=False),
+            flag("include_inactive", "Include books without events.", default=False),
         ),
         query_key=True,
         doc=f"Statuses: active; degraded, without news for {DEGRADED_S:g} s; down, for so long that its prices are not "
         "used any more; inactive, without events. "
         f"requires_tier is the lowest of {', '.join(TIERS)} that may see its prices.",
     ),
-    Endpoint("/sportsbooks/{bookId}", book, "One book", _TAG, Data[Sportsbook], query_key=True),
+    Endpoint("/sportsbooks/{bookId}", book, "One sportsbook", _TAG, Data[Sportsbook], query_key=True),
     Endpoint("/markets", markets, "Market types", _TAG, Data[list[Market]], query_key=True),
     Endpoint(
-        "/teams", teams, "Teams that play", _TAG, Data[list[Team]], (SPORT, LEAGUE, Q),
+        "/teams", teams, "Teams with events", _TAG, Data[list[Team]], (SPORT, LEAGUE, Q),
         query_key=True,
     ),
 )  # fmt: skip

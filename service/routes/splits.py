@@ -97,7 +97,7 @@ def post(ask: Ask) -> Any:
     """Take records of an operator's source."""
     token = ask.node.splits_token
     if not token or not hmac.compare_digest(ask.token.encode("utf-8", "replace"), token.encode()):
-        raise Problem(401, "unauthorized", "splits are posted with the operator's token: Authorization: Bearer TOKEN")
+        raise Problem(401, "unauthorized", "operator token required: Authorization: Bearer TOKEN")
     body: SplitsPosted = ask.body
     now = ask.node.clock.now()
     for at, given in enumerate(body.splits):
@@ -112,14 +112,14 @@ endpoints = (
         "/splits", splits, "Betting splits", _TAG, SplitsPage,
         (
             SPORT, LEAGUE, SPORTSBOOK, EVENT,
-            words("market", "spread, total or moneyline: events with splits of one of them."), LIMIT, OFFSET,
+            words("market", "spread, total or moneyline: only events with splits for one of them."), LIMIT, OFFSET,
         ),
         feature="splits", lasts="never",
     ),
     Endpoint(
-        "/splits/history", history, "How betting splits moved", _TAG, SplitsHistory,
+        "/splits/history", history, "History of betting splits", _TAG, SplitsHistory,
         (
-            text("event_id", "Id of the event.", required=True), SPORTSBOOK,
+            text("event_id", "Event id.", required=True), SPORTSBOOK,
             time_param("start_time", "First moment: RFC 3339 or Unix seconds.", unix=True),
             time_param("end_time", "Last moment, not before `start_time`: RFC 3339 or Unix seconds.", unix=True),
             _HISTORY,

@@ -47,15 +47,15 @@ _CHANNEL = choices(
 RESUME = flag(
     "resume", "True to get what was missed since the last event that arrived, if that is at most two minutes ago."
 )
-MIN_EV = number("min_ev", "Least expected value in percent, of +EV opportunities.", default=2.0)
-MIN_PROFIT = number("min_profit", "Least profit in percent, of arbitrages.", default=0.5)
+MIN_EV = number("min_ev", "Minimum EV in percent of +EV opportunities.", default=2.0)
+MIN_PROFIT = number("min_profit", "Minimum profit in percent of arbitrages.", default=0.5)
 _PARAMS = (
     SPORT, SPORTSBOOK, LEAGUE, EVENT, MARKET, LIVE,
     MIN_EV, MIN_PROFIT,
     filters.STATE,
     SEEN,
     RESUME,
-    text("last_event_id", "Id of the last event that arrived, where the header Last-Event-ID cannot be set."),
+    text("last_event_id", "Id of the last event received, where the Last-Event-ID header cannot be set."),
 )  # fmt: skip
 
 
@@ -81,10 +81,10 @@ class Channel:
         wants = _wants(ask, frozenset(channels))
         hub = hub_of(api)
         if hub.lines.closed:
-            raise Problem(503, "not_ready", "the node stops; try again in a few seconds")
+            raise Problem(503, "not_ready", "the node is stopping; retry in a few seconds")
         if not api.node.limits.open(caller.account, caller.streams):
             raise Problem(
-                429, "too_many_streams", f"{caller.streams} streams may be open at once, and they are",
+                429, "too_many_streams", f"limit of {caller.streams} concurrent streams reached",
                 retry_after=_AGAIN_S,
             )  # fmt: skip
         try:
@@ -169,11 +169,11 @@ def _wants(ask: Ask, channels: frozenset[str]) -> Wants:
     if "gamestate" in channels and not games:
         raise Problem(
             403, "tier_restricted",
-            f"gamestate needs the tier {required('gamestate').id} or higher; this key's is {caller.tier.id}",
+            f"gamestate requires the {required('gamestate').id} tier or higher; this key has the {caller.tier.id} tier",
         )  # fmt: skip
     seen = bool(query["seen"] and channels & {"odds", "all"})
     if seen and query["live"] is not None:
-        raise invalid("live and seen cannot be combined: a stream with seen=true has the whole board")
+        raise invalid("live and seen cannot be combined: seen=true streams the whole board")
     return wants_of(
         ask,
         odds=bool(channels & {"odds", "all"}),
@@ -187,7 +187,7 @@ def _check_streaming(caller: Caller) -> None:
     if not caller.streams:
         raise Problem(
             403, "tier_restricted",
-            f"streams need the streaming add-on of a paid tier, or the tier enterprise; this key's is {caller.tier.id}",
+            f"streams require the streaming add-on or the enterprise tier; this key has the {caller.tier.id} tier",
         )  # fmt: skip
 
 
@@ -243,11 +243,11 @@ def _endpoint(path: str, channel: str | None, summary: str, leave_out: str = "")
 
 
 endpoints = (
-    _endpoint("/stream", None, "Listen to a channel"),
-    _endpoint("/stream/odds", "odds", "Listen to prices"),
-    _endpoint("/stream/opportunities", "opportunities", "Listen to opportunities"),
-    _endpoint("/stream/gamestate", "gamestate", "Listen to how games stand", "live"),
-    _endpoint("/stream/all", "all", "Listen to everything"),
-    _endpoint("/stream/events/{eventId}", "odds", "Listen to the prices of one event", "event"),
+    _endpoint("/stream", None, "Stream one or more channels"),
+    _endpoint("/stream/odds", "odds", "Stream prices"),
+    _endpoint("/stream/opportunities", "opportunities", "Stream opportunities"),
+    _endpoint("/stream/gamestate", "gamestate", "Stream game states", "live"),
+    _endpoint("/stream/all", "all", "Stream all channels"),
+    _endpoint("/stream/events/{eventId}", "odds", "Stream the prices of one event", "event"),
 )
 __all__ = ["Channel", "endpoints", "hub_of"]

@@ -226,7 +226,7 @@ class Lines:
         """End a stream that would need one view too many."""
         if subscriber.wants is not wants:
             return
-        message = "too many sets of books are followed already; ask for a usual one, or later"
+        message = "too many different sets of books; use fewer, or retry later"
         self.tell(subscriber.wire.error(UPSTREAM, message), subscriber)
         subscriber.end()
 
@@ -289,7 +289,7 @@ class Lines:
                 subscriber.cut("it takes nothing")
         failures = frozenset(self._failing())
         for name in sorted(failures - self._failures):
-            message = f"the source {name} does not answer; its prices age out until it does"
+            message = f"source {name} is not responding; its prices will become stale"
             for subscriber in self._subscribers:
                 self.tell(subscriber.wire.error(UPSTREAM, message), subscriber)
         self._failures = failures

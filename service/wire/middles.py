@@ -150,7 +150,7 @@ def _middle_side(side: Mapping[str, Any], stake: float) -> MiddleSide:
 
 
 class MiddlesSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """Middles in numbers."""
+    """Summary of middles."""
 
     total: int
     positive_ev_count: int

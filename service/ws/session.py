@@ -17,7 +17,7 @@ from oddsengine_service.app import BASE
 from oddsengine_service.endpoints import Ask, Endpoint, told
 from oddsengine_service.origins import Origins
 from oddsengine_service.params import Param, choices, flag, parse, whole
-from oddsengine_service.problems import Problem, invalid, origin_of, shown
+from oddsengine_service.problems import INTERNAL, Problem, invalid, origin_of, shown
 from oddsengine_service.routes.odds import (
     EVENT,
     LEAGUE,
@@ -124,7 +124,7 @@ class Sockets:
         except Exception as error:
             request.status = 500
             api.log.failure(request.ident, request.path, error)
-            await _end(send, Problem(500, "internal_error", "something failed here, not in the request"))
+            await _end(send, Problem(500, "internal_error", INTERNAL))
         finally:
             api.requests.end(request)
 
@@ -146,13 +146,13 @@ class Sockets:
         wants = _wants(ask)
         hub = hub_of(api)
         if hub.lines.closed:
-            raise Problem(503, "not_ready", "the node stops; try again in a few seconds")
+            raise Problem(503, "not_ready", "the node is stopping; retry in a few seconds")
         if query["resume"]:
             wants = hub.resumable(wants, query["from_seq"])
         missing = await api.pool.run(caller.account, lambda: unknown_ids(ask))
         if not api.node.limits.open(caller.account, caller.streams):
             raise Problem(
-                429, "too_many_streams", f"{caller.streams} streams may be open at once, and they are",
+                429, "too_many_streams", f"limit of {caller.streams} concurrent streams reached",
                 retry_after=_AGAIN_S,
             )  # fmt: skip
         try:
@@ -258,7 +258,8 @@ def _wants(ask: Ask) -> Wants:
         if name in KINDS and name not in caller.features:
             raise Problem(
                 403, "tier_restricted",
-                f"channel {name} needs the tier {required(name).id} or higher; this key's is {caller.tier.id}",
+                f"channel {name} requires the {required(name).id} tier or higher; this key has the {caller.tier.id} "
+                "tier",
             )  # fmt: skip
     kinds = frozenset(KINDS) & caller.features & frozenset(chosen or KINDS)
     return wants_of(

@@ -144,19 +144,20 @@ def _cell(value: Any) -> str:
     return f"'{name}" if _FORMULA.match(name) else name
 
 
+_SORT = "Sort order: profit descending, others ascending; prefix with - to reverse."
 _ARB_PARAMS: tuple[Param, ...] = (
     *COMMON,
-    number("min_profit", "Least profit in percent.", -99.0, 1000.0, default=0.5),
-    choice("format", "JSON, or a file with comma-separated values.", ("json", "csv"), default="json"),
-    choice("group", "best: only the most profitable one of each event.", ("best",)),
-    choice("sort", "profit falls, the others rise; - turns it.", tuple(_ARB_SORTS), signed=True, default="profit"),
+    number("min_profit", "Minimum profit in percent.", -99.0, 1000.0, default=0.5),
+    choice("format", "Response format.", ("json", "csv"), default="json"),
+    choice("group", "best: only the most profitable arbitrage of each event.", ("best",)),
+    choice("sort", _SORT, tuple(_ARB_SORTS), signed=True, default="profit"),
     *PAGES,
 )  # fmt: skip
 
 
 endpoints = (
     Endpoint(
-        "/opportunities/arbitrage", sure, "Bets on every outcome that pay more than they cost", TAG, ArbitragePage,
+        "/opportunities/arbitrage", sure, "Arbitrage opportunities", TAG, ArbitragePage,
         _ARB_PARAMS, feature="arbitrage",
         doc="Above 10 percent nothing is shown. As CSV each row has two legs; an arbitrage of three takes two rows.",
     ),

@@ -74,7 +74,7 @@ def _reference(ask: Ask, strange: dict[str, list[str]]) -> tuple[bool, str | Non
         raise Problem(
             403,
             "tier_restricted",
-            f"devig_book {book.id} needs the tier {book.requires_tier}; this key's is {ask.caller.tier.id}",
+            f"devig_book {book.id} requires the {book.requires_tier} tier; this key has the {ask.caller.tier.id} tier",
         )
     return True, book.id
 
@@ -105,26 +105,26 @@ def positive(ask: Ask) -> Any:
 
 _EV_PARAMS: tuple[Param, ...] = (
     *COMMON,
-    number("min_ev", "Least expected value in percent.", -100.0, 1000.0, default=0.0),
-    number("max_ev", "Largest expected value in percent.", -100.0, 1000.0),
-    number("min_market_width", "Least margin of the reference's market in percent."),
-    number("max_market_width", "Largest margin of the reference's market in percent."),
-    number("max_hold", "The same as max_market_width."),
-    number("min_kelly", "Least Kelly fraction, 0 to 1."),
-    number("max_kelly", "Largest Kelly fraction, 0 to 1."),
-    number("min_confidence", "Least confidence score, 0 to 100."),
-    number("max_confidence", "Largest confidence score, 0 to 100."),
-    words("selection", "Selections, as their rows name them."),
-    text("devig_book", "The book whose prices say what is fair."),
-    choice("devig_method", "How its margin is removed.", tuple(DEVIG_METHODS), default="power"),
-    choice("sort", "Order; - is falling.", tuple(_EV_SORTS), signed=True, default="-ev"),
+    number("min_ev", "Minimum expected value in percent.", -100.0, 1000.0, default=0.0),
+    number("max_ev", "Maximum expected value in percent.", -100.0, 1000.0),
+    number("min_market_width", "Minimum hold of the reference market in percent."),
+    number("max_market_width", "Maximum hold of the reference market in percent."),
+    number("max_hold", "Alias of max_market_width."),
+    number("min_kelly", "Minimum Kelly fraction, 0 to 1."),
+    number("max_kelly", "Maximum Kelly fraction, 0 to 1."),
+    number("min_confidence", "Minimum confidence score, 0 to 100."),
+    number("max_confidence", "Maximum confidence score, 0 to 100."),
+    words("selection", "Selections as written in the rows."),
+    text("devig_book", "Reference book for fair prices; default: the sharp reference of each market."),
+    choice("devig_method", "De-vig method.", tuple(DEVIG_METHODS), default="power"),
+    choice("sort", "Sort order; prefix with - for descending.", tuple(_EV_SORTS), signed=True, default="-ev"),
     *PAGES,
 )  # fmt: skip
 
 
 endpoints = (
     Endpoint(
-        "/opportunities/ev", positive, "Prices that beat the fair probability", TAG, EvPage, _EV_PARAMS,
+        "/opportunities/ev", positive, "+EV opportunities", TAG, EvPage, _EV_PARAMS,
         feature="ev", doc="One row for each book; the best first.",
     ),
 )  # fmt: skip

@@ -51,10 +51,10 @@ def holds(ask: Ask) -> Any:
 
 _HOLD_PARAMS: tuple[Param, ...] = (
     *COMMON,
-    number("max_hold", "Largest hold in percent; 2 unless another is given.", 0.0, 100.0, default=2.0),
-    number("min_hold", "Least hold in percent.", 0.0, 100.0),
+    number("max_hold", "Maximum hold in percent.", 0.0, 100.0, default=2.0),
+    number("min_hold", "Minimum hold in percent.", 0.0, 100.0),
     STATE,
-    choice("sort", "The smallest first; - turns the order.", tuple(_HOLD_SORTS), signed=True, default="hold"),
+    choice("sort", "Sort order, ascending; prefix with - to reverse.", tuple(_HOLD_SORTS), signed=True, default="hold"),
     *PAGES,
 )  # fmt: skip
 
@@ -62,7 +62,7 @@ _HOLD_PARAMS: tuple[Param, ...] = (
 endpoints = (
     *(
         Endpoint(
-            path, holds, "Markets whose best prices leave little", TAG, LowHoldPage, _HOLD_PARAMS,
+            path, holds, "Low-hold opportunities", TAG, LowHoldPage, _HOLD_PARAMS,
             feature="low_hold",
         )
         for path in ("/opportunities/low_hold", "/opportunities/low-hold")

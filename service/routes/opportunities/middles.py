@@ -89,7 +89,7 @@ def one_middle(ask: Ask) -> Any:
 
 
 def summary(ask: Ask) -> Any:
-    """Middles in numbers."""
+    """Summary of middles."""
     books, strange = asked(ask)
     table, places, _ = _between(ask, books)
     return data(ask, _summed(table, places), strange)
@@ -130,22 +130,22 @@ def _summed(table: Table | None, places: Longs) -> MiddlesSummary:
 
 _MIDDLE_PARAMS: tuple[Param, ...] = (
     *(param for param in COMMON if param is not MAIN),
-    number("min_ev", "Least expected value in percent.", -100.0, 1000.0, default=0.0),
-    number("max_ev", "Largest expected value in percent.", -100.0, 1000.0),
-    number("min_size", "Least distance of the two lines.", 0.0),
+    number("min_ev", "Minimum expected value in percent.", -100.0, 1000.0, default=0.0),
+    number("max_ev", "Maximum expected value in percent.", -100.0, 1000.0),
+    number("min_size", "Minimum distance between the two lines.", 0.0),
     STATE,
-    choice("sort", "The largest first; - turns the order.", tuple(_MIDDLE_SORTS), signed=True, default="quality"),
+    choice("sort", "Descending; prefix with - to reverse.", tuple(_MIDDLE_SORTS), signed=True, default="quality"),
     *PAGES,
 )  # fmt: skip
 
 
 endpoints = (
     Endpoint(
-        "/opportunities/middles", middles, "Pairs of lines that can both win", TAG, MiddlePage, _MIDDLE_PARAMS,
+        "/opportunities/middles", middles, "Middle opportunities", TAG, MiddlePage, _MIDDLE_PARAMS,
         feature="middles",
     ),
     Endpoint(
-        "/opportunities/middles/summary", summary, "Middles in numbers", TAG, Data[MiddlesSummary], _MIDDLE_PARAMS,
+        "/opportunities/middles/summary", summary, "Summary of middles", TAG, Data[MiddlesSummary], _MIDDLE_PARAMS,
         feature="middles",
     ),
     Endpoint(
