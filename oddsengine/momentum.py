@@ -320,7 +320,7 @@ class Memory:
             entry = slice(first, first + n)
             parts = mix(
                 names[self._book[entry]], *self._line[entry].T.astype(np.int64),
-                *np.ascontiguousarray(self._x[entry].reshape(n, -1).T).view(np.int64),
+                *np.ascontiguousarray(self._x[entry].reshape(n, 2 * _WIDEST).T).view(np.int64),
             )  # fmt: skip
             own = mix(
                 self._of[slot : slot + 1], self._sampled[slot : slot + 1], self._latest[slot : slot + 1],

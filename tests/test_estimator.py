@@ -414,6 +414,25 @@ def test_what_is_not_committed_is_not_remembered() -> None:
     assert tape.memory.digest() == digest
 
 
+def test_a_memory_of_a_market_that_emptied_has_a_digest() -> None:
+    tape = Tape()
+    still = dict.fromkeys(SOME, (8.5, 0.0))
+    tape.step(0.0, still)
+    before = tape.memory.digest()
+    tape.step(600.0, {"fanduel": (8.5, 0.1)})
+    for at in (1200.0, 1800.0):
+        rows = [row for book in SOME for row in price(book, "total_runs", 8.5, two(0.0))[:1]]  # nobody is complete
+        prepared = prepare(pl.DataFrame(rows), [], NOW)
+        g, identity = prepared.identity.groups, prepared.identity
+        ballot = estimator.votes(g, g.odds, np.full(g.row.size, NO_TIME), prepared.guarded.aside, 3, tape.table)
+        made = tape.memory.refresh(
+            Tape.KEY, g, ballot, np.full(1, round(at * 1e6)), np.full(1, np.nan), np.zeros(1, np.int64),
+            identity.traits.feed, identity.books, tape.table,
+        )  # fmt: skip
+        tape.memory.commit(made)
+    assert tape.memory.digest() != before
+
+
 def test_a_memory_grows_and_forgets_what_is_old() -> None:
     memory, table = momentum.Memory(), catalog.fair_table()
     rows = [row for b in SOME for row in price(b, "total_runs", 8.5, two(0.0))]
