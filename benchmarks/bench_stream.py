@@ -1,6 +1,7 @@
 """Streams under load: events to many clients, beside a server that writes the same bytes with asyncio and nothing else.
 
     python benchmarks/bench_stream.py                       # every case, and the targets; about four minutes
+    python benchmarks/bench_stream.py --websocket           # WebSockets beside Server-Sent Events, in turns
     python benchmarks/bench_stream.py --clients 100 1000 [--seconds 6] [--rate 100] [--groups 1] [--stopped 0]
 
 Servers and the client are processes of their own. Each update moves six prices of one book, which is one event of about
@@ -81,6 +82,9 @@ async def ours(args: argparse.Namespace) -> None:
     from oddsengine_service.node import Node  # noqa: PLC0415
     from oddsengine_service.routes import stream as route  # noqa: PLC0415
     from oddsengine_service.tiers import TIERS, Caller  # noqa: PLC0415
+    from oddsengine_service.ws.protocol import SocketProtocol  # noqa: PLC0415
+    from oddsengine_service.ws.session import Sockets  # noqa: PLC0415
+    from oddsengine_service.ws.session import endpoints as sockets  # noqa: PLC0415
 
     class Everybody:
         def find(self, _: str) -> Caller:
@@ -91,17 +95,20 @@ async def ours(args: argparse.Namespace) -> None:
     limits = Limits()
     node = Node(Engine(), Everybody(), limits, Bus())
     node.stream_settings = {"stalled": args.stalled}
-    api = Api(node, route.endpoints, Log(io.StringIO(), quiet=True), Metrics())
+    api = Api(node, (*route.endpoints, *sockets), Log(io.StringIO(), quiet=True), Metrics())
     node.bus.begin()
     await asyncio.to_thread(node.warm)
 
+    upgraded = Sockets(api)
+
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        await api(scope, receive, send)
+        await (upgraded if scope["type"] == "websocket" else api)(scope, receive, send)
 
     node.write(node.step, quotes(0, datetime.now(UTC)), datetime.now(UTC)).result()
     config = uvicorn.Config(
-        app, host="127.0.0.1", port=0, log_config=None, access_log=False, lifespan="off", ws="none", backlog=8192
-    )
+        app, host="127.0.0.1", port=0, log_config=None, access_log=False, lifespan="off", backlog=8192,
+        ws=SocketProtocol, ws_ping_interval=None, ws_per_message_deflate=False,
+    )  # fmt: skip
     server = uvicorn.Server(config)
     serving = asyncio.create_task(server.serve())
     while not server.started:
@@ -212,6 +219,7 @@ async def clients(args: argparse.Namespace) -> None:
     """Hold connections; count events, and how late they are."""
     loop = asyncio.get_running_loop()
     events = total = complete = lost = 0
+    mark = b'"type":"odds:update"' if args.wire == "websocket" else b"\nevent: odds:update"
     delays: list[float] = []
     measuring = False
 
@@ -227,7 +235,12 @@ async def clients(args: argparse.Namespace) -> None:
             # A market that nobody knows changes the filter and not what fits.
             markets = f"&market=moneyline,other_{self.at % args.groups}" if args.groups > 1 else ""
             path = f"/api/v1/stream/odds?api_key={KEY}{markets}"
-            transport.write(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            more = ""
+            if args.wire == "websocket":
+                path = f"/api/v1/ws?channels=odds&api_key={KEY}{markets}"
+                more = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+                more += "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+            transport.write(f"GET {path} HTTP/1.1\r\nHost: x\r\n{more}\r\n".encode())
 
         def data_received(self, data: bytes) -> None:
             nonlocal events, total, complete
@@ -243,7 +256,7 @@ async def clients(args: argparse.Namespace) -> None:
                 return
             if not measuring:
                 return
-            events += data.count(b"\nevent: odds:update")
+            events += data.count(mark)
             if self.at % 10 == 9:
                 at = data.rfind(b'odds_changed_at":"')
                 if at >= 0 and len(data) >= at + 44:
@@ -313,7 +326,7 @@ class Child:
 def measured(kind: str, n: int, args: argparse.Namespace, size: int) -> dict[str, Any]:
     more = (
         "--rate", args.rate, "--groups", args.groups, "--size", size, "--switch", args.switch,
-        "--stopped", args.stopped, "--stalled", args.stalled,
+        "--stopped", args.stopped, "--stalled", args.stalled, "--wire", args.wire,
     )  # fmt: skip
     server = Child("--role", kind, *more)
     port = server.hear()["port"]
@@ -349,8 +362,10 @@ def measured(kind: str, n: int, args: argparse.Namespace, size: int) -> dict[str
     own = max(spent - idle["cpu"] / idle["ticks"] * ticks, 1e-3)
     rate = got["events"] / got["seconds"]
     return {
-        "server": kind, "clients": n, "joined_s": round(joined["seconds"], 2), "events/s": round(rate),
+        "server": kind, "wire": args.wire, "clients": n, "joined_s": round(joined["seconds"], 2),
+        "events/s": round(rate),
         "events/cpu_s": round(rate * args.seconds / spent), "events/own_cpu_s": round(rate * args.seconds / own),
+        "own_ms/update": round(own / ticks * 1e3, 3),
         "updates/s": round(used["ticks"] / used["wall"], 1), "p50_ms": round(got["p50"] * 1e3, 1),
         "p99_ms": round(got["p99"] * 1e3, 1), "cpu_share": round(spent / args.seconds, 2),
         "client_cpu_share": round(reading / args.seconds, 2),
@@ -361,6 +376,20 @@ def measured(kind: str, n: int, args: argparse.Namespace, size: int) -> dict[str
         "bytes/event": round(got["bytes"] / max(got["events"], 1)),
         "lost": got["lost"],
     }  # fmt: skip
+
+
+def websockets(args: argparse.Namespace) -> None:
+    """The same rows over both, in turns; the ratio is of the CPU for each update, without that of the steps."""
+    ratios = []
+    for n in args.clients or [300]:
+        for _ in range(3):
+            cost = {}
+            for wire in ("sse", "websocket"):
+                found = measured("ours", n, argparse.Namespace(**{**vars(args), "wire": wire}), 1000)
+                print(json.dumps(found), flush=True)
+                cost[wire] = found["own_ms/update"]
+            ratios.append(cost["websocket"] / cost["sse"])
+        print(f"{n:,} clients: CPU of WebSockets, of that of SSE: {sorted(ratios)[len(ratios) // 2]:.2f}   <= 1.3")
 
 
 def suite(args: argparse.Namespace) -> None:
@@ -414,11 +443,16 @@ def main() -> None:
     parser.add_argument("--stopped", type=int, default=0, help="clients that stop reading after their snapshot")
     parser.add_argument("--stalled", type=float, default=30.0, help="seconds until those are cut off")
     parser.add_argument("--only", default="")
+    parser.add_argument("--wire", default="sse", choices=("sse", "websocket"))
+    parser.add_argument("--websocket", action="store_true", help="compare WebSockets with Server-Sent Events")
     parser.add_argument("--switch", type=float, default=0.0005, help="seconds between two switches of threads")
     args = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(65536, resource.getrlimit(resource.RLIMIT_NOFILE)[1]),) * 2)
     if args.role != "parent":
         uvloop.run({"ours": ours, "raw": raw, "clients": clients}[args.role](args))
+        return
+    if args.websocket:
+        websockets(args)
         return
     if not args.clients:
         suite(args)

@@ -264,7 +264,7 @@ def _wants(ask: Ask) -> Wants:
     kinds = frozenset(KINDS) & caller.features & frozenset(chosen or KINDS)
     return wants_of(
         ask,
-        odds=chosen is None or "odds" in chosen, kinds=kinds, wire=WS,
+        odds=chosen is None or "odds" in chosen, kinds=kinds or None, wire=WS,
     )  # fmt: skip
 
 
