@@ -16,8 +16,7 @@ import msgspec
 from oddsengine.engine import micros
 from oddsengine.games import SECOND, Reading, Scoreboard
 from oddsengine_service.tiers import TIERS
-from oddsengine_service.wire.arbitrage import Arbitrage
-from oddsengine_service.wire.games import Standing, Teams, beside, standing
+from oddsengine_service.wire.games import Placed, Standing, Teams, beside, standing
 
 Listener = Callable[[Mapping[str, Any], Iterable[str]], None]
 Rows = Mapping[str, Standing]
@@ -72,8 +71,8 @@ class Games:
             then = self._board.now - delay * SECOND
             return next((rows for since, rows in reversed(self._past) if since <= then), {})
 
-    def beside(self, row: Arbitrage) -> Arbitrage:
-        """An arbitrage with how its game stands now."""
+    def beside(self, row: Placed) -> Placed:
+        """An opportunity with how its game stands now."""
         return beside(row, self._rows.get(row.event_id))
 
     def listen(self, listener: Listener) -> Callable[[], None]:

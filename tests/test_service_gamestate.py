@@ -229,6 +229,21 @@ def test_arbitrages_of_a_game_say_how_it_stands(service: Running) -> None:
     assert all(row["game_state"] is None for row in get(service, path.replace("true", "false"))["data"])
 
 
+@pytest.mark.parametrize("path", ["/opportunities/low_hold?max_hold=25&limit=200", "/events?limit=200"])
+def test_low_holds_and_events_say_how_the_game_stands(service: Running, path: str) -> None:
+    states = flat(get(service, "/gamestate")["data"])
+    rows = get(service, path)["data"]
+    told = 0
+    for row in rows:
+        state = states.get(row.get("event_id", row["id"]))
+        assert (row["game_state"] is None) == (state is None)
+        if state is not None:
+            told += 1
+            assert row["game_state"]["score_home"] == state["home_score"]
+    assert told
+    assert all(row["game_state"] is None for row in get(service, path, "sharp")["data"])
+
+
 # ---- the official client ----
 
 
@@ -365,6 +380,7 @@ def test_detected_arbitrages_say_how_the_game_stands(served: Served, listen: Cal
     shown = {"period": "Q3", "clock": "4:00", "score_home": 55, "score_away": 60}
     assert {row["event_id"]: row["game_state"] for row in heard(knows, "arb:detected")} == {"arb": shown}
     assert {row["event_id"]: row["game_state"] for row in heard(others, "arb:detected")} == {"arb": None}
+    assert all(row["game_state"] == shown for row in heard(knows, "low_hold:detected"))
     times = knows.names.count("arb:detected")
     later = now + timedelta(seconds=2)
     tell(served, later, said("arb", 58, 60, later, period="Q3", clock="3:58", sport="basketball"))

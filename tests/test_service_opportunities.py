@@ -357,7 +357,7 @@ MIDDLE_FIELDS = """
 HOLD_FIELDS = """
     id event_id event_name sport league market_type line home_team away_team start_time hold_percentage is_live
     all_books side1 side2 detected_at side3 is_alternate_line is_player_prop player_name stat_category
-    confidence odds_age_seconds possibly_stale warnings team_side market_segment unconfirmed
+    confidence odds_age_seconds possibly_stale warnings team_side market_segment unconfirmed game_state
 """
 
 

@@ -3,6 +3,7 @@
 An event is here as long as a price of it is on the caller's board, by one of the caller's books.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,16 +15,18 @@ from oddsengine_service.endpoints import Ask, Endpoint, data, page, told
 from oddsengine_service.params import flag
 from oddsengine_service.problems import unknown
 from oddsengine_service.routes.odds import ADD_SPORTSBOOK, LEAGUE, LIMIT, LIVE, OFFSET, SPORT, SPORTSBOOK, TEAM, Q
+from oddsengine_service.routes.opportunities.games import states
 from oddsengine_service.routes.opportunities.lists import asked
 from oddsengine_service.routes.reference import own
 from oddsengine_service.views import Bools
 from oddsengine_service.wire.envelopes import Data, Page
+from oddsengine_service.wire.games import Standing, state_of
 from oddsengine_service.wire.reference import Event
 
 _TAG = "Events"
 
 
-def _event(census: Census, at: int) -> Event:
+def _event(census: Census, at: int, games: Mapping[str, Standing]) -> Event:
     game = census.games[at]
     books = census.books_of(at)
     return Event(
@@ -39,6 +42,7 @@ def _event(census: Census, at: int) -> Event:
         book_count=len(books),
         markets=census.markets_of(at),
         books=books,
+        game_state=state_of(games.get(game.id)),
     )
 
 
@@ -75,7 +79,8 @@ def events(ask: Ask) -> Any:
     order = census.order
     places = order[_kept(ask, census)[order]] if order.size else order
     offset = ask.query["offset"]
-    rows = [_event(census, at) for at in places[offset : offset + ask.query["limit"]].tolist()]
+    games = states(ask)
+    rows = [_event(census, at, games) for at in places[offset : offset + ask.query["limit"]].tolist()]
     return page(ask, rows, len(rows), int(places.size), told(ask, strange))
 
 
@@ -89,7 +94,7 @@ def _found(ask: Ask) -> tuple[Census, int]:
 
 def event(ask: Ask) -> Any:
     """One event."""
-    return data(ask, _event(*_found(ask)))
+    return data(ask, _event(*_found(ask), states(ask)))
 
 
 def markets(ask: Ask) -> Any:

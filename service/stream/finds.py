@@ -35,7 +35,7 @@ class Asked(NamedTuple):
     min_ev: float
     min_profit: float
     state: str
-    told: Callable[[Any], Any] | None = None  # adds to an arbitrage how its game stands, for who may know
+    told: Callable[[Any], Any] | None = None  # adds how a game stands, for who may know
     low: float | None = None  # American prices of all legs
     high: float | None = None
 
@@ -125,7 +125,7 @@ class Finds:
 
     def _row(self, find: Find) -> msgspec.Raw:
         asked, row = self.asked, find.row
-        if asked.told is not None and find.kind == "arbitrage":
+        if asked.told is not None and find.kind in ("arbitrage", "low_hold"):
             row = asked.told(row)
         if asked.state:
             row = with_links_in(row, asked.state)

@@ -6,17 +6,8 @@ from typing import Any
 import msgspec
 
 from oddsengine import catalog
-from oddsengine_service.wire.envelopes import Counted, Pagination
+from oddsengine_service.wire.envelopes import Counted, GameState, Pagination
 from oddsengine_service.wire.numbers import Number, american, exact, moment, rounded
-
-
-class GameState(msgspec.Struct, frozen=True):
-    """How a game stands."""
-
-    period: str | None
-    clock: str | None
-    score_home: int | None
-    score_away: int | None
 
 
 class Leg(msgspec.Struct, frozen=True, kw_only=True):

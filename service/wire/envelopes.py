@@ -10,6 +10,15 @@ Moment = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 
 
+class GameState(msgspec.Struct, frozen=True):
+    """How a game stands."""
+
+    period: str | None
+    clock: str | None
+    score_home: int | None
+    score_away: int | None
+
+
 class Pagination(msgspec.Struct):
     """Where a page stands. `next_offset` is null on the last page and at the cap of offsets; a cursor has no cap."""
 

@@ -1,11 +1,16 @@
 """Game states."""
 
+from typing import TypeVar
+
 import msgspec
 
 from oddsengine.games import State
 from oddsengine.update import iso
-from oddsengine_service.wire.arbitrage import Arbitrage, GameState
-from oddsengine_service.wire.envelopes import Moment
+from oddsengine_service.wire.arbitrage import Arbitrage
+from oddsengine_service.wire.envelopes import GameState, Moment
+from oddsengine_service.wire.low_hold import LowHold
+
+Placed = TypeVar("Placed", Arbitrage, LowHold)
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,9 +51,13 @@ def standing(state: State, teams: Teams) -> Standing:
     )  # fmt: skip
 
 
-def beside(row: Arbitrage, game: Standing | None) -> Arbitrage:
-    """An arbitrage with how its game stands."""
+def state_of(game: Standing | None) -> GameState | None:
+    """How a game stands, as rows of other things have it."""
     if game is None:
-        return row
-    shown = GameState(game.game_period, game.game_clock, game.home_score, game.away_score)
-    return msgspec.structs.replace(row, game_state=shown)
+        return None
+    return GameState(game.game_period, game.game_clock, game.home_score, game.away_score)
+
+
+def beside(row: Placed, game: Standing | None) -> Placed:
+    """An opportunity with how its game stands."""
+    return row if game is None else msgspec.structs.replace(row, game_state=state_of(game))

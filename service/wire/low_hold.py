@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from oddsengine import catalog
-from oddsengine_service.wire.envelopes import ListMeta, Pagination
+from oddsengine_service.wire.envelopes import GameState, ListMeta, Pagination
 from oddsengine_service.wire.numbers import Number, american, exact, moment, rounded
 
 
@@ -63,6 +63,7 @@ class LowHold(msgspec.Struct, frozen=True, kw_only=True):
     unconfirmed: bool
     team_side: str | None
     market_segment: str | None
+    game_state: GameState | None = None  # for tiers that may know
 
 
 def low_hold(row: Mapping[str, Any]) -> LowHold:

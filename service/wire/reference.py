@@ -2,6 +2,8 @@
 
 import msgspec
 
+from oddsengine_service.wire.envelopes import GameState
+
 
 class Sport(msgspec.Struct, frozen=True, kw_only=True):
     """A sport; counts are of what the caller sees."""
@@ -88,3 +90,4 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     book_count: int
     markets: list[str]
     books: list[str]
+    game_state: GameState | None = None  # for tiers that may know

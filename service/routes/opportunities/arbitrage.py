@@ -18,6 +18,7 @@ from oddsengine.columns import Floats
 from oddsengine_service.endpoints import Answer, Ask, Endpoint, page, told
 from oddsengine_service.params import Param, choice, number
 from oddsengine_service.routes.opportunities.filters import Shape, Sort
+from oddsengine_service.routes.opportunities.games import with_games
 from oddsengine_service.routes.opportunities.lists import (
     COMMON,
     PAGES,
@@ -33,7 +34,6 @@ from oddsengine_service.routes.opportunities.lists import (
 )  # fmt: skip
 from oddsengine_service.views import Bools, Table
 from oddsengine_service.wire.arbitrage import Arbitrage, ArbitragePage, arbitrage
-from oddsengine_service.wire.games import beside
 
 _DELIMITED = ("event", "sport", "market", "line", "profit%", "implied_total", "book1", "selection1", "odds1", "stake1%",
               "book2", "selection2", "odds2", "stake2%", "is_live", "is_alternate_line", "possibly_stale", "warnings",
@@ -83,22 +83,8 @@ def sure(ask: Ask) -> Any:
         "filters": echo(query, "sport", "league", "sportsbook", "market", "live", "min_profit"),
         "books_analyzed": len(met(ask) if books is None else met(ask) & books),
     }
-    shown = _shown(ask, table, rows) if table is not None else []
+    shown = with_games(ask, table, rows, list(table.shown(rows))) if table is not None else []
     return page(ask, shown, len(rows), int(found.places.size), told(ask, strange, **meta))
-
-
-def _shown(ask: Ask, table: Table, rows: Sequence[int]) -> list[Any]:
-    """Some rows as they go out, with how their games stand for who may know that."""
-    out: list[Any] = list(table.shown(rows))
-    games = ask.node.games.rows(ask.caller.tier.delay) if "gamestate" in ask.caller.features else {}
-    events = table.coded("event_id")
-    for place, at in enumerate(rows):
-        game = games.get(events.values[events.codes[at]])
-        if game is not None:
-            row = table.structs([at])[0]
-            assert isinstance(row, Arbitrage)
-            out[place] = beside(row, game)
-    return out
 
 
 def _best(table: Table, kept: Bools | None) -> Bools:

@@ -5,6 +5,7 @@ from typing import Any
 from oddsengine_service.endpoints import Ask, Endpoint, page, told
 from oddsengine_service.params import Param, choice, number
 from oddsengine_service.routes.opportunities.filters import Shape, Sort
+from oddsengine_service.routes.opportunities.games import with_games
 from oddsengine_service.routes.opportunities.lists import (
     COMMON,
     PAGES,
@@ -46,7 +47,10 @@ def holds(ask: Ask) -> Any:
     rows = paged(ask, found.places)
     filters = echo(query, "sport", "league", "sportsbook", "market", "live", "max_hold", "sort")
     meta = told(ask, strange, source=source(ask), last_update=moment(ask.board.now), filters=filters)
-    return page(ask, rows_in_state(ask, found.table, rows), len(rows), int(found.places.size), meta)
+    shown = rows_in_state(ask, found.table, rows)
+    if found.table is not None:
+        shown = with_games(ask, found.table, rows, shown)
+    return page(ask, shown, len(rows), int(found.places.size), meta)
 
 
 _HOLD_PARAMS: tuple[Param, ...] = (
