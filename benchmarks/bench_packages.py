@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import oddsengine as oe
-from oddsengine import backtest as scores
+from oddsengine import scoring as scores
 
 
 def best_of(function: Callable[[], Any], repeats: int) -> float:

@@ -63,6 +63,9 @@ __all__ = [
     "MIDDLES_SCHEMA",
     "ODDS_SCHEMA",
     "PLAN_SCHEMA",
+    "SCAN_SCHEMA",
+    "TRADES_SCHEMA",
+    "Backtest",
     "Engine",
     "Explanation",
     "Futures",
@@ -73,8 +76,10 @@ __all__ = [
     "OddsTable",
     "Opportunities",
     "Portfolio",
+    "Strategy",
     "Tape",
     "TapeError",
+    "Trader",
     "Update",
     "View",
     "World",
@@ -83,6 +88,7 @@ __all__ = [
     "arbitrage_plan",
     "arbitrage_stakes",
     "audit",
+    "backtest",
     "calibrate",
     "check_odds",
     "compile_kernels",
@@ -117,7 +123,9 @@ __all__ = [
     "resume",
     "round_stakes",
     "scan_history",
+    "tear_sheet",
     "write_table",
+    "write_tear_sheet",
 ]
 
 # Loaded when first asked for: who computes over tables of games needs none of these.
@@ -125,6 +133,9 @@ _LATER = {
     "World": "simulate", "Tape": "tape", "TapeError": "tape", "replay": "tape", "resume": "tape",
     "FUTURES_SCHEMA": "futures", "Futures": "futures", "FuturesBoard": "futures", "FuturesField": "futures",
     "find_futures": "futures", "audit": "auditing", "scan_history": "auditing", "calibrate": "auditing",
+    "SCAN_SCHEMA": "auditing.scanning",
+    "Backtest": "strategy", "Strategy": "strategy", "TRADES_SCHEMA": "strategy", "Trader": "strategy",
+    "backtest": "strategy", "tear_sheet": "tearsheet", "write_tear_sheet": "tearsheet",
 }  # fmt: skip
 
 

@@ -312,24 +312,69 @@ def _score_lays(identity: Identity, wanted: Mapping[int, Mapping[int, float]]) -
         weight = np.outer(of_margin, of_total).ravel()
         x, t = np.repeat(margins, totals.size), np.tile(totals, margins.size)
         h = a = regular = x
-    lays: dict[int, Floats] = {}
-    for m, kind in kinds.items():
-        subject = int(g.subject[g.ladder[m]])
-        if kind.family == "total":
-            lays[m] = _two_way(100.0 * t - line[m])
-        elif kind.family == "spread":
-            lays[m] = _two_way(100.0 * x - line[m])
-        elif kind.family == "moneyline":
-            lays[m] = _two_way(100.0 * x)
-        elif kind.family == "team_total":
-            lays[m] = _two_way(100.0 * (h if subject == 1 else a) - line[m])
-        elif kind.family == "both_teams_to_score":
-            lays[m] = _two_way(np.where((h > 0) & (a > 0), 50.0, -50.0))
-        elif kind.family == "odd_even":
-            lays[m] = _two_way(np.where(t % 2 == 1, 50.0, -50.0))
-        else:
-            lays[m] = np.where(np.array([1, 0, -1])[:, None] == np.sign(regular)[None, :], 1.0, -1.0)
+    ends = Ends(h, a, x, t, regular)
+    lays = {m: _lay(kind.family, int(g.subject[g.ladder[m]]), line[m], ends) for m, kind in kinds.items()}
     return weight, lays
+
+
+class Ends(NamedTuple):
+    """Final scores: home, away, margin, total, and the margin before overtime."""
+
+    home: Longs
+    away: Longs
+    margin: Longs
+    total: Longs
+    regular: Longs
+
+
+def _lay(family: str, subject: int, line: int, ends: Ends) -> Floats:
+    """What final scores do to the outcomes of a market: the share of a stake that is won or lost."""
+    if family == "total":
+        return _two_way(100.0 * ends.total - line)
+    if family == "spread":
+        return _two_way(100.0 * ends.margin - line)
+    if family == "moneyline":
+        return _two_way(100.0 * ends.margin)
+    if family == "team_total":
+        return _two_way(100.0 * (ends.home if subject == 1 else ends.away) - line)
+    if family == "both_teams_to_score":
+        return _two_way(np.where((ends.home > 0) & (ends.away > 0), 50.0, -50.0))
+    if family == "odd_even":
+        return _two_way(np.where(ends.total % 2 == 1, 50.0, -50.0))
+    return np.where(np.array([1, 0, -1])[:, None] == np.sign(ends.regular)[None, :], 1.0, -1.0)
+
+
+def settled(table: OddsTable, home: Floats, away: Floats) -> Floats:
+    """The share of each bet's stake that its game's final score won or lost.
+
+    Parameters
+    ----------
+    table
+        The bets, one a row, as prices.
+    home, away
+        Final scores of each bet's game, overtime included; nan where they are not known.
+
+    Returns
+    -------
+    ndarray of float
+        From -1, lost, to 1, won; 0 for a push. nan where the score is not known or does not say: props, periods, and
+        three ways in a sport that goes to overtime.
+    """
+    identity = identify(table, frozenset(CODES[name] for name in GUARDS))
+    g = identity.groups
+    out = np.full(table.height, np.nan)
+    for at, row in enumerate(g.row.tolist()):
+        ladder = int(g.ladder[g.market[at]])
+        kind = identity.kinds[g.kind[ladder]]
+        sport, _ = identity.sports[g.event[ladder]]
+        if not (_on_score(identity, ladder) and np.isfinite(home[row]) and np.isfinite(away[row])):
+            continue
+        if len(kind.outcomes) == 3 and sport.level is not None:
+            continue
+        h, a = np.array([round(home[row])]), np.array([round(away[row])])
+        lay = _lay(kind.family, int(g.subject[ladder]), int(g.threshold[g.market[at]]), Ends(h, a, h - a, h + a, h - a))
+        out[row] = lay[g.side[at], 0]
+    return out
 
 
 def _located(

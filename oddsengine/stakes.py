@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 
 from oddsengine import catalog
 from oddsengine.arbitrage import round_stakes
-from oddsengine.catalog.names import plain
 from oddsengine.columns import Floats, Longs
 from oddsengine.frames import IntoFrame, to_polars
 from oddsengine.kelly import kelly
@@ -145,27 +144,28 @@ def kelly_portfolio(
     )
 
 
-def _bets(frame: pl.DataFrame) -> tuple[OddsTable, Floats, Floats, Floats]:
-    """Bets as a table of prices, their probabilities, standard errors (nan: none) and prices after commission."""
-    if "fair_probability" not in frame.columns:
-        raise OddsError(f"bets must have the column fair_probability, got {', '.join(frame.columns) or 'none'}")
+def bet_table(frame: pl.DataFrame) -> OddsTable:
+    """Bets, one a row, as a table of prices; refused if one of them is none."""
     named = frame.rename({a: b for a, b in _NAMES.items() if a in frame.columns and b not in frame.columns})
     known = [name for name in named.columns if name in ODDS_SCHEMA]
     table = check_odds(named.select(known).with_columns(row=pl.int_range(1, pl.len() + 1, dtype=pl.UInt32)))
     # A book whose bets have no draw among them quotes one all the same, or there would be no fair probability.
-    three = [catalog.sport(name).draws for name in table["sport"].fill_null("").to_list()]
-    two_way = [
-        plain(league) in catalog.sport(name).two_way_leagues
-        for name, league in table.select(pl.col("sport", "league").fill_null("")).iter_rows()
-    ]
-    with_draw = pl.Series(three, dtype=pl.Boolean) & ~pl.Series(two_way, dtype=pl.Boolean)
+    names = table.select(pl.col("sport", "league").fill_null("")).iter_rows()
+    with_draw = pl.Series([catalog.sport(sport).can_draw(league) for sport, league in names], dtype=pl.Boolean)
     draws = table.filter(with_draw & (table["market_type"] == _MONEYLINE)).with_columns(
         selection=pl.lit("Draw"), selection_type=pl.lit("draw")
     )
-    table = OddsTable(table, table.rejected, draws)
     if table.rejected.height:
         row, field, value, reason = table.rejected.select("row", "field", "value", "reason").row(0)
         raise OddsError(f"bet {row}: {field} {value!r} is {reason}")
+    return OddsTable(table, table.rejected, draws)
+
+
+def _bets(frame: pl.DataFrame) -> tuple[OddsTable, Floats, Floats, Floats]:
+    """Bets as a table of prices, their probabilities, standard errors (nan: none) and prices after commission."""
+    if "fair_probability" not in frame.columns:
+        raise OddsError(f"bets must have the column fair_probability, got {', '.join(frame.columns) or 'none'}")
+    table = bet_table(frame)
     prob = frame["fair_probability"].cast(pl.Float64).fill_null(np.nan).to_numpy()
     if not ((prob > 0.0) & (prob < 1.0)).all():
         row = int(np.flatnonzero(~((prob > 0.0) & (prob < 1.0)))[0])

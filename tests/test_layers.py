@@ -12,10 +12,10 @@ ROOT = Path(oddsengine.__file__).parent
 # Each layer may import from its own earlier siblings in the list and from the layers above it.
 LAYERS: list[set[str]] = [
     {"_cache", "_jit", "columns", "games", "sample"},
-    {"odds", "devig", "kelly", "arbitrage", "middle", "value", "clv", "backtest", "catalog", "portfolio"},
+    {"odds", "devig", "kelly", "arbitrage", "middle", "value", "clv", "scoring", "catalog", "portfolio"},
     {"casts", "frames", "groups", "expressions", "reasons", "results"},
     {"schema"},
-    {"tables", "groups", "timestamps"},
+    {"tables", "timestamps"},
     {"traits"},
     {"twins", "identity"},
     {"markets"},
@@ -34,6 +34,8 @@ LAYERS: list[set[str]] = [
     {"history"},
     {"closing", "tape", "simulate", "warm", "feeds"},
     {"auditing"},
+    {"strategy"},
+    {"tearsheet"},
     {"matching"},
     {"futures"},
     {"reading"},

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from strategies import not_prices, prices
 
 import oddsengine
-from oddsengine import backtest, clv, middle, odds, value
+from oddsengine import clv, middle, odds, scoring, value
 
 Floats = npt.NDArray[np.float64]
 
@@ -66,7 +66,7 @@ DECIMAL = {
     "edge": lambda prices: value.edge(0.5, prices),
     "clv": lambda prices: clv.clv(prices, 0.5),
     "settle_over": lambda prices: middle.settle_over([50, 50], prices, 1),
-    "gains": lambda prices: backtest.gains([prices], [0]),
+    "gains": lambda prices: scoring.gains([prices], [0]),
 }
 
 

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oddsengine import backtest
-from oddsengine.backtest import VOID, Return
+from oddsengine import scoring
 from oddsengine.clv import clv, means
 from oddsengine.devig import devig
 from oddsengine.feeds import football_data
 from oddsengine.feeds.football_data import History
 from oddsengine.kelly import kelly_exclusive
+from oddsengine.scoring import VOID, Return
 from oddsengine.simulate.history import TEAMS, Season, seasons
 from oddsengine.value import edge
 
@@ -134,9 +134,9 @@ def codes(values: list[int]) -> npt.NDArray[np.int64]:
 @given(forecasts())
 def test_scores_are_plain_loops(given_: tuple[Table, list[int]]) -> None:
     probs, outcome = given_
-    np.testing.assert_allclose(backtest.log_loss(table(probs), codes(outcome)), naive_log_loss(probs, outcome))
+    np.testing.assert_allclose(scoring.log_loss(table(probs), codes(outcome)), naive_log_loss(probs, outcome))
     np.testing.assert_allclose(
-        backtest.brier(table(probs), codes(outcome)), naive_brier(probs, outcome), rtol=1e-9, atol=1e-12
+        scoring.brier(table(probs), codes(outcome)), naive_brier(probs, outcome), rtol=1e-9, atol=1e-12
     )
 
 
@@ -145,7 +145,7 @@ def test_calibration_is_a_plain_loop(given_: tuple[Table, list[int]], bins: int)
     probs, outcome = given_
     flat = [p for row in probs for p in row]
     right = [at == won for row, won in zip(probs, outcome, strict=True) for at in range(len(row))]
-    found = backtest.calibration(table(probs), codes(outcome), bins)
+    found = scoring.calibration(table(probs), codes(outcome), bins)
     expected = naive_calibration(flat, right, bins)
     assert found.height == len(expected)
     for row, wanted in zip(found.select("mean", "count", "observed", "low", "high").rows(), expected, strict=True):
@@ -157,7 +157,7 @@ def test_calibration_is_a_plain_loop(given_: tuple[Table, list[int]], bins: int)
 @given(ledgers())
 def test_returns_are_a_plain_loop(ledger: tuple[Table, Table, list[int]]) -> None:
     stakes, gains, _ = ledger
-    found = backtest.returns(table(stakes), table(gains), seed=1, draws=50)
+    found = scoring.returns(table(stakes), table(gains), seed=1, draws=50)
     assert found[:7] == pytest.approx(naive_returns(stakes, gains), rel=1e-9, abs=1e-12, nan_ok=True)
     if found.matches > 1:
         assert found.low <= found.high
@@ -171,9 +171,9 @@ def test_bankrolls_are_plain_loops(ledger: tuple[Table, Table, list[int]]) -> No
     stakes, gains, moment = ledger
     flat, grown = naive_paths(stakes, gains, moment)
     arguments = table(stakes), table(gains), codes(moment)
-    np.testing.assert_allclose(backtest.added(*arguments), flat, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(backtest.compounded(*arguments), grown, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(backtest.drawdown(grown), naive_drawdown(grown), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(scoring.added(*arguments), flat, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(scoring.compounded(*arguments), grown, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(scoring.drawdown(grown), naive_drawdown(grown), rtol=1e-9, atol=1e-12)
 
 
 # ---- by hand ----
@@ -181,23 +181,23 @@ def test_bankrolls_are_plain_loops(ledger: tuple[Table, Table, list[int]]) -> No
 
 def test_scores_by_hand() -> None:
     probs, outcome = [[0.5, 0.25, 0.25], [0.1, 0.1, 0.8]], [1, 2]
-    assert backtest.log_loss(probs, outcome).tolist() == pytest.approx([math.log(4.0), -math.log(0.8)])
-    assert backtest.brier(probs, outcome).tolist() == pytest.approx([0.875, 0.06])
-    assert backtest.log_loss([[0.0, 1.0]], [0]).tolist() == [math.inf]
+    assert scoring.log_loss(probs, outcome).tolist() == pytest.approx([math.log(4.0), -math.log(0.8)])
+    assert scoring.brier(probs, outcome).tolist() == pytest.approx([0.875, 0.06])
+    assert scoring.log_loss([[0.0, 1.0]], [0]).tolist() == [math.inf]
 
 
 @pytest.mark.parametrize("row", [[0.5, NAN], [0.7, 0.4], [-0.1, 0.6], [1.1, -0.2]])
 def test_what_are_no_probabilities_has_no_score(row: list[float]) -> None:
     probs = [row, [0.5, 0.5], [0.5, 0.5], [0.4, 0.4]]
-    for score in (backtest.log_loss, backtest.brier):
+    for score in (scoring.log_loss, scoring.brier):
         assert np.isnan(score(probs, [0, 0, VOID, 0])).tolist() == [True, False, True, False]
-    assert backtest.calibration(probs, [0, 0, VOID, 0], bins=1)["count"].item() == 4
+    assert scoring.calibration(probs, [0, 0, VOID, 0], bins=1)["count"].item() == 4
 
 
 @given(st.lists(st.floats(0.02, 1.0), min_size=3, max_size=3), st.lists(st.floats(0.02, 1.0), min_size=3, max_size=3))
 def test_the_truth_scores_best_on_average(true: list[float], said: list[float]) -> None:
     p, q = (np.array(x) / sum(x) for x in (true, said))
-    for score in (backtest.log_loss, backtest.brier):
+    for score in (scoring.log_loss, scoring.brier):
         own, other = (sum(p * score(np.tile(x, (3, 1)), [0, 1, 2])) for x in (p, q))
         assert own <= other + 1e-12
 
@@ -205,11 +205,11 @@ def test_the_truth_scores_best_on_average(true: list[float], said: list[float]) 
 def test_wilson_by_the_book() -> None:
     """15 of 50 at 95 %: from 0.191 to 0.438, and none of 10: from 0 to 0.278."""
     half = [[0.4, 0.3]] * 50
-    found = backtest.calibration(half, [1] * 15 + [0] * 35, bins=2).row(0, named=True)
+    found = scoring.calibration(half, [1] * 15 + [0] * 35, bins=2).row(0, named=True)
     assert (found["low"], found["high"]) == pytest.approx((0.191, 0.438), abs=5e-4)
-    never = backtest.calibration([[0.1]] * 10 + [[NAN]], [VOID] * 11)
+    never = scoring.calibration([[0.1]] * 10 + [[NAN]], [VOID] * 11)
     assert never.height == 0
-    none = backtest.calibration([[0.9, 0.1]] * 10, [0] * 10, bins=2).row(0, named=True)
+    none = scoring.calibration([[0.9, 0.1]] * 10, [0] * 10, bins=2).row(0, named=True)
     assert (none["low"], none["high"]) == pytest.approx((0.0, 0.278), abs=5e-4)
 
 
@@ -218,34 +218,34 @@ def test_stakes_by_hand() -> None:
         [[0.5, 0.3, 0.2], [NAN, NAN, NAN], [0.5, 0.3, 0.2]],
         [[2.1, 3.5, 4.9], [2.0, 3.0, 4.0], [2.1, NAN, 1.0]],
     )
-    flat = backtest.flat_stakes(probs, odds, least=0.04, stake=2.0)
+    flat = scoring.flat_stakes(probs, odds, least=0.04, stake=2.0)
     assert flat.tolist() == [[2.0, 2.0, 0.0], [0.0, 0.0, 0.0], [2.0, 0.0, 0.0]]
-    kelly = backtest.kelly_stakes(probs, odds, fraction=0.5)
+    kelly = scoring.kelly_stakes(probs, odds, fraction=0.5)
     assert kelly[0].tolist() == pytest.approx([*(0.5 * kelly_exclusive([0.5, 0.3], [2.1, 3.5])), 0.0])
     assert kelly[1].tolist() == [0.0, 0.0, 0.0]
     assert kelly[2].tolist() == pytest.approx([0.5 * 0.05 / 1.1, 0.0, 0.0])
-    assert backtest.kelly_stakes(probs, odds, least=0.06).sum() == 0.0
-    insured = backtest.kelly_stakes([[0.6, 0.4]], [[2.0, 2.45]], least=-1.0)
+    assert scoring.kelly_stakes(probs, odds, least=0.06).sum() == 0.0
+    insured = scoring.kelly_stakes([[0.6, 0.4]], [[2.0, 2.45]], least=-1.0)
     assert insured[0, 1] > 0.0  # 0.4 * 2.45 < 1 covers the other
-    assert backtest.kelly_stakes([[0.6, 0.4]], [[2.0, 2.45]])[0, 1] == 0.0
+    assert scoring.kelly_stakes([[0.6, 0.4]], [[2.0, 2.45]])[0, 1] == 0.0
 
 
 def test_gains_by_hand() -> None:
     odds = [[2.5, 3.0], [2.5, 3.0], [NAN, 1.0]]
-    np.testing.assert_array_equal(backtest.gains(odds, [0, VOID, 1]), [[1.5, -1.0], [0.0, 0.0], [NAN, NAN]])
+    np.testing.assert_array_equal(scoring.gains(odds, [0, VOID, 1]), [[1.5, -1.0], [0.0, 0.0], [NAN, NAN]])
 
 
 def test_returns_by_hand() -> None:
     """Three matches, stakes 1, 2, 1 and profits 2, -2, 0: rate 0, error sqrt(3/2 (4 + 4)) / 4."""
-    found = backtest.returns([[1, 0], [1, 1], [0, 1]], [[2, 9], [-1, -1], [9, 0]], seed=3)
+    found = scoring.returns([[1, 0], [1, 1], [0, 1]], [[2, 9], [-1, -1], [9, 0]], seed=3)
     assert found[:6] == (4, 3, 0, 4.0, 0.0, 0.0)
     assert found.error == pytest.approx(math.sqrt(12.0) / 4.0)
     assert found.low < 0.0 < found.high
-    assert backtest.returns([[1, 0], [1, 1], [0, 1]], [[2, 9], [-1, -1], [9, 0]], seed=3) == found
-    alone = backtest.returns([[0.0, 1.0], [1.0, 0.0]], [[0.0, 2.0], [NAN, 0.0]], seed=3)
+    assert scoring.returns([[1, 0], [1, 1], [0, 1]], [[2, 9], [-1, -1], [9, 0]], seed=3) == found
+    alone = scoring.returns([[0.0, 1.0], [1.0, 0.0]], [[0.0, 2.0], [NAN, 0.0]], seed=3)
     assert alone[:6] == (1, 1, 1, 1.0, 2.0, 2.0)
     assert np.isnan(alone[6:]).all()
-    assert math.isnan(backtest.returns(np.zeros((4, 2)), np.ones((4, 2)), seed=3).rate)
+    assert math.isnan(scoring.returns(np.zeros((4, 2)), np.ones((4, 2)), seed=3).rate)
 
 
 def test_error_of_equal_stakes_is_that_of_closing_line_values() -> None:
@@ -254,25 +254,25 @@ def test_error_of_equal_stakes_is_that_of_closing_line_values() -> None:
     stakes = np.where(rng.random((60, 3)) < 0.6, 0.7, 0.0)
     match = np.repeat(np.arange(60), 3)
     other = means(np.where(stakes > 0, values, NAN).ravel(), np.zeros(180, int), match, 1)
-    found = backtest.returns(stakes, values, seed=0)
+    found = scoring.returns(stakes, values, seed=0)
     assert (found.rate, found.error) == pytest.approx((other.mean[0], other.error[0]))
 
 
 def test_bets_on_one_match_are_no_more_proof_than_one() -> None:
     rng = np.random.default_rng(5)
-    gain = backtest.gains(np.full((200, 1), 2.1), rng.integers(0, 1, 200))
+    gain = scoring.gains(np.full((200, 1), 2.1), rng.integers(0, 1, 200))
     gain[rng.random(200) < 0.5] = -1.0
-    once = backtest.returns(np.ones((200, 1)), gain, seed=6)
-    four = backtest.returns(np.ones((200, 4)), np.tile(gain, 4), seed=6)
+    once = scoring.returns(np.ones((200, 1)), gain, seed=6)
+    four = scoring.returns(np.ones((200, 4)), np.tile(gain, 4), seed=6)
     assert four.bets == 4 * once.bets
     assert four[5:] == pytest.approx(once[5:])
-    apart = backtest.returns(np.ones((800, 1)), np.repeat(gain, 4, axis=0), seed=6)
+    apart = scoring.returns(np.ones((800, 1)), np.repeat(gain, 4, axis=0), seed=6)
     assert apart.error == pytest.approx(once.error / 2.0, rel=0.01)  # what counting bets would claim
 
 
 def test_bootstrap_draws_whole_matches() -> None:
     """Two matches, 1 of 1 and 0 of 3: what can be drawn is 1, 0 or 1/4, the last half of the time."""
-    drawn = backtest.bootstrap([1.0, 0.0], [1.0, 3.0], seed=8, draws=40_000)
+    drawn = scoring.bootstrap([1.0, 0.0], [1.0, 3.0], seed=8, draws=40_000)
     values, count = np.unique(drawn, return_counts=True)
     assert values.tolist() == [0.0, 0.25, 1.0]
     assert (count / 40_000).tolist() == pytest.approx([0.25, 0.5, 0.25], abs=0.01)
@@ -280,9 +280,9 @@ def test_bootstrap_draws_whole_matches() -> None:
 
 def test_bootstrap_in_parts_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.random.default_rng(9).normal(size=30)
-    whole = backtest.bootstrap(x, np.ones(30), seed=2, draws=101)
-    monkeypatch.setattr(backtest, "_AT_ONCE", 70)
-    np.testing.assert_array_equal(backtest.bootstrap(x, np.ones(30), seed=2, draws=101), whole)
+    whole = scoring.bootstrap(x, np.ones(30), seed=2, draws=101)
+    monkeypatch.setattr(scoring, "_AT_ONCE", 70)
+    np.testing.assert_array_equal(scoring.bootstrap(x, np.ones(30), seed=2, draws=101), whole)
 
 
 def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
@@ -292,7 +292,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     for seed in range(300):
         won = rng.random(150) < 0.35
         stakes = np.where(rng.random((150, 3)) < 0.7, rng.uniform(0.5, 2.0, (150, 3)), 0.0)
-        found = backtest.returns(stakes, np.where(won[:, None], 2.0, -1.0).repeat(3, axis=1), seed, draws=400)
+        found = scoring.returns(stakes, np.where(won[:, None], 2.0, -1.0).repeat(3, axis=1), seed, draws=400)
         ratio += abs(found.rate - edge_) <= 1.96 * found.error
         wilson += found.low <= edge_ <= found.high
     assert 273 <= ratio <= 296  # 285 expected, sd 4
@@ -301,12 +301,12 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
 
 def test_paths_by_hand() -> None:
     stakes, gains = [[0.5, 0.2], [0.4, 0.4], [0.5, 0.0]], [[1.0, -1.0], [-1.0, NAN], [-1.0, 5.0]]
-    assert backtest.added(stakes, gains, [0, 1, 3]).tolist() == pytest.approx([1.0, 1.3, 0.9, 0.9, 0.4])
-    assert backtest.compounded(stakes, gains, [0, 1, 3]).tolist() == pytest.approx([1.0, 1.3, 0.78, 0.78, 0.39])
-    together = backtest.compounded(stakes, gains, [0, 0, 0])  # 2.0 is asked for: all are halved
+    assert scoring.added(stakes, gains, [0, 1, 3]).tolist() == pytest.approx([1.0, 1.3, 0.9, 0.9, 0.4])
+    assert scoring.compounded(stakes, gains, [0, 1, 3]).tolist() == pytest.approx([1.0, 1.3, 0.78, 0.78, 0.39])
+    together = scoring.compounded(stakes, gains, [0, 0, 0])  # 2.0 is asked for: all are halved
     assert together.tolist() == pytest.approx([1.0, 1.0 + 0.5 * (0.3 - 0.4 - 0.5)])
-    assert backtest.compounded([[1.0], [1.0]], [[-1.0], [8.0]], [0, 1]).tolist() == [1.0, 0.0, 0.0]
-    assert backtest.added(np.zeros((0, 1)), np.zeros((0, 1)), codes([])).tolist() == [1.0]
+    assert scoring.compounded([[1.0], [1.0]], [[-1.0], [8.0]], [0, 1]).tolist() == [1.0, 0.0, 0.0]
+    assert scoring.added(np.zeros((0, 1)), np.zeros((0, 1)), codes([])).tolist() == [1.0]
 
 
 def test_prices_by_hand() -> None:
@@ -317,37 +317,37 @@ def test_prices_by_hand() -> None:
         }
     )  # fmt: skip
     np.testing.assert_array_equal(
-        backtest.prices(quotes, ["b", "a", "z"], ["home", "away"]), [[NAN, 3.0], [2.0, NAN], [NAN, NAN]]
+        scoring.prices(quotes, ["b", "a", "z"], ["home", "away"]), [[NAN, 3.0], [2.0, NAN], [NAN, NAN]]
     )
-    assert backtest.prices(quotes, ["a"], ["home"], "win").tolist() == [[0.5]]
+    assert scoring.prices(quotes, ["a"], ["home"], "win").tolist() == [[0.5]]
     with pytest.raises(ValueError, match="two prices for home of a"):
-        backtest.prices(pl.concat([quotes, quotes.head(1)]), ["a"], ["home"])
+        scoring.prices(pl.concat([quotes, quotes.head(1)]), ["a"], ["home"])
 
 
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda: backtest.log_loss([0.5, 0.5], [0]), "probs must have a row a match"),
-        (lambda: backtest.log_loss([[0.5, 0.5]], [2]), "outcome must be a column from 0 to 1"),
-        (lambda: backtest.log_loss([[0.5, 0.5]], [-2]), "or -1 for none"),
-        (lambda: backtest.brier([[0.5, 0.5]], [0, 1]), "outcome must be one whole number a match"),
-        (lambda: backtest.brier([[0.5, 0.5]], [0.0]), "got float64 of shape"),
-        (lambda: backtest.calibration([[0.5, 0.5]], [0], bins=0), "bins must be 1 or more"),
-        (lambda: backtest.calibration([[0.5, 0.5]], [0], level=95.0), "level must be above 0 and below 1"),
-        (lambda: backtest.flat_stakes([[0.5, 0.5]], [[2.0, 2.0, 2.0]]), "probs and odds must be of one shape"),
-        (lambda: backtest.flat_stakes([[0.5, 0.5]], [[2.0, 2.0]], stake=0.0), "stake must be above 0"),
-        (lambda: backtest.kelly_stakes([[0.5, 0.5]], [[2.0, 2.0]], fraction=2.0), "fraction"),
-        (lambda: backtest.gains([[2.0, 2.0]], [2]), "outcome must be a column from 0"),
-        (lambda: backtest.returns([[1.0]], [[1.0, 2.0]], seed=0), "stakes and gains must be of one shape"),
-        (lambda: backtest.returns([[-1.0]], [[1.0]], seed=0), "stakes must be 0 or more"),
-        (lambda: backtest.returns([[NAN]], [[1.0]], seed=0), "0 or more, and finite"),
-        (lambda: backtest.returns([[1.0]], [[math.inf]], seed=0), "gains must be finite"),
-        (lambda: backtest.bootstrap([], [], seed=0), "one number a match each"),
-        (lambda: backtest.bootstrap([1.0], [0.0], seed=0), "below above 0"),
-        (lambda: backtest.bootstrap([1.0], [1.0], seed=0, draws=0), "draws must be 1 or more"),
-        (lambda: backtest.added([[1.0], [1.0]], [[1.0], [1.0]], [1, 0]), "must not fall"),
-        (lambda: backtest.compounded([[1.0]], [[1.0]], [-1]), "from 0 up"),
-        (lambda: backtest.drawdown([0.0, 1.0]), "above 0 at first"),
+        (lambda: scoring.log_loss([0.5, 0.5], [0]), "probs must have a row a match"),
+        (lambda: scoring.log_loss([[0.5, 0.5]], [2]), "outcome must be a column from 0 to 1"),
+        (lambda: scoring.log_loss([[0.5, 0.5]], [-2]), "or -1 for none"),
+        (lambda: scoring.brier([[0.5, 0.5]], [0, 1]), "outcome must be one whole number a match"),
+        (lambda: scoring.brier([[0.5, 0.5]], [0.0]), "got float64 of shape"),
+        (lambda: scoring.calibration([[0.5, 0.5]], [0], bins=0), "bins must be 1 or more"),
+        (lambda: scoring.calibration([[0.5, 0.5]], [0], level=95.0), "level must be above 0 and below 1"),
+        (lambda: scoring.flat_stakes([[0.5, 0.5]], [[2.0, 2.0, 2.0]]), "probs and odds must be of one shape"),
+        (lambda: scoring.flat_stakes([[0.5, 0.5]], [[2.0, 2.0]], stake=0.0), "stake must be above 0"),
+        (lambda: scoring.kelly_stakes([[0.5, 0.5]], [[2.0, 2.0]], fraction=2.0), "fraction"),
+        (lambda: scoring.gains([[2.0, 2.0]], [2]), "outcome must be a column from 0"),
+        (lambda: scoring.returns([[1.0]], [[1.0, 2.0]], seed=0), "stakes and gains must be of one shape"),
+        (lambda: scoring.returns([[-1.0]], [[1.0]], seed=0), "stakes must be 0 or more"),
+        (lambda: scoring.returns([[NAN]], [[1.0]], seed=0), "0 or more, and finite"),
+        (lambda: scoring.returns([[1.0]], [[math.inf]], seed=0), "gains must be finite"),
+        (lambda: scoring.bootstrap([], [], seed=0), "one number a match each"),
+        (lambda: scoring.bootstrap([1.0], [0.0], seed=0), "below above 0"),
+        (lambda: scoring.bootstrap([1.0], [1.0], seed=0, draws=0), "draws must be 1 or more"),
+        (lambda: scoring.added([[1.0], [1.0]], [[1.0], [1.0]], [1, 0]), "must not fall"),
+        (lambda: scoring.compounded([[1.0]], [[1.0]], [-1]), "from 0 up"),
+        (lambda: scoring.drawdown([0.0, 1.0]), "above 0 at first"),
         (lambda: next(seasons(1, -1)), "count must be 0 or more"),
     ],
 )
@@ -368,12 +368,12 @@ class World(NamedTuple):
 
     def odds(self, book: str, *, closing: bool) -> Floats:
         own = self.quotes.filter(sportsbook=book, closing=closing, market_type="moneyline_3way")
-        return backtest.prices(own, self.events, SIDES)
+        return scoring.prices(own, self.events, SIDES)
 
     def chances(self, *, closing: bool) -> Floats:
         truth = pl.concat([season.truth for season in self.made])
         own = truth.filter(closing=closing, market_type="moneyline_3way")
-        return backtest.prices(own, self.events, SIDES, "win")
+        return scoring.prices(own, self.events, SIDES, "win")
 
 
 @pytest.fixture(scope="module")
@@ -446,11 +446,11 @@ def test_results_have_the_chances_that_are_claimed(world: World) -> None:
     """Twelve bins at each time, against the error that exact chances would leave; and scores against the entropy."""
     for closing in (False, True):
         chances = world.chances(closing=closing)
-        found = backtest.calibration(chances, world.won, bins=12)
+        found = scoring.calibration(chances, world.won, bins=12)
         mean, observed, n = (found[name].to_numpy() for name in ("mean", "observed", "count"))
         z = (observed - mean) / np.sqrt(mean * (1.0 - mean) / n)
         assert (z**2).sum() < 28.3  # 0.995 of chi squared, 12 degrees
-        surprise = backtest.log_loss(chances, world.won) + (chances * np.log(chances)).sum(axis=1)
+        surprise = scoring.log_loss(chances, world.won) + (chances * np.log(chances)).sum(axis=1)
         mean_, error = worse(surprise, np.zeros(surprise.size))
         assert abs(mean_) < 3.0 * error
 
@@ -489,14 +489,14 @@ def test_the_sharp_close_knows_most(world: World) -> None:
     books = sorted(world.quotes["sportsbook"].unique())
     fair = {(book, closing): devig(world.odds(book, closing=closing)) for book in books for closing in (False, True)}
     sharp = fair.pop(("pinnacle", True))
-    reference = backtest.log_loss(sharp, world.won)
+    reference = scoring.log_loss(sharp, world.won)
     away: dict[tuple[str, bool], float] = {}
     for key, other in fair.items():
         by_match = (chances * (np.log(sharp) - np.log(other))).sum(axis=1)
         away[key] = float(np.nanmean(by_match))
         mean, error = worse(by_match, np.zeros(by_match.size))
         assert mean > 3.0 * error
-        mean, error = worse(backtest.log_loss(other, world.won) - by_match, reference)
+        mean, error = worse(scoring.log_loss(other, world.won) - by_match, reference)
         assert abs(mean) < 3.0 * error
     assert min(away[book, False] for book in books) > max(away[book, True] for book in books if book != "pinnacle")
 
@@ -511,7 +511,7 @@ def test_the_sharp_close_is_best_calibrated(world: World) -> None:
             p, true = fair[known].ravel(), chances[known].ravel()
             bins = np.array_split(np.argsort(p, kind="stable"), 10)
             off[book, closing] = sum(abs((p[part] - true[part]).sum()) for part in bins) / p.size
-            found = backtest.calibration(fair, world.won, bins=10)
+            found = scoring.calibration(fair, world.won, bins=10)
             assert found.filter(pl.col("mean").is_between("low", "high")).height >= 7
     assert min(off, key=lambda key: off[key]) == ("pinnacle", True)
 
@@ -526,7 +526,7 @@ def test_what_was_put_in_as_a_power_comes_out_by_power(world: World) -> None:
     }
     assert min(gap, key=lambda name: gap[name]) == "power"
     assert gap["power"] < -1e-4
-    mean, error = worse(backtest.log_loss(devig(odds), world.won), backtest.log_loss(plain, world.won))
+    mean, error = worse(scoring.log_loss(devig(odds), world.won), scoring.log_loss(plain, world.won))
     assert abs(mean - gap["power"]) < 3.0 * error
 
 
@@ -535,12 +535,12 @@ def flat(world: World, *, prices: bool, by: bool) -> tuple[Return, Return, Retur
     soft = [book for book in sorted(world.quotes["sportsbook"].unique()) if book != "pinnacle"]
     best = np.fmax.reduce([world.odds(book, closing=prices) for book in soft])
     fair, close = (devig(world.odds("pinnacle", closing=closing)) for closing in (by, True))
-    stakes = backtest.flat_stakes(fair, best, 0.02)
+    stakes = scoring.flat_stakes(fair, best, 0.02)
     found = [
-        backtest.returns(stakes, gain, seed=1)
+        scoring.returns(stakes, gain, seed=1)
         for gain in (
             edge(fair, best),
-            backtest.gains(best, world.won),
+            scoring.gains(best, world.won),
             clv(best, close),
             edge(world.chances(closing=True), best),
         )
@@ -566,10 +566,10 @@ def test_claims_are_too_large_and_the_close_takes_that_back(world: World) -> Non
     """Bets are picked where the reference erred in their favour; the news after that is as often good as bad."""
     best = np.fmax.reduce([world.odds(book, closing=False) for book in ("bet365", "bwin", "betvictor", "williamhill")])
     fair = devig(world.odds("pinnacle", closing=False))
-    stakes = backtest.flat_stakes(fair, best, 0.02)
+    stakes = scoring.flat_stakes(fair, best, 0.02)
     at_once, later = (edge(world.chances(closing=closing), best) for closing in (False, True))
-    curse = backtest.returns(stakes, edge(fair, best) - at_once, seed=1)
-    news = backtest.returns(stakes, later - at_once, seed=1)
+    curse = scoring.returns(stakes, edge(fair, best) - at_once, seed=1)
+    news = scoring.returns(stakes, later - at_once, seed=1)
     assert curse.rate > 10.0 * curse.error
     assert curse.rate > 0.004
     assert abs(news.rate) < 3.0 * news.error
@@ -578,8 +578,8 @@ def test_claims_are_too_large_and_the_close_takes_that_back(world: World) -> Non
 def test_bets_at_random_lose_the_margin(world: World) -> None:
     odds = world.odds("bet365", closing=True)
     stakes = np.where(np.isnan(odds), 0.0, 1.0)
-    found = backtest.returns(stakes, backtest.gains(odds, world.won), seed=2)
-    true = backtest.returns(stakes, edge(world.chances(closing=True), odds), seed=2)
+    found = scoring.returns(stakes, scoring.gains(odds, world.won), seed=2)
+    true = scoring.returns(stakes, edge(world.chances(closing=True), odds), seed=2)
     assert abs(found.rate - true.rate) < 3.0 * found.error
     assert -0.09 < true.rate < -0.04
 
@@ -588,7 +588,7 @@ def test_full_kelly_on_the_truth_grows_as_it_should(world: World) -> None:
     """Mean log growth with true chances against that of half and of twice the stakes, by the chances themselves."""
     chances = world.chances(closing=True)
     best = world.odds("interwetten", closing=True)
-    stakes = backtest.kelly_stakes(chances, best, least=-1.0)
+    stakes = scoring.kelly_stakes(chances, best, least=-1.0)
     assert 0.0 < stakes.sum(axis=1).max() < 1.0
 
     def growth(factor: float) -> float:
@@ -597,9 +597,9 @@ def test_full_kelly_on_the_truth_grows_as_it_should(world: World) -> None:
 
     assert growth(1.0) > max(growth(0.5), growth(2.0), 0.0)
     assert growth(2.0) == pytest.approx(0.0, abs=0.4 * growth(1.0))  # twice Kelly grows about as nothing
-    path = backtest.compounded(stakes, backtest.gains(best, world.won), np.arange(len(best)))
+    path = scoring.compounded(stakes, scoring.gains(best, world.won), np.arange(len(best)))
     spread = math.sqrt(float((stakes**2 * np.nan_to_num(best)).sum()))
     assert abs(math.log(path[-1]) - growth(1.0)) < 3.5 * spread
-    falls = backtest.drawdown(path)
+    falls = scoring.drawdown(path)
     assert (falls >= 0.0).all()
     assert all(b > 0.0 or y >= x for (x, y), b in zip(pairwise(path), falls[1:], strict=True))

@@ -1,0 +1,608 @@
+"""Betting rules, on past prices and on a live board.
+
+A `Strategy` says which +EV prices are bet, and how much. A `Trader` bets by it on an engine, with paper money: it reads
+the view after each step, places orders, and learns after the latency whether they were taken. `backtest` plays a
+history through an engine with a trader on it, so that both are one code, and decisions see what was on the board then.
+
+**Fills.** An order is filled after `latency_s` seconds if the price is still on offer, not suspended, and no more than
+the tolerance below the odds at the decision; at those odds, or the lower ones within the tolerance. Otherwise it is
+rejected, and the reason kept. Stakes are whole steps, within limits, and within the cash that is not tied up in open
+bets. Each outcome of a market is bet at most once, at whatever book.
+
+**Results.** By the final score, where it is known and decides (`outcomes.settled`); else by the closing line, the mean
+profit at the fair price of the other books' close (`auditing.grading`); else there is none. Standard errors count
+events, as bets on one share its luck.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from oddsengine import catalog, estimator, scoring
+from oddsengine.auditing.grading import closing_logits
+from oddsengine.auditing.scanning import Closes, source, steps
+from oddsengine.board.facts import moments_of
+from oddsengine.casts import TIME
+from oddsengine.clv import means
+from oddsengine.columns import SECOND, Floats
+from oddsengine.engine import Engine
+from oddsengine.find.board import Sharp, hashes, prepare
+from oddsengine.outcomes import settled
+from oddsengine.stakes import bet_table, kelly_portfolio
+from oddsengine.tape import Tape, engine_for
+from oddsengine.update import Update
+
+TRADES_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
+    "placed_at": TIME,
+    "status": pl.String,  # of `STATUSES`
+    "reason": pl.String,  # why it was rejected
+    "event_id": pl.String,
+    "sport": pl.String,
+    "league": pl.String,
+    "home_team": pl.String,
+    "away_team": pl.String,
+    "event_start_time": TIME,
+    "is_live": pl.Boolean,
+    "market_type": pl.String,
+    "market_segment": pl.String,
+    "player_name": pl.String,
+    "team_side": pl.String,
+    "selection": pl.String,
+    "selection_type": pl.String,
+    "line": pl.Float64,
+    "sportsbook": pl.String,
+    "odds_decimal": pl.Float64,  # filled at, or asked for
+    "net_odds": pl.Float64,  # after commission
+    "fair_probability": pl.Float64,
+    "ev": pl.Float64,  # fraction, at the odds above
+    "stake": pl.Float64,
+    "odds_id": pl.String,
+}
+"""Columns of `Trader.trades`."""
+
+RESULT_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
+    "closing_ev": pl.Float64,  # fraction: EV at the other books' close
+    "gain": pl.Float64,  # per unit staked, by score or else by close
+    "graded_by": pl.String,  # score, close, or null
+    "profit": pl.Float64,
+}
+"""Columns that `backtest` adds to those of `TRADES_SCHEMA`."""
+
+_HOURS = [1.0, 3.0, 6.0, 12.0, 24.0, 48.0]
+_HOUR_NAMES = ["<1", "1-3", "3-6", "6-12", "12-24", "24-48", ">48"]
+STATUSES = ("waiting", "filled", "rejected")
+Staking = Literal["flat", "kelly", "portfolio"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Strategy:
+    """Which +EV prices are bet, and how much.
+
+    A subclass may replace `choose` and `stakes`; both see only what was on the board.
+
+    Parameters
+    ----------
+    books, sharp, method, commission
+        As of `Engine.view`.
+    min_ev, max_ev
+        Expected value in percent.
+    min_odds, max_odds
+        Decimal odds.
+    sports, markets
+        Ids of sports and market types; None is all.
+    live
+        Whether prices in play are bet.
+    max_hours
+        Most hours before the start.
+    staking
+        "flat": `size` of the first bankroll on each. "kelly": `size` of the Kelly stake. "portfolio": `size` of the
+        growth-optimal stakes on the bets of the moment (`kelly_portfolio`).
+    size
+        See `staking`.
+    max_bet, max_event
+        Most money on a bet, and on an event.
+    step
+        Stakes are whole multiples of this.
+    """
+
+    books: tuple[str, ...] | None = None
+    sharp: Sharp = None
+    method: str | None = None
+    commission: Mapping[str, float] | None = None
+    min_ev: float = 2.0
+    max_ev: float | None = None
+    min_odds: float = 1.0
+    max_odds: float | None = None
+    sports: tuple[str, ...] | None = None
+    markets: tuple[str, ...] | None = None
+    live: bool = False
+    max_hours: float | None = None
+    staking: Staking = "kelly"
+    size: float = 0.25
+    max_bet: float | None = None
+    max_event: float | None = None
+    step: float = 0.01
+
+    def __post_init__(self) -> None:
+        if self.staking not in ("flat", "kelly", "portfolio"):
+            raise ValueError(f"staking must be flat, kelly or portfolio, got {self.staking!r}")
+        if not 0.0 < self.size <= 1.0:
+            raise ValueError(f"size must be above 0 and at most 1, got {self.size!r}")
+        if not self.step > 0.0:
+            raise ValueError(f"step must be above 0, got {self.step!r}")
+
+    def choose(self, ev: pl.DataFrame) -> pl.DataFrame:
+        """The rows of a frame of +EV prices (`EV_SCHEMA`) that are bet."""
+        keep = (pl.col("net_odds") >= self.min_odds) & ~pl.col("unconfirmed")
+        if not self.live:
+            keep &= ~pl.col("is_live")
+        if self.max_ev is not None:
+            keep &= pl.col("ev_percentage") <= self.max_ev
+        if self.max_odds is not None:
+            keep &= pl.col("net_odds") <= self.max_odds
+        if self.sports is not None:
+            keep &= pl.col("sport").is_in(self.sports)
+        if self.markets is not None:
+            keep &= pl.col("market").is_in(self.markets)
+        if self.max_hours is not None:
+            keep &= (pl.col("start_time") - pl.col("detected_at")).dt.total_seconds() <= self.max_hours * 3600.0
+        return ev.filter(keep)
+
+    def stakes(self, chosen: pl.DataFrame, bankroll: float, start: float) -> Floats:
+        """Money on each chosen row, before limits and steps, of the bankroll now and at first."""
+        if self.staking == "flat":
+            return np.full(chosen.height, self.size * start)
+        if self.staking == "portfolio":
+            found = kelly_portfolio(chosen, bankroll=bankroll, fraction=self.size, max_event=self.max_event)
+            return found.bets["stake"].to_numpy()
+        return chosen["kelly_percent"].to_numpy() * (self.size * bankroll)
+
+
+@dataclass
+class _Order:
+    """One bet from its decision on."""
+
+    row: dict[str, Any]
+    due: int
+    status: str = "waiting"
+    reason: str | None = None
+    released: bool = False
+
+
+class Trader:
+    """Paper trading: a strategy on an engine.
+
+    Parameters
+    ----------
+    engine
+        A board; call `follow` with every update of its steps.
+    strategy
+        What is bet.
+    bankroll
+        Money at first.
+    latency_s
+        Seconds from a decision to the book's answer.
+    tolerance
+        Fraction by which the odds may have fallen in the meantime: 0.01 takes 1.98 for 2.00.
+    settle_hours
+        Hours after the start at which the stake of a bet is free again, with its profit if `settle` was told the score.
+
+    Examples
+    --------
+    >>> from oddsengine import Engine, World
+    >>> world, engine = World(7, events=6), Engine()
+    >>> trader = Trader(engine, Strategy(min_ev=1.0, live=True), bankroll=1000.0, latency_s=2.0)
+    >>> for batch in world.run(10):
+    ...     _ = trader.follow(engine.step(batch.quotes, batch.now, complete=batch.complete, events=batch.events))
+    >>> sorted(set(trader.trades()["status"]) - {"waiting"})
+    ['filled', 'rejected']
+    """
+
+    def __init__(
+        self, engine: Engine, strategy: Strategy, *, bankroll: float = 1000.0, latency_s: float = 5.0,
+        tolerance: float = 0.0, settle_hours: float = 3.0,
+    ) -> None:  # fmt: skip
+        if not 0.0 < bankroll < np.inf:
+            raise ValueError(f"bankroll must be a finite number above 0, got {bankroll!r}")
+        if not (latency_s >= 0.0 and 0.0 <= tolerance < 1.0):
+            raise ValueError(
+                f"latency_s must be 0 or more and tolerance from 0 to below 1, got {latency_s!r}, {tolerance!r}"
+            )
+        self.engine, self.strategy, self.start = engine, strategy, bankroll
+        self.cash = bankroll
+        self._latency, self._tolerance = round(latency_s * SECOND), tolerance
+        self._settled_after = round(settle_hours * 3600 * SECOND)
+        self._view = engine.view(
+            strategy.books, strategy.sharp, strategy.method, commission=strategy.commission, kinds=["ev"],
+            min_ev=strategy.min_ev, keep=True,
+        )  # fmt: skip
+        self._orders: list[_Order] = []
+        self._waiting: list[_Order] = []
+        self._open: list[_Order] = []
+        self._taken: set[tuple[Any, ...]] = set()
+        self._scores: dict[str, tuple[float, float]] = {}
+
+    def follow(self, update: Update) -> int:
+        """Take in a step: answers to orders that are due, then new decisions. Returns how many orders were placed."""
+        self._release(update.now)
+        self._answer(update.now)
+        change = update.of(self._view)
+        if not change.ids("ev", new=True) and not change.ids("ev", new=False):
+            return 0
+        placed = self._decide(update.now)
+        if self._latency == 0:
+            self._answer(update.now)
+        return placed
+
+    def trades(self) -> pl.DataFrame:
+        """Every order in the order of its decision, in `TRADES_SCHEMA`."""
+        rows = [{**order.row, "status": order.status, "reason": order.reason} for order in self._orders]
+        return pl.DataFrame(rows, schema=TRADES_SCHEMA) if rows else pl.DataFrame(schema=TRADES_SCHEMA)
+
+    def settle(self, event_id: str, home_score: float, away_score: float) -> None:
+        """Note a final score; bets on the event are paid when they are due."""
+        self._scores[event_id] = (home_score, away_score)
+
+    def _decide(self, now: int) -> int:
+        chosen = self.strategy.choose(self._view.opportunities(["ev"]).ev)
+        if not chosen.height:
+            return 0
+        keys = list(
+            chosen.select(
+                "game_id", "market", "market_segment", "player_name", "selection_type", "line", "is_live"
+            ).iter_rows()
+        )
+        fresh = []
+        for at, key in enumerate(keys):
+            if key not in self._taken:
+                self._taken.add(key)
+                fresh.append(at)
+        if not fresh:
+            return 0
+        chosen = chosen[fresh]
+        bankroll = self.cash + sum(order.row["stake"] for order in (*self._open, *self._waiting))
+        stakes = np.asarray(self.strategy.stakes(chosen, bankroll, self.start), dtype=np.float64)
+        most, step = self.strategy.max_bet, self.strategy.step
+        for row, stake in zip(chosen.iter_rows(named=True), stakes.tolist(), strict=True):
+            money = min(stake, np.inf if most is None else most, self.cash)
+            if self.strategy.max_event is not None:
+                on_event = (*self._open, *self._waiting)
+                used = sum(o.row["stake"] for o in on_event if o.row["event_id"] == row["game_id"])
+                money = min(money, self.strategy.max_event - used)
+            money = float(np.floor(money / step + 1e-9) * step)
+            if money <= 0.0:
+                continue
+            order = _Order(_trade(row, money, now), now + self._latency)
+            self._orders.append(order)
+            self._waiting.append(order)
+            self.cash -= money
+        return len(fresh)
+
+    def _answer(self, now: int) -> None:
+        """What the books say to the orders that are due."""
+        due = [order for order in self._waiting if order.due <= now]
+        if not due:
+            return
+        self._waiting = [order for order in self._waiting if order.due > now]
+        ids = [order.row["odds_id"] for order in due]
+        table = self.engine.table().filter(pl.col("row_id").is_in(ids))
+        board = {row["row_id"]: row for row in table.iter_rows(named=True)}
+        for order in due:
+            reason = self._fill(order.row, board.get(order.row["odds_id"]))
+            order.status = "filled" if reason is None else "rejected"
+            order.reason = reason
+            if reason is None:
+                self._open.append(order)
+            else:
+                self.cash += order.row["stake"]
+
+    def _fill(self, bet: dict[str, Any], offer: Mapping[str, Any] | None) -> str | None:
+        """Change a bet's odds to those it is filled at, or say why it is not."""
+        if offer is None:
+            return "gone"
+        if not offer["is_active"]:
+            return "suspended"
+        if offer["is_live"] != bet["is_live"]:
+            return "in play"
+        if offer["odds_decimal"] < bet["odds_decimal"] * (1.0 - self._tolerance) - 1e-9:
+            return "price moved"
+        if offer["odds_decimal"] < bet["odds_decimal"]:
+            share = (offer["odds_decimal"] - 1.0) / (bet["odds_decimal"] - 1.0)
+            bet["odds_decimal"] = offer["odds_decimal"]
+            bet["net_odds"] = 1.0 + (bet["net_odds"] - 1.0) * share
+            bet["ev"] = bet["net_odds"] * bet["fair_probability"] - 1.0
+        return None
+
+    def _release(self, now: int) -> None:
+        """Free the stakes of events that are over, with the profit where the score is known."""
+        over = [order for order in self._open if order.row["start"] + self._settled_after <= now]
+        if not over:
+            return
+        self._open = [order for order in self._open if order.row["start"] + self._settled_after > now]
+        trades = pl.DataFrame([order.row for order in over], schema_overrides=TRADES_SCHEMA)
+        gains = _gains(trades, self._scores)
+        for order, gain in zip(over, np.nan_to_num(gains).tolist(), strict=True):
+            order.released = True
+            self.cash += order.row["stake"] * (1.0 + gain)
+
+
+def _trade(row: Mapping[str, Any], stake: float, now: int) -> dict[str, Any]:
+    """A bet of a row of +EV."""
+    same = ("sport", "league", "home_team", "away_team", "is_live", "player_name", "team_side", "selection",
+            "selection_type", "line", "sportsbook", "odds_decimal", "net_odds", "fair_probability", "odds_id",
+            "market_segment")  # fmt: skip
+    start = row["start_time"]
+    return {
+        "placed_at": moments_of(np.array([now], np.int64)).to_list()[0],
+        "event_id": row["game_id"],
+        "market_type": row["market"],
+        "event_start_time": start,
+        "ev": row["ev_percentage"] / 100.0,
+        "stake": stake,
+        "start": 1 << 60 if start is None else round(start.timestamp() * SECOND),
+        **{name: row[name] for name in same},
+    }
+
+
+def _gains(trades: pl.DataFrame, scores: Mapping[str, tuple[float, float]]) -> Floats:
+    """Profit per unit staked by final scores; nan where they are not known or do not say."""
+    if not trades.height:
+        return np.empty(0)
+    table = bet_table(trades)
+    nothing = (np.nan, np.nan)
+    home, away = np.array([scores.get(event, nothing) for event in trades["event_id"].to_list()], np.float64).T
+    share = settled(table, home, away)
+    return np.asarray(np.where(share > 0.0, share * (trades["net_odds"].to_numpy() - 1.0), share))
+
+
+class Summary(NamedTuple):
+    """What the bets of a backtest were, with standard errors that count events."""
+
+    placed: int
+    filled: int
+    events: int
+    staked: float
+    profit: float
+    rate: float  # profit per unit staked
+    rate_error: float
+    ev: float  # mean, shown
+    closing_ev: float  # mean, of bets with a close
+    closing_ev_error: float
+    by_score: int
+    by_close: int
+    drawdown: float
+
+
+@dataclass(frozen=True)
+class Backtest:
+    """What a strategy would have done with a history.
+
+    Attributes
+    ----------
+    trades
+        `TRADES_SCHEMA` and `RESULT_SCHEMA`, in order of decision.
+    bankroll
+        Money at first.
+    """
+
+    trades: pl.DataFrame
+    bankroll: float
+    strategy: Strategy = field(default_factory=Strategy)
+
+    @property
+    def bets(self) -> pl.DataFrame:
+        """The filled ones."""
+        return self.trades.filter(status="filled")
+
+    def equity(self) -> pl.DataFrame:
+        """Bankroll over time: `at`, the start of each event with a result, and `bankroll` after it."""
+        known = self.bets.drop_nulls("profit").with_columns(at=pl.coalesce("event_start_time", "placed_at"))
+        by_time = known.group_by("at").agg(pl.col("profit").sum()).sort("at")
+        return by_time.select("at", bankroll=self.bankroll + pl.col("profit").cum_sum())
+
+    def summary(self) -> Summary:
+        """The figures in one tuple."""
+        bets = self.bets
+        known = bets.drop_nulls("gain")
+        events = known["event_id"].rank("dense").to_numpy().astype(np.int64) - 1
+        n = int(events.max(initial=-1)) + 1
+        stakes, gains = known["stake"].to_numpy(), known["gain"].to_numpy()
+        # A row an event and a column a bet would be mostly empty: sums within events are all that is needed.
+        won = np.bincount(events, stakes * gains, n) if n else np.empty(0)
+        staked = np.bincount(events, stakes, n) if n else np.empty(0)
+        found = scoring.returns(staked[:, None], (won / np.maximum(staked, 1e-300))[:, None], seed=0)
+        close = means(bets["closing_ev"].fill_null(np.nan).to_numpy(), np.zeros(bets.height, int), _codes(bets), 1)
+        path = np.concatenate([[self.bankroll], self.equity()["bankroll"].to_numpy()])
+        return Summary(
+            self.trades.height, bets.height, bets["event_id"].n_unique(), float(stakes.sum()), found.profit,
+            found.rate, found.error, _mean(bets["ev"]), float(close.mean[0]), float(close.error[0]),
+            known.filter(graded_by="score").height, known.filter(graded_by="close").height,
+            float(scoring.drawdown(np.maximum(path, 1e-9)).max()),
+        )  # fmt: skip
+
+    def by(self, column: str) -> pl.DataFrame:
+        """Mean EV and closing EV of the bets, by a column of `trades`, with errors that count events.
+
+        `hours` groups by the time from decision to start.
+        """
+        bets = self.bets
+        if column == "hours":
+            hours = (bets["event_start_time"] - bets["placed_at"]).dt.total_seconds() / 3600.0
+            at = np.searchsorted(_HOURS, hours.fill_null(0.0).to_numpy())
+            bets = bets.with_columns(hours=pl.Series(_HOUR_NAMES).gather(at))
+        groups = bets[column].cast(pl.String).fill_null("").unique().sort()
+        place = {name: at for at, name in enumerate(groups.to_list())}
+        of = np.array([place[name] for name in bets[column].cast(pl.String).fill_null("").to_list()], np.int64)
+        shown = means(bets["ev"].to_numpy(), of, _codes(bets), len(place))
+        close = means(bets["closing_ev"].fill_null(np.nan).to_numpy(), of, _codes(bets), len(place))
+        frame = pl.DataFrame(
+            {
+                column: groups,
+                "bets": shown.size,
+                "ev": shown.mean,
+                "graded": close.size,
+                "closing_ev": close.mean,
+                "error": close.error,
+            }
+        )
+        if column == "hours":
+            return frame.sort(pl.col("hours").replace_strict(_HOUR_NAMES, range(len(_HOUR_NAMES)), default=-1))
+        return frame.sort("bets", column, descending=[True, False])
+
+
+def _codes(bets: pl.DataFrame) -> Any:
+    return (
+        bets["event_id"].rank("dense").fill_null(0).to_numpy().astype(np.int64) - 1
+        if bets.height
+        else np.empty(0, np.int64)
+    )
+
+
+def _mean(column: pl.Series) -> float:
+    mean = column.mean()
+    return float("nan") if mean is None else float(mean)  # type: ignore[arg-type]
+
+
+def backtest(
+    history: Any,
+    strategy: Strategy,
+    *,
+    bankroll: float = 1000.0,
+    latency_s: float = 5.0,
+    tolerance: float = 0.0,
+    settle_hours: float = 3.0,
+    results: pl.DataFrame | None = None,
+    fair: catalog.FairTable | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Backtest:
+    """What a strategy would have earned.
+
+    Parameters
+    ----------
+    history
+        As of `scan_history`: a frame, the path of a table, or the folder of a tape.
+    strategy
+        Which prices are bet, and how much.
+    bankroll, latency_s, tolerance, settle_hours
+        As of `Trader`.
+    results
+        Final scores: `event_id`, `home_score` and `away_score` (or `home_goals` and `away_goals`). None: those that the
+        history brings, if any.
+    fair
+        Constants of the estimator, such as those of the time of the history; None are those that ship.
+    progress
+        Called with the number of looks so far.
+
+    Returns
+    -------
+    Backtest
+        Trades with their results, and what they sum to.
+
+    Raises
+    ------
+    ValueError
+        If the history is none, or a number is out of its range.
+    """
+    past = source(history)
+    engine = engine_for(past) if isinstance(past, Tape) else Engine(fair=fair)
+    trader = Trader(
+        engine, strategy, bankroll=bankroll, latency_s=latency_s, tolerance=tolerance, settle_hours=settle_hours
+    )  # fmt: skip
+    given = results if results is not None else getattr(past, "results", None)
+    scores = {} if given is None else _scores(given)
+    for event, (home, away) in scores.items():
+        trader.settle(event, home, away)
+    closes = Closes(engine)
+    for count, (now, update) in enumerate(steps(engine, past), 1):
+        trader.follow(update)
+        closes.follow(now, update)
+        if progress is not None:
+            progress(count)
+    trades = trader.trades()
+    return Backtest(_graded(trades, closes.frame(), scores, fair or catalog.fair_table()), bankroll, strategy)
+
+
+def _scores(results: pl.DataFrame) -> dict[str, tuple[float, float]]:
+    """Final scores by event."""
+    names = {"home_goals": "home_score", "away_goals": "away_score"}
+    frame = results.rename({a: b for a, b in names.items() if a in results.columns and b not in results.columns})
+    missing = {"event_id", "home_score", "away_score"} - set(frame.columns)
+    if missing:
+        raise ValueError(
+            f"results must have the columns event_id, home_score and away_score, got {', '.join(results.columns)}"
+        )
+    known = frame.drop_nulls(["home_score", "away_score"])
+    return {
+        event: (float(h), float(a)) for event, h, a in known.select("event_id", "home_score", "away_score").iter_rows()
+    }
+
+
+def _graded(
+    trades: pl.DataFrame,
+    closes: pl.DataFrame | None,
+    scores: Mapping[str, tuple[float, float]],
+    table: catalog.FairTable,
+) -> pl.DataFrame:
+    """Trades with what came of them."""
+    closing = _closing(trades, closes, table)
+    gain = _gains(trades, scores)
+    by_score = ~np.isnan(gain)
+    gain = np.where(by_score, gain, closing)
+    filled = (trades["status"] == "filled").to_numpy()
+    return trades.with_columns(
+        closing_ev=pl.Series(closing, dtype=pl.Float64, nan_to_null=True),
+        gain=pl.Series(np.where(filled, gain, np.nan), dtype=pl.Float64, nan_to_null=True),
+    ).with_columns(
+        graded_by=pl.when(pl.col("gain").is_null())
+        .then(None)
+        .when(pl.Series(by_score, dtype=pl.Boolean))
+        .then(pl.lit("score"))
+        .otherwise(pl.lit("close")),
+        profit=pl.col("gain") * pl.col("stake"),
+    )
+
+
+def _closing(trades: pl.DataFrame, closes: pl.DataFrame | None, table: catalog.FairTable) -> Floats:
+    """EV of each trade at the other books' close, a fraction; nan where there is none."""
+    out = np.full(trades.height, np.nan)
+    before = (~trades["is_live"] & (trades["event_start_time"] > trades["placed_at"])).fill_null(value=False)
+    at = before.arg_true().to_numpy()
+    if not at.size or closes is None:
+        return out
+    some = trades[at]
+    logits = closing_logits(_located(some, table), closes, table)["x"].to_numpy()
+    out[at] = some["net_odds"].to_numpy() / (1.0 + np.exp(-logits)) - 1.0
+    return out
+
+
+def _located(trades: pl.DataFrame, constants: catalog.FairTable) -> pl.DataFrame:
+    """Where bets stand on their ladders, as `auditing.scanning.located` says it of a board's rows."""
+    prepared = prepare(bet_table(trades), [])
+    identity, g = prepared.identity, prepared.identity.groups
+    of = estimator.estimator(identity.kinds, identity.sports, identity.books, constants)
+    ladder = g.ladder[g.market]
+    kind, sport = g.kind[ladder], of.lines.sport[g.event[ladder]]
+    found = pl.DataFrame(
+        {
+            "at": g.row.astype(np.int64),
+            "ladder": hashes(prepared).ladder[ladder],
+            "threshold_": g.threshold[g.market],
+            "side": g.side,
+            "outcomes": g.outcomes[g.market],
+            "slope": of.lines.slope[kind, sport],
+            "reach": of.lines.reach[kind, sport],
+        }
+    )
+    books = trades.select("sportsbook").with_columns(at=pl.int_range(pl.len()))
+    joined = books.join(found, on="at", how="left", maintain_order="left")
+    # A wording that no market is read from has no ladder, and so no votes.
+    nothing = pl.col("ladder", "threshold_", "side", "outcomes", "reach").fill_null(0)
+    return joined.with_columns(nothing, pl.col("slope").fill_null(np.nan))
+
+
+def variants(strategy: Strategy, **changes: Iterable[Any]) -> list[Strategy]:
+    """Strategies that differ from one in a single field: `variants(s, min_ev=[1, 2, 3])`."""
+    return [replace(strategy, **{name: value}) for name, values in changes.items() for value in values]

@@ -1,0 +1,252 @@
+"""Backtests and paper trading: fills, limits, results, and that no decision knows the future."""
+
+import base64
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import oddsengine as oe
+from oddsengine.auditing.scanning import source, steps
+from oddsengine.outcomes import settled
+from oddsengine.strategy import Strategy, Trader, backtest
+from oddsengine.tearsheet import tear_sheet, write_tear_sheet
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+START = NOON + timedelta(hours=2)
+OTHERS = ("pinnacle", "draftkings", "betmgm", "caesars")
+RULE = Strategy(min_ev=2.0, sharp="pinnacle", method="power", staking="flat", size=0.01)
+
+
+def look(
+    minutes: float, over: float | None, *, fair: float = 1.95, live: bool = False, active: bool = True
+) -> list[dict[str, Any]]:
+    """What all books show at a moment: FanDuel's over, and a market of the others around even."""
+    base = {
+        "event_id": "e1", "sport": "basketball", "league": "nba", "home_team": "Lakers", "away_team": "Celtics",
+        "event_start_time": START, "market_type": "total_points", "line": 220.5, "is_live": live,
+        "last_seen_at": NOON + timedelta(minutes=minutes),
+    }  # fmt: skip
+    rows = [
+        {**base, "sportsbook": book, "selection": side, "odds_decimal": fair, "is_active": True}
+        for book in OTHERS
+        for side in ("Over", "Under")
+    ]
+    if over is not None:
+        rows.append({**base, "sportsbook": "fanduel", "selection": "Over", "odds_decimal": over, "is_active": active})
+        rows.append({**base, "sportsbook": "fanduel", "selection": "Under", "odds_decimal": 1.75, "is_active": active})
+    return rows
+
+
+def history(*looks: list[dict[str, Any]]) -> pl.DataFrame:
+    return pl.DataFrame([row for rows in looks for row in rows])
+
+
+def scores(home: int, away: int) -> pl.DataFrame:
+    return pl.DataFrame({"event_id": ["e1"], "home_score": [home], "away_score": [away]})
+
+
+def test_a_bet_is_filled_and_settled_by_the_score() -> None:
+    past = history(look(0, 1.9), look(1, 2.1), look(2, 2.1))
+    won = backtest(past, RULE, results=scores(112, 110))
+    bet = won.bets.row(0, named=True)
+    assert won.trades.height == 1
+    assert (bet["selection"], bet["sportsbook"], bet["stake"]) == ("Over", "fanduel", 10.0)
+    assert bet["placed_at"] == NOON + timedelta(minutes=1)
+    assert (bet["gain"], bet["profit"], bet["graded_by"]) == (pytest.approx(1.1), pytest.approx(11.0), "score")
+    lost = backtest(past, RULE, results=scores(100, 99))
+    assert lost.bets["profit"].item() == pytest.approx(-10.0)
+    assert lost.equity()["bankroll"].to_list() == pytest.approx([990.0])
+    assert lost.summary().profit == pytest.approx(-10.0)
+
+
+def test_without_a_score_the_close_says_what_it_was_worth() -> None:
+    past = history(look(0, 2.1), look(1, 2.1), look(100, 2.1, fair=1.9))
+    found = backtest(past, RULE).bets.row(0, named=True)
+    assert found["graded_by"] == "close"
+    assert found["closing_ev"] == found["gain"] == pytest.approx(2.1 * 0.5 - 1.0)
+    unknown = backtest(history(look(0, 2.1), look(1, 2.1)), RULE)
+    assert unknown.bets.select("closing_ev", "gain", "profit").row(0) == (None, None, None)
+    assert unknown.equity().height == 0
+    assert unknown.summary().filled == 1
+
+
+@pytest.mark.parametrize(
+    ("after", "tolerance", "status", "reason", "odds"),
+    [
+        (look(1, 2.1), 0.0, "filled", None, 2.1),
+        (look(1, 2.2), 0.0, "filled", None, 2.1),
+        (look(1, 2.08), 0.0, "rejected", "price moved", 2.1),
+        (look(1, 2.08), 0.01, "filled", None, 2.08),
+        (look(1, 2.05), 0.01, "rejected", "price moved", 2.1),
+        (look(1, 2.1, active=False), 0.0, "rejected", "suspended", 2.1),
+        (look(1, 2.1, live=True), 0.0, "rejected", "in play", 2.1),
+    ],
+)
+def test_what_the_book_answers(after: Any, tolerance: float, status: str, reason: str | None, odds: float) -> None:
+    found = backtest(history(look(0, 2.1), after), RULE, tolerance=tolerance).trades.row(0, named=True)
+    assert (found["status"], found["reason"], found["odds_decimal"]) == (status, reason, odds)
+    assert found["ev"] == pytest.approx(odds * 0.5 - 1.0)
+
+
+def test_latency_and_orders_that_are_not_answered() -> None:
+    past = history(look(0, 2.1), look(1, 2.1), look(2, 1.9))
+    assert backtest(past, RULE, latency_s=0.0).trades["status"].to_list() == ["filled"]
+    assert backtest(past, RULE, latency_s=90.0).trades["reason"].to_list() == ["price moved"]
+    assert backtest(past, RULE, latency_s=600.0).trades["status"].to_list() == ["waiting"]
+
+
+def test_stakes_stay_within_steps_limits_and_cash() -> None:
+    past = history(look(0, 2.2), look(1, 2.2))
+
+    def stake(**changes: Any) -> float:
+        rule = Strategy(**{**vars(RULE), "staking": "kelly", "size": 1.0, **changes})
+        return float(backtest(past, rule, bankroll=100.0).trades["stake"].sum())
+
+    full = 100.0 * float(oe.kelly(0.5, 2.2))
+    assert stake() == pytest.approx(full, abs=0.01)
+    assert stake(step=1.0) == int(full)
+    assert stake(max_bet=2.5) == 2.5
+    assert stake(max_event=3.0) == 3.0
+    assert stake(staking="portfolio") == pytest.approx(full, abs=0.02)
+    assert stake(staking="flat", size=1.0) == 100.0
+
+
+def test_what_a_strategy_leaves_alone() -> None:
+    past = history(look(0, 2.1), look(1, 2.1))
+
+    def count(**changes: Any) -> int:
+        return backtest(past, Strategy(**{**vars(RULE), **changes})).trades.height
+
+    assert count() == 1
+    assert count(min_ev=6.0) == count(max_ev=4.0) == count(max_odds=2.0) == count(min_odds=2.2) == 0
+    assert count(sports=("soccer",)) == count(markets=("moneyline",)) == count(books=("caesars",)) == 0
+    assert count(max_hours=1.0) == 0
+    assert count(max_hours=3.0, sports=("basketball",), markets=("total_points",)) == 1
+    for wrong in ({"size": 0.0}, {"staking": "all"}, {"step": 0.0}):
+        with pytest.raises(ValueError, match="must be"):
+            Strategy(**wrong)
+
+
+def test_a_subclass_decides_for_itself() -> None:
+    class Never(Strategy):
+        def choose(self, ev: pl.DataFrame) -> pl.DataFrame:
+            assert "ev_percentage" in ev.columns
+            return ev.clear()
+
+    assert backtest(history(look(0, 2.1)), Never()).trades.height == 0
+
+
+# ---- a world ----
+
+
+@pytest.fixture(scope="module")
+def past() -> pl.DataFrame:
+    world = oe.World(
+        7,
+        events=5,
+        live=0.0,
+        tick=300.0,
+        books=["pinnacle", "betfair_exchange", "draftkings", "fanduel", "betmgm", "caesars"],
+    )
+    rows = [{**quote, "last_seen_at": batch.now} for batch in world.run(3600 * 3) for quote in batch.quotes]
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+SOFT = Strategy(min_ev=1.0, books=("draftkings", "fanduel", "betmgm", "caesars"), max_event=40.0)
+
+
+def test_no_decision_knows_the_future(past: pl.DataFrame) -> None:
+    whole = backtest(past, SOFT).trades
+    assert whole.height > 10
+    moments = past["last_seen_at"].unique().sort()
+    for end in (moments[6], moments[17]):
+        part = backtest(past.filter(pl.col("last_seen_at") <= end), SOFT).trades
+        known = whole.filter(pl.col("placed_at") <= end)
+        decided = ["placed_at", "event_id", "sportsbook", "selection", "stake"]
+        assert_frame_equal(part.select(decided), known.select(decided))
+        answered = part.with_row_index().filter(pl.col("status") != "waiting")
+        assert answered["status"].to_list() == known[answered["index"]]["status"].to_list()
+
+
+def test_paper_trading_on_a_live_engine_is_the_backtest(past: pl.DataFrame) -> None:
+    engine = oe.Engine()
+    trader = Trader(engine, SOFT)
+    for batch in past.partition_by("last_seen_at", maintain_order=True):
+        trader.follow(engine.step(batch, now=batch["last_seen_at"][0]))
+    found = backtest(past, SOFT)
+    assert_frame_equal(trader.trades(), found.trades.select(trader.trades().columns))
+    open_ = sum(found.trades.filter(pl.col("status") != "rejected")["stake"])
+    assert trader.cash + open_ == pytest.approx(1000.0, abs=50.0)
+
+
+def test_money_is_never_spent_twice(past: pl.DataFrame) -> None:
+    poor = Strategy(**{**vars(SOFT), "staking": "flat", "size": 0.2, "max_event": None})
+    trades = backtest(past, poor, bankroll=100.0).trades
+    assert trades.filter(pl.col("status") != "rejected")["stake"].sum() <= 100.0 + 1e-9
+
+
+def test_a_tear_sheet_is_one_file(past: pl.DataFrame, tmp_path: Path) -> None:
+    found = backtest(past, SOFT)
+    write_tear_sheet(found, tmp_path / "sheet.html")
+    text = (tmp_path / "sheet.html").read_text(encoding="utf-8")
+    picture = re.search(r"data:image/png;base64,([^']+)'", text)
+    assert picture
+    assert base64.b64decode(picture[1]).startswith(b"\x89PNG")
+    assert "http" not in re.sub(r"data:image[^']+", "", text)
+    assert text.count("<tr>") >= found.trades.height
+    for name, of in (("sportsbook", "sportsbook"), ("market_type", "market_type")):
+        assert found.by(name)["bets"].sum() == found.bets.height, of
+    assert found.by("hours")["bets"].sum() == found.bets.height
+    empty = backtest(past.head(0), SOFT) if past.head(0).height else backtest(history(look(0, None)), SOFT)
+    assert tear_sheet(empty) is not None
+    write_tear_sheet(empty, tmp_path / "empty.html")
+
+
+# ---- settlement ----
+
+
+@pytest.mark.parametrize(
+    ("sport", "market", "selection", "line", "home", "away", "share"),
+    [
+        ("basketball", "moneyline", "Lakers", None, 101, 99, 1.0),
+        ("basketball", "moneyline", "Celtics", None, 101, 99, -1.0),
+        ("basketball", "point_spread", "Lakers", -2.0, 101, 99, 0.0),
+        ("basketball", "point_spread", "Celtics", 2.5, 101, 99, 1.0),
+        ("soccer", "asian_handicap", "Lakers", -0.25, 1, 1, -0.5),
+        ("soccer", "total_goals", "Over", 2.25, 1, 1, -0.5),
+        ("soccer", "total_goals", "Under", 2.25, 1, 1, 0.5),
+        ("soccer", "moneyline", "Draw", None, 1, 1, 1.0),
+        ("soccer", "both_teams_to_score", "Yes", None, 2, 0, -1.0),
+        ("basketball", "player_points", "LeBron James Over 20.5", 20.5, 101, 99, float("nan")),
+        ("basketball", "moneyline", "Lakers", None, None, 99, float("nan")),
+    ],
+)
+def test_settlement(
+    sport: str, market: str, selection: str, line: float | None, home: int | None, away: int, share: float
+) -> None:
+    frame = pl.DataFrame(
+        {
+            "event_id": ["e"] * 3, "sportsbook": ["b"] * 3, "sport": [sport] * 3, "home_team": ["Lakers"] * 3,
+            "away_team": ["Celtics"] * 3, "market_type": [market, "moneyline", "moneyline"],
+            "selection": [selection, "Draw", "Lakers"], "line": [line, None, None], "odds_decimal": [2.0, 3.0, 2.5],
+            "player_name": ["LeBron James" if "LeBron" in selection else None, None, None],
+        },
+        schema_overrides={"line": pl.Float64},
+    )  # fmt: skip
+    if sport != "soccer":
+        frame = frame.head(1)
+    h = [float("nan") if home is None else float(home)] * frame.height
+    got = settled(oe.check_odds(frame), np.array(h), np.full(frame.height, float(away)))[0]
+    assert got == pytest.approx(share, nan_ok=True)
+
+
+def test_a_history_is_played_in_order(past: pl.DataFrame) -> None:
+    engine = oe.Engine()
+    moments = [now for now, _ in steps(engine, source(past))]
+    assert moments == sorted(moments)
