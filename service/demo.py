@@ -14,6 +14,7 @@ from oddsengine_service.wire.games import Teams
 
 SEED = 7
 EVENTS = 60
+DISSENT, EXCHANGE_HOLD = 0.7, 3.0  # about as many opportunities as on real boards, and as small
 SPLITS_H = 6  # of betting splits before the beginning
 _A_DAY = 86_400.0
 
@@ -36,12 +37,20 @@ def teams_of(world: World) -> dict[str, Teams]:
     }
 
 
-def run(node: Node, log: Log, *, seed: int = SEED, events: int = EVENTS) -> None:
+def run(node: Node, log: Log, *, seed: int = SEED, events: int = EVENTS, hazards: bool = False) -> None:
     """Let a world run at the clock's pace until the node closes; each day another one begins."""
     clock = node.clock
     due, hours = 0.0, SPLITS_H
     while not node.closing.is_set():
-        world = World(seed, events=events, start=clock.now(), live=0.3, hazards=True)
+        world = World(
+            seed,
+            events=events,
+            start=clock.now(),
+            live=0.3,
+            dissent=DISSENT,
+            exchange_hold=EXCHANGE_HOLD,
+            hazards=hazards,
+        )
         teams = teams_of(world)
         for batch in world.run(_A_DAY):
             while (ahead := (batch.now - clock.now()).total_seconds()) > 0.0:

@@ -378,7 +378,7 @@ def _with_headers(send: Any) -> Any:
 
 def demonstrate(service: Service) -> None:
     """The demo's world."""
-    demo.run(service.node, service.log)
+    demo.run(service.node, service.log, hazards=service.settings.service.demo_hazards)
 
 
 def tick(service: Service) -> None:

@@ -93,6 +93,7 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
     connections: Count = 0  # that one address may have open; 0 is a quarter of what the process can hold
     origins: Origins = ()  # of web pages that may call the interface from a browser
     quiet: Switch = False  # no line in the log for requests that went well
+    demo_hazards: Switch = False  # the demo's feeds make the errors that real ones make
     heartbeat: Seconds = 30.0  # between two signs of life on a stream
     stalled: Seconds = 30.0  # that the reader of a stream may take nothing, before it is cut off
     send_buffer: Count = 262_144  # bytes of the kernel's for each stream; 0 leaves it to the kernel

@@ -58,6 +58,14 @@ class Desk(NamedTuple):
     links: bool
     dates: bool  # says when a price changed
 
+    def straying(self, much: float, hold: float = 1.0) -> "Desk":
+        """The same book, closer to the truth or farther from it; an exchange with another margin."""
+        return self._replace(
+            margin=self.margin * (hold if self.book.exchange else 1.0),
+            noise=self.noise * much, lag=self.lag * much, live_lag=self.live_lag * much, home=self.home * much,
+            over=self.over * much, favourite=self.favourite * much,
+        )  # fmt: skip
+
 
 def desk(name: str) -> Desk:
     """Give the habits of a book, drawn from its name, or its feed's."""

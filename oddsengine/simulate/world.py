@@ -65,6 +65,11 @@ class World:
         Share of the first day's games that are in play at the opening.
     pace
         How many times faster than in life a game runs.
+    dissent
+        How far books stray from the truth, as a multiple of the usual: their own opinions, tastes and lateness. Below 1
+        there are fewer arbitrages and smaller edges.
+    exchange_hold
+        The margin of exchanges, as a multiple of the usual.
     hazards
         Errors of feeds to make, by their names in `HAZARDS`; True is all, False none. Except for the books' prices that
         they touch nothing changes with them.
@@ -87,6 +92,8 @@ class World:
         tick: float = 1.0,
         live: float = 0.2,
         pace: float = 1.0,
+        dissent: float = 1.0,
+        exchange_hold: float = 1.0,
         hazards: Collection[str] | bool = False,
     ) -> None:
         streams = [np.random.default_rng(stream) for stream in np.random.SeedSequence(seed).spawn(6)]
@@ -96,7 +103,7 @@ class World:
         self.books = tuple(books or DEFAULT_BOOKS)
         if books is None and "mid_price" in named:
             self.books += ("polymarket",)
-        desks = [desk(name) for name in self.books]
+        desks = [desk(name).straying(dissent, exchange_hold) for name in self.books]
         self._desks = desks
         league, begins = schedule(events, live, pace, setting)
         self._games = Games(league, begins, playing, pace)
