@@ -16,6 +16,7 @@ when first asked, into frozen records. Adding a book or a market name is a chang
 | `fair_table()` | constants of the fair price at the close | fair.toml |
 | `thresholds()` | every threshold of the guards and detectors | guards.toml |
 | `team(name, sport, league)`, `teams()`, `team_aliases(sport)` | what teams are called | teams.csv |
+| `numerical_id(domain, id)` | the number of an id, never reused | numbers.csv |
 | `normalise(text)`, `normalised(expr)` | the form in which names compare | |
 
 `load(path)` takes an operator's own file, which adds to the books, links, leagues, teams and market names, or changes
@@ -50,6 +51,7 @@ from oddsengine.catalog.markets import (
     words,
 )
 from oddsengine.catalog.names import normalise, normalised
+from oddsengine.catalog.numbers import numerical_id
 from oddsengine.catalog.own import forget, load
 from oddsengine.catalog.sports import Scores, Shape, Sport, sport, sports
 from oddsengine.catalog.teams import Team, team, team_aliases, teams
@@ -98,6 +100,7 @@ __all__ = [
     "meaning",
     "normalise",
     "normalised",
+    "numerical_id",
     "outcomes",
     "period",
     "published_name",

@@ -51,6 +51,7 @@ def _sport(ident: str, at: list[int], census: Census) -> Sport:
         leagues=sorted({census.leagues[place] for place in at} - {""}),
         slug=ident,
         active=bool(at),
+        numerical_id=catalog.numerical_id("sport", ident),
     )
 
 
@@ -99,6 +100,7 @@ def _league(ident: str, within: str, at: list[int], census: Census) -> League:
         active=bool(at),
         sport_id=within,
         country=known.country or None,
+        numerical_id=catalog.numerical_id("league", ident),
     )
 
 
@@ -164,6 +166,7 @@ def _book(ident: str, count: int, seen: int, census: Census, told: dict[str, str
         unlisted=ident not in catalog.books(),
         slug=ident,
         active=status != "inactive",
+        numerical_id=catalog.numerical_id("sportsbook", ident),
     )
 
 
@@ -237,6 +240,7 @@ def markets(ask: Ask) -> Any:
                 event_count=int(counts[at]),
                 selection_count=int(census.selections[at]),
                 sports=where,
+                numerical_id=catalog.numerical_id("market", census.market_names[at]),
             )
         )
     rows.sort(key=lambda row: (-row.event_count, row.id))
@@ -264,7 +268,7 @@ def teams(ask: Ask) -> Any:
         rows.append(
             Team(
                 id=ident, name=name, sport=within, leagues=ids, aliases=aliases, event_count=len(at),
-                live_count=int(census.live[at].sum()),
+                live_count=int(census.live[at].sum()), numerical_id=catalog.numerical_id("team", f"{within}/{ident}"),
             )
         )  # fmt: skip
     rows.sort(key=lambda row: (row.sport, row.name, row.id))

@@ -15,6 +15,7 @@ class Sport(msgspec.Struct, frozen=True, kw_only=True):
     leagues: list[str]
     slug: str
     active: bool
+    numerical_id: int | None = None
 
 
 class League(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,6 +30,7 @@ class League(msgspec.Struct, frozen=True, kw_only=True):
     active: bool
     sport_id: str
     country: str | None
+    numerical_id: int | None = None
 
 
 class Sportsbook(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +50,7 @@ class Sportsbook(msgspec.Struct, frozen=True, kw_only=True):
     unlisted: bool
     slug: str
     active: bool
+    numerical_id: int | None = None
 
 
 class Market(msgspec.Struct, frozen=True, kw_only=True, rename={"has_line": "hasLine"}):
@@ -61,6 +64,7 @@ class Market(msgspec.Struct, frozen=True, kw_only=True, rename={"has_line": "has
     event_count: int
     selection_count: int
     sports: list[str]
+    numerical_id: int | None = None
 
 
 class Team(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,6 +77,7 @@ class Team(msgspec.Struct, frozen=True, kw_only=True):
     aliases: list[str]
     event_count: int
     live_count: int
+    numerical_id: int | None = None
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
