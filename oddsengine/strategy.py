@@ -450,7 +450,7 @@ class Backtest:
         )
         if column == "hours":
             return frame.sort(pl.col("hours").replace_strict(_HOUR_NAMES, range(len(_HOUR_NAMES)), default=-1))
-        return frame.sort("bets", column, descending=[True, False])
+        return frame.sort("graded", "bets", column, descending=[True, True, False])
 
 
 def _codes(bets: pl.DataFrame) -> Any:
