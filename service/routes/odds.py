@@ -5,7 +5,7 @@ walks it without a gap while prices move. Walking a list that is sorted by somet
 meanwhile may be met twice or not at all; every other row is met once.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, NamedTuple
@@ -39,6 +39,7 @@ from oddsengine_service.wire.odds import (
     odds,
     removed,
 )
+from oddsengine_service.wire.references import with_references
 
 _EVENT = ("event_id", "event_name", "sport", "league", "start_time")
 
@@ -68,6 +69,10 @@ LIMIT = whole("limit", "Maximum number of entries on a page.", 1, MOST_LIMIT, de
 OFFSET = whole("offset", "Number of entries to skip; beyond the maximum use `cursor`.", 0, MOST_OFFSET, default=0)
 FILTERS = (SPORT, LEAGUE, SPORTSBOOK, MARKET, EVENT, LIVE)
 PAGES = (LIMIT, OFFSET)
+INCLUDE = choices(
+    "include", "`refs` adds what the ids of a row mean: home, away, sport_ref, league_ref, market_ref, sportsbook_ref.",
+    ("refs",),
+)  # fmt: skip
 SEEN = flag(
     "seen",
     "true: also report prices that were only seen again, and on streams suspended ones; for nodes that relay prices.",
@@ -166,12 +171,16 @@ def listing(ask: Ask) -> dict[str, Any]:
 
 
 def _rows(
-    reading: Reading, slots: Ints, names: Sequence[str] | None, state: str | None, *, best: bool = False
+    reading: Reading, slots: Ints, names: Sequence[str] | None, query: Mapping[str, Any], *, best: bool = False
 ) -> Callable[[], Sequence[Any]]:
     """What makes the rows of an answer, once the board is no longer held still."""
-    if names is None and not state:
+    state, refs = query.get("state"), bool(query.get("include"))
+    if names is None and not state and not refs:
         return Shown(reading, slots, best=best).rows
     every = BEST if best else ODDS
+    if refs:
+        rows = partial(fields_of(every, state or ""), reading.take(slots), reading.net(slots) if best else None)
+        return lambda: with_references(rows(), names)
     return partial(fields_of(names or every, state or ""), reading.take(slots), reading.net(slots) if best else None)
 
 
@@ -180,7 +189,7 @@ def _listed(ask: Ask, cut: _Asked, names: Sequence[str] | None, **more: Any) -> 
     with index_of(ask).reading(judged=True) as reading:
         rows = reading.rows(filter_of(ask, reading.now, **more), missing)
         slots, before = reading.page(rows, cut.sort, cut.limit, cut.offset, cut.cursor)
-        page_of = _rows(reading, slots, names, ask.query.get("state"))
+        page_of = _rows(reading, slots, names, ask.query)
         on = before + slots.size < rows.size
         cursor = reading.cursor(slots[-1], cut.sort) if on and slots.size else None
         meta = _meta(ask, reading, missing)
@@ -198,11 +207,12 @@ def _grouped(ask: Ask, cut: _Asked, names: Sequence[str] | None) -> dict[str, An
         on = before + len(parts) < total
         cursor = reading.cursor(firsts[-1], cut.sort, event=True) if on and parts else None
         meta = _meta(ask, reading, missing)
-    events = [_event(found, names, ask.query["state"] or "") for found in taken]
+    refs = bool(ask.query["include"])
+    events = [_event(found, names, ask.query["state"] or "", refs=refs) for found in taken]
     return page(ask, events, len(events), total, meta, cursor, before=before)
 
 
-def _event(found: Found, names: Sequence[str] | None, state: str) -> Any:
+def _event(found: Found, names: Sequence[str] | None, state: str, *, refs: bool) -> Any:
     """One event with its prices."""
     first = odds(found._replace(**{name: getattr(found, name)[:1] for name in _SLICED}, links=None))[0]
     away, home = first.away_team, first.home_team
@@ -210,8 +220,12 @@ def _event(found: Found, names: Sequence[str] | None, state: str) -> Any:
         first.event_id, f"{away} @ {home}" if away and home else away or home, first.sport, first.league,
         first.event_start_time,
     )  # fmt: skip
-    if names is None and not state:
+    if names is None and not state and not refs:
         return EventOdds(*facts, odds(found))
+    if refs:
+        kept = None if names is None else [name for name in names if name in ODDS] or None
+        rows = with_references(fields_of(ODDS, state)(found), kept)
+        return {**dict(zip(_EVENT, facts, strict=True)), "odds": rows}
     some = fields_of([name for name in names or () if name in ODDS] or ODDS, state)
     return {**dict(zip(_EVENT, facts, strict=True)), "odds": some(found)}
 
@@ -227,7 +241,7 @@ def best(ask: Ask) -> dict[str, Any]:
     with index_of(ask).reading(judged=True) as reading:
         rows = reading.best(filter_of(ask, reading.now), missing)
         slots, _ = reading.page(rows, cut.sort, cut.limit, cut.offset, None)
-        page_of = _rows(reading, slots, names, q["state"], best=True)
+        page_of = _rows(reading, slots, names, q, best=True)
         meta = _meta(ask, reading, missing)
     shown_rows = page_of()
     return page(ask, shown_rows, len(shown_rows), rows.size, meta)
@@ -331,13 +345,13 @@ endpoints = (
         "/odds", listing, "Prices", "Odds", OddsPage,
         (
             *FILTERS, ADD_SPORTSBOOK, *_MORE, filters.STATE, _SORT, _FIELDS,
-            choice("group_by", _GROUP_BY, ("event",)), *PAGES, CURSOR,
+            choice("group_by", _GROUP_BY, ("event",)), INCLUDE, *PAGES, CURSOR,
         ),
         doc=__doc__.partition("\n\n")[2],
     ),
     Endpoint(
         "/odds/best", best, "Best price of each selection", "Odds", BestPage,
-        (*FILTERS, ADD_SPORTSBOOK, TEAM, MIN_ODDS, MAX_ODDS, filters.STATE, _SORT, _BEST_FIELDS, *PAGES),
+        (*FILTERS, ADD_SPORTSBOOK, TEAM, MIN_ODDS, MAX_ODDS, filters.STATE, _SORT, _BEST_FIELDS, INCLUDE, *PAGES),
         doc="The best price that can be bet: one that is suspended or has a `rejection` (stale, too good to be true "
         "...) is never best, and a selection without another price is left out. Prices are compared after the "
         "commission or fee of their book, which is in `odds_decimal_net`; the other fields are as quoted. Of equal "

@@ -1,0 +1,58 @@
+"""References on odds rows (`include=refs`): what an id means, with its numerical id."""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from oddsengine import catalog
+from oddsengine.query import values
+
+NAMES = ("home", "away", "sport_ref", "league_ref", "market_ref", "sportsbook_ref")
+_UNKNOWN = ("abbreviation", "logo", "city", "mascot", "conference", "division")  # of teams; the catalog has none
+
+Reference = Mapping[str, Any]
+
+
+def with_references(rows: Sequence[dict[str, Any]], fields: Sequence[str] | None) -> list[dict[str, Any]]:
+    """Rows with their references; only some fields beside them if `fields` says so."""
+    return [
+        {**(row if fields is None else {name: row[name] for name in fields}), **references(row)} for row in rows
+    ]  # fmt: skip
+
+
+def references(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The references of one row."""
+    sport, league = row["sport"], row["league"]
+    return {
+        "home": _team(row["home_team"], sport, league), "away": _team(row["away_team"], sport, league),
+        "sport_ref": _named("sport", sport, catalog.sport(sport).name), "league_ref": _league(league, sport),
+        "market_ref": _market(row["market_type"], sport),
+        "sportsbook_ref": _named("sportsbook", row["sportsbook"], catalog.book(row["sportsbook"]).display_name),
+    }  # fmt: skip
+
+
+@lru_cache(maxsize=4096)
+def _named(domain: str, id_: str, name: str) -> Reference:
+    return {"id": id_, "numerical_id": catalog.numerical_id(domain, id_), "name": name}
+
+
+@lru_cache(maxsize=4096)
+def _league(id_: str, sport: str) -> Reference | None:
+    return _named("league", id_, catalog.league(id_, sport).name) if id_ else None
+
+
+@lru_cache(maxsize=4096)
+def _market(id_: str, sport: str) -> Reference:
+    label = catalog.listing(id_, sport).name
+    return {"id": id_, "numerical_id": catalog.numerical_id("market", id_), "label": label}
+
+
+@lru_cache(maxsize=16384)
+def _team(name: str, sport: str, league: str) -> Reference | None:
+    if not name:
+        return None
+    id_ = values.team_id(name, sport, league)
+    return {
+        **_named("team", id_, name),
+        "numerical_id": catalog.numerical_id("team", f"{sport}/{id_}"),
+    } | dict.fromkeys(_UNKNOWN)
