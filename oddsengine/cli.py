@@ -183,7 +183,10 @@ def _add_question(parser: argparse.ArgumentParser) -> None:
     ask.add_argument("--books", type=_names, metavar="A,B", help="only prices of these books may be bet")
     ask.add_argument("--sharp", type=_sharp, metavar="A,B|A=3,B=1", help="reference books in order, or their weights")
     ask.add_argument(
-        "--method", default="power", metavar="NAME", help=f"how margin is removed: {', '.join(DEVIG_METHODS)}"
+        "--method",
+        metavar="NAME",
+        help="what +EV is over: close, the fair price at the close that all other books make (the default), or the "
+        f"reference with its margin removed by one of {', '.join(DEVIG_METHODS)} (power with --sharp)",
     )
     ask.add_argument("--commission", type=_rates, metavar="BOOK=RATE", help="share of winnings, 0.02 for 2 %%")
 

@@ -166,7 +166,7 @@ class ClosingRecorder:
 
     def __init__(self, engine: Engine, store: Store, run: Run = at_once) -> None:
         self.engine, self.store, self._run = engine, store, run
-        self._view = engine.view(keep=True)
+        self._view = engine.view(method="power", keep=True)
         self._mirror = _Mirror()
         self._closed: dict[str, int] = {}  # event to the moment of its close
         self._old_starts: dict[str, int] = {}  # of postponed events, before they were

@@ -538,7 +538,7 @@ class Engine:
         self,
         books: Iterable[str] | None = None,
         sharp: Sharp = None,
-        method: str | None = "power",
+        method: str | None = None,
         *,
         commission: Mapping[str, float] | None = None,
         min_ev: float = 0.0,

@@ -755,7 +755,7 @@ def normal(z: Floats) -> Floats:
 
 
 def shrunk(prob: Floats, odds: Floats, se: Floats) -> Floats:
-    """Kelly stake, percent, for a probability that is itself uncertain: the edge counts by how sure it is.
+    """Kelly stake, a fraction of the bankroll, for an uncertain probability: the edge counts by how sure it is.
 
     An edge e with the standard error s is worth e / (1 + s^2 / e^2) of a stake: what is likely noise counts little.
     """
@@ -763,4 +763,4 @@ def shrunk(prob: Floats, odds: Floats, se: Floats) -> Floats:
     spread = prob * (1.0 - prob) * se * odds
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(edge > 0.0, edge * edge / (edge * edge + spread * spread), 0.0)
-    return 100.0 * share * np.maximum(edge, 0.0) / (odds - 1.0)
+    return np.asarray(share * np.maximum(edge, 0.0) / (odds - 1.0))

@@ -14,6 +14,7 @@ from oddsengine.find.board import Question, Sharp, prepare
 from oddsengine.groups import Ints, Longs
 from oddsengine.opportunities import Commission
 from oddsengine.reasons import NAMES, SENTENCES, Guards, sentence
+from oddsengine.references import devig_method
 from oddsengine.schema import OddsTable
 
 
@@ -28,8 +29,8 @@ class Explanation:
     opportunity
         The result row, as the finder gives it.
     reference, method
-        The book, or ``consensus``, whose prices say what is fair, and how its margin was removed; the reference is
-        None where nobody's prices served and the best prices themselves were de-vigged.
+        The book, ``consensus`` or ``close`` whose prices say what is fair, and how its margin was removed; the
+        reference is None where nobody's prices served and the best prices themselves were de-vigged.
     fair
         One row an outcome of the market (both markets of a middle): its fair probability.
     prices
@@ -64,7 +65,9 @@ class Explanation:
             "low_hold": lambda: f"hold {row['hold_percentage']:.2f} %",
             "middle": lambda: f"expected value {row['expected_value']:.2f} %, worst {row['worst_case_loss']:.2f} %",
         }[self.kind]()
-        who = self.reference or "the best prices themselves"
+        who = {None: "the best prices themselves", "close": "all other books at the close"}.get(
+            self.reference, self.reference
+        )
         with pl.Config(
             tbl_rows=-1, tbl_cols=-1, tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True,
             tbl_width_chars=250, fmt_str_lengths=200, tbl_formatting="ASCII_MARKDOWN", float_precision=4,
@@ -92,7 +95,7 @@ def explain(
     *,
     books: Iterable[str] | None = None,
     sharp: Sharp = None,
-    method: str = "power",
+    method: str | None = None,
     max_profit: float | None = 10.0,
     commission: Commission = None,
     guards: Guards = None,
@@ -191,6 +194,14 @@ def _told(question: Question, kind: str, opportunity: dict[str, Any], markets: L
     reference = int(v.reference[markets[0]])
     name = "consensus" if reference == -2 else identity.books[reference] if reference >= 0 else None
     fair = market_fair(v, markets)
+    if v.close is not None and kind == "ev":
+        # What is fair for this book: all the others, and itself as a witness.
+        name, side, p = "close", int(g.side[legs[0]]), float(opportunity["fair_probability"])
+        first = g.segments[markets[0]]
+        fair[0] = np.resize(v.close.segment[first : g.segments[markets[0] + 1]], fair.shape[1])
+        if g.outcomes[markets[0]] == 2:
+            fair[0, 1 - side] = 1.0 - p
+        fair[0, side] = p
     outcomes = [identity.kinds[g.kind[g.ladder[m]]].outcomes for m in markets]
     lines = board.market_lines(question, markets).to_list()
     told = pl.DataFrame(
@@ -206,7 +217,7 @@ def _told(question: Question, kind: str, opportunity: dict[str, Any], markets: L
         kind,
         opportunity,
         name,
-        v.method,
+        devig_method(v.method),
         told,
         _prices(question, rows, legs, reference),
         _passed_over(question, markets, rows, legs),

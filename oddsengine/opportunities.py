@@ -5,7 +5,8 @@ Every finder takes any polars frame of prices (see `ODDS_SCHEMA`) and these word
 - `books`: whose prices may be bet; None is all. Opportunities are computed over exactly these.
 - `sharp`: whose prices say what is fair: a book, books in order of preference, or weights of a consensus
   (`{"pinnacle": 3, "circa": 1}`). None is the catalog's order. A reference may stand outside `books`.
-- `method`: how the reference's margin is removed; one of `DEVIG_METHODS`.
+- `method`: what +EV is over: "close" (see `oddsengine.estimator`), the default without `sharp`, or how the
+  reference's margin is removed, one of `DEVIG_METHODS`.
 - `commission`: rates on winnings that replace the catalog's, book by book.
 - `guards`: which guards run; None is all of `GUARDS`, an empty list none, a mapping changes thresholds
   (`{"stale": 300}`) or switches single guards off (`{"flap": False}`). They look at all books.
@@ -58,7 +59,7 @@ def find_ev(
     *,
     books: Iterable[str] | None = None,
     sharp: Sharp = None,
-    method: str | None = "power",
+    method: str | None = None,
     min_ev: float = 0.0,
     max_ev: float | None = None,
     commission: Commission = None,
@@ -82,8 +83,8 @@ def find_ev(
         Whose prices say what is fair: a book, books in order of preference, or weights of a consensus
         (``{"pinnacle": 3, "circa": 1}``); None, the default, is the catalog's order. It may stand outside `books`.
     method
-        How its margin is removed, one of `DEVIG_METHODS`, "power" by default; or "close": the fair price at the close
-        that all books together make, see `oddsengine.estimator`.
+        What +EV is over: "close", the fair price at the close that all other books make, or the reference with its
+        margin removed by one of `DEVIG_METHODS`. None, the default, is "close", or "power" where `sharp` is given.
     commission
         Rates on winnings, fractions below 1 such as 0.02, that replace the catalog's, book by book; None,
         the default, keeps those.
@@ -139,7 +140,7 @@ def find_arbitrage(
     *,
     books: Iterable[str] | None = None,
     sharp: Sharp = None,
-    method: str | None = "power",
+    method: str | None = None,
     min_profit: float = 0.5,
     max_profit: float | None = 10.0,
     commission: Commission = None,
@@ -163,8 +164,8 @@ def find_arbitrage(
         consensus (``{"pinnacle": 3, "circa": 1}``); None, the default, is the catalog's order. It may stand outside
         `books`.
     method
-        How its margin is removed, one of `DEVIG_METHODS`, "power" by default; or "close": the fair price at the close
-        that all books together make, see `oddsengine.estimator`.
+        What +EV is over: "close", the fair price at the close that all other books make, or the reference with its
+        margin removed by one of `DEVIG_METHODS`. None, the default, is "close", or "power" where `sharp` is given.
     commission
         Rates on winnings, fractions below 1 such as 0.02, that replace the catalog's, book by book; None,
         the default, keeps those.
@@ -218,7 +219,7 @@ def find_low_hold(
     *,
     books: Iterable[str] | None = None,
     sharp: Sharp = None,
-    method: str | None = "power",
+    method: str | None = None,
     max_hold: float = 2.0,
     commission: Commission = None,
     guards: Guards = None,
@@ -240,8 +241,8 @@ def find_low_hold(
         weights of a consensus (``{"pinnacle": 3, "circa": 1}``); None, the default, is the catalog's order. It may
         stand outside `books`.
     method
-        How its margin is removed, one of `DEVIG_METHODS`, "power" by default; or "close": the fair price at the close
-        that all books together make, see `oddsengine.estimator`.
+        What +EV is over: "close", the fair price at the close that all other books make, or the reference with its
+        margin removed by one of `DEVIG_METHODS`. None, the default, is "close", or "power" where `sharp` is given.
     commission
         Rates on winnings, fractions below 1 such as 0.02, that replace the catalog's, book by book; None,
         the default, keeps those.
@@ -293,7 +294,7 @@ def find_middles(
     *,
     books: Iterable[str] | None = None,
     sharp: Sharp = None,
-    method: str | None = "power",
+    method: str | None = None,
     min_size: float = 0.0,
     min_ev: float | None = None,
     max_profit: float | None = 10.0,
@@ -320,8 +321,8 @@ def find_middles(
         Whose prices say what is fair: a book, books in order of preference, or weights of a consensus
         (``{"pinnacle": 3, "circa": 1}``); None, the default, is the catalog's order. It may stand outside `books`.
     method
-        How its margin is removed, one of `DEVIG_METHODS`, "power" by default; or "close": the fair price at the close
-        that all books together make, see `oddsengine.estimator`.
+        What +EV is over: "close", the fair price at the close that all other books make, or the reference with its
+        margin removed by one of `DEVIG_METHODS`. None, the default, is "close", or "power" where `sharp` is given.
     commission
         Rates on winnings, fractions below 1 such as 0.02, that replace the catalog's, book by book; None,
         the default, keeps those.
@@ -377,7 +378,7 @@ def find_all(
     *,
     books: Iterable[str] | None = None,
     sharp: Sharp = None,
-    method: str | None = "power",
+    method: str | None = None,
     min_ev: float = 0.0,
     max_ev: float | None = None,
     min_profit: float = 0.5,
@@ -414,8 +415,8 @@ def find_all(
         Whose prices say what is fair: a book, books in order of preference, or weights of a consensus
         (``{"pinnacle": 3, "circa": 1}``); None, the default, is the catalog's order. It may stand outside `books`.
     method
-        How its margin is removed, one of `DEVIG_METHODS`, "power" by default; or "close": the fair price at the close
-        that all books together make, see `oddsengine.estimator`.
+        What +EV is over: "close", the fair price at the close that all other books make, or the reference with its
+        margin removed by one of `DEVIG_METHODS`. None, the default, is "close", or "power" where `sharp` is given.
     commission
         Rates on winnings, fractions below 1 such as 0.02, that replace the catalog's, book by book; None,
         the default, keeps those.
@@ -518,7 +519,7 @@ def rejected(
     odds: IntoFrame,
     *,
     sharp: Sharp = None,
-    method: str | None = "power",
+    method: str | None = None,
     commission: Commission = None,
     guards: Guards = None,
     now: datetime | None = None,
@@ -537,8 +538,8 @@ def rejected(
         consensus (``{"pinnacle": 3, "circa": 1}``); None, the default, is the catalog's order. It may stand outside
         `books`.
     method
-        How its margin is removed, one of `DEVIG_METHODS`, "power" by default; or "close": the fair price at the close
-        that all books together make, see `oddsengine.estimator`.
+        What +EV is over: "close", the fair price at the close that all other books make, or the reference with its
+        margin removed by one of `DEVIG_METHODS`. None, the default, is "close", or "power" where `sharp` is given.
     commission
         Rates on winnings, fractions below 1 such as 0.02, that replace the catalog's, book by book; None,
         the default, keeps those.

@@ -229,7 +229,7 @@ class Views:
         if opened is not None and opened.number == board.number:  # somebody else read it meanwhile
             return opened
         if place.view is None:
-            place.view = board.view(books, **wanted, wider=True)
+            place.view = board.view(books, **{"method": "power", **wanted}, wider=True)
         with board.reading(place.view):
             number, now = board.number, board.now or datetime.fromtimestamp(0, UTC)
         place.opened = Opened(number, now, place.view)

@@ -30,8 +30,8 @@ from oddsengine.view import View
 TAPES = Path(__file__).parent / "tapes"
 SOFT = ("draftkings", "fanduel", "betmgm", "caesars", "bet365", "bovada", "betrivers")
 VIEWS: tuple[dict[str, Any], ...] = (
-    {"min_middle_ev": None, "min_ev": -1.0, "max_hold": 4.0},
-    {"books": SOFT, "min_profit": -0.5},
+    {"min_middle_ev": None, "min_ev": -1.0, "max_hold": 4.0, "method": "power"},
+    {"books": SOFT, "min_profit": -0.5, "method": "power"},
     {"sharp": {"pinnacle": 3.0, "circa": 1.0, "betfair_exchange": 2.0}, "method": "shin", "kinds": ["ev", "middles"]},
     {"books": [*SOFT, "betfair_exchange", "kalshi"], "commission": {"betfair_exchange": 0.05}, "sharp": ["circa"]},
 )

@@ -379,7 +379,7 @@ def season(tmp_path_factory: pytest.TempPathFactory) -> Season:
     past = Past(engine, folder)
     writer = TapeWriter(folder / "tape", sync="never")
     writer.follow(engine)
-    view = engine.view(keep=True)
+    view = engine.view(method="power", keep=True)
     out = Season(world, folder, past.closings, {}, [], {}, {})
     with writer:
         for number, batch in enumerate(world.run(8.2 * 3600)):

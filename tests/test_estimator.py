@@ -308,6 +308,47 @@ def test_what_is_worth_less_than_it_shows_is_scaled_towards_the_price() -> None:
     assert shown == pytest.approx(0.4 * plain)
 
 
+# ---- what finders take ----
+
+
+def test_the_close_is_the_default_unless_a_reference_or_a_method_is_named() -> None:
+    odds = pl.DataFrame(moneylines(dict(zip((*SOME, "pinnacle"), (0.0, 0.1, -0.1, 0.05, 0.3, 0.0), strict=True))))
+    shown = oddsengine.find_ev(odds, min_ev=-50.0, now=NOW)
+    assert shown.equals(oddsengine.find_ev(odds, min_ev=-50.0, now=NOW, method="close"))
+    named = oddsengine.find_ev(odds, min_ev=-50.0, now=NOW, sharp="pinnacle")
+    assert named.equals(oddsengine.find_ev(odds, min_ev=-50.0, now=NOW, sharp="pinnacle", method="power"))
+    assert set(shown["reference"]) == {"close"}
+    assert set(named["reference"]) == {"pinnacle"}
+    both = shown.join(named, on=["sportsbook", "selection"], suffix="_sharp")
+    assert both["ev_vs_sharp"].to_list() == pytest.approx(both["ev_percentage_sharp"].to_list())
+    with pytest.raises(ValueError, match="the method 'close' takes all books and no sharp"):
+        oddsengine.find_ev(odds, sharp="pinnacle", method="close")
+
+
+def test_figures_of_a_row_follow_from_its_fair_probability() -> None:
+    odds = pl.DataFrame(moneylines(dict(zip(SOME, (0.0, 0.1, -0.1, 0.05, 0.5), strict=True))))
+    rows = oddsengine.find_ev(odds, min_ev=-50.0, now=NOW).to_dicts()
+    assert rows
+    for row in rows:
+        p, d = row["fair_probability"], row["net_odds"]
+        assert row["ev_percentage"] == pytest.approx((p * d - 1.0) * 100.0)
+        assert row["ev_low"] < row["ev_percentage"] < row["ev_high"]
+        assert 0.0 <= row["kelly_shrunk"] <= row["kelly_percent"]
+        assert (row["prob_positive"] > 0.5) == (row["ev_percentage"] > 0.0)
+
+
+def test_an_exchange_before_its_commission_is_no_opportunity_and_a_suspect_only_if_asked() -> None:
+    rows = moneylines(dict.fromkeys(SOME, 0.0))
+    gross = next(b.id for b in catalog.books().values() if b.exchange and not b.commission and not b.fee)
+    rows += price(gross, "moneyline", None, (2.3, 1.8)) + price("corner_shop", "moneyline", None, (2.9, 1.5))
+    odds = pl.DataFrame(rows)
+    assert not oddsengine.find_ev(odds, now=NOW).height
+    listed = oddsengine.find_ev(odds, now=NOW, include=["suspect"], guards={"ev_cap": False})
+    assert listed.select("sportsbook", "flags").rows() == [("corner_shop", ["suspect"])]
+    with pytest.raises(ValueError, match="include takes some of suspect"):
+        oddsengine.find_ev(odds, include=["everything"])
+
+
 # ---- momentum ----
 
 Step = tuple[int, dict[str, tuple[float, float]]]

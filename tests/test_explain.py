@@ -31,7 +31,7 @@ BOARD = [
 
 
 def test_an_edge_explained() -> None:
-    row, told = only(find_ev, table(*BOARD))
+    row, told = only(find_ev, table(*BOARD), method="power")
     assert (told.kind, told.reference, told.method) == ("ev", "pinnacle", "power")
     assert told.opportunity == row
     assert told.fair["fair_probability"].to_list() == pytest.approx([0.5, 0.5])
@@ -42,6 +42,15 @@ def test_an_edge_explained() -> None:
     assert said["b", "under"] == "offer"
     assert said["c", "over"] == "set aside"
     assert {book for book, _ in said} == {"pinnacle", "a", "b", "c"}
+
+
+def test_an_edge_over_the_close_explained() -> None:
+    row, told = only(find_ev, table(*BOARD))
+    assert (told.kind, told.reference, told.method) == ("ev", "close", "power")
+    assert told.fair["fair_probability"].to_list() == pytest.approx(
+        [row["fair_probability"], 1.0 - row["fair_probability"]]
+    )
+    assert "all other books at the close" in str(told)
 
 
 def test_what_was_passed_over_and_why() -> None:
@@ -102,7 +111,7 @@ def test_a_consensus_is_named() -> None:
 
 
 def test_the_text_says_it_all() -> None:
-    row, told = only(find_ev, table(*BOARD))
+    row, told = only(find_ev, table(*BOARD), method="power")
     text = str(told)
     for part in (row["id"], "EV 5.00 % on Over at a", "pinnacle", "power", "Passed over", "stale"):
         assert part in text

@@ -46,8 +46,8 @@ def plans(hazards: Sequence[str] = tuple(HAZARDS)) -> st.SearchStrategy[Plan]:
 
 
 def everything(odds: pl.DataFrame, **words: Any) -> dict[str, pl.DataFrame]:
-    """The four frames of one reading."""
-    found = find_all(odds, now=MOMENT, **words)
+    """The four frames of one reading, over a sharp reference."""
+    found = find_all(odds, now=MOMENT, **{"method": "power", **words})
     return {kind: getattr(found, kind) for kind in KINDS}
 
 
@@ -280,7 +280,7 @@ def test_edges_are_within_their_thresholds() -> None:
         ({"max_ev": 2.999}, []), ({"min_ev": 3.0, "max_ev": 5.0}, ["a", "b"]),
         ({"min_ev": -10.0}, ["a", "b", "a", "b"]),
     ):  # fmt: skip
-        assert [e["sportsbook"] for e in ask(find_ev, odds, **words)] == books
+        assert [e["sportsbook"] for e in ask(find_ev, odds, **{"method": "power", **words})] == books
 
 
 # -- ties ------------------------------------------------------------------------------------------
@@ -309,7 +309,7 @@ def test_fields_of_an_edge() -> None:
         total("pinnacle", 220.5, 1.95, 1.95, age=90, **start),
         total("a", 220.5, 2.1, 1.8, age=30, external_event_id="x", **start), total("b", 220.5, 2.0, 1.9, **start),
     )  # fmt: skip
-    value = ask(find_ev, odds)[0]
+    value = ask(find_ev, odds, method="power")[0]
     expected = dict(
         game_id="e", ev_percentage=5.0, odds_american=110.0, odds_decimal=2.1, no_vig_odds=100.0, fair_probability=0.5,
         market_width=(2.0 / 1.95 - 1.0) * 100.0, devig_method="power", sharp_book="pinnacle", selection="Over",
@@ -332,7 +332,7 @@ def test_the_first_reference_in_order_with_a_complete_market() -> None:
         total("pinnacle", 220.5, 1.95, None), total("circa", 220.5, 1.93, 1.97), total("betonline", 220.5, 1.97, 1.93),
         total("a", 220.5, 2.1, 1.8),
     )  # fmt: skip
-    assert ask(find_ev, odds)[0]["sharp_book"] == "circa"
+    assert ask(find_ev, odds, method="power")[0]["sharp_book"] == "circa"
     assert ask(find_ev, odds, sharp=["pinnacle", "betonline", "circa"])[0]["sharp_book"] == "betonline"
     assert ask(find_ev, odds, sharp="betonline")[0]["sharp_book"] == "betonline"
     assert not ask(find_ev, odds, sharp="pinnacle")
@@ -343,7 +343,7 @@ def test_the_first_reference_in_order_with_a_complete_market() -> None:
 def test_a_reference_is_never_its_own_opportunity() -> None:
     odds = table(total("pinnacle", 220.5, 2.3, 1.95), total("a", 220.5, 1.9, 1.9))
     for words in ({"min_ev": -90.0}, {"sharp": {"pinnacle": 1.0, "a": 2.0}, "min_ev": -90.0}):
-        found = ask(find_ev, odds, guards=[], **words)
+        found = ask(find_ev, odds, guards=[], **{"method": "power", **words})
         assert all(e["sharp_book"] != e["sportsbook"] for e in found)
         if "sharp" not in words:
             assert {e["sportsbook"] for e in found} == {"a"}
@@ -359,7 +359,7 @@ def test_a_wide_reference_gives_way_to_a_consensus() -> None:
     odds = table(
         *(total(b, 220.5, *two) for b, two in quotes.items()), total("a", 220.5, 2.2, 1.7), total("b", 220.5, 1.9, 1.9)
     )
-    value = next(e for e in ask(find_ev, odds) if e["sportsbook"] == "a")
+    value = next(e for e in ask(find_ev, odds, method="power") if e["sportsbook"] == "a")
     widths = {b: 1.0 / x + 1.0 / y - 1.0 for b, (x, y) in quotes.items()}
     assert widths["pinnacle"] > 0.05
     assert widths["novig"] < 0.005
@@ -371,7 +371,9 @@ def test_a_wide_reference_gives_way_to_a_consensus() -> None:
         100.0 * sum(weights[b] * widths[b] for b in quotes) / sum(weights.values())
     )
     judged = next(
-        e for e in ask(find_ev, odds, min_ev=-50.0) if e["sportsbook"] == "novig" and e["selection"] == "Over"
+        e
+        for e in ask(find_ev, odds, min_ev=-50.0, method="power")
+        if e["sportsbook"] == "novig" and e["selection"] == "Over"
     )
     two = ("pinnacle", "circa")
     mean = sum(weights[b] * fair(*quotes[b]) for b in two) / sum(weights[b] for b in two)
@@ -382,9 +384,9 @@ def test_a_reference_of_five_percent_is_trusted_alone() -> None:
     odds = table(
         total("pinnacle", 220.5, 2.0 / 1.05, 2.0 / 1.05), total("circa", 220.5, 1.9, 2.0), total("a", 220.5, 2.1, 1.75)
     )
-    assert ask(find_ev, odds)[0]["sharp_book"] == "pinnacle"
+    assert ask(find_ev, odds, method="power")[0]["sharp_book"] == "pinnacle"
     odds = table(total("pinnacle", 220.5, 2.0 / 1.0501, 2.0 / 1.0501), total("a", 220.5, 2.1, 1.75))
-    assert not ask(find_ev, odds)  # nobody to make a consensus with
+    assert not ask(find_ev, odds, method="power")  # nobody to make a consensus with
 
 
 def test_a_consensus_by_weights() -> None:
@@ -409,9 +411,9 @@ def test_sister_books_with_one_edge_say_so() -> None:
     odds = table(
         total("pinnacle", 220.5, 1.95, 1.95), *(total(b, 220.5, 2.1, 1.8) for b in ("unibet", "betrivers", "a"))
     )
-    shared = {e["sportsbook"]: e["shared_feed"] for e in ask(find_ev, odds)}
+    shared = {e["sportsbook"]: e["shared_feed"] for e in ask(find_ev, odds, method="power")}
     assert shared == {"unibet": ["betrivers"], "betrivers": ["unibet"], "a": []}
-    flagged = {e["sportsbook"]: "SHARED_FEED" in e["warnings"] for e in ask(find_ev, odds)}
+    flagged = {e["sportsbook"]: "SHARED_FEED" in e["warnings"] for e in ask(find_ev, odds, method="power")}
     assert flagged == {"unibet": True, "betrivers": True, "a": False}
 
 
@@ -427,7 +429,7 @@ def test_commission_is_what_detectors_see() -> None:
     assert charged["profit_percent"] == pytest.approx(100.0 / (1.0 / net + 1.0 / 2.1) - 100.0)
     assert charged["profit_percent"] < plain["profit_percent"]
     assert charged["id"] == plain["id"]
-    value = next(e for e in ask(find_ev, odds, commission={"a": 0.02}) if e["sportsbook"] == "a")
+    value = next(e for e in ask(find_ev, odds, commission={"a": 0.02}, method="power") if e["sportsbook"] == "a")
     assert (value["odds_decimal"], value["ev_percentage"]) == (2.1, pytest.approx((0.5 * net - 1.0) * 100.0))
     with pytest.raises(ValueError, match="commission of a"):
         find_arbitrage(odds, commission={"a": 1.0})

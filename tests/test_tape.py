@@ -959,7 +959,7 @@ def test_record_and_replay(world: Given, tmp_path: Path, command: Run) -> None:
     assert f"{engine.table().height:,} prices on the board; " in out
     assert " 1 refused: missing_value 1\n" in out
     counts = ", ".join(f"{kind} {len(ids)}" for kind, ids in view.ids().items())
-    assert f"open over all books (power): {counts}\n" in out
+    assert f"open over all books (close): {counts}\n" in out
     assert out.endswith(f"state hash {engine.state_hash()}\n")
 
 
@@ -972,7 +972,7 @@ def test_replay_of_a_part(taped: tuple[Path, list[tuple[Any, ...]]], command: Ru
     facts = json.loads(err)
     assert (facts["steps"], facts["shown"], facts["state_hash"]) == (21, 11, said[20][-1])
     assert (facts["since"], facts["until"]) == ("2026-02-07T18:00:00Z", "2026-02-07T18:00:20Z")
-    assert [view["method"] for view in facts["views"]] == ["power", "shin"]
+    assert [view["method"] for view in facts["views"]] == ["close", "shin"]
     assert facts["torn"] is None
     assert command("replay", str(path), "--to", "2020-01-01")[1].startswith("0 steps, 0 quotes; ")
 

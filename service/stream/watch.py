@@ -72,7 +72,7 @@ class Watch:
         self._engine, self.account, self.view = engine, account, (books, min_ev, min_profit)
         self._view: View | None = None
         if books is None or books:
-            self._view = engine.view(books, min_ev=min_ev, min_profit=min_profit, keep=True)
+            self._view = engine.view(books, method="power", min_ev=min_ev, min_profit=min_profit, keep=True)
         self.members = 0
         self.open: dict[Word, Find] = {}
         self.number = 0  # of the update that `open` is of; 0 while it is of no single one
