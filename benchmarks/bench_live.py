@@ -83,9 +83,7 @@ def test_a_hundred_more_views(benchmark: Any, live: Live, more: int) -> None:
     books = np.unique(live.frame["sportsbook"].to_numpy())
     sets = [sorted(rng.choice(books, int(rng.integers(3, books.size)), replace=False)) for _ in range(more)]
     views = [live.engine.view(some, keep=True) for some in sets]
-    benchmark.pedantic(
-        live.engine.feed, setup=lambda: ((codes(live.engine, draw()),), {}), rounds=100, warmup_rounds=3
-    )
+    benchmark.pedantic(live.engine.feed, setup=lambda: ((codes(live.engine, draw()),), {}), rounds=100, warmup_rounds=3)
     for view in views:
         live.engine.close(view)
 
