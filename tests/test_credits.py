@@ -270,7 +270,7 @@ def test_too_few_credits_are_said() -> None:
 
 class _Sources:
     def __init__(self, *sources: SourceStatus) -> None:
-        self.parts = {"hub": self}
+        self.feeds = self
         self.statuses = lambda: list(sources)
 
 

@@ -1,8 +1,9 @@
 """Queries: which rows of a live board match a filter, in which order, and which of them are on a page.
 
 >>> from oddsengine import Engine
+>>> from oddsengine.query import Filter, Index
 >>> from oddsengine.simulate import World
->>> batch = next(World(1, games=2).batches())
+>>> batch = next(World(1, events=2).run(1.0))
 >>> engine = Engine()
 >>> _ = engine.step(batch.quotes, batch.now)
 >>> with Index(engine).reading() as reading:
