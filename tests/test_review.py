@@ -80,7 +80,7 @@ def test_a_better_price_that_may_not_be_a_leg_hides_no_other() -> None:
         row("caesars", "moneyline", HOME, 2.14, age=0, **live),
         row("caesars", "h2h", HOME, 2.16, age=9, **live),
     ]
-    assert oe.find_ev(table(rows), now=MOMENT)["odds_decimal"].to_list() == [2.14]
+    assert oe.find_ev(table(rows), method="power", now=MOMENT)["odds_decimal"].to_list() == [2.14]
 
 
 def test_prices_have_no_part_in_an_arbitrage_id() -> None:

@@ -31,11 +31,12 @@ def rows(book: str, market: str, line: float | None = None, **prices: float) -> 
 def edges(board: list[Row]) -> dict[tuple[str, str, str], float]:
     """Edges in percent by book, market type and side; the live board has the same."""
     engine = Engine()
-    view = engine.view(min_ev=-90.0)
+    view = engine.view(method="power", min_ev=-90.0)
     view.opportunities()
     for at in range(0, len(board), 2):  # in steps, the twin last
         engine.step(board[at : at + 2], NOW)
-    frames = find_ev(pl.DataFrame(board, infer_schema_length=None), min_ev=-90.0, now=NOW), view.opportunities().ev
+    odds = pl.DataFrame(board, infer_schema_length=None)
+    frames = find_ev(odds, method="power", min_ev=-90.0, now=NOW), view.opportunities().ev
     table, live = (
         {
             (row["sportsbook"], row["market"], row["selection_type"]): round(row["ev_percentage"], 6)
