@@ -65,6 +65,7 @@ _STEP = 0.5  # of the trapezoidal rule, in log t
 _NODES = np.exp(np.arange(-23.0, 14.0, _STEP))
 _ITERATIONS = 80  # of the interior point method; it takes about fifteen
 _GAP = 1e-11  # in growth, at which it ends
+_GAP_AT_END = 1e-7  # at which it may end where it can go no further
 _BACK = 0.98  # part of the way to the nearest limit that a step may go
 _NOTHING = 1e-7  # a stake below this is none
 _SLACK = 1e-12  # by which limits give way, and growth has to rise
@@ -371,6 +372,9 @@ def _interior(games: Games, most: Floats, sums: Floats, ends: Floats) -> Floats:
         sides = np.stack([slope, lift[:n] - lift[n : 2 * n] - lift[2 * n :] @ sums])
         rows = np.sqrt(weight[2 * n :])[:, None] * sums
         plain, centred = value.solve(weight[:n] + weight[n : 2 * n], rows, sides)
+        if not np.isfinite(plain + centred).all():
+            # Where limits meet in one point the last steps cannot be solved for any more; they are not needed.
+            return np.where(f < _NOTHING, 0.0, f) if gap < _GAP_AT_END else np.full(n, np.nan)
         aim = 0.0
         for last in (False, True):
             df = plain + aim * centred

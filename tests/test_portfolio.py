@@ -145,6 +145,16 @@ def test_whole_steps_beside_every_combination(seed: int) -> None:
     assert here >= max(values.values()) - 5e-4
 
 
+def test_limits_that_meet_in_one_point() -> None:
+    # Five bets of 0.02 fill a book's 0.1: the optimum has more active limits than bets.
+    rng = np.random.default_rng(200)
+    games = Games.of(binary_games(rng, 200, 1))
+    limits = Limits(np.full(200, 0.02), np.arange(200) % 8 == np.arange(8)[:, None], np.full(8, 0.1))
+    stakes = best_stakes(games, limits)
+    assert np.isfinite(stakes).all()
+    assert stakes.sum() == pytest.approx(0.8, abs=1e-5)
+
+
 def test_shrinking() -> None:
     p, d, e = 0.55, 2.0, 0.03
     got = shrink([p, 1.0 - p], [d, np.nan], [e, e])
