@@ -333,7 +333,9 @@ class Engine:
             )
         marks, scope = None, Scope.everything(g)
         if fresh:
-            due = self._due if self._due is not None or not self._samples else np.zeros(names.unit_event.size, np.uint8)
+            due = self._due
+            if self._samples and (due is None or due.size != names.unit_event.size):
+                due = np.zeros(names.unit_event.size, np.uint8)  # nothing is due between steps
             curves = tails.curves(g, names.forms)
             changes = since_last_search(some, guarded, curves, rows, names.event_lead.values, due)
             marks, scope = changes.marks, changes.scope

@@ -96,7 +96,9 @@ def reason(odds: pl.DataFrame, place: int, **words: Any) -> str:
 
 
 def ask(find: Callable[..., pl.DataFrame], odds: pl.DataFrame, **words: Any) -> list[dict[str, Any]]:
-    """Rows of a finder at the boards' moment."""
+    """Rows of a finder at the boards' moment; +EV over a sharp reference, unless another method is named."""
+    if getattr(find, "__name__", "") == "find_ev":
+        words = {"method": "power"} | words
     return find(odds, **{"now": MOMENT, **words}).to_dicts()
 
 

@@ -45,7 +45,7 @@ def test_an_edge_explained() -> None:
 
 
 def test_an_edge_over_the_close_explained() -> None:
-    row, told = only(find_ev, table(*BOARD))
+    row, told = only(find_ev, table(*BOARD), method="close")
     assert (told.kind, told.reference, told.method) == ("ev", "close", "power")
     assert told.fair["fair_probability"].to_list() == pytest.approx(
         [row["fair_probability"], 1.0 - row["fair_probability"]]
@@ -54,7 +54,7 @@ def test_an_edge_over_the_close_explained() -> None:
 
 
 def test_what_was_passed_over_and_why() -> None:
-    _, told = only(find_ev, table(*BOARD))
+    _, told = only(find_ev, table(*BOARD), method="power")
     passed = told.rejected.select("sportsbook", "odds_decimal", "why").rows()
     assert ("c", 2.3, "stale: last seen 700 s before now") in passed
 

@@ -293,7 +293,7 @@ def leg_of(quote: Row) -> Leg:
 def looks(world: World, seconds: float, prices: Prices) -> Iterator[tuple[Engine, oe.Opportunities]]:
     """Let an engine follow a world; gives what its view shows at every look."""
     engine = Engine()
-    view = engine.view(keep=True)
+    view = engine.view(method="power", keep=True)
     for at, batch in enumerate(world.run(seconds)):
         engine.step(batch.quotes, batch.now, complete=batch.complete, events=batch.events)
         prices.note(batch)
