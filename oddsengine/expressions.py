@@ -19,11 +19,16 @@ All but the last line are made of polars' own operations. A market is the rows t
 call Python once for the whole column, and never once a market: neighbouring rows with equal keys form runs, runs are
 put together by the hash of their keys, and runs that share a hash are compared key by key.
 
+Results are named after the column of odds. In a column of decimal odds a price of -100 or less is American and null;
+where one stands in it (in its group, under `over` and `agg`), whole prices of 100 or more count as American too, as
+`check_odds` has it. In a column of positive American prices alone nothing tells +110 from decimal odds of 110.
+
 `.devig().over("event")` is the same as `.devig(by="event")`. Where something stands between the two, such as
 `.devig().alias("p").over("event")`, polars calls Python once a group, which takes a thousand times as long.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -111,7 +116,10 @@ def _per_market(function: _PerMarket) -> Callable[[Sequence[pl.Series]], pl.Seri
     def apply(columns: Sequence[pl.Series]) -> pl.Series:
         odds, *keys = columns
         prices = odds.cast(pl.Float64).fill_null(np.nan).to_numpy()
-        prices = np.where((prices > 1.0) & (prices < np.inf), prices, np.nan)  # American odds are no error here
+        decimal = (prices > 1.0) & (prices < np.inf)  # American odds are no error here
+        if (prices <= -100.0).any():
+            decimal &= (prices < 100.0) | (prices != np.round(prices))
+        prices = np.where(decimal, prices, np.nan)
         rows, offsets = _markets(keys) if keys else (None, np.array([0, prices.size]))
         if rows is None:
             out = function(prices, offsets)
@@ -127,8 +135,9 @@ def _holds(prices: Floats, offsets: Longs) -> Floats:
     """The hold of its market, for every row."""
     if not prices.size:
         return prices
+    count = np.diff(offsets)
     total = np.add.reduceat(1.0 / prices, offsets[:-1])
-    return np.repeat(total - 1.0, np.diff(offsets))
+    return np.repeat(np.where(count > 1, total - 1.0, np.nan), count)
 
 
 class _MarketExpr(pl.Expr):
@@ -153,7 +162,13 @@ class _MarketExpr(pl.Expr):
 
 
 def _keys(by: By) -> list[pl.Expr | str]:
-    return [] if by is None else [by] if isinstance(by, pl.Expr | str) else list(by)
+    if by is None:
+        return []
+    keys = [by] if isinstance(by, pl.Expr | str) else list(by) if isinstance(by, Iterable) else [by]
+    for key in keys:
+        if not isinstance(key, pl.Expr | str):
+            raise TypeError(f"by must be names of columns or expressions, got {key!r}")
+    return keys
 
 
 def _mapped(odds: pl.Expr, function: _PerMarket, keys: Sequence[pl.Expr | str]) -> pl.Expr:
@@ -161,11 +176,15 @@ def _mapped(odds: pl.Expr, function: _PerMarket, keys: Sequence[pl.Expr | str]) 
 
 
 def _expr(value: IntoExpr) -> pl.Expr:
-    return value if isinstance(value, pl.Expr) else pl.col(value) if isinstance(value, str) else pl.lit(float(value))
+    if isinstance(value, pl.Expr | str):
+        return pl.col(value) if isinstance(value, str) else value
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise TypeError(f"prob must be the name of a column, an expression or a number, got {value!r}")
+    return pl.lit(float(value))
 
 
 def _where(valid: pl.Expr, value: pl.Expr) -> pl.Expr:
-    """`value` where valid and finite, else null."""
+    """`value` where valid and finite, else null; named as `value` is, which is after its first column."""
     return pl.when(valid & value.is_finite()).then(value)
 
 
@@ -180,8 +199,15 @@ class OddsExpr:
         self._expr = expr
 
     @property
-    def _decimal(self) -> pl.Expr:
+    def _number(self) -> pl.Expr:
         return self._expr.cast(pl.Float64)
+
+    @property
+    def _decimal(self) -> pl.Expr:
+        """The odds, null where they are no decimal price."""
+        d = self._number
+        american = (d >= 100.0) & (d == d.round()) & (d <= -100.0).any()
+        return pl.when((d > 1.0) & d.is_finite() & ~american).then(d)
 
     def implied(self) -> pl.Expr:
         """Implied probability, margin included.
@@ -192,7 +218,7 @@ class OddsExpr:
         [0.25, 0.8, None]
         """
         d = self._decimal
-        return _where((d > 1.0) & d.is_finite(), 1.0 / d)
+        return (d * 0.0 + 1.0) / d
 
     def to_american(self) -> pl.Expr:
         """American odds, not rounded.
@@ -203,7 +229,8 @@ class OddsExpr:
         [150.0, -200.0, 100.0]
         """
         win = self._decimal - 1.0
-        return _where(win > 0.0, pl.when(win >= 1.0).then(win * 100.0).otherwise(-100.0 / win))
+        american = pl.when(win >= 1.0).then(win * 100.0).otherwise(-100.0 / win)
+        return _where(american.is_finite(), american)
 
     def from_american(self) -> pl.Expr:
         """Decimal odds of American odds.
@@ -214,8 +241,8 @@ class OddsExpr:
         >>> frame.select(pl.col("american").odds.from_american()).to_series().to_list()
         [2.5, 1.5, None]
         """
-        a = self._decimal
-        odds = (100.0 + a.abs()) / pl.when(a > 0.0).then(100.0).otherwise(-a)
+        a = self._number
+        odds = (a.abs() + 100.0) / pl.when(a > 0.0).then(100.0).otherwise(-a)
         return _where((a.abs() >= 100.0) & a.is_finite() & (odds > 1.0), odds)
 
     def edge(self, prob: IntoExpr) -> pl.Expr:
@@ -228,7 +255,7 @@ class OddsExpr:
         [0.04, -0.04]
         """
         p, d = _expr(prob), self._decimal
-        return _where((d > 1.0) & d.is_finite() & p.is_between(0.0, 1.0), p * d - 1.0)
+        return _where(p.is_between(0.0, 1.0), d * p - 1.0)
 
     def kelly(self, prob: IntoExpr, fraction: float = 1.0) -> pl.Expr:
         """Stake of a single bet as a fraction of the bankroll; `fraction` of full Kelly, above 0 and at most 1.
@@ -242,10 +269,10 @@ class OddsExpr:
         if not 0.0 < fraction <= 1.0:
             raise ValueError(f"fraction must be above 0 and at most 1, got {fraction}")
         edge = self.edge(prob)
-        return fraction * edge.clip(lower_bound=0.0) / (self._decimal - 1.0)
+        return edge.clip(lower_bound=0.0) * fraction / (self._decimal - 1.0)
 
     def hold(self, by: By = None) -> pl.Expr:
-        """Sum of the implied probabilities of a row's market minus 1, in every row of it.
+        """Sum of the implied probabilities of a row's market minus 1, in every row of it; null below two rows.
 
         Parameters
         ----------
@@ -262,6 +289,8 @@ class OddsExpr:
 
     def devig(self, method: str = "power", by: By = None) -> pl.Expr:
         """Fair probability of every row, the margin of its market removed; null for a market without an answer.
+
+        Each row counts as an outcome: remove duplicates first, `unique` has them.
 
         Parameters
         ----------
@@ -282,4 +311,4 @@ class OddsExpr:
 
     def _of_market(self, function: _PerMarket, by: By) -> pl.Expr:
         keys = _keys(by)
-        return _mapped(self._decimal, function, keys) if keys else _MarketExpr.of(self._decimal, function)
+        return _mapped(self._number, function, keys) if keys else _MarketExpr.of(self._number, function)

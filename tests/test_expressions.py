@@ -26,7 +26,10 @@ def answer(frame: pl.DataFrame, expr: pl.Expr) -> pl.Series:
 
 
 def numbers(values: list[float | None]) -> Any:
-    return np.array([np.nan if x is None or x < -99.0 else x for x in values])
+    american = any(x is not None and x <= -100.0 for x in values)
+    return np.array(
+        [np.nan if x is None or x < -99.0 or (american and x >= 100.0 and x % 1 == 0) else x for x in values]
+    )
 
 
 def same(got: pl.Series, wanted: Any) -> None:
@@ -50,11 +53,12 @@ def test_elementwise_expressions_are_the_functions(values: list[float | None], p
 def by_groups(rows: list[tuple[str | None, int, float | None]], method: str) -> tuple[list[float], list[float]]:
     """Fair probabilities and holds, market by market, in plain Python."""
     fair, hold = [np.nan] * len(rows), [np.nan] * len(rows)
+    every = numbers([row[2] for row in rows])
     order = sorted(range(len(rows)), key=lambda i: (rows[i][0] or "", rows[i][0] is None, rows[i][1]))
     for _, group in groupby(order, key=lambda i: rows[i][:2]):
         places = list(group)
-        prices = numbers([rows[i][2] for i in places])
-        answers, kept = oe.devig(prices, method), float(oe.hold(prices))
+        prices = every[places]
+        answers, kept = oe.devig(prices, method), float(oe.hold(prices)) if len(places) > 1 else np.nan
         for i, p in zip(places, answers.tolist(), strict=True):
             fair[i], hold[i] = p, kept
     return fair, hold
@@ -124,3 +128,35 @@ def test_wrong_arguments_are_refused_when_the_expression_is_made() -> None:
         x.odds.devig("x")
     with pytest.raises(ValueError, match="fraction must be above 0"):
         x.odds.kelly("p", 0.0)
+    with pytest.raises(TypeError, match="by must be names of columns or expressions, got 3"):
+        x.odds.devig(by=3)
+    with pytest.raises(TypeError, match="prob must be the name of a column, an expression or a number, got None"):
+        x.odds.kelly(None)
+
+
+def test_results_are_named_after_the_odds() -> None:
+    frame = pl.DataFrame({"odds": [2.0, 110.0], "fair": [0.5, 0.4]})
+    x: Any = pl.col("odds").alias("price")
+    made = [x.odds.implied(), x.odds.to_american(), x.odds.from_american(), x.odds.edge("fair"), x.odds.edge(0.5)]
+    made += [x.odds.kelly("fair"), x.odds.kelly(0.5), x.odds.hold(), x.odds.devig()]
+    for expr in made:
+        assert frame.select(expr).columns == ["price"]
+    both: Any = pl.col("odds", "fair")
+    assert frame.select(both.odds.implied()).columns == ["odds", "fair"]
+    assert frame.with_columns(pl.col("odds").odds.edge("fair"))["fair"].to_list() == [0.5, 0.4]  # type: ignore[attr-defined]
+
+
+def test_american_prices_are_no_decimal_odds() -> None:
+    frame = pl.DataFrame({"g": [1, 1, 2, 2], "odds": [110.0, -120.0, 250.5, 101.0]})
+    x: Any = pl.col("odds")
+    assert answer(frame, x.odds.implied()).to_list() == [None, None, pytest.approx(1 / 250.5), None]
+    assert answer(frame, x.odds.implied().over("g")).to_list()[2:] == pytest.approx([1 / 250.5, 1 / 101.0])
+    assert answer(frame.clear().extend(frame[2:]), x.odds.to_american()).to_list() == [24950.0, 10000.0]
+    assert answer(frame, x.odds.devig(by="g")).null_count() == 4
+    grouped = frame.group_by("g", maintain_order=True).agg(x.odds.edge(0.5))
+    assert grouped["odds"].to_list()[0] == [None, None]
+
+
+def test_a_market_of_one_price_has_no_hold() -> None:
+    frame = pl.DataFrame({"g": [1, 2, 2], "odds": [1.9, 1.9, 1.9]})
+    assert answer(frame, pl.col("odds").odds.hold(by="g").round(3)).to_list() == [None, 0.053, 0.053]  # type: ignore[attr-defined]
