@@ -341,7 +341,9 @@ class Engine:
             marks, scope = changes.marks, changes.scope
         estimated, sampled = None, None
         if self._samples:
-            estimated, sampled = board.estimated(some, guarded.aside, g.row, self._fair)
+            needed = np.zeros(g.event.size, np.uint8)
+            needed[g.ladder[scope.fair != 0]] = 1
+            estimated, sampled = board.estimated(some, guarded.aside, g.row, self._fair, needed)
         alike: dict[Any, list[View]] = {}
         for view in views:
             alike.setdefault(view.wanted.lens, []).append(view)

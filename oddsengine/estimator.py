@@ -225,14 +225,21 @@ def after_commission(groups: Groups, traits: Traits) -> Floats:
     return net
 
 
-def votes(groups: Groups, net: Floats, changed: Longs, aside: Bytes, widest: int, table: FairTable) -> Votes:
-    """Take every book's complete prices as votes: those that no guard rejects but for their age or generosity."""
+def votes(
+    groups: Groups, net: Floats, changed: Longs, aside: Bytes, widest: int, table: FairTable,
+    needed: Bytes | None = None,
+) -> Votes:  # fmt: skip
+    """Take every book's complete prices as votes: those that no guard rejects but for their age or generosity.
+
+    `needed` says which ladders, None all; nobody votes on the others.
+    """
+    needed = np.ones(groups.event.size, np.uint8) if needed is None else needed
     g, n = groups, groups.row.size
     barred = ((aside != 0) & (aside != _OUTLIER) & (aside != _STALE)).view(np.uint8)
     entry_rows, entry_odds = np.empty(n, np.int32), np.empty(n)
     ends = np.zeros(n // 2 + 2, np.int64)
     count = complete(
-        np.ones(g.threshold.size, np.uint8), g.segments, g.rows, g.book, net, barred, np.empty(widest, np.int64),
+        needed[g.ladder], g.segments, g.rows, g.book, net, barred, np.empty(widest, np.int64),
         np.empty(widest, np.int32), entry_rows, entry_odds, ends,
     )  # fmt: skip
     ends = ends[: count + 1]
@@ -422,8 +429,8 @@ def _posterior(m, f, others, sharp, most, own_x, own, least, push, c):
 
 @kernel
 def _estimate(
-    segments, rows, markets, row_book, row_seen, net, aside, live, threshold, slope, near, minute, start, momentum,
-    base_flags, v_start, v_book, v_x, v_total, v_seen, v_latest, v_changed, feed, own, sharp, exchange, gross,
+    needed, segments, rows, markets, row_book, row_seen, net, aside, live, threshold, slope, near, minute, start,
+    momentum, base_flags, v_start, v_book, v_x, v_total, v_seen, v_latest, v_changed, feed, own, sharp, exchange, gross,
     scale, c, outlier, place, b_from, b_feed, b_x, b_total, b_seen, b_weight, b_fresh, b_sharp, ordered, sorted_, rank,
     tallies, centres, post, stamp, own_x,
     fair, flags, counts, width, se, segment,
@@ -455,7 +462,7 @@ def _estimate(
                     flags[i] = 0
                     counts[i] = 0
                     width[i] = np.nan
-            if size < 2 or v_start[markets[at]] == v_start[markets[at + 1]]:
+            if needed[at] == 0 or size < 2 or v_start[markets[at]] == v_start[markets[at + 1]]:
                 continue
             comps = 1 if size == 2 else size
             same, n = _ballots(
@@ -641,6 +648,7 @@ class Board(NamedTuple):
     times: Times
     momentum: Floats | None  # (ladders, outcomes); None is 0 throughout
     ballot: Votes
+    needed: Bytes | None  # per ladder: whether it is asked for; None: all are
 
 
 def gross(traits: Traits, rate: Floats, fee: Floats) -> Bytes:
@@ -650,7 +658,7 @@ def gross(traits: Traits, rate: Floats, fee: Floats) -> Bytes:
 
 def estimate(
     of: Estimator, groups: Groups, traits: Traits, net: Floats, aside: Bytes, barred: Bytes, times: Times,
-    momentum: Floats | None, ballot: Votes,
+    momentum: Floats | None, ballot: Votes, needed: Bytes | None = None,
 ) -> Fair:  # fmt: skip
     """Estimate the fair probability of every price at the close.
 
@@ -666,7 +674,10 @@ def estimate(
         Per book: 1 where its prices are not judged; see `gross`.
     momentum
         (ladders, outcomes); None is 0 throughout.
+    needed
+        Per ladder: whether it is asked for; None means all. Nothing is known of the others.
     """
+    needed = np.ones(groups.event.size, np.uint8) if needed is None else needed
     g, c = groups, of.table.constants
     n, ladders = g.row.size, g.event.size
     widest, most = ballot.x.shape[1], traits.feed.size + 1
@@ -676,9 +687,9 @@ def estimate(
         np.empty(g.rows.size - 1), np.zeros((ladders, widest)) if momentum is None else momentum,
     )  # fmt: skip
     _estimate(
-        g.segments, g.rows, g.markets, g.book, g.seen, net, aside, g.live, g.threshold,
+        needed, g.segments, g.rows, g.markets, g.book, g.seen, net, aside, g.live, g.threshold,
         of.lines.slope[g.kind, sport], round(c.vote_neighbour_points * 100.0), times.minute,
-        starts(g, times.start, aside), out.momentum,
+        starts(g, times.start, aside, needed), out.momentum,
         of.lines.flags[g.kind, sport], ballot.start, ballot.book, ballot.x, ballot.total, ballot.seen, ballot.latest,
         ballot.changed, traits.feed, of.voters.own, of.voters.sharp, traits.exchange, barred,
         np.array(of.table.scale), c, _OUTLIER,
@@ -691,13 +702,21 @@ def estimate(
     return out
 
 
-def starts(groups: Groups, start: Longs, aside: Bytes) -> Longs:
-    """When the event of each ladder starts: the earliest that a surviving price says."""
+@kernel
+def _starts(needed, markets, segments, rows, start, aside, out):
+    """The earliest start that a surviving price of each needed ladder gives."""
+    for at in range(markets.size - 1):
+        out[at] = NO_TIME
+        for i in range(rows[segments[markets[at]]], rows[segments[markets[at + 1]]] if needed[at] else 0):
+            if aside[i] == 0 and start[i] != NO_TIME and (out[at] == NO_TIME or start[i] < out[at]):
+                out[at] = start[i]
+
+
+def starts(groups: Groups, start: Longs, aside: Bytes, needed: Bytes) -> Longs:
+    """When the event of each ladder that is needed starts: the earliest that a surviving price says."""
     g = groups
-    out = np.full(g.event.size, np.iinfo(np.int64).max)
-    use = (aside == 0) & (start != NO_TIME)
-    np.minimum.at(out, g.ladder[g.market[use]], start[use])
-    out[out == np.iinfo(np.int64).max] = NO_TIME
+    out = np.empty(g.event.size, np.int64)
+    _starts(needed, g.markets, g.segments, g.rows, start, aside, out)
     return out
 
 

@@ -29,7 +29,7 @@ def _find(key, keys, size):
 
 @kernel
 def _sample(
-    keys, markets, outcomes, minute, threshold, slope, reach, v_start, v_book, v_x, feed, index, c,
+    needed, keys, markets, outcomes, minute, threshold, slope, reach, v_start, v_book, v_x, feed, index, c,
     s_keys, s_slot, s_base, s_sampled, s_value, s_latest, s_start, s_size, p_book, p_line, p_x,
     chosen, held, spoken,
     momentum, slots, changed, base, sampled, start, n_book, n_line, n_x,
@@ -38,6 +38,11 @@ def _sample(
     end = 0
     for at in range(keys.size):
         start[at] = end
+        slots[at], sampled[at], changed[at] = -1, minute[at], 0
+        for k in range(momentum.shape[1]):
+            base[at, k], momentum[at, k] = 0.0, 0.0
+        if needed[at] == 0:
+            continue
         comps = outcomes[at] if outcomes[at] > 2 else 1
         place = _find(keys[at], s_keys, s_keys.size)
         slot = s_slot[place] if s_keys[place] == keys[at] else -1
@@ -215,7 +220,7 @@ class Memory:
 
     def refresh(
         self, keys: Words, groups: Groups, ballot: Votes, minute: Longs, slope: Floats, reach: Longs, feed: Ints,
-        books: tuple[str, ...], table: FairTable,
+        books: tuple[str, ...], table: FairTable, needed: Bytes | None = None,
     ) -> Sampled:  # fmt: skip
         """Momentum of the ladders of some groups, each at its minute.
 
@@ -229,6 +234,8 @@ class Memory:
             Per ladder; see `Lines`.
         feed, books
             Feeds and ids of the books, by code.
+        needed
+            Per ladder: whether it is asked for, None means all; the others are neither sampled nor forgotten.
         """
         g = groups
         index = self._codes(books)
@@ -243,8 +250,8 @@ class Memory:
         if width > _WIDEST:
             raise ValueError(f"momentum is kept for up to {_WIDEST} outcomes, got {width}")
         _sample(
-            keys, g.markets, outcomes, minute, g.threshold, slope, reach, ballot.start, ballot.book, ballot.x, feed,
-            index, table.constants,
+            np.ones(ladders, np.uint8) if needed is None else needed, keys, g.markets, outcomes, minute, g.threshold,
+            slope, reach, ballot.start, ballot.book, ballot.x, feed, index, table.constants,
             self._keys, self._slot, self._base, self._sampled, self._value, self._latest, self._start, self._size,
             self._book, self._line, self._x,
             np.full(feed.size, -1, np.int32), np.full(len(self._books) + 1, -1, np.int32),

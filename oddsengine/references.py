@@ -270,10 +270,10 @@ def lens(
         standard = np.array_equal(asked.rate, traits.commission) and np.array_equal(asked.fee, traits.fee)
         ballot = board.ballot
         if not standard:
-            ballot = estimator.votes(g, net, board.times.changed, guarded.aside, widest, board.of.table)
+            ballot = estimator.votes(g, net, board.times.changed, guarded.aside, widest, board.of.table, board.needed)
         close = estimator.estimate(
             board.of, g, traits, net, guarded.aside, estimator.gross(traits, asked.rate, asked.fee), board.times,
-            board.momentum, ballot,
+            board.momentum, ballot, board.needed,
         )  # fmt: skip
     return Lens(
         groups=g,
@@ -310,9 +310,10 @@ def devig_method(method: str) -> str:
 
 def read(
     of: estimator.Estimator, groups: Groups, traits: Traits, aside: Bytes, times: estimator.Times,
-    momentum: Callable[[estimator.Votes], Floats | None],
+    momentum: Callable[[estimator.Votes], Floats | None], needed: Bytes | None = None,
 ) -> estimator.Board:  # fmt: skip
-    """Read a board for the estimator; `momentum` is given the votes."""
+    """Read a board, or the ladders of it that are needed, for the estimator; `momentum` is given the votes."""
     net = estimator.after_commission(groups, traits)
-    ballot = estimator.votes(groups, net, times.changed, aside, int(traits.outcomes.max(initial=2)), of.table)
-    return estimator.Board(of, times, momentum(ballot), ballot)
+    widest = int(traits.outcomes.max(initial=2))
+    ballot = estimator.votes(groups, net, times.changed, aside, widest, of.table, needed)
+    return estimator.Board(of, times, momentum(ballot), ballot, needed)

@@ -596,9 +596,12 @@ class Board:
         )
 
     def estimated(
-        self, some: Gathered, aside: Bytes, slots: Ints, table: catalog.FairTable
+        self, some: Gathered, aside: Bytes, slots: Ints, table: catalog.FairTable, needed: Bytes | None = None
     ) -> tuple[Estimated, Sampled]:
-        """What some units, judged, say to the estimator; and what the momentum's memory has to keep of them."""
+        """What some units, judged, say to the estimator; and what the momentum's memory has to keep of them.
+
+        `needed` says of which ladders; None means all.
+        """
         g, names = some.groups, self.names
         of = names.estimator(table)
         minute = minutes(names.event_hashes(g), self.moment, table)
@@ -608,12 +611,12 @@ class Board:
         def momentum(ballot: Votes) -> Floats:
             sampled = self.momentum.refresh(
                 names.hashes(g).ladder, g, ballot, minute, of.lines.slope[g.kind, sport], of.lines.reach[g.kind, sport],
-                names.traits.feed, of.books, table,
+                names.traits.feed, of.books, table, needed,
             )  # fmt: skip
             made.append(sampled)
             return sampled.momentum
 
-        board = read(of, g, names.traits, aside, Times(self.rows.changed[slots], some.start, minute), momentum)
+        board = read(of, g, names.traits, aside, Times(self.rows.changed[slots], some.start, minute), momentum, needed)
         return board, made[0]
 
     def due(self, before: int, table: catalog.FairTable) -> Bytes:
