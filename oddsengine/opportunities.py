@@ -33,6 +33,7 @@ from oddsengine.frames import IntoFrame, to_polars
 from oddsengine.guards import main_lines
 from oddsengine.reasons import NAMES, Guards, sentence
 from oddsengine.results import MARKETS_SCHEMA, REJECTED_SCHEMA
+from oddsengine.schema import OddsError, OddsTable
 
 _ROWS_FOR_THREADS = 100_000
 Commission = Mapping[str, float] | None
@@ -632,8 +633,9 @@ def fair(
     Parameters
     ----------
     odds
-        Prices, one a row; `ODDS_SCHEMA` has the columns. A board from `prepare` will do, then without `guards` and
-        `now`.
+        Prices, one a row; `ODDS_SCHEMA` has the columns. Columns named as in `FAIR_COLUMNS` are refused. A board from
+        `prepare` will do, then without `guards` and `now`; of it the rows are those of its checked table, without the
+        ones that are no price.
     sharp, method, commission, guards, now
         As in `find_ev`.
 
@@ -650,6 +652,7 @@ def fair(
         - `hold`: the margin of the row's book in this market, a fraction; null where it does not quote all of it.
         - `ev`: mean profit per unit staked, a fraction, after commission; null where nobody else says what is fair, and
           for prices that a guard rejects.
+        - `net_odds`: the row's decimal odds after commission.
         - `guard`: which one rejects the row, null for none.
 
     Examples
@@ -667,11 +670,17 @@ def fair(
     >>> fair(odds).select("sportsbook", "fair_probability", pl.col("hold", "ev").round(4)).rows()
     [('fanduel', 0.5, None, 0.05), ('pinnacle', 0.5, 0.0256, None), ('pinnacle', 0.5, 0.0256, None)]
     """
+    came = pl.DataFrame(odds.table) if isinstance(odds, Prepared) else to_polars(odds)
+    taken = [name for name in fair_rows.FAIR_COLUMNS if name in came.columns]
+    if taken:
+        raise OddsError(f"odds must not have columns that fair adds, got {', '.join(taken)}: rename or drop them")
     if isinstance(odds, Prepared):
-        came, prepared = pl.DataFrame(odds.table), odds
+        prepared = odds
     else:
-        came = to_polars(odds)
-        prepared = prepare(came, guards, now)
+        # Numbers of its own: those that came may be null, or of several tables put together.
+        place = pl.int_range(1, came.height + 1, dtype=pl.UInt32, eager=True).alias("row")
+        checked = isinstance(odds, OddsTable) and odds.checked
+        prepared = prepare(odds if checked else came.with_columns(place), guards, now)
     question = board.ask(prepared, None, sharp, method, commission, Wants.of(min_ev=-100.0))
     figures = fair_rows.columns(question)
     if figures.height == came.height:
@@ -679,12 +688,7 @@ def fair(
     # Rows that are no price stand in `rejected`; the others are numbered as they came.
     faults = prepared.table.rejected.select("row", "guard")
     numbered = pl.concat([figures.with_columns(prepared.table["row"]), faults], how="diagonal_relaxed")
-    numbers = (
-        came["row"]
-        if came.schema.get("row") == pl.UInt32
-        else pl.int_range(1, came.height + 1, dtype=pl.UInt32, eager=True)
-    )
-    order = pl.DataFrame({"row": numbers}).join(numbered, on="row", how="left", maintain_order="left")
+    order = place.to_frame().join(numbered, on="row", how="left", maintain_order="left")
     return came.with_columns(order.drop("row"))
 
 

@@ -18,6 +18,11 @@ the scores into few blocks that they cannot tell apart; those are the scenarios.
 outcomes without a line exclude each other. Markets of one game that are not functions of its score count as independent
 of it and of each other, and so do periods: their bets may be correlated all the same, and are then staked too much.
 
+**What is not known.** A bet whose market or outcome cannot be identified may include another, such as a double chance
+or a top-ten finish, and a sport that is missing or has no scores in the catalog has no joint law. Such bets of a game
+win and lose together as far as their markets let them: the scenarios of each market, the most profitable first, are
+laid along one number. So none of them is a hedge for another, and they share one stake.
+
 Bets on one outcome at several books share its mean fair probability. Where bets contradict each other, as when the
 higher of two totals is the likelier, the weights end in between.
 
@@ -31,6 +36,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 from numpy.typing import ArrayLike
 
 from oddsengine import catalog, middle
@@ -38,7 +44,7 @@ from oddsengine.columns import Floats, Ints, Longs
 from oddsengine.markets import Identity, identify
 from oddsengine.portfolio import shrink
 from oddsengine.reasons import CODES, GUARDS
-from oddsengine.schema import OddsTable
+from oddsengine.schema import OddsError, OddsTable
 
 _COUNTS = ("poisson", "negative_binomial", "skellam")
 _USUAL_TOTAL = {"soccer": 2.7, "hockey": 6.1, "baseball": 8.8, "futsal": 6.5}  # where no bet says it
@@ -81,27 +87,70 @@ def factors(table: OddsTable, prob: Floats, error: Floats, odds: Floats) -> list
     place = np.full(table.height, -1)
     place[g.row] = np.arange(g.row.size)
     keys: dict[tuple[object, ...], list[int]] = {}
-    unread = table.select("event_id", "market_type", "line", "player_name", "market_segment")
+    folded = [pl.col(name).str.strip_chars().str.to_lowercase() for name in ("market_type", "selection", "player_name")]
+    unread = table.select("event_id", *folded, "line", "market_segment").rows()
+    scored: dict[int, bool] = {}
     for bet, at in enumerate(place.tolist()):
         if at < 0:
-            key: tuple[object, ...] = ("text", *unread.row(bet))
+            key: tuple[object, ...] = ("text", *unread[bet])
         else:
             ladder = int(g.ladder[g.market[at]])
-            event = int(g.event[ladder])
-            on_score = _on_score(identity, ladder)
-            key = ("score", event) if on_score else ("ladder", ladder)
+            if ladder not in scored:
+                scored[ladder] = _on_score(identity, ladder)
+            key = ("score", int(g.event[ladder])) if scored[ladder] else ("ladder", ladder)
         keys.setdefault(key, []).append(bet)
-    made = []
+    made: list[Factor] = []
+    tied: dict[str, list[Factor]] = {}  # of events with bets of which not all is known
+    of_event: dict[str, Factor] = {}
     for key, members in keys.items():
-        bets = np.array(members)
+        bets, event_id = np.array(members), unread[members[0]][0]
         if key[0] == "text":
-            names = table["selection"].gather(bets).to_list()
-            codes = np.unique(names, return_inverse=True)[1]
-            listed = _outcomes(codes, prob[bets], error[bets], odds[bets])
-            made.append(_exclusive(listed, codes, bets, int(codes.max()) + 2))
+            same = np.zeros(bets.size, np.int64)
+            listed = _outcomes(same, prob[bets], error[bets], odds[bets])
+            tied.setdefault(event_id, []).append(_exclusive(listed, same, bets, 2))
+            continue
+        factor = _of_markets(identity, place[bets], bets, prob, error, odds)
+        if key[0] == "score":
+            of_event[event_id] = factor
+        elif _has_law(identity, int(g.ladder[g.market[place[members[0]]]])):
+            made.append(factor)
         else:
-            made.append(_of_markets(identity, place[bets], bets, prob, error, odds))
-    return made
+            tied.setdefault(event_id, []).append(factor)
+    for event_id, factor in of_event.items():
+        if event_id in tied:
+            tied[event_id].append(factor)
+        else:
+            made.append(factor)
+    return made + [_coupled(parts, odds) if len(parts) > 1 else parts[0] for parts in tied.values()]
+
+
+def _coupled(parts: list[Factor], odds: Floats) -> Factor:
+    """Factors whose relation is not known as one: the most profitable scenarios of all of them come together."""
+    order = [np.argsort(-_profit(part, odds), kind="stable") for part in parts]
+    ends = [np.cumsum(part.prob[by]) for part, by in zip(parts, order, strict=True)]
+    marks = np.unique(np.concatenate([*ends, [0.0, 1.0]]).clip(0.0, 1.0))
+    marks = marks[np.append(np.diff(marks) > _SAME, True)]  # what rounding alone tells apart is one
+    marks[0] = 0.0
+    middles = 0.5 * (marks[1:] + marks[:-1])
+    share = [
+        part.share[by[np.minimum(np.searchsorted(end, middles), by.size - 1)]]
+        for part, by, end in zip(parts, order, ends, strict=True)
+    ]
+    mass = np.diff(marks)
+    return _gathered(mass / mass.sum(), np.concatenate(share, axis=1), np.concatenate([part.bets for part in parts]))
+
+
+def _profit(factor: Factor, odds: Floats) -> Floats:
+    """What a unit on each bet earns in each scenario."""
+    earned = np.where(factor.share > 0.0, factor.share * (odds[factor.bets] - 1.0), factor.share)
+    return np.asarray(earned.sum(axis=1), dtype=np.float64)
+
+
+def _has_law(identity: Identity, ladder: int) -> bool:
+    """Whether the catalog has a joint law of scores for a ladder's sport."""
+    sport, league = identity.sports[identity.groups.event[ladder]]
+    scores = sport.scores_in(league)
+    return scores.margin is not None and scores.total is not None
 
 
 def _on_score(identity: Identity, ladder: int) -> bool:
@@ -136,7 +185,12 @@ def _targets(listed: Mapping[int, Outcome], outcomes: int) -> dict[int, float]:
     p = np.array([one.prob for one in listed.values()])
     e = np.array([one.error for one in listed.values()])
     d = np.array([one.odds for one in listed.values()])
-    if len(listed) == outcomes or p.sum() >= 1.0:
+    if len(listed) < outcomes and p.sum() >= 1.0:
+        raise OddsError(
+            f"fair_probability of {len(listed)} of the {outcomes} outcomes of a market must sum to less than 1, got "
+            + " + ".join(f"{x:.4g}" for x in p.tolist())
+        )
+    if len(listed) == outcomes:
         p = p / p.sum()
         p = shrink(p, d, e)
     else:

@@ -5,7 +5,8 @@ margins and totals of their games (`outcomes`). `arbitrage_plan` divides money b
 to do where a leg was refused.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,19 +19,20 @@ from oddsengine.columns import Floats, Longs
 from oddsengine.frames import IntoFrame, to_polars
 from oddsengine.kelly import kelly
 from oddsengine.outcomes import factors
-from oddsengine.portfolio import Games, Limits, best_stakes, growth, whole_steps
+from oddsengine.portfolio import Games, Limits, best_stakes, growth, shrink, whole_steps
 from oddsengine.schema import ODDS_SCHEMA, OddsError, OddsTable, check_odds
 
 _NAMES = {"game_id": "event_id", "market": "market_type"}  # of `find_ev`, as odds tables call them
+_ADDED = ("stake", "stake_fraction", "kelly_fraction", "left_out")
 _MONEYLINE = catalog.family_name("moneyline_3way", catalog.FULL_GAME, "soccer")
 
 
 class Portfolio(NamedTuple):
     """Stakes on open bets, and what they promise."""
 
-    bets: pl.DataFrame  # the bets that came, with `stake`, `stake_fraction` and `kelly_fraction`
-    growth: float  # mean log growth of the bankroll
-    profit: float  # mean profit, in money
+    bets: pl.DataFrame  # the bets that came, with `stake`, `stake_fraction`, `kelly_fraction` and `left_out`
+    growth: float  # mean log growth of the bankroll, by the probabilities that were staked
+    profit: float  # mean profit, in money, by the same
     deviation: float  # standard deviation of the profit, in money
 
 
@@ -55,6 +57,12 @@ def kelly_portfolio(
     that a single bet has x^2 / (x^2 + (d e)^2) of its Kelly stake, x = p d - 1 being its edge (Baker and McHale 2013,
     "Optimal betting under parameter uncertainty", https://doi.org/10.1287/deca.2013.0271).
 
+    Rows that cannot be bet get a stake of 0, and `left_out` says why: ``no_fair_probability`` where it is null,
+    ``suspended`` where `is_active` is false, else the guard that rejects the price (column `guard`, as of `fair`).
+
+    `growth`, `profit` and `deviation` are of the probabilities that the stakes were made for: moved towards 1/d by
+    `fair_error`, and reconciled where those of one market or game contradict each other.
+
     Parameters
     ----------
     bets
@@ -69,7 +77,8 @@ def kelly_portfolio(
     max_bet
         Most money on one bet; the smaller of this and the column `max_bet` counts.
     max_book
-        Most money at one book, or a mapping of books to that.
+        Most money at one book, or a mapping of books to that. A book may have any name that the catalog knows for it;
+        a book that is neither in the catalog nor among the bets is refused.
     max_event
         Most money on one event.
     step
@@ -80,13 +89,14 @@ def kelly_portfolio(
     Returns
     -------
     Portfolio
-        The bets in their order, with `stake` in money, `stake_fraction` of the bankroll, and `kelly_fraction`, the
-        stake that the bet would have alone, without limits.
+        The bets in their order, with `stake` in money, `stake_fraction` of the bankroll, `kelly_fraction`, the stake
+        that the bet would have alone, without limits but with `fraction` and `fair_error`, and `left_out`.
 
     Raises
     ------
     OddsError
-        If a row is no bet: a column is missing, or a price or probability cannot be.
+        If a row is no bet: a column is missing, or a price or probability cannot be. If two of a market's three
+        outcomes have probabilities that leave nothing for the third.
     ValueError
         If a number is out of its range.
 
@@ -112,14 +122,22 @@ def kelly_portfolio(
     >>> found.bets.select(pl.col("stake").round(1), pl.col("kelly_fraction").round(3)).rows()
     [(34.9, 0.055), (20.0, 0.045), (46.5, 0.047)]
     """
-    frame = to_polars(bets)
+    came = to_polars(bets)
     for name, value in (("bankroll", bankroll), ("max_bet", max_bet), ("max_event", max_event), ("step", step)):
-        if value is not None and not 0.0 < value < np.inf:
+        if value is not None and not (isinstance(value, Real) and 0.0 < value < np.inf):
             raise ValueError(f"{name} must be a finite number above 0, got {value!r}")
-    if not 0.0 < fraction <= 1.0:
+    if not (isinstance(fraction, Real) and 0.0 < fraction <= 1.0):
         raise ValueError(f"fraction must be above 0 and at most 1, got {fraction!r}")
-    table, prob, error, odds = _bets(frame)
-    parts = factors(table, prob, error if uncertain else np.full(prob.size, np.nan), odds)
+    taken = [name for name in _ADDED if name in came.columns]
+    if taken:
+        raise OddsError(f"bets must not have columns that kelly_portfolio adds, got {', '.join(taken)}")
+    left_out = _left_out(came)
+    frame = came.filter(left_out.is_null())
+    at = np.flatnonzero(left_out.is_null().to_numpy())
+    table, prob, error, odds = _bets(frame, at)
+    if not uncertain:
+        error = np.full(prob.size, np.nan)
+    parts = factors(table, prob, error, odds)
     order = np.concatenate([np.empty(0, np.int64), *(part.bets for part in parts)]).astype(np.int64)
     games = Games.of([(part.prob, _gains(part.share, odds[part.bets])) for part in parts])
     scale = bankroll * fraction
@@ -130,13 +148,20 @@ def kelly_portfolio(
     if step is not None:
         # Limits and steps are of what is staked; the optimum is of the full stakes, which `fraction` makes smaller.
         stakes = whole_steps(games, stakes, np.full(stakes.size, step / scale), limits)
-    out = np.empty(order.size)
-    out[order] = stakes * fraction
-    alone = kelly(np.clip(prob, 0.0, 1.0), odds) * fraction
+    out, alone = np.zeros(came.height), np.full(came.height, np.nan)
+    out[at[order]] = stakes * fraction
+    nothing = np.full(prob.size, np.nan)
+    sure = shrink(*(np.stack(pair, axis=-1) for pair in ((prob, 1.0 - prob), (odds, nothing), (error, nothing))))[
+        ..., 0
+    ]
+    alone[at] = kelly(sure.clip(0.0, 1.0), odds) * fraction
     mean, variance = _spread(games, stakes * fraction)
     return Portfolio(
-        frame.with_columns(
-            stake=pl.Series(out * bankroll), stake_fraction=pl.Series(out), kelly_fraction=pl.Series(alone)
+        came.with_columns(
+            stake=pl.Series(out * bankroll),
+            stake_fraction=pl.Series(out),
+            kelly_fraction=pl.Series(alone, nan_to_null=True),
+            left_out=left_out,
         ),
         growth(games, stakes * fraction) if order.size else 0.0,
         mean * bankroll,
@@ -144,8 +169,24 @@ def kelly_portfolio(
     )
 
 
-def bet_table(frame: pl.DataFrame) -> OddsTable:
-    """Bets, one a row, as a table of prices; refused if one of them is none."""
+def _left_out(frame: pl.DataFrame) -> pl.Series:
+    """Why each row cannot be bet; null where it can."""
+    if "fair_probability" not in frame.columns:
+        raise OddsError(f"bets must have the column fair_probability, got {', '.join(frame.columns) or 'none'}")
+    reason = pl.when(pl.col("fair_probability").cast(pl.Float64).fill_nan(None).is_null()).then(
+        pl.lit("no_fair_probability")
+    )
+    whys: list[pl.Expr] = [reason]
+    if "is_active" in frame.columns:
+        active = pl.col("is_active").cast(pl.String).str.strip_chars().str.to_lowercase()
+        whys.insert(0, pl.when(active.is_in(["false", "0", "0.0"])).then(pl.lit("suspended")))
+    if "guard" in frame.columns:
+        whys.insert(0, pl.col("guard").cast(pl.String))
+    return frame.select(pl.coalesce(whys).alias("left_out").cast(pl.String)).to_series()
+
+
+def bet_table(frame: pl.DataFrame, at: Longs | None = None) -> OddsTable:
+    """Bets, one a row, as a table of prices; refused if one of them is none. `at` numbers them in messages, from 0."""
     named = frame.rename({a: b for a, b in _NAMES.items() if a in frame.columns and b not in frame.columns})
     known = [name for name in named.columns if name in ODDS_SCHEMA]
     table = check_odds(named.select(known).with_columns(row=pl.int_range(1, pl.len() + 1, dtype=pl.UInt32)))
@@ -157,31 +198,60 @@ def bet_table(frame: pl.DataFrame) -> OddsTable:
     )
     if table.rejected.height:
         row, field, value, reason = table.rejected.select("row", "field", "value", "reason").row(0)
-        raise OddsError(f"bet {row}: {field} {value!r} is {reason}")
+        number = row if at is None else at[row - 1] + 1
+        raise OddsError(f"bet {number}: {field} {value!r} is {reason}")
     return OddsTable(table, table.rejected, draws)
 
 
-def _bets(frame: pl.DataFrame) -> tuple[OddsTable, Floats, Floats, Floats]:
-    """Bets as a table of prices, their probabilities, standard errors (nan: none) and prices after commission."""
-    if "fair_probability" not in frame.columns:
-        raise OddsError(f"bets must have the column fair_probability, got {', '.join(frame.columns) or 'none'}")
-    table = bet_table(frame)
-    prob = frame["fair_probability"].cast(pl.Float64).fill_null(np.nan).to_numpy()
-    if not ((prob > 0.0) & (prob < 1.0)).all():
-        row = int(np.flatnonzero(~((prob > 0.0) & (prob < 1.0)))[0])
-        raise OddsError(f"bet {row + 1}: fair_probability must be above 0 and below 1, got {prob[row]}")
-    odds = table["odds_decimal"].to_numpy()
-    if "net_odds" in frame.columns:
-        odds = frame["net_odds"].cast(pl.Float64).fill_null(pl.Series(odds)).to_numpy()
-    error = np.full(prob.size, np.nan)
-    if "fair_error" in frame.columns:
-        error = frame["fair_error"].cast(pl.Float64).fill_null(np.nan).to_numpy()
-    return table, prob, error, odds
+def _bets(frame: pl.DataFrame, at: Longs | None = None) -> tuple[OddsTable, Floats, Floats, Floats]:
+    """Bets as a table of prices, their probabilities, standard errors (nan: none) and prices after commission.
+
+    `at` has the places of the bets in the frame that came, for messages.
+    """
+    places = np.arange(frame.height) if at is None else at
+    table = bet_table(frame, places)
+
+    def column(name: str, wanted: str, low: float, high: float) -> Floats:
+        """Numbers above `low` and below `high`, nan where there are none."""
+        if name not in frame.columns:
+            return np.full(frame.height, np.nan)
+        x = frame[name].cast(pl.Float64).fill_nan(None).fill_null(np.nan).to_numpy()
+        wrong = np.flatnonzero((x <= low) | (x >= high))
+        if wrong.size:
+            raise OddsError(f"bet {places[wrong[0]] + 1}: {name} must be {wanted}, got {x[wrong[0]]}")
+        return x
+
+    below = -np.finfo(np.float64).tiny
+    prob = column("fair_probability", "above 0 and below 1", 0.0, 1.0)
+    net = column("net_odds", "finite and above 1", 1.0, np.inf)
+    error = column("fair_error", "finite and 0 or more", below, np.inf)
+    column("max_bet", "0 or more", below, np.nan)
+    return table, prob, error, np.where(np.isnan(net), table["odds_decimal"].to_numpy(), net)
 
 
 def _gains(share: Floats, odds: Floats) -> Floats:
     """Profit per unit staked, (scenarios, bets), by the share of the stake that is won or lost."""
     return np.where(share > 0.0, share * (odds - 1.0), share)
+
+
+def _by_book(
+    what: str, given: float | Mapping[str, float] | None, books: Iterable[str], least: float = 0.0
+) -> Callable[[str, float], float]:
+    """What is given for the id of a book, else another number; no number from `least` on is refused."""
+    known = catalog.books().keys() | set(books)
+    each: dict[str | None, float] = {}
+    for name, value in given.items() if isinstance(given, Mapping) else ((None, given),):
+        if value is None:
+            continue
+        of = what if name is None else f"{what} of {name}"
+        if not isinstance(value, Real) or not value >= least or (least > 0.0 and value == np.inf):
+            wanted = "0 or more" if least == 0.0 else "a finite number above 0"
+            raise ValueError(f"{of} must be {wanted}, got {value!r}")
+        book = None if name is None else catalog.book(name).id
+        if book is not None and book not in known:
+            raise ValueError(f"{what} must be of books in the catalog or among the bets, got {name!r}")
+        each[book] = min(float(value), each.get(book, np.inf))
+    return lambda book, otherwise: each.get(book, each.get(None, otherwise))
 
 
 def _limits(
@@ -193,18 +263,19 @@ def _limits(
     most = np.full(n, np.inf if max_bet is None else max_bet)
     if "max_bet" in frame.columns:
         most = np.fmin(most, frame["max_bet"].cast(pl.Float64).fill_null(np.nan).to_numpy())
+    names = [catalog.book(name).id for name in table["sportsbook"].to_list()]
+    books = np.array(names, object)
+    of_book = _by_book("max_book", max_book, names)
     members, ends = [], []
-    for column, given in (("sportsbook", max_book), ("event_id", max_event)):
-        if given is None:
-            continue
-        for name in table[column].unique(maintain_order=True).to_list():
-            end = given.get(name) if isinstance(given, Mapping) else given
-            if end is None:
-                continue
-            if not 0.0 <= end < np.inf:
-                raise ValueError(f"most money of {name} must be a finite number from 0, got {end!r}")
-            members.append((table[column] == name).to_numpy()[order])
+    for book in dict.fromkeys(names):
+        end = of_book(book, np.inf)
+        if end < np.inf:
+            members.append((books == book)[order])
             ends.append(end)
+    if max_event is not None:
+        for event in table["event_id"].unique(maintain_order=True).to_list():
+            members.append((table["event_id"] == event).to_numpy()[order])
+            ends.append(max_event)
     return Limits(
         most[order] / scale, np.array(members, bool).reshape(len(members), n), np.array(ends, np.float64) / scale
     )

@@ -134,3 +134,26 @@ def test_empty_tables_and_prepared_boards() -> None:
     assert prepared["ev"].equals(oe.fair(odds)["ev"])
     assert all(a <= b for a, b in pairwise(prepared["row"]))
     assert np.isfinite(prepared["ev"].drop_nulls().to_numpy()).all()
+
+
+def test_numbers_of_rows_that_came_do_not_matter() -> None:
+    bad = ODDS.with_columns(
+        odds_decimal=pl.when(pl.int_range(pl.len()) == 3).then(0.5).otherwise("odds_decimal"),
+        odds_american=pl.when(pl.int_range(pl.len()) == 3).then(None).otherwise("odds_american"),
+    )
+    wanted = oe.fair(bad)
+    half = pl.int_range(pl.len()) % (ODDS.height // 2)
+    for numbers in (half, pl.when(half > 5).then(half)):
+        rows = oe.fair(bad.with_columns(row=numbers.cast(pl.UInt32)))
+        assert rows.drop("row").equals(wanted)
+
+
+def test_columns_of_the_caller_are_not_overwritten() -> None:
+    with pytest.raises(oe.OddsError, match="odds must not have columns that fair adds, got hold, ev: rename or drop"):
+        oe.fair(ODDS.with_columns(ev=1.0, hold=2.0))
+
+
+def test_net_odds_are_after_commission() -> None:
+    odds = two_way(("pinnacle", 1.95, 1.95), ("fanduel", 2.1, 1.75))
+    rows = oe.fair(odds, commission={"fanduel": 0.5})
+    assert rows["net_odds"].to_list() == pytest.approx([1.95, 1.95, 1.55, 1.375])

@@ -108,14 +108,56 @@ def test_what_is_no_function_of_the_score_is_apart() -> None:
         player_name=pl.Series([None, "LeBron James", "LeBron James", "LeBron James", None, None]),
     )
     found = taken_apart(props)
-    assert sorted(sorted(f.bets.tolist()) for f in found) == [[0], [1, 2], [3], [4, 5]]
+    assert sorted(sorted(f.bets.tolist()) for f in found) == [[0, 4, 5], [1, 2], [3]]
     for factor in found:
         for column, bet in enumerate(factor.bets.tolist()):
             assert chance(factor, column) == pytest.approx(props["fair_probability"][bet], abs=1e-7)
     ladder = next(f for f in found if 1 in f.bets)
     assert together(ladder, 0, 1) == pytest.approx(0.52 + 0.7 - 1.0)
     texts = next(f for f in found if 4 in f.bets)
-    assert together(texts, 0, 1) == 0.0
+    places = [texts.bets.tolist().index(bet) for bet in (4, 5)]
+    assert together(texts, *places) == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize(
+    ("market", "first", "second"),
+    [
+        ("top_10_finish", "Rory", "Scottie"),
+        ("double_chance", "Lakers or Draw", "Celtics or Draw"),
+        ("hits", "2+", "1+"),
+    ],
+)
+def test_what_is_not_identified_hedges_nothing(market: str, first: str, second: str) -> None:
+    pair = bets((market, first, None, 2.1, 0.52), (market, second, None, 2.1, 0.52))
+    alone = float(oe.kelly(0.52, 2.1))
+    assert oe.kelly_portfolio(pair).bets["stake"].sum() == pytest.approx(alone, abs=1e-5)
+    spelled = bets((market, first, None, 2.1, 0.5), (market, f" {first.upper()} ", None, 2.1, 0.54))
+    assert oe.kelly_portfolio(spelled).bets["stake"].sum() == pytest.approx(alone, abs=1e-5)
+
+
+def test_spreads_without_a_line_hedge_nothing() -> None:
+    pair = bets(("point_spread", "Lakers", None, 2.1, 0.5), ("point_spread", "Celtics", None, 2.1, 0.5))
+    assert oe.kelly_portfolio(pair).bets["stake"].sum() == pytest.approx(float(oe.kelly(0.5, 2.1)), abs=1e-5)
+
+
+def test_a_game_without_a_sport_is_one_bet() -> None:
+    rows = [("moneyline", "Lakers", None, 2.0, 0.55), ("total_points", "Over", 220.5, 2.0, 0.55)]
+    unknown = bets(*rows, ("point_spread", "Lakers", -1.5, 2.0, 0.55)).with_columns(sport=pl.lit(None, pl.String))
+    assert oe.kelly_portfolio(unknown).bets["stake"].sum() == pytest.approx(0.1, abs=1e-5)
+    arb = bets(("moneyline", "Lakers", None, 2.1, 0.5), ("moneyline", "Celtics", None, 2.1, 0.5))
+    arb = arb.with_columns(sport=pl.lit(None, pl.String))
+    assert oe.kelly_portfolio(arb).bets["stake"].to_list() == pytest.approx([0.5, 0.5], abs=1e-3)
+    (factor,) = taken_apart(unknown)
+    for column, bet in enumerate(factor.bets.tolist()):
+        assert chance(factor, column) == pytest.approx(unknown["fair_probability"][bet], abs=1e-7)
+
+
+def test_two_of_three_outcomes_are_not_certain() -> None:
+    pair = bets(("moneyline", "Lakers", None, 2.2, 0.5), ("moneyline", "Draw", None, 2.2, 0.52), sport="soccer")
+    with pytest.raises(
+        oe.OddsError, match=r"2 of the 3 outcomes of a market must sum to less than 1, got 0\.5 \+ 0\.52"
+    ):
+        oe.kelly_portfolio(pair)
 
 
 def test_contradictions_end_in_between() -> None:
@@ -141,9 +183,10 @@ def test_tilting_is_the_nearest_law(weights: list[float], p: float) -> None:
 def test_bets_of_one_outcome_share_what_it_is_worth() -> None:
     one = oe.kelly_portfolio(bets(("moneyline", "Lakers", None, 1.8, 0.6)))
     assert one.bets["stake"].item() == pytest.approx(float(oe.kelly(0.6, 1.8)), abs=1e-6)
-    two = oe.kelly_portfolio(bets(("moneyline", "Lakers", None, 1.8, 0.6), ("moneyline", "Lakers", None, 1.75, 0.6)))
+    pair = bets(("moneyline", "Lakers", None, 1.8, 0.6), ("moneyline", "Lakers", None, 1.75, 0.6))
+    two = oe.kelly_portfolio(pair)
     assert two.bets["stake"].to_list() == pytest.approx([float(oe.kelly(0.6, 1.8)), 0.0], abs=1e-6)
-    capped = oe.kelly_portfolio(two.bets, max_book={"book0": 0.02})
+    capped = oe.kelly_portfolio(pair, max_book={"book0": 0.02})
     assert capped.bets["stake"][0] == pytest.approx(0.02, abs=1e-6)
     assert 0.0 < capped.bets["stake"][1] < float(oe.kelly(0.6, 1.75)) - 0.015
 
@@ -222,6 +265,61 @@ def test_what_is_no_bet_is_refused() -> None:
     for wrong in ({"bankroll": 0.0}, {"step": -1.0}, {"fraction": 2.0}, {"max_bet": float("nan")}, {"max_book": -1.0}):
         with pytest.raises(ValueError, match="must be"):
             oe.kelly_portfolio(good, **wrong)  # type: ignore[arg-type]
+
+    for name, each in (("max_bet", 1.0), ("max_book", float("nan")), ("max_book", -1.0)):
+        with pytest.raises(ValueError, match=f"{name}.* must be"):
+            oe.kelly_portfolio(good, **{name: {"book0": each}})  # type: ignore[arg-type]
+    for name, value in (("net_odds", 1.0), ("net_odds", np.inf), ("fair_error", -0.01), ("max_bet", -5.0)):
+        with pytest.raises(oe.OddsError, match=f"bet 1: {name} (must be|'-5.0' is)"):
+            oe.kelly_portfolio(good.with_columns(pl.lit(value).alias(name)))
+    with pytest.raises(oe.OddsError, match="must not have columns that kelly_portfolio adds, got stake"):
+        oe.kelly_portfolio(good.with_columns(stake=1.0))
+
+
+def test_rows_that_cannot_be_bet_get_nothing() -> None:
+    frame = bets(*[("moneyline", "Lakers", None, 2.1, 0.52)] * 5).with_columns(
+        event_id=pl.Series(list("abcde")),
+        fair_probability=pl.Series([0.52, None, 0.52, 0.52, 0.52]),
+        guard=pl.Series([None, None, "stale", None, None]),
+        is_active=pl.Series([True, True, True, False, None]),
+    )
+    found = oe.kelly_portfolio(frame).bets
+    assert found["left_out"].to_list() == [None, "no_fair_probability", "stale", "suspended", None]
+    assert found["stake"].to_list() == pytest.approx([0.0836, 0.0, 0.0, 0.0, 0.0836], abs=1e-3)
+    assert found["kelly_fraction"].null_count() == 3
+    late = frame.with_columns(net_odds=pl.Series([2.0, 2.0, 2.0, 2.0, 0.5]))
+    with pytest.raises(oe.OddsError, match=r"bet 5: net_odds must be finite and above 1, got 0\.5"):
+        oe.kelly_portfolio(late)
+
+
+def test_rows_of_fair_can_be_staked_as_they_are() -> None:
+    odds = oe.read_odds(SAMPLE_BOARD)
+    unbet = pl.col("fair_probability").is_null() | pl.col("guard").is_not_null()
+    rows = oe.fair(odds).filter(unbet | (pl.col("ev") > 0.005))
+    assert rows.select(unbet.any()).item()
+    found = oe.kelly_portfolio(rows, fraction=0.25)
+    assert found.bets.height == rows.height
+    assert found.bets.filter(pl.col("stake") > 0)["guard"].null_count() == found.bets.filter(pl.col("stake") > 0).height
+    costly = oe.fair(odds, commission=dict.fromkeys(odds["sportsbook"].unique().to_list(), 0.5))
+    few = costly.filter(pl.col("event_id") == costly["event_id"][0])
+    assert oe.kelly_portfolio(few).bets["stake"].sum() == 0.0
+
+
+def test_a_limit_of_a_book_is_that_of_all_its_names() -> None:
+    names = pl.Series(["betmgm", "BetMGM"])
+    pair = bets(("moneyline", "Lakers", None, 2.1, 0.55), ("total_points", "Over", 220.5, 2.1, 0.55), sportsbook=names)
+    pair = pair.with_columns(sportsbook=names)
+    for limit in ({"BetMGM": 0.05}, {"betmgm": 0.05}, 0.05):
+        assert oe.kelly_portfolio(pair, max_book=limit).bets["stake"].sum() <= 0.05 + 1e-9
+    with pytest.raises(ValueError, match="max_book must be of books in the catalog or among the bets, got 'betmgn'"):
+        oe.kelly_portfolio(pair, max_book={"betmgn": 0.05})
+
+
+def test_a_bet_alone_has_its_uncertain_stake() -> None:
+    unsure = bets(("moneyline", "Lakers", None, 2.0, 0.55), fair_error=pl.lit(0.03))
+    found = oe.kelly_portfolio(unsure).bets
+    assert found["kelly_fraction"].item() == pytest.approx(found["stake_fraction"].item(), abs=1e-6)
+    assert oe.kelly_portfolio(unsure, uncertain=False).bets["kelly_fraction"].item() == pytest.approx(0.1)
 
 
 # ---- arbitrages ----

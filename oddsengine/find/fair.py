@@ -28,6 +28,7 @@ FAIR_COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
     "reference": pl.String,
     "hold": pl.Float64,
     "ev": pl.Float64,
+    "net_odds": pl.Float64,
     "guard": pl.String,
 }
 """The columns that `fair` adds."""
@@ -124,6 +125,7 @@ def columns(question: Question) -> pl.DataFrame:
             "reference": books.gather(named.set(named == _NONE, None)),
             "hold": placed(np.where(prepared.guarded.aside == 0, v.width, np.nan)),
             "ev": placed(edge),
+            "net_odds": placed(v.net),
             "guard": pl.Series([None, *NAMES[1:]], dtype=pl.String).gather(verdict),
         },
         FAIR_COLUMNS,
