@@ -20,7 +20,8 @@ with t, the sum of steps does too, and t ends where it passes the total. That le
 steps.
 
 Each outcome may have a step and a limit of its own: then the payouts looked at are those of its own steps, up to the
-least payout that the limits allow.
+least payout that the limits allow. A limit on several outcomes together, as where one book has two of them, is a
+smaller total for those: their stakes grow with t, too.
 
 They are walked from the top. Stakes that pay t cost at least t S, so the profit is at most t (1 - S), and
 the walk ends where that is below the best found: after about n S/(1 - S) values, however large the total.
@@ -136,6 +137,25 @@ def round_stakes(odds: ArrayLike, total: float, step: ArrayLike, limits: ArrayLi
     >>> round_stakes([2.10, 2.00], total=1000.0, step=[1.0, 5.0], limits=[100.0, 500.0])
     WholeStakes(stakes=array([100., 105.]), profit=5.0)
     """
+    return _whole_stakes(odds, total, step, limits, np.zeros((0, 1)), np.zeros(0))
+
+
+def joint_stakes(
+    odds: ArrayLike, total: float, step: ArrayLike, limits: ArrayLike, members: ArrayLike, ends: ArrayLike
+) -> WholeStakes:
+    """`round_stakes` with limits on several outcomes together: `ends` of each, `members` are (limits, outcomes).
+
+    Examples
+    --------
+    >>> joint_stakes([4.0, 3.5, 3.6], 1000.0, 5.0, np.inf, [[True, True, False]], [10.0])
+    WholeStakes(stakes=array([5., 5., 5.]), profit=2.5)
+    """
+    return _whole_stakes(odds, total, step, limits, np.asarray(members, np.float64), np.asarray(ends, np.float64))
+
+
+def _whole_stakes(
+    odds: ArrayLike, total: float, step: ArrayLike, limits: ArrayLike, members: Floats, ends: Floats
+) -> WholeStakes:
     d = _prices(odds)
     if d.ndim != 1 or np.isnan(d).any():
         raise ValueError(f"odds must be a list of finite numbers above 1, got {np.asarray(odds).tolist()}")
@@ -150,12 +170,15 @@ def round_stakes(odds: ArrayLike, total: float, step: ArrayLike, limits: ArrayLi
     # In units of the smallest step, so that whole numbers stay whole.
     smallest = float(unit.min())
     unit, most, spent = unit / smallest, most / smallest, total / smallest * (1.0 + _SLACK)
+    ends = ends / smallest * (1.0 + _SLACK)
     top_steps = np.floor(np.minimum(most, spent) / unit * (1.0 + _SLACK))
     margin = 1.0 - float((1.0 / d).sum())
     best = np.zeros(len(d))
     profit = 0.0
     # What the total can promise, and what each outcome's limit can.
     top = min(spent / float((1.0 / d).sum()), float((top_steps * unit * d).min()))
+    for some, end in zip(members, ends, strict=True):
+        top = min(top, end / float((some / d).sum()))
     while top > 0.0 and top * margin > profit:
         # The block of payouts below top: as many steps back on each outcome as the block holds.
         low = max(0.0, top - _BLOCK / float((1.0 / (d * unit)).sum()))
@@ -163,10 +186,14 @@ def round_stakes(odds: ArrayLike, total: float, step: ArrayLike, limits: ArrayLi
         payouts = payouts[(payouts > 0.0) & (payouts <= top * (1.0 + _SLACK))]
         steps = np.ceil(payouts[:, None] / (d * unit) * (1.0 - _SLACK))
         stakes = steps * unit
-        stakes = stakes[(stakes.sum(axis=-1) <= spent) & (steps <= top_steps).all(axis=-1)]
+        fits = (stakes.sum(axis=-1) <= spent) & (steps <= top_steps).all(axis=-1)
+        for some, end in zip(members, ends, strict=True):
+            fits &= stakes @ some <= end
+        stakes = stakes[fits]
         left = (stakes * d).min(axis=-1) - stakes.sum(axis=-1)
         if left.size and left.max() > profit:
             profit = float(left.max())
             best = stakes[left.argmax()]
         top = low
-    return WholeStakes(best * smallest, profit * smallest)
+    # Through text, money in steps of 0.1 is 0.3 and not 0.30000000000000004.
+    return WholeStakes(np.array([float(f"{x:.12g}") for x in best * smallest]), float(f"{profit * smallest:.12g}"))

@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import ArrayLike
 
 from oddsengine import catalog
-from oddsengine.arbitrage import round_stakes
+from oddsengine.arbitrage import joint_stakes
 from oddsengine.columns import Floats, Longs
 from oddsengine.frames import IntoFrame, to_polars
 from oddsengine.kelly import kelly
@@ -235,17 +235,17 @@ def _gains(share: Floats, odds: Floats) -> Floats:
 
 
 def _by_book(
-    what: str, given: float | Mapping[str, float] | None, books: Iterable[str], least: float = 0.0
+    what: str, given: float | Mapping[str, float] | None, books: Iterable[str], *, above: bool = False
 ) -> Callable[[str, float], float]:
-    """What is given for the id of a book, else another number; no number from `least` on is refused."""
+    """What is given for the id of a book, else another number; what is negative, or not `above` 0, is refused."""
     known = catalog.books().keys() | set(books)
     each: dict[str | None, float] = {}
     for name, value in given.items() if isinstance(given, Mapping) else ((None, given),):
         if value is None:
             continue
         of = what if name is None else f"{what} of {name}"
-        if not isinstance(value, Real) or not value >= least or (least > 0.0 and value == np.inf):
-            wanted = "0 or more" if least == 0.0 else "a finite number above 0"
+        if not isinstance(value, Real) or not (0.0 < value < np.inf if above else value >= 0.0):
+            wanted = "a finite number above 0" if above else "0 or more"
             raise ValueError(f"{of} must be {wanted}, got {value!r}")
         book = None if name is None else catalog.book(name).id
         if book is not None and book not in known:
@@ -311,7 +311,7 @@ PLAN_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 
 
 def arbitrage_plan(
-    arbs: pl.DataFrame,
+    arbs: IntoFrame,
     *,
     bankroll: float,
     max_bet: float | Mapping[str, float] | None = None,
@@ -332,13 +332,15 @@ def arbitrage_plan(
     bankroll
         Money for all stakes together.
     max_bet
-        Most money on one leg, or a mapping of books to that.
+        Most money on one bet, or a mapping of books to that. A bet that several arbitrages need counts once.
     max_book
-        Most money at one book over all arbitrages, or a mapping of books to that.
+        Most money at one book over all arbitrages and their legs, or a mapping of books to that. Books go by any name
+        that the catalog knows; one that is neither in it nor among the legs is refused.
     step
-        Stakes are whole multiples of this, or a mapping of books to that; a book without one has steps of 1.
+        Stakes are whole multiples of this, or a mapping of books to that; a book that the mapping has not is staked in
+        steps of 1. `bankroll` is at most ten million steps.
     min_profit
-        Arbitrages with less profit in their worst case, in money, are left out.
+        Arbitrages with less profit in their worst case, in money, are left out; so are those with none.
 
     Returns
     -------
@@ -354,37 +356,56 @@ def arbitrage_plan(
     >>> plan.select("rank", "sportsbook", "stake", pl.col("worst_case").round(2)).rows()[:2]
     [(1, 'bet365', 165.0, 2.95), (1, 'caesars', 200.0, 2.95)]
     """
-    if not 0.0 < bankroll < np.inf:
-        raise ValueError(f"bankroll must be a finite number above 0, got {bankroll!r}")
-    left: dict[str, float] = {}
-    waiting = {row: arb["legs"] for row, arb in enumerate(arbs.select("legs").iter_rows(named=True))}
+    for name, number, least in (("bankroll", bankroll, 0.0), ("min_profit", min_profit, -np.inf)):
+        if not (isinstance(number, Real) and least < number < np.inf):
+            raise ValueError(f"{name} must be a finite number{' above 0' if least == 0.0 else ''}, got {number!r}")
+    arbs = to_polars(arbs)
+    waiting: dict[int, list[dict[str, Any]]] = {row: legs or [] for row, legs in enumerate(arbs["legs"].to_list())}
+    books = {row: [catalog.book(leg["sportsbook"]).id for leg in legs] for row, legs in waiting.items()}
+    known = {book for of in books.values() for book in of}
+    bet_limit, book_limit = _by_book("max_bet", max_bet, known), _by_book("max_book", max_book, known)
+    unit = _by_book("step", step, known, above=True)
+    games = arbs.select(pl.coalesce([c for c in ("event_id", "event_name") if c in arbs.columns])).to_series().to_list()
+    markets = arbs["market_type"].to_list()
+    bets = {
+        row: [
+            (games[row], markets[row], leg.get("line"), leg["selection"], leg.get("selection_type"), book)
+            for leg, book in zip(legs, books[row], strict=True)
+        ]
+        for row, legs in waiting.items()
+    }
+    left_book: dict[str, float] = {}
+    left_bet: dict[tuple[Any, ...], float] = {}
     found: dict[int, tuple[Floats, float]] = {}
     taken: list[tuple[int, Floats, float]] = []
     stale = set(waiting)
-    money = bankroll
+    money = float(bankroll)
     while waiting:
         for row in stale:
-            legs = waiting[row]
-            books = [leg["sportsbook"] for leg in legs]
-            most = [min(_of(max_bet, book, np.inf), left.get(book, _of(max_book, book, np.inf))) for book in books]
-            steps = [_of(step, book, 1.0) for book in books]
-            found[row] = _shared(legs, books, most, steps, money)
+            mine = books[row]
+            most = [left_bet.get(bet, bet_limit(bet[-1], np.inf)) for bet in bets[row]]
+            ends = {book: left_book.get(book, book_limit(book, np.inf)) for book in mine}
+            members = [[book == one for one in mine] for book in ends]
+            odds, steps = [leg["net_odds"] for leg in waiting[row]], [unit(book, 1.0) for book in mine]
+            found[row] = joint_stakes(odds, money, steps, most, members, list(ends.values()))
         best = max(waiting, key=lambda row: (found[row][1], -row))
         stakes, profit = found[best]
         if profit <= max(min_profit - 1e-9, 0.0):
             break
         taken.append((best, stakes, profit))
-        money -= float(stakes.sum())
+        money = max(money - float(stakes.sum()), 0.0)
+        del waiting[best]
         used = set()
-        for leg, stake in zip(waiting.pop(best), stakes.tolist(), strict=True):
-            book = leg["sportsbook"]
-            used.add(book)
-            left[book] = max(left.get(book, _of(max_book, book, np.inf)) - stake, 0.0)
+        for bet, stake in zip(bets[best], stakes.tolist(), strict=True):
+            book = bet[-1]
+            used |= {book, bet}
+            left_book[book] = max(left_book.get(book, book_limit(book, np.inf)) - stake, 0.0)
+            left_bet[bet] = max(left_bet.get(bet, bet_limit(book, np.inf)) - stake, 0.0)
         # What none of its books or the bankroll concerns is as it was.
         stale = {
             row
-            for row, legs in waiting.items()
-            if float(found[row][0].sum()) > money or any(leg["sportsbook"] in used for leg in legs)
+            for row in waiting
+            if float(found[row][0].sum()) > money or not used.isdisjoint((*books[row], *bets[row]))
         }
     rows = []
     for rank, (row, stakes, profit) in enumerate(taken, 1):
@@ -396,25 +417,6 @@ def arbitrage_plan(
                 {**facts, "rank": rank, "stake": stake, "payout": stake * leg["net_odds"], "worst_case": profit}
             )
     return pl.DataFrame(rows, schema=PLAN_SCHEMA) if rows else pl.DataFrame(schema=PLAN_SCHEMA)
-
-
-def _of(given: float | Mapping[str, float] | None, book: str, otherwise: float) -> float:
-    """What is given for a book."""
-    value = given.get(book) if isinstance(given, Mapping) else given
-    return otherwise if value is None else float(value)
-
-
-def _shared(
-    legs: list[dict[str, Any]], books: list[str], most: list[float], steps: list[float], money: float
-) -> tuple[Floats, float]:
-    """Stakes on legs, and the profit of the worst case; a book with two legs splits its limit between them."""
-    odds = [leg["net_odds"] for leg in legs]
-    if len(set(books)) < len(books):
-        share = np.array([1.0 / d for d in odds])
-        total = {book: share[[b == book for b in books]].sum() for book in books}
-        most = [m * s / total[b] for m, s, b in zip(most, share, books, strict=True)]
-    stakes, profit = round_stakes(odds, money, steps, most)
-    return stakes, profit
 
 
 COVER_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
@@ -456,7 +458,13 @@ def cover(
     bankroll : float
         Money before the bets were placed.
     limits : array_like of float
-        Most money to add to each outcome.
+        Most money to add to each outcome, 0 or more.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of its range; if today's prices are an arbitrage, and neither `bankroll` nor `limits` say
+        where it ends.
 
     Returns
     -------
@@ -478,8 +486,13 @@ def cover(
         )
     if not ((held >= 0.0) & np.isfinite(held)).all() or not (d[held > 0.0] > 1.0).all():
         raise ValueError("placed must be finite numbers from 0, at odds above 1")
-    most = np.where(now > 1.0, np.broadcast_to(np.asarray(limits, dtype=np.float64), held.shape), 0.0)
-    now = np.where(now > 1.0, now, 2.0)
+    gone = np.isnan(now)
+    if not (gone | ((now > 1.0) & (now < np.inf))).all():
+        raise ValueError(f"available must be finite decimal odds above 1, nan where there are none, got {now.tolist()}")
+    if not (np.broadcast_to(np.asarray(limits, dtype=np.float64), held.shape) >= 0.0).all():
+        raise ValueError(f"limits must be 0 or more, got {np.asarray(limits).tolist()}")
+    most = np.where(~gone, np.broadcast_to(np.asarray(limits, dtype=np.float64), held.shape), 0.0)
+    now = np.where(gone, 2.0, now)
     pays = held * np.where(held > 0.0, d, 0.0)
     if bankroll is not None and not held.sum() < bankroll < np.inf:
         raise ValueError(f"bankroll must be finite and above what was placed, {held.sum():g}, got {bankroll!r}")
@@ -509,10 +522,19 @@ def _level(pays: Floats, odds: Floats, most: Floats, cash: float) -> Floats:
     """Stakes to add that make the least payout, less what they cost, largest."""
     # For a least payout t each outcome below it gets (t - pays) / odds. The profit is piecewise linear in t, so that a
     # corner is best: a payout there is, one that a limit ends at, or where the cash ends.
-    corners = np.concatenate([pays, pays + odds * most])
-    corners = np.sort(corners[(corners <= (pays + odds * most).min()) & np.isfinite(corners)])
+    end = float((pays + odds * most).min())
+    corners = np.concatenate([pays, [end]])
+    corners = np.sort(corners[(corners <= end) & np.isfinite(corners)])
     cost = (np.maximum(corners[:, None] - pays, 0.0) / odds).sum(axis=1)
-    corners = np.append(corners[cost <= cash], np.interp(cash, cost, corners))
+    if end < np.inf or cash <= cost[-1]:
+        last = float(np.interp(cash, cost, corners))
+    elif cash < np.inf:
+        last = float(corners[-1] + (cash - cost[-1]) / (1.0 / odds).sum())
+    elif (1.0 / odds).sum() < 1.0:
+        raise ValueError("the prices available are an arbitrage without end: give bankroll or limits")
+    else:
+        last = float(corners[-1])
+    corners = np.append(corners[cost <= cash], last)
     added = np.maximum(corners[:, None] - pays, 0.0) / odds
     return np.asarray(added[int(np.argmax(corners - added.sum(axis=1)))])
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oddsengine as oe
+from oddsengine.arbitrage import joint_stakes
 from oddsengine.outcomes import Factor, factors, tilt
 from oddsengine.sample import SAMPLE_BOARD
 from oddsengine.stakes import _bets
@@ -363,6 +364,93 @@ def test_the_largest_worst_case_comes_first() -> None:
     ]
     assert plan["rank"].n_unique() == len(alone)
     assert plan["worst_case"].unique().sort(descending=True).to_list() == pytest.approx(sorted(alone, reverse=True))
+
+
+def plan_of(*arbs: list[tuple[str, str, float]], **options: Any) -> pl.DataFrame:
+    """A plan for arbitrages in one market, given by book, selection and price of their legs."""
+    frame = pl.DataFrame(
+        {
+            "id": [str(at) for at in range(len(arbs))],
+            "event_id": "e1",
+            "event_name": "A @ B",
+            "market_type": "moneyline",
+            "line": pl.Series([None] * len(arbs), dtype=pl.Float64),
+            "legs": [[{"sportsbook": b, "selection": s, "net_odds": d} for b, s, d in legs] for legs in arbs],
+        }
+    )
+    return oe.arbitrage_plan(frame, **options)
+
+
+def test_legs_at_one_book_share_its_limit_alone() -> None:
+    both = [("x", "A", 2.1), ("x", "B", 2.05)]
+    assert sorted(plan_of(both, bankroll=1000, max_bet=50)["stake"].to_list()) == [48.0, 50.0] or sorted(
+        plan_of(both, bankroll=1000, max_bet=50)["stake"].to_list()
+    ) == [49.0, 50.0]
+    assert plan_of(both, bankroll=1000, max_book=50, step=5)["stake"].to_list() == [25.0, 25.0]
+    three = [("x", "A", 4.0), ("X", "B", 3.5), ("y", "C", 3.6)]
+    plan = plan_of(three, bankroll=1000, max_book={"x": 10}, step=5)
+    assert plan["stake"].to_list() == [5.0, 5.0, 5.0]
+    assert plan["worst_case"].to_list() == [2.5] * 3
+
+
+def test_a_bet_that_two_arbitrages_need_has_one_limit() -> None:
+    shared = plan_of([("x", "A", 2.2), ("y", "B", 2.1)], [("x", "A", 2.2), ("z", "B", 2.05)], bankroll=1000, max_bet=50)
+    assert shared.filter(sportsbook="x")["stake"].sum() <= 50.0
+
+
+@given(
+    st.lists(st.floats(1.5, 6.0), min_size=2, max_size=3),
+    st.lists(st.booleans(), min_size=3, max_size=3),
+    st.integers(0, 12),
+    st.integers(0, 12),
+    st.integers(0, 20),
+)
+def test_joint_limits_leave_the_best_whole_stakes(
+    odds: list[float], some: list[bool], each: int, joint: int, total: int
+) -> None:
+    members = np.array(some[: len(odds)])
+    if not members.any():
+        members[0] = True
+    found = joint_stakes(odds, float(total), 1.0, float(each), [members], [float(joint)])
+    grid = np.stack(np.meshgrid(*[np.arange(each + 1.0)] * len(odds), indexing="ij"), axis=-1).reshape(-1, len(odds))
+    grid = grid[(grid.sum(axis=1) <= total) & (grid @ members <= joint)]
+    best = ((grid * odds).min(axis=1) - grid.sum(axis=1)).max()
+    assert found.profit == pytest.approx(max(best, 0.0), abs=1e-9)
+    assert found.stakes.sum() <= total
+    assert found.stakes @ members <= joint
+
+
+def test_names_and_numbers_of_a_plan() -> None:
+    legs = [("betmgm", "A", 2.1), ("y", "B", 2.1)]
+    assert plan_of(legs, bankroll=100, max_book={"BetMGM": 20})["stake"].to_list() == [20.0, 20.0]
+    assert plan_of(legs, bankroll=1, step=0.1, max_bet=0.3)["stake"].to_list() == [0.3, 0.3]
+    for name, wrong in (
+        ("max_book", {"betmgn": 5.0}), ("max_book", float("nan")), ("max_bet", -1.0), ("min_profit", float("nan")),
+        ("step", 0.0), ("step", {"y": np.inf}), ("bankroll", "100"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=rf"{name}.* must be .*, got "):
+            plan_of(legs, **{"bankroll": 100.0, name: wrong})
+    arbs = arbitrages()
+    assert oe.arbitrage_plan(arbs.lazy(), bankroll=500.0).equals(oe.arbitrage_plan(arbs, bankroll=500.0))
+
+
+def test_levelling_into_an_arbitrage_goes_on_to_the_end_of_the_money() -> None:
+    best = oe.cover([1.7, 0.0], [3.258, 3.134], [3.215, 1.687], bankroll=179.57)
+    stakes = best.filter(choice="level")["stakes"][0].to_numpy()
+    worst = best.filter(choice="level")["worst_case"].item()
+    assert worst == pytest.approx((179.57 - 1.7 + 1.7 * 3.258 / 3.215) / (1 / 3.215 + 1 / 1.687) - 179.57)
+    assert stakes.sum() == pytest.approx(179.57 - 1.7)
+    with pytest.raises(ValueError, match="an arbitrage without end: give bankroll or limits"):
+        oe.cover([1.7, 0.0], [3.258, 3.134], [3.215, 1.687])
+
+
+def test_what_is_available_is_decimal_odds() -> None:
+    for wrong in ([2.1, -110.0], [2.1, 1.0], [2.1, np.inf]):
+        with pytest.raises(ValueError, match="available must be finite decimal odds above 1, nan where there are none"):
+            oe.cover([10.0, 0.0], [2.1, 2.0], wrong)
+    for limits in (-1.0, float("nan")):
+        with pytest.raises(ValueError, match="limits must be 0 or more"):
+            oe.cover([10.0, 0.0], [2.1, 2.0], [2.1, 1.9], limits=limits)
 
 
 def test_no_money_and_no_arbitrages() -> None:
