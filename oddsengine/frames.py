@@ -5,7 +5,7 @@ RecordBatchReader, and any other object with the Arrow PyCapsule interface (`__a
 relation or a narwhals frame. A lazy query is collected; a named pandas index becomes columns. pandas needs pyarrow.
 
 Results are polars DataFrames, so `.to_pandas()` and `.to_arrow()` are at hand. Where their columns are structs or lists
-of structs, `flatten` gives the same as plain columns, for CSV, spreadsheets and pandas.
+of structs, `flatten` gives the same as plain columns, for spreadsheets and pandas, and with `join` for CSV.
 """
 
 from typing import Protocol
@@ -66,7 +66,7 @@ def to_polars(data: IntoFrame) -> pl.DataFrame:
     raise TypeError(f"expected a frame of polars, pandas or pyarrow, or one with __arrow_c_stream__, got {name}")
 
 
-def flatten(frame: pl.DataFrame, separator: str = "_") -> pl.DataFrame:
+def flatten(frame: IntoFrame, separator: str = "_", join: str | None = None) -> pl.DataFrame:
     """The flat twin of a frame: no structs, no lists of structs.
 
     Parameters
@@ -75,6 +75,9 @@ def flatten(frame: pl.DataFrame, separator: str = "_") -> pl.DataFrame:
         Any result frame.
     separator
         Stands between the names of a struct and its field.
+    join
+        Stands between the values of a list, which becomes one text, as CSV needs it; a null among them becomes empty.
+        None leaves lists.
 
     Returns
     -------
@@ -82,7 +85,7 @@ def flatten(frame: pl.DataFrame, separator: str = "_") -> pl.DataFrame:
         A column of lists of structs, `legs`, becomes one row an entry: `leg` counts them from 1, `leg_odds_decimal` and
         so on are the fields, and a row with an empty list keeps one row of nulls. The fields of a struct `side1` become
         columns `side1_line` and so on, at any depth; a list of structs within one becomes a list for each field. Lists
-        of plain values stay. A name that is taken gets the separator at its end.
+        of plain values stay, or are joined. A name that is taken gets the separator at its end, `_` if that is empty.
 
     Examples
     --------
@@ -90,7 +93,7 @@ def flatten(frame: pl.DataFrame, separator: str = "_") -> pl.DataFrame:
     >>> flatten(arbs).rows()
     [('a', 1, 'x', 2.1), ('a', 2, 'y', 2.0)]
     """
-    frame = pl.DataFrame(frame)
+    frame = pl.DataFrame(to_polars(frame))
     listed = next((name for name, dtype in frame.schema.items() if _fields(dtype) and isinstance(dtype, pl.List)), None)
     if listed is not None:
         entry = listed.removesuffix("s")
@@ -103,7 +106,19 @@ def flatten(frame: pl.DataFrame, separator: str = "_") -> pl.DataFrame:
         frame = _replace(frame, listed, entry, separator)
     while (nested := next((name for name, dtype in frame.schema.items() if _fields(dtype)), None)) is not None:
         frame = _replace(frame, nested, nested, separator)
+    if join is not None:
+        frame = frame.with_columns(
+            _joined(pl.col(name), dtype, join) for name, dtype in frame.schema.items() if isinstance(dtype, pl.List)
+        )
     return frame
+
+
+def _joined(lists: pl.Expr, dtype: pl.List, join: str) -> pl.Expr:
+    """Lists as texts."""
+    inner = dtype.inner
+    if isinstance(inner, pl.List):
+        return lists.list.eval(_joined(pl.element(), inner, join).fill_null("")).list.join(join)
+    return lists.list.eval(pl.element().cast(pl.String).fill_null("")).list.join(join)
 
 
 def _fields(dtype: pl.DataType) -> list[str]:
@@ -127,5 +142,5 @@ def _replace(frame: pl.DataFrame, nested: str, entry: str, separator: str) -> pl
 def _free(name: str, taken: list[str], separator: str) -> str:
     """The name, with separators at its end where it is taken."""
     while name in taken:
-        name += separator
+        name += separator or "_"
     return name

@@ -211,6 +211,36 @@ def test_a_scan_has_births_and_deaths() -> None:
     assert found["sportsbooks"][0].to_list() == ["fanduel", "draftkings"]
 
 
+def test_times_of_a_history_come_in_any_form() -> None:
+    moments = [START + timedelta(minutes=m) for m in (0, 0, 2)]
+    frame = pl.DataFrame(
+        {
+            "event_id": "e1", "market_type": "total_points", "line": 220.5, "selection": ["Over", "Under", "Over"],
+            "sportsbook": ["fanduel", "draftkings", "fanduel"], "odds_decimal": [2.1, 2.02, 1.9],
+            "last_seen_at": moments, "event_start_time": START + timedelta(hours=5),
+        }
+    )  # fmt: skip
+    wanted = oe.scan_history(frame, kinds=["arbitrage"])
+    assert wanted.select("born_at", "died_at").rows() == [(moments[0], moments[2])]
+    times = pl.col("last_seen_at", "event_start_time")
+    for form in (
+        frame.with_columns(times.dt.epoch("s")),
+        frame.with_columns(times.dt.epoch("ms").cast(pl.Float64)),
+        frame.with_columns(times.dt.strftime("%Y-%m-%dT%H:%M:%SZ")),
+        frame.rename({"last_seen_at": "timestamp"}),
+        frame.lazy(),
+        frame.to_pandas(),
+        frame.to_arrow(),
+    ):
+        assert oe.scan_history(form, kinds=["arbitrage"]).equals(wanted)
+    for wrong, value in ((None, "None"), ("soon", "'soon'")):
+        text = frame.with_columns(pl.Series("last_seen_at", ["2026-02-01T12:00:00Z", wrong, "2026-02-01T12:00:00Z"]))
+        with pytest.raises(ValueError, match=f"last_seen_at must be a time in every row, got {value} in row 2"):
+            oe.scan_history(text)
+    with pytest.raises(TypeError, match="a history is a frame, a path or the folder of a tape, got int"):
+        oe.scan_history(3)
+
+
 def test_a_tape_is_a_history(tmp_path: Path) -> None:
     table = history(2)
     engine, writer = oe.resume(tmp_path / "tape")

@@ -116,3 +116,23 @@ def test_flat_names_and_empty_lists() -> None:
         (1, 1, 1, 2, [1]), (1, 2, 3, None, [1]), (2, None, None, None, [2, 3]), (3, None, None, None, [])
     ]  # fmt: skip
     assert oe.flatten(arbs := oe.find_arbitrage(ODDS).clear()).height == arbs.height == 0
+
+
+def test_names_end_without_a_separator_too() -> None:
+    frame = pl.DataFrame({"ab": [1], "a": [{"b": 2}]})
+    assert oe.flatten(frame, separator="").columns == ["ab", "ab_"]
+
+
+@pytest.mark.parametrize("name", ["ev", "arbitrage", "low_hold", "middles"])
+def test_joined_lists_can_be_written_as_csv(name: str) -> None:
+    flat = oe.flatten(getattr(oe.find_all(ODDS), name), join="|")
+    assert not any(dtype.is_nested() for dtype in flat.dtypes)
+    assert flat.write_csv().count("\n") > flat.height
+    odd = pl.DataFrame({"a": [["x", None, "y"], [], None], "b": [[[1, 2], [3]], [], None]})
+    assert oe.flatten(odd, join="|").rows() == [("x||y", "1|2|3"), ("", ""), (None, None)]
+
+
+def test_flat_twins_of_any_frame() -> None:
+    arbs = oe.find_arbitrage(ODDS)
+    assert_frame_equal(oe.flatten(arbs.lazy()), oe.flatten(arbs))
+    assert_frame_equal(oe.flatten(arbs.to_arrow()), oe.flatten(arbs))

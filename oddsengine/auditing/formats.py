@@ -7,6 +7,8 @@ Three tables are read, told apart by their columns:
 - *openings*: football results with opening and closing odds, one row a game and book (`open_home`, `close_home`, ...).
 - *quotes*: odds tables (`ODDS_SCHEMA`), a row each time a price was seen; `last_seen_at` orders them.
 
+Times come in the forms that `check_odds` reads; a row without the time that orders it is refused.
+
 A tape is played by the engine itself; see `scanning`.
 """
 
@@ -17,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from oddsengine.casts import TIME
+from oddsengine.casts import CASTS, TIME
 from oddsengine.columns import Longs
 
 SPELLS = ("event", "book", "market", "selection", "odds", "seen_from", "seen_to", "start")
@@ -51,6 +53,8 @@ def read_history(table: pl.DataFrame) -> History:
     ValueError
         If it is none of the tables that are known.
     """
+    if "timestamp" in table.columns and "last_seen_at" not in table.columns:
+        table = table.rename({"timestamp": "last_seen_at"})
     columns = set(table.columns)
     if columns >= set(SPELLS):
         return spells(table)
@@ -68,8 +72,27 @@ def _micros(column: pl.Series) -> Longs:
     return column.cast(TIME).to_physical().to_numpy().astype(np.int64)
 
 
+def _timed(table: pl.DataFrame, needed: tuple[str, ...], others: tuple[str, ...]) -> pl.DataFrame:
+    """A table with its times read; every row must have the needed ones."""
+    cast, _ = CASTS[pl.Datetime]
+    made = []
+    for name in (name for name in (*needed, *others) if name in table.columns):
+        given = table[name]
+        if given.dtype in (pl.Categorical, pl.Enum, pl.Null):
+            given = given.cast(pl.String)
+        read = given if given.dtype == TIME else cast(given).alias(name)
+        if name in needed and read.null_count():
+            row = int(read.is_null().arg_max() or 0)
+            raise ValueError(
+                f"{name} must be a time in every row, got {given[row]!r} in row {row + 1} ({read.null_count()} in all)"
+            )
+        made.append(read)
+    return table.with_columns(made)
+
+
 def spells(table: pl.DataFrame) -> History:
     """Looks of a table of spells: the moments at which any price of an event was first or last seen."""
+    table = _timed(table, ("seen_from", "seen_to"), ("update_from", "update_to", "start"))
     d = table.with_columns(
         pl.col("line").cast(pl.Float64) if "line" in table.columns else pl.lit(None, pl.Float64).alias("line"),
         *(
@@ -224,11 +247,7 @@ def openings(table: pl.DataFrame) -> History:
 
 def quotes(table: pl.DataFrame) -> History:
     """Looks of an odds table: prices of one moment are one look."""
-    d = (
-        table.with_columns(pl.col("last_seen_at").cast(TIME))
-        .drop_nulls("last_seen_at")
-        .sort("last_seen_at", maintain_order=True)
-    )
+    d = _timed(table, ("last_seen_at",), ("event_start_time",)).sort("last_seen_at", maintain_order=True)
     when = _micros(d["last_seen_at"])
     moments, first = np.unique(when, return_index=True)
     bounds = [*first.tolist(), when.size]

@@ -22,6 +22,7 @@ from oddsengine.casts import TIME
 from oddsengine.engine import Engine, micros
 from oddsengine.find.board import Sharp
 from oddsengine.find.keys import hexadecimal
+from oddsengine.frames import to_polars
 from oddsengine.groups import Floats, Longs
 from oddsengine.open import ARBITRAGE, EV, KINDS, LOW_HOLD, NEW
 from oddsengine.reasons import Guards
@@ -84,12 +85,16 @@ def source(history: Any) -> History | Tape:
     Raises
     ------
     ValueError
-        If it is no table that is known.
+        If it is no table that is known, or a row of it has no time.
+    TypeError
+        If it is neither a frame nor a path.
     FileNotFoundError
         If there is nothing at the path.
     """
-    if isinstance(history, pl.DataFrame):
-        return read_history(history)
+    if isinstance(history, pl.DataFrame | pl.LazyFrame) or hasattr(history, "__arrow_c_stream__"):
+        return read_history(to_polars(history))
+    if not isinstance(history, str | os.PathLike):
+        raise TypeError(f"a history is a frame, a path or the folder of a tape, got {type(history).__name__}")
     path = os.fspath(history)
     if os.path.isdir(path):
         return Tape(path)
@@ -229,8 +234,8 @@ def scan_history(
     Parameters
     ----------
     quotes
-        A history: a frame, the path of a table (spells, openings, or an odds table in order of `last_seen_at`), or the
-        folder of a tape.
+        A history: a frame of any kind, the path of a table (spells, openings, or an odds table with `last_seen_at` or
+        `timestamp`), or the folder of a tape. Times may come in all forms of `check_odds`; every row must have one.
     books, sharp, method, kinds, min_ev, min_profit, max_hold, min_size, min_middle_ev, commission
         As of `Engine.view`.
     guards, fair
