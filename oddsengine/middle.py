@@ -476,7 +476,11 @@ def _whole(values: ArrayLike, name: str) -> Integers:
 
 def _spread(values: NDArray[Number], shape: tuple[int, ...]) -> NDArray[Number]:
     """Broadcast to `shape` in fresh memory; kernels see one layout only."""
-    return np.array(np.broadcast_to(values, shape), order="C")
+    if values.shape == shape:
+        return values.copy(order="C")
+    out = np.empty(shape, values.dtype)
+    out[...] = values
+    return out
 
 
 def _around(line: Integers) -> tuple[Integers, Integers]:

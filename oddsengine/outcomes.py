@@ -172,7 +172,7 @@ def _on_score(identity: Identity, ladder: int) -> bool:
 def _outcomes(codes: Ints | Longs, prob: Floats, error: Floats, odds: Floats) -> dict[int, Outcome]:
     """What is bet on each outcome of a market."""
     out = {}
-    for code in np.unique(codes).tolist():
+    for code in sorted(set(codes.tolist())):
         same = codes == code
         known = error[same][~np.isnan(error[same])]
         mean = float(known.mean()) if known.size else math.nan
@@ -192,6 +192,9 @@ def _targets(listed: Mapping[int, Outcome], outcomes: int) -> dict[int, float]:
         )
     if len(listed) == outcomes:
         p = p / p.sum()
+    if np.isnan(e).all():
+        pass  # `shrink` would change nothing
+    elif len(listed) == outcomes:
         p = shrink(p, d, e)
     else:
         p = shrink(np.append(p, 1.0 - p.sum()), np.append(d, np.nan), np.append(e, np.nan))[:-1]
@@ -230,7 +233,7 @@ def _of_markets(
     side = g.side[rows].astype(np.int64)
     ladder = g.ladder[markets]
     wanted: dict[int, dict[int, float]] = {}
-    for m in np.unique(markets).tolist():
+    for m in sorted(set(markets.tolist())):
         mine = markets == m
         listed = _outcomes(side[mine], prob[bets[mine]], error[bets[mine]], odds[bets[mine]])
         outcomes = len(identity.kinds[g.kind[g.ladder[m]]].outcomes)
