@@ -155,10 +155,13 @@ def kelly_portfolio(
         ..., 0
     ]
     alone[at] = kelly(sure.clip(0.0, 1.0), odds) * fraction
+    money = out * bankroll
+    if step is not None:  # through text, three steps of 0.1 are 0.3 and not 0.30000000000000004
+        money = np.array([float(f"{x:.12g}") for x in money.tolist()])
     mean, variance = _spread(games, stakes * fraction)
     return Portfolio(
         came.with_columns(
-            stake=pl.Series(out * bankroll),
+            stake=pl.Series(money, dtype=pl.Float64),
             stake_fraction=pl.Series(out),
             kelly_fraction=pl.Series(alone, nan_to_null=True),
             left_out=left_out,

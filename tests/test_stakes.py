@@ -231,6 +231,12 @@ def test_money_limits_steps_and_fraction() -> None:
     assert stakes.sum() >= 50.0
 
 
+def test_whole_steps_are_written_as_such() -> None:
+    stakes = oe.kelly_portfolio(MANY, bankroll=7.0, step=0.1).bets["stake"].to_list()
+    assert any(stakes)
+    assert stakes == [round(stake, 1) for stake in stakes]
+
+
 def test_uncertain_probabilities_are_bet_smaller() -> None:
     sure = bets(("moneyline", "Lakers", None, 2.0, 0.55))
     unsure = sure.with_columns(fair_error=0.03)
