@@ -55,12 +55,12 @@ def loaded(rows: int) -> Engine:
     return engine
 
 
-def sustained(minutes: float, rows: int, count: int) -> None:
-    """Steps one after the other, as fast as one core makes them."""
+def sustained(minutes: float, rows: int, count: int, method: str) -> None:
+    """Steps one after the other, as fast as one core makes them; `method` is that of the views."""
     engine = loaded(rows)
     for tier in TIERS:
-        engine.view(catalog.tier_books(tier), keep=True)
-    engine.view(["pinnacle", "draftkings", "fanduel"], keep=True)
+        engine.view(catalog.tier_books(tier), method=method, keep=True)
+    engine.view(["pinnacle", "draftkings", "fanduel"], method=method, keep=True)
     gc.collect()
     gc.freeze()
     rng = np.random.default_rng(1)
@@ -128,12 +128,13 @@ def main() -> None:
     one.add_argument("--minutes", type=float, default=10.0)
     one.add_argument("--rows", type=int, default=1_000_000)
     one.add_argument("--changes", type=int, default=100)
+    one.add_argument("--method", default="close")
     two = commands.add_parser("memory")
     two.add_argument("--updates", type=int, default=10_000_000)
     two.add_argument("--rows", type=int, default=100_000)
     arguments = parser.parse_args()
     if arguments.command == "sustained":
-        sustained(arguments.minutes, arguments.rows, arguments.changes)
+        sustained(arguments.minutes, arguments.rows, arguments.changes, arguments.method)
     else:
         memory(arguments.updates, arguments.rows)
 
