@@ -3,7 +3,7 @@
     pytest benchmarks/bench_live.py -o python_files='bench_*.py' --benchmark-enable --benchmark-only
 
 Guards, one view over all books (METHOD=power for the classical reference) and the difference of its open set are
-included everywhere. `full pass` is a step for which every unit is dirty and nothing has changed. Changes are spread over
+included everywhere. `full pass` is a step for which every unit is dirty and nothing changed. Changes are spread over
 all events; the prices of a batch move by up to one percent.
 """
 
