@@ -72,13 +72,19 @@ FRAMES = st.lists(
 )  # fmt: skip
 
 
-def upgraded(served: Served) -> socket.socket:
+def handshake(served: Served) -> socket.socket:
+    """A connection that has asked for a WebSocket."""
     line = socket.create_connection(("127.0.0.1", served.port), timeout=PATIENCE_S)
     line.sendall(
         f"GET {BASE}/ws?channels=odds&event_id=none&api_key={served.key('sharp')} HTTP/1.1\r\nHost: x\r\n"
         "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
         "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n".encode()
     )
+    return line
+
+
+def upgraded(served: Served) -> socket.socket:
+    line = handshake(served)
     data = b""
     while b"snapshot:complete" not in data:
         data += line.recv(65_536)
@@ -101,6 +107,22 @@ def test_malformed_frames_cost_others_nothing(served: Served, other: SocketClien
 
     send()
     calm(other)
+
+
+def test_a_client_that_is_gone_before_it_is_served(served: Served, other: SocketClient) -> None:
+    """Its connection is closed while the server still makes its subscription."""
+    for _ in range(20):
+        with handshake(served) as line:
+            line.settimeout(5.0)
+            assert line.recv(200).startswith(b"HTTP/1.1 101")
+            try:
+                line.sendall(b"\xff" * 40)
+                while line.recv(65_536):
+                    pass
+            except OSError:
+                pass
+    calm(other)
+    assert "failure" not in served.text.getvalue()
 
 
 def test_whatever_is_said_is_answered(served: Served, other: SocketClient) -> None:

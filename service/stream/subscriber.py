@@ -253,7 +253,7 @@ def _watch(transport: Any, bounds: Bounds) -> None:
     line = transport.get_extra_info("socket") if transport is not None else None
     if line is None:
         return
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, ValueError):  # it may be closed already
         if bounds.send_buffer:
             line.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, bounds.send_buffer)
         if hasattr(socket, "TCP_USER_TIMEOUT"):
