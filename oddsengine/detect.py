@@ -31,7 +31,7 @@ from oddsengine.references import Asked, Lens, asked, devig_method, lens
 
 
 @dataclass(frozen=True, eq=False)
-class View(Lens):
+class Offers(Lens):
     """What some callers look at: a lens that they share, and the books that each of them asked for."""
 
     wanted: Bytes  # (callers, books): its prices are offers
@@ -111,11 +111,11 @@ class Legs(NamedTuple):
     total: Floats
 
 
-def look(lens: Lens, callers: Sequence[Asked]) -> View:
+def look(lens: Lens, callers: Sequence[Asked]) -> Offers:
     """Take the books of some callers as the offers of a lens that was made with the rest of their words."""
     wanted, counted = (np.stack([getattr(caller, name) for caller in callers]) for name in ("wanted", "counted"))
     suspects = np.array([caller.suspects for caller in callers], np.uint8)
-    return View(**vars(lens), wanted=wanted, counted=counted, suspects=suspects)
+    return Offers(**vars(lens), wanted=wanted, counted=counted, suspects=suspects)
 
 
 def view(
@@ -129,7 +129,7 @@ def view(
     *,
     suspects: bool = False,
     board: estimator.Board | None = None,
-) -> View:
+) -> Offers:
     """Fix what one caller looks at, in one go: `asked`, `lens` and `look`."""
     words = asked(identity.books, identity.traits, books, sharp, method, commission, suspects=suspects)
     return look(lens(identity.groups, identity.traits, guarded, words, off, board=board), [words])
@@ -243,7 +243,7 @@ class Swept(NamedTuple):
     bound: float  # largest sum of 1/odds of such a pair
 
 
-def sweep(view: View, wants: Wants, scope: Scope) -> Swept:
+def sweep(view: Offers, wants: Wants, scope: Scope) -> Swept:
     """Pass once over the offers of all callers; it only ever errs by naming too much."""
     g, limits = view.groups, view.limits
     epsilon = limits.epsilon
@@ -390,7 +390,7 @@ def _legs(
                         out[c, k] = trial[k]
 
 
-def best_legs(view: View, who: Longs, markets: Longs, *, distinct: bool) -> Legs:
+def best_legs(view: Offers, who: Longs, markets: Longs, *, distinct: bool) -> Legs:
     """Best admissible prices of the outcomes of some markets, each for a caller.
 
     Ties go to the smallest tuple of books. `distinct` asks for at least two books.
@@ -398,12 +398,12 @@ def best_legs(view: View, who: Longs, markets: Longs, *, distinct: bool) -> Legs
     return _choose(view, who, markets, markets, view.widest, distinct=distinct)
 
 
-def pair_legs(view: View, who: Longs, low: Longs, high: Longs) -> Legs:
+def pair_legs(view: Offers, who: Longs, low: Longs, high: Longs) -> Legs:
     """Best admissible prices of pairs of lines, over the low one and under the high one, of two books."""
     return _choose(view, who, low, high, 2, distinct=True)
 
 
-def _choose(view: View, who: Longs, low: Longs, high: Longs, most: int, *, distinct: bool) -> Legs:
+def _choose(view: Offers, who: Longs, low: Longs, high: Longs, most: int, *, distinct: bool) -> Legs:
     rows, totals = np.empty((low.size, most), np.int32), np.empty(low.size)
     if low.size:
         g, limits = view.groups, view.limits
@@ -623,7 +623,7 @@ def _close_edges(
     return found
 
 
-def edges(view: View, who: Longs, markets: Longs, least: Floats) -> Edges:
+def edges(view: Offers, who: Longs, markets: Longs, least: Floats) -> Edges:
     """Every offer of a caller in some markets whose edge is at least the caller's `least` (a fraction)."""
     if view.close is None:
         return sharp_edges(view, who, markets, least)
@@ -644,7 +644,7 @@ def edges(view: View, who: Longs, markets: Longs, least: Floats) -> Edges:
     return Edges._make(column[:n] for column in out)
 
 
-def close_candidates(view: View, least: Floats, markets: Bytes) -> tuple[Longs, Longs]:
+def close_candidates(view: Offers, least: Floats, markets: Bytes) -> tuple[Longs, Longs]:
     """Callers and markets, among some, where a price may have an edge over the estimator's fair price."""
     none = np.empty(0, np.int64)
     if view.close is None:
@@ -661,7 +661,7 @@ def close_candidates(view: View, least: Floats, markets: Bytes) -> tuple[Longs, 
     return np.concatenate(whos), np.concatenate(places)
 
 
-def sharp_edges(view: View, who: Longs, markets: Longs, least: Floats) -> Edges:
+def sharp_edges(view: Offers, who: Longs, markets: Longs, least: Floats) -> Edges:
     """The same over the references in their order, whatever the method."""
     g = view.groups
     limits = view.limits
@@ -729,7 +729,7 @@ def _fairest(
     return bare
 
 
-def market_fair(view: View, markets: Longs, who: Longs | None = None) -> Floats:
+def market_fair(view: Offers, markets: Longs, who: Longs | None = None) -> Floats:
     """Fair probabilities of some markets, (n, outcomes): the reference's, else those of a caller's best prices.
 
     `who` is the caller of each; None is the first.

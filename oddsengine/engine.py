@@ -30,7 +30,7 @@ from oddsengine.board.rows import BOOK_BITS, FREE, GONE, LEVELS, LIVE, MOVED, NE
 from oddsengine.board.state import REMEMBERED_S, SECOND, STATUSES, Applied, Batch, Board
 from oddsengine.detect import Scope
 from oddsengine.find.board import Sharp
-from oddsengine.find.keys import hexadecimal
+from oddsengine.find.ids import hexadecimal
 from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words, distinct, mix
 from oddsengine.guards import Guarded, alone, honour, judge
 from oddsengine.identity import Wording

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine.detect import Wants, ages, market_fair
-from oddsengine.find import arbitrage, board, ev, keys, low_hold, middles
+from oddsengine.find import arbitrage, board, ev, ids, low_hold, middles
 from oddsengine.find.board import Question, Sharp, prepare
 from oddsengine.groups import Ints, Longs
 from oddsengine.opportunities import Commission
@@ -137,8 +137,8 @@ def explain(
 _Found = tuple[dict[str, Any], Longs, Ints]
 
 
-def _place(ids: list[str], wanted: str) -> int | None:
-    return ids.index(wanted) if wanted in ids else None
+def _place(every: list[str], wanted: str) -> int | None:
+    return every.index(wanted) if wanted in every else None
 
 
 def _row(frame: pl.DataFrame, wanted: str) -> dict[str, Any]:
@@ -147,7 +147,7 @@ def _row(frame: pl.DataFrame, wanted: str) -> dict[str, Any]:
 
 def _ev(question: Question, wanted: str) -> _Found | None:
     hits = ev.found(question)
-    at = _place(keys.hexadecimal(hits.id), wanted)
+    at = _place(ids.hexadecimal(hits.id), wanted)
     frame = ev.rows(question, hits, None) if at is not None else None
     if at is None or frame is None or not (frame["id"] == wanted).any():
         return None
@@ -158,7 +158,7 @@ def _ev(question: Question, wanted: str) -> _Found | None:
 def _arbitrage(question: Question, wanted: str) -> _Found | None:
     hits = arbitrage.found(question)
     _, market, legs = hits
-    at = _place(arbitrage.ids(question, hits), wanted)
+    at = _place(arbitrage.published_ids(question, hits), wanted)
     frame = arbitrage.rows(question, hits) if at is not None else None
     if at is None or frame is None or not (frame["id"] == wanted).any():
         return None
@@ -168,7 +168,7 @@ def _arbitrage(question: Question, wanted: str) -> _Found | None:
 def _low_hold(question: Question, wanted: str) -> _Found | None:
     hits = low_hold.found(question)
     _, market, legs = hits
-    at = _place(keys.hexadecimal(legs.id), wanted)
+    at = _place(ids.hexadecimal(legs.id), wanted)
     if at is None:
         return None
     return _row(low_hold.rows(question, hits), wanted), market[at : at + 1], legs.rows[at]
@@ -177,7 +177,7 @@ def _low_hold(question: Question, wanted: str) -> _Found | None:
 def _middle(question: Question, wanted: str) -> _Found | None:
     hit = middles.found(question)
     hit = hit.only(np.flatnonzero(~middles.over_cap(question, hit)))
-    at = _place(keys.hexadecimal(hit.legs.id), wanted)
+    at = _place(ids.hexadecimal(hit.legs.id), wanted)
     if at is None:
         return None
     markets = np.array([hit.low[at], hit.high[at]])

@@ -14,7 +14,7 @@ import numpy as np
 
 from oddsengine import catalog, middle
 from oddsengine._jit import kernel
-from oddsengine.detect import View, market_fair
+from oddsengine.detect import Offers, market_fair
 from oddsengine.groups import Bytes, Floats, Groups, Ints, Longs
 from oddsengine.guards import main_market
 from oddsengine.traits import Kind
@@ -294,7 +294,7 @@ def _falls(held, which, column, b):
     return True
 
 
-def read(view: View, links: Curves, who: Longs, ladder: Longs, points: Longs) -> Tails:
+def read(view: Offers, links: Curves, who: Longs, ladder: Longs, points: Longs) -> Tails:
     """Tails at four half points a case (hundredths, rising), from ladders only; source 0 where no book has them."""
     g, books = view.groups, view.traits.feed.size
     tail, source = np.full((ladder.size, 4), np.nan), np.zeros(ladder.size, np.uint8)
@@ -323,7 +323,7 @@ def _feeds(ladder, markets, segments, rows, books, feed, aside, stamp, out):
         out[c] = n
 
 
-def feeds(view: View, ladder: Longs) -> Longs:
+def feeds(view: Offers, ladder: Longs) -> Longs:
     """How many feeds quote some ladders, prices that are set aside left out."""
     g, feed = view.groups, view.traits.feed
     out = np.empty(ladder.size, np.int64)
@@ -405,7 +405,7 @@ def _scale(points, level, zero, known, own, tail):
                 tail[c, j] = 1.0 - (1.0 - tail[c, j]) * (1.0 - zero[c, 0]) / (1.0 - own[c, 0])
 
 
-def by_shape(view: View, forms: Forms, links: Curves, who: Longs, ladder: Longs, points: Longs) -> Floats:
+def by_shape(view: Offers, forms: Forms, links: Curves, who: Longs, ladder: Longs, points: Longs) -> Floats:
     """Tails by a shape fitted to what the reference, or else the best prices, say of each ladder's main line.
 
     Where a game cannot end level, or three ways are quoted, the two sides of 0 are scaled to what the moneyline says of
@@ -443,7 +443,9 @@ def _take(shapes: middle.Shapes, at: Longs | slice) -> middle.Shapes:
     return middle.Shapes(shapes.kind[at], shapes.scale[at], shapes.level[at], shapes.table[at], shapes.weights)
 
 
-def _locate(view: View, forms: Forms, links: Curves, who: Longs, ladder: Longs) -> tuple[Floats, middle.Shapes, Longs]:
+def _locate(
+    view: Offers, forms: Forms, links: Curves, who: Longs, ladder: Longs
+) -> tuple[Floats, middle.Shapes, Longs]:
     """Fit a shape to each ladder's main line: location, shape, and which of them each case has.
 
     The location is nan where no shape is known, or no main line.
@@ -467,7 +469,7 @@ def _locate(view: View, forms: Forms, links: Curves, who: Longs, ladder: Longs) 
     return middle.fit_columns(shapes, line[:n], anchor[:n]), shapes, of_case[: ladder.size]
 
 
-def best(view: View, forms: Forms, ladder: Longs, points: Longs) -> Floats:
+def best(view: Offers, forms: Forms, ladder: Longs, points: Longs) -> Floats:
     """Tails from the best source there is for the first caller, nan where there is none."""
     who = np.zeros(ladder.size, np.int64)
     links = curves(view.groups, forms)

@@ -14,7 +14,7 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.rows import BOOK_BITS, LIVE, LIVENESS, NEW, PRICE, STATUS, SUSPENDED
-from oddsengine.find.keys import hexadecimal
+from oddsengine.find.ids import hexadecimal
 from oddsengine.groups import NO_TIME, Bytes, Longs, Words
 from oddsengine.identity import WORDING
 from oddsengine.open import ARBITRAGE, EV, KINDS, LOW_HOLD, SAME, Hits

@@ -20,9 +20,8 @@ from oddsengine.board.names import Names
 from oddsengine.board.rows import BOOK_BITS
 from oddsengine.board.state import Board
 from oddsengine.board.units import Gathered
-from oddsengine.detect import Scope, Wants, look, unconfirmed
-from oddsengine.detect import View as Offers
-from oddsengine.find import arbitrage, ev, keys, low_hold, middles
+from oddsengine.detect import Offers, Scope, Wants, look, unconfirmed
+from oddsengine.find import arbitrage, ev, ids, low_hold, middles
 from oddsengine.find.board import Prepared, Question, Sharp, chosen_method, included
 from oddsengine.find.search import Cases, Search
 from oddsengine.groups import Ints, Longs, Words
@@ -129,7 +128,7 @@ class Shown(Question):
     def facts(self, rows: Ints | Longs) -> pl.DataFrame:
         """What the board said of some rows of the groups; `id` is the board's, not the source's."""
         known = self.known.take(self.known.places(self.slots[rows]))
-        return known.frame().with_columns(id=pl.Series(keys.hexadecimal(known.id), dtype=pl.String))
+        return known.frame().with_columns(id=pl.Series(ids.hexadecimal(known.id), dtype=pl.String))
 
 
 class Host(Protocol):
@@ -212,7 +211,7 @@ class View:
             if near is not None:
                 unit = self.open.unit[at]
                 at = at[np.isin(unit, unit[np.isin(self.open.id[at], near)])]
-            born = dict(zip(keys.hexadecimal(self.open.id[at]), self.open.born[at].tolist(), strict=True))
+            born = dict(zip(ids.hexadecimal(self.open.id[at]), self.open.born[at].tolist(), strict=True))
             units = np.unique(self.open.unit[at]).astype(np.int64)
             some = board.gather(units)
             rows, names = board.rows, board.names
@@ -262,7 +261,7 @@ class View:
         with self._engine.reading(self):
             at = self.open.places()
             kind, ident = self.open.kind[at].copy(), self.open.id[at].copy()
-        return {name: sorted(keys.hexadecimal(ident[kind == code])) for code, name in enumerate(KINDS)}
+        return {name: sorted(ids.hexadecimal(ident[kind == code])) for code, name in enumerate(KINDS)}
 
     def close(self) -> None:
         """Give the view up."""

@@ -60,7 +60,7 @@ from oddsengine_service.recording import NodeTape
 from oddsengine_service.request import Request as Head
 from oddsengine_service.samples import samples
 from oddsengine_service.settings import Settings, SettingsError, token
-from oddsengine_service.stream.lines import LineMetrics
+from oddsengine_service.stream.sending import LineMetrics
 from oddsengine_service.tiers import ANONYMOUS_RATE
 from oddsengine_service.ws.protocol import MOST_MESSAGE, SocketProtocol
 from oddsengine_service.ws.session import PATHS, Sockets

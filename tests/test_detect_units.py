@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from test_twin import BOOKS
 
 from oddsengine import detect
-from oddsengine.detect import Scope, View, Wants, look
-from oddsengine.find import arbitrage, board, ev, keys, low_hold, middles
+from oddsengine.detect import Offers, Scope, Wants, look
+from oddsengine.find import arbitrage, board, ev, ids, low_hold, middles
 from oddsengine.find.board import Prepared, Question, prepare
-from oddsengine.find.keys import Hashes
+from oddsengine.find.ids import Hashes
 from oddsengine.find.search import Cases, Search
 from oddsengine.groups import Groups, Longs, mix
 from oddsengine.references import asked, lens
@@ -157,9 +157,9 @@ def test_what_is_found_of_an_event_needs_no_other_on_large_boards(seed: int) -> 
     check_locality(random_board(seed, 8), words, rng.sample(range(8), 3), rng.choice([None, 0.0]))
 
 
-def alike(one: View, other: View) -> None:
+def alike(one: Offers, other: Offers) -> None:
     """Two views are the same, field by field."""
-    for field in fields(View):
+    for field in fields(Offers):
         ours, theirs = getattr(one, field.name), getattr(other, field.name)
         if isinstance(ours, np.ndarray):
             np.testing.assert_array_equal(ours, theirs, field.name)
@@ -230,7 +230,7 @@ def test_ids_are_hashes_of_columns(table: list[tuple[int, ...]], threshold: int,
     event, kind, subject, book = (np.array(column, np.uint64) for column in zip(*table, strict=True))
     n = event.size
     live = np.zeros(n, np.uint8)
-    hashes = Hashes(keys.ladders(event, live, kind, subject), book)
+    hashes = Hashes(ids.ladders(event, live, kind, subject), book)
     ints = np.arange(n, dtype=np.int32)
     lines, sides = np.full(n, threshold, np.int32), np.full(n, side, np.int32)
     none, few = np.empty(0, np.int32), np.empty(0, np.int64)
@@ -241,11 +241,11 @@ def test_ids_are_hashes_of_columns(table: list[tuple[int, ...]], threshold: int,
     at = np.arange(n)
     market = mix(event, live, kind, subject, lines.astype(np.int64))
     leg = mix(book, sides)
-    words = {name: np.full(n, keys.word(name), np.uint64) for name in ("ev", "arb", "middle")}
-    one = keys.of_prices("ev", g, hashes, at, ints)
+    words = {name: np.full(n, ids.word(name), np.uint64) for name in ("ev", "arb", "middle")}
+    one = ids.of_prices("ev", g, hashes, at, ints)
     assert one.tolist() == mix(words["ev"], market, leg).tolist()
     legs = np.stack([ints, np.full(n, -1, np.int32), ints], axis=1)
-    more = keys.of_markets("arb", g, hashes, at, legs)
+    more = ids.of_markets("arb", g, hashes, at, legs)
     assert more.tolist() == mix(words["arb"], market, leg, 0, leg, 0, 0, 0, 0, 0).tolist()
-    pairs = keys.of_pairs("middle", g, hashes, at, at[::-1].copy(), legs)
+    pairs = ids.of_pairs("middle", g, hashes, at, at[::-1].copy(), legs)
     assert pairs.tolist() == mix(words["middle"], market, market[::-1], leg, 0, leg, 0, 0, 0, 0, 0).tolist()

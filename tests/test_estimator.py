@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import oddsengine
 from oddsengine import catalog, estimator, momentum
-from oddsengine.find import keys
+from oddsengine.find import ids
 from oddsengine.find.board import Prepared, prepare
 from oddsengine.groups import NO_TIME
 from oddsengine.markets import times
@@ -64,7 +64,7 @@ class Board:
         g = self.groups = identity.groups
         of = estimator.estimator(identity.kinds, identity.sports, identity.books, table)
         changed, start = (times(self.prepared.table, c)[g.row] for c in ("odds_changed_at", "event_start_time"))
-        self.minute = estimator.minutes(keys.words(["e"] * g.event.size), self.prepared.guarded.now, table)
+        self.minute = estimator.minutes(ids.words(["e"] * g.event.size), self.prepared.guarded.now, table)
         ballot = estimator.votes(g, g.odds, changed, self.prepared.guarded.aside, 3, table)
         moved = None if pushed is None else np.tile(np.array(pushed, np.float64), (g.event.size, 1))
         self.fair = estimator.estimate(

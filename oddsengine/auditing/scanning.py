@@ -21,7 +21,7 @@ from oddsengine.board.units import Gathered
 from oddsengine.casts import TIME
 from oddsengine.engine import Engine, micros
 from oddsengine.find.board import Sharp
-from oddsengine.find.keys import hexadecimal
+from oddsengine.find.ids import hexadecimal
 from oddsengine.frames import to_polars
 from oddsengine.groups import Floats, Longs
 from oddsengine.open import ARBITRAGE, EV, KINDS, LOW_HOLD, NEW

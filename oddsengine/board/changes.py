@@ -13,7 +13,7 @@ from oddsengine._jit import kernel
 from oddsengine.board.rows import Rows
 from oddsengine.board.units import Gathered
 from oddsengine.detect import Scope
-from oddsengine.find.keys import _step
+from oddsengine.find.ids import _step
 from oddsengine.groups import NO_TIME, Bytes, Ints, Words
 from oddsengine.guards import Guarded
 from oddsengine.tails import Curves

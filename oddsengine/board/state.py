@@ -37,7 +37,7 @@ from oddsengine.board.units import Gathered, Units, gather
 from oddsengine.detect import Scope
 from oddsengine.estimator import Board as Estimated
 from oddsengine.estimator import Times, Votes, minutes
-from oddsengine.find.keys import word
+from oddsengine.find.ids import word
 from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words, distinct
 from oddsengine.identity import Wording
 from oddsengine.momentum import Memory, Sampled

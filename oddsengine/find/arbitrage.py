@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine.detect import ages, best_legs, edges, most_implied, unconfirmed
-from oddsengine.find import board, keys
+from oddsengine.find import board, ids
 from oddsengine.find.board import Bools, Question
 from oddsengine.find.search import Cases, Chosen, Search
 from oddsengine.groups import Floats, Longs
@@ -22,7 +22,7 @@ def found(search: Search) -> Cases:
     legs = best_legs(v, who, market, distinct=True)
     keep = np.flatnonzero(legs.total <= most[who])
     who, market, rows = who[keep], market[keep], legs.rows[keep]
-    named = keys.of_markets("arb", v.groups, search.hashes, market, rows)
+    named = ids.of_markets("arb", v.groups, search.hashes, market, rows)
     return Cases(who, market, Chosen(rows, legs.total[keep], named))
 
 
@@ -32,11 +32,11 @@ def over_cap(search: Search, hits: Cases) -> Bools:
     return np.asarray(1.0 / hits.legs.total - 1.0 > most)
 
 
-def ids(question: Question, hits: Cases) -> list[str]:
+def published_ids(question: Question, hits: Cases) -> list[str]:
     """Event and market type before the hash, as an arbitrage's id is published."""
     events = question.facts(hits.legs.rows[:, 0])["event_id"].to_list()
     types = board.market_types(question, hits.market).to_list()
-    tags = keys.hexadecimal(hits.legs.id)
+    tags = ids.hexadecimal(hits.legs.id)
     return [f"{event}:{name}:{tag}" for event, name, tag in zip(events, types, tags, strict=True)]
 
 
@@ -60,7 +60,7 @@ def rows(question: Question, hits: Cases) -> pl.DataFrame:
     doubt = unconfirmed(v, legs.rows)
     low = np.where(main & ~live, limits.arbitrage_low_implied_main, limits.arbitrage_low_implied)
     columns: dict[str, Any] = {
-        "id": ids(question, hits),
+        "id": published_ids(question, hits),
         "event_id": base["event_id"],
         "sport": base["sport"].str.to_lowercase(),
         "league": base["league"],

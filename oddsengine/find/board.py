@@ -14,9 +14,9 @@ import numpy.typing as npt
 import polars as pl
 
 from oddsengine import catalog, estimator
-from oddsengine.detect import Scope, View, Wants, view
+from oddsengine.detect import Offers, Scope, Wants, view
 from oddsengine.find import books as naming
-from oddsengine.find import keys
+from oddsengine.find import ids
 from oddsengine.find.search import Search
 from oddsengine.frames import IntoFrame
 from oddsengine.groups import NO_TIME, Floats, Ints, Longs, Words, mix
@@ -163,7 +163,7 @@ def estimated(prepared: Prepared, table: catalog.FairTable | None = None) -> est
     changed, start = (times(prepared.table, name)[g.row] for name in ("odds_changed_at", "event_start_time"))
     _, at, event_of = np.unique(g.event, return_index=True, return_inverse=True)
     first = g.row[g.rows[g.segments[g.markets[at]]]]
-    event = keys.words(prepared.table["event_id"].gather(first).to_list())
+    event = ids.words(prepared.table["event_id"].gather(first).to_list())
     minute = estimator.minutes(event[event_of], prepared.guarded.now, table)
     of = estimator.estimator(identity.kinds, identity.sports, identity.books, table)
     moved = _momentum(prepared)
@@ -186,19 +186,17 @@ def _momentum(prepared: Prepared) -> Floats | None:
     return out
 
 
-def hashes(prepared: Prepared) -> keys.Hashes:
+def hashes(prepared: Prepared) -> ids.Hashes:
     """What the ids of a table's opportunities are made of."""
     identity = prepared.identity
     g = identity.groups
     _, at, event_of = np.unique(g.event, return_index=True, return_inverse=True)
     first = g.row[g.rows[g.segments[g.markets[at]]]]  # a price of each event
-    event = keys.words(prepared.table["event_id"].gather(first).to_list())
-    kind = keys.words(f"{k.period}/{k.family}" for k in identity.kinds)
+    event = ids.words(prepared.table["event_id"].gather(first).to_list())
+    kind = ids.words(f"{k.period}/{k.family}" for k in identity.kinds)
     subjects, subject_of = np.unique(g.subject, return_inverse=True)
-    texts = keys.words(subject(identity, int(s)) for s in subjects)
-    return keys.Hashes(
-        keys.ladders(event[event_of], g.live, kind[g.kind], texts[subject_of]), keys.words(identity.books)
-    )
+    texts = ids.words(subject(identity, int(s)) for s in subjects)
+    return ids.Hashes(ids.ladders(event[event_of], g.live, kind[g.kind], texts[subject_of]), ids.words(identity.books))
 
 
 def market_hash(question: Question, markets: Longs) -> Words:
@@ -237,7 +235,7 @@ def oldest(seen: Longs) -> Longs:
     return cast(Longs, seen.min(axis=1))
 
 
-def stale_flags(view: View, age: Floats, live: Bools) -> tuple[Bools, Bools]:
+def stale_flags(view: Offers, age: Floats, live: Bools) -> tuple[Bools, Bools]:
     """Possibly stale, and very stale, by the age of the oldest leg."""
     limits = view.limits
     old = age >= np.where(live, limits.stale_flag_live_s, limits.stale_flag_prematch_s)
@@ -349,7 +347,7 @@ def row_lines(question: Question, rows: Ints) -> pl.Series:
     return nullable(np.where(lined, line, np.nan))
 
 
-def known_age(view: View, age: Floats) -> Floats:
+def known_age(view: Offers, age: Floats) -> Floats:
     """Ages for a score: an unknown one counts as the oldest that is allowed, unless nothing here has a time."""
     unknown = 0.0 if view.now == NO_TIME else view.limits.stale_prematch_s
     return np.where(np.isnan(age), unknown, age)

@@ -7,7 +7,7 @@ import polars as pl
 
 from oddsengine import estimator, tails, value
 from oddsengine.detect import ages, best_legs, edges, sharp_edges
-from oddsengine.find import board, keys
+from oddsengine.find import board, ids
 from oddsengine.find.board import Bools, Question
 from oddsengine.find.search import Search
 from oddsengine.groups import Bytes, Floats, Ints, Longs, Words
@@ -39,7 +39,7 @@ def found(search: Search) -> Hits:
     v, swept = search.view, search.swept
     hits = edges(v, swept.edge_who, swept.edge_market, search.wants.edge - search.epsilon)
     market = v.groups.market[hits.row].astype(np.int64)
-    named = keys.of_prices("ev", v.groups, search.hashes, market, hits.row)
+    named = ids.of_prices("ev", v.groups, search.hashes, market, hits.row)
     return Hits(*hits, hits.fair * v.net[hits.row] - 1.0, named)
 
 
@@ -80,7 +80,7 @@ def rows(question: Question, hits: Hits, max_ev: float | None) -> pl.DataFrame:
     facts = board.market_facts(question, hits.row)
     columns: dict[str, Any] = {
         "game": facts["event_name"],
-        "id": keys.hexadecimal(hits.id),
+        "id": ids.hexadecimal(hits.id),
         "game_id": base["event_id"],
         "external_event_id": base["external_event_id"],
         "selection_id": base["selection_id"],

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine.detect import ages, best_legs, market_fair, since, unconfirmed
-from oddsengine.find import board, keys
+from oddsengine.find import board, ids
 from oddsengine.find.board import Question
 from oddsengine.find.search import Cases, Chosen, Search
 from oddsengine.groups import NO_TIME, Bytes, Floats, Longs
@@ -22,7 +22,7 @@ def found(search: Search) -> Cases:
     legs = best_legs(v, who, market, distinct=False)
     keep = np.flatnonzero((legs.total <= most[who]) & (legs.total >= 1.0 - search.epsilon))
     who, market, rows = who[keep], market[keep], legs.rows[keep]
-    named = keys.of_markets("low_hold", v.groups, search.hashes, market, rows)
+    named = ids.of_markets("low_hold", v.groups, search.hashes, market, rows)
     return Cases(who, market, Chosen(rows, legs.total[keep], named))
 
 
@@ -43,7 +43,7 @@ def rows(question: Question, hits: Cases) -> pl.DataFrame:
     sharing = [_sharing(question, legs, k, v.live[market]) for k in range(widest)]
     sides = [_side(question, legs, fair, k, *sharing[k]) for k in range(widest)]
     columns: dict[str, Any] = {
-        "id": keys.hexadecimal(legs.id),
+        "id": ids.hexadecimal(legs.id),
         "event_id": base["event_id"],
         "sport": base["sport"].str.to_lowercase(),
         "league": base["league"],

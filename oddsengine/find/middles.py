@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 
 from oddsengine import middle, tails
-from oddsengine.detect import View, ages, market_fair, pair_legs, unconfirmed
-from oddsengine.find import board, keys
+from oddsengine.detect import Offers, ages, market_fair, pair_legs, unconfirmed
+from oddsengine.find import board, ids
 from oddsengine.find.board import Bools, Question
 from oddsengine.find.search import Chosen, Search
 from oddsengine.groups import Bytes, Floats, Ints, Longs
@@ -60,7 +60,7 @@ def found(search: Search) -> Found:
     if not keep.size:
         return _none()
     who, low, high, rows, tail = who[keep], low[keep], high[keep], legs.rows[keep], tail[keep]
-    named = keys.of_pairs("middle", g, search.hashes, low, high, rows)
+    named = ids.of_pairs("middle", g, search.hashes, low, high, rows)
     generous = _generous(v, low, v.net[rows[:, 0]], v.net[rows[:, 1]], tail)
     worth = middle.Middle(*(column[keep] for column in worth))
     return Found(who, low, high, Chosen(rows, legs.total[keep], named), worth, source[keep], generous)
@@ -81,7 +81,7 @@ def _tails(search: Search, who: Longs, low: Longs, high: Longs) -> tuple[Floats,
     return tail, source
 
 
-def _worth(v: View, low: Longs, high: Longs, over: Floats, under: Floats, tail: Floats) -> middle.Middle:
+def _worth(v: Offers, low: Longs, high: Longs, over: Floats, under: Floats, tail: Floats) -> middle.Middle:
     """What pairs of lines are worth at two prices."""
     g = v.groups
     worth = middle.evaluate_columns(
@@ -102,7 +102,7 @@ def over_cap(search: Search, hits: Found) -> Bools:
     return hits.generous if search.cap else np.zeros(hits.low.size, bool)
 
 
-def _generous(v: View, market: Longs, over_odds: Floats, under_odds: Floats, tail: Floats) -> Bools:
+def _generous(v: Offers, market: Longs, over_odds: Floats, under_odds: Floats, tail: Floats) -> Bools:
     """Whether a leg is more generous than `outlier` allows, beside the tail that says what the middle is worth.
 
     By the chances that the leg wins and loses outright, pushes left out; where as many feeds as `outlier` asks for
@@ -133,7 +133,7 @@ def _none() -> Found:
     return Found(market, market, market, legs, middle.Middle(none, none, none, none), np.empty(0, np.uint8), nobody)
 
 
-def _lines(v: View, low: Longs, high: Longs, rows: Ints) -> tuple[Longs, Longs, Floats, Floats]:
+def _lines(v: Offers, low: Longs, high: Longs, rows: Ints) -> tuple[Longs, Longs, Floats, Floats]:
     """Over line, under line, and the prices of both."""
     g = v.groups
     return (
@@ -180,7 +180,7 @@ def rows(question: Question, hit: Found) -> pl.DataFrame:
         np.nan_to_num(age),
     )
     columns: dict[str, Any] = {
-        "id": keys.hexadecimal(hit.legs.id),
+        "id": ids.hexadecimal(hit.legs.id),
         "event_id": base["event_id"],
         "sport": base["sport"].str.to_lowercase(),
         "league": base["league"],

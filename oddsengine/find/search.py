@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from oddsengine import tails
-from oddsengine.detect import Scope, Swept, View, Wants, close_candidates, sweep
-from oddsengine.find.keys import Hashes
+from oddsengine.detect import Offers, Scope, Swept, Wants, close_candidates, sweep
+from oddsengine.find.ids import Hashes
 from oddsengine.groups import Floats, Ints, Longs, Words
 
 
@@ -20,7 +20,7 @@ from oddsengine.groups import Floats, Ints, Longs, Words
 class Search:
     """What some callers see and want, with what the kinds share."""
 
-    view: View
+    view: Offers
     wants: Wants
     scope: Scope
     hashes: Hashes

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from oddsengine import catalog
 from oddsengine.catalog import futures as known
-from oddsengine.find.keys import hexadecimal, word
+from oddsengine.find.ids import hexadecimal, word
 from oddsengine.groups import mix
 from oddsengine.matching import names, words
 

@@ -40,7 +40,7 @@ import numpy.typing as npt
 
 from oddsengine import catalog
 from oddsengine.catalog import futures as known
-from oddsengine.find.keys import hexadecimal, word
+from oddsengine.find.ids import hexadecimal, word
 from oddsengine.futures.identity import ANY_OTHER
 from oddsengine.futures.sheets import Sheet
 from oddsengine.futures.winners import fair

@@ -24,9 +24,9 @@ from oddsengine_service.node import Node
 from oddsengine_service.pool import Turns
 from oddsengine_service.stream.finds import Asked, Finds
 from oddsengine_service.stream.games import Games
-from oddsengine_service.stream.lines import Group, Lines
 from oddsengine_service.stream.moves import Moves
 from oddsengine_service.stream.prices import Missed, Prices, Taken, nothing
+from oddsengine_service.stream.sending import Group, Lines
 from oddsengine_service.stream.subscriber import Subscriber
 from oddsengine_service.stream.told import RESUMABLE, SSE, Told, Wire, bodies, forgotten
 from oddsengine_service.stream.watch import Look, Near, Watch, Word, near
