@@ -15,7 +15,7 @@ from oddsengine_service.tiers import TIERS, required
 
 _PARTS = Path(__file__).with_name("page")
 _SCRIPTS = (  # one module, in this order
-    "text.js", "stream.js", "asker.js", "games.js", "lists.js", "places.js", "board.js", "page.js", "controls.js",
+    "text.js", "stream.js", "asker.js", "games.js", "stakes.js", "lists.js", "places.js", "board.js", "page.js", "controls.js",
 )  # fmt: skip
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --dim: #7778; --code: #8882; }
@@ -84,8 +84,8 @@ def _hash(text: str) -> str:
 def _facts() -> dict[str, Any]:
     """What the page knows without asking.
 
-    Market types that settle alike, commissions and fees of books, ages at which a price is stale, the tier each list
-    needs, tiers from low to high.
+    Market types that settle alike, commissions and fees of books, desks that several books share, ages at which a
+    price is stale, the tier each list needs, tiers from low to high.
     """
     limits = catalog.thresholds()
     kinds = map(catalog.market_type, catalog.market_type_names())
@@ -99,6 +99,7 @@ def _facts() -> dict[str, Any]:
         "charges": {
             book.id: [book.commission, book.fee] for book in catalog.books().values() if book.commission or book.fee
         },
+        "desks": {book.id: book.feed for book in catalog.books().values() if book.feed},
         "stale": {"live": limits.stale_live_s, "before": limits.stale_prematch_s},
         "needs": {kind: required(kind).id for kind in ("ev", "arbitrage", "low_hold", "middles")},
         "tiers": list(TIERS),

@@ -82,6 +82,19 @@ on("least", "input", () => {
   lists.least[lists.kind] = Number.isNaN(value) ? "" : value;
   changed();
 });
+on("group", "change", () => { lists.filter.group = $("group").checked; changed(); });
+on("money", "click", () => {
+  $("money-panel").hidden = !$("money-panel").hidden;
+  $("money").setAttribute("aria-expanded", String(!$("money-panel").hidden));
+});
+for (const input of document.querySelectorAll("[data-money]")) {
+  input.value = money[input.dataset.money] || (input.dataset.money === "step" ? money.step : "");
+  input.addEventListener("change", () => {
+    keepMoney({ [input.dataset.money]: Math.max(0, Number(input.value) || 0) });
+    draw();
+  });
+}
+on("money-panel", "submit", (event) => event.preventDefault());
 on("filters", "submit", (event) => event.preventDefault());
 on("event", "change", () => { board.choose($("event").value); openBoard(); draw(); });
 on("market", "change", () => { board.market = $("market").value; board.forget(); asks(); });

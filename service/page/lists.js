@@ -33,7 +33,11 @@ const KINDS = {
   low_hold: {
     tab: "Low hold", event: "low_hold", path: "low-hold?max_hold=2", threshold: "Hold at most", rises: false,
     value: (row) => row.hold_percentage,
-    legs: (row) => sides(row).map((each) => side(row, each, each.books, each.odds, null)),
+    legs: (row) => {
+      const all = sides(row).map((each) => 1 / each.odds.decimal);
+      const sum = all.reduce((a, b) => a + b, 0);
+      return sides(row).map((each, i) => side(row, each, each.books, each.odds, (100 * all[i]) / sum)); // every outcome pays alike
+    },
     none: "No pair of prices is so cheap now.",
   },
   middles: {
@@ -66,7 +70,7 @@ const chips = ({ row, gone, game, eventId }) => [
   row.possibly_stale && el("span", { class: "chip", title: "One of the prices was not confirmed lately" }, "May be old"),
 ];
 const gameLine = (it, after = null) => el(
-  "span", { class: "under" },
+  "span", { class: "under game" },
   el("button", { type: "button", class: "plain", title: "Compare the books", "data-compare": true }, it.game), after,
 );
 const league = (it) => called("leagues", it.row.league);
@@ -76,15 +80,32 @@ function bookLink(it, book) {
 }
 const bookLinks = (it, books) => books.flatMap((book, i) => [i ? ", " : null, bookLink(it, book)]);
 const legRows = (it) => it.legs.map((leg) => el(
-  "span", { class: leg.stake === null ? "leg two" : "leg" },
+  "span", { class: "leg" },
   el("span", {}, leg.selection), el("span", {}, ...bookLinks(it, leg.books)), el("b", {}, odds(leg.american, leg.decimal)),
-  leg.stake !== null && el("small", {}, `${leg.stake.toFixed(1)} %`),
+  leg.stake !== null && el("small", { title: percent(leg.stake, 1) }, legStake(leg.stake)),
 ));
 
 const VALUE = (name, tone) => ({
   id: "value", name, number: true, key: (it) => it.value,
-  fill: (it) => [el("span", { class: `value ${tone(it.value)}` }, percent(it.value))],
+  fill: (it) => [el("span", { class: `value ${tone(it.value)}` }, percent(it.value)), ...doubts(it.row)],
 });
+// How far a +EV figure may be off, where the service says it.
+function doubts({ ev_low: low, ev_high: high, prob_positive: chance, ev_vs_sharp: sharp, reference, flags = [] }) {
+  if (low === null || low === undefined) return [];
+  const said = [`90 % of the time between ${percent(low, 1)} and ${percent(high, 1)}`, `${(100 * chance).toFixed(0)} % likely above zero`];
+  if (reference === "close" && sharp !== null && sharp !== undefined) said.push(`${percent(sharp)} against the sharpest book alone`);
+  return [
+    el("span", { class: "under", title: said.join("; ") }, `${low.toFixed(1).replace("-", "−")} to ${percent(high, 1)}`),
+    ...flags.map((flag) => el("span", { class: "chip" }, spelled(flag.toLowerCase()))),
+  ];
+}
+// Whose prices say what is fair, and how old the older of the two prices is.
+function basis({ row, seen }) {
+  const close = row.reference === "close";
+  const name = close ? "expected close" : called("sportsbooks", row.sharp_book);
+  const how = `${close ? `All other books, judged by how well each predicts the close; the sharpest is ${called("sportsbooks", row.sharp_book)}` : `${name}'s prices`}, margin removed (${spelled(row.devig_method)})`;
+  return [el("span", { class: "under", title: how }, `${name} `, aged(seen))];
+}
 const GAME = { id: "game", name: "Event", key: (it) => it.game, fill: (it) => [el("span", { class: "bet" }, called("markets", it.market)), " ", el("span", { class: "league" }, league(it)), ...chips(it), gameLine(it)], whole: true };
 const LEGS = (name) => ({ id: "legs", name, fill: legRows, whole: true });
 const STARTS = { id: "start", name: "Starts", label: "Starts", key: (it) => it.start, fill: (it) => [it.row.start_time ? time(it.row.start_time) : ""] };
@@ -94,15 +115,18 @@ const good = (value) => (value > 0 ? "positive" : value < 0 ? "negative" : "");
 KINDS.ev.columns = [
   VALUE("EV", good),
   { id: "game", name: "Bet", key: (it) => it.game, fill: (it) => [el("span", { class: "bet" }, it.legs[0].selection), ...chips(it), gameLine(it, ` · ${called("markets", it.market)} · ${league(it)}`)], whole: true },
-  { id: "book", name: "Book", key: (it) => called("sportsbooks", it.row.sportsbook), fill: (it) => bookLinks(it, [it.row.sportsbook]) },
+  { id: "book", name: "Book", key: (it) => called("sportsbooks", it.row.sportsbook), fill: (it) => [
+    ...bookLinks(it, [it.row.sportsbook]),
+    ...(it.sisters ?? []).map((sister) => el("span", { class: "under", title: "The same desk's price under another name" }, bookLink(sister, sister.row.sportsbook), ` ${odds(sister.row.odds_american, sister.row.odds_decimal)}`)),
+  ] },
   { id: "odds", name: "Odds", number: true, key: (it) => it.row.odds_decimal, fill: (it) => [el("b", {}, odds(it.row.odds_american, it.row.odds_decimal))] },
-  { id: "fair", name: "Fair", label: "Fair", number: true, key: (it) => decimalOf(it.row.no_vig_odds), fill: (it) => [odds(it.row.no_vig_odds, decimalOf(it.row.no_vig_odds))] },
-  { id: "kelly", name: "Kelly", label: "Kelly", number: true, key: (it) => it.row.kelly_percent, fill: (it) => [it.row.kelly_percent === null ? "" : percent(100 * it.row.kelly_percent, 1)] },
-  { id: "trust", name: "Confidence", label: "Confidence", number: true, key: (it) => it.row.confidence_score, fill: (it) => [it.row.confidence_score.toFixed(0)] },
-  STARTS, FOUND,
+  { id: "fair", name: "Fair", label: "Fair", number: true, key: (it) => decimalOf(it.row.no_vig_odds), fill: (it) => [odds(it.row.no_vig_odds, decimalOf(it.row.no_vig_odds)), ...basis(it)] },
+  { id: "kelly", name: "Stake", label: "Stake", number: true, key: (it) => kellyOf(it.row), fill: (it) => stakeCell(it) },
+  { id: "trust", name: "Confidence", label: "Confidence", number: true, key: (it) => it.row.confidence_score, fill: (it) => [it.row.confidence_score.toFixed(0), it.row.book_count ? el("span", { class: "under" }, `${it.row.book_count} books`) : null] },
+  STARTS, { ...FOUND, fill: (it) => [time(it.row.detected_at)] },
 ];
 KINDS.arbitrage.columns = [VALUE("Profit", good), GAME, LEGS("Legs: bet, book, odds, stake"), STARTS, FOUND];
-KINDS.low_hold.columns = [VALUE("Hold", (value) => (value <= 0 ? "positive" : "")), GAME, LEGS("Sides: bet, books, odds"), STARTS, FOUND];
+KINDS.low_hold.columns = [VALUE("Hold", (value) => (value <= 0 ? "positive" : "")), GAME, LEGS("Sides: bet, books, odds, stake"), STARTS, FOUND];
 KINDS.middles.columns = [
   VALUE("EV", good), GAME, LEGS("Sides: bet, book, odds, stake"),
   { id: "size", name: "Window", label: "Window", number: true, key: (it) => it.row.middle_size, fill: (it) => [el("span", {}, String(it.row.middle_size)), it.row.middle_numbers.length ? el("span", { class: "under" }, `wins on ${numbers(it.row.middle_numbers)}`) : null] },
@@ -124,7 +148,8 @@ class Lists {
   orders = Object.fromEntries(Object.entries(KINDS).map(([kind, { rises }]) => [kind, { column: "value", down: rises }]));
   least = Object.fromEntries(Object.keys(KINDS).map((kind) => [kind, ""]));
   pages = Object.fromEntries(Object.keys(KINDS).map((kind) => [kind, 0]));
-  filter = { sport: "", when: "", find: "", books: null };
+  filter = { sport: "", when: "", find: "", books: null, group: true };
+  folded = 0; // rows of sister books that stand in another's
   kind = "ev";
   still = false; // somebody points at a row: none moves away below the hand
   #kept = []; // what is on the page
@@ -207,7 +232,37 @@ class Lists {
       const by = typeof a === "string" ? collator.compare(a, b) : a - b;
       return by * way || (one.id < other.id ? -1 : 1);
     });
-    return found.map(([, it]) => it);
+    return this.#grouped(this.#folded(found.map(([, it]) => it)));
+  }
+
+  // Books of one desk quote one price under several names: the first stands for all of them.
+  #folded(found) {
+    const first = new Map();
+    this.folded = 0;
+    return found.filter((it) => {
+      it.sisters = null;
+      const desk = it.kind === "ev" && desks[it.row.sportsbook];
+      if (!desk) return true;
+      const { line, player_name, selection_type, selection } = it.row;
+      const key = [it.eventId, marketKey({ market_type: it.market, market_segment: it.row.market_segment }), line, player_name, selection_type ?? selection, desk].join("|");
+      const leader = first.get(key);
+      if (!leader) return first.set(key, it);
+      (leader.sisters ??= []).push(it);
+      this.folded += 1;
+      return false;
+    });
+  }
+
+  // Rows of one event and market stand together, at the place of the first of them.
+  #grouped(found) {
+    const groups = new Map();
+    for (const it of found) {
+      const key = this.filter.group ? `${it.eventId}|${it.market}|${it.row.player_name ?? ""}` : it.id;
+      const group = groups.get(key) ?? groups.set(key, []).get(key);
+      it.follows = group.length > 0;
+      group.push(it);
+    }
+    return [...groups.values()].flat();
   }
 
   // ---- on the page ----
@@ -245,7 +300,7 @@ class Lists {
     if (!rows.length) body.append(el("tr", { class: "empty", role: "row" }, el("td", { colspan: columns.length, role: "cell" }, this.#empty(none))));
     if (focused && !focused.isConnected) $("panel-list").focus({ preventScroll: true });
     const all = this.shown[this.kind].size;
-    write($("summary"), !may(this.kind) ? "" : `${stalled() ? "Not live: these may be gone. " : ""}${found.length === all ? all : `${found.length} of ${all}`} open${this.paused ? ", as they were when you paused" : this.still ? ", rows hold still while you are among them" : ""}`);
+    write($("summary"), !may(this.kind) ? "" : `${stalled() ? "Not live: these may be gone. " : ""}${found.length + this.folded === all ? all : `${found.length + this.folded} of ${all}`} open${this.folded ? `, ${this.folded} of them sister books beside another's price` : ""}${this.paused ? ", as they were when you paused" : this.still ? ", rows hold still while you are among them" : ""}`);
     $("pages").hidden = last === 0;
     write($("where"), found.length ? `${page * PAGE + 1} to ${page * PAGE + rows.length} of ${found.length}` : "");
     $("before").disabled = page === 0;
@@ -295,7 +350,8 @@ class Lists {
     let node = this.#nodes.get(it.id);
     const before = node?.item;
     const score = it.row.is_live ? games.of(it.eventId) : null;
-    if (before === it && node.format === format && node.known === known && node.score === score) return node;
+    const mark = `${format} ${known} ${it.follows} ${(it.sisters ?? []).map((each) => each.id + each.row.odds_decimal)} ${stakeMark}`;
+    if (before === it && node.mark === mark && node.score === score) return node;
     node ??= el("tr", { role: "row", "data-id": it.id });
     node.classList.toggle("gone", Boolean(it.gone));
     const cells = columns.map((each) => el(
@@ -305,7 +361,8 @@ class Lists {
     if (before) cells.forEach((cell, i) => morph(node.cells[i], cell));
     else node.append(...cells);
     if (before && before.value !== it.value) flash(node, it.value > before.value === KINDS[it.kind].rises);
-    Object.assign(node, { item: it, format, known, score });
+    node.classList.toggle("follows", Boolean(it.follows));
+    Object.assign(node, { item: it, mark, score });
     return node;
   }
 

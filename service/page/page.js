@@ -6,7 +6,7 @@ const EVENTS_MS = 60_000;
 const AGES_MS = 10_000; // between two looks at how old prices are
 const KEY = "oddsengine.key";
 const SETTLED_MS = 1500; // a state that lasts so long is said aloud
-const { charges, families, needs, stale, tiers } = JSON.parse($("facts").textContent);
+const { charges, desks, families, needs, stale, tiers } = JSON.parse($("facts").textContent);
 
 let known = 0; // moves when names arrive
 let key = "";
