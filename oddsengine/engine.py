@@ -178,7 +178,7 @@ class Engine:
 
     def _feed(self, batch: Batch, read: Quotes | None) -> Update:
         with self._lock:
-            board, before = self._board, self._board.moment
+            board, before, number = self._board, self._board.moment, self._number
             try:
                 applied = board.apply(batch)
                 idle = self._idle()
@@ -188,18 +188,16 @@ class Engine:
                 update = self._update(batch, applied, found, read)
                 for recorder in self._recorders:
                     recorder.batch(batch, [view.wanted for view in idle])
-            except BaseException:
-                board.take_back()
-                board.mend()
-                raise
-            # From here on the step is made, and an interruption only makes the views look at everything again.
-            self._now = board.now
-            self._number += 1
-            try:
+                # From here on the step is made, and an interruption only makes the views look at everything again.
+                self._now, self._number = board.now, number + 1
                 board.keep()
                 self._commit(batch, found, idle)
             except BaseException:
-                self._look_again()
+                if self._number == number:
+                    board.take_back()
+                    board.mend()
+                else:
+                    self._look_again()
                 raise
             return update
 

@@ -117,6 +117,11 @@ FIELDS = {
         market_id string?
         selection_id string?
         max_bet number?
+        volume number?
+        volume_24h number?
+        open_interest number?
+        exchange_token_id string?
+        player_id string?
         source_market_type string?
         rejection Rejection?
     """),
@@ -168,6 +173,7 @@ FIELDS = {
         arb_profit number?
         is_player_prop boolean
         player_name string?
+        player_id string?
         stat_category string?
         possibly_stale boolean
         oldest_odds_age_seconds number?
@@ -227,6 +233,7 @@ FIELDS = {
         ev_percentage number?
         is_player_prop boolean
         player_name string?
+        player_id string?
         stat_category string?
         legs [Leg]
         detected_at time
@@ -308,6 +315,7 @@ FIELDS = {
         is_live boolean
         is_player_prop boolean
         player_name string?
+        player_id string?
         stat_category string?
         is_team_total boolean
         team_name string?
@@ -369,6 +377,7 @@ FIELDS = {
         is_alternate_line boolean
         is_player_prop boolean
         player_name string?
+        player_id string?
         stat_category string?
         confidence number
         odds_age_seconds number?

@@ -16,7 +16,7 @@ TEXTS = (
 )  # fmt: skip
 OWN = (
     "id", "deep_link", "sportsbook_name", "is_main_line", "is_alternate_line", "external_event_id", "market_id",
-    "selection_id", "max_bet",
+    "selection_id", "max_bet", "volume", "volume_24h", "open_interest", "exchange_token_id",
 )  # fmt: skip
 
 REMEMBERED = 600 * SECOND  # a removal

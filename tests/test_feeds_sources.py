@@ -547,6 +547,18 @@ def test_betfair_full_ladders_are_by_price() -> None:
     assert (less.quotes[0]["odds_decimal"], less.quotes[0]["max_bet"]) == (1.52, 7.0)
 
 
+def test_betfair_money_matched_on_a_runner() -> None:
+    first = {"id": 11, "tv": 120.5, "atb": [[1.5, 10.0]]}
+    reader, read = lines(one("MATCH_ODDS", first, {"id": 12, "atb": [[2.5, 4.0]]}))
+    assert {row["selection_id"]: row["volume"] for row in read[0].quotes} == {"11": 120.5, "12": None}
+    price = reader.read(encoded(mcm({"id": "1.1", "rc": [{"id": 11, "atb": [[1.52, 7.0]]}]})))
+    assert [(row["odds_decimal"], row["volume"]) for row in price.quotes] == [(1.52, 120.5)]
+    matched = reader.read(encoded(mcm({"id": "1.1", "rc": [{"id": 11, "tv": 200.0}]})))
+    assert [(row["odds_decimal"], row["volume"]) for row in matched.quotes] == [(1.52, 200.0)]
+    image = reader.read(encoded(one("MATCH_ODDS", {"id": 11, "atb": [[1.5, 10.0]]})))
+    assert image.quotes[0]["volume"] is None
+
+
 def test_betfair_definition_is_replaced_whole() -> None:
     reader, _ = lines(IMAGE)
     halted = reader.read(

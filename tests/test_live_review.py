@@ -41,6 +41,25 @@ def test_a_link_with_the_separator_of_links() -> None:
     assert engine.table().select("deep_link", "sportsbook_name", "max_bet").row(0) == ("https://x/?q= z z", None, 3.0)
 
 
+def test_what_exchanges_say_beside_books_that_say_nothing(tmp_path: Path) -> None:
+    """Prices of one batch with and without each field; a tape has them all."""
+    given: list[dict[str, Any]] = [
+        {}, {"max_bet": 3.0}, {"volume": 7.5}, {"volume": 0.0, "open_interest": 2.0, "is_main_line": True},
+        {"exchange_token_id": "0x\x1f1", "volume_24h": 1e9}, {"is_alternate_line": False},
+    ]  # fmt: skip
+    names = ("max_bet", "volume", "volume_24h", "open_interest", "exchange_token_id", "is_main_line")
+    wanted = [tuple("0x 1" if name == "exchange_token_id" and name in own else own.get(name) for name in names)
+              for own in given]  # fmt: skip
+    engine, writer = oe.resume(tmp_path)
+    with writer:
+        engine.step([quote(book=f"b{at}", **own) for at, own in enumerate(given)], NOW)
+        assert engine.table().sort("sportsbook").select(names).rows() == wanted
+        engine.step([quote(book="b2", volume=8.0)], NOW + timedelta(seconds=1))
+    table = oe.replay(tmp_path).table().sort("sportsbook")
+    assert table.equals(engine.table().sort("sportsbook"))
+    assert table["volume"].to_list() == [None, None, 8.0, 0.0, None, None]
+
+
 def test_a_view_that_two_hold_and_one_closes() -> None:
     engine = oe.Engine()
     engine.step(ARB, NOW)

@@ -179,7 +179,9 @@ class Rows(RuleBasedStateMachine):
         book, event, (market, selection, line) = UNIVERSE[at]
         book = SPELLED.get(book, book) if at % 2 else book
         other = self.pair.now // (7 * SECOND) % 2
-        own = {"id": f"s{at}", "max_bet": 10.0 + at + other} if at % 4 == 0 else {}
+        own: Row = {"id": f"s{at}", "max_bet": 10.0 + at + other} if at % 4 == 0 else {}
+        if at % 8 == 0:
+            own |= {"volume": 500.0 + other} if other else {"open_interest": 9.0, "exchange_token_id": f"t{at}"}
         american = {"odds_american": -105.0} if odds == 1.95 and other else {}
         start = {"event_start_time": self.starts.get(event)}
         return quote(book, event, market, selection, line, odds, **own | american | start | fields)

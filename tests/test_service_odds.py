@@ -337,6 +337,7 @@ def test_own_texts_of_a_price() -> None:
         "deep_link": "https://sportsbook.draftkings.com/event/7", "sportsbook_name": "DK", "external_event_id": "7",
         "market_id": "m", "selection_id": "s", "max_bet": 250.0, "is_main_line": False,
     }  # fmt: skip
+    exchange = {"volume": 9e5, "volume_24h": 12.5, "open_interest": 3.0, "exchange_token_id": "0x1"}
     engine = Engine()
     totals = [price("e", "draftkings", "total_points", "Over", 1.9, line=line) for line in (200.5, 201.5)]
     engine.step(
@@ -344,6 +345,8 @@ def test_own_texts_of_a_price() -> None:
             totals[0] | own, totals[1] | {"is_alternate_line": False},
             price("e", "betmgm", "moneyline", "LA Lakers", 1.9, deep_link="https://sports.{state}.betmgm.com/x"),
             price("e", "corner_shop", "moneyline", "LA Lakers", 1.9, event_start_time=None),
+            price("e", "kalshi", "total_points", "Over", 1.9, line=200.5, **exchange),
+            price("e", "betmgm", "player_points", "Over", 1.9, line=20.5, player_name="Nikola Jokić"),
         ],
         datetime(2026, 2, 8, tzinfo=UTC),
     )  # fmt: skip
@@ -351,13 +354,17 @@ def test_own_texts_of_a_price() -> None:
     row = first["draftkings", 200.5]
     assert {name: row[name] for name in own} == own
     assert (row["is_alternate_line"], first["draftkings", 201.5]["is_main_line"]) == (True, True)
+    assert {name: first["kalshi", 200.5][name] for name in exchange} == exchange
+    assert first["kalshi", 200.5]["is_main_line"] is True  # nobody says otherwise, and it is the only line
+    assert {row[name] for name in exchange} == {None}
+    assert (first["betmgm", 20.5]["player_id"], row["player_id"]) == ("nikola_jokic", None)
     assert first["betmgm", None]["deep_link"] == "https://sports.betmgm.com/en/sports"
     bare = first["corner_shop", None]
     assert (bare["deep_link"], bare["sportsbook_name"], bare["max_bet"]) == (None, "corner_shop", None)
     assert bare["event_start_time"] == "2026-02-09T00:30:00.000000Z"  # of its event
     assert [
         row["sportsbook"] for row in call(stand(engine), "/odds", {"is_main_line": "true", "market": "total"})["data"]
-    ] == ["draftkings"]
+    ] == ["kalshi", "draftkings"]
 
 
 def test_main_lines_are_those_of_the_table() -> None:

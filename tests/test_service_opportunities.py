@@ -333,14 +333,14 @@ EV_FIELDS = """
     id game_id external_event_id selection_id ev_percentage odds_american odds_decimal no_vig_odds
     fair_probability market_width devig_method sharp_book selection market line sportsbook game sport league
     home_team away_team start_time is_live confidence_score kelly_percent book_count arb_available arb_profit
-    is_player_prop player_name stat_category possibly_stale oldest_odds_age_seconds warnings detected_at
+    is_player_prop player_name player_id stat_category possibly_stale oldest_odds_age_seconds warnings detected_at
     ev_percent devig_book team_side market_segment selection_type push_probability ev_per_stake
     is_alternate_line shared_feed odds_id unconfirmed
 """
 ARB_FIELDS = """
     id event_id event_name sport league market_type line profit_percent implied_total is_live start_time
     is_alternate_line possibly_stale oldest_odds_age_seconds warnings game_state ev_available ev_percentage
-    is_player_prop player_name stat_category legs detected_at ev_percent devig_book team_side market_segment
+    is_player_prop player_name player_id stat_category legs detected_at ev_percent devig_book team_side market_segment
     home_team away_team book_count unconfirmed
 """
 LEG_FIELDS = """
@@ -351,12 +351,12 @@ MIDDLE_FIELDS = """
     id event_id event_name sport league market_type side1 side2 middle_size middle_numbers middle_probability
     expected_value quality_score detected_at home_team away_team start_time roi_percentage worst_case_loss
     best_case_profit break_even_percent odds_age_seconds is_guaranteed_profit guaranteed_roi key_numbers
-    key_number_probability market_overround is_live is_player_prop player_name stat_category is_team_total
+    key_number_probability market_overround is_live is_player_prop player_name player_id stat_category is_team_total
     team_name warnings team_side market_segment probability_source unconfirmed
 """
 HOLD_FIELDS = """
     id event_id event_name sport league market_type line home_team away_team start_time hold_percentage is_live
-    all_books side1 side2 detected_at side3 is_alternate_line is_player_prop player_name stat_category
+    all_books side1 side2 detected_at side3 is_alternate_line is_player_prop player_name player_id stat_category
     confidence odds_age_seconds possibly_stale warnings team_side market_segment unconfirmed game_state
 """
 

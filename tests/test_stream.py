@@ -36,7 +36,7 @@ EV = named("""
     id game_id external_event_id selection_id ev_percentage odds_american odds_decimal no_vig_odds
     fair_probability market_width devig_method sharp_book selection market line sportsbook game sport league
     home_team away_team start_time is_live confidence_score kelly_percent book_count arb_available arb_profit
-    is_player_prop player_name stat_category possibly_stale oldest_odds_age_seconds warnings detected_at
+    is_player_prop player_name player_id stat_category possibly_stale oldest_odds_age_seconds warnings detected_at
 """)
 ARB = named("""
     id event_id event_name sport league market_type line profit_percent implied_total is_live legs detected_at

@@ -27,10 +27,12 @@ from oddsengine.schema import BAD_ROW_SCHEMA, MOST_CHARACTERS, OddsError, check_
 
 LINKS = (
     "id", "deep_link", "sportsbook_name", "external_event_id", "market_id", "selection_id", "max_bet",
-    "is_main_line", "is_alternate_line",
+    "is_main_line", "is_alternate_line", "volume", "volume_24h", "open_interest", "exchange_token_id",
 )  # fmt: skip
 """Columns that belong to one price alone and that nothing is computed from."""
 SEPARATOR = "\x1f"
+_EXCHANGES = 4  # the last of `LINKS`, which only exchanges give; a text without any of them ends before
+_NO_EXCHANGE = SEPARATOR * _EXCHANGES
 _MOST_TIMES = 1 << 16
 _ISO = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)?")
 
@@ -90,6 +92,10 @@ class _Plain(msgspec.Struct, gc=False):
     max_bet: float | None = None
     is_main_line: bool | None = None
     is_alternate_line: bool | None = None
+    volume: float | None = None
+    volume_24h: float | None = None
+    open_interest: float | None = None
+    exchange_token_id: _Text | None = None
 
 
 _decoder = msgspec.json.Decoder(list[_Plain])
@@ -368,16 +374,20 @@ def _linked(columns: Sequence[Sequence[Any]], n: int) -> list[str | None]:
     absent = [column.count(None) == n for column in columns]
     if all(absent):
         return [None] * n
+    if short := all(absent[-_EXCHANGES:]):
+        columns, absent = columns[:-_EXCHANGES], absent[:-_EXCHANGES]
     parts = [
         [""] * n if none else ["" if value is None else str(value) for value in column]
         for column, none in zip(columns, absent, strict=True)
     ]
     joined = list(map(SEPARATOR.join, zip(*parts, strict=True)))
-    within = len(LINKS) - 1
+    within = len(columns) - 1
     if sum(text.count(SEPARATOR) for text in joined) != n * within:  # a text has the separator in it
         parts = [[text.replace(SEPARATOR, " ") for text in part] for part in parts]
         joined = list(map(SEPARATOR.join, zip(*parts, strict=True)))
-    nothing = SEPARATOR * within
+    if not short:
+        joined = [text.removesuffix(_NO_EXCHANGE) for text in joined]
+    nothing = SEPARATOR * (len(LINKS) - _EXCHANGES - 1)
     return [None if text == nothing else text for text in joined]
 
 

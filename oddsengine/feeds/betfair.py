@@ -70,6 +70,7 @@ class _Definition(msgspec.Struct):
 class _RunnerChange(msgspec.Struct):
     id: int
     hc: float | None = None
+    tv: float | None = None
     batb: list[tuple[float, float, float]] | None = None
     bdatb: list[tuple[float, float, float]] | None = None
     atb: list[tuple[float, float]] | None = None
@@ -123,10 +124,11 @@ _answer = msgspec.json.Decoder(_Answer)
 
 
 class _Kept(NamedTuple):
-    """One market as it is: its definition, and the ladders of its runners."""
+    """One market as it is: its definition, and of its runners the ladders and what was matched."""
 
     definition: _Definition | None
     ladders: dict[RunnerKey, dict[str, Ladder]]
+    matched: dict[RunnerKey, float]
 
 
 class Meaning(NamedTuple):
@@ -261,19 +263,21 @@ class BetfairMarkets:
         """Put changes together with what is kept, see what they make of the quotes, and only then keep them."""
         staged: dict[str, _Kept] = {}
         touched: dict[str, set[RunnerKey] | None] = {}  # None: every runner
-        nothing = _Kept(None, {})
+        nothing = _Kept(None, {}, {})
         for change in changes:
             given = change.id
             before = staged.get(given) or (nothing if fresh else self._markets.get(given, nothing))
             whole = bool(change.img) or change.marketDefinition is not None or given not in self._markets or fresh
             definition = change.marketDefinition or (None if change.img else before.definition)
-            ladders = {} if change.img else dict(before.ladders)
+            ladders, matched = ({}, {}) if change.img else (dict(before.ladders), dict(before.matched))
             keys: set[RunnerKey] = set()
             for runner in change.rc or ():
                 key = (runner.id, runner.hc or 0.0)
                 keys.add(key)
                 ladders[key] = _changed(ladders.get(key, {}), runner)
-            staged[given] = _Kept(definition, ladders)
+                if runner.tv is not None:
+                    matched[key] = runner.tv
+            staged[given] = _Kept(definition, ladders, matched)
             old = touched.get(given, set())
             touched[given] = None if whole or old is None else old | keys
         left = {given for given in self._quoted if given not in staged} if fresh else set()
@@ -413,6 +417,7 @@ class BetfairMarkets:
                 "id": row_id, "selection": name, "selection_id": str(runner.id),
                 "selection_type": side_of(name, game.home, game.away) or _word(name),
                 "line": key[1] if what.by_runner else what.line, "odds_decimal": best[0], "max_bet": best[1],
+                "volume": kept.matched.get(key),
                 "is_active": definition.status == "OPEN",
             }  # fmt: skip
         return out, waiting

@@ -61,6 +61,10 @@ class Odds(TypedDict, total=False):
     market_id: Text | None
     selection_id: Text | None
     max_bet: float | None
+    volume: float | None
+    volume_24h: float | None
+    open_interest: float | None
+    exchange_token_id: Text | None
     rejection: "Rejection | None"
     source_market_type: Text | None
 

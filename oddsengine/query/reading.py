@@ -46,6 +46,10 @@ class OwnTexts(NamedTuple):
     max_bet: str
     is_main_line: str
     is_alternate_line: str
+    volume: str = ""
+    volume_24h: str = ""
+    open_interest: str = ""
+    exchange_token_id: str = ""
 
     @classmethod
     def read(cls, link: str) -> "OwnTexts":
@@ -398,7 +402,8 @@ class Reading:
             if link is None or link.endswith(_UNSAID):
                 continue
             own = OwnTexts.read(link)
-            out[at] = own.is_main_line == "True" if own.is_main_line else own.is_alternate_line == "False"
+            if own.is_main_line or own.is_alternate_line:
+                out[at] = own.is_main_line == "True" if own.is_main_line else own.is_alternate_line == "False"
 
     def states(self, found: Ints) -> list[Any]:
         """All that each row says, as something to compare: equal here, equal on the wire."""

@@ -42,6 +42,18 @@ def team_id(name: Text, sport: Text, league: Text) -> str:
     return _team_id(name or "", sport_id(sport), league_id(league, sport)) if name else ""
 
 
+@lru_cache(maxsize=65536)
+def player_id(name: Text) -> str | None:
+    """Id of a player: the name as a word, so that books agree on it.
+
+    Examples
+    --------
+    >>> player_id("Nikola Jokić"), player_id("")
+    ('nikola_jokic', None)
+    """
+    return slug(name) or None if name else None
+
+
 # ---- which values are meant ----
 
 

@@ -27,7 +27,7 @@ from oddsengine_service.feeds.web import Web
 from oddsengine_service.settings import Betfair as Settings
 from oddsengine_service.settings import BetfairHistory
 
-_FIELDS = ("EX_BEST_OFFERS", "EX_MARKET_DEF")
+_FIELDS = ("EX_BEST_OFFERS", "EX_TRADED_VOL", "EX_MARKET_DEF")
 _FATAL = {
     "NO_APP_KEY", "INVALID_APP_KEY", "NOT_AUTHORIZED", "INVALID_INPUT", "INVALID_REQUEST",
     "SUBSCRIPTION_LIMIT_EXCEEDED",

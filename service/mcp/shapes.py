@@ -41,7 +41,7 @@ def price(row: Row, now: datetime) -> Row:
     """One price."""
     names = (
         "id", "sportsbook", "event_id", "market_type", "selection", "line", "odds_american", "odds_decimal", "is_live",
-        "market_segment", "player_name", "stat_category", "max_bet",
+        "market_segment", "player_name", "stat_category", "max_bet", "volume", "open_interest",
     )  # fmt: skip
     out = chosen(row, names, {"id": "odds_id"})
     out["event"] = f"{row['away_team']} @ {row['home_team']}"

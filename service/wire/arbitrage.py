@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from oddsengine import catalog
+from oddsengine.query import values
 from oddsengine_service.wire.envelopes import Counted, GameState, Pagination
 from oddsengine_service.wire.numbers import Number, american, exact, moment, rounded
 
@@ -52,6 +53,7 @@ class Arbitrage(msgspec.Struct, frozen=True, kw_only=True):
     ev_percentage: Number
     is_player_prop: bool
     player_name: str | None
+    player_id: str | None
     stat_category: str | None
     legs: list[Leg]
     detected_at: str
@@ -92,6 +94,7 @@ def arbitrage(row: Mapping[str, Any]) -> Arbitrage:
         ev_percentage=edge,
         is_player_prop=row["is_player_prop"],
         player_name=row["player_name"],
+        player_id=values.player_id(row["player_name"]),
         stat_category=row["stat_category"],
         legs=[_leg(leg, stake) for leg, stake in zip(legs, stakes, strict=True)],
         detected_at=moment(row["detected_at"]) or "",

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from oddsengine import catalog
+from oddsengine.query import values
 from oddsengine_service.wire.envelopes import Counted, Pagination
 from oddsengine_service.wire.numbers import Number, american, exact, moment, rounded
 
@@ -43,6 +44,7 @@ class Ev(msgspec.Struct, frozen=True, kw_only=True):
     arb_profit: Number
     is_player_prop: bool
     player_name: str | None
+    player_id: str | None
     stat_category: str | None
     possibly_stale: bool
     oldest_odds_age_seconds: Number
@@ -95,6 +97,7 @@ def ev(row: Mapping[str, Any]) -> Ev:
         arb_profit=rounded(row["arb_profit"]),
         is_player_prop=row["is_player_prop"],
         player_name=row["player_name"],
+        player_id=values.player_id(row["player_name"]),
         stat_category=row["stat_category"],
         possibly_stale=row["possibly_stale"],
         oldest_odds_age_seconds=rounded(row["oldest_odds_age_seconds"]),

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from oddsengine import catalog
+from oddsengine.query import values
 from oddsengine_service.wire.envelopes import GameState, ListMeta, Pagination
 from oddsengine_service.wire.numbers import Number, american, exact, moment, rounded
 
@@ -55,6 +56,7 @@ class LowHold(msgspec.Struct, frozen=True, kw_only=True):
     is_alternate_line: bool
     is_player_prop: bool
     player_name: str | None
+    player_id: str | None
     stat_category: str | None
     confidence: float
     odds_age_seconds: Number
@@ -92,6 +94,7 @@ def low_hold(row: Mapping[str, Any]) -> LowHold:
         is_alternate_line=row["is_alternate_line"],
         is_player_prop=row["is_player_prop"],
         player_name=row["player_name"],
+        player_id=values.player_id(row["player_name"]),
         stat_category=row["stat_category"],
         confidence=_confidence(row),
         odds_age_seconds=rounded(row["oldest_odds_age_seconds"]),

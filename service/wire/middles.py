@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from oddsengine import catalog
+from oddsengine.query import values
 from oddsengine_service.wire.envelopes import ListMeta, Pagination
 from oddsengine_service.wire.numbers import Number, american, exact, moment, rounded
 
@@ -65,6 +66,7 @@ class Middle(msgspec.Struct, frozen=True, kw_only=True):
     is_live: bool
     is_player_prop: bool
     player_name: str | None
+    player_id: str | None
     stat_category: str | None
     is_team_total: bool
     team_name: str | None
@@ -119,6 +121,7 @@ def middle(row: Mapping[str, Any]) -> Middle:
         is_live=row["is_live"],
         is_player_prop=row["is_player_prop"],
         player_name=row["player_name"],
+        player_id=values.player_id(row["player_name"]),
         stat_category=row["stat_category"],
         is_team_total=whose is not None,
         team_name={"home": row["home_team"], "away": row["away_team"]}.get(whose or ""),

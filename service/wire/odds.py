@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from oddsengine import catalog
 from oddsengine.columns import Floats, Ints
-from oddsengine.query import Found, OwnTexts, Reading
+from oddsengine.query import Found, OwnTexts, Reading, values
 from oddsengine.reasons import NAMES, reason
 from oddsengine.timestamps import timestamps
 from oddsengine.update import hexadecimal
@@ -64,6 +64,11 @@ class Odds(msgspec.Struct, gc=False):
     market_id: str | None
     selection_id: str | None
     max_bet: float | None
+    volume: float | None
+    volume_24h: float | None
+    open_interest: float | None
+    exchange_token_id: str | None
+    player_id: str | None
     source_market_type: str | None
     rejection: Rejection | None
 
@@ -253,12 +258,12 @@ def _columns(found: Found, state: str = "") -> list[Any]:
     times = timestamps(np.concatenate((found.start, found.seen, found.changed)))
     begins, seen, changed = times[:n], times[n : 2 * n], times[2 * n :]
     main = [_MAIN[m] for m in found.main]
-    deep, named, external, market_id, selection_id, most = _links(found, books, state)
+    deep, named, *own = _links(found, books, state)
     return [
         hexadecimal(found.id), books, event, sport, league, home, away, market, selection, kind,
         americans(found.odds, found.american), decimal, share, line, begins, found.live.tolist(), seen,
         changed, deep, named, share, seen, found.active.tolist(), main, [_OTHER[m] for m in main],
-        player, stat, side, segment, external, market_id, selection_id, most, source,
+        player, stat, side, segment, *own, list(map(values.player_id, player)), source,
         [_REJECTIONS[code] for code in found.rejected.tolist()],
     ]  # fmt: skip
 
@@ -269,25 +274,32 @@ _OTHER = {True: False, False: True, None: None}
 
 
 def _links(found: Found, books: Sequence[str], state: str) -> tuple[list[Any], ...]:
-    """Columns of what belongs to one price alone: link, book's name, native ids, largest bet."""
+    """Columns of what belongs to one price alone: link, book's name, native ids, largest bet, what an exchange says."""
     names, deep = list(map(_name, books)), [_home(book, state) for book in books]
     nothing: list[Any] = [None] * len(books)
     if found.links is None or not any(found.links):
-        return deep, names, nothing, nothing, nothing, nothing
-    external, markets, selections, most = (list(nothing) for _ in range(4))
+        return deep, names, *[nothing] * 8
+    external, markets, selections, most, volume, day, interest, token = (list(nothing) for _ in range(8))
     for at, text in enumerate(found.links):
         if text is None:
             continue
-        _, url, name, event, market, selection, largest, _, _ = OwnTexts.read(text)
+        _, url, name, event, market, selection, largest, _, _, *exchange = OwnTexts.read(text)
         names[at] = name or names[at]
         external[at], markets[at], selections[at] = event or None, market or None, selection or None
-        most[at] = float(largest) if largest else None
+        most[at] = _number(largest)
+        if any(exchange):
+            volume[at], day[at], interest[at] = map(_number, exchange[:3])
+            token[at] = exchange[3] or None
         if url and (state or "{state}" not in url):
             deep[at] = catalog.localised(url, state) or None
         else:
             link = catalog.link(books[at], event=event, market=market, selection=selection, state=state)
             deep[at] = link.url if link else None
-    return deep, names, external, markets, selections, most
+    return deep, names, external, markets, selections, most, volume, day, interest, token
+
+
+def _number(text: str) -> float | None:
+    return float(text) if text else None
 
 
 @lru_cache(maxsize=4096)
