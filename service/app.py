@@ -5,7 +5,6 @@ then Starlette's router, whose routes are the declared endpoints. A route checks
 answer computed by a thread of `pool`; streams it serves itself.
 """
 
-import asyncio
 import zlib
 from collections.abc import Iterable
 from typing import Any
@@ -26,11 +25,10 @@ from oddsengine_service.node import Node
 from oddsengine_service.params import parse
 from oddsengine_service.pool import Pool
 from oddsengine_service.problems import Problem, invalid, masked
-from oddsengine_service.request import Request
+from oddsengine_service.request import Request, read_body
 
 BASE = "/api/v1"
 MOST_BODY = 1 << 20
-BODY_S = 10.0  # a body that takes longer is given up
 _SLASH = "\ufdd0"  # stands for an escaped / while a path is routed; no text has this character
 
 
@@ -152,11 +150,7 @@ class _Nothing:
 
 async def _body(endpoint: Endpoint, request: Request, receive: Receive) -> Any:
     """Read and check a JSON body."""
-    try:
-        async with asyncio.timeout(BODY_S):
-            raw = await _read(receive)
-    except TimeoutError:
-        raise Problem(408, "request_timeout", f"request body did not arrive within {BODY_S:g} s") from None
+    raw = await read_body(receive, MOST_BODY, "request body")
     raw = _unpacked(raw, request.coded.strip().lower())
     assert endpoint.body is not None
     try:
@@ -165,22 +159,6 @@ async def _body(endpoint: Endpoint, request: Request, receive: Receive) -> Any:
         raise invalid(f"request body does not match the schema: {error}") from None
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
         raise invalid(f"request body is not valid JSON: {error}") from None
-
-
-async def _read(receive: Receive) -> bytes:
-    parts: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ConnectionError("the caller left")
-        part = message.get("body", b"")
-        size += len(part)
-        if size > MOST_BODY:
-            raise Problem(413, "payload_too_large", f"request body must be at most {MOST_BODY:,} bytes")
-        parts.append(part)
-        if not message.get("more_body", False):
-            return b"".join(parts)
 
 
 def _unpacked(raw: bytes, coding: bytes) -> bytes:

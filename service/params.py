@@ -134,7 +134,7 @@ def _complete(found: dict[str, Any], params: Mapping[str, Param]) -> dict[str, A
     for param in params.values():
         if param.required and found[param.name] is None:
             code = "invalid_request" if param.name == "event_id" else "validation_error"
-            raise invalid(f"{param.name} is missing: {param.doc}", code)
+            raise invalid(f"{param.name} is required: {param.doc[0].lower()}{param.doc[1:]}", code)
     return found
 
 

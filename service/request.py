@@ -1,14 +1,18 @@
 """One request: what its first line and headers say, read once, and what becomes known on the way to its answer."""
 
+import asyncio
 import time
 from ipaddress import ip_address
 from urllib.parse import unquote
 
-from starlette.types import Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from oddsengine_service.answers import Headers, Whole
 from oddsengine_service.endpoints import NOWHERE, Endpoint
+from oddsengine_service.problems import Problem
 from oddsengine_service.tiers import ANONYMOUS, Caller
+
+BODY_S = 10.0  # a body that takes longer is given up
 
 
 class Request:
@@ -85,6 +89,32 @@ class Request:
         if self.bearer is not None and _scheme(self.bearer) == b"bearer":
             return bearer(self.bearer)
         return _query_key(self.query) if in_query and b"api_key=" in self.query else None
+
+
+async def read_body(receive: Receive, most: int, what: str) -> bytes:
+    """The body of a request.
+
+    Raises
+    ------
+    Problem
+        413 if it is longer than `most` bytes, 408 if it takes longer than `BODY_S`.
+    """
+    parts, size = list[bytes](), 0
+    try:
+        async with asyncio.timeout(BODY_S):
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise ConnectionError("the caller left")
+                part = message.get("body", b"")
+                size += len(part)
+                if size > most:
+                    raise Problem(413, "payload_too_large", f"{what} must be at most {most:,} bytes")
+                parts.append(part)
+                if not message.get("more_body", False):
+                    return b"".join(parts)
+    except TimeoutError:
+        raise Problem(408, "request_timeout", f"{what} did not arrive within {BODY_S:g} s") from None
 
 
 def _forwarded(hops: str, address: str, trusted: frozenset[str]) -> str:

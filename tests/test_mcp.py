@@ -208,7 +208,7 @@ def test_margins_are_removed_and_stakes_computed(service: Running) -> None:
     ("name", "arguments", "told"),
     [
         ("kelly", {"probability": 55, "odds": "2", "format": "decimal"}, "between 0 and 1"),
-        ("kelly", {"probability": 0.5, "odds": "150"}, "format is missing"),
+        ("kelly", {"probability": 0.5, "odds": "150"}, "format is required"),
         ("devig", {"odds": "1.9,2.0", "format": "american"}, "american: -100 or less"),
         ("devig", {"odds": "-110,-110", "format": "decimal"}, "decimal: more than 1"),
         ("devig", {"odds": "1.9", "format": "decimal"}, "at least two"),
@@ -217,7 +217,7 @@ def test_margins_are_removed_and_stakes_computed(service: Running) -> None:
         ("get_odds", {"limit": "many"}, "limit must be"),
         ("get_odds", {"sport": {"a": 1}}, "sport must be a text"),
         ("what_was_rejected", {}, "say where to look"),
-        ("compare_odds", {}, "event is missing"),
+        ("compare_odds", {}, "event is required: id of one event"),
         ("get_weather", {}, "there is no tool"),
     ],
 )

@@ -153,7 +153,7 @@ class Hub:
                 task.cancel()
             await asyncio.gather(*others, return_exceptions=True)
             if state is not None:
-                self.save(state)
+                await self.save(state)
 
     async def _watched(self, source: Source) -> None:
         """Run one source; an error of ours in it is a failure like others."""
@@ -195,7 +195,7 @@ class Hub:
     async def _saving(self, path: Path) -> None:
         while True:
             await asyncio.sleep(_SAVE_EVERY_S)
-            self.save(path)
+            await self.save(path)
 
     async def close(self) -> None:
         """Finish what is being written, and stop."""
@@ -509,7 +509,7 @@ class Hub:
         return [one for one in self.books() if one.status != "ok" and (wanted is None or one.book in wanted)]
 
     def quarantined(self) -> list[Quarantined]:
-        """Games that are kept apart until it is sure which events they are."""
+        """Games that are kept apart until it is sure which events they are; only while nothing is written."""
         return self._matcher.quarantined()
 
     def unmapped(self) -> list[Unmapped]:
@@ -529,11 +529,12 @@ class Hub:
         """Books of a source that the catalog does not know."""
         return sorted(self._tracks[source].strange)
 
-    def save(self, path: Path) -> None:
+    async def save(self, path: Path) -> None:
         """Write down what is known of the sources; a file is there whole or as it was."""
+        quarantined = await asyncio.get_running_loop().run_in_executor(self._writer, self.quarantined)
         state = {
             "at": self.now(), "sources": self.statuses(), "books": self.books(), "unmapped": self.unmapped(),
-            "quarantined": self.quarantined(),
+            "quarantined": quarantined,
         }  # fmt: skip
         with contextlib.suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -20,6 +20,7 @@ from oddsengine_service.middleware.requests import refusal
 from oddsengine_service.origins import Origins
 from oddsengine_service.params import parse
 from oddsengine_service.problems import Problem, origin_of
+from oddsengine_service.request import read_body
 
 if TYPE_CHECKING:
     from oddsengine_service.app import Api
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 PATHS = (f"{BASE}/mcp", "/mcp")
 MOST_BODY = 64 << 10
-BODY_S = 10.0  # a body that takes longer is given up
 MESSAGES = 600  # a minute and account, tool calls and others
 
 
@@ -67,11 +67,7 @@ class Mcp:
             raise limited(room, "messages")
         if not self._api.node.ready:
             raise Problem(503, "not_ready", "the node is starting; try again in a few seconds")
-        try:
-            async with asyncio.timeout(BODY_S):
-                return await _read(receive)
-        except TimeoutError:
-            raise Problem(408, "request_timeout", f"the body did not arrive within {BODY_S:g} s") from None
+        return await read_body(receive, MOST_BODY, "a message")
 
     async def _run(self) -> None:
         if self._running is None:
@@ -92,21 +88,6 @@ class Mcp:
         if self._running is not None:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._running
-
-
-async def _read(receive: Any) -> bytes:
-    parts, size = list[bytes](), 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ConnectionError("the caller left")
-        part = message.get("body", b"")
-        size += len(part)
-        if size > MOST_BODY:
-            raise Problem(413, "payload_too_large", f"a message may have {MOST_BODY:,} bytes")
-        parts.append(part)
-        if not message.get("more_body", False):
-            return b"".join(parts)
 
 
 def _replay(body: bytes, receive: Any) -> Any:

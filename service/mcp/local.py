@@ -40,7 +40,7 @@ _FORMAT = choice("format", "How the odds are written.", ("american", "decimal"))
 
 def _decimal(words: str, form: str | None) -> list[float]:
     if form is None:
-        raise invalid("format is missing: say american (-110, +150) or decimal (1.91, 2.5)")
+        raise invalid("format is required: american (-110, +150) or decimal (1.91, 2.5)")
     out = []
     for word in words.split(","):
         try:

@@ -112,11 +112,11 @@ def _closest(leg: Leg, state: str) -> Link | None:
     """The closest link to a price: the source's own where it may be followed, else what the templates make."""
     own = leg.own
     event, market, selection = (own.external_event_id, own.market_id, own.selection_id) if own else ("", "", "")
-    made = link(leg.book, event=event, market=market, selection=selection, state=state)
     if own and own.deep_link:
         url = localised(own.deep_link, state)
-        if url and "{" not in url and _safe(url) and (made is None or made.kind != "outcome"):
+        if url and "{" not in url and _safe(url):
             return Link(url, "outcome" if selection else "event")
+    made = link(leg.book, event=event, market=market, selection=selection, state=state)
     return made if made is not None and _safe(made.url) else None
 
 

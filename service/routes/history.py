@@ -33,8 +33,8 @@ from oddsengine_service.wire.numbers import americans as american
 MOST_POINTS = 500  # of one price
 Number = float | None
 _TAG, _HISTORICAL = "Odds", "Historical"
-_EVENT_ID = text("event_id", "Event id.", required=True, aliases=("event",))
-_ONE_EVENT = text("event", "Event id.", required=True, aliases=("event_id",))
+_EVENT_ID = text("event_id", "Id of one event, as /events lists it.", required=True, aliases=("event",))
+_ONE_EVENT = text("event", "Id of one event, as /events lists it.", required=True, aliases=("event_id",))
 
 
 class ClosingLine(msgspec.Struct, gc=False):

@@ -360,7 +360,7 @@ endpoints = (
     ),
     Endpoint(
         "/odds/comparison", comparison, "Prices of one event by market type", "Odds", OddsLists,
-        (text("event", "Event id.", required=True, aliases=("event_id",)), MARKET, SPORTSBOOK),
+        (text("event", "Id of one event, see /events.", required=True, aliases=("event_id",)), MARKET, SPORTSBOOK),
     ),
     Endpoint(
         "/odds/batch", batch, "Prices of many events", "Odds", OddsByEvent, method="POST", body=Batch

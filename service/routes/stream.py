@@ -7,8 +7,9 @@ link. An opportunity whose figures move is sent again under its id; `expired` na
 thresholds of this stream. Who comes back with `Last-Event-ID` gets a fresh snapshot.
 """
 
-import asyncio
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
@@ -80,14 +81,7 @@ class Channel:
             query["event"] = (values["eventId"],)
         wants = _wants(ask, frozenset(channels))
         hub = hub_of(api)
-        if hub.lines.closed:
-            raise Problem(503, "not_ready", "the node is stopping; retry in a few seconds")
-        if not api.node.limits.open(caller.account, caller.streams):
-            raise Problem(
-                429, "too_many_streams", f"limit of {caller.streams} concurrent streams reached",
-                retry_after=_AGAIN_S,
-            )  # fmt: skip
-        try:
+        with slot(api, caller):
             headers = [*request.headers, *_HEADERS]
             await send({"type": "http.response.start", "status": 200, "headers": headers})
             if request.method == "HEAD":
@@ -111,18 +105,35 @@ class Channel:
                 send, caller.account, caller.key, lambda: same_rights(caller, api.access.caller(endpoint, request)),
                 wants, [frame("connected", first)],
             )  # fmt: skip
-            hub.join(subscriber, wants)
-            try:
-                while (await receive())["type"] != "http.disconnect":
-                    pass
-            except asyncio.CancelledError:
-                subscriber.end()
-                if not subscriber.gone:  # what waits is not taken
-                    raise
-            finally:
-                hub.leave(subscriber)
-        finally:
-            api.node.limits.close(caller.account)
+            await hub.serve(subscriber, wants, _gone(receive))
+
+
+async def _gone(receive: Any) -> None:
+    """Wait until the client leaves."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+@contextmanager
+def slot(api: "Api", caller: Caller) -> Iterator[None]:
+    """One of the streams that a caller may have.
+
+    Raises
+    ------
+    Problem
+        429 if all are taken; 503 if the node is stopping.
+    """
+    if hub_of(api).lines.closed:
+        raise Problem(503, "not_ready", "the node is stopping; retry in a few seconds")
+    limits = api.node.limits
+    if not limits.open(caller.account, caller.streams):
+        raise Problem(
+            429, "too_many_streams", f"limit of {caller.streams} concurrent streams reached", retry_after=_AGAIN_S
+        )
+    try:
+        yield
+    finally:
+        limits.close(caller.account)
 
 
 def hub_of(api: "Api") -> Stream:

@@ -12,7 +12,7 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -96,6 +96,18 @@ class Stream:
     def join(self, subscriber: Subscriber, wants: Wants) -> None:
         """Send the beginning of what is wanted, and from then on all of it."""
         self._jobs.put(lambda: self._join(subscriber, wants))
+
+    async def serve(self, subscriber: Subscriber, wants: Wants, listening: Awaitable[None]) -> None:
+        """Send somebody what is wanted until `listening` ends: the client has left."""
+        self.join(subscriber, wants)
+        try:
+            await listening
+        except asyncio.CancelledError:
+            subscriber.end()
+            if not subscriber.gone:  # what waits is not taken
+                raise
+        finally:
+            self.leave(subscriber)
 
     def change(self, subscriber: Subscriber, wants: Wants, first: list[bytes]) -> None:
         """Send these frames, a new beginning, and from then on what is wanted now."""

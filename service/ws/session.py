@@ -27,7 +27,7 @@ from oddsengine_service.routes.odds import (
     SPORT,
     SPORTSBOOK,
 )
-from oddsengine_service.routes.stream import MIN_EV, MIN_PROFIT, hub_of, same_rights, unknown_ids, wants_of
+from oddsengine_service.routes.stream import MIN_EV, MIN_PROFIT, hub_of, same_rights, slot, unknown_ids, wants_of
 from oddsengine_service.stream.hub import Wants
 from oddsengine_service.tiers import Caller, books_of, required
 from oddsengine_service.ws.socket import BAD_KEY, NO_STREAMING, TOO_MANY, Socket
@@ -43,7 +43,6 @@ CHANNELS = (*KINDS, "odds")
 BURST, RATE = 30, 3.0  # messages of a client at once, and a second
 _CLOSE = {401: BAD_KEY, 403: NO_STREAMING, 429: TOO_MANY, 503: 1013}
 _POLICY = 1008
-_AGAIN_S = 5
 
 _PARAMS: tuple[Param, ...] = (
     choices("channels", f"Some of {', '.join(CHANNELS)}; all that the tier has if none is given.", CHANNELS),
@@ -145,33 +144,16 @@ class Sockets:
         ask = Ask(caller, query, {}, None, api.node.engine, api.node, [name for name in ignored if name != "api_key"])
         wants = _wants(ask)
         hub = hub_of(api)
-        if hub.lines.closed:
-            raise Problem(503, "not_ready", "the node is stopping; retry in a few seconds")
         if query["resume"]:
             wants = hub.resumable(wants, query["from_seq"])
         missing = await api.pool.run(caller.account, lambda: unknown_ids(ask))
-        if not api.node.limits.open(caller.account, caller.streams):
-            raise Problem(
-                429, "too_many_streams", f"limit of {caller.streams} concurrent streams reached",
-                retry_after=_AGAIN_S,
-            )  # fmt: skip
-        try:
+        with slot(api, caller):
             check = lambda: same_rights(caller, api.access.caller(endpoint, request))  # noqa: E731
             first = [_connected(ask, wants, hub.lines.global_seq(api.node.engine.number))]
             first.append(_subscribed(ask, wants, missing))
             socket = hub.lines.enter(send, caller.account, caller.key, check, wants, first, Socket)
             assert isinstance(socket, Socket)
-            hub.join(socket, wants)
-            try:
-                await Session(api, caller, socket, wants).listen(receive)
-            except asyncio.CancelledError:
-                socket.end()
-                if not socket.gone:  # what waits is not taken
-                    raise
-            finally:
-                hub.leave(socket)
-        finally:
-            api.node.limits.close(caller.account)
+            await hub.serve(socket, wants, Session(api, caller, socket, wants).listen(receive))
 
 
 class Session:
