@@ -162,11 +162,13 @@ class ClosingRecorder:
         Where they go.
     run
         What runs a job: in the server a thread of its own, one job after the other.
+    method
+        Of the view; see `Engine.view`.
     """
 
-    def __init__(self, engine: Engine, store: Store, run: Run = at_once) -> None:
+    def __init__(self, engine: Engine, store: Store, run: Run = at_once, *, method: str | None = None) -> None:
         self.engine, self.store, self._run = engine, store, run
-        self._view = engine.view(method="power", keep=True)
+        self._view = engine.view(method=method, keep=True)
         self._mirror = _Mirror()
         self._closed: dict[str, int] = {}  # event to the moment of its close
         self._old_starts: dict[str, int] = {}  # of postponed events, before they were

@@ -730,7 +730,7 @@ def _fairest(
 
 
 def market_fair(view: Offers, markets: Longs, who: Longs | None = None) -> Floats:
-    """Fair probabilities of some markets, (n, outcomes): the reference's, else those of a caller's best prices.
+    """Fair probabilities of some markets, (n, outcomes): at the close, else the reference's, else the best prices'.
 
     `who` is the caller of each; None is the first.
 
@@ -747,6 +747,12 @@ def market_fair(view: Offers, markets: Longs, who: Longs | None = None) -> Float
     if bare:
         used = ends[bare]
         fair.reshape(-1)[place[:used]] = devig_groups(odds[:used], ends[: bare + 1], devig_method(view.method))
+    if view.close is not None:
+        outcome = np.arange(view.widest)
+        inside = (outcome < g.outcomes[markets][:, None]) & (markets >= 0)[:, None]
+        close = view.close.segment[np.where(inside, g.segments[markets][:, None] + outcome, 0)]
+        known = (inside <= ~np.isnan(close)).all(axis=1) & (markets >= 0)
+        fair[known] = np.where(inside, close, np.nan)[known]
     return fair
 
 

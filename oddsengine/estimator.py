@@ -398,21 +398,22 @@ def _mean(same, n, k, v, earliest, c, b_x, b_weight, b_fresh, b_sharp, b_seen, o
 
 @kernel
 def _sharps(same, k, v, earliest, b_x, b_sharp, b_seen):
-    """The sharps' logit, the feed of ballot v left out, and the largest of their weights; nan and 0 without one."""
-    weight, x, most = 0.0, 0.0, 0.0
+    """The sharps' logit, the feed of ballot v left out, the largest of their weights, how many; nan without one."""
+    weight, x, most, count = 0.0, 0.0, 0.0, 0
     for i in range(same):
         if i != v and b_sharp[i] > 0.0 and b_seen[i] >= earliest:
             weight += b_sharp[i]
             x += b_sharp[i] * b_x[i, k]
             most = max(most, b_sharp[i])
-    return (x / weight if weight > 0.0 else np.nan), most
+            count += 1
+    return (x / weight if weight > 0.0 else np.nan), most, count
 
 
 @kernel
-def _posterior(m, f, others, sharp, most, own_x, own, least, push, c):
+def _posterior(m, f, others, sharp, most, sharps, own_x, own, least, push, c):
     """Put the parts together, in logits; nan where too few vote."""
     alone = np.isnan(m)
-    if others < c.vote_others and most == 0.0:
+    if others + sharps < c.vote_others:
         return np.nan
     if alone:
         m = sharp
@@ -507,9 +508,9 @@ def _estimate(
                 mean, f, others = _mean(
                     same, n, k, -1, earliest, c, b_x, b_weight, b_fresh, b_sharp, b_seen, ordered, tallies[k, 4]
                 )
-                x, most = _sharps(same, k, -1, earliest, b_x, b_sharp, b_seen)
+                x, most, sharps = _sharps(same, k, -1, earliest, b_x, b_sharp, b_seen)
                 push = kappa * clip(momentum[at, k], c.momentum_clip)
-                y = _posterior(mean, f, others, x, most, np.nan, 0.0, 0.0, push, c)
+                y = _posterior(mean, f, others, x, most, sharps, np.nan, 0.0, 0.0, push, c)
                 segment[s0 + k] = 1.0 / (1.0 + np.exp(-y))
                 odd += segment[s0 + k]
             if comps == 1:
@@ -564,11 +565,11 @@ def _estimate(
                                     same, n, k, ballot, earliest, c, b_x, b_weight, b_fresh, b_sharp, b_seen, ordered,
                                     tallies[k, 4],
                                 )  # fmt: skip
-                            x, most = _sharps(same, k, ballot, earliest, b_x, b_sharp, b_seen)
+                            x, most, sharps = _sharps(same, k, ballot, earliest, b_x, b_sharp, b_seen)
                             mine = v_x[own_x[b], k] if own_x[b] >= 0 else np.nan
                             push = kappa * clip(momentum[at, k], c.momentum_clip)
                             least = 1.0 if exchange[b] != 0 else c.sharp_share * sharp[b]
-                            y = _posterior(mean, f, others, x, most, mine, own[b], least, push, c)
+                            y = _posterior(mean, f, others, x, most, sharps, mine, own[b], least, push, c)
                             post[b, k] = 1.0 / (1.0 + np.exp(-y))
                             total += post[b, k]
                         if comps > 1:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from oddsengine.catalog import FairTable
 from oddsengine.detect import Wants, ages, market_fair
 from oddsengine.find import arbitrage, board, ev, ids, low_hold, middles
 from oddsengine.find.board import Question, Sharp, prepare
@@ -100,6 +101,8 @@ def explain(
     commission: Commission = None,
     guards: Guards = None,
     now: datetime | None = None,
+    include: Iterable[str] = (),
+    fair: FairTable | None = None,
 ) -> Explanation:
     """Lay open what stands behind one opportunity.
 
@@ -109,7 +112,7 @@ def explain(
         The prices it was found in.
     opportunity_id
         Its `id`.
-    books, sharp, method, max_profit, commission, guards, now
+    books, sharp, method, max_profit, commission, guards, now, include, fair
         As they were when it was found; see `oddsengine.opportunities`.
 
     Raises
@@ -124,6 +127,8 @@ def explain(
         method,
         commission,
         Wants.of(min_ev=-100.0, min_profit=0.0, max_profit=max_profit, max_hold=100.0, min_middle_ev=-np.inf),
+        include=include,
+        fair=fair,
     )
     for kind, look in _LOOKS.items():
         found = look(question, opportunity_id)
@@ -196,7 +201,8 @@ def _told(question: Question, kind: str, opportunity: dict[str, Any], markets: L
     fair = market_fair(v, markets)
     if v.close is not None and kind == "ev":
         # What is fair for this book: all the others, and itself as a witness.
-        name, side, p = "close", int(g.side[legs[0]]), float(opportunity["fair_probability"])
+        reference, name = -1, "close"
+        side, p = int(g.side[legs[0]]), float(opportunity["fair_probability"])
         first = g.segments[markets[0]]
         fair[0] = np.resize(v.close.segment[first : g.segments[markets[0] + 1]], fair.shape[1])
         if g.outcomes[markets[0]] == 2:

@@ -62,6 +62,7 @@ EV_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "ev_vs_sharp": pl.Float64,
     "ev_low": pl.Float64,
     "ev_high": pl.Float64,
+    "ev_error": pl.Float64,  # standard error of the EV at the close, in percent
     "prob_positive": pl.Float64,
     "flags": _TEXTS,
     "kelly_shrunk": pl.Float64,

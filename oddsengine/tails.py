@@ -4,6 +4,9 @@ Three sources, best first: the ladder of one reference book (its own de-vigged h
 ladders, a fitted shape. A ladder that is asked at several points must have them all from one book, so that noise
 between books is not taken for probability. The moneyline is the spread ladder's point at one half; where a game cannot
 end level it is the point at minus one half too.
+
+Where prices are judged by the close, a ladder gives the shape only: its logits are moved, all by the same, to where the
+estimator has these points in the mean.
 """
 
 from collections.abc import Iterable, Sequence
@@ -294,6 +297,34 @@ def _falls(held, which, column, b):
     return True
 
 
+@kernel
+def _centre(ladder, points, markets, segments, threshold, two, three, level, close, source, tail):
+    """Move the logits of each case's tails by what they are, in the mean, from the fair probabilities at the close."""
+    for c in range(ladder.size):
+        if source[c] == 0:
+            continue
+        at, total, n = ladder[c], 0.0, 0
+        for j in range(4):
+            p = np.nan
+            for m in range(markets[at], markets[at + 1]):
+                if threshold[m] == points[c, j]:
+                    p = close[segments[m]]
+            if np.isnan(p) and abs(points[c, j]) == 50:
+                if two[at] >= 0:
+                    p = close[segments[two[at]]] * (1.0 - level[at]) + (0.0 if points[c, j] == 50 else level[at])
+                elif three[at] >= 0:
+                    s = segments[three[at]]
+                    p = close[s] if points[c, j] == 50 else 1.0 - close[s + 2]
+            q = tail[c, j]
+            if 0.0 < p < 1.0 and 0.0 < q < 1.0:
+                total += np.log(p / (1.0 - p)) - np.log(q / (1.0 - q))
+                n += 1
+        for j in range(4 if n > 0 else 0):
+            q = tail[c, j]
+            if 0.0 < q < 1.0:
+                tail[c, j] = 1.0 / (1.0 + (1.0 - q) / q * np.exp(-total / n))
+
+
 def read(view: Offers, links: Curves, who: Longs, ladder: Longs, points: Longs) -> Tails:
     """Tails at four half points a case (hundredths, rising), from ladders only; source 0 where no book has them."""
     g, books = view.groups, view.traits.feed.size
@@ -304,6 +335,11 @@ def read(view: Offers, links: Curves, who: Longs, ladder: Longs, points: Longs) 
         np.full((2, 4, books), np.nan), np.empty(books, np.int32), np.empty(books, np.int32), np.empty(books),
         np.empty(4, np.int64),
     )  # fmt: skip
+    if view.close is not None:
+        _centre(
+            ladder, points, g.markets, g.segments, g.threshold, links.two, links.three, links.level,
+            view.close.segment, source, tail,
+        )  # fmt: skip
     return Tails(tail, source)
 
 
@@ -406,7 +442,7 @@ def _scale(points, level, zero, known, own, tail):
 
 
 def by_shape(view: Offers, forms: Forms, links: Curves, who: Longs, ladder: Longs, points: Longs) -> Floats:
-    """Tails by a shape fitted to what the reference, or else the best prices, say of each ladder's main line.
+    """Tails by a shape fitted to what `market_fair` says of each ladder's main line.
 
     Where a game cannot end level, or three ways are quoted, the two sides of 0 are scaled to what the moneyline says of
     them; a window across 0 in a game that cannot end level has no answer without one.

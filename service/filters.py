@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 from oddsengine import catalog
 from oddsengine.engine import micros
 from oddsengine.query import LATEST, Seen, values
-from oddsengine_service.params import Param
+from oddsengine_service.params import Param, choices
 from oddsengine_service.problems import invalid, shown
 
 EASTERN = ZoneInfo("America/New_York")
@@ -39,6 +39,12 @@ STATE = Param(
     _state,
     {"type": "string", "enum": sorted(catalog.states())},
     "US state for links to sportsbooks, two letters.",
+)
+INCLUDE = choices(
+    "include",
+    "`suspect` adds +EV prices that the guard `outlier` rejects as too generous, before the game, with the flag "
+    "`suspect`.",
+    ("suspect",),
 )
 DATE = Param(
     "date",

@@ -38,8 +38,9 @@ class Node:
     """
 
     def __init__(
-        self, engine: Engine, keys: Keys, limits: Limits, bus: Bus, *, demo: bool = False, clock: Clock | None = None
-    ) -> None:
+        self, engine: Engine, keys: Keys, limits: Limits, bus: Bus, *, demo: bool = False, clock: Clock | None = None,
+        reference: str = "close",
+    ) -> None:  # fmt: skip
         self.engine = engine
         self.keys, self.limits, self.bus, self.demo = keys, limits, bus, demo
         self.ready = False
@@ -51,7 +52,8 @@ class Node:
         self.steps = Histogram("oddsengine_step_seconds", "How long steps of the engine took")
         self.games, self.futures, self.splits = Games(), Futures(), Splits()
         self.splits_token = ""  # of who may post splits; empty for nobody
-        self.views, self.stats = Views(), Censuses()
+        self.method = "power" if reference == "classical" else "close"  # of views that name no reference
+        self.views, self.stats = Views(method=self.method), Censuses()
         self.past: Past | None = None
         self.feeds: Hub | None = None
         self.stream: Stream | None = None  # made for the first subscriber

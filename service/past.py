@@ -29,18 +29,20 @@ class Past:
         memory.
     failed
         Told of what could not be written down; the engine goes on.
+    method
+        Of the view whose +EV prices count as shown; see `Engine.view`.
     """
 
     def __init__(
         self, engine: Engine, folder: str | Path | None = None, tapes: Tapes | None = None,
-        failed: Callable[[Exception], None] = lambda _: None,
+        failed: Callable[[Exception], None] = lambda _: None, method: str = "close",
     ) -> None:  # fmt: skip
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="closing")
         self._room = threading.BoundedSemaphore(_WAITING)
         self._failed = failed
         self.closings = opened(folder)
         self.history: Ring | Tapes = Ring(engine) if tapes is None else tapes
-        self._recorder = ClosingRecorder(engine, self.closings, self._later)
+        self._recorder = ClosingRecorder(engine, self.closings, self._later, method=method)
 
     def follow(self, update: Update) -> None:
         """Take in what a step did; in the thread that made it, before the next one."""

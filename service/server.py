@@ -436,7 +436,7 @@ def build(
         store = held.enter_context(contextlib.closing(keys.of(settings, demo=demonstration)))
         usage = held.enter_context(contextlib.closing(Usage(folder / settings.keys.file, clock=clock.time)))
         limits = Limits(usage, clock=clock.time, ahead=lambda: clock.ahead)
-        node = Node(Engine(), store, limits, Bus(), demo=demonstration, clock=clock)
+        node = Node(Engine(), store, limits, Bus(), demo=demonstration, clock=clock, reference=settings.fair.reference)
         usage.told = partial(_unwritten, node, log)
         tapes: Tapes | None = None
         if settings.data.tape and not demonstration:
@@ -446,7 +446,7 @@ def build(
             tapes = Tapes(where, tape.catch_up)
         past = Past(
             node.engine, None if demonstration else folder, tapes,
-            failed=lambda error: node.failures.__setitem__("closing", str(error)),
+            failed=lambda error: node.failures.__setitem__("closing", str(error)), method=node.method,
         )  # fmt: skip
         held.callback(past.close)
         node.past = past

@@ -35,6 +35,7 @@ Switch = Annotated[bool, Meta(description="true or false")]
 Count = Annotated[int, Meta(ge=0, description="a whole number from 0 up")]
 Day = Annotated[int, Meta(ge=1, le=28, description="a day of the month from 1 to 28")]
 Port = Annotated[int, Meta(ge=0, le=MOST_PORT, description=f"a port from 0 to {MOST_PORT}")]
+Reference = Annotated[str, Meta(pattern="^(close|classical)$", description="close or classical")]
 Variable = Annotated[
     str, Meta(pattern="^([A-Za-z_][A-Za-z0-9_]*)?$", description="the name of an environment variable")
 ]
@@ -101,6 +102,12 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
     metrics_host: Text = "127.0.0.1"  # where that port listens
     metrics_token_env: Variable = ""  # the variable with the token for metrics, on either port
     splits_token_env: Variable = ""  # who may post betting splits
+
+
+class FairPrices(msgspec.Struct, frozen=True, kw_only=True):
+    """`[fair]`: what the expected value of a price is measured against where a request names no reference."""
+
+    reference: Reference = "close"  # all other books, at the close; or "classical": the first sharp book
 
 
 class Feed(msgspec.Struct, frozen=True, kw_only=True):
@@ -207,7 +214,9 @@ KINDS: dict[str, type[Feed]] = {
     "football_data": FootballData,
     "table": Table,
 }
-SECTIONS: dict[str, type[msgspec.Struct]] = {"data": Data, "keys": Keys, "matching": Matching, "service": Serving}
+SECTIONS: dict[str, type[msgspec.Struct]] = {
+    "data": Data, "fair": FairPrices, "keys": Keys, "matching": Matching, "service": Serving,
+}  # fmt: skip
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -222,6 +231,12 @@ class Settings(msgspec.Struct, frozen=True):
         """What is kept on the disk."""
         data: Data = self.sections["data"]
         return data
+
+    @property
+    def fair(self) -> FairPrices:
+        """What prices are measured against."""
+        fair: FairPrices = self.sections["fair"]
+        return fair
 
     @property
     def service(self) -> Serving:

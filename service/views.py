@@ -176,8 +176,10 @@ class _Place:
 class Views:
     """The views of a node's callers: a bounded number in all and for each account, none that nobody reads."""
 
-    def __init__(self, most: int = MOST_VIEWS, share: int = SHARE, idle: float = IDLE_S) -> None:
-        self._most, self._share, self._idle = most, share, idle
+    def __init__(
+        self, most: int = MOST_VIEWS, share: int = SHARE, idle: float = IDLE_S, *, method: str = "close"
+    ) -> None:
+        self._most, self._share, self._idle, self._method = most, share, idle, method
         self._lock = threading.Lock()
         self._places: OrderedDict[Hashable, _Place] = OrderedDict()  # read longest ago first
 
@@ -185,7 +187,12 @@ class Views:
         return len(self._places)
 
     def at(self, board: Engine, books: frozenset[str] | None, account: str = "", **wanted: Any) -> Opened:
-        """What is open now in the view over some books; `wanted` as for `Engine.view`."""
+        """What is open now in the view over some books; `wanted` as for `Engine.view`.
+
+        Without a method it is that of the node, or power where a reference is named.
+        """
+        if wanted.get("method") is None:
+            wanted["method"] = self._method if wanted.get("sharp") is None else "power"
         key = id(board), books, tuple(sorted(wanted.items()))
         while True:
             with self._lock:
@@ -229,7 +236,7 @@ class Views:
         if opened is not None and opened.number == board.number:  # somebody else read it meanwhile
             return opened
         if place.view is None:
-            place.view = board.view(books, **{"method": "power", **wanted}, wider=True)
+            place.view = board.view(books, **wanted, wider=True)
         with board.reading(place.view):
             number, now = board.number, board.now or datetime.fromtimestamp(0, UTC)
         place.opened = Opened(number, now, place.view)

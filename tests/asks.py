@@ -20,8 +20,8 @@ class NoKeys:
         return None
 
 
-def node(engine: Engine, *, demo: bool = True) -> Node:
-    return Node(engine, NoKeys(), None, None, demo=demo)  # type: ignore[arg-type]
+def node(engine: Engine, *, demo: bool = True, reference: str = "close") -> Node:
+    return Node(engine, NoKeys(), None, None, demo=demo, reference=reference)  # type: ignore[arg-type]
 
 
 def caller(tier: str) -> Caller:

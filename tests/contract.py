@@ -210,7 +210,7 @@ FIELDS = {
         max_ev number?
         live boolean?
         sort string?
-        include nothing
+        include strings?
     """),
     "Arbitrage": table("""
         id string

@@ -127,7 +127,7 @@ def fair(
         votes = [b for b in votes if b.seen >= seen - params["vote"]["live_behind_s"]]
     soft, sharp = [b for b in votes if b.sharp == 0.0], [b for b in votes if b.sharp > 0.0 and b.same]
     others = sum(b.same for b in soft)
-    if others < params["vote"]["others"] and not sharp:
+    if others + len(sharp) < params["vote"]["others"]:
         return None
     most = max((b.sharp for b in sharp), default=0.0)
     mine = [p for p in prices if p.book == judged and p.line == line]

@@ -135,7 +135,7 @@ class Desk:
 
     def __init__(self, closings: Closings | None = None) -> None:
         self.engine, self.closings = Engine(), closings or Closings()
-        self.recorder = ClosingRecorder(self.engine, self.closings)
+        self.recorder = ClosingRecorder(self.engine, self.closings, method="power")
 
     def step(
         self, before_s: float, *rows: tuple[str, str, float], events: Any = (), live: bool = False, **more: Any
@@ -305,7 +305,7 @@ def test_a_recorder_that_comes_later_takes_what_is_open() -> None:
     engine, closings = Engine(), Closings()
     at = START - timedelta(seconds=60)
     engine.step([quote(*row, at) for row in (*pinnacle(1.95, 1.95), ("draftkings", HOME, 2.15))], at)
-    recorder = ClosingRecorder(engine, closings)
+    recorder = ClosingRecorder(engine, closings, method="power")
     recorder.follow(engine.step([], at + timedelta(seconds=1)))
     recorder.follow(engine.step([], START))
     assert [row["state"] for row in closings.bets().to_dicts()] == ["graded"]
@@ -339,7 +339,7 @@ def test_a_file_that_is_none_is_refused_in_one_sentence(tmp_path: Path) -> None:
 
 def test_a_write_that_fails_is_told_and_stops_nothing() -> None:
     told: list[Exception] = []
-    past = Past(engine := Engine(), failed=told.append)
+    past = Past(engine := Engine(), failed=told.append, method="power")
     past.closings.show = lambda _: 1 / 0  # type: ignore[assignment, method-assign]
     at = START - timedelta(seconds=60)
     past.follow(engine.step([quote(*row, at) for row in (*pinnacle(1.95, 1.95), ("draftkings", HOME, 2.15))], at))
@@ -379,7 +379,7 @@ def season(tmp_path_factory: pytest.TempPathFactory) -> Season:
     past = Past(engine, folder)
     writer = TapeWriter(folder / "tape", sync="never")
     writer.follow(engine)
-    view = engine.view(method="power", keep=True)
+    view = engine.view(keep=True)
     out = Season(world, folder, past.closings, {}, [], {}, {})
     with writer:
         for number, batch in enumerate(world.run(8.2 * 3600)):

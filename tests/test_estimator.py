@@ -1,5 +1,6 @@
 """The fair price at the close: its twin on generated markets, and its laws."""
 
+import dataclasses
 import math
 import tomllib
 from datetime import UTC, datetime, timedelta
@@ -14,9 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oddsengine
-from oddsengine import catalog, estimator, momentum
+from oddsengine import catalog, estimator, momentum, tails
+from oddsengine.detect import Wants
 from oddsengine.find import ids
-from oddsengine.find.board import Prepared, prepare
+from oddsengine.find.board import Prepared, ask, prepare
 from oddsengine.groups import NO_TIME
 from oddsengine.markets import times
 
@@ -288,11 +290,13 @@ def test_flags() -> None:
     assert flags(moneylines(dict.fromkeys(SOME, -1.6)), "fanduel") == {"long"}
 
 
-def test_too_few_books_have_no_fair_price_but_one_sharp_is_enough() -> None:
-    two_books = moneylines({"fanduel": 0.0, "draftkings": 0.0})
-    assert np.isnan(Board(two_books).of("fanduel")).all()
-    with_sharp = Board(moneylines({"fanduel": 0.0, "pinnacle": 0.2}))
-    assert logit(with_sharp.of("fanduel")[0]) == pytest.approx(0.2 - 0.08 * 0.2, abs=1e-9)
+def test_fewer_than_two_other_books_have_no_fair_price_be_they_sharp_or_not() -> None:
+    for alone in ("draftkings", "pinnacle"):
+        assert np.isnan(Board(moneylines({"fanduel": 0.0, alone: 0.2})).of("fanduel")).all()
+    sharps = Board(moneylines({"fanduel": 0.0, "pinnacle": 0.2, "betfair_exchange": 0.2}))
+    assert logit(sharps.of("fanduel")[0]) == pytest.approx(0.2 - 0.08 * 0.2, abs=1e-9)
+    both = Board(moneylines({"fanduel": 0.0, "draftkings": 0.0, "pinnacle": 0.2}))
+    assert logit(both.of("fanduel")[0]) == pytest.approx(0.75 * 0.2, abs=1e-9)
 
 
 def test_what_is_worth_less_than_it_shows_is_scaled_towards_the_price() -> None:
@@ -323,6 +327,46 @@ def test_the_close_is_the_default_unless_a_reference_or_a_method_is_named() -> N
     assert both["ev_vs_sharp"].to_list() == pytest.approx(both["ev_percentage_sharp"].to_list())
     with pytest.raises(ValueError, match="the method 'close' takes all books and no sharp"):
         oddsengine.find_ev(odds, sharp="pinnacle", method="close")
+
+
+def ladders() -> pl.DataFrame:
+    """Totals of a game at three lines, of six books."""
+    rows = []
+    for at, book in enumerate((*SOME, "pinnacle")):
+        for line, chance in ((7.5, 0.6), (8.5, 0.5), (9.5, 0.4)):
+            p = chance + 0.01 * (at - 2)
+            rows += price(book, "total_runs", line, (0.93 / p, 0.93 / (1.0 - p)), since=None)
+    return pl.DataFrame(rows, schema_overrides={"odds_changed_at": pl.Datetime("us", "UTC")})
+
+
+def test_middles_and_low_holds_take_their_fair_probabilities_from_the_close() -> None:
+    odds = ladders()
+    question = ask(prepare(odds, [], NOW), None, None, None, None, Wants.of(min_middle_ev=-np.inf))
+    v = question.view
+    assert v.close is not None
+    fair = {int(t): float(v.close.segment[v.groups.segments[m]]) for m, t in enumerate(v.groups.threshold)}
+    held = oddsengine.find_low_hold(odds, max_hold=20.0, now=NOW, guards=[])
+    for row in held.to_dicts():
+        over = row["side1"]["odds"]["fair_probability"]
+        assert over == pytest.approx(fair[round(row["line"] * 100.0)])
+        assert over + row["side2"]["odds"]["fair_probability"] == pytest.approx(1.0)
+    assert held.height == 3
+    points = np.array([[750, 750, 850, 850], [750, 750, 950, 950]])
+    links, some = tails.curves(v.groups, question.forms), np.zeros(2, np.int64)
+    found = tails.read(v, links, some, some, points)
+    plain = tails.read(dataclasses.replace(v, close=None), links, some, some, points)
+    for case in range(2):
+        moved = [logit(float(p)) - logit(float(q)) for p, q in zip(found.tail[case], plain.tail[case], strict=True)]
+        assert moved == pytest.approx([moved[0]] * 4)
+        means = [np.mean([logit(x) for x in xs]) for xs in (found.tail[case], [fair[t] for t in points[case].tolist()])]
+        assert means[0] == pytest.approx(means[1])
+    assert (found.source == plain.source).all()
+    middles = oddsengine.find_middles(odds, min_ev=None, now=NOW, guards=[])
+    for row in middles.to_dicts():
+        for side, sign in (("side1", 1), ("side2", -1)):
+            over = fair[round(row[side]["line"] * 100.0)]
+            assert row[side]["odds"]["fair_probability"] == pytest.approx(over if sign > 0 else 1.0 - over)
+    assert middles.height
 
 
 def test_figures_of_a_row_follow_from_its_fair_probability() -> None:

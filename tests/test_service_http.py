@@ -103,8 +103,8 @@ def test_the_formulas(service: Running) -> None:
     assert value
     assert sure
     for row in value:
-        edge = row["fair_probability"] * row["odds_decimal"] - 1.0
-        assert row["ev_percentage"] == pytest.approx(100.0 * edge, abs=0.02) or row.get("push_probability")
+        edge = row["fair_probability"] * row["odds_decimal_net"] - 1.0
+        assert row["ev_percentage"] == pytest.approx(100.0 * edge, abs=1e-3)
         assert row["ev_percent"] == row["ev_percentage"]
         assert row["devig_book"] == row["sharp_book"]
     for row in sure:

@@ -20,6 +20,7 @@ from oddsengine import catalog
 from oddsengine.engine import Engine
 from oddsengine_service.node import Node
 from oddsengine_service.problems import Problem
+from oddsengine_service.settings import SettingsError, load
 from oddsengine_service.tiers import books_of
 from oddsengine_service.views import Views
 
@@ -40,7 +41,7 @@ def here() -> Node:
 
 
 @cache
-def truth(books: frozenset[str] | None, sharp: str | None = None, method: str = "power") -> oe.Opportunities:
+def truth(books: frozenset[str] | None, sharp: str | None = None, method: str | None = None) -> oe.Opportunities:
     """Everything there is over some books, by the finders over the whole table."""
     engine = here().engine
     return oe.find_all(
@@ -335,7 +336,8 @@ EV_FIELDS = """
     home_team away_team start_time is_live confidence_score kelly_percent book_count arb_available arb_profit
     is_player_prop player_name player_id stat_category possibly_stale oldest_odds_age_seconds warnings detected_at
     ev_percent devig_book team_side market_segment selection_type push_probability ev_per_stake
-    is_alternate_line shared_feed odds_id unconfirmed
+    is_alternate_line shared_feed odds_id unconfirmed odds_decimal_net reference ev_vs_sharp ev_low ev_high ev_error
+    prob_positive flags kelly_shrunk
 """
 ARB_FIELDS = """
     id event_id event_name sport league market_type line profit_percent implied_total is_live start_time
@@ -797,3 +799,47 @@ def test_shown_stakes_sum_to_a_hundred() -> None:
     (row,) = answer(ARB, node(engine))["data"]
     stakes = [leg["stake_percent"] for leg in row["legs"]]
     assert stakes == [33.3333, 33.3333, 33.3334]
+
+
+# ---- what a price is measured against ----
+
+
+def test_the_close_is_the_default_and_the_operator_may_make_it_the_classical_reference() -> None:
+    engine = world(11, 2, events=20, hazards=True, live=0.3)
+    query = {"min_ev": 1, "limit": 200}
+    for reference, method in (("close", "close"), ("classical", "power")):
+        node_ = node(engine, reference=reference)
+        expected = rows(oe.find_all(engine.table(), method=method, now=engine.moment, min_ev=1.0).ev)
+        got = answer(EV, node_, query)["data"]
+        assert [row["id"] for row in got] == [row["id"] for row in expected][:200]
+        assert {row["reference"] == "close" for row in got} == {reference == "close"}
+        for row, whole in zip(got, expected, strict=False):
+            assert row["flags"] == (whole["flags"] or [])
+            assert (row["ev_low"] is None) == (reference == "classical")
+        named = answer(EV, node_, {**query, "devig_method": "power"})["data"]
+        assert {row["reference"] for row in named} == {row["sharp_book"] for row in named}
+    settings = load(None, {"ODDSENGINE_FAIR_REFERENCE": "classical"})
+    assert settings.fair.reference == "classical"
+    with pytest.raises(SettingsError, match="must be close or classical, got 'sharp'"):
+        load(None, {"ODDSENGINE_FAIR_REFERENCE": "sharp"})
+
+
+def test_suspects_are_listed_where_a_request_includes_them() -> None:
+    now = datetime(2026, 2, 8, 18, tzinfo=UTC)
+    prices = {"betmgm": (2.0, 1.9), "caesars": (1.98, 1.92), "draftkings": (1.96, 1.94), "fanduel": (2.9, 1.5)}
+    quotes = [
+        {
+            "sportsbook": book, "event_id": "e", "sport": "basketball", "league": "NBA", "home_team": "Boston Celtics",
+            "away_team": "Miami Heat", "market_type": "moneyline", "selection": side, "odds_decimal": price,
+            "event_start_time": now + timedelta(hours=5), "last_seen_at": now,
+        }
+        for book, pair in prices.items()
+        for side, price in zip(("Boston Celtics", "Miami Heat"), pair, strict=True)
+    ]  # fmt: skip
+    engine = Engine(guards={"ev_cap": False})
+    engine.step(quotes, now)
+    here_ = node(engine)
+    assert not answer(EV, here_, {"min_ev": 20})["data"]
+    found_ = answer(EV, here_, {"min_ev": 20, "include": "suspect"})
+    assert [(row["sportsbook"], row["flags"]) for row in found_["data"]] == [("fanduel", ["suspect"])]
+    assert found_["meta"]["filters"]["include"] == ["suspect"]

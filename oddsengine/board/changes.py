@@ -178,8 +178,9 @@ def since_last_search(
         scope.markets, scope.ladders, scope.fair,
     )  # fmt: skip
     if due is not None:
-        late = due[some.units][some.ladder_unit][g.ladder]
-        scope = scope._replace(markets=scope.markets | late, fair=scope.fair | late)
+        ladders = due[some.units][some.ladder_unit]
+        late = ladders[g.ladder]
+        scope = Scope(scope.markets | late, scope.ladders | ladders, scope.fair | late)
     return Changes(scope, marks)
 
 

@@ -110,15 +110,16 @@ def prepare(odds: IntoFrame, guards: Guards = None, now: datetime | None = None)
 def ask(
     prepared: Prepared, books: Iterable[str] | None, sharp: Sharp, method: str | None,
     commission: Mapping[str, float] | None, wants: Wants, *, include: Iterable[str] = (),
+    fair: catalog.FairTable | None = None,
 ) -> Question:  # fmt: skip
-    """Look at a prepared board for one caller."""
+    """Look at a prepared board for one caller; `fair` as for `Engine`."""
     method, more = chosen_method(method, sharp), included(include)
     if isinstance(books, str) or not isinstance(books, Iterable | None):
         raise ValueError(f"books takes a list of book ids, got {books!r}")
     wanted = None if books is None else list(books)
     identity = prepared.identity
     naming.check(identity.books, wanted, sharp, commission)
-    read_ = estimated(prepared) if method == CLOSE else None
+    read_ = estimated(prepared, fair) if method == CLOSE else None
     looked = view(
         identity, prepared.guarded, prepared.off, wanted, sharp, method, commission, suspects="suspect" in more,
         board=read_,

@@ -163,6 +163,7 @@ def _close(question: Question, hits: Hits, market: Longs) -> _Close | None:
         columns={
             "ev_low": board.nullable(low),
             "ev_high": board.nullable(high),
+            "ev_error": board.nullable(100.0 * net * hits.fair * (1.0 - hits.fair) * se),
             "prob_positive": board.nullable(estimator.normal((x + np.log(net - 1.0)) / se)),
             "flags": pl.Series([estimator.named(int(f)) for f in flags], dtype=pl.List(pl.String)),
             "kelly_shrunk": board.nullable(estimator.shrunk(hits.fair, net, se)),

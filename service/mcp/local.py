@@ -112,7 +112,10 @@ def _explain(ask: Ask) -> Any:
     if table.is_empty():
         raise Problem(404, "not_found", f"there is no event {shown(event)} with prices")
     try:
-        said = explain(table, wanted, books=books, now=ask.board.now)
+        said = explain(
+            table, wanted, books=books, method=ask.node.method, now=ask.board.now, include=("suspect",),
+            fair=ask.board.fair,
+        )  # fmt: skip
     except ValueError:
         raise Problem(
             404, "not_found", f"no opportunity {shown(wanted)} is open in event {shown(event)}: it expired, or the "
@@ -160,7 +163,8 @@ _FORMULAS = {
 }
 _FIGURES = {
     "ev": {"ev_percentage": "ev_percent", "fair_probability": "fair_probability", "selection": "selection",
-           "sportsbook": "sportsbook", "odds_decimal": "odds_decimal"},
+           "sportsbook": "sportsbook", "odds_decimal": "odds_decimal", "ev_low": "ev_low_percent",
+           "ev_high": "ev_high_percent", "prob_positive": "positive_probability", "flags": "flags"},
     "arbitrage": {"profit_percent": "profit_percent", "implied_total": "implied_total_percent"},
     "low_hold": {"hold_percentage": "hold_percent"},
     "middle": {"expected_value": "expected_value_percent", "worst_case_loss": "worst_case_per_100_staked"},

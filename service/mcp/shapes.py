@@ -71,10 +71,13 @@ def positive(row: Row, _: datetime) -> Row:
     out = chosen(row, names, {"game_id": "event_id", "game": "event", "start_time": "starts_at"})
     return out | chosen(
         row,
-        ("ev_percentage", "fair_probability", "no_vig_odds", "kelly_percent", "sharp_book", "confidence_score",
+        ("ev_percentage", "fair_probability", "no_vig_odds", "kelly_percent", "kelly_shrunk", "reference",
+         "ev_vs_sharp", "ev_low", "ev_high", "prob_positive", "flags", "confidence_score",
          "book_count", "oldest_odds_age_seconds", "possibly_stale", "unconfirmed", "warnings"),
         {"ev_percentage": "ev_percent", "no_vig_odds": "fair_odds_american", "kelly_percent": "full_kelly_fraction",
-         "sharp_book": "reference", "oldest_odds_age_seconds": "oldest_price_age_seconds"},
+         "kelly_shrunk": "uncertain_kelly_fraction", "ev_vs_sharp": "ev_vs_sharp_percent", "ev_low": "ev_low_percent",
+         "ev_high": "ev_high_percent", "prob_positive": "positive_probability",
+         "oldest_odds_age_seconds": "oldest_price_age_seconds"},
     )  # fmt: skip
 
 

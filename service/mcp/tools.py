@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from oddsengine.catalog.fair import FLAGS
 from oddsengine_service.endpoints import Endpoint
 from oddsengine_service.mcp import local, shapes
 from oddsengine_service.mcp.shapes import Row, Shape
@@ -68,10 +69,12 @@ TOOLS: tuple[Tool, ...] = (
     Tool("compare_futures_lines", "/futures/odds", "All books' prices of futures side by side, the best first.",
          ("sport", "league", "market_id", "future_type", "selection", "q"), whole=shapes.futures_lines, notes=(_TIME,)),
     Tool("find_ev_opportunities", "/opportunities/ev",
-         "Prices that pay more than the fair probability of a sharp reference asks for, the best first.",
+         "Prices that pay more than they will be worth at the close by all other books, the best first.",
          ("sport", "league", "sportsbook", "market", "event", "live", "min_ev", "max_ev", "min_odds", "max_odds",
-          "max_odds_age", "date_range", "is_player_prop", "sort"), shapes.positive, notes=(
-              _EDGE, "full_kelly_fraction is a share of the bankroll; most bettors stake a quarter of it.", _STALE,
+          "max_odds_age", "date_range", "is_player_prop", "include", "sort"), shapes.positive, notes=(
+              _EDGE, "full_kelly_fraction is a share of the bankroll; uncertain_kelly_fraction allows for its error.",
+              "The EV at the close is between ev_low_percent and ev_high_percent nine times in ten.",
+              "`flags` say what makes an EV less certain: " + ", ".join(FLAGS) + ".", _STALE,
               "`reference` set the fair price; call explain_opportunity with id and event_id for the figures behind.")),
     Tool("find_arbitrage", "/opportunities/arbitrage",
          "Best prices at two or more books that win whatever happens, if every leg is taken at its price.",

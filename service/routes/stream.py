@@ -53,7 +53,7 @@ MIN_PROFIT = number("min_profit", "Minimum profit in percent of arbitrages.", de
 _PARAMS = (
     SPORT, SPORTSBOOK, LEAGUE, EVENT, MARKET, LIVE,
     MIN_EV, MIN_PROFIT,
-    filters.STATE,
+    filters.STATE, filters.INCLUDE,
     SEEN,
     RESUME,
     text("last_event_id", "Id of the last event received, where the Last-Event-ID header cannot be set."),
@@ -223,6 +223,7 @@ def wants_of(
         asked = Asked(
             books, **chosen, live=live, kinds=kinds, min_ev=query["min_ev"], min_profit=query["min_profit"],
             state=state, told=ask.node.games.beside if "gamestate" in caller.features else None, low=low, high=high,
+            include=query.get("include") or (),
         )  # fmt: skip
     wanted = Filter(books, **chosen, live=live, low=low, high=high) if odds else None
     return Wants(wanted, asked, Filter(**chosen) if games else None, state, seen, wire)

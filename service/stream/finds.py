@@ -18,6 +18,7 @@ from oddsengine_service.wire.sides import with_links_in
 
 EV_STEPS = (0.0, -2.0, -5.0, -10.0, -100.0)
 PROFIT_STEPS = (0.5, 0.0, -2.0, -10.0, -99.0)
+ViewKey = tuple[frozenset[str] | None, float, float, tuple[str, ...]]
 _EPSILON = 1e-7  # percent, by which thresholds give way
 _encode = msgspec.json.Encoder().encode
 
@@ -38,11 +39,12 @@ class Asked(NamedTuple):
     told: Callable[[Any], Any] | None = None  # adds how a game stands, for who may know
     low: float | None = None  # American prices of all legs
     high: float | None = None
+    include: tuple[str, ...] = ()  # as of `Engine.view`
 
     @property
-    def view(self) -> tuple[frozenset[str] | None, float, float]:
-        """Books and thresholds of the view it needs: lowest steps, so that there are few views."""
-        return self.books, _step(self.min_ev, EV_STEPS), _step(self.min_profit, PROFIT_STEPS)
+    def view(self) -> ViewKey:
+        """Books, thresholds and `include` of the view it needs: lowest steps, so that there are few views."""
+        return self.books, _step(self.min_ev, EV_STEPS), _step(self.min_profit, PROFIT_STEPS), self.include
 
 
 def _step(value: float, steps: Iterable[float]) -> float:

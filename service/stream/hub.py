@@ -22,7 +22,7 @@ from oddsengine.update import Update
 from oddsengine_service.log import Log
 from oddsengine_service.node import Node
 from oddsengine_service.pool import Turns
-from oddsengine_service.stream.finds import Asked, Finds
+from oddsengine_service.stream.finds import Asked, Finds, ViewKey
 from oddsengine_service.stream.games import Games
 from oddsengine_service.stream.moves import Moves
 from oddsengine_service.stream.prices import Missed, Prices, Taken, nothing
@@ -454,9 +454,9 @@ class Stream:
                 self._log.failure(b"-", "(stream)", error)
                 self._jobs.put(self._begin_anew)
 
-    def _make(self, view: tuple[frozenset[str] | None, float, float], account: str) -> None:
+    def _make(self, view: ViewKey, account: str) -> None:
         """Begin to watch a view. It hears updates before it is read, so that none falls between."""
-        watch = Watch(self._node.engine, *view, account=account)
+        watch = Watch(self._node.engine, self._node.method, *view, account=account)
         self._jobs.put(lambda: self._watches.__setitem__(view, watch))
         found = watch.read(None)
         self._jobs.put(lambda: self._when_heard(found.number, lambda: self._made(view, watch, found)))

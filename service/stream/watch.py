@@ -4,7 +4,8 @@ What an update changes in the view is *stirred*, and what stands beside a price 
 prices. Looks read what was stirred, while updates go on. So what is open is of one update only if nothing else was
 stirred up to the one that was read; `Watch.number` says which, or 0.
 
-An opportunity that is not what it was is told again. Ages alone, and what follows from them, are no reason to.
+An opportunity that is not what it was is told again. Ages alone, and what follows from them, are no reason to; nor is
+the range of an EV, which narrows as the start comes nearer.
 """
 
 from collections.abc import Callable, Container, Iterable, Mapping
@@ -31,7 +32,7 @@ KINDS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], Any]]] = {
 AGES = frozenset(
     {
         "oldest_odds_age_seconds", "odds_age_seconds", "possibly_stale", "warnings", "confidence", "confidence_score",
-        "quality_score", "timestamp",
+        "quality_score", "timestamp", "ev_low", "ev_high", "ev_error", "prob_positive", "kelly_shrunk",
     }
 )  # fmt: skip
 _encode = msgspec.json.Encoder().encode
@@ -67,12 +68,15 @@ class Watch:
     """What a view holds open."""
 
     def __init__(
-        self, engine: Engine, books: frozenset[str] | None, min_ev: float, min_profit: float, account: str = ""
+        self, engine: Engine, method: str, books: frozenset[str] | None, min_ev: float, min_profit: float,
+        include: tuple[str, ...] = (), account: str = "",
     ) -> None:  # fmt: skip
-        self._engine, self.account, self.view = engine, account, (books, min_ev, min_profit)
+        self._engine, self.account, self.view = engine, account, (books, min_ev, min_profit, include)
         self._view: View | None = None
         if books is None or books:
-            self._view = engine.view(books, method="power", min_ev=min_ev, min_profit=min_profit, keep=True)
+            self._view = engine.view(
+                books, method=method, min_ev=min_ev, min_profit=min_profit, include=include, keep=True
+            )  # fmt: skip
         self.members = 0
         self.open: dict[Word, Find] = {}
         self.number = 0  # of the update that `open` is of; 0 while it is of no single one

@@ -61,6 +61,15 @@ class Ev(msgspec.Struct, frozen=True, kw_only=True):
     is_alternate_line: bool
     shared_feed: list[str]
     odds_id: str | None
+    odds_decimal_net: float
+    reference: str
+    ev_vs_sharp: Number
+    ev_low: Number
+    ev_high: Number
+    ev_error: Number
+    prob_positive: Number
+    flags: list[str]
+    kelly_shrunk: Number
 
 
 def ev(row: Mapping[str, Any]) -> Ev:
@@ -114,6 +123,15 @@ def ev(row: Mapping[str, Any]) -> Ev:
         is_alternate_line=row["is_alternate_line"],
         shared_feed=row["shared_feed"],
         odds_id=row["odds_id"],
+        odds_decimal_net=exact(row["net_odds"], 6),
+        reference=row["reference"],
+        ev_vs_sharp=rounded(row["ev_vs_sharp"]),
+        ev_low=rounded(row["ev_low"]),
+        ev_high=rounded(row["ev_high"]),
+        ev_error=rounded(row["ev_error"]),
+        prob_positive=rounded(row["prob_positive"], 6),
+        flags=row["flags"] or [],
+        kelly_shrunk=rounded(row["kelly_shrunk"], 6),
     )
 
 

@@ -47,13 +47,14 @@ _POLICY = 1008
 _PARAMS: tuple[Param, ...] = (
     choices("channels", f"Some of {', '.join(CHANNELS)}; all that the tier has if none is given.", CHANNELS),
     SPORT, SPORTSBOOK, LEAGUE, MARKET, EVENT,
-    MIN_EV, MIN_PROFIT, MIN_ODDS, MAX_ODDS, filters.STATE,
+    MIN_EV, MIN_PROFIT, MIN_ODDS, MAX_ODDS, filters.STATE, filters.INCLUDE,
     flag("resume", "True to get what was missed since `from_seq` instead of a snapshot.", default=False),
     whole("from_seq", "The `global_seq` of the last message that arrived.", 0, 1 << 53),
 )  # fmt: skip
 _DEFAULTS = {param.name: param.default for param in _PARAMS}
 _WORDS = {
     "sports": SPORT, "sportsbooks": SPORTSBOOK, "leagues": LEAGUE, "markets": MARKET, "eventIds": EVENT,
+    "include": filters.INCLUDE,
 }  # fmt: skip
 _NUMBERS = {"min_ev": MIN_EV, "min_profit": MIN_PROFIT, "min_odds": MIN_ODDS, "max_odds": MAX_ODDS}
 
@@ -71,6 +72,7 @@ class Filters(msgspec.Struct, kw_only=True):
     min_odds: float | None = None
     max_odds: float | None = None
     state: str | None = None
+    include: list[str] | None = None
 
 
 class Message(msgspec.Struct, kw_only=True):

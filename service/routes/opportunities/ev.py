@@ -6,6 +6,7 @@ from oddsengine import catalog
 from oddsengine.columns import Floats
 from oddsengine.devig import DEVIG_METHODS
 from oddsengine.query import values
+from oddsengine_service import filters
 from oddsengine_service.endpoints import Ask, Endpoint, page, told
 from oddsengine_service.params import Param, choice, number, text, words
 from oddsengine_service.problems import Problem
@@ -86,7 +87,7 @@ def positive(ask: Ask) -> Any:
     there, sharp = _reference(ask, strange)
     found = listed(
         ask, _EV, books if there else frozenset(), sharp=sharp, method=query["devig_method"],
-        min_ev=at_most(query["min_ev"], _EV_STEPS),
+        include=query["include"] or (), min_ev=at_most(query["min_ev"], _EV_STEPS),
     )  # fmt: skip
     rows = paged(ask, found.places)
     meta = {
@@ -115,8 +116,12 @@ _EV_PARAMS: tuple[Param, ...] = (
     number("min_confidence", "Minimum confidence score, 0 to 100."),
     number("max_confidence", "Maximum confidence score, 0 to 100."),
     words("selection", "Selections as written in the rows."),
-    text("devig_book", "Reference book for fair prices; default: the sharp reference of each market."),
-    choice("devig_method", "De-vig method.", tuple(DEVIG_METHODS), default="power"),
+    text("devig_book", "Reference book for fair prices; default: all other books, at the close."),
+    choice(
+        "devig_method", "De-vig method; without `devig_book` it is that of the first sharp book's prices.",
+        tuple(DEVIG_METHODS),
+    ),
+    filters.INCLUDE,
     choice("sort", "Sort order; prefix with - for descending.", tuple(_EV_SORTS), signed=True, default="-ev"),
     *PAGES,
 )  # fmt: skip
