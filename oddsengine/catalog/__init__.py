@@ -24,6 +24,7 @@ them. It comes before anything is looked up; own.py shows its form.
 """
 
 from oddsengine.catalog.books import REGIONS, TIERS, Book, book, books, tier_books
+from oddsengine.catalog.fair import FLAGS as EV_FLAGS
 from oddsengine.catalog.fair import FairTable, amended_fair_table, fair_table
 from oddsengine.catalog.files import CatalogError
 from oddsengine.catalog.leagues import League, league, leagues
@@ -58,6 +59,7 @@ from oddsengine.catalog.teams import Team, team, team_aliases, teams
 from oddsengine.catalog.thresholds import Thresholds, changed, shipped, thresholds
 
 __all__ = [
+    "EV_FLAGS",
     "FULL_GAME",
     "REGIONS",
     "TIERS",

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from oddsengine.catalog.fair import FLAGS
+from oddsengine import catalog
 from oddsengine_service.endpoints import Endpoint
 from oddsengine_service.mcp import local, shapes
 from oddsengine_service.mcp.shapes import Row, Shape
@@ -74,7 +74,7 @@ TOOLS: tuple[Tool, ...] = (
           "max_odds_age", "date_range", "is_player_prop", "include", "sort"), shapes.positive, notes=(
               _EDGE, "full_kelly_fraction is a share of the bankroll; uncertain_kelly_fraction allows for its error.",
               "The EV at the close is between ev_low_percent and ev_high_percent nine times in ten.",
-              "`flags` say what makes an EV less certain: " + ", ".join(FLAGS) + ".", _STALE,
+              "`flags` say what makes an EV less certain: " + ", ".join(catalog.EV_FLAGS) + ".", _STALE,
               "`reference` set the fair price; call explain_opportunity with id and event_id for the figures behind.")),
     Tool("find_arbitrage", "/opportunities/arbitrage",
          "Best prices at two or more books that win whatever happens, if every leg is taken at its price.",
