@@ -1072,3 +1072,28 @@ def test_a_page_of_events_has_a_bounded_number_of_rows(node: Any, monkeypatch: p
     for page in pages:
         assert page["pagination"]["limit"] == 200
         assert len(page["data"]) == 1 or sum(len(event["odds"]) for event in page["data"]) <= max(sizes) + 1
+
+
+def test_a_batch_has_a_bounded_number_of_rows(node: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Events that do not fit are to be asked for next; one that alone has too many prices is cut."""
+    listed = call(node, "/odds", {"group_by": "event", "limit": 200})["data"]
+    whole = {event["event_id"]: event["odds"] for event in listed}
+    sizes = [len(rows) for rows in whole.values()]
+    assert min(sizes) > 1
+    monkeypatch.setattr("oddsengine.query.reading.MOST_ROWS", max(sizes) + 1)
+    ids, found, answers = [*reversed(whole), "nothing"], dict[str, Any](), 0
+    while ids:
+        answer = call(node, "/odds/batch", body=Batch(ids), tier="enterprise")
+        meta = answer.get("meta", {})
+        assert "truncated" not in meta
+        assert sum(map(len, answer["data"].values())) <= max(sizes) + 1
+        found, ids, answers = found | answer["data"], meta.get("remaining", []), answers + 1
+    assert answers > 1
+    assert found == {**whole, "nothing": []}
+    largest = max(whole, key=lambda id_: len(whole[id_]))
+    monkeypatch.setattr("oddsengine.query.reading.MOST_ROWS", max(sizes) - 1)
+    one = call(node, "/odds/batch", body=Batch([largest]), tier="enterprise")
+    assert (one["data"][largest], one["meta"]) == (whole[largest][:-1], {"truncated": True})
+    compared = call(node, "/odds/comparison", {"event": largest}, tier="enterprise")
+    assert compared["meta"]["truncated"] is True
+    assert sum(map(len, compared["data"].values())) == max(sizes) - 1

@@ -29,7 +29,7 @@ from oddsengine.update import Update
 if TYPE_CHECKING:
     from oddsengine.query.index import Index
 
-MOST_ROWS = 5_000  # of a page of events, about as many kilobytes
+MOST_ROWS = 5_000  # of one answer, about as many kilobytes
 _UNSAID = SEPARATOR * 2  # neither main nor alternate
 _BOOK = (1 << BOOK_BITS) - 1
 
@@ -162,6 +162,15 @@ class Reading:
         """Ids of the books that some rows are of, sorted."""
         codes = np.unique(self.board.rows.key[slots] & _BOOK)
         return sorted({catalog.book(self.board.names.books[code]).id for code in codes.tolist()})
+
+    def events_of(self, slots: Ints) -> set[str]:
+        """Ids of the events that some rows are of."""
+        codes = np.unique(self.board.names.event.values[self.board.rows.key[slots] >> BOOK_BITS])
+        return {self.board.names.events[code].id for code in codes.tolist()}
+
+    def bounded(self, found: Ints) -> Ints:
+        """The first of some rows: as many as one answer may have."""
+        return found[:MOST_ROWS]
 
     def rejected(self, found: Ints) -> Ints:
         """Those of some rows that a guard rejects."""

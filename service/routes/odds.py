@@ -251,8 +251,10 @@ def comparison(ask: Ask) -> dict[str, Any]:
     """Every price of one event, by market type."""
     missing: dict[str, list[str]] = {}
     with index_of(ask).reading(judged=True) as reading:
-        found = reading.take(reading.rows(filter_of(ask, reading.now, event=(ask.query["event"],)), missing))
-        meta = _meta(ask, reading, missing)
+        rows = reading.rows(filter_of(ask, reading.now, event=(ask.query["event"],)), missing)
+        found = reading.take(some := reading.bounded(rows))
+        more: dict[str, Any] = {"truncated": True} if some.size < rows.size else {}
+        meta = _meta(ask, reading, missing, **more)
     out: dict[str, list[Odds]] = {}
     for row in odds(found):
         out.setdefault(row.market_type, []).append(row)
@@ -273,10 +275,18 @@ def batch(ask: Ask) -> dict[str, Any]:
     missing: dict[str, list[str]] = {}
     with index_of(ask).reading(judged=True) as reading:
         f = Filter(books=books_for(ask, asked or None), event=ids, market=markets or None)
-        found = reading.take(reading.rows(f, missing))
-        more = {"missing": missing["event"]} if "event" in missing else {}
+        rows = reading.rows(f, missing)
+        parts, *_ = reading.groups(rows, "", len(ids), 0, None)
+        whole = np.concatenate(parts) if parts else rows
+        found = reading.take(some := reading.bounded(whole))
+        more: dict[str, Any] = {"missing": missing["event"]} if "event" in missing else {}
+        rest = reading.events_of(np.setdiff1d(rows, whole))
+        if rest:
+            more["remaining"] = [id_ for id_ in ids if id_ in rest]
+        if some.size < whole.size:
+            more["truncated"] = True
         meta = _meta(ask, reading, missing, asked or (), **more)
-    out: dict[str, list[Odds]] = {id_: [] for id_ in ids}
+    out: dict[str, list[Odds]] = {id_: [] for id_ in ids if id_ not in rest}
     for row in odds(found):
         out[row.event_id].append(row)
     return {"success": True, "data": out, **({"meta": meta} if meta else {})}
@@ -361,9 +371,13 @@ endpoints = (
     Endpoint(
         "/odds/comparison", comparison, "Prices of one event by market type", "Odds", OddsLists,
         (text("event", "Id of one event, see /events.", required=True, aliases=("event_id",)), MARKET, SPORTSBOOK),
+        doc="At most 5,000 prices; `truncated` in `meta` says that there are more: choose `market` or `sportsbook`, or "
+        "page through `/events/{eventId}/odds`.",
     ),
     Endpoint(
-        "/odds/batch", batch, "Prices of many events", "Odds", OddsByEvent, method="POST", body=Batch
+        "/odds/batch", batch, "Prices of many events", "Odds", OddsByEvent, method="POST", body=Batch,
+        doc="At most 5,000 prices. `remaining` in `meta` lists the events that did not fit, to be requested next; an "
+        "event that alone has more is `truncated`.",
     ),
     Endpoint(
         "/odds/delta", delta, "Prices that changed since a time", "Odds", Delta,

@@ -112,10 +112,17 @@ class Batch(msgspec.Struct):
     market: Annotated[str | None, Meta(extra_json_schema={"pattern": WORDS_PATTERN})] = None
 
 
-class NotFound(Told, kw_only=True):
-    """What is to be said of a batch: also the ids of events that are not on the board."""
+class Cut(Told, kw_only=True):
+    """What is to be said of an answer with a bound: whether prices were left out."""
+
+    truncated: bool | UnsetType = UNSET
+
+
+class BatchMeta(Cut, kw_only=True):
+    """What is to be said of a batch: also which events are not on the board, and which did not fit."""
 
     missing: list[str] | UnsetType = UNSET
+    remaining: list[str] | UnsetType = UNSET
 
 
 class OddsByEvent(msgspec.Struct, kw_only=True):
@@ -123,7 +130,7 @@ class OddsByEvent(msgspec.Struct, kw_only=True):
 
     success: bool
     data: dict[str, list[Odds]]
-    meta: NotFound | UnsetType = UNSET
+    meta: BatchMeta | UnsetType = UNSET
 
 
 class Since(Counted, kw_only=True):
@@ -139,7 +146,7 @@ class OddsLists(msgspec.Struct, kw_only=True):
 
     success: bool
     data: dict[str, list[Odds]]
-    meta: Told | UnsetType = UNSET
+    meta: Cut | UnsetType = UNSET
 
 
 def _some(kind: type[msgspec.Struct]) -> dict[str, Any]:
