@@ -12,10 +12,10 @@ export PIP_BUILD_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fmt check test coverage bench soak demo serve page clean
+.PHONY: help setup fmt check test test-all mutate coverage bench soak demo serve page clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.installed ## create the virtual environment and install (quick when nothing changed)
 
@@ -48,6 +48,12 @@ check: setup typings/oddsengine_service ## lint, check the format and the types
 
 test: setup check ## all checks, then the tests, in WORKERS processes
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+
+test-all: setup check ## the same with all that is exhaustive, and more examples (about ten minutes)
+	TESTS=all $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+
+mutate: setup ## change the program at 200 places, one at a time, and see whether the tests notice (an hour)
+	$(BIN)/python tests/mutate.py
 
 coverage: setup ## the tests once more, kernels as plain Python, and which lines they reach
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest --cov=oddsengine --cov-report=term-missing:skip-covered

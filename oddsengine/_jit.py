@@ -18,6 +18,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar, cast
 
+import numpy as np
+
 from oddsengine._cache import Folders, KernelCache
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -58,6 +60,8 @@ class _Kernel:
                 if made is not self._function:  # numba compiles: NUMBA_DISABLE_JIT is not set
                     made._cache = KernelCache(self._function, self.options, _folders())
                     made.options = self.options
+                else:  # wrapping around and dividing by zero say nothing there either
+                    made = np.errstate(all="ignore")(self._function)
                 self._dispatcher = cast(Callable[..., Any], made)
             return self._dispatcher
 

@@ -1,6 +1,7 @@
 """Hypothesis profiles, of more and more examples; HYPOTHESIS_PROFILE chooses one.
 
-The default draws the same examples every time, so that a change is judged by what it changed; the others explore.
+The first three draw the same examples every time, so that a change is judged by what it changed; the others explore.
+`make test` uses `quick` and leaves out what is marked `exhaustive`; `make test-all` uses `dev` and leaves out nothing.
 """
 
 import os
@@ -8,25 +9,35 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from effort import ALL
 from hypothesis import HealthCheck, settings
 
 import oddsengine
 
-for name, examples in {"dev": 50, "ci": 500, "nightly": 20_000}.items():
+for name, examples in {"few": 10, "quick": 20, "dev": 50, "ci": 500, "nightly": 20_000}.items():
     settings.register_profile(
         name,
         max_examples=examples,
-        derandomize=name == "dev",
+        derandomize=name in ("few", "quick", "dev"),
         deadline=None,  # the first example of a kernel compiles it
         suppress_health_check=[HealthCheck.too_slow],
     )
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev" if ALL else "quick"))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is exhaustive, unless it is asked for."""
+    if not ALL:
+        left_out = [item for item in items if item.get_closest_marker("exhaustive")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture(scope="session", autouse=True)
 def compiled() -> None:
     """Compile before anything is judged, so that no test waits for it in its middle."""
-    oddsengine.compile_kernels()
+    if not os.environ.get("NUMBA_DISABLE_JIT"):
+        oddsengine.compile_kernels()
 
 
 @pytest.fixture(scope="session")

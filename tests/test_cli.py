@@ -471,7 +471,7 @@ def on_terminal(columns: int, *words: str, **extra: str) -> str:
     return b"".join(parts).decode().replace("\r\n", "\n")
 
 
-@pytest.mark.parametrize("columns", [80, 230])
+@pytest.mark.parametrize("columns", [80, pytest.param(230, marks=pytest.mark.exhaustive)])
 def test_tables_fit_the_terminal(columns: int) -> None:
     shown = on_terminal(columns, "scan", "--sample")
     assert "\x1b[1mEV %" in shown

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 from boards import boards, frame
+from effort import less
 from hazards import Row
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -239,7 +240,7 @@ def tabulate(rows: Iterable[Mapping[str, Any]]) -> OddsTable:
     return check_odds(pl.DataFrame(list(rows), schema=schema | own))
 
 
-@settings(max_examples=max(200, settings().max_examples))
+@settings(max_examples=less(200, 40))
 @given(st.integers(0, 2**40))
 def test_any_pieces_read_alike(seed: int) -> None:
     rng = random.Random(seed)
@@ -274,14 +275,14 @@ PIECES = st.lists(
 ASSIGNED = st.text(st.characters(exclude_categories=("Cs", "Cn")), max_size=12)
 
 
-@settings(max_examples=max(300, settings().max_examples))
+@settings(max_examples=less(300, 60))
 @given(st.one_of(NUMERIC, PIECES, ASSIGNED))
 def test_selection_texts_read_as_the_twin_reads_them(text: str) -> None:
     found, said = selection("", text), twin_of_a_selection(("", text))
     assert (found[:4], *found[4:]) == (said.forms, said.rest, said.bare, said.word)
 
 
-@settings(max_examples=max(300, settings().max_examples))
+@settings(max_examples=less(300, 60))
 @given(NUMERIC)
 def test_numbers_end_where_the_twin_finds_their_end(text: str) -> None:
     """Read backwards and without doubt, the same numbers are found as by plain patterns from the front."""

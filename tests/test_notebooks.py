@@ -81,7 +81,11 @@ def test_there_are_notebooks() -> None:
     assert [path.name for path in NOTEBOOKS][:1] == ["01_tour.ipynb"]
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path",
+    [NOTEBOOKS[0], *(pytest.param(path, marks=pytest.mark.exhaustive) for path in NOTEBOOKS[1:])],
+    ids=lambda path: path.name,
+)
 def test_shows_what_is_stored(path: Path) -> None:
     stored = read(path)
     fresh = execute(stored)

@@ -10,6 +10,7 @@ import contract
 import httpx
 import pytest
 from contract import FIELDS, KINDS, READ, check, faults
+from effort import some
 from service_running import PATIENCE_S, TIER_IDS, Running, has
 
 from oddsengine_service.tiers import books_of
@@ -27,7 +28,7 @@ def ids(service: Running) -> dict[str, str]:
 # ---- fields ----
 
 
-@pytest.mark.parametrize("tier", TIER_IDS)
+@pytest.mark.parametrize("tier", some(TIER_IDS, 2))
 @pytest.mark.parametrize(("path", "envelope", "kind", "meta"), READ, ids=[each[0] for each in READ])
 def test_every_field_of_the_contract(
     service: Running, ids: dict[str, str], tier: str, path: str, envelope: str, kind: str, meta: str
