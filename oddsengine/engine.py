@@ -232,6 +232,14 @@ class Engine:
             view.open = OpenSet()
         self._published = len(board.names.wordings), len(board.names.books)
 
+    def restored(self, number: int) -> None:
+        """Go on from a board that was put in place, as after that many steps."""
+        board = self._board
+        self._number, self._now = number, board.now
+        self._published = len(board.names.wordings), len(board.names.books)
+        for delayed in self._delayed.values():
+            delayed.restart(self)
+
     def rehearse(self) -> None:
         """Compile what otherwise compiles in the middle of a long run."""
         with self._lock:
@@ -579,6 +587,10 @@ class Engine:
             books, sharp, method, commission, kinds, include, min_ev=min_ev, min_profit=min_profit, max_hold=max_hold,
             min_size=min_size, min_middle_ev=min_middle_ev, max_profit=max_profit,
         )  # fmt: skip
+        return self.awake(wanted, keep=keep, wider=wider)
+
+    def awake(self, wanted: Wanted, *, keep: bool = False, wider: bool = False) -> View:
+        """The view of some parameters, read and awake; see `view`."""
         with self._lock:
             view = self._views.get(wanted)
             if view is None and wider:
@@ -756,8 +768,11 @@ class Engine:
             "prices", "book_count", "live_prices",
         ).sort("event_id")  # fmt: skip
 
-    def state_hash(self) -> str:
-        """16 hexadecimal digits of all that is on the board and open in its views; equal states, equal digits."""
+    def state_hash(self, *, views: bool = True) -> str:
+        """16 hexadecimal digits of all that is on the board and open in its views; equal states, equal digits.
+
+        Without `views` it is of the board alone, whoever reads it.
+        """
         with self._lock:
             rows = self._board.rows
             held = np.flatnonzero(rows.state[: rows.top] != FREE)
@@ -769,7 +784,7 @@ class Engine:
                 np.nan_to_num(rows.american[held]).view(np.int64), levels,
             )  # fmt: skip
             total = int(parts.sum(dtype=np.uint64)) ^ self._board.said_hash() ^ self._board.momentum.digest()
-            for wanted in sorted(self._awake, key=repr):
+            for wanted in sorted(self._awake, key=repr) if views else ():
                 view = self._awake[wanted]
                 if view.awake:
                     at = view.open.places()
@@ -787,8 +802,13 @@ class Delayed(Engine):
         self.seconds = seconds
         self._waiting: deque[tuple[int, Batch | Board]] = deque()
         if leader._number:
-            self._waiting.append((leader._board.now, copy.deepcopy(leader._board)))
-            self._skipped = leader._number
+            self.restart(leader)
+
+    def restart(self, leader: Engine) -> None:
+        """Begin with what is on the leader's board now, that many seconds from now."""
+        self._waiting.clear()
+        self._waiting.append((leader._board.now, copy.deepcopy(leader._board)))
+        self._skipped = leader._number
 
     def step(self, *_: Any, **__: Any) -> Update:
         """Refuse: what was cannot be changed."""
@@ -817,6 +837,8 @@ class Delayed(Engine):
         self._board, self._number, self._now = board, self._skipped, board.now
         self._published = len(board.names.wordings), len(board.names.books)
         board.units.dirty[board.units.size > 0] = 1
+        if not self._samples:  # nobody here has asked for prices at the close
+            board.momentum = Memory()
         for view in list(self._awake.values()):
             self._sleep(view)
             self._wake(view)
@@ -893,4 +915,4 @@ def _notice(given: Mapping[str, Any]) -> tuple[str, str, int]:
     return event, str(status), int(NO_TIME) if start is None else micros(start)
 
 
-__all__ = ["IDLE_S", "REMEMBERED_S", "Engine", "micros"]
+__all__ = ["IDLE_S", "REMEMBERED_S", "Batch", "Engine", "Quoted", "Wanted", "micros"]

@@ -32,7 +32,7 @@ LAYERS: list[set[str]] = [
     {"engine"},
     {"query"},
     {"history"},
-    {"closing", "tape", "simulate", "warm", "feeds"},
+    {"closing", "tape", "simulate", "snapshot", "warm", "feeds"},
     {"auditing"},
     {"strategy"},
     {"tearsheet"},
@@ -107,7 +107,7 @@ def test_nothing_below_the_door_reads_clock_network_or_environment() -> None:
 PUBLIC = {
     "", "catalog", "catalog.futures", "catalog.links", "closing", "clv", "columns", "devig", "engine", "explain",
     "feeds", "futures", "games", "history", "kelly", "matching", "odds", "query", "query.values", "reasons", "schema",
-    "simulate", "simulate.futures", "tape", "tape.moves", "timestamps", "update",
+    "simulate", "simulate.futures", "snapshot", "tape", "tape.moves", "timestamps", "update",
 }  # fmt: skip
 PARSERS = {path.stem for path in (ROOT / "feeds").glob("*.py")} - {"__init__"}
 SERVICE = sorted((ROOT.parent / "service").rglob("*.py"))

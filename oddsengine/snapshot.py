@@ -1,0 +1,122 @@
+"""Snapshots of an engine: its board and open views as plain data, from which another engine goes on.
+
+An engine that was restored takes the same batches to the same updates, ids and first detections. What follows from the
+rest (tables, units, verdicts, marks) is made anew, so a snapshot holds the prices, the names and what is remembered.
+
+>>> from datetime import UTC, datetime
+>>> engine, copy = Engine(), Engine()
+>>> _ = engine.step([{"sportsbook": "a", "event_id": "e", "market_type": "moneyline", "selection": "x",
+...                   "odds_decimal": 1.9}], now=datetime(2026, 2, 8, tzinfo=UTC))
+>>> restore(copy, taken(engine))
+>>> copy.number, copy.state_hash() == engine.state_hash()
+(1, True)
+"""
+
+from typing import Any
+
+import numpy as np
+
+from oddsengine.board.state import Said
+from oddsengine.engine import Engine
+from oddsengine.momentum import Memory
+from oddsengine.view import Wanted
+
+FORM = 1
+_DERIVED = {"unit", "member", "mark"}
+
+
+def taken(engine: Engine) -> dict[str, Any]:
+    """What an engine holds, in types that msgpack and JSON know; arrays as dtype, shape and bytes."""
+    with engine.judged() as board:
+        rows, names = board.rows, board.names
+        return {
+            "form": FORM, "number": engine.number, "now": board.now, "moment": board.moment,
+            "watched": board._watched, "said": {id_: list(said) for id_, said in board._said.items()},
+            "rejected": board.rejected, "tidy_at": board._tidy_at, "top": rows.top,
+            "rows": {
+                name: _plain(getattr(rows, name)[: rows.top]) for name, *_ in rows.COLUMNS if name not in _DERIVED
+            },
+            "spare": _plain(rows.spare[: rows.spares]),
+            "links": {str(slot): link for slot, link in enumerate(rows.links) if link is not None},
+            "wordings": names.wordings, "books": names.books,
+            "momentum": _memory(board.momentum) if engine._samples else None,
+            "views": [
+                [view.wanted._asdict(), view.kept, *(_plain(getattr(view.open, name)[view.open.places()])
+                                                     for name in ("id", "kind", "born"))]
+                for view in engine.views
+            ],
+        }  # fmt: skip
+
+
+def restore(engine: Engine, held: dict[str, Any]) -> None:
+    """Put an engine where another one was; it made no step yet. What arrives later goes on from there.
+
+    Raises
+    ------
+    ValueError
+        If the engine made a step, or the snapshot has a form that this program does not read.
+    """
+    if held.get("form") != FORM:
+        raise ValueError(f"snapshot has form {held.get('form')}; this program reads form {FORM}")
+    if engine.number:
+        raise ValueError(f"restore needs an engine without steps, got one with {engine.number}")
+    with engine._lock:
+        board = engine._board
+        names, rows = board.names, board.rows
+        for book in held["books"]:
+            names.book(book)
+        names._add([(*texts, line) for *texts, line in held["wordings"]])
+        top = held["top"]
+        rows.room_for(top)
+        for name, column in held["rows"].items():
+            getattr(rows, name)[:top] = _array(column)
+        rows.top = top
+        rows.spare = _array(held["spare"])
+        rows.spares = rows.spare.size
+        for slot, link in held["links"].items():
+            board._link(int(slot), link)
+        board.now, board.moment, board._watched = held["now"], held["moment"], held["watched"]
+        board._said = {id_: Said(*said) for id_, said in held["said"].items()}
+        board.rejected, board._tidy_at = dict(held["rejected"]), held["tidy_at"]
+        board.rebuild()
+        if held["momentum"] is not None:
+            engine._samples, board.momentum = True, _remembered(held["momentum"])
+        engine.restored(held["number"])
+        for wanted, kept, *columns in held["views"]:
+            view = engine.awake(Wanted(**{name: _tuples(value) for name, value in wanted.items()}), keep=kept)
+            ids, kinds, born = map(_array, columns)
+            since = dict(zip(zip(ids.tolist(), kinds.tolist(), strict=True), born.tolist(), strict=True))
+            for place in view.open.places().tolist():
+                key = int(view.open.id[place]), int(view.open.kind[place])
+                view.open.born[place] = since.get(key, view.open.born[place])
+
+
+def _memory(memory: Memory) -> dict[str, Any]:
+    return {
+        name: _plain(value) if isinstance(value, np.ndarray) else value
+        for name, value in vars(memory).items()
+        if name != "_index"  # follows from the books
+    }
+
+
+def _remembered(held: dict[str, Any]) -> Memory:
+    memory = Memory()
+    for name, value in held.items():
+        setattr(memory, name, _array(value) if isinstance(value, list) and len(value) == 3 else value)
+    return memory
+
+
+def _plain(array: Any) -> list[Any]:
+    return [array.dtype.str, list(array.shape), np.ascontiguousarray(array).tobytes()]
+
+
+def _array(plain: list[Any]) -> Any:
+    dtype, shape, data = plain
+    return np.frombuffer(data, dtype).reshape(shape).copy()
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
+
+
+__all__ = ["FORM", "restore", "taken"]

@@ -1,0 +1,128 @@
+"""The connection to the NATS servers, in a thread with an event loop of its own.
+
+The thread that steps and the loop that answers may both be busy for a while; leases and acknowledgements must not wait
+for them.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any
+
+import nats
+from nats.aio.client import Client
+from nats.errors import Error as NatsError
+
+from oddsengine_service.settings import Scale, Settings, SettingsError
+
+PING_S = 1.0  # two of them unanswered, and the client takes another server
+_WAIT_S = 0.5  # between two tries to connect
+
+
+class Link:
+    """One connection, kept up as long as the process runs."""
+
+    def __init__(self, settings: Settings, environ: Mapping[str, str], say: Callable[[str, str], None]) -> None:
+        assert settings.scale is not None
+        self.scale: Scale = settings.scale
+        self._credentials = ""
+        if self.scale.credentials_env:
+            self._credentials = environ.get(self.scale.credentials_env, "")
+            if not self._credentials:
+                raise SettingsError(
+                    f"{settings.file}: scale.credentials_env is {self.scale.credentials_env!r}, and the environment "
+                    "has no such variable or an empty one; it must name a variable with the path of a credentials file"
+                )
+        self._say = say
+        self.lost_at: float | None = 0.0  # loop time since when there is no connection; None while there is one
+        self.client = Client()
+        self._closing = threading.Event()
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._serve, name="scale", daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_forever()
+
+    # ---- from other threads ----
+
+    def start(self, work: Coroutine[Any, Any, Any]) -> "Future[Any]":
+        """Run something on the link's loop."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop)
+
+    def call(self, work: Coroutine[Any, Any, Any], timeout: float = 5.0) -> Any:
+        """Run something on the link's loop and wait for what it returns."""
+        running = self.start(work)
+        try:
+            return running.result(timeout)
+        except TimeoutError:
+            running.cancel()
+            raise
+
+    @property
+    def gone_s(self) -> float:
+        """For how long there has been no connection; 0 while there is one."""
+        return 0.0 if self.lost_at is None else max(0.0, self.loop.time() - self.lost_at)
+
+    def close(self) -> None:
+        """End the connection and the thread."""
+        if self._closing.is_set():
+            return
+        self._closing.set()
+        self.start(self._end())
+        self._thread.join(10.0)
+        if not self._thread.is_alive():
+            self.loop.close()
+
+    # ---- on the loop ----
+
+    async def connect(self) -> None:
+        """Connect, however long it takes until a server answers."""
+        self.lost_at = self.loop.time()
+        options: dict[str, Any] = {"user_credentials": self._credentials} if self._credentials else {}
+        said = ""
+        while not self._closing.is_set():
+            try:
+                self.client = await nats.connect(
+                    list(self.scale.servers), name=f"oddsengine {self.scale.role}", ping_interval=PING_S,
+                    max_outstanding_pings=2, reconnect_time_wait=0.1, max_reconnect_attempts=-1, connect_timeout=2,
+                    disconnected_cb=self._gone, reconnected_cb=self._back, error_cb=self._failed, **options,
+                )  # fmt: skip
+            except (OSError, NatsError, TimeoutError) as error:
+                if str(error) != said:
+                    said = str(error)
+                    self._say("log not reached", said or type(error).__name__)
+                await asyncio.sleep(_WAIT_S)
+            else:
+                self.lost_at = None
+                return
+
+    async def _end(self) -> None:
+        with suppress(NatsError, OSError, TimeoutError):
+            async with asyncio.timeout(3.0):
+                await self.client.close()
+        if (transport := getattr(self.client, "_transport", None)) is not None:  # of a server that does not answer
+            transport.close()
+        rest = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in rest:
+            task.cancel()
+        await asyncio.gather(*rest, return_exceptions=True)
+        await self.loop.shutdown_asyncgens()
+        await asyncio.sleep(0.01)  # transports close in the next rounds of the loop
+        self.loop.call_soon(self.loop.stop)
+
+    async def _gone(self) -> None:
+        if self.lost_at is None:
+            self.lost_at = self.loop.time()
+            self._say("log connection lost", "")
+
+    async def _back(self) -> None:
+        self.lost_at = None
+        self._say("log connection restored", str(self.client.connected_url and self.client.connected_url.netloc))
+
+    async def _failed(self, error: Exception) -> None:
+        if not isinstance(error, OSError | TimeoutError):
+            self._say("log client", f"{type(error).__name__}: {error}")

@@ -1,0 +1,269 @@
+"""The log of a shard on NATS JetStream: six methods, and the only code that knows how JetStream says no.
+
+A message names the sequence that it must follow, so that a writer who wakes up late is refused, and carries the epoch
+of its writer. No answer is no refusal: the same message is sent again, with the same id, until it is stored or refused.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from nats.errors import Error as NatsError
+from nats.js.api import (
+    ConsumerConfig,
+    DeliverPolicy,
+    DiscardPolicy,
+    KeyValueConfig,
+    ObjectMeta,
+    ObjectStoreConfig,
+    StorageType,
+    StreamConfig,
+)
+from nats.js.errors import APIError, KeyWrongLastSequenceError, NotFoundError, ObjectNotFoundError
+from nats.js.kv import KeyValue
+from nats.js.object_store import ObjectStore
+
+from oddsengine_service.scale.link import Link
+
+SILENT_S = 3.0  # the writer steps every second; after so long the follower subscribes again
+_ACK_S = 2.0
+_AGAIN_S = 0.05
+_WRONG_SEQUENCE = 10071
+_KEPT_SNAPSHOTS = 3
+
+
+class RefusedError(Exception):
+    """Another message stands where ours should: somebody else writes."""
+
+
+class LostError(Exception):
+    """The log is not the one that was followed: it is another stream's birth, or no longer has what comes next."""
+
+
+class Message(NamedTuple):
+    """One message of the log."""
+
+    sequence: int
+    epoch: int
+    body: bytes
+
+
+class Bounds(NamedTuple):
+    """What the log holds now; `born` tells one stream from another of the same name."""
+
+    first: int
+    last: int
+    born: int  # microseconds
+
+
+class Lease:
+    """The right to try to write, renewed five times within `lease_s`; `epoch` is its first revision."""
+
+    def __init__(self, bucket: KeyValue, key: str, holder: bytes, revision: int) -> None:
+        self._bucket, self._key, self._holder = bucket, key, holder
+        self.epoch = self._revision = revision
+
+    async def renew(self) -> bool:
+        """Hold it for another `lease_s`; False if somebody else has it, or nobody."""
+        try:
+            self._revision = await self._bucket.update(self._key, self._holder, last=self._revision)
+        except KeyWrongLastSequenceError:
+            return False
+        return True
+
+    async def release(self) -> None:
+        """Give it to whoever waits."""
+        await self._bucket.delete(self._key, last=self._revision)
+
+
+class Log:
+    """One of the streams of a shard: `board`, which everything follows, or `records`."""
+
+    def __init__(self, link: Link, kind: str) -> None:
+        self._link, self.scale = link, link.scale
+        self.name = f"{kind}-{self.scale.shard}"
+        self.subject = f"{kind}.{self.scale.shard}"
+        self._born = 0
+
+    @property
+    def _js(self) -> Any:
+        return self._link.client.jetstream(timeout=_ACK_S)
+
+    # ---- the six ----
+
+    async def append(self, body: bytes, after: int, epoch: int) -> int:
+        """Store a message right after a sequence, and return its own.
+
+        Raises
+        ------
+        RefusedError
+            If another message is stored there.
+        LostError
+            If the stream was made anew.
+        """
+        ident = f"{self.scale.shard}-{epoch}-{after}"
+        headers = {"epoch": str(epoch), "Nats-Msg-Id": ident, "Nats-Expected-Last-Sequence": str(after)}
+        while True:
+            try:
+                stored = await self._js.publish(self.subject, body, stream=self.name, headers=headers)
+            except APIError as error:
+                if error.err_code == _WRONG_SEQUENCE:
+                    if await self._stored(after + 1, ident):
+                        return after + 1
+                    await self.bounds()  # tells a stream that was made anew
+                    raise RefusedError(str(error.description)) from None
+                # Not the leader, no quorum, the same message still in process: send it again.
+            except (NatsError, OSError, TimeoutError):
+                if not self._link.gone_s:
+                    await self._exists()
+            else:
+                if stored.seq != after + 1:
+                    raise RefusedError(f"{self.name} stored message {ident} as {stored.seq}")
+                return after + 1
+            await asyncio.sleep(_AGAIN_S)
+
+    async def follow(self, after: int) -> AsyncIterator[Message | None]:
+        """Messages after a sequence, in order and without a hole; None now and then while there are none.
+
+        Raises
+        ------
+        LostError
+            If the log has not what comes next, or is another one.
+        """
+        while True:
+            try:
+                bounds = await self.bounds()
+                if bounds.last < after or (bounds.first > after + 1 and bounds.last > after):
+                    raise LostError(f"{self.name} holds {bounds.first} to {bounds.last}, and {after + 1} was to come")
+                config = ConsumerConfig(deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=after + 1)
+                messages = await self._js.subscribe(
+                    self.subject, stream=self.name, ordered_consumer=True, config=config, idle_heartbeat=1.0
+                )
+            except (NatsError, OSError, TimeoutError):
+                yield None
+                await asyncio.sleep(_AGAIN_S)
+                continue
+            try:
+                while True:
+                    message = await messages.next_msg(timeout=SILENT_S)
+                    sequence = message.metadata.sequence.stream
+                    if sequence != after + 1:
+                        break
+                    after = sequence
+                    yield Message(sequence, int((message.headers or {}).get("epoch", 0)), message.data)
+            except (NatsError, OSError, TimeoutError):
+                yield None
+            finally:
+                with suppress(NatsError, OSError):
+                    await messages.unsubscribe()
+
+    async def bounds(self) -> Bounds:
+        """What the stream holds.
+
+        Raises
+        ------
+        LostError
+            If it is not the stream that was there before, or none.
+        """
+        try:
+            found = await self._js.stream_info(self.name)
+        except NotFoundError:
+            raise LostError(f"stream {self.name} is gone") from None
+        born = round(found.created.timestamp() * 1e6)
+        if self._born and born != self._born:
+            raise LostError(f"stream {self.name} was made anew")
+        self._born = born
+        return Bounds(found.state.first_seq, found.state.last_seq, born)
+
+    async def save(self, about: Mapping[str, str], data: bytes) -> None:
+        """Keep a snapshot, and no more than the newest three; `about` holds its sequence and what it was made with."""
+        store = await self._snapshots()
+        name = f"{self.scale.shard}.{int(about['sequence']):020}"
+        await store.put(name, data, ObjectMeta(headers=dict(about)))
+        for each in (await self._saved(store))[:-_KEPT_SNAPSHOTS]:
+            await store.delete(each.name)
+
+    async def load(self, fits: Callable[[Mapping[str, str]], bool]) -> tuple[dict[str, str], bytes] | None:
+        """The newest snapshot whose `about` fits; None if there is none."""
+        store = await self._snapshots()
+        for each in reversed(await self._saved(store)):
+            about = {key: str(value) for key, value in (each.headers or {}).items()}
+            if fits(about):
+                found = await store.get(each.name)
+                return about, bytes(found.data or b"")
+        return None
+
+    async def lease(self, holder: str) -> Lease | None:
+        """Take the writer's lease; None while somebody has it."""
+        leases = await bucket_of(self._js, KeyValueConfig(
+            f"leases_{self.scale.lease_s:g}".replace(".", "_"), ttl=self.scale.lease_s, history=1,
+            replicas=self.scale.replicas, storage=StorageType.FILE,
+        ))  # fmt: skip
+        key = f"writer.{self.scale.shard}"
+        try:
+            return Lease(leases, key, holder.encode(), await leases.create(key, holder.encode()))
+        except KeyWrongLastSequenceError:
+            return None
+
+    # ---- parts ----
+
+    async def open(self, hours: float, most: int) -> None:
+        """Make the stream, if it is not there."""
+        config = StreamConfig(
+            name=self.name, subjects=[self.subject], max_age=hours * 3600.0, max_bytes=most, storage=StorageType.FILE,
+            num_replicas=self.scale.replicas, discard=DiscardPolicy.OLD, deny_delete=True, deny_purge=True,
+            duplicate_window=120.0, allow_direct=True,
+        )  # fmt: skip
+        self._born = 0
+        while True:
+            try:
+                await self.bounds()
+                return
+            except LostError:
+                with suppress(APIError, NatsError, TimeoutError):  # another process may be faster
+                    await self._js.add_stream(config)
+            except (APIError, NatsError, OSError, TimeoutError):
+                pass
+            await asyncio.sleep(_AGAIN_S)
+
+    async def _exists(self) -> None:
+        """Tell a stream that is gone from one that does not answer."""
+        with suppress(NatsError, OSError, TimeoutError):
+            await self.bounds()
+
+    async def _stored(self, sequence: int, ident: str) -> bool:
+        """Whether our message is what is stored at a place."""
+        try:
+            found = await self._js.get_msg(self.name, seq=sequence)
+        except (NatsError, APIError):
+            return False
+        return bool((found.headers or {}).get("Nats-Msg-Id") == ident)
+
+    async def _snapshots(self) -> ObjectStore:
+        try:
+            store: ObjectStore = await self._js.object_store("snapshots")
+        except NotFoundError:
+            config = ObjectStoreConfig(storage=StorageType.FILE, replicas=self.scale.replicas)
+            store = await self._js.create_object_store("snapshots", config)
+        return store
+
+    async def _saved(self, store: ObjectStore) -> list[Any]:
+        try:
+            found = await store.list()
+        except (NotFoundError, ObjectNotFoundError):
+            return []
+        mine = [each for each in found if each.name.startswith(f"{self.scale.shard}.") and not each.deleted]
+        return sorted(mine, key=lambda each: each.name)
+
+
+async def bucket_of(js: Any, config: KeyValueConfig) -> KeyValue:
+    """A bucket, made if it is not there."""
+    try:
+        bucket: KeyValue = await js.key_value(config.bucket)
+    except NotFoundError:
+        bucket = await js.create_key_value(config)
+    return bucket
+
+
+__all__ = ["Bounds", "Lease", "Log", "LostError", "Message", "RefusedError"]

@@ -1,0 +1,171 @@
+"""The log against real servers: order, fencing, retries, the lease, snapshots."""
+
+import signal
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from nats_running import Servers, servers, wait_for
+
+from oddsengine_service.scale.link import Link
+from oddsengine_service.scale.log import Log, LostError, Message, RefusedError
+from oddsengine_service.settings import Settings, SettingsError, load
+
+DAY = 24.0, 64 << 20
+
+
+def settings_of(found: Servers, **more: str) -> Settings:
+    environ = {"ODDSENGINE_SCALE_SERVERS": ",".join(found.urls), "ODDSENGINE_SCALE_ROLE": "gateway",
+               "ODDSENGINE_SCALE_LEASE_S": "1", **more}  # fmt: skip
+    return load(None, environ)
+
+
+@pytest.fixture(scope="module")
+def one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    with servers(tmp_path_factory.mktemp("nats")) as found:
+        yield found
+
+
+def link_to(found: Servers, **more: str) -> Link:
+    link = Link(settings_of(found, **more), {}, lambda *_: None)
+    link.call(link.connect(), 60.0)
+    return link
+
+
+def log_of(link: Link) -> Log:
+    log = Log(link, "board")
+    link.call(log.open(*DAY), 60.0)
+    return log
+
+
+@pytest.fixture
+def links(one: Servers, request: pytest.FixtureRequest) -> Iterator[tuple[Link, Link]]:
+    """Two connections to a shard of the test's own."""
+    shard = "".join(c for c in request.node.name if c.isalnum()).lower()
+    both = link_to(one, ODDSENGINE_SCALE_SHARD=shard), link_to(one, ODDSENGINE_SCALE_SHARD=shard)
+    try:
+        yield both
+    finally:
+        for link in both:
+            link.close()
+
+
+async def taken(messages: AsyncIterator[Message | None], n: int) -> list[Message]:
+    found: list[Message] = []
+    async for message in messages:
+        if message is not None:
+            found.append(message)
+        if len(found) == n:
+            break
+    return found
+
+
+def test_messages_come_in_order_with_their_epoch(links: tuple[Link, Link]) -> None:
+    link, other = links
+    log, follower = log_of(link), log_of(other)
+    for at in range(5):
+        assert link.call(log.append(b"%d" % at, at, 3)) == at + 1
+    found = other.call(taken(follower.follow(2), 3))
+    assert found == [(3, 3, b"2"), (4, 3, b"3"), (5, 3, b"4")]
+
+
+def test_a_message_in_the_wrong_place_is_refused(links: tuple[Link, Link]) -> None:
+    first, second = map(log_of, links)
+    assert links[0].call(first.append(b"a", 0, 1)) == 1
+    with pytest.raises(RefusedError):
+        links[1].call(second.append(b"b", 0, 2))
+    with pytest.raises(RefusedError):
+        links[1].call(second.append(b"b", 7, 2))
+    assert links[1].call(second.bounds()).last == 1
+
+
+def test_a_message_whose_acknowledgement_was_lost_is_stored_once(links: tuple[Link, Link]) -> None:
+    log = log_of(links[0])
+    assert links[0].call(log.append(b"a", 0, 1)) == 1
+    assert links[0].call(log.append(b"a", 0, 1)) == 1  # the same again: known by its id
+    assert links[0].call(log.append(b"b", 1, 1)) == 2
+    assert links[0].call(log.append(b"a", 0, 1)) == 1
+    assert links[0].call(log.bounds()).last == 2
+
+
+def test_only_one_holds_the_lease(links: tuple[Link, Link]) -> None:
+    first, second = map(log_of, links)
+    lease = links[0].call(first.lease("one"))
+    assert lease is not None
+    assert links[1].call(second.lease("two")) is None
+    assert links[0].call(lease.renew())
+    links[0].call(lease.release())
+    after = links[1].call(second.lease("two"))
+    assert after is not None
+    assert after.epoch > lease.epoch
+    assert not links[0].call(lease.renew())
+
+
+def test_a_lease_that_nobody_renews_ends(links: tuple[Link, Link]) -> None:
+    first, second = map(log_of, links)
+    assert links[0].call(first.lease("one")) is not None
+    took = wait_for(lambda: links[1].call(second.lease("two")) is not None, "the lease", 30.0)
+    assert took > 0.5
+
+
+def test_the_newest_snapshot_that_fits(links: tuple[Link, Link]) -> None:
+    log = log_of(links[0])
+    assert links[0].call(log.load(lambda _: True)) is None
+    for sequence in (9, 10, 200, 1000):
+        links[0].call(log.save({"sequence": str(sequence), "form": "1"}, b"%d" % sequence * 100_000))
+    about, data = links[0].call(log.load(lambda about: int(about["sequence"]) < 1000))
+    assert (about["sequence"], data) == ("200", b"200" * 100_000)
+    assert links[0].call(log.load(lambda about: about["sequence"] == "9")) is None  # three are kept
+
+
+def test_a_server_that_is_killed_and_one_that_is_wiped(tmp_path: Path) -> None:
+    with servers(tmp_path) as found:
+        link = link_to(found)
+        try:
+            log = log_of(link)
+            link.call(log.append(b"a", 0, 1))
+            found[0].kill()
+            waiting = link.start(log.append(b"b", 1, 1))
+            found[0].start()
+            assert waiting.result(60.0) == 2  # sent again until it was stored
+            found[0].kill()
+            found[0].wipe()
+            lost = link.start(log.append(b"c", 2, 1))
+            following = link.start(taken(log.follow(2), 1))
+            found[0].start()
+            for each in (lost, following):
+                with pytest.raises(LostError):
+                    each.result(60.0)
+        finally:
+            link.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+def test_two_of_three_go_on(tmp_path: Path, number: int) -> None:
+    with servers(tmp_path, 3) as found:
+        link = link_to(found, ODDSENGINE_SCALE_REPLICAS="3")
+        try:
+            log = log_of(link)
+            for at in range(20):
+                link.call(log.append(b"%d" % at, at, 1))
+            leader = found.leader()
+            leader.kill(number)
+            for at in range(20, 40):
+                assert link.call(log.append(b"%d" % at, at, 1), 60.0) == at + 1
+            bodies = [message.body for message in link.call(taken(log.follow(0), 40), 60.0)]
+            assert bodies == [b"%d" % at for at in range(40)]
+        finally:
+            link.close()
+            if number == signal.SIGSTOP:
+                leader.kill(signal.SIGCONT)
+
+
+def test_settings_that_do_not_fit() -> None:
+    server = {"ODDSENGINE_SCALE_SERVERS": "nats://127.0.0.1:4222", "ODDSENGINE_SCALE_ROLE": "gateway"}
+    assert load(None, {}).scale is None
+    for name, value in {"ROLE": "boss", "SERVERS": "http://x", "REPLICAS": "0", "SHARD": "a b"}.items():
+        with pytest.raises(SettingsError, match=f"ODDSENGINE_SCALE_{name} must be"):
+            load(None, {**server, f"ODDSENGINE_SCALE_{name}": value})
+    named = load(None, {**server, "ODDSENGINE_SCALE_CREDENTIALS_ENV": "NOWHERE"})
+    with pytest.raises(SettingsError, match="NOWHERE"):
+        Link(named, {}, lambda *_: None)

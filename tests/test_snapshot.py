@@ -1,0 +1,68 @@
+"""A restored engine goes on as the one that the snapshot was taken of."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from oddsengine.engine import Engine
+from oddsengine.simulate import World
+from oddsengine.snapshot import restore, taken
+
+
+class Batches:
+    """A recorder that keeps what an engine applied."""
+
+    def __init__(self) -> None:
+        self.made: list[Any] = []
+
+    def batch(self, batch: Any, slept: Any = ()) -> None:
+        self.made.append(batch)
+
+    def note(self, kind: str, wanted: Any) -> None:
+        """Not needed."""
+
+
+def through_msgpack(held: dict[str, Any]) -> Any:
+    return msgspec.msgpack.decode(msgspec.msgpack.encode(held))
+
+
+@pytest.mark.parametrize("method", ["power", "close"])
+@pytest.mark.parametrize("seed", [3, 4])
+def test_goes_on_alike(seed: int, method: str) -> None:
+    recorder, engine = Batches(), Engine()
+    engine.record(recorder)
+    view = engine.view(method=method, keep=True)
+    late = engine.delayed(60.0)
+    copy: Engine | None = None
+    for at, batch in enumerate(World(seed, events=8, live=0.4, tick=5.0, hazards=True).run(260.0)):
+        update = engine.step(batch.quotes, batch.now, complete=batch.complete, events=batch.events)
+        if copy is None:
+            if at == 20:
+                copy = Engine()
+                behind = copy.delayed(60.0)
+                restore(copy, through_msgpack(taken(engine)))
+                assert copy.state_hash() == engine.state_hash()
+            continue
+        again = copy.feed(recorder.made[-1])
+        assert again.json(copy.view(method=method, keep=True)) == update.json(view)
+        assert copy.state_hash() == engine.state_hash()
+        assert copy.state_hash(views=False) == engine.state_hash(views=False)
+        assert again.judged.tolist() == update.judged.tolist()
+    assert copy is not None
+    assert late.number == behind.number > 20
+    assert late.state_hash() == behind.state_hash()
+    assert copy.set_aside() == engine.set_aside()
+    assert copy.table().equals(engine.table())
+    first = copy.view(method=method).opportunities(("ev",)).ev
+    assert first.equals(engine.view(method=method).opportunities(("ev",)).ev)
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    engine = Engine()
+    held = taken(engine)
+    with pytest.raises(ValueError, match="form 99; this program reads form 1"):
+        restore(Engine(), {**held, "form": 99})
+    engine.step([], now=next(World(1, events=1).run(1.0)).now)
+    with pytest.raises(ValueError, match="without steps, got one with 1"):
+        restore(engine, held)
