@@ -771,7 +771,7 @@ class Engine:
     def state_hash(self, *, views: bool = True) -> str:
         """16 hexadecimal digits of all that is on the board and open in its views; equal states, equal digits.
 
-        Without `views` it is of the board alone, whoever reads it.
+        Without `views`, and the momentum that they have asked for, it is of the board alone.
         """
         with self._lock:
             rows = self._board.rows
@@ -783,7 +783,9 @@ class Engine:
                 rows.state[held], rows.flags[held], rows.moved[held], rows.looks[held], rows.depth[held],
                 np.nan_to_num(rows.american[held]).view(np.int64), levels,
             )  # fmt: skip
-            total = int(parts.sum(dtype=np.uint64)) ^ self._board.said_hash() ^ self._board.momentum.digest()
+            total = int(parts.sum(dtype=np.uint64)) ^ self._board.said_hash()
+            if views:
+                total ^= self._board.momentum.digest()
             for wanted in sorted(self._awake, key=repr) if views else ():
                 view = self._awake[wanted]
                 if view.awake:

@@ -26,7 +26,7 @@ the same states. Times are microseconds, UTC, and come from outside: nothing her
 import re
 from collections.abc import Collection, Iterable, Mapping
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 SECOND = 1_000_000
 RECENT_S = 30
@@ -287,6 +287,22 @@ class Scoreboard:
         for (event, seen), some in groupby(taken, key=lambda reading: (reading.event, reading.seen)):
             self._games.setdefault(event, _Game()).take(seen, some)
         return self._settle()
+
+    def taken(self) -> dict[str, Any]:
+        """All that it holds as plain data, for `restore`."""
+        return {"now": self.now, "states": self.states, "games": {id_: vars(game) for id_, game in self._games.items()}}
+
+    def restore(self, held: Mapping[str, Any]) -> None:
+        """Hold what another one held."""
+        self.now = held["now"]
+        self.states = {id_: State(*state) for id_, state in held["states"].items()}
+        self._games = {}
+        for id_, fields in held["games"].items():
+            game = self._games[id_] = _Game()
+            vars(game).update(fields)
+            game.readings = {source: Reading(*reading) for source, reading in fields["readings"].items()}
+            game.state = None if fields["state"] is None else State(*fields["state"])
+            game.before = None if fields["before"] is None else (fields["before"][0], fields["before"][1])
 
     def drop(self, source: str, event: str) -> None:
         """Forget what a source said of a game: it was another one. The next step tells what follows from it."""

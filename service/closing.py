@@ -46,6 +46,7 @@ CREATE TABLE IF NOT EXISTS bets (
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS bets_event ON bets (event_id);
 CREATE INDEX IF NOT EXISTS bets_time ON bets (first_at);
+CREATE TABLE IF NOT EXISTS log (born INTEGER NOT NULL, sequence INTEGER NOT NULL);
 """
 _BET = (
     "id", "outcome", "event_id", "sport", "league", "market", "selection", "line", "sportsbook", "live", "start",
@@ -76,6 +77,7 @@ class Closings:
         self._most_closes, self._most_bets = closes, bets
         self._lock = threading.Lock()
         self._puts = 0
+        self._reached: tuple[int, int] | None = None
         if file is not None:
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
@@ -106,6 +108,9 @@ class Closings:
             self._base.execute("BEGIN IMMEDIATE")
             try:
                 yield self._base
+                if self._reached is not None:
+                    self._base.execute("DELETE FROM log")
+                    self._base.execute("INSERT INTO log VALUES (?, ?)", self._reached)
                 self._base.execute("COMMIT")
             except BaseException:
                 with suppress(sqlite3.Error):
@@ -113,6 +118,16 @@ class Closings:
                 raise
 
     # ---- writing ----
+
+    def reached(self, born: int, sequence: int) -> None:
+        """Say which place of a log the next change follows from; it is written in the same transaction."""
+        self._reached = born, sequence
+
+    def place(self, born: int) -> int:
+        """The last sequence of a log that is in here; 0 for another log."""
+        with self._lock:
+            row = self._base.execute("SELECT sequence FROM log WHERE born = ?", (born,)).fetchone()
+        return row[0] if row else 0
 
     def show(self, bets: Bets) -> None:
         """Remember bets that were shown, or shown again."""

@@ -4,7 +4,7 @@ Readers take `board` once and hold on to it: a board never changes. Whoever appl
 afterwards, in the same job of the writer, so that answers which hang on the engine's update see it.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -28,6 +28,7 @@ class Futures:
 
     def __init__(self, fields: Sequence[FuturesField] = ()) -> None:
         self.board = FuturesBoard(fields)
+        self.tell: Callable[..., None] = lambda *_: None  # hears what is taken in, where a log is written
         self._judged: tuple[_Key, dict[tuple[frozenset[str] | None, str], Judged]] = ((None, -1), {})
 
     def __len__(self) -> int:
@@ -38,6 +39,7 @@ class Futures:
     ) -> None:
         """Take prices, and take prices back; all of it or, with an error, nothing."""
         self.board = self.board.apply(quotes, now, source=source, removed=removed)
+        self.tell("futures", [dict(quote) for quote in quotes], now, source, list(removed))
 
     @contextmanager
     def taking(
@@ -50,12 +52,15 @@ class Futures:
         try:
             yield [] if self.board is before else self.board.rejected["reason"].to_list()
         except BaseException:
-            self.board = before
+            if self.board is not before:
+                self.board = before
+                self.tell("futures", None)  # the last ones count no more
             raise
 
     def state(self, fields: Sequence[FuturesField]) -> None:
         """Say who takes part, instead of what was said before."""
         self.board = self.board.stating(fields)
+        self.tell("fields", *fields)
 
     def judged(self, board: FuturesBoard, market: str, books: frozenset[str] | None, now: datetime | None) -> Judged:
         """What there is to say of a market at a moment, over some books."""

@@ -34,11 +34,14 @@ class Games:
         self._past: deque[tuple[int, Rows]] = deque([(-1, self._rows)])  # since when they were so, the last of them now
         self._listeners: list[Listener] = []
         self._lock = threading.Lock()
+        self.tell: Callable[..., None] = lambda *_: None  # hears what is taken in, where a log is written
 
     # ---- from the writer ----
 
     def put(self, readings: Iterable[Reading], now: datetime, teams: Mapping[str, Teams] | None = None) -> None:
         """Take what sources say, and let time pass."""
+        readings = list(readings)
+        self.tell("scores", readings, now, dict(teams or {}))
         with self._lock:
             self._teams |= teams or {}
             change = self._board.step(readings, micros(now))
@@ -58,8 +61,23 @@ class Games:
 
     def drop(self, source: str, event: str) -> None:
         """Forget what a source said of an event: it was another one."""
+        self.tell("unscored", source, event)
         with self._lock:
             self._board.drop(source, event)
+
+    def taken(self) -> dict[str, Any]:
+        """All that it holds as plain data, for `restore`."""
+        with self._lock:
+            return {"board": self._board.taken(), "teams": dict(self._teams), "rows": list(self._past)}
+
+    def restore(self, held: Mapping[str, Any]) -> None:
+        """Hold what another one held."""
+        with self._lock:
+            self._board.restore(held["board"])
+            self._teams = msgspec.convert(held["teams"], dict[str, Teams])
+            past = [(since, msgspec.convert(rows, dict[str, Standing])) for since, rows in held["rows"]]
+            self._past = deque(past)
+            self._rows = past[-1][1]
 
     # ---- from anywhere ----
 

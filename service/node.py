@@ -2,13 +2,13 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from oddsengine import compile_kernels, query
-from oddsengine.engine import Engine
+from oddsengine.engine import Batch, Engine
 from oddsengine.query import Censuses
 from oddsengine.update import Update
 from oddsengine_service.bus import Bus
@@ -22,9 +22,10 @@ from oddsengine_service.past import Past
 from oddsengine_service.splits import Splits
 from oddsengine_service.tiers import TIERS, Tier
 from oddsengine_service.views import Views
+from oddsengine_service.wire.splits import SplitsGiven
 
 if TYPE_CHECKING:
-    from oddsengine_service.feeds.hub import Hub
+    from oddsengine_service.feeds.status import Feeds
     from oddsengine_service.stream.hub import Stream
 
 VERSION = "v1"
@@ -44,8 +45,11 @@ class Node:
         self.engine = engine
         self.keys, self.limits, self.bus, self.demo = keys, limits, bus, demo
         self.ready = False
+        self.waits_for = ""  # what has to happen before the node is ready, beside warming up
+        self.standing_by = False  # it writes the log, or is about to, and answers no callers
         self.clock = Clock() if clock is None else clock
         self.started = self.clock.time()
+        self.born = self.started  # since when steps are counted: of several processes, the same for all
         self.changed_at = 0.0  # when the board last took a price
         self.failures: dict[str, str] = {}  # what does not work now, by name
         self.followers: list[Callable[[Update], None]] = []  # called in the writer, before an update is published
@@ -54,8 +58,9 @@ class Node:
         self.splits_token = ""  # of who may post splits; empty for nobody
         self.method = "power" if reference == "classical" else "close"  # of views that name no reference
         self.views, self.stats = Views(method=self.method), Censuses()
+        self.splits_to: Callable[[list[SplitsGiven]], int] | None = None  # takes posted ones, where not this node does
         self.past: Past | None = None
-        self.feeds: Hub | None = None
+        self.feeds: Feeds | None = None
         self.stream: Stream | None = None  # made for the first subscriber
         self.stream_settings: dict[str, Any] = {}
         self.closing = threading.Event()
@@ -71,7 +76,7 @@ class Node:
         query.warm()
         for delay in self._delays:
             self._late[delay] = self.engine.delayed(delay)
-        self.ready = True
+        self.ready = not self.waits_for
 
     def board(self, tier: Tier) -> Engine:
         """The board as a tier may see it."""
@@ -88,6 +93,19 @@ class Node:
         self.steps.observe(time.perf_counter() - began)
         self.heard(update)
         return update
+
+    def feed(self, batch: Batch) -> None:
+        """Apply a batch of another process's engine; only in the writer."""
+        began = time.perf_counter()
+        update = self.engine.feed(batch)
+        self.steps.observe(time.perf_counter() - began)
+        self.heard(update)
+
+    def put_splits(self, given: Iterable[SplitsGiven], now: datetime) -> int:
+        """Take records of betting splits; how many were new."""
+        if self.splits_to is not None:
+            return self.splits_to(list(given))
+        return sum(self.splits.put(each, now) for each in given)
 
     def heard(self, update: Update) -> None:
         """Publish what came of a step, wherever it was made."""

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from oddsengine.closing import ClosingRecorder
+from oddsengine.closing import ClosingRecorder, Store
 from oddsengine.engine import Engine
 from oddsengine.history import Ring
 from oddsengine.tape.moves import Tapes
@@ -27,6 +27,10 @@ class Past:
     tapes
         The tape that is written of this engine, and those of earlier starts; without them the newest moves are kept in
         memory.
+    records
+        Whether closing lines and bets are recorded here; else they come from somewhere else.
+    store
+        Takes what is recorded; None is `closings` itself.
     failed
         Told of what could not be written down; the engine goes on.
     method
@@ -35,18 +39,22 @@ class Past:
 
     def __init__(
         self, engine: Engine, folder: str | Path | None = None, tapes: Tapes | None = None,
-        failed: Callable[[Exception], None] = lambda _: None, method: str = "close",
+        failed: Callable[[Exception], None] = lambda _: None, method: str = "close", *, records: bool = True,
+        store: Store | None = None,
     ) -> None:  # fmt: skip
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="closing")
         self._room = threading.BoundedSemaphore(_WAITING)
         self._failed = failed
         self.closings = opened(folder)
         self.history: Ring | Tapes = Ring(engine) if tapes is None else tapes
-        self._recorder = ClosingRecorder(engine, self.closings, self._later, method=method)
+        self._recorder: ClosingRecorder | None = None
+        if records:
+            self._recorder = ClosingRecorder(engine, store or self.closings, self._later, method=method)
 
     def follow(self, update: Update) -> None:
         """Take in what a step did; in the thread that made it, before the next one."""
-        self._recorder.follow(update)
+        if self._recorder is not None:
+            self._recorder.follow(update)
         if isinstance(self.history, Ring):
             self.history.follow(update)
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import socket
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping
@@ -12,7 +13,7 @@ from functools import cached_property, partial
 from http import HTTPStatus
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -41,7 +42,7 @@ from oddsengine_service.feeds.check import kept
 from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.feeds.secrets import Secrets
 from oddsengine_service.feeds.status import DEGRADED, DOWN, OK, STARTING, SourceStatus
-from oddsengine_service.futures import Futures, stated_fields
+from oddsengine_service.futures import stated_fields
 from oddsengine_service.limits import Limits, Usage
 from oddsengine_service.lock import FolderLock
 from oddsengine_service.log import Log
@@ -64,6 +65,9 @@ from oddsengine_service.stream.sending import LineMetrics
 from oddsengine_service.tiers import ANONYMOUS_RATE
 from oddsengine_service.ws.protocol import MOST_MESSAGE, SocketProtocol
 from oddsengine_service.ws.session import PATHS, Sockets
+
+if TYPE_CHECKING:
+    from oddsengine_service.scale.roles import Member
 
 _SECURE = (
     (b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"),
@@ -109,6 +113,9 @@ class Service:
                 "token: set service.metrics_token_env"
             )
         self.ends = contextlib.ExitStack()  # what is closed at the end
+        self.member: Member | None = None  # of several processes
+        self.again = ""  # why the node has to be made anew
+        self.exit: Callable[[], None] = lambda: None  # stops the server
         self._run = run
         self._describing = threading.Lock()
         document(routes.ENDPOINTS, BASE)  # what cannot be described fails now, by name
@@ -210,6 +217,14 @@ class Service:
         self.log.say("stopped")
         self.log.close()
         await send({"type": "lifespan.shutdown.complete"})
+
+    def begin_again(self, reason: str) -> None:
+        """Throw this node away and serve with another one."""
+        if not self.again and not self.node.closing.is_set():
+            self.again = reason
+            self.node.ready, self.node.waits_for = False, reason
+            self.log.say("begins again", reason=reason)
+            self.exit()
 
     async def _measure_lag(self) -> None:
         """See how late the event loop runs what is due."""
@@ -396,11 +411,15 @@ def feeding(settings: Settings, environ: Mapping[str, str]) -> Callable[[Service
     def run(service: Service) -> None:
         node = service.node
         overrides = Path(settings.matching.overrides) if settings.matching.overrides else None
-        node.futures = futures = Futures(fields)
+        node.futures.state(fields)
+        member = service.member
         hub = Hub(
             node.engine, Matcher(), clock=node.clock.now, kept=kept(settings, secrets), overrides=overrides,
-            on_update=node.heard, games=node.games, futures=futures, timed=node.steps.observe,
+            on_update=node.heard, games=node.games, futures=node.futures, timed=node.steps.observe,
+            tell=None if member is None or member.outbox is None else member.outbox.tell,
         )  # fmt: skip
+        if member is not None:
+            hub.adopt(member.follower.decisions.values())
         node.feeds = hub
         with secrets.out_of_logs():
             asyncio.run(_until(node, hub.run(made, state=Path(settings.data.folder) / "feeds.json")))
@@ -437,6 +456,11 @@ def build(
         usage = held.enter_context(contextlib.closing(Usage(folder / settings.keys.file, clock=clock.time)))
         limits = Limits(usage, clock=clock.time, ahead=lambda: clock.ahead)
         node = Node(Engine(), store, limits, Bus(), demo=demonstration, clock=clock, reference=settings.fair.reference)
+        member = None
+        if settings.scale is not None:
+            member = _member(settings, environ, node, log)
+            held.callback(member.close)
+            run = partial(member.run, feed=run)
         usage.told = partial(_unwritten, node, log)
         tapes: Tapes | None = None
         if settings.data.tape and not demonstration:
@@ -447,6 +471,7 @@ def build(
         past = Past(
             node.engine, None if demonstration else folder, tapes,
             failed=lambda error: node.failures.__setitem__("closing", str(error)), method=node.method,
+            records=member is None or member.leads, store=None if member is None else member.records,
         )  # fmt: skip
         held.callback(past.close)
         node.past = past
@@ -455,8 +480,28 @@ def build(
             "heartbeat": options.heartbeat, "stalled": options.stalled, "send_buffer": options.send_buffer,
         }  # fmt: skip
         service = Service(node, settings, environ, log, run)
+        service.member = member
         service.ends = held.pop_all()
     return service
+
+
+def _member(settings: Settings, environ: Mapping[str, str], node: Node, log: Log) -> "Member":
+    """What makes a node one of several; only here is the client of the log imported.
+
+    Raises
+    ------
+    SettingsError
+        If the client is not installed, or the settings do not go together.
+    """
+    if settings.data.tape:
+        raise SettingsError(f"{settings.file}: data.tape is for a node without [scale]; there the log is the record")
+    try:
+        from oddsengine_service.scale.roles import Member  # noqa: PLC0415
+    except ImportError as error:
+        raise SettingsError(
+            f"{settings.file}: [scale] needs the package {error.name}: pip install 'oddsengine[scale]'"
+        ) from None
+    return Member(settings, environ, node, log)
 
 
 def _unwritten(node: Node, log: Log, failure: str) -> None:
@@ -486,10 +531,18 @@ def configured(service: Service, host: str, port: int) -> uvicorn.Config:
 
 def serve(settings: Settings, environ: Mapping[str, str], *, demonstration: bool, say: Callable[[str], None]) -> None:
     """Serve until a signal says stop."""
-    options = settings.service
-    if demonstration and not _is_loopback(options.host):
-        raise ValueError(f"--demo uses public keys and must bind to a loopback address, got host {options.host}")
+    if demonstration and not _is_loopback(settings.service.host):
+        raise ValueError(
+            f"--demo uses public keys and must bind to a loopback address, got host {settings.service.host}"
+        )
     sys.setswitchinterval(_SWITCH)
+    while _serve(settings, environ, demonstration=demonstration, say=say):
+        say = lambda _: None  # noqa: E731  the address was said
+
+
+def _serve(settings: Settings, environ: Mapping[str, str], *, demonstration: bool, say: Callable[[str], None]) -> str:
+    """Serve with one node; why another one has to follow, if it has to."""
+    options = settings.service
     service = build(settings, environ, demonstration=demonstration)
     server = Server(service, options.host, options.port, lambda at: say(_hello(at, demonstration=demonstration)))
     if options.metrics_port:
@@ -500,13 +553,28 @@ def serve(settings: Settings, environ: Mapping[str, str], *, demonstration: bool
             raise
     with service.log.handed("uvicorn.error"), service.log.handed("oddsengine.feeds", "feeds", logging.INFO):
         try:
-            server.run()
+            server.run([_shared(options.host, options.port)] if settings.scale is not None else None)
         except SystemExit:  # uvicorn's own way to say the same
             server.started = False
     if not server.started:
         service.log.close()
         at = f"{options.host} port {options.port}"
         raise ValueError(f"cannot listen on {at}: is it in use, or not an address of this machine?")
+    return service.again
+
+
+def _shared(host: str, port: int) -> socket.socket:
+    """A socket on a port that several processes of this machine may share."""
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        made = socket.socket(family)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if hasattr(socket, "SO_REUSEPORT"):
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        made.bind(address)
+    except OSError as error:
+        raise SystemExit(1) from error
+    return made
 
 
 class Server(uvicorn.Server):
@@ -515,6 +583,7 @@ class Server(uvicorn.Server):
     def __init__(self, service: Service, host: str, port: int, ready: Callable[[str], None]) -> None:
         super().__init__(configured(service, host, port))
         self._service, self._ready = service, ready
+        service.exit = lambda: setattr(self, "should_exit", True)
 
     async def startup(self, sockets: Any = None) -> None:
         """Begin to listen."""

@@ -235,3 +235,256 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "data": Data, "fair": FairPrices, "keys": Keys, "matching": Matching, "service": Serving,
 }  # fmt: skip
 _ALL = (*SECTIONS, "scale", "feeds")
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """Everything that the operator decided."""
+
+    file: str
+    sections: Mapping[str, Any]  # of `SECTIONS`, each there
+    feeds: Mapping[str, Feed]
+    scale: Scale | None = None
+
+    @property
+    def data(self) -> Data:
+        """What is kept on the disk."""
+        data: Data = self.sections["data"]
+        return data
+
+    @property
+    def fair(self) -> FairPrices:
+        """What prices are measured against."""
+        fair: FairPrices = self.sections["fair"]
+        return fair
+
+    @property
+    def service(self) -> Serving:
+        """Where a node listens."""
+        serving: Serving = self.sections["service"]
+        return serving
+
+    @property
+    def keys(self) -> Keys:
+        """Where keys are."""
+        keys: Keys = self.sections["keys"]
+        return keys
+
+    @property
+    def matching(self) -> Matching:
+        """How events become one."""
+        matching: Matching = self.sections["matching"]
+        return matching
+
+
+def load(path: str | Path | None, environ: Mapping[str, str]) -> Settings:
+    """Read the settings.
+
+    Parameters
+    ----------
+    path
+        The file; None is `oddsengine.toml` where the process runs, if it is there.
+    environ
+        The environment, which overrides the file.
+
+    Raises
+    ------
+    SettingsError
+        If the file does not read, or a setting in it or in the environment cannot be used.
+    """
+    tables = _tables(path)
+    name = str(path or FILE)
+    used: set[str] = set()
+    strange = sorted(set(tables) - set(_ALL))
+    if strange:
+        raise SettingsError(f"{name}: [{strange[0]}] is not a section; sections are {', '.join(_ALL)}")
+    sections = {
+        section: _Section(name, section, tables.get(section, {}), environ, used).read(kind)
+        for section, kind in SECTIONS.items()
+    }
+    scale = None
+    if "scale" in tables or any(variable.startswith(f"{PREFIX}_SCALE_") for variable in environ):
+        scale = _Section(name, "scale", tables.get("scale", {}), environ, used).read(Scale)
+    given = _mapping(name, "feeds", tables.get("feeds", {}))
+    feeds = {}
+    for feed in [*given, *_from_environment(given, environ)]:
+        if not feed.isidentifier() or not feed.islower() or not feed.isascii():
+            raise SettingsError(f"{name}: feed names must be lower-case letters, digits and _, got feeds.{feed!r}")
+        feeds[feed] = _feed(_Section(name, f"feeds.{feed}", given.get(feed, {}), environ, used), feed)
+    for variable in sorted(environ):
+        parts = variable.split("_", 2)
+        if parts[0] == PREFIX and len(parts) == 3 and parts[1].lower() in _ALL and variable not in used:
+            raise SettingsError(f"environment: {variable} is not a setting of {name}")
+    return Settings(name, sections, feeds, scale)
+
+
+def learn(settings: Settings) -> None:
+    """Take the operator's own file into the catalog; before anything is looked up there.
+
+    Raises
+    ------
+    SettingsError
+        If the file cannot be used.
+    """
+    if settings.data.catalog:
+        try:
+            catalog.load(settings.data.catalog)
+        except catalog.CatalogError as error:
+            raise SettingsError(f"{settings.file}: data.catalog: {error}") from None
+
+
+def make_folder(settings: Settings) -> None:
+    """Make the data folder, if it is not there.
+
+    Raises
+    ------
+    SettingsError
+        If it cannot be made.
+    """
+    try:
+        Path(settings.data.folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingsError(
+            f"{settings.file}: data.folder must be a folder that can be created, got {settings.data.folder!r}: "
+            f"{(error.strerror or str(error)).lower()}"
+        ) from None
+
+
+def secret(settings: Settings, feed: Feed, field: str, environ: Mapping[str, str]) -> str:
+    """Look up the secret whose variable a setting names; none if the setting is empty.
+
+    Raises
+    ------
+    SettingsError
+        If there is no such variable.
+    """
+    return _secret(settings, f"feeds.{feed.name}.{field}", getattr(feed, field), environ)
+
+
+def token(settings: Settings, field: str, environ: Mapping[str, str]) -> str:
+    """Look up the token whose variable a setting of `[service]` names; none if the setting is empty.
+
+    Raises
+    ------
+    SettingsError
+        If there is no such variable.
+    """
+    return _secret(settings, f"service.{field}", getattr(settings.service, field), environ)
+
+
+def _secret(settings: Settings, place: str, variable: str, environ: Mapping[str, str]) -> str:
+    if not variable:
+        return ""
+    value = environ.get(variable, "").strip()
+    if not value:
+        raise SettingsError(
+            f"{settings.file}: {place} is {variable!r}, and the environment has no such variable or an empty one; "
+            "it must name the variable that holds the secret"
+        )
+    return value
+
+
+def _tables(path: str | Path | None) -> dict[str, Any]:
+    file = Path(path or FILE)
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if path is None:
+            return {}
+        raise SettingsError(f"{path}: no such file") from None
+    except OSError as error:
+        raise SettingsError(f"{file}: cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{file}: not valid TOML: {error}") from None
+
+
+def _mapping(file: str, key: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise SettingsError(f"{file}: {key} must be a table, got {_shown(value)}")
+    return value
+
+
+def _from_environment(given: Mapping[str, Any], environ: Mapping[str, str]) -> list[str]:
+    """Names of feeds that only the environment declares, by their kind."""
+    start, end = f"{PREFIX}_FEEDS_", "_KIND"
+    names = [v[len(start) : -len(end)].lower() for v in environ if v.startswith(start) and v.endswith(end)]
+    return sorted(name for name in names if name and name not in given)
+
+
+def _feed(section: "_Section", name: str) -> Feed:
+    kind = section.take("kind", str, "")
+    if kind not in KINDS:
+        raise section.refused("kind", kind or None, f"one of {', '.join(KINDS)}")
+    feed = section.read(KINDS[kind], name=name, kind=kind)
+    if isinstance(feed, FootballData | Table):
+        if not (feed.path or feed.url):
+            raise section.unfit("needs path or url")
+        if feed.path and feed.url:
+            raise section.unfit("takes path or url, not both")
+        if feed.url and not feed.url.startswith(("http://", "https://")):
+            raise section.refused("url", feed.url, "an address that begins with http:// or https://")
+    if isinstance(feed, Betfair) and not feed.session_env and not (feed.user_env and feed.password_env):
+        raise section.refused("session_env", "", "given, or user_env and password_env instead")
+    assert isinstance(feed, Feed)
+    return feed
+
+
+class _Section:
+    """One table of the file, with the environment above it."""
+
+    def __init__(self, file: str, place: str, table: Any, environ: Mapping[str, str], used: set[str]) -> None:
+        self._file, self._place = file, place
+        self._table = _mapping(file, place, table)
+        self._environ, self._used = environ, used
+
+    def unfit(self, why: str) -> SettingsError:
+        """Make the sentence for settings that do not go together."""
+        return SettingsError(f"{self._file}: {self._place} {why}")
+
+    def refused(self, key: str, came: Any, allowed: str) -> SettingsError:
+        """Make the sentence for a setting that cannot be used."""
+        variable = self._variable(key)
+        where = f"environment: {variable}" if variable in self._environ else f"{self._file}: {self._place}.{key}"
+        return SettingsError(f"{where} must be {allowed}, got {_shown(came)}")
+
+    def take(self, key: str, kind: Any, default: Any = msgspec.NODEFAULT) -> Any:
+        """Read one setting."""
+        variable = self._variable(key)
+        text = self._environ.get(variable)
+        self._used.add(variable)
+        came: Any = self._table.get(key) if text is None else text
+        if came is None:
+            if default is msgspec.NODEFAULT:
+                raise self.refused(key, None, _allowed(kind))
+            return default
+        if text is not None and get_origin(getattr(kind, "__origin__", kind)) is tuple:
+            came = [part.strip() for part in text.split(",") if part.strip()]
+        try:
+            return msgspec.convert(came, kind, strict=text is None)
+        except msgspec.ValidationError:
+            raise self.refused(key, came, _allowed(kind)) from None
+
+    def read(self, struct: type[msgspec.Struct], **known: str) -> Any:
+        """Read all settings that a struct has."""
+        hints = get_type_hints(struct, include_extras=True)
+        fields = {field.name: field for field in msgspec.structs.fields(struct) if field.name not in known}
+        strange = sorted(set(self._table) - {*fields, *known} | ({"name"} & set(self._table)))
+        if strange:
+            allowed = ", ".join(sorted({*fields, *known} - {"name"}))
+            raise SettingsError(f"{self._file}: {self._place}.{strange[0]} is not a setting; settings are {allowed}")
+        values = {name: self.take(name, hints[name], field.default) for name, field in fields.items()}
+        return struct(**values, **known)
+
+    def _variable(self, key: str) -> str:
+        return f"{PREFIX}_{self._place.replace('.', '_')}_{key}".upper()
+
+
+def _allowed(kind: Any) -> str:
+    """What a type allows, in words."""
+    for meta in getattr(kind, "__metadata__", ()):
+        if isinstance(meta, Meta) and meta.description:
+            return meta.description
+    return {str: "a text", bool: "true or false"}.get(kind, f"of type {kind}")
+
+
+def _shown(came: Any) -> str:
+    return "nothing" if came is None else repr(came)[:80]

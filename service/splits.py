@@ -5,10 +5,11 @@ import math
 import threading
 from array import array
 from collections import OrderedDict
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
 from datetime import datetime
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from oddsengine import catalog
@@ -78,6 +79,7 @@ class Splits:
         self._most = most
         self._lock = threading.Lock()
         self._known: OrderedDict[tuple[str, str], Series] = OrderedDict()
+        self.tell: Callable[..., None] = lambda *_: None  # hears what is taken in, where a log is written
 
     def __len__(self) -> int:
         return len(self._known)
@@ -98,7 +100,25 @@ class Splits:
             self._known.move_to_end(key)
             while len(self._known) > self._most:
                 self._known.popitem(last=False)
+            self.tell("splits", given, now)
             return True
+
+    def taken(self) -> list[Any]:
+        """All that it holds as plain data, for `restore`."""
+        with self._lock:
+            return [
+                [*key, series.about, series.times.tobytes(), series.values.tobytes()]
+                for key, series in self._known.items()
+            ]
+
+    def restore(self, held: Iterable[Any]) -> None:
+        """Hold what another one held."""
+        with self._lock:
+            self._known.clear()
+            for event, book, about, times, values in held:
+                series = self._known[event, book] = Series(msgspec.convert(about, SplitsGiven))
+                series.times.frombytes(times)
+                series.values.frombytes(values)
 
     def latest(self, now: datetime) -> list[SplitsGame]:
         """The last record of each event and book up to a moment, in order of event and book."""

@@ -7,6 +7,7 @@ quote from the future was seen now. A price leaves when its source takes it back
 A suspended price stays, is shown, and is never used.
 """
 
+import io
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -126,6 +127,25 @@ class FuturesBoard:
         """Make the same board with other fields."""
         made = FuturesBoard(fields)
         made.number, made.now, made.table, made.markets = self.number + 1, self.now, self.table, self.markets
+        return made
+
+    def taken(self) -> dict[str, Any]:
+        """All that it holds as plain data, for `restored`."""
+        table = io.BytesIO()
+        self.table.write_ipc_stream(table, compression="zstd")
+        return {
+            "number": self.number, "now": self.now and self.now.isoformat(), "table": table.getvalue(),
+            "markets": list(self.markets.values()), "fields": dict(self.fields),
+        }  # fmt: skip
+
+    @classmethod
+    def restored(cls, held: Mapping[str, Any]) -> "FuturesBoard":
+        """Make the board that another one was."""
+        made = cls()
+        made.number, made.now = held["number"], held["now"] and datetime.fromisoformat(held["now"])
+        made.table = pl.read_ipc_stream(io.BytesIO(held["table"]))
+        made.markets = {market[0]: Market(*market) for market in held["markets"]}
+        made.fields = {id_: Stated(tuple(who), places, by) for id_, (who, places, by) in held["fields"].items()}
         return made
 
     @cached_property

@@ -5,12 +5,13 @@ within an event. Names are compared in `names` (teams) and `persons`, starts in 
 person decided. `docs/matching.md` has the measured quality.
 """
 
-from oddsengine.matching.matcher import THRESHOLD, Match, Matcher, Quarantined
+from oddsengine.matching.matcher import THRESHOLD, Decision, Match, Matcher, Quarantined
 from oddsengine.matching.overrides import OverrideError, Overrides, parse_overrides
 from oddsengine.matching.persons import Player, match_player
 
 __all__ = [
     "THRESHOLD",
+    "Decision",
     "Match",
     "Matcher",
     "OverrideError",

@@ -45,6 +45,20 @@ class Quarantined(NamedTuple):
     match: Match
 
 
+class Decision(NamedTuple):
+    """What a matcher holds of one game of a source: enough for another one to go on."""
+
+    key: Key
+    game: Game
+    league: League
+    number: int  # of arrival
+    start: datetime | None
+    first: datetime | None
+    decree: str
+    match: Match
+    event: tuple[str, str, str, str, str, int] | None  # id, sport, league, home, away, number
+
+
 class Matcher:
     """Matches games of sources, remembers them, and reconsiders.
 
@@ -136,6 +150,36 @@ class Matcher:
             id_: start for id_, start in memory.used.items() if id_ in memory.events or start >= before - _KEPT
         }
         return len(gone)
+
+    # ---- what another matcher goes on from ----
+
+    def decision(self, source: str, game: str) -> Decision | None:
+        """What is decided of a game of a source; None if it is not known."""
+        entry = self._memory.entries.get((source, game))
+        if entry is None:
+            return None
+        event = self._memory.events.get(entry.event or "")
+        about = None if event is None else (event.id, event.sport, event.league, event.home, event.away, event.number)
+        return Decision(
+            entry.key, entry.game, entry.league, entry.number, entry.start, entry.first, entry.decree,
+            self._matches[entry.key], about,
+        )  # fmt: skip
+
+    def adopt(self, decisions: Iterable[Decision]) -> None:
+        """Take over what another matcher decided, as it was decided; this one has matched nothing yet."""
+        memory = self._memory
+        for one in sorted(decisions, key=lambda one: one.number):
+            entry = Entry(one.key, one.game, one.league, one.number, one.start, one.first, decree=one.decree)
+            memory.insert(entry)
+            memory.reach(one.number)
+            self._matches[one.key] = one.match
+            if one.event is None:
+                continue
+            event = memory.events.get(one.event[0]) or Event(*one.event)
+            memory.reach(event.number)
+            memory.join(entry, event)
+            if one.start is not None:
+                memory.used.setdefault(event.id, one.start)
 
     # What follows changes the memory.
 

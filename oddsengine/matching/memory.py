@@ -99,6 +99,10 @@ class Memory:
         self._number += 1
         return self._number
 
+    def reach(self, number: int) -> None:
+        """Count on from a number that is in use."""
+        self._number = max(self._number, number)
+
     def _halves(self, entry: Entry) -> set[int]:
         return {int(start.timestamp()) // _SECONDS for start in (entry.start, entry.first) if start is not None}
 

@@ -24,7 +24,7 @@ import polars as pl
 from oddsengine.engine import Engine
 from oddsengine.feeds import Game, Payload
 from oddsengine.games import turned_round
-from oddsengine.matching import Matcher, OverrideError, Overrides, Quarantined, match_player, parse_overrides
+from oddsengine.matching import Decision, Matcher, OverrideError, Overrides, Quarantined, match_player, parse_overrides
 from oddsengine.update import Update
 from oddsengine_service.feeds.freshness import too_slow, too_slow_in_play
 from oddsengine_service.feeds.messages import RepeatedMessages
@@ -101,14 +101,19 @@ class Hub:
         Takes their futures.
     timed
         Called with how long each step of the engine took, in seconds.
+    tell
+        Hears what is decided about games, where another process may have to go on from it: `match` with decisions that
+        are new or changed, `unmatch` with games that were forgotten.
     """
 
     def __init__(
         self, engine: Engine, matcher: Matcher, *, clock: Clock | None, kept: PayloadQuarantine | None = None,
         overrides: Path | None = None, on_update: Callable[[Update], None] | None = None, games: Games | None = None,
         futures: Futures | None = None, timed: Callable[[float], None] | None = None,
+        tell: Callable[..., None] | None = None,
     ) -> None:  # fmt: skip
         self.engine = engine
+        self._tell, self._decided = tell, dict[tuple[str, str], Decision]()
         self._timed = timed
         self._matcher, self._clock, self._kept, self._on_update = matcher, clock, kept, on_update
         self._standing, self._futures = games, Futures() if futures is None else futures
@@ -125,6 +130,18 @@ class Hub:
         self._counted = self.now() - _COUNT_EVERY
         self._caught_up: dict[str, asyncio.Event] = {}
         self._failed: dict[str, asyncio.Event] = {}
+
+    def adopt(self, decisions: Iterable[Decision]) -> None:
+        """Go on from what another hub decided of games and wrote on the board; before anything is delivered."""
+        self._decided = {one.key: one for one in decisions}
+        self._matcher.adopt(self._decided.values())
+        for key, one in self._decided.items():
+            if one.match.event_id is not None:
+                self._ours[key] = one.match.event_id
+                self._games.setdefault(key[0], {})[key[1]] = one.game
+        named = self.engine.table().select("event_id", "player_name").unique().drop_nulls()
+        for event, player in named.iter_rows():
+            self._players.setdefault(event, {})[player] = player
 
     # ---- running ----
 
@@ -325,6 +342,11 @@ class Hub:
         if now - self._forgot > _FORGET_EVERY:
             self._forgot = now
             self._forget(now - _REMEMBERED)
+            gone = [key for key in self._decided if self._matcher.decision(*key) is None]
+            for key in gone:
+                del self._decided[key]
+            if gone and self._tell is not None:
+                self._tell("unmatch", *gone)
         if self._standing is not None:
             self._standing.put((), now)
         update = self._step((), {})
@@ -362,7 +384,9 @@ class Hub:
     def _reload(self, overrides: Overrides) -> Update | None:
         """Put a person's decisions in place; prices leave the events that they do not belong to."""
         moved = []
-        for source, event, match in self._matcher.reload(overrides):
+        changed = self._matcher.reload(overrides)
+        self._say_decided((source, event) for source, event, _ in changed)
+        for source, event, match in changed:
             old = self._ours.get((source, event))
             if old is not None and old != match.event_id:
                 moved += [(book, old) for book in sorted(self._quoted.pop((source, event), ()))]
@@ -454,7 +478,17 @@ class Hub:
                 doubtful.add(event)
             else:
                 ours[event] = match.event_id
+        self._say_decided((source, event) for event in named & set(known))
         return ours, doubtful
+
+    def _say_decided(self, games: Iterable[tuple[str, str]]) -> None:
+        """Tell what is new of some games, before a step uses it."""
+        if self._tell is None:
+            return
+        found = {key: one for key in games if (one := self._matcher.decision(*key)) and self._decided.get(key) != one}
+        if found:
+            self._decided |= found
+            self._tell("match", *sorted(found.values(), key=lambda one: one.number))
 
     def _moved(self, source: str, named: Iterable[str], ours: Mapping[str, str]) -> list[tuple[str, str]]:
         """What was put under events that turn out to be others: it leaves them. The other sources' games count too."""
@@ -463,7 +497,9 @@ class Hub:
             for event in named
             if (source, event) in self._ours and self._ours[source, event] != ours.get(event)
         }
-        for other, event, match in self._matcher.changes():
+        changed = self._matcher.changes()
+        self._say_decided((other, event) for other, event, _ in changed)
+        for other, event, match in changed:
             old = self._ours.get((other, event))
             if old is not None and old != match.event_id:
                 left[other, event] = old

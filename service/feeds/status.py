@@ -15,6 +15,7 @@ prices of a source that stopped age out, and the status says why.
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Protocol
 
 import msgspec
 
@@ -64,6 +65,16 @@ class SourceStatus(msgspec.Struct, frozen=True):
     def stale_share(self) -> float | None:
         """Share of its prices on the board that are rejected as stale; None without prices."""
         return self.stale / self.prices if self.prices else None
+
+
+class Feeds(Protocol):
+    """What a node asks of whoever knows its sources."""
+
+    def statuses(self) -> list[SourceStatus]:
+        """Each source, by name."""
+
+    def books(self) -> list[BookStatus]:
+        """Each book that a source delivers, or is declared to."""
 
 
 @dataclass

@@ -36,6 +36,8 @@ class Access:
         caller = request.caller = self.caller(endpoint, request)
         if endpoint.path != HEALTH:
             self._count(caller, request)
+            if self._node.standing_by:
+                raise Problem(503, "not_ready", "this node writes the log and answers no callers; ask a gateway")
             if not self._node.ready:
                 raise Problem(503, "not_ready", "the node is starting; retry in a few seconds")
         if endpoint.feature and endpoint.feature not in caller.features:

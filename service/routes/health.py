@@ -42,8 +42,10 @@ def _store(node: Node) -> tuple[str, str]:
 
 def _data(node: Node) -> tuple[str, str]:
     """Prices come, and somebody takes them."""
-    if not node.ready:
-        return "down", "starting"
+    if not (node.ready or node.standing_by):
+        return "down", node.waits_for or "starting"
+    if node.standing_by and node.waits_for:
+        return "ok", node.waits_for
     if node.closing.is_set():
         return "down", "stopping"
     if not writing(node):

@@ -103,7 +103,7 @@ def post(ask: Ask) -> Any:
     for at, given in enumerate(body.splits):
         if given.fetched_at is not None and (given.fetched_at - now).total_seconds() > 60.0:
             raise invalid(f"splits[{at}].fetched_at must not be in the future, got {moment(given.fetched_at)}")
-    taken = sum(ask.node.splits.put(given, now) for given in body.splits)
+    taken = ask.node.put_splits(body.splits, now)
     return {"success": True, "data": SplitsTaken(taken, len(body.splits) - taken)}
 
 

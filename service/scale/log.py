@@ -194,6 +194,11 @@ class Log:
                 return about, bytes(found.data or b"")
         return None
 
+    async def newest(self) -> Mapping[str, str] | None:
+        """What the newest snapshot says of itself."""
+        found = await self._saved(await self._snapshots())
+        return found[-1].headers if found else None
+
     async def lease(self, holder: str) -> Lease | None:
         """Take the writer's lease; None while somebody has it."""
         leases = await bucket_of(self._js, KeyValueConfig(

@@ -15,6 +15,7 @@ import zstandard
 from oddsengine.engine import Batch, Quoted
 from oddsengine.futures import FuturesField
 from oddsengine.games import Reading
+from oddsengine.matching import Decision
 from oddsengine_service.feeds.status import BookStatus, SourceStatus
 from oddsengine_service.wire.games import Teams
 from oddsengine_service.wire.splits import SplitsGiven
@@ -91,7 +92,7 @@ class SplitsRecord(NamedTuple):
 KINDS: dict[str, Any] = {
     "begin": Begin, "step": Step, "check": Check, "scores": Scores, "unscored": tuple[str, str],
     "futures": FuturesPrices, "fields": list[FuturesField], "splits": SplitsRecord, "sources": Sources,
-    "match": list[Any], "unmatch": list[tuple[str, str]],
+    "match": list[Decision], "unmatch": list[tuple[str, str]],
 }  # fmt: skip
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -49,7 +49,7 @@ class Lines:
         self._heartbeat, self._bounds = heartbeat, Bounds(**bounds)
         self._loop = asyncio.get_running_loop()
         self.number = 0  # of the last update that was heard
-        self._first = int(node.started * 1000.0)  # what `global_seq` starts from: it never repeats after a restart
+        self._first = int(node.born * 1000.0)  # what `global_seq` starts from: it never repeats after a restart
         self._sequence, self._turns = itertools.count(1), itertools.count()
         self._subscribers: dict[Subscriber, None] = {}
         self._groups: dict[Group, _Members] = {}

@@ -1,0 +1,159 @@
+"""The follower: messages of the log onto a node, and snapshots from which another follower begins.
+
+The node's writer thread applies one message after the other. Whatever a writer's node took in is taken in here, in the
+same order, so that every process holds the same board, games, futures, splits and numbers.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import zstandard
+
+from oddsengine.matching import Decision
+from oddsengine.snapshot import FORM as ENGINE_FORM
+from oddsengine.snapshot import restore, taken
+from oddsengine_service.feeds.status import BookStatus, SourceStatus
+from oddsengine_service.node import Node
+from oddsengine_service.scale.log import Message
+from oddsengine_service.scale.messages import FORM, Begin, Check, Entry, FuturesPrices, Scores, Step, unpacked
+from oddsengine_service.tiers import TIERS, books_of
+
+LEAST_AGE_S = float(max(tier.delay for tier in TIERS.values()))  # of a snapshot, so that delayed boards begin full
+_SNAPSHOT = f"{FORM}.{ENGINE_FORM}"
+
+
+class DivergedError(RuntimeError):
+    """The state here is not the writer's."""
+
+
+class RemoteFeeds:
+    """Sources and books as the writer says they are."""
+
+    def __init__(self) -> None:
+        self.sources: list[SourceStatus] = []
+        self.of_books: list[BookStatus] = []
+
+    def statuses(self) -> list[SourceStatus]:
+        """Each source, by name."""
+        return self.sources
+
+    def books(self) -> list[BookStatus]:
+        """Each book that a source delivers, or is declared to."""
+        return self.of_books
+
+
+class Follower:
+    """Applies messages to a node; every method is for the node's writer thread."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.sequence = self.epoch = 0
+        self.decisions: dict[tuple[str, str], Decision] = {}
+        self.feeds = RemoteFeeds()
+        node.feeds = self.feeds
+        self._views: list[Any] = []
+
+    def keep_views(self) -> None:
+        """Keep the usual views of all tiers awake: what they hold was then first seen at the same time everywhere."""
+        sets: set[frozenset[str] | None] = {books_of(tier) for tier in TIERS}
+        view, method = self.node.engine.view, self.node.method
+        self._views = [view(books, method=method, keep=True) for books in sorted(sets, key=repr)]
+
+    def drop_views(self) -> None:
+        """Leave these views to those who answer callers."""
+        for view in self._views:
+            if view.wanted.books is not None:
+                view.close()
+
+    def apply(self, message: Message) -> None:
+        """Take a message in; one of a writer that was replaced changes nothing.
+
+        Raises
+        ------
+        DivergedError
+            If the state here turns out not to be the writer's.
+        FormError
+            If a newer version wrote it.
+        """
+        if message.sequence != self.sequence + 1:
+            raise DivergedError(f"message {message.sequence} came after {self.sequence}")
+        entries = unpacked(message.body)
+        self.sequence = message.sequence
+        if message.epoch < self.epoch:
+            return
+        self.epoch = message.epoch
+        for entry in entries:
+            self._take(entry)
+
+    def _take(self, entry: Entry) -> None:
+        node, (kind, value) = self.node, entry
+        if isinstance(value, Step):
+            if value.number != node.engine.number + 1:
+                raise DivergedError(f"step {value.number} came after {node.engine.number}")
+            node.feed(value.batch)
+        elif isinstance(value, Scores):
+            node.games.put(value.readings, value.now, value.teams)
+        elif isinstance(value, FuturesPrices):
+            node.futures.apply(value.quotes, value.now, source=value.source, removed=value.removed)
+        elif isinstance(value, Check):
+            state = node.engine.state_hash(views=False)
+            if value.number != node.engine.number or value.state != state:
+                raise DivergedError(f"state after step {value.number} is {state}, and the writer's is {value.state}")
+        elif isinstance(value, Begin):
+            self.epoch = value.epoch
+        elif kind == "unscored":
+            node.games.drop(*value)
+        elif kind == "fields":
+            node.futures.state(value)
+        elif kind == "splits":
+            node.splits.put(value.given, value.now)
+        elif kind == "sources":
+            self.feeds.sources, self.feeds.of_books = value.sources, value.books
+        elif kind == "match":
+            self.decisions |= {one.key: one for one in value}
+        elif kind == "unmatch":
+            for key in value:
+                self.decisions.pop(tuple(key), None)
+
+    # ---- snapshots ----
+
+    def snapshot(self, born: int) -> tuple[dict[str, str], bytes]:
+        """All that is held here, and what says whether it fits."""
+        node = self.node
+        held: dict[str, Any] = {
+            "engine": taken(node.engine), "games": node.games.taken(), "futures": node.futures.board.taken(),
+            "splits": node.splits.taken(), "sources": [self.feeds.sources, self.feeds.of_books],
+            "decisions": list(self.decisions.values()), "epoch": self.epoch,
+        }  # fmt: skip
+        about = {
+            "form": _SNAPSHOT, "born": str(born), "sequence": str(self.sequence), "number": str(node.engine.number),
+            "now": str(held["engine"]["now"]),
+        }  # fmt: skip
+        return about, zstandard.ZstdCompressor(3).compress(msgspec.msgpack.encode(held))
+
+    def restore(self, about: Mapping[str, str], data: bytes) -> None:
+        """Begin with what a snapshot holds."""
+        held = msgspec.msgpack.decode(zstandard.ZstdDecompressor().decompress(data, max_output_size=1 << 32))
+        node = self.node
+        restore(node.engine, held["engine"])
+        node.games.restore(held["games"])
+        node.futures.board = type(node.futures.board).restored(held["futures"])
+        node.splits.restore(held["splits"])
+        self.feeds.sources = msgspec.convert(held["sources"][0], list[SourceStatus])
+        self.feeds.of_books = msgspec.convert(held["sources"][1], list[BookStatus])
+        self.decisions = {one.key: one for one in msgspec.convert(held["decisions"], list[Decision])}
+        self.epoch, self.sequence = held["epoch"], int(about["sequence"])
+
+
+def fits(about: Mapping[str, str], born: int, first: int, before: float) -> bool:
+    """Whether a snapshot is of this log and form, joins what the log still has, and is not too new (microseconds)."""
+    return (
+        about.get("form") == _SNAPSHOT
+        and about.get("born") == str(born)
+        and int(about.get("sequence", -1)) >= first - 1
+        and int(about.get("now", 0)) <= before
+    )
+
+
+__all__ = ["LEAST_AGE_S", "DivergedError", "Follower", "RemoteFeeds", "fits"]

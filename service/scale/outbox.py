@@ -1,0 +1,95 @@
+"""The outbox: what the parts of a writer's node took in, in order, until it is in the log."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from oddsengine.engine import Batch, Engine, Wanted
+from oddsengine_service.node import Node
+from oddsengine_service.scale.messages import Entry, FuturesPrices, Scores, SplitsRecord, Step
+
+MOST_QUOTES = 200_000  # in one message: about 1.5 MB
+STALLED_S = 10.0  # of steps that wait; then no more are made
+
+
+class StalledError(RuntimeError):
+    """The log takes nothing; the step that would have to wait was not made."""
+
+
+class Outbox:
+    """Gathers entries from the writer's thread; recorded by the engine as a tape is."""
+
+    def __init__(self, node: Node, wake: Callable[[], None]) -> None:
+        self._engine: Engine = node.engine
+        self._wake = wake
+        self._lock = threading.Lock()
+        self._entries: deque[tuple[Entry, float]] = deque()
+        self._engine.record(self)
+        for part in (node.games, node.futures, node.splits):
+            part.tell = self.tell
+
+    # ---- from the writer's thread ----
+
+    def tell(self, kind: str, *what: Any) -> None:
+        """Take something in that is no step."""
+        if kind == "futures" and what[0] is None:  # the step that they came with failed
+            with self._lock:
+                at = next(at for at in range(len(self._entries) - 1, -1, -1) if self._entries[at][0].kind == "futures")
+                del self._entries[at]
+            return
+        make: dict[str, Callable[..., Any]] = {"scores": Scores, "futures": FuturesPrices, "splits": SplitsRecord}
+        self._put(Entry(kind, make[kind](*what) if kind in make else list(what)))
+
+    def batch(self, batch: Batch, slept: Sequence[Wanted] = ()) -> None:
+        """Take a step in.
+
+        Raises
+        ------
+        StalledError
+            If steps of ten seconds wait already; the engine takes this one back.
+        """
+        number = self._engine.number + 1
+        with self._lock:
+            if self._entries and time.monotonic() - self._entries[0][1] > STALLED_S:
+                raise StalledError(f"steps of {STALLED_S:g} s wait for the log")
+            taken_back = [each for each in self._entries if each[0].kind == "step" and each[0].value.number >= number]
+            for each in taken_back:
+                self._entries.remove(each)
+        self._put(Entry("step", Step(number, batch)))
+
+    def note(self, kind: str, wanted: Wanted) -> None:
+        """Views are each process's own."""
+
+    def _put(self, entry: Entry) -> None:
+        with self._lock:
+            self._entries.append((entry, time.monotonic()))
+        self._wake()
+
+    # ---- from the publisher ----
+
+    def first(self) -> list[Entry]:
+        """The entries of the next message: up to a step that the engine has made, and no more than fit."""
+        made, quotes, end = self._engine.number, 0, 0
+        with self._lock:
+            for at, (entry, _) in enumerate(self._entries):
+                if entry.kind != "step":
+                    continue
+                quotes += len(entry.value.batch.links)
+                if entry.value.number > made or (end and quotes > MOST_QUOTES):
+                    break
+                end = at + 1
+            return [entry for entry, _ in list(self._entries)[:end]]
+
+    def stored(self, n: int) -> None:
+        """The first entries are in the log."""
+        with self._lock:
+            for _ in range(n):
+                self._entries.popleft()
+
+    @property
+    def waiting_s(self) -> float:
+        """For how long the oldest entry has waited."""
+        with self._lock:
+            return time.monotonic() - self._entries[0][1] if self._entries else 0.0

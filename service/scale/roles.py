@@ -1,0 +1,372 @@
+"""The two roles: a gateway follows the log and answers; a writer follows until the lease is its own, then leads.
+
+Whatever makes the state of a process doubtful ends in the same way: the process throws its node away and begins again
+as a follower (`Service.begin_again`). That holds for a log that is another one, a step that was refused, a lost lease
+and a state that is not the writer's.
+"""
+
+import asyncio
+import os
+import socket
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from nats.errors import Error as NatsError
+from nats.js.errors import APIError
+
+from oddsengine_service.log import Log as ServiceLog
+from oddsengine_service.node import VERSION, Node
+from oddsengine_service.problems import Problem
+from oddsengine_service.scale.follower import LEAST_AGE_S, DivergedError, Follower, fits
+from oddsengine_service.scale.link import Link
+from oddsengine_service.scale.log import Lease, Log, LostError, Message, RefusedError
+from oddsengine_service.scale.messages import Begin, Check, Entry, FormError, Sources, packed
+from oddsengine_service.scale.outbox import Outbox
+from oddsengine_service.scale.records import Records, store
+from oddsengine_service.settings import Settings
+from oddsengine_service.wire.splits import SplitsGiven
+
+if TYPE_CHECKING:
+    from oddsengine_service.server import Service
+
+CHECK_S = 60.0  # between two hashes of the state in the log
+SOURCES_S = 10.0  # between two statuses of sources, where nothing changes
+GONE_S = 60.0  # without a connection; then a gateway is not ready
+_ASK_S = 5.0
+_RECORDS_HOURS, _RECORDS_BYTES = 400 * 24.0, 4 << 30
+_TROUBLE = (NatsError, OSError, TimeoutError)
+
+
+class Member:
+    """One process of several: its link, its logs, and what follows them. `role` is what the settings say."""
+
+    def __init__(self, settings: Settings, environ: Mapping[str, str], node: Node, log: ServiceLog) -> None:
+        self.link = Link(settings, environ, lambda what, said: log.say(what, said=said))
+        self.scale, self.node, self._say = self.link.scale, node, log.say
+        self.leads = self.scale.role == "writer"
+        self.board, self.past = Log(self.link, "board"), Log(self.link, "records")
+        self.follower = Follower(node)
+        self.records = Records()
+        self.name = f"{socket.gethostname()}-{os.getpid()}-{time.time_ns() % 1_000_000}"
+        self.born = 0
+        self.lag_s = 0.0  # from the writer's step until it was applied here, the last one
+        self.outbox: Outbox | None = None
+        self._lease: Lease | None = None
+        self._over: Callable[[str], None] = lambda _: None
+        self._tasks: list[Future[Any]] = []
+        node.standing_by = self.leads
+        node.waits_for = "standing by" if self.leads else "waits for the log"
+
+    # ---- the life of a process ----
+
+    def run(self, service: "Service", feed: "Callable[[Service], None]") -> None:
+        """Follow, and where it is a writer's turn, feed the board; in a thread, until the node closes."""
+        self._over = service.begin_again
+        node = self.node
+        if not self.leads:
+            node.splits_to = self._ask_splits
+        node.write(self.follower.keep_views).result()
+        self._wait(self._enter())
+        self._tasks = [self.link.start(self._follow()), self.link.start(self._store_records())]
+        if not self.leads:
+            self._tasks.append(self.link.start(self._watch_connection()))
+        self._tasks.append(self.link.start(self._save_snapshots()))
+        if self.leads and self._wait(self._win()):
+            node.write(self.follower.drop_views).result()
+            node.waits_for = ""
+            self._say("leads", epoch=self.follower.epoch, step=node.engine.number)
+            feed(service)
+        node.closing.wait()
+
+    def close(self) -> None:
+        """Give the lease to the next one, and leave."""
+        if self._lease is not None:
+            with suppress(*_TROUBLE):
+                self.link.call(self._finish(), 3.0)
+        self.link.close()
+
+    def _wait(self, work: Any) -> Any:
+        """Wait for something on the link's loop until the node closes."""
+        running = self.link.start(work)
+        while not self.node.closing.is_set():
+            with suppress(TimeoutError):
+                return running.result(0.1)
+            if running.done():
+                return running.result()
+        running.cancel()
+        return None
+
+    async def _enter(self) -> None:
+        """Connect, and begin with a snapshot or with the first step."""
+        await self.link.connect()
+        await self.board.open(self.scale.log_hours, self.scale.log_bytes)
+        await self.past.open(_RECORDS_HOURS, min(_RECORDS_BYTES, self.scale.log_bytes))
+        while True:
+            try:
+                bounds = await self.board.bounds()
+                found = await self._snapshot(bounds.born, bounds.first)
+            except _TROUBLE:
+                await asyncio.sleep(0.2)
+                continue
+            self.born = bounds.born
+            if found is not None:
+                await self._written(self.follower.restore, *found)
+            if found is not None or bounds.first <= 1:
+                break
+            self.node.waits_for = (
+                f"waits for a snapshot: the log begins at message {bounds.first}; where no process makes one, delete "
+                f"stream {self.board.name}, and the writer begins a new one"
+            )
+            await asyncio.sleep(1.0)
+        self.node.born = self.born / 1e6
+        self._target = bounds.last
+
+    async def _snapshot(self, born: int, first: int) -> tuple[Mapping[str, str], bytes] | None:
+        """The newest that is older than any delay, else the newest."""
+        old = (time.time() - LEAST_AGE_S) * 1e6
+        return await self.board.load(lambda about: fits(about, born, first, old)) or await self.board.load(
+            lambda about: fits(about, born, first, float("inf"))
+        )
+
+    async def _written(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        """Do something in the node's writer thread."""
+        return await asyncio.wrap_future(self.node.write(work, *arguments))
+
+    # ---- following ----
+
+    async def _follow(self) -> None:
+        """Apply the log as it grows, until this process leads."""
+        try:
+            self._caught_up(self.follower.sequence)
+            async for message in self.board.follow(self.follower.sequence):
+                if message is None:
+                    continue
+                await self._take(message)
+        except (LostError, DivergedError) as error:
+            self._over(str(error))
+        except FormError as error:
+            self.node.ready, self.node.waits_for = False, str(error)
+        except RuntimeError:  # the node closes
+            if not self.node.closing.is_set():
+                raise
+
+    async def _take(self, message: Message) -> None:
+        await self._written(self.follower.apply, message)
+        now = self.node.engine.now
+        if now is not None:
+            self.lag_s = time.time() - now.timestamp()
+        self._caught_up(message.sequence)
+
+    def _caught_up(self, sequence: int) -> None:
+        """A gateway is ready once what was the end at its start is applied."""
+        if not self.leads and self.node.waits_for and sequence >= self._target:
+            self.node.waits_for, self.node.ready = "", True
+            self._say("caught up", step=self.node.engine.number, seconds=round(time.time() - self.node.started, 2))
+
+    async def _watch_connection(self) -> None:
+        """A gateway that is cut off answers with what it has, for a while."""
+        while True:
+            await asyncio.sleep(0.5)
+            gone = self.link.gone_s
+            if gone:
+                self.node.failures["log"] = f"no connection for {gone:.0f} s"
+            else:
+                self.node.failures.pop("log", None)
+            if gone > GONE_S and self.node.ready:
+                self.node.ready, self.node.waits_for = False, "no connection to the log"
+                self._target = 0
+
+    async def _store_records(self) -> None:
+        """Store closing lines and bets as they come."""
+        assert self.node.past is not None
+        closings = self.node.past.closings
+        try:
+            born = (await self.past.bounds()).born
+            after = closings.place(born)
+            async for message in self.past.follow(after):
+                if message is not None:
+                    await asyncio.to_thread(store, closings, born, message.sequence, message.body)
+        except LostError as error:
+            self._over(str(error))
+
+    async def _save_snapshots(self) -> None:
+        """Keep snapshots coming; whoever finds that one is due makes it, but never the process that leads."""
+        while self.outbox is None:
+            await asyncio.sleep(self.scale.snapshot_s * (0.9 + 0.2 * (hash(self.name) % 100) / 100.0))
+            if self.outbox is not None or self.follower.sequence == 0 or self.node.engine.now is None:
+                continue
+            with suppress(*_TROUBLE):
+                about, data = await self._written(self.follower.snapshot, self.born)
+                newest = await self.board.newest()
+                if (
+                    newest is None
+                    or newest.get("born") != about["born"]
+                    or ((int(about["now"]) - int(newest["now"])) / 1e6 >= 0.8 * self.scale.snapshot_s)
+                ):
+                    await self.board.save(about, data)
+
+    # ---- leading ----
+
+    async def _win(self) -> bool:
+        """Wait for the lease, read to the end, and begin; True once the log has said so."""
+        while True:
+            with suppress(*_TROUBLE):
+                self._lease = await self.board.lease(self.name)
+            if self._lease is None:
+                await asyncio.sleep(self.scale.lease_s / 5.0)
+                continue
+            self._renewing = asyncio.create_task(self._renew())
+            following = self._tasks[0]
+            while True:
+                end = await self._until_answered(self.board.bounds)
+                if self.follower.sequence < end.last:
+                    await asyncio.sleep(0.01)
+                    continue
+                following.cancel()
+                await self._written(lambda: None)  # what it was applying is applied
+                if self.follower.sequence >= end.last:
+                    break
+                following = self._tasks[0] = self.link.start(self._follow())
+            begin = packed([Entry("begin", Begin(self._lease.epoch, self.name, VERSION))])
+            try:
+                self._last = await self.board.append(begin, self.follower.sequence, self._lease.epoch)
+            except RefusedError:  # the one before wrote once more
+                self._tasks[0] = self.link.start(self._follow())
+                continue
+            break
+        self.follower.sequence, self.follower.epoch = self._last, self._lease.epoch
+        self._news = asyncio.Event()
+        self.outbox = Outbox(self.node, self._wake)
+        self.records.writing = True
+        self._tasks += [self.link.start(self._publish()), self.link.start(self._publish_records())]
+        await self.link.client.subscribe(f"ask.{self.scale.shard}.splits", cb=self._take_splits)
+        return True
+
+    def _wake(self) -> None:
+        with suppress(RuntimeError):  # the loop has ended
+            self.link.loop.call_soon_threadsafe(self._news.set)
+
+    async def _until_answered(self, ask: Callable[[], Awaitable[Any]]) -> Any:
+        while True:
+            with suppress(*_TROUBLE):
+                return await ask()
+            await asyncio.sleep(0.1)
+
+    async def _renew(self) -> None:
+        """Keep the lease; without it this process must not write."""
+        lease, held = self._lease, time.monotonic()
+        assert lease is not None
+        while True:
+            await asyncio.sleep(self.scale.lease_s / 5.0)
+            try:
+                async with asyncio.timeout(self.scale.lease_s / 2.5):
+                    if not await lease.renew():
+                        self._lease = None
+                        self._over("the lease is somebody else's")
+                        return
+                held = time.monotonic()
+            except _TROUBLE:
+                # Nobody can take it while no server answers; the log itself refuses whoever is late.
+                self.node.failures["lease"] = f"not renewed for {time.monotonic() - held:.0f} s"
+            else:
+                self.node.failures.pop("lease", None)
+
+    async def _publish(self) -> None:
+        """Store what waits, one message at a time."""
+        assert self.outbox is not None
+        outbox, epoch = self.outbox, self.follower.epoch
+        checked = sourced = time.monotonic()
+        said: Any = None
+        try:
+            while True:
+                entries = outbox.first()
+                if not entries:
+                    self._news.clear()
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(self._news.wait(), 0.05)
+                    continue
+                more = []
+                now = time.monotonic()
+                sources = self._sources()
+                if sources is not None and (sources != said or now - sourced > SOURCES_S):
+                    said, sourced = sources, now
+                    more.append(Entry("sources", sources))
+                if now - checked > CHECK_S:
+                    check = await asyncio.to_thread(self._check, entries)
+                    if check is not None:
+                        checked = now
+                        more.append(Entry("check", check))
+                body = await asyncio.to_thread(packed, [*entries, *more])
+                self._last = await self.board.append(body, self._last, epoch)
+                self.follower.sequence = self._last
+                outbox.stored(len(entries))
+                if outbox.waiting_s < 2.0:
+                    self.node.failures.pop("log", None)
+                else:
+                    self.node.failures["log"] = f"steps wait for {outbox.waiting_s:.0f} s"
+        except (RefusedError, LostError) as error:
+            self._over(str(error))
+
+    def _sources(self) -> Sources | None:
+        feeds = self.node.feeds
+        return None if feeds is None or feeds is self.follower.feeds else Sources(feeds.statuses(), feeds.books())
+
+    def _check(self, entries: list[Entry]) -> Check | None:
+        """The state after the last step of a message; None if more steps were made meanwhile."""
+        last = next(entry.value.number for entry in reversed(entries) if entry.kind == "step")
+        with self.node.engine.still():
+            if self.node.engine.number != last:
+                return None
+            return Check(last, self.node.engine.state_hash(views=False))
+
+    async def _publish_records(self) -> None:
+        """Store closing lines and bets."""
+        epoch = self.follower.epoch
+        after = (await self._until_answered(self.past.bounds)).last
+        try:
+            while True:
+                body = self.records.first()
+                if body is None:
+                    await asyncio.sleep(0.02)
+                    continue
+                after = await self.past.append(body, after, epoch)
+                self.records.stored()
+        except (RefusedError, LostError) as error:
+            self._over(str(error))
+
+    async def _finish(self) -> None:
+        """Store what waits, and delete the lease."""
+        until = time.monotonic() + 2.0
+        while self.outbox is not None and self.outbox.first() and time.monotonic() < until:
+            await asyncio.sleep(0.01)
+        self._renewing.cancel()
+        if self._lease is not None:
+            with suppress(APIError):
+                await self._lease.release()
+
+    # ---- what gateways ask of the writer ----
+
+    def _ask_splits(self, given: list[SplitsGiven]) -> int:
+        """Hand records to the writer; they are in the log when this returns."""
+        subject = f"ask.{self.scale.shard}.splits"
+        try:
+            found = self.link.call(self.link.client.request(subject, msgspec.json.encode(given), _ASK_S), _ASK_S + 1)
+        except _TROUBLE as error:
+            raise Problem(503, "unavailable", "the writer does not answer; try again in 5 s", retry_after=5) from error
+        return int(found.data)
+
+    async def _take_splits(self, message: Any) -> None:
+        """Take records that a gateway was given."""
+        given = msgspec.json.decode(message.data, type=list[SplitsGiven])
+        taken = await self._written(lambda: self.node.put_splits(given, self.node.clock.now()))
+        before = self._last
+        while taken and self._last == before:  # the next step takes them along
+            await asyncio.sleep(0.005)
+        await message.respond(b"%d" % taken)
+
+
+__all__ = ["Member"]

@@ -1,0 +1,132 @@
+"""Writers and gateways as processes of this machine, and what tests ask of them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+from nats_running import Servers, _with_parent, free_ports, wait_for
+
+HERE = Path(__file__).parent
+
+
+class Process:
+    """One process of a shard."""
+
+    def __init__(
+        self, folder: Path, name: str, role: str, servers: Servers, port: int, run: "Run", **more: str
+    ) -> None:
+        self.name, self.role, self.port, self._run = name, role, port, run
+        self._folder = folder
+        self._settings = folder / f"{name}.toml"
+        self._settings.write_text(
+            f'[data]\nfolder = "{folder / name}"\n[service]\nport = {port}\n'
+            f'[scale]\nservers = {json.dumps(servers.urls)}\nrole = "{role}"\n'
+            f"replicas = {3 if len(servers) > 2 else 1}\n"
+            f"lease_s = {run.lease_s}\nsnapshot_s = {run.snapshot_s}\nlog_bytes = {64 << 20}\n"
+        )
+        self._more = more
+        self._process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    def start(self) -> None:
+        environ = {**os.environ, "WORLD_START": self._run.start, **self._more}
+        command = [sys.executable, str(HERE / "scale_process.py"), str(self._settings), *map(str, self._run.pace)]
+        self._out = (self._folder / f"{self.name}.log").open("ab")
+        self._process = subprocess.Popen(
+            command, stdout=self._out, stderr=subprocess.STDOUT, env=environ, preexec_fn=_with_parent  # noqa: PLW1509
+        )  # fmt: skip
+
+    @property
+    def alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def log(self) -> str:
+        return (self._folder / f"{self.name}.log").read_text(errors="replace")
+
+    def send(self, number: int) -> None:
+        assert self._process is not None
+        self._process.send_signal(number)
+        if number == signal.SIGKILL:
+            self._process.wait()
+
+    def end(self) -> None:
+        if self._process is not None and self.alive:
+            self._process.send_signal(signal.SIGCONT)
+            self._process.kill()
+            self._process.wait()
+        self._out.close()
+
+    # ---- requests ----
+
+    @property
+    def base(self) -> str:
+        return f"http://127.0.0.1:{self.port}/api/v1"
+
+    def get(self, path: str, tier: str = "enterprise", **headers: str) -> httpx.Response:
+        return httpx.get(self.base + path, headers={"X-API-Key": f"demo_{tier}", **headers}, timeout=20.0)
+
+    @property
+    def health(self) -> dict[str, Any]:
+        try:
+            found = httpx.get(self.base + "/health", timeout=5.0)
+        except httpx.HTTPError:
+            return {"status": "none", "checks": {"data": {"status": "none", "message": ""}}}
+        return {**found.json(), "code": found.status_code}
+
+    @property
+    def ready(self) -> bool:
+        return self.health.get("code") == 200
+
+    @property
+    def leads(self) -> bool:
+        return '"leads"' in self.log.rpartition("begins again")[2] or "leads " in self.log.rpartition("begins again")[2]
+
+
+class Run:
+    """A shard on some servers, with a world of so many steps."""
+
+    def __init__(
+        self, folder: Path, servers: Servers, *, steps: int, pause_s: float, events: int = 10, lease_s: float = 1.0,
+        snapshot_s: float = 1.0,
+    ) -> None:  # fmt: skip
+        self.folder, self.servers = folder, servers
+        self.pace = pause_s, steps, events
+        self.lease_s, self.snapshot_s, self.steps = lease_s, snapshot_s, steps
+        self.start = datetime.now(UTC).isoformat()
+        self.processes: list[Process] = []
+
+    def add(self, name: str, role: str, port: int = 0, **more: str) -> Process:
+        process = Process(self.folder, name, role, self.servers, port or free_ports(1)[0], self, **more)
+        self.processes.append(process)
+        return process
+
+    def logs(self) -> str:
+        return "\n".join(f"---- {process.name}\n{process.log[-3000:]}" for process in self.processes)
+
+
+@contextmanager
+def run(folder: Path, servers: Servers, **more: Any) -> Iterator[Run]:
+    """Processes for a while; what they said is shown where a test fails."""
+    made = Run(folder, servers, **more)
+    try:
+        yield made
+    except BaseException:
+        print(made.logs())
+        raise
+    finally:
+        for process in made.processes:
+            process.end()
+
+
+__all__ = ["Process", "Run", "run", "threading", "time", "wait_for"]
