@@ -190,17 +190,17 @@ def mutants(file: str, source: bytes, *, compiled: bool) -> Iterator[Mutant]:
     yield from functions(ast.parse(source), "")
 
 
-def chosen(seed: int, count: int, only: str) -> list[Mutant]:
+def chosen(tree: Path, seed: int, count: int, only: str) -> list[Mutant]:
     """Some places, shared between the areas."""
     draw, out = random.Random(seed), list[Mutant]()
     for area, (share, patterns) in AREAS.items():
-        files = sorted({path.relative_to(ROOT).as_posix() for each in patterns for path in ROOT.glob(each)})
+        files = sorted({path.relative_to(tree).as_posix() for each in patterns for path in tree.glob(each)})
         files = [file for file in files if area == "guards" or file != "oddsengine/guards.py"]
         every = [
             mutant
             for file in files
             if not only or fnmatch(file, only)
-            for mutant in mutants(file, (ROOT / file).read_bytes(), compiled=area == "kernels")
+            for mutant in mutants(file, (tree / file).read_bytes(), compiled=area == "kernels")
         ]
         out += draw.sample(every, min(len(every), count if only else round(count * share)))
     return out
@@ -247,8 +247,8 @@ def main() -> int:
             shutil.copy(ROOT / name, tree / name)
         (tree / "typings").mkdir()
         (tree / "typings" / "oddsengine_service").symlink_to(tree / "service")
-        for at, mutant in enumerate(chosen(words.seed, words.count, words.only)[words.skip :], words.skip):
-            source = (ROOT / mutant.file).read_bytes()
+        for at, mutant in enumerate(chosen(tree, words.seed, words.count, words.only)[words.skip :], words.skip):
+            source = (tree / mutant.file).read_bytes()
             line = mutant.describe(source)
             if line in same:
                 print(f"{at} equivalent {line}", flush=True)
