@@ -18,7 +18,7 @@ from boards import board as make_board
 
 from oddsengine.engine import Engine
 from oddsengine.query import Filter, Index
-from oddsengine_service.endpoints import Ask
+from oddsengine_service.endpoints import Context
 from oddsengine_service.params import parse
 from oddsengine_service.routes.odds import endpoints
 from oddsengine_service.tiers import TIERS, Caller
@@ -51,10 +51,10 @@ def node(engine: Engine) -> Any:
     return SimpleNamespace(index=lambda _: index)
 
 
-def ask(node: Any, engine: Engine, path: str, query: str) -> Ask:
+def ask(node: Any, engine: Engine, path: str, query: str) -> Context:
     tier = TIERS["sharp"]
     found, ignored = parse(query.encode(), PATHS[path].by_name)
-    return Ask(Caller("a", "k", tier, tier.rate, 0, tier.features), found, {}, None, engine, node, ignored)
+    return Context(Caller("a", "k", tier, tier.rate, 0, tier.features), found, {}, None, engine, node, ignored)
 
 
 def timed(benchmark: Any, node: Any, engine: Engine, path: str, queries: list[str]) -> None:
@@ -63,7 +63,7 @@ def timed(benchmark: Any, node: Any, engine: Engine, path: str, queries: list[st
     encode(answer(ask(node, engine, path, queries[0])))
     turn = itertools.cycle([ask(node, engine, path, query) for query in queries])
 
-    def setup() -> tuple[tuple[Ask], dict[str, Any]]:
+    def setup() -> tuple[tuple[Context], dict[str, Any]]:
         index.terms.masks.clear()
         return (next(turn),), {}
 

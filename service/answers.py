@@ -23,7 +23,7 @@ _UNSAFE = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 encode = msgspec.json.Encoder().encode
 
 
-class Whole:
+class RawResponse:
     """A status, headers and a body: all that is left is to send it."""
 
     __slots__ = ("body", "headers", "status")
@@ -32,7 +32,7 @@ class Whole:
         self.status, self.headers, self.body = status, headers, body
 
 
-class Kept:
+class CachedAnswer:
     """An encoded answer, and what is sent of it: in each coding, and where the caller has it already."""
 
     def __init__(self, answer: Answer, *, cacheable: bool = True) -> None:
@@ -40,7 +40,7 @@ class Kept:
         self._tagged = cacheable and answer.status == 200
         self._etag = xxhash.xxh3_128_hexdigest(answer.body).encode() if self._tagged else b""
         self.tags = frozenset(self._tag(coding) for coding in ("", *CODINGS)) if self._tagged else frozenset()
-        self._made: dict[tuple[str, bool], Whole] = {}
+        self._made: dict[tuple[str, bool], RawResponse] = {}
         self._more = [_header(name, value) for name, value in answer.headers]
 
     def at_hand(self, given: bytes, codings: bytes) -> bool:
@@ -52,7 +52,7 @@ class Kept:
         coding = _coding(codings) if self.answer.status == 200 and len(self.answer.body) >= SMALL else ""
         return coding, bool(given) and self._tagged and self._matches(given)
 
-    def sent(self, given: bytes, codings: bytes) -> Whole:
+    def sent(self, given: bytes, codings: bytes) -> RawResponse:
         """What goes to a caller who has the bodies `given` (If-None-Match) and takes some codings."""
         coding, known = self._wanted(given, codings)
         whole = self._made.get((coding, known))
@@ -60,19 +60,19 @@ class Kept:
             whole = self._made[coding, known] = self._whole(coding, known=known)
         return whole
 
-    def _whole(self, coding: str, *, known: bool) -> Whole:
+    def _whole(self, coding: str, *, known: bool) -> RawResponse:
         answer = self.answer
         headers = [(b"etag", self._tag(coding)), _REVALIDATE] if self._tagged else [NO_STORE]
         headers.append(_VARY)
         if known:
-            return Whole(304, headers, b"")
+            return RawResponse(304, headers, b"")
         body = answer.body
         if coding:
             body = (_zstd if coding == "zstd" else _gzip)(body)
             headers.append((b"content-encoding", coding.encode()))
         if answer.status != 204:
             headers += [_header("content-type", answer.type), (b"content-length", b"%d" % len(body))]
-        return Whole(answer.status, headers + self._more, body)
+        return RawResponse(answer.status, headers + self._more, body)
 
     def _tag(self, coding: str) -> bytes:
         """The validator of the body in a coding: other bytes, another one."""

@@ -14,8 +14,8 @@ import msgspec
 from starlette.routing import Route, Router
 from starlette.types import Receive, Scope, Send
 
-from oddsengine_service.answers import Kept, encoded
-from oddsengine_service.endpoints import Ask, Endpoint
+from oddsengine_service.answers import CachedAnswer, encoded
+from oddsengine_service.endpoints import Context, Endpoint
 from oddsengine_service.log import Log
 from oddsengine_service.metrics import Metrics
 from oddsengine_service.middleware.access import HEALTH, Access
@@ -63,27 +63,27 @@ class Api:
             path = unquote(request.raw.decode("latin-1").replace("%2F", _SLASH).replace("%2f", _SLASH))
         await self.router({**scope, "path": path, "root_path": ""}, receive, send)
 
-    async def answer(self, request: Request, receive: Receive) -> Kept:
+    async def answer(self, request: Request, receive: Receive) -> CachedAnswer:
         """The answer to a request that is admitted."""
         endpoint = request.endpoint
         body = await _body(endpoint, request, receive) if endpoint.body is not None else None
         if endpoint.path == HEALTH:  # waits for nobody: the threads may be busy for seconds
-            return Kept(encoded(endpoint.answer(self.ask(request))))
+            return CachedAnswer(encoded(endpoint.answer(self.context(request))))
 
-        def computed(ask: Ask) -> Kept:
-            kept = Kept(encoded(endpoint.answer(ask)), cacheable=endpoint.method == "GET")
+        def computed(context: Context) -> CachedAnswer:
+            kept = CachedAnswer(encoded(endpoint.answer(context)), cacheable=endpoint.method == "GET")
             kept.sent(request.etag, request.codings)  # compressed here, not on the event loop
             return kept
 
-        async def made() -> Kept:
-            ask = self.ask(request, body)
-            return await self.pool.run(request.account, lambda: computed(ask))
+        async def made() -> CachedAnswer:
+            context = self.context(request, body)
+            return await self.pool.run(request.account, lambda: computed(context))
 
         if endpoint.lasts == "never" or body is not None:
             return await made()
         return await self.cache.answer(request, made)
 
-    def ask(self, request: Request, body: Any = None) -> Ask:
+    def context(self, request: Request, body: Any = None) -> Context:
         """What an endpoint is asked.
 
         Raises
@@ -97,7 +97,7 @@ class Api:
             ignored = [name for name in ignored if name != "api_key"]
         board = node.board(caller.tier) if node.ready else node.engine
         token = request.word() if endpoint.key == "none" else ""
-        return Ask(caller, query, request.values, body, board, node, ignored, token)
+        return Context(caller, query, request.values, body, board, node, ignored, token)
 
 
 class Methods:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from oddsengine_service.node import Node
 
 
-class Ask(NamedTuple):
+class Context(NamedTuple):
     """One request, read and allowed."""
 
     caller: Caller
@@ -46,7 +46,7 @@ class Endpoint:
     """
 
     path: str
-    answer: Callable[[Ask], Any]
+    answer: Callable[[Context], Any]
     summary: str
     tag: str
     returns: Any
@@ -67,7 +67,7 @@ class Endpoint:
         object.__setattr__(self, "by_name", by_name(self.params))
 
 
-def _nothing(_: Ask) -> Any:
+def _nothing(_: Context) -> Any:
     raise NotImplementedError
 
 
@@ -77,32 +77,34 @@ NOWHERE = Endpoint("(none)", _nothing, "No endpoint", "", dict)  # where a reque
 # ---- envelopes ----
 
 
-def told(ask: Ask, unknown: Mapping[str, Sequence[str]] | None = None, **meta: Any) -> dict[str, Any]:
+def answer_meta(context: Context, unknown: Mapping[str, Sequence[str]] | None = None, **meta: Any) -> dict[str, Any]:
     """The `meta` of an answer: its own, the ids nobody knows, the parameters nobody declared."""
     if unknown:
         meta["unknown"] = dict(unknown)
-    if ask.ignored:
-        meta["ignored"] = list(ask.ignored)
+    if context.ignored:
+        meta["ignored"] = list(context.ignored)
     return meta
 
 
-def data(ask: Ask, found: Any, unknown: Mapping[str, Sequence[str]] | None = None, **meta: Any) -> dict[str, Any]:
+def data(
+    context: Context, found: Any, unknown: Mapping[str, Sequence[str]] | None = None, **meta: Any
+) -> dict[str, Any]:
     """The data envelope."""
-    more = told(ask, unknown, **meta)
+    more = answer_meta(context, unknown, **meta)
     return {"success": True, "data": found, **({"meta": more} if more else {})}
 
 
 def page(
-    ask: Ask, rows: Any, count: int, total: int, meta: Mapping[str, Any], cursor: str | None = None,
+    context: Context, rows: Any, count: int, total: int, meta: Mapping[str, Any], cursor: str | None = None,
     before: int | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """The paginated envelope of one page of `count` rows; `before` it stand as many as its offset, or so many."""
-    limit, offset = ask.query["limit"], ask.query["offset"]
+    limit, offset = context.query["limit"], context.query["offset"]
     more = (offset if before is None else before) + count < total
-    by_offset = more and ask.query.get("cursor") is None
+    by_offset = more and context.query.get("cursor") is None
     following = offset + count if by_offset and offset + count <= MOST_OFFSET else None
     pages: dict[str, Any] = {"limit": limit, "offset": offset, "has_more": more, "next_offset": following}
-    if cursor is not None or "cursor" in ask.query:
+    if cursor is not None or "cursor" in context.query:
         pages["next_cursor"] = cursor if more else None
     return {"success": True, "data": rows, "pagination": pages, "meta": {"count": count, "total": total, **meta}}
 

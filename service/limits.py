@@ -51,7 +51,9 @@ class Usage:
 
     def __init__(self, file: Path, every: float = _FLUSH_S, clock: Callable[[], float] = time.time) -> None:
         self.failure = ""  # why the last writing did not go well; what was counted is kept and tried again
-        self.told: Callable[[str], None] | None = None  # called with `failure` when it begins, and when it is over
+        self.on_failure: Callable[[str], None] | None = (
+            None  # called with `failure` when it begins, and when it is over
+        )
         self._clock = clock
         self._lock, self._writing = threading.Lock(), threading.Lock()
         self._waiting: dict[tuple[str, int], int] = {}
@@ -111,8 +113,8 @@ class Usage:
 
     def _fail(self, failure: str) -> None:
         was, self.failure = self.failure, failure
-        if bool(was) != bool(failure) and self.told is not None:
-            self.told(failure)
+        if bool(was) != bool(failure) and self.on_failure is not None:
+            self.on_failure(failure)
 
     def close(self) -> None:
         """Write what waits, and close the file."""

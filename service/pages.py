@@ -15,7 +15,8 @@ from oddsengine_service.tiers import TIERS, required
 
 _PARTS = Path(__file__).with_name("page")
 _SCRIPTS = (  # one module, in this order
-    "text.js", "stream.js", "asker.js", "games.js", "stakes.js", "lists.js", "places.js", "board.js", "page.js", "controls.js",
+    "text.js", "stream.js", "asker.js", "games.js", "stakes.js", "lists.js", "places.js", "board.js", "page.js",
+    "controls.js",
 )  # fmt: skip
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --dim: #7778; --code: #8882; }

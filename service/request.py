@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 from starlette.types import Receive, Scope, Send
 
-from oddsengine_service.answers import Headers, Whole
+from oddsengine_service.answers import Headers, RawResponse
 from oddsengine_service.endpoints import NOWHERE, Endpoint
 from oddsengine_service.problems import Problem
 from oddsengine_service.tiers import ANONYMOUS, Caller
@@ -67,7 +67,7 @@ class Request:
         """Whose share of the node it takes: the account's, without a key the address's."""
         return self.caller.account or self.address
 
-    async def send(self, send: Send, whole: Whole) -> None:
+    async def send(self, send: Send, whole: RawResponse) -> None:
         """Send its answer."""
         self.status = whole.status
         headers = self.headers + whole.headers

@@ -15,7 +15,7 @@ from oddsengine.simulate import World
 from oddsengine_service import futures
 from oddsengine_service.bus import Bus
 from oddsengine_service.demo import teams_of
-from oddsengine_service.endpoints import Answer, Ask, Endpoint
+from oddsengine_service.endpoints import Answer, Context, Endpoint
 from oddsengine_service.keys import KeyStore, Terms
 from oddsengine_service.limits import Limits
 from oddsengine_service.node import Node
@@ -92,7 +92,7 @@ def _answers(endpoints: tuple[Endpoint, ...], node: Node, keys: KeyStore, event:
     by_path = {endpoint.path: endpoint for endpoint in endpoints if endpoint.method == "GET"}
     caller = made.record.caller
     words = {"event": event, "event_id": event, "eventId": event}
-    plain = Ask(caller, {}, {}, None, node.engine, node, ())
+    plain = Context(caller, {}, {}, None, node.engine, node, ())
     (found,) = _asked(by_path["/events/{eventId}/odds"], plain, words)["data"]
     middles = _asked(by_path["/opportunities/middles"], plain, words)["data"]
     words |= {
@@ -119,7 +119,7 @@ def _answers(endpoints: tuple[Endpoint, ...], node: Node, keys: KeyStore, event:
     return out
 
 
-def _asked(endpoint: Endpoint, ask: Ask, words: Mapping[str, str]) -> Any:
+def _asked(endpoint: Endpoint, context: Context, words: Mapping[str, str]) -> Any:
     """One answer as a client reads it; None if it is no JSON."""
     given = {name: _ASKED.get(name) or words[name] for name, p in endpoint.by_name.items() if p.required}
     if "limit" in endpoint.by_name:
@@ -129,7 +129,7 @@ def _asked(endpoint: Endpoint, ask: Ask, words: Mapping[str, str]) -> Any:
     body = None
     if endpoint.body is not None:
         body = msgspec.convert(_filled(_BODIES[endpoint.path], words), endpoint.body)
-    answer = endpoint.answer(ask._replace(query=query, path=path, body=body))
+    answer = endpoint.answer(context._replace(query=query, path=path, body=body))
     if not isinstance(answer, Answer):
         answer = Answer(msgspec.json.encode(answer))
     return msgspec.json.decode(answer.body) if answer.body and answer.type == "application/json" else None

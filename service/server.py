@@ -30,7 +30,7 @@ from oddsengine.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine.tape.moves import Tapes
 from oddsengine_service import demo, keys, pages, recording, routes
-from oddsengine_service.answers import Kept, encode
+from oddsengine_service.answers import CachedAnswer, encode
 from oddsengine_service.app import BASE, Api
 from oddsengine_service.bus import Bus
 from oddsengine_service.clock import Clock
@@ -136,8 +136,8 @@ class Service:
         return document(routes.ENDPOINTS, BASE, samples(routes.ENDPOINTS, partial(self.log.failure, b"(sample)")))
 
     @cached_property
-    def _document(self) -> Kept:
-        return Kept(Answer(encode(self.document)))
+    def _document(self) -> CachedAnswer:
+        return CachedAnswer(Answer(encode(self.document)))
 
     @cached_property
     def page(self) -> str:
@@ -145,10 +145,10 @@ class Service:
         return pages.reference(self.document)
 
     @cached_property
-    def _page(self) -> Kept:
-        return Kept(Answer(self.page.encode(), type="text/html; charset=utf-8"))
+    def _page(self) -> CachedAnswer:
+        return CachedAnswer(Answer(self.page.encode(), type="text/html; charset=utf-8"))
 
-    async def _described(self, which: Callable[[], Kept], request: Request) -> Response:
+    async def _described(self, which: Callable[[], CachedAnswer], request: Request) -> Response:
         """Answer with the description, which is made once, when first asked for; each address has its limit."""
         head = Head(b"-", request.scope, "", self.api.requests.trusted)
         room = self.node.limits.take(f"address {head.address}", ANONYMOUS_RATE)
@@ -159,7 +159,7 @@ class Service:
         response.raw_headers = list(whole.headers)
         return response
 
-    def _made(self, which: Callable[[], Kept]) -> Kept:
+    def _made(self, which: Callable[[], CachedAnswer]) -> CachedAnswer:
         with self._describing:
             return which()
 
@@ -461,7 +461,7 @@ def build(
             member = _member(settings, environ, node, log)
             held.callback(member.close)
             run = partial(member.run, feed=run)
-        usage.told = partial(_unwritten, node, log)
+        usage.on_failure = partial(_unwritten, node, log)
         tapes: Tapes | None = None
         if settings.data.tape and not demonstration:
             where = folder / recording.FOLDER

@@ -7,7 +7,7 @@ import msgspec
 
 from oddsengine.engine import Engine
 from oddsengine.simulate import World
-from oddsengine_service.endpoints import Answer, Ask, Endpoint
+from oddsengine_service.endpoints import Answer, Context, Endpoint
 from oddsengine_service.node import Node
 from oddsengine_service.params import parse
 from oddsengine_service.tiers import TIERS, Caller
@@ -44,14 +44,14 @@ def found(endpoints: tuple[Endpoint, ...], path: str, method: str = "GET") -> En
 def ask(
     endpoint: Endpoint, here: Node, query: dict[str, Any] | None = None, tier: str = "sharp", *,
     path: dict[str, str] | None = None, body: Any = None, token: str = "",
-) -> Ask:  # fmt: skip
+) -> Context:  # fmt: skip
     given = {
         name: str(value) if not isinstance(value, bool) else str(value).lower() for name, value in (query or {}).items()
     }
     read, ignored = parse(urlencode(given).encode(), endpoint.by_name)
     if body is not None:
         body = msgspec.json.decode(msgspec.json.encode(body), type=endpoint.body)
-    return Ask(caller(tier), read, path or {}, body, here.engine, here, ignored, token)
+    return Context(caller(tier), read, path or {}, body, here.engine, here, ignored, token)
 
 
 def answer(endpoint: Endpoint, here: Node, *args: Any, **words: Any) -> Any:

@@ -21,7 +21,7 @@ from service_running import Running
 from oddsengine.engine import Engine
 from oddsengine.query import Filter, Index
 from oddsengine_service.pool import Pool, Turns
-from oddsengine_service.wire.odds import Shown, odds
+from oddsengine_service.wire.odds import RowEncoder, odds
 
 PATHS = (
     "/odds?limit=7", "/odds?market=main&min_odds=-200&limit=9", "/odds/best?limit=5", "/opportunities/ev?limit=3",
@@ -324,8 +324,8 @@ def test_a_row_that_was_sent_before_says_what_the_board_says_now(seed: int, link
         with index.reading() as reading:
             slots = reading.rows(Filter(), {})
             some = slots[np.arange(slots.size) % 3 != at % 3]
-            shown, whole = Shown(reading, some), odds(reading.take(some))
-            again = Shown(reading, some)
+            shown, whole = RowEncoder(reading, some), odds(reading.take(some))
+            again = RowEncoder(reading, some)
         assert encoded(shown.rows()) == encoded(whole)
         assert encoded(again.rows()) == encoded(whole)
         here = row_ids(engine.table())

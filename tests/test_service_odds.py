@@ -26,7 +26,7 @@ from oddsengine.find.board import prepare
 from oddsengine.guards import main_lines
 from oddsengine.query import CURSOR_PATTERN, LATEST, SORTS, Cursor, Index
 from oddsengine.reasons import CODES, NAMES, SENTENCES, UNCOMPARED, reason
-from oddsengine_service.endpoints import Ask
+from oddsengine_service.endpoints import Context
 from oddsengine_service.params import parse
 from oddsengine_service.problems import Problem
 from oddsengine_service.routes.odds import endpoints
@@ -54,7 +54,7 @@ def call(
     read, ignored = parse(urlencode(query or {}).encode(), endpoint.by_name)
     rights = TIERS[tier]
     caller = Caller("account", "key", rights, rights.rate, 0, rights.features)
-    ask = Ask(caller, read, values, body, board or node.engine, node, ignored)
+    ask = Context(caller, read, values, body, board or node.engine, node, ignored)
     found: Body = msgspec.json.decode(msgspec.json.encode(endpoint.answer(ask)))
     return found
 

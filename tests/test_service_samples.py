@@ -6,12 +6,12 @@ import pytest
 
 from oddsengine_service import routes
 from oddsengine_service.app import BASE
-from oddsengine_service.endpoints import Ask, Endpoint
+from oddsengine_service.endpoints import Context, Endpoint
 from oddsengine_service.openapi import document
 from oddsengine_service.samples import samples
 
 
-def _fails(_: Ask) -> Any:
+def _fails(_: Context) -> Any:
     raise ZeroDivisionError("no answer")
 
 

@@ -13,9 +13,9 @@ from oddsengine.engine import Engine
 from oddsengine.query import Filter, Index, Mirror
 from oddsengine.simulate import Batch, World
 from oddsengine_service.stream.backlog import Backlog
+from oddsengine_service.stream.events import StreamEvent, bodies
 from oddsengine_service.stream.moves import Moves
 from oddsengine_service.stream.prices import Prices
-from oddsengine_service.stream.told import Told, bodies
 
 FRESH = {"last_seen_at", "odds_changed_at", "timestamp", "probability"}
 
@@ -46,7 +46,7 @@ class Holder:
                     assert self.odds.pop(id_)["sportsbook"] == data["book"]
         assert self.backlog is not None or self.group.total == len(self.odds)
 
-    def hear(self, told: list[Told], *, behind: bool = False) -> None:
+    def hear(self, told: list[StreamEvent], *, behind: bool = False) -> None:
         """Take events, now or, merged, once it is not behind any more."""
         if self.backlog is None and behind:
             self.backlog = Backlog()
@@ -94,7 +94,7 @@ def test_events_add_up_to_the_board(few: int, monkeypatch: pytest.MonkeyPatch) -
                 moves = Moves(update, mirror, index, marks)
                 crossed += int((moves.moved.before.live != moves.moved.live).sum())
                 for holder in holders:
-                    holder.hear(holder.group.told(moves), behind=draw.random() < 0.5)
+                    holder.hear(holder.group.events(moves), behind=draw.random() < 0.5)
             if tick % 13 == 1:
                 events = engine.table()["event_id"].unique().sort().to_list()
                 chosen = Filter(

@@ -16,10 +16,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from stream_running import PATIENCE_S, Client, Served, heard, lasting, moment, price, total, wait_for
 
 from oddsengine_service.app import BASE
-from oddsengine_service.stream import told
+from oddsengine_service.stream import events
 from oddsengine_service.stream.backlog import Backlog
+from oddsengine_service.stream.events import StreamEvent
 from oddsengine_service.stream.sse import CHUNK
-from oddsengine_service.stream.told import Told
 
 BOOKS = ("a", "b")
 IDS = tuple("pqr")
@@ -73,8 +73,8 @@ class Slow(RuleBasedStateMachine):
         self.backlog = Backlog()
         self.clock = 0  # no two rows are equal
 
-    def tell(self, some: list[Told]) -> None:
-        self.prompt.take(told.bodies(some))
+    def tell(self, some: list[StreamEvent]) -> None:
+        self.prompt.take(events.bodies(some))
         self.backlog.take(some)
 
     def book(self, id_: str) -> str:
@@ -90,11 +90,11 @@ class Slow(RuleBasedStateMachine):
             self.rows[id_] = {"id": id_, "book": self.book(id_), "price": self.clock, "link": self.clock}
         rows = [raw(self.rows[id_]) for id_ in some]
         if self.family == "odds":
-            self.tell(told.added(some, rows, fresh, len(self.rows)))
+            self.tell(events.added(some, rows, fresh, len(self.rows)))
         elif self.family == "gamestate":
-            self.tell(told.played({id_: self.rows[id_] for id_ in some}, fresh))
+            self.tell(events.played({id_: self.rows[id_] for id_ in some}, fresh))
         else:
-            self.tell(told.detected(self.family, some, rows, fresh))
+            self.tell(events.detected(self.family, some, rows, fresh))
 
     @rule(ids=SOME)
     def move(self, ids: set[str]) -> None:
@@ -105,15 +105,15 @@ class Slow(RuleBasedStateMachine):
                 self.rows[id_] = {**self.rows[id_], "price": self.clock}
             if self.family == "odds":
                 self.tell(
-                    told.moved(
+                    events.moved(
                         book, some, [raw({"id": id_, "price": self.rows[id_]["price"]}) for id_ in some], len(self.rows)
                     )
                 )
             elif some and self.family == "gamestate":
-                self.tell(told.played({id_: self.rows[id_] for id_ in some}, [False] * len(some)))
+                self.tell(events.played({id_: self.rows[id_] for id_ in some}, [False] * len(some)))
             elif some:
                 rows = [raw(self.rows[id_]) for id_ in some]
-                self.tell(told.detected(self.family, some, rows, [False] * len(some)))
+                self.tell(events.detected(self.family, some, rows, [False] * len(some)))
 
     @rule(ids=SOME)
     def leave(self, ids: set[str]) -> None:
@@ -122,9 +122,9 @@ class Slow(RuleBasedStateMachine):
             for id_ in some:
                 del self.rows[id_]
             if self.family == "odds":
-                self.tell(told.removed(book, some, len(self.rows)))
+                self.tell(events.removed(book, some, len(self.rows)))
             else:
-                self.tell(told.forgotten(some) if self.family == "gamestate" else told.expired(self.family, some))
+                self.tell(events.forgotten(some) if self.family == "gamestate" else events.expired(self.family, some))
 
     @rule()
     def catch_up(self) -> None:
@@ -159,8 +159,8 @@ def test_what_was_missed_comes_in_parts(count: int) -> None:
     ids = [f"{n:05d}" for n in range(count)]
     backlog, reader = Backlog(), Reader()
     reader.rows = {id_: {"id": id_, "book": "a", "price": 1} for id_ in ids}
-    backlog.take(told.moved("a", ids, [raw({"id": id_, "price": 2}) for id_ in ids], count))
-    backlog.take(told.moved("a", ids[:7], [raw({"id": id_, "price": 3}) for id_ in ids[:7]], count))
+    backlog.take(events.moved("a", ids, [raw({"id": id_, "price": 2}) for id_ in ids], count))
+    backlog.take(events.moved("a", ids[:7], [raw({"id": id_, "price": 3}) for id_ in ids[:7]], count))
     frames = backlog.frames()
     assert [b'"partial":true' in frame for frame in frames] == [True] * (len(frames) - 1) + [False] * bool(frames)
     reader.take(frames)

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from oddsengine_service.app import BASE
-from oddsengine_service.endpoints import Ask, Endpoint
+from oddsengine_service.endpoints import Context, Endpoint
 from oddsengine_service.mcp import local
 from oddsengine_service.mcp.tools import BY_NAME, Page, answer, query
 from oddsengine_service.middleware.access import limited
@@ -120,14 +120,14 @@ class Reply(msgspec.Struct):
     result: dict[str, Any] | None = None
 
 
-def _example(ask: Ask) -> Any:
+def _example(context: Context) -> Any:
     """An answer for the description; messages are answered by `Mcp`."""
-    tool, arguments = BY_NAME["devig"], ask.body.params["arguments"]
+    tool, arguments = BY_NAME["devig"], context.body.params["arguments"]
     asked, limit, offset = query(tool, local.DEVIG, arguments)
     values, _ = parse(urlencode(asked).encode(), local.DEVIG.by_name)
-    found = local.DEVIG.answer(ask._replace(query=values))
-    text = answer(tool, local.DEVIG, found, Page(limit, offset), ask.board.now or datetime.now(UTC), 0)
-    return Reply("2.0", ask.body.id, {"content": [{"type": "text", "text": text}], "isError": False})
+    found = local.DEVIG.answer(context._replace(query=values))
+    text = answer(tool, local.DEVIG, found, Page(limit, offset), context.board.now or datetime.now(UTC), 0)
+    return Reply("2.0", context.body.id, {"content": [{"type": "text", "text": text}], "isError": False})
 
 
 ENDPOINT = Endpoint(

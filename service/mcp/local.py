@@ -12,7 +12,7 @@ from oddsengine.devig import DEVIG_METHODS, devig
 from oddsengine.explain import explain
 from oddsengine.kelly import kelly
 from oddsengine.odds import american_to_decimal, decimal_to_american
-from oddsengine_service.endpoints import Ask, Endpoint, told
+from oddsengine_service.endpoints import Context, Endpoint, answer_meta
 from oddsengine_service.params import Param, choice, number, text
 from oddsengine_service.problems import Problem, invalid, shown
 from oddsengine_service.routes.odds import (
@@ -57,11 +57,11 @@ def _decimal(words: str, form: str | None) -> list[float]:
     return out
 
 
-def _devig(ask: Ask) -> Any:
-    odds = _decimal(ask.query["odds"], ask.query["format"])
+def _devig(context: Context) -> Any:
+    odds = _decimal(context.query["odds"], context.query["format"])
     if len(odds) < 2:
         raise invalid("odds must hold the price of every outcome of the market, at least two, got one")
-    method = ask.query["method"]
+    method = context.query["method"]
     fair = devig(odds, method)
     if not np.isfinite(fair).all():
         raise invalid(f"the method {method} has no answer for these odds")
@@ -81,8 +81,8 @@ def _devig(ask: Ask) -> Any:
     }
 
 
-def _kelly(ask: Ask) -> Any:
-    query = ask.query
+def _kelly(context: Context) -> Any:
+    query = context.query
     (odds, *more) = _decimal(query["odds"], query["format"])
     p = query["probability"]
     if more:
@@ -103,18 +103,18 @@ def _kelly(ask: Ask) -> Any:
     return {name: value for name, value in out.items() if value is not None}
 
 
-def _explain(ask: Ask) -> Any:
-    query, own = ask.query, books_of(ask.caller.tier.id)
+def _explain(context: Context) -> Any:
+    query, own = context.query, books_of(context.caller.tier.id)
     wanted, event = query["id"].strip(), query["event_id"].strip()
-    books = books_for(ask, query["sportsbook"])
-    table = ask.board.table()
+    books = books_for(context, query["sportsbook"])
+    table = context.board.table()
     table = table.filter(table["event_id"] == event)
     if table.is_empty():
         raise Problem(404, "not_found", f"there is no event {shown(event)} with prices")
     try:
         said = explain(
-            table, wanted, books=books, method=ask.node.method, now=ask.board.now, include=("suspect",),
-            fair=ask.board.fair,
+            table, wanted, books=books, method=context.node.method, now=context.board.now, include=("suspect",),
+            fair=context.board.fair,
         )  # fmt: skip
     except ValueError:
         raise Problem(
@@ -122,7 +122,7 @@ def _explain(ask: Ask) -> Any:
             "id is of another event",
         ) from None  # fmt: skip
     feature = _FEATURES[said.kind]
-    if feature not in ask.caller.features:
+    if feature not in context.caller.features:
         lowest = required(feature).id
         raise Problem(403, "tier_restricted", f"{feature} needs the tier {lowest} or higher")
     row = said.opportunity
@@ -179,20 +179,20 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
     return {k: round(v, 6) if isinstance(v, float) else v for k, v in row.items() if v is not None}
 
 
-def _rejected(ask: Ask) -> Any:
-    if not any(ask.query[name] for name in ("event", "sport", "league", "sportsbook", "market")):
+def _rejected(context: Context) -> Any:
+    if not any(context.query[name] for name in ("event", "sport", "league", "sportsbook", "market")):
         raise invalid("say where to look: event, sport, league, market or sportsbook")
     unknown: dict[str, list[str]] = {}
-    with index_of(ask).reading(judged=True) as reading:
-        slots = reading.rejected(reading.rows(filter_of(ask, reading.now), unknown))
-        page = slots[ask.query["offset"] : ask.query["offset"] + ask.query["limit"]]
+    with index_of(context).reading(judged=True) as reading:
+        slots = reading.rejected(reading.rows(filter_of(context, reading.now), unknown))
+        page = slots[context.query["offset"] : context.query["offset"] + context.query["limit"]]
         found = reading.take(page)
     rows: Sequence[Any] = rows_in("")(found)
-    more = ask.query["offset"] + len(rows) < slots.size
+    more = context.query["offset"] + len(rows) < slots.size
     return {
         "data": rows,
         "pagination": {"has_more": more},
-        "meta": {"count": len(rows), "total": int(slots.size), **told(ask, unknown)},
+        "meta": {"count": len(rows), "total": int(slots.size), **answer_meta(context, unknown)},
     }
 
 

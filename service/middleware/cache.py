@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from oddsengine_service.answers import Kept
+from oddsengine_service.answers import CachedAnswer
 from oddsengine_service.endpoints import Endpoint
 from oddsengine_service.middleware.access import Access
 from oddsengine_service.node import Node
@@ -28,7 +28,7 @@ class _Version:
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.answers: dict[Any, Kept | asyncio.Future[Kept]] = {}
+        self.answers: dict[Any, CachedAnswer | asyncio.Future[CachedAnswer]] = {}
         self.bytes = 0
         self.by_account: dict[str, int] = {}
 
@@ -61,22 +61,22 @@ class Cache:
             request.values = place.values
             self._access.admit(request, place.endpoint)
             kept = self._version(request).answers.get(_key(request))
-            if isinstance(kept, Kept) and kept.at_hand(request.etag, request.codings):
+            if isinstance(kept, CachedAnswer) and kept.at_hand(request.etag, request.codings):
                 self._note(request.account)
                 await request.send(send, kept.sent(request.etag, request.codings))
                 return
         await self._app(scope, receive, send)
 
-    async def answer(self, request: Request, make: Callable[[], Any]) -> Kept:
+    async def answer(self, request: Request, make: Callable[[], Any]) -> CachedAnswer:
         """The answer: kept, being computed for somebody else, or made now."""
         version, key = self._version(request), _key(request)
         kept = version.answers.get(key)
         if kept is not None:
-            return kept if isinstance(kept, Kept) else await asyncio.shield(kept)
-        future: asyncio.Future[Kept] = asyncio.get_running_loop().create_future()
+            return kept if isinstance(kept, CachedAnswer) else await asyncio.shield(kept)
+        future: asyncio.Future[CachedAnswer] = asyncio.get_running_loop().create_future()
         version.answers[key] = future
         try:
-            made: Kept = await make()
+            made: CachedAnswer = await make()
         except BaseException as error:
             version.answers.pop(key, None)
             if not future.done():
@@ -87,7 +87,7 @@ class Cache:
         self._keep(version, request, key, made)
         return made
 
-    def _keep(self, version: _Version, request: Request, key: Any, made: Kept) -> None:
+    def _keep(self, version: _Version, request: Request, key: Any, made: CachedAnswer) -> None:
         size = len(made.answer.body) + len(request.query)
         account = request.account
         used = version.by_account.get(account, 0) + size

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from oddsengine_service.answers import NO_STORE, Headers, Whole, encode
+from oddsengine_service.answers import NO_STORE, Headers, RawResponse, encode
 from oddsengine_service.log import Log
 from oddsengine_service.metrics import Metrics
 from oddsengine_service.problems import INTERNAL, Problem, origin_of
@@ -67,7 +67,7 @@ class Requests:
         await request.send(send, refusal(problem, self._origin or origin_of(request.host)))
 
 
-def refusal(problem: Problem, origin: str) -> Whole:
+def refusal(problem: Problem, origin: str) -> RawResponse:
     """A problem as an answer."""
     body = encode(problem.body(origin))
     length = b"%d" % len(body)
@@ -80,4 +80,4 @@ def refusal(problem: Problem, origin: str) -> Whole:
         headers.append((b"connection", b"close"))
     if problem.status == 401:
         headers.append((b"www-authenticate", b'Bearer realm="oddsengine"'))
-    return Whole(problem.status, headers, body)
+    return RawResponse(problem.status, headers, body)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, cast
 import msgspec
 from msgspec import Meta
 
-from oddsengine_service.endpoints import Answer, Ask, Endpoint, data
+from oddsengine_service.endpoints import Answer, Context, Endpoint, data
 from oddsengine_service.keys import (
     FEATURES,
     MOST_NAME,
@@ -162,8 +162,8 @@ class DeletedKey(msgspec.Struct):
     message: str
 
 
-def _keys(ask: Ask) -> Managed:
-    return cast(Managed, ask.node.keys)
+def _keys(context: Context) -> Managed:
+    return cast(Managed, context.node.keys)
 
 
 def _shown(record: Record, key: str | None = None) -> Key:
@@ -206,14 +206,14 @@ _managing = _Managing()
 # ---- endpoints ----
 
 
-def account(ask: Ask) -> Any:
+def account(context: Context) -> Any:
     """What this key may do."""
-    caller = ask.caller
+    caller = context.caller
     with _managing:
-        record = _keys(ask).record(caller.key, caller)
+        record = _keys(context).record(caller.key, caller)
     books = _ALL_BOOKS if caller.tier.books is None else caller.tier.books
     return data(
-        ask,
+        context,
         Account(
             caller.key,
             caller.tier.id,
@@ -227,43 +227,43 @@ def account(ask: Ask) -> Any:
     )
 
 
-def usage(ask: Ask) -> Any:
+def usage(context: Context) -> Any:
     """What the account used."""
-    caller, limits = ask.caller, ask.node.limits
+    caller, limits = context.caller, context.node.limits
     room = limits.room(caller.account, caller.rate)
     minute = RateNow(room.limit, room.remaining, datetime.fromtimestamp(room.reset, UTC))
     streams = Streams(limits.streams(caller.account), caller.streams)
     requests = Requests(*limits.used(caller.account), minute)
-    return data(ask, AccountUsage(requests, streams, Period(*period(ask.node.clock.time()))))
+    return data(context, AccountUsage(requests, streams, Period(*period(context.node.clock.time()))))
 
 
-def keys(ask: Ask) -> Any:
+def keys(context: Context) -> Any:
     """All keys of the account."""
     with _managing:
-        return data(ask, [_shown(record) for record in _keys(ask).list(ask.caller.account)])
+        return data(context, [_shown(record) for record in _keys(context).list(context.caller.account)])
 
 
-def create(ask: Ask) -> Any:
+def create(context: Context) -> Any:
     """Make a key."""
     with _managing:
-        made = _keys(ask).create_like(ask.caller, ask.body.tier, ask.body.name)
-    return Answer(_encode(data(ask, _made(made))), 201)
+        made = _keys(context).create_like(context.caller, context.body.tier, context.body.name)
+    return Answer(_encode(data(context, _made(made))), 201)
 
 
-def revoke(ask: Ask) -> Any:
+def revoke(context: Context) -> Any:
     """Stop a key."""
     with _managing:
-        record = _keys(ask).revoke(ask.path["id"], ask.caller)
-    return data(ask, DeletedKey(deleted=True, key_id=record.id, message="The key was revoked."))
+        record = _keys(context).revoke(context.path["id"], context.caller)
+    return data(context, DeletedKey(deleted=True, key_id=record.id, message="The key was revoked."))
 
 
-def rotate(ask: Ask) -> Any:
+def rotate(context: Context) -> Any:
     """Rotate a key."""
     with _managing:
-        made = _keys(ask).rotate(ask.path["id"], ask.caller)
+        made = _keys(context).rotate(context.path["id"], context.caller)
     key = _made(made)
     old = OldKey(id=key.id, revoked=True, expires_at=key.updated_at)
-    return data(ask, RotatedKey(**msgspec.structs.asdict(key), new_key=key, old_key=old))
+    return data(context, RotatedKey(**msgspec.structs.asdict(key), new_key=key, old_key=old))
 
 
 _TAG = "Account"

@@ -17,7 +17,7 @@ from oddsengine import catalog
 from oddsengine.catalog.links import Link, allowed, allowed_pattern, link, localised, states
 from oddsengine.query import Index, Leg
 from oddsengine_service import filters
-from oddsengine_service.endpoints import Answer, Ask, Endpoint, data
+from oddsengine_service.endpoints import Answer, Context, Endpoint, data
 from oddsengine_service.params import MOST_TEXT, text
 from oddsengine_service.problems import Problem, invalid, shown
 from oddsengine_service.routes.odds import books_for, index_of
@@ -30,7 +30,7 @@ _TAG = "Deep Links"
 _HASH = re.compile("(?:.*:)?([0-9a-f]{16})", re.DOTALL)
 
 
-class Wanted(msgspec.Struct):
+class LinkRequest(msgspec.Struct):
     """Prices or opportunities to link to."""
 
     ids: Annotated[
@@ -45,41 +45,41 @@ class Wanted(msgspec.Struct):
     ] = None
 
 
-def redirect(ask: Ask) -> Answer:
+def redirect(context: Context) -> Answer:
     """Lead to the closest page of a book."""
-    query = ask.query
+    query = context.query
     state = query["state"] or ""
     fallback = None if query["fallback"] is None else _fallback(query["fallback"])
     book = None if query["book"] is None else catalog.book(query["book"]).id
-    legs = _legs(ask.node.index(ask.node.engine), ask.path["id"], book)
+    legs = _legs(context.node.index(context.node.engine), context.path["id"], book)
     found = _closest(legs[0], state) if legs else None
     if found is None and fallback is not None:
         found = Link(fallback, "home")
     if found is None and book is not None:
         found = link(book, state=state)
     if found is None or not _safe(found.url):
-        raise Problem(404, "not_found", f"no link for {shown(ask.path['id'])}")
+        raise Problem(404, "not_found", f"no link for {shown(context.path['id'])}")
     return Answer(b"", 302, "text/plain", (("Location", found.url), ("X-Deep-Link-Type", found.kind)))
 
 
-def batch(ask: Ask) -> Any:
+def batch(context: Context) -> Any:
     """Paths of the links to many prices or opportunities."""
-    body: Wanted = ask.body
+    body: LinkRequest = context.body
     given = list(dict.fromkeys(body.ids))
     if not 1 <= len(given) <= MOST_IDS:
         raise invalid(f"ids must have from 1 to {MOST_IDS} ids, got {len(given):,}")
     if long := next((id_ for id_ in given if len(id_) > MOST_TEXT), None):
         raise invalid(f"ids must have at most {MOST_TEXT} characters each, got {len(long):,}")
     state = filters.STATE.read("state", body.state) if body.state else ""
-    books = books_for(ask, None)
+    books = books_for(context, None)
     tail = f"?state={state}" if state else ""
     out: dict[str, str | None] = {}
     for id_ in given:
-        legs = _legs(index_of(ask), id_, None)
+        legs = _legs(index_of(context), id_, None)
         seen = bool(legs) and (books is None or all(leg.book in books for leg in legs))
         linked = seen and _closest(legs[0], state) is not None
         out[id_] = f"{BASE}/{quote(id_, safe=':')}{tail}" if linked else None
-    return data(ask, out)
+    return data(context, out)
 
 
 # ---- what was given ----
@@ -123,7 +123,7 @@ def _closest(leg: Leg, state: str) -> Link | None:
 endpoints = (
     Endpoint(
         "/deeplinks/batch", batch, "Links to many prices or opportunities", _TAG, Data[dict[str, str | None]],
-        method="POST", body=Wanted, lasts="never",
+        method="POST", body=LinkRequest, lasts="never",
         doc="Null where an id is unknown, of a book above the tier, or of a book without pages.",
     ),
     Endpoint(

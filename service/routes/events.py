@@ -11,7 +11,7 @@ import numpy as np
 from oddsengine.query import Census, values
 from oddsengine.update import iso
 from oddsengine_service import filters
-from oddsengine_service.endpoints import Ask, Endpoint, data, page, told
+from oddsengine_service.endpoints import Context, Endpoint, answer_meta, data, page
 from oddsengine_service.params import flag
 from oddsengine_service.problems import unknown
 from oddsengine_service.routes.odds import ADD_SPORTSBOOK, LEAGUE, LIMIT, LIVE, OFFSET, SPORT, SPORTSBOOK, TEAM, Q
@@ -46,9 +46,9 @@ def _event(census: Census, at: int, games: Mapping[str, Standing]) -> Event:
     )
 
 
-def _kept(ask: Ask, census: Census) -> Bools:
+def _kept(context: Context, census: Census) -> Bools:
     """The events that a request's filters let through."""
-    query = ask.query
+    query = context.query
     out = np.ones(len(census.games), bool)
     if query["sport"] is not None:
         out &= np.array(values.in_sports(query["sport"], census.sports), bool)
@@ -58,7 +58,7 @@ def _kept(ask: Ask, census: Census) -> Bools:
     if query["live"] is not None:
         out &= census.live == query["live"]
     if query["has_score"] is not None:
-        scored = ask.node.games.rows(ask.caller.tier.delay)
+        scored = context.node.games.rows(context.caller.tier.delay)
         out &= np.array([(game.id in scored) == query["has_score"] for game in census.games], bool)
     if query["team"] is not None:
         games = ((game.sport, game.league, game.home, game.away) for game in census.games)
@@ -72,35 +72,35 @@ def _kept(ask: Ask, census: Census) -> Bools:
     return out
 
 
-def events(ask: Ask) -> Any:
+def events(context: Context) -> Any:
     """The list of events, by start."""
-    books, strange = asked(ask)
-    census = ask.node.stats.at(ask.board, books)
+    books, strange = asked(context)
+    census = context.node.stats.at(context.board, books)
     order = census.order
-    places = order[_kept(ask, census)[order]] if order.size else order
-    offset = ask.query["offset"]
-    games = states(ask)
-    rows = [_event(census, at, games) for at in places[offset : offset + ask.query["limit"]].tolist()]
-    return page(ask, rows, len(rows), int(places.size), told(ask, strange))
+    places = order[_kept(context, census)[order]] if order.size else order
+    offset = context.query["offset"]
+    games = states(context)
+    rows = [_event(census, at, games) for at in places[offset : offset + context.query["limit"]].tolist()]
+    return page(context, rows, len(rows), int(places.size), answer_meta(context, strange))
 
 
-def _found(ask: Ask) -> tuple[Census, int]:
-    census = own(ask)
-    at = census.place.get(ask.path["eventId"])
+def _found(context: Context) -> tuple[Census, int]:
+    census = own(context)
+    at = census.place.get(context.path["eventId"])
     if at is None:
-        raise unknown("event", ask.path["eventId"])
+        raise unknown("event", context.path["eventId"])
     return census, at
 
 
-def event(ask: Ask) -> Any:
+def event(context: Context) -> Any:
     """One event."""
-    return data(ask, _event(*_found(ask), states(ask)))
+    return data(context, _event(*_found(context), states(context)))
 
 
-def markets(ask: Ask) -> Any:
+def markets(context: Context) -> Any:
     """Market types of one event."""
-    census, at = _found(ask)
-    return data(ask, census.markets_of(at))
+    census, at = _found(context)
+    return data(context, census.markets_of(at))
 
 
 endpoints = (

@@ -16,7 +16,7 @@ from oddsengine.columns import Bools
 from oddsengine.futures import REASONS, FuturesBoard, Judged, Market, Sheet, price_id
 from oddsengine.query import Seen, values
 from oddsengine_service import filters
-from oddsengine_service.endpoints import Ask, Endpoint, page, told
+from oddsengine_service.endpoints import Context, Endpoint, answer_meta, page
 from oddsengine_service.futures import METHOD, Futures
 from oddsengine_service.params import choice, flag, text, words
 from oddsengine_service.routes.odds import LEAGUE, LIMIT, OFFSET, SPORT, SPORTSBOOK, books_for
@@ -49,9 +49,9 @@ class _Found(NamedTuple):
         return np.asarray((sheet.row >= 0) & mine)
 
 
-def _asked(ask: Ask, *, by_selection: bool) -> _Found:
+def _asked(context: Context, *, by_selection: bool) -> _Found:
     """Read a request. A part of a name may be in the market's, or in a selection's."""
-    query, futures = ask.query, ask.node.futures
+    query, futures = context.query, context.node.futures
     board = futures.board
     markets = list(board.markets.values())
     seen = Seen(
@@ -68,8 +68,8 @@ def _asked(ask: Ask, *, by_selection: bool) -> _Found:
         markets = _those(markets, values.in_sports(query["sport"], [m.sport for m in markets]))
     if query["league"] is not None:
         markets = _those(markets, values.in_leagues(query["league"], [(m.sport, m.league) for m in markets]))
-    books = books_for(ask, query["sportsbook"])
-    found = _Found(futures, board, [], books, ask.board.now, strange)
+    books = books_for(context, query["sportsbook"])
+    found = _Found(futures, board, [], books, context.board.now, strange)
     order = sorted(markets, key=lambda m: (m.sport, m.league, m.name, m.id))
     found.sheets.extend(sheet for m in order if found.seen(sheet := board.sheets[m.id]).any())
     if query["q"] is not None and not by_selection:
@@ -86,14 +86,14 @@ def _those(markets: list[Market], meant: Sequence[bool]) -> list[Market]:
 # ---- markets ----
 
 
-def markets(ask: Ask) -> Any:
+def markets(context: Context) -> Any:
     """Every market of futures."""
-    found = _asked(ask, by_selection=False)
-    wanted = ask.query["is_complete"]
+    found = _asked(context, by_selection=False)
+    wanted = context.query["is_complete"]
     sheets = [sheet for sheet in found.sheets if wanted is None or bool(found.judged(sheet).complete) == wanted]
-    first = ask.query["offset"]
-    shown = [_market(sheet, found) for sheet in sheets[first : first + ask.query["limit"]]]
-    return page(ask, shown, len(shown), len(sheets), told(ask, found.strange))
+    first = context.query["offset"]
+    shown = [_market(sheet, found) for sheet in sheets[first : first + context.query["limit"]]]
+    return page(context, shown, len(shown), len(sheets), answer_meta(context, found.strange))
 
 
 def _market(sheet: Sheet, found: _Found) -> Future:
@@ -138,12 +138,12 @@ def _arbitrage(judged: Judged) -> FutureArbitrage | None:
 # ---- prices ----
 
 
-def odds(ask: Ask) -> Any:
+def odds(context: Context) -> Any:
     """Prices of futures, by market, selection and book."""
-    found = _asked(ask, by_selection=True)
-    masks = [_meant(ask, sheet, found) for sheet in found.sheets]
+    found = _asked(context, by_selection=True)
+    masks = [_meant(context, sheet, found) for sheet in found.sheets]
     counts = [int(mask.sum()) for mask in masks]
-    first, last = ask.query["offset"], ask.query["offset"] + ask.query["limit"]
+    first, last = context.query["offset"], context.query["offset"] + context.query["limit"]
     shown: list[FutureOdds] = []
     before = 0
     for sheet, mask, count in zip(found.sheets, masks, counts, strict=True):
@@ -151,13 +151,13 @@ def odds(ask: Ask) -> Any:
         if low < high:
             shown += _prices(sheet, found, np.argwhere(mask)[low:high].tolist())
         before += count
-    return page(ask, shown, len(shown), before, told(ask, found.strange))
+    return page(context, shown, len(shown), before, answer_meta(context, found.strange))
 
 
-def _meant(ask: Ask, sheet: Sheet, found: _Found) -> Bools:
+def _meant(context: Context, sheet: Sheet, found: _Found) -> Bools:
     """Which prices of a market the request means."""
     meant = found.seen(sheet)
-    query = ask.query
+    query = context.query
     if query["selection"] is not None:
         meant = meant & np.array(values.named(query["selection"], sheet.names), np.bool_)[:, None]
     if query["q"] is not None and not values.containing(query["q"], [sheet.market.name])[0]:

@@ -5,7 +5,7 @@ from typing import Any
 from oddsengine import catalog
 from oddsengine.query import Seen, values
 from oddsengine_service import filters
-from oddsengine_service.endpoints import Ask, Endpoint, data
+from oddsengine_service.endpoints import Context, Endpoint, data
 from oddsengine_service.games import Rows
 from oddsengine_service.problems import unknown
 from oddsengine_service.routes.odds import EVENT, LEAGUE, LIVE, SPORT, index_of
@@ -22,13 +22,13 @@ _DOC = (
 Games = dict[str, dict[str, Standing]]
 
 
-def _kept(ask: Ask, rows: Rows) -> tuple[Games, dict[str, list[str]]]:
+def _kept(context: Context, rows: Rows) -> tuple[Games, dict[str, list[str]]]:
     """The games that a request's filters let through, by sport; and the ids that nobody knows."""
-    query = ask.query
+    query = context.query
     seen = Seen({row.sport for row in rows.values()}, {row.league for row in rows.values()}, (), ())
     strange = filters.strangers(query, lambda: seen)
     if query["event"] is not None:
-        with index_of(ask).reading() as reading:
+        with index_of(context).reading() as reading:
             missing = [event for event in query["event"] if event not in rows and not reading.has_event(event)]
         if missing:
             strange["event"] = missing
@@ -48,23 +48,23 @@ def _fits(query: Any, event: str, row: Standing) -> bool:
     )
 
 
-def _rows(ask: Ask) -> Rows:
-    return ask.node.games.rows(ask.caller.tier.delay)
+def _rows(context: Context) -> Rows:
+    return context.node.games.rows(context.caller.tier.delay)
 
 
-def states(ask: Ask) -> Any:
+def states(context: Context) -> Any:
     """Every game, by sport."""
-    return data(ask, *_kept(ask, _rows(ask)))
+    return data(context, *_kept(context, _rows(context)))
 
 
-def states_of_sport(ask: Ask) -> Any:
+def states_of_sport(context: Context) -> Any:
     """The games of one sport."""
-    rows, sport = _rows(ask), values.sport_id(ask.path["sport"])
+    rows, sport = _rows(context), values.sport_id(context.path["sport"])
     mine = {event: row for event, row in rows.items() if row.sport == sport}
     if not mine and sport not in catalog.sports():
-        raise unknown("sport", ask.path["sport"])
-    found, strange = _kept(ask, mine)
-    return data(ask, {sport: found.get(sport, {})}, strange)
+        raise unknown("sport", context.path["sport"])
+    found, strange = _kept(context, mine)
+    return data(context, {sport: found.get(sport, {})}, strange)
 
 
 endpoints = (

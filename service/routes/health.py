@@ -13,7 +13,7 @@ import msgspec
 
 from oddsengine import catalog
 from oddsengine.schema import ODDS_SCHEMA
-from oddsengine_service.endpoints import Answer, Ask, Endpoint
+from oddsengine_service.endpoints import Answer, Context, Endpoint
 from oddsengine_service.feeds.status import DEGRADED, DOWN
 from oddsengine_service.node import VERSION, Node
 from oddsengine_service.wire.health import Check, Health
@@ -94,9 +94,9 @@ def _schema(_: Node) -> tuple[str, str]:
     return ("ok", "") if catalog.books() and catalog.listings() and not missing else ("down", "the catalog is empty")
 
 
-def health(ask: Ask) -> Any:
+def health(context: Context) -> Any:
     """All checks."""
-    node = ask.node
+    node = context.node
     checks = {"cache": _timed(_store, node), "data": _timed(_data, node), "schema": _timed(_schema, node)}
     worst = max((check.status for check in checks.values()), key=_ORDER.index)
     found = Health(worst, VERSION, moment(node.clock.now()) or "", checks)

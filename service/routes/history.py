@@ -22,12 +22,12 @@ from oddsengine.query import LATEST, Event, Seen, book_ids, values
 from oddsengine.timestamps import timestamps
 from oddsengine.update import hexadecimal
 from oddsengine_service import filters
-from oddsengine_service.endpoints import Ask, Endpoint, data, page, told
+from oddsengine_service.endpoints import Context, Endpoint, answer_meta, data, page
 from oddsengine_service.params import choice, moment, number, text, words
 from oddsengine_service.past import Past
 from oddsengine_service.problems import Problem, invalid, unknown
 from oddsengine_service.routes.odds import EVENT, LEAGUE, LIMIT, MARKET, OFFSET, SPORT, SPORTSBOOK, books_for, index_of
-from oddsengine_service.wire.envelopes import Moment, Page, Share, Told
+from oddsengine_service.wire.envelopes import AnswerMeta, Moment, Page, Share
 from oddsengine_service.wire.numbers import americans as american
 
 MOST_POINTS = 500  # of one price
@@ -73,7 +73,7 @@ class Closing(msgspec.Struct):
     books: Annotated[dict[str, list[ClosingLine]], Meta(description="Lines by book; empty if there are none.")]
 
 
-class ClosingMeta(Told, kw_only=True):
+class ClosingMeta(AnswerMeta, kw_only=True):
     """Why there are no closing lines, and notes on the request."""
 
     reason: str | UnsetType = UNSET
@@ -142,7 +142,7 @@ class ClvGroup(msgspec.Struct, kw_only=True):
     avg_best_clv_error: Number
 
 
-class ClvMeta(Told, kw_only=True):
+class ClvMeta(AnswerMeta, kw_only=True):
     """All bets together, and how they were grouped."""
 
     by: str
@@ -159,36 +159,36 @@ class ClvPage(msgspec.Struct, kw_only=True):
     meta: ClvMeta
 
 
-def _past(ask: Ask) -> Past:
-    if ask.node.past is None:
+def _past(context: Context) -> Past:
+    if context.node.past is None:
         raise Problem(503, "not_ready", "this node does not record history")
-    return ask.node.past
+    return context.node.past
 
 
-def _now(ask: Ask) -> int | None:
+def _now(context: Context) -> int | None:
     """The last moment that a caller may know of; None for none yet."""
-    return None if ask.board.now is None else micros(ask.board.now)
+    return None if context.board.now is None else micros(context.board.now)
 
 
 # ---- closing lines ----
 
 
-def closing(ask: Ask) -> Any:
+def closing(context: Context) -> Any:
     """The last prices of one event before it began."""
-    id_, now = ask.query["event_id"], _now(ask)
-    books = books_for(ask, ask.query["sportsbook"])
-    found = _past(ask).closings.closing(id_)
+    id_, now = context.query["event_id"], _now(context)
+    books = books_for(context, context.query["sportsbook"])
+    found = _past(context).closings.closing(id_)
     if found is None or now is None or found.captured_at > now:
-        event, reason = _without_lines(ask, id_)
-        return data(ask, event, reason=reason)
+        event, reason = _without_lines(context, id_)
+        return data(context, event, reason=reason)
     missing: dict[str, list[str]] = {}
     lines = _published(found.lines, found.sport)
-    if ask.query["market"] is not None:
-        lines = _in_markets(lines, found, ask.query["market"], missing)
-    return data(ask, _closing(found, lines, books), missing)
+    if context.query["market"] is not None:
+        lines = _in_markets(lines, found, context.query["market"], missing)
+    return data(context, _closing(found, lines, books), missing)
 
 
-def _without_lines(ask: Ask, id_: str) -> tuple[Closing, str]:
+def _without_lines(context: Context, id_: str) -> tuple[Closing, str]:
     """An event on the board that has no closing lines, and the reason.
 
     Raises
@@ -196,7 +196,7 @@ def _without_lines(ask: Ask, id_: str) -> tuple[Closing, str]:
     Problem
         404 if the board does not have the event.
     """
-    with index_of(ask).reading() as reading:
+    with index_of(context).reading() as reading:
         event, moment = reading.event(id_), reading.moment
     if event is None:
         raise unknown("event", id_)
@@ -204,17 +204,17 @@ def _without_lines(ask: Ask, id_: str) -> tuple[Closing, str]:
     league_id = values.league_id(event.league, event.sport) if event.league else ""
     (start,) = timestamps(np.array([event.start]))
     closing = Closing(id_, sport_id, league_id, event.home_team, event.away_team, start, None, {})
-    return closing, _reason(ask, id_, event, moment)
+    return closing, _reason(context, id_, event, moment)
 
 
-def _reason(ask: Ask, id_: str, event: Event, moment: int) -> str:
+def _reason(context: Context, id_: str, event: Event, moment: int) -> str:
     """Why an event has no closing lines."""
     begun = event.start != NO_TIME and event.start <= moment
     if event.status == "cancelled":
         return "it was cancelled"
     if event.status == "postponed" or (event.status == "upcoming" and not begun):
         return "it has not begun"
-    first = _past(ask).history.of(id_, LATEST).at
+    first = _past(context).history.of(id_, LATEST).at
     if first.size and begun and int(first.min()) < event.start:
         return f"none of its prices was on offer in the last {LAST_S // 60} minutes before its start"
     return "it was first seen after its start"
@@ -277,14 +277,14 @@ def _closing(close: Close, lines: pl.DataFrame, books: frozenset[str] | None) ->
 # ---- movement ----
 
 
-def history(ask: Ask) -> Any:
+def history(context: Context) -> Any:
     """How the prices of one event moved."""
-    query, id_, past = ask.query, ask.query["event"], _past(ask)
-    books, now = books_for(ask, query["sportsbook"]), _now(ask)
+    query, id_, past = context.query, context.query["event"], _past(context)
+    books, now = books_for(context, query["sportsbook"]), _now(context)
     since, until = _window(query["since"], query["until"])
     missing: dict[str, list[str]] = {}
     if now is None:
-        return page(ask, [], 0, 0, told(ask, {"event": [id_]}))
+        return page(context, [], 0, 0, answer_meta(context, {"event": [id_]}))
     moves = past.history.of(id_, min(now, until))
     if not moves.wordings:
         missing["event"] = [id_]
@@ -312,7 +312,7 @@ def history(ask: Ask) -> Any:
         _movement(ident, terms.said[term[at]], books_named[book[at]], moves, part, since)
         for ident, at, part in zip(row_ids, shown, parts, strict=True)
     ]
-    return page(ask, found, len(found), len(rows), told(ask, missing))
+    return page(context, found, len(found), len(rows), answer_meta(context, missing))
 
 
 def _window(since: datetime | None, until: datetime | None) -> tuple[int, int]:
@@ -339,12 +339,12 @@ def _movement(ident: str, said: Any, book: str, moves: Moves, at: Longs | Ints, 
 # ---- closing line value ----
 
 
-def clv(ask: Ask) -> Any:
+def clv(context: Context) -> Any:
     """How the +EV prices that were shown did against the close."""
-    query, now, past = ask.query, _now(ask), _past(ask)
+    query, now, past = context.query, _now(context), _past(context)
     missing = filters.strangers({**query, "market": None}, lambda: Seen((), (), (), ()))
     bets = past.closings.bets(-1 if now is None else now)
-    books = books_for(ask, query["sportsbook"])
+    books = books_for(context, query["sportsbook"])
     if books is not None:
         bets = _kept(bets, "sportsbook", [catalog.book(name).id in books for name in bets["sportsbook"].to_list()])
     if query["sport"] is not None:
@@ -360,7 +360,11 @@ def clv(ask: Ask) -> Any:
         bets = bets.filter((pl.col("day") >= first) & (pl.col("day") <= last))
     groups = _groups(report(bets, query["by"]))
     (total,) = _groups(report(bets))
-    return {"success": True, "data": groups, "meta": told(ask, missing, by=query["by"], count=len(groups), total=total)}
+    return {
+        "success": True,
+        "data": groups,
+        "meta": answer_meta(context, missing, by=query["by"], count=len(groups), total=total),
+    }
 
 
 def _day(time: datetime | None) -> str | None:

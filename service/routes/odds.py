@@ -18,7 +18,7 @@ from oddsengine.engine import REMEMBERED_S, micros
 from oddsengine.query import CURSOR_PATTERN, MOST_CURSOR, SORTS, Cursor, Filter, Found, Index, Reading
 from oddsengine.timestamps import timestamps
 from oddsengine_service import filters
-from oddsengine_service.endpoints import MOST_LIMIT, MOST_OFFSET, Ask, Endpoint, page, told
+from oddsengine_service.endpoints import MOST_LIMIT, MOST_OFFSET, Context, Endpoint, answer_meta, page
 from oddsengine_service.params import MOST_TEXT, Param, choice, choices, flag, moment, number, text, whole, words
 from oddsengine_service.problems import Problem, invalid, shown, unknown
 from oddsengine_service.tiers import allowed, books_of
@@ -34,7 +34,7 @@ from oddsengine_service.wire.odds import (
     OddsByEvent,
     OddsLists,
     OddsPage,
-    Shown,
+    RowEncoder,
     fields_of,
     odds,
     removed,
@@ -87,19 +87,21 @@ CURSOR = Param(
 # ---- what is asked ----
 
 
-def index_of(ask: Ask) -> Index:
+def index_of(context: Context) -> Index:
     """The index of the caller's board."""
-    return ask.node.index(ask.board)
+    return context.node.index(context.board)
 
 
-def books_for(ask: Ask, asked: Sequence[str] | None, added: Sequence[str] | None = None) -> frozenset[str] | None:
+def books_for(
+    context: Context, asked: Sequence[str] | None, added: Sequence[str] | None = None
+) -> frozenset[str] | None:
     """Ids of the books of an answer, None for all; one that only the board knows is for those who may see all."""
-    tier = ask.caller.tier
+    tier = context.caller.tier
     found, own = allowed(tier, asked, added or ()), books_of(tier.id)
     if found is None or own is None:
         return found
     named = {catalog.book(name).id for name in (*(asked or ()), *(added or ()))}
-    if beyond := sorted(book for book in named - own if book in index_of(ask).books):
+    if beyond := sorted(book for book in named - own if book in index_of(context).books):
         needed = catalog.book(beyond[0]).requires_tier
         raise Problem(
             403,
@@ -110,13 +112,13 @@ def books_for(ask: Ask, asked: Sequence[str] | None, added: Sequence[str] | None
     return found & own
 
 
-def filter_of(ask: Ask, now: int, **more: Any) -> Filter:
+def filter_of(context: Context, now: int, **more: Any) -> Filter:
     """The conditions of a query."""
-    q = ask.query
+    q = context.query
     part = q.get("q")
     player = q.get("player_name")
     fields: dict[str, Any] = {
-        "books": books_for(ask, q.get("sportsbook") or None, q.get("add_sportsbook")),
+        "books": books_for(context, q.get("sportsbook") or None, q.get("add_sportsbook")),
         **{name: q.get(name) or None for name in ("sport", "league", "market", "event", "team", "selection")},
         "live": q.get("live"), "low": q.get("min_odds"), "high": q.get("max_odds"),
         "q": None if part is None else catalog.normalise(part) or "\x00",  # a text without a letter is in no name
@@ -133,13 +135,13 @@ def _moment(now: int) -> datetime:
 
 
 def _meta(
-    ask: Ask, reading: Reading, strange: dict[str, list[str]], asked: Iterable[str] = (), **more: Any
+    context: Context, reading: Reading, strange: dict[str, list[str]], asked: Iterable[str] = (), **more: Any
 ) -> dict[str, Any]:
     """The `meta` of an answer, with the books that nobody knows."""
-    q = ask.query
+    q = context.query
     if books := reading.missing_books([*(q.get("sportsbook") or ()), *(q.get("add_sportsbook") or ()), *asked]):
         strange["sportsbook"] = books
-    return told(ask, strange, **more)
+    return answer_meta(context, strange, **more)
 
 
 class _Asked(NamedTuple):
@@ -151,8 +153,8 @@ class _Asked(NamedTuple):
     cursor: Cursor | None
 
     @classmethod
-    def of(cls, ask: Ask, sort: str = "") -> "_Asked":
-        q = ask.query
+    def of(cls, context: Context, sort: str = "") -> "_Asked":
+        q = context.query
         cursor: Cursor | None = q.get("cursor")
         return cls(sort if cursor is None else cursor.sort, q["limit"], q["offset"], cursor)
 
@@ -160,14 +162,14 @@ class _Asked(NamedTuple):
 # ---- answers ----
 
 
-def listing(ask: Ask) -> dict[str, Any]:
+def listing(context: Context) -> dict[str, Any]:
     """Prices that fit, a page of them."""
-    q = ask.query
+    q = context.query
     grouped = q["group_by"] is not None
-    names, cut = q["fields"] or None, _Asked.of(ask, q["sort"] or "")
+    names, cut = q["fields"] or None, _Asked.of(context, q["sort"] or "")
     if grouped:
-        return _grouped(ask, cut, names)
-    return _listed(ask, cut, [name for name in names or () if name in ODDS] or None)
+        return _grouped(context, cut, names)
+    return _listed(context, cut, [name for name in names or () if name in ODDS] or None)
 
 
 def _rows(
@@ -176,7 +178,7 @@ def _rows(
     """What makes the rows of an answer, once the board is no longer held still."""
     state, refs = query.get("state"), bool(query.get("include"))
     if names is None and not state and not refs:
-        return Shown(reading, slots, best=best).rows
+        return RowEncoder(reading, slots, best=best).rows
     every = BEST if best else ODDS
     if refs:
         rows = partial(fields_of(every, state or ""), reading.take(slots), reading.net(slots) if best else None)
@@ -184,32 +186,32 @@ def _rows(
     return partial(fields_of(names or every, state or ""), reading.take(slots), reading.net(slots) if best else None)
 
 
-def _listed(ask: Ask, cut: _Asked, names: Sequence[str] | None, **more: Any) -> dict[str, Any]:
+def _listed(context: Context, cut: _Asked, names: Sequence[str] | None, **more: Any) -> dict[str, Any]:
     missing: dict[str, list[str]] = {}
-    with index_of(ask).reading(judged=True) as reading:
-        rows = reading.rows(filter_of(ask, reading.now, **more), missing)
+    with index_of(context).reading(judged=True) as reading:
+        rows = reading.rows(filter_of(context, reading.now, **more), missing)
         slots, before = reading.page(rows, cut.sort, cut.limit, cut.offset, cut.cursor)
-        page_of = _rows(reading, slots, names, ask.query)
+        page_of = _rows(reading, slots, names, context.query)
         on = before + slots.size < rows.size
         cursor = reading.cursor(slots[-1], cut.sort) if on and slots.size else None
-        meta = _meta(ask, reading, missing)
+        meta = _meta(context, reading, missing)
     shown_rows = page_of()
-    return page(ask, shown_rows, len(shown_rows), rows.size, meta, cursor, before=before)
+    return page(context, shown_rows, len(shown_rows), rows.size, meta, cursor, before=before)
 
 
-def _grouped(ask: Ask, cut: _Asked, names: Sequence[str] | None) -> dict[str, Any]:
+def _grouped(context: Context, cut: _Asked, names: Sequence[str] | None) -> dict[str, Any]:
     """Events with their prices, a page of them."""
     missing: dict[str, list[str]] = {}
-    with index_of(ask).reading(judged=True) as reading:
-        rows = reading.rows(filter_of(ask, reading.now), missing)
+    with index_of(context).reading(judged=True) as reading:
+        rows = reading.rows(filter_of(context, reading.now), missing)
         parts, before, total, firsts = reading.groups(rows, cut.sort, cut.limit, cut.offset, cut.cursor)
         taken = [reading.take(part) for part in parts]
         on = before + len(parts) < total
         cursor = reading.cursor(firsts[-1], cut.sort, event=True) if on and parts else None
-        meta = _meta(ask, reading, missing)
-    refs = bool(ask.query["include"])
-    events = [_event(found, names, ask.query["state"] or "", refs=refs) for found in taken]
-    return page(ask, events, len(events), total, meta, cursor, before=before)
+        meta = _meta(context, reading, missing)
+    refs = bool(context.query["include"])
+    events = [_event(found, names, context.query["state"] or "", refs=refs) for found in taken]
+    return page(context, events, len(events), total, meta, cursor, before=before)
 
 
 def _event(found: Found, names: Sequence[str] | None, state: str, *, refs: bool) -> Any:
@@ -233,48 +235,50 @@ def _event(found: Found, names: Sequence[str] | None, state: str, *, refs: bool)
 _SLICED = ("term", "book", "id", "odds", "american", "seen", "changed", "start", "moved", "flags", "rejected", "main")
 
 
-def best(ask: Ask) -> dict[str, Any]:
+def best(context: Context) -> dict[str, Any]:
     """Best price of each selection, a page of them."""
-    q = ask.query
+    q = context.query
     missing: dict[str, list[str]] = {}
-    names, cut = q["fields"] or None, _Asked.of(ask, q["sort"] or "")
-    with index_of(ask).reading(judged=True) as reading:
-        rows = reading.best(filter_of(ask, reading.now), missing)
+    names, cut = q["fields"] or None, _Asked.of(context, q["sort"] or "")
+    with index_of(context).reading(judged=True) as reading:
+        rows = reading.best(filter_of(context, reading.now), missing)
         slots, _ = reading.page(rows, cut.sort, cut.limit, cut.offset, None)
         page_of = _rows(reading, slots, names, q, best=True)
-        meta = _meta(ask, reading, missing)
+        meta = _meta(context, reading, missing)
     shown_rows = page_of()
-    return page(ask, shown_rows, len(shown_rows), rows.size, meta)
+    return page(context, shown_rows, len(shown_rows), rows.size, meta)
 
 
-def comparison(ask: Ask) -> dict[str, Any]:
+def comparison(context: Context) -> dict[str, Any]:
     """Every price of one event, by market type."""
     missing: dict[str, list[str]] = {}
-    with index_of(ask).reading(judged=True) as reading:
-        rows = reading.rows(filter_of(ask, reading.now, event=(ask.query["event"],)), missing)
+    with index_of(context).reading(judged=True) as reading:
+        rows = reading.rows(filter_of(context, reading.now, event=(context.query["event"],)), missing)
         found = reading.take(some := reading.bounded(rows))
         more: dict[str, Any] = {"truncated": True} if some.size < rows.size else {}
-        meta = _meta(ask, reading, missing, **more)
+        meta = _meta(context, reading, missing, **more)
     out: dict[str, list[Odds]] = {}
     for row in odds(found):
         out.setdefault(row.market_type, []).append(row)
     return {"success": True, "data": out, **({"meta": meta} if meta else {})}
 
 
-def batch(ask: Ask) -> dict[str, Any]:
+def batch(context: Context) -> dict[str, Any]:
     """Every price of some events, by event."""
-    body: Batch = ask.body
-    most = ask.caller.tier.batch
+    body: Batch = context.body
+    most = context.caller.tier.batch
     ids = tuple(dict.fromkeys(body.event_ids))
     if not 1 <= len(ids) <= most:
-        raise invalid(f"event_ids must have from 1 to {most} ids on the {ask.caller.tier.id} tier, got {len(ids):,}")
+        raise invalid(
+            f"event_ids must have from 1 to {most} ids on the {context.caller.tier.id} tier, got {len(ids):,}"
+        )
     if long := next((id_ for id_ in ids if len(id_) > MOST_TEXT), None):
         raise invalid(f"ids in event_ids must have at most {MOST_TEXT} characters, got {len(long):,}")
     asked = None if not body.sportsbook else SPORTSBOOK.read("sportsbook", body.sportsbook)
     markets = None if not body.market else MARKET.read("market", body.market)
     missing: dict[str, list[str]] = {}
-    with index_of(ask).reading(judged=True) as reading:
-        f = Filter(books=books_for(ask, asked or None), event=ids, market=markets or None)
+    with index_of(context).reading(judged=True) as reading:
+        f = Filter(books=books_for(context, asked or None), event=ids, market=markets or None)
         rows = reading.rows(f, missing)
         parts, *_ = reading.groups(rows, "", len(ids), 0, None)
         whole = np.concatenate(parts) if parts else rows
@@ -285,47 +289,47 @@ def batch(ask: Ask) -> dict[str, Any]:
             more["remaining"] = [id_ for id_ in ids if id_ in rest]
         if some.size < whole.size:
             more["truncated"] = True
-        meta = _meta(ask, reading, missing, asked or (), **more)
+        meta = _meta(context, reading, missing, asked or (), **more)
     out: dict[str, list[Odds]] = {id_: [] for id_ in ids if id_ not in rest}
     for row in odds(found):
         out[row.event_id].append(row)
     return {"success": True, "data": out, **({"meta": meta} if meta else {})}
 
 
-def delta(ask: Ask) -> dict[str, Any]:
+def delta(context: Context) -> dict[str, Any]:
     """Prices that changed on the board after a time, and those that left; in the order in which they changed."""
-    seen = bool(ask.query["seen"])
-    cut = _Asked.of(ask, "renewed" if seen else "moved")
+    seen = bool(context.query["seen"])
+    cut = _Asked.of(context, "renewed" if seen else "moved")
     missing: dict[str, list[str]] = {}
-    since = micros(ask.query["since"])
-    with index_of(ask).reading(judged=True) as reading:
+    since = micros(context.query["since"])
+    with index_of(context).reading(judged=True) as reading:
         now = reading.now
         oldest = now - REMEMBERED_S * SECOND if now != NO_TIME else NO_TIME
         after = max(since, int(oldest))
-        f = filter_of(ask, now, after=after, seen=seen)
+        f = filter_of(context, now, after=after, seen=seen)
         rows = reading.rows(f, missing)
         slots, before = reading.page(rows, cut.sort, cut.limit, cut.offset, cut.cursor)
-        some = Shown(reading, slots)
+        some = RowEncoder(reading, slots)
         gone = reading.take(reading.rows(f, {}, gone=True))
         on = before + slots.size < rows.size
         cursor = reading.cursor(slots[-1], cut.sort) if on and slots.size else None
-        meta = _meta(ask, reading, missing, server_time=timestamps(np.array([since if now == NO_TIME else now]))[0])
+        meta = _meta(context, reading, missing, server_time=timestamps(np.array([since if now == NO_TIME else now]))[0])
     if after > since:
         meta["since_clamped"] = True
     if seen:
         meta["seen"] = True
     shown_rows = some.rows()
-    answer = page(ask, shown_rows, len(shown_rows), rows.size, meta, cursor, before=before)
+    answer = page(context, shown_rows, len(shown_rows), rows.size, meta, cursor, before=before)
     return {**answer, "removed": removed(gone)}
 
 
-def of_event(ask: Ask) -> dict[str, Any]:
+def of_event(context: Context) -> dict[str, Any]:
     """Prices of one event, a page of them."""
-    id_ = ask.path["eventId"]
-    with index_of(ask).reading(judged=True) as reading:
+    id_ = context.path["eventId"]
+    with index_of(context).reading(judged=True) as reading:
         if not reading.known(id_):
             raise unknown("event", id_)
-    return _listed(ask, _Asked.of(ask), None, event=(id_,))
+    return _listed(context, _Asked.of(context), None, event=(id_,))
 
 
 # ---- declarations ----

@@ -14,7 +14,7 @@ from oddsengine.engine import micros
 from oddsengine.query import Census, values
 from oddsengine.update import iso
 from oddsengine_service import filters
-from oddsengine_service.endpoints import Ask, Endpoint, data
+from oddsengine_service.endpoints import Context, Endpoint, data
 from oddsengine_service.params import choice, flag
 from oddsengine_service.problems import unknown
 from oddsengine_service.routes.odds import LEAGUE, SPORT, Q
@@ -28,14 +28,14 @@ DEGRADED_S = 60.0  # s without any news of a book; sources look more often
 _EMPTY = flag("include_empty", "Include entries without events.", default=False)
 
 
-def own(ask: Ask) -> Census:
+def own(context: Context) -> Census:
     """The census of the caller's books."""
-    return ask.node.stats.at(ask.board, books_of(ask.caller.tier.id))
+    return context.node.stats.at(context.board, books_of(context.caller.tier.id))
 
 
-def strangers(ask: Ask) -> dict[str, list[str]]:
+def strangers(context: Context) -> dict[str, list[str]]:
     """Ids of the request that nobody knows."""
-    return filters.strangers(ask.query, lambda: ask.node.stats.at(ask.board, None).known)
+    return filters.strangers(context.query, lambda: context.node.stats.at(context.board, None).known)
 
 
 # ---- sports and leagues ----
@@ -66,23 +66,23 @@ def _grouped(keys: list[Any]) -> dict[Any, list[int]]:
     return found
 
 
-def sports(ask: Ask) -> Any:
+def sports(context: Context) -> Any:
     """All sports."""
-    census = own(ask)
+    census = own(context)
     found = _grouped(census.sports)
-    if ask.query["include_empty"]:
+    if context.query["include_empty"]:
         found = {**{ident: [] for ident in catalog.sports()}, **found}
-    return data(ask, [_sport(ident, found[ident], census) for ident in sorted(found)])
+    return data(context, [_sport(ident, found[ident], census) for ident in sorted(found)])
 
 
-def sport(ask: Ask) -> Any:
+def sport(context: Context) -> Any:
     """One sport."""
-    census = own(ask)
-    ident = values.sport_id(ask.path["sportId"])
+    census = own(context)
+    ident = values.sport_id(context.path["sportId"])
     at = _grouped(census.sports).get(ident, [])
     if not at and ident not in catalog.sports():
-        raise unknown("sport", ask.path["sportId"])
-    return data(ask, _sport(ident, at, census))
+        raise unknown("sport", context.path["sportId"])
+    return data(context, _sport(ident, at, census))
 
 
 def _league(ident: str, within: str, at: list[int], census: Census) -> League:
@@ -109,31 +109,31 @@ def _leagues(census: Census) -> dict[tuple[str, str], list[int]]:
     return {key: at for key, at in _grouped(places).items() if key[1]}
 
 
-def leagues(ask: Ask) -> Any:
+def leagues(context: Context) -> Any:
     """All leagues."""
-    census, strange = own(ask), strangers(ask)
+    census, strange = own(context), strangers(context)
     found = _leagues(census)
-    if ask.query["include_empty"]:
+    if context.query["include_empty"]:
         found = {**{(each.sport, each.id): [] for each in catalog.leagues().values()}, **found}
-    wanted = ask.query["sport"]
+    wanted = context.query["sport"]
     if wanted is not None:
         ids = {values.sport_id(word) for word in wanted}
         found = {key: at for key, at in found.items() if key[0] in ids}
     rows = [_league(ident, within, found[within, ident], census) for within, ident in sorted(found)]
-    return data(ask, rows, strange)
+    return data(context, rows, strange)
 
 
-def league(ask: Ask) -> Any:
+def league(context: Context) -> Any:
     """One league; where two sports have its name, the one with more events."""
-    census, word = own(ask), ask.path["leagueId"]
+    census, word = own(context), context.path["leagueId"]
     here = [(key, at) for key, at in _leagues(census).items() if values.league_id(word, key[0]) == key[1]]
     if here:
         (within, ident), at = max(here, key=lambda item: len(item[1]))
-        return data(ask, _league(ident, within, at, census))
+        return data(context, _league(ident, within, at, census))
     known = catalog.league(word)
     if known.id not in catalog.leagues():
         raise unknown("league", word)
-    return data(ask, _league(known.id, known.sport, [], census))
+    return data(context, _league(known.id, known.sport, [], census))
 
 
 # ---- books ----
@@ -180,17 +180,17 @@ def _status(seen: int, census: Census) -> str:
     return "degraded" if age > DEGRADED_S else "active"
 
 
-def _told(ask: Ask) -> dict[str, str]:
+def _told(context: Context) -> dict[str, str]:
     """What the sources say of books that are not well."""
-    hub = ask.node.feeds
+    hub = context.node.feeds
     return {} if hub is None else {each.book: each.status for each in hub.books() if each.status in _ORDER}
 
 
-def books(ask: Ask) -> Any:
+def books(context: Context) -> Any:
     """All books."""
-    query = ask.query
-    census = ask.node.stats.at(ask.board, None)
-    found, told = _books(census), _told(ask)
+    query = context.query
+    census = context.node.stats.at(context.board, None)
+    found, told = _books(census), _told(context)
     if query["catalog"] or query["include_inactive"]:
         found = {**{ident: (0, int(NO_TIME)) for ident in catalog.books()}, **found}
     rows = []
@@ -206,25 +206,25 @@ def books(ask: Ask) -> Any:
             rows.append(row)
     order = {ident: at for at, ident in enumerate(catalog.books())}
     rows.sort(key=lambda row: (order.get(row.id, len(order)), row.id))
-    return data(ask, rows)
+    return data(context, rows)
 
 
-def book(ask: Ask) -> Any:
+def book(context: Context) -> Any:
     """One book."""
-    ident = catalog.book(ask.path["bookId"]).id
-    census = ask.node.stats.at(ask.board, None)
+    ident = catalog.book(context.path["bookId"]).id
+    census = context.node.stats.at(context.board, None)
     count, seen = _books(census).get(ident, (0, int(NO_TIME)))
     if not count and ident not in catalog.books():
-        raise unknown("sportsbook", ask.path["bookId"])
-    return data(ask, _book(ident, count, seen, census, _told(ask)))
+        raise unknown("sportsbook", context.path["bookId"])
+    return data(context, _book(ident, count, seen, census, _told(context)))
 
 
 # ---- market types and teams ----
 
 
-def markets(ask: Ask) -> Any:
+def markets(context: Context) -> Any:
     """Market types that have prices, under the names that rows have."""
-    census = own(ask)
+    census = own(context)
     counts = census.markets.sum(axis=0)
     rows = []
     for at in np.flatnonzero(counts).tolist():
@@ -244,12 +244,12 @@ def markets(ask: Ask) -> Any:
             )
         )
     rows.sort(key=lambda row: (-row.event_count, row.id))
-    return data(ask, rows)
+    return data(context, rows)
 
 
-def teams(ask: Ask) -> Any:
+def teams(context: Context) -> Any:
     """Teams with events in an event of the board."""
-    query, census, strange = ask.query, own(ask), strangers(ask)
+    query, census, strange = context.query, own(context), strangers(context)
     known = {(each.sport, each.id): each for each in catalog.teams()}
     rows = []
     for (within, ident), at in census.teams.items():
@@ -272,7 +272,7 @@ def teams(ask: Ask) -> Any:
             )
         )  # fmt: skip
     rows.sort(key=lambda row: (row.sport, row.name, row.id))
-    return data(ask, rows, strange)
+    return data(context, rows, strange)
 
 
 def _spelled(census: Census, ident: str, at: list[int]) -> str:

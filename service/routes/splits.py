@@ -13,7 +13,7 @@ from oddsengine.columns import SECOND
 from oddsengine.engine import micros
 from oddsengine.query import Seen, values
 from oddsengine_service import filters
-from oddsengine_service.endpoints import MOST_OFFSET, Ask, Endpoint, told
+from oddsengine_service.endpoints import MOST_OFFSET, Context, Endpoint, answer_meta
 from oddsengine_service.params import moment as time_param
 from oddsengine_service.params import text, whole, words
 from oddsengine_service.problems import Problem, invalid
@@ -28,15 +28,15 @@ _MARKETS = ("spread", "total", "moneyline")
 _HISTORY = whole("limit", "Maximum number of snapshots; the newest are returned.", 1, 200, default=100)
 
 
-def _late(ask: Ask) -> datetime:
+def _late(context: Context) -> datetime:
     """The moment of an answer: splits are delayed like everything."""
-    return ask.node.clock.now() - timedelta(seconds=ask.caller.tier.delay)
+    return context.node.clock.now() - timedelta(seconds=context.caller.tier.delay)
 
 
-def splits(ask: Ask) -> Any:
+def splits(context: Context) -> Any:
     """The last record of each event and book."""
-    query = ask.query
-    rows = ask.node.splits.latest(_late(ask))
+    query = context.query
+    rows = context.node.splits.latest(_late(context))
     seen = Seen([r.sport for r in rows], [r.league for r in rows], [r.sportsbook for r in rows], ())
     strange = filters.strangers({**query, "market": None}, lambda: seen)
     if query["market"] is not None:
@@ -61,7 +61,7 @@ def splits(ask: Ask) -> Any:
         "data": shown,
         "pagination": {"limit": limit, "offset": offset, "has_more": more, "next_offset": following},
         "updated_at": max((row.fetched_at for row in rows), default=None),
-        "meta": {"count": len(shown), "total": len(rows), **told(ask, strange)},
+        "meta": {"count": len(shown), "total": len(rows), **answer_meta(context, strange)},
     }
 
 
@@ -69,15 +69,15 @@ def _those(rows: list[SplitsGame], meant: list[bool]) -> list[SplitsGame]:
     return [row for row, wanted in zip(rows, meant, strict=True) if wanted]
 
 
-def history(ask: Ask) -> Any:
+def history(context: Context) -> Any:
     """Snapshots of one event, oldest first."""
-    query = ask.query
+    query = context.query
     books = None if query["sportsbook"] is None else {catalog.book(word).id for word in query["sportsbook"]}
-    begin, end, now = query["start_time"], query["end_time"], _late(ask)
+    begin, end, now = query["start_time"], query["end_time"], _late(context)
     if begin is not None and end is not None and end < begin:
         raise invalid(f"end_time must not be before start_time, got {moment(end)} and {moment(begin)}")
     oldest = micros(now) - KEPT_S * SECOND
-    found = ask.node.splits.history(
+    found = context.node.splits.history(
         query["event_id"], books, oldest if begin is None else max(oldest, micros(begin)), min(now, end) if end else now
     )  # fmt: skip
     total = len(found)
@@ -90,20 +90,20 @@ def history(ask: Ask) -> Any:
         "newest": found[-1].ts if found else None,
         "updated_at": moment(now),
     }
-    return {"success": True, "data": found, "meta": told(ask, None, **meta)}
+    return {"success": True, "data": found, "meta": answer_meta(context, None, **meta)}
 
 
-def post(ask: Ask) -> Any:
+def post(context: Context) -> Any:
     """Take records of an operator's source."""
-    token = ask.node.splits_token
-    if not token or not hmac.compare_digest(ask.token.encode("utf-8", "replace"), token.encode()):
+    token = context.node.splits_token
+    if not token or not hmac.compare_digest(context.token.encode("utf-8", "replace"), token.encode()):
         raise Problem(401, "unauthorized", "operator token required: Authorization: Bearer TOKEN")
-    body: SplitsPosted = ask.body
-    now = ask.node.clock.now()
+    body: SplitsPosted = context.body
+    now = context.node.clock.now()
     for at, given in enumerate(body.splits):
         if given.fetched_at is not None and (given.fetched_at - now).total_seconds() > 60.0:
             raise invalid(f"splits[{at}].fetched_at must not be in the future, got {moment(given.fetched_at)}")
-    taken = ask.node.put_splits(body.splits, now)
+    taken = context.node.put_splits(body.splits, now)
     return {"success": True, "data": SplitsTaken(taken, len(body.splits) - taken)}
 
 

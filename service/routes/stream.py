@@ -16,17 +16,17 @@ from msgspec import UNSET
 
 from oddsengine.query import Filter
 from oddsengine_service import filters
-from oddsengine_service.endpoints import Ask, Endpoint, told
+from oddsengine_service.endpoints import Context, Endpoint, answer_meta
 from oddsengine_service.params import choices, flag, number, parse, text
 from oddsengine_service.problems import Problem, invalid
 from oddsengine_service.routes.odds import EVENT, LEAGUE, LIVE, MARKET, SEEN, SPORT, SPORTSBOOK, books_for, index_of
-from oddsengine_service.stream.finds import Asked
-from oddsengine_service.stream.hub import Stream, Wants
+from oddsengine_service.stream.events import RESUMABLE, SSE, Wire
+from oddsengine_service.stream.hub import Stream, Subscription
+from oddsengine_service.stream.opportunities import OpportunityFilter
 from oddsengine_service.stream.sse import Connected, Filters, frame
-from oddsengine_service.stream.told import RESUMABLE, SSE, Wire
 from oddsengine_service.stream.watch import KINDS
 from oddsengine_service.tiers import Caller, required
-from oddsengine_service.wire.envelopes import Told
+from oddsengine_service.wire.envelopes import AnswerMeta
 
 if TYPE_CHECKING:
     from oddsengine_service.app import Api
@@ -66,7 +66,7 @@ class Channel:
     def __init__(self, channel: str | None) -> None:
         self._channel = channel
 
-    def __call__(self, _: Ask) -> Any:
+    def __call__(self, _: Context) -> Any:
         """Nothing can be answered without a connection."""
         raise NotImplementedError
 
@@ -75,11 +75,11 @@ class Channel:
         endpoint, caller, values = request.endpoint, request.caller, request.values
         query, ignored = parse(request.query, endpoint.by_name)
         query.setdefault("live", None)
-        ask = Ask(caller, query, values, None, api.node.engine, api.node, ignored)
+        context = Context(caller, query, values, None, api.node.engine, api.node, ignored)
         channels = (self._channel,) if self._channel else query["channel"] or _CHANNEL.default
         if "eventId" in values:
             query["event"] = (values["eventId"],)
-        wants = _wants(ask, frozenset(channels))
+        wants = _wants(context, frozenset(channels))
         hub = hub_of(api)
         with slot(api, caller):
             headers = [*request.headers, *_HEADERS]
@@ -95,8 +95,8 @@ class Channel:
             if query["resume"]:
                 wants = hub.resumable(wants._replace(wire=RESUMABLE), _sequence(last))
                 resumed = wants.since is not None
-            said = told(ask, await api.pool.run(caller.account, lambda: unknown_ids(ask)))
-            meta = Told(**said) if said else UNSET
+            said = answer_meta(context, await api.pool.run(caller.account, lambda: unknown_ids(context)))
+            meta = AnswerMeta(**said) if said else UNSET
             first = Connected(
                 f"str_{secrets.token_hex(8)}", ",".join(channels), Filters(**echoed), reconnected,
                 resumed, wants.seen or UNSET, meta=meta,
@@ -156,17 +156,17 @@ def same_rights(before: Caller, now: Caller) -> bool:
     return (before.account, before.rights) == (now.account, now.rights) and now.streams > 0
 
 
-def unknown_ids(ask: Ask) -> dict[str, list[str]]:
+def unknown_ids(context: Context) -> dict[str, list[str]]:
     """Ids in the filters that neither the catalog nor the board has, by parameter."""
-    query, missing = ask.query, dict[str, list[str]]()
-    with index_of(ask).reading() as reading:
+    query, missing = context.query, dict[str, list[str]]()
+    with index_of(context).reading() as reading:
         reading.rows(Filter(**{name: query[name] for name in ("sport", "league", "market", "event")}), missing)
         if strange := reading.missing_books(query["sportsbook"] or ()):
             missing["sportsbook"] = strange
     return missing
 
 
-def _wants(ask: Ask, channels: frozenset[str]) -> Wants:
+def _wants(context: Context, channels: frozenset[str]) -> Subscription:
     """What a request may listen to and wants to.
 
     Raises
@@ -174,7 +174,7 @@ def _wants(ask: Ask, channels: frozenset[str]) -> Wants:
     Problem
         400 if `live` is combined with `seen`; 403 if the tier has no streams, not the channel or not the books.
     """
-    caller, query = ask.caller, ask.query
+    caller, query = context.caller, context.query
     _check_streaming(caller)
     games = "gamestate" in caller.features
     if "gamestate" in channels and not games:
@@ -186,7 +186,7 @@ def _wants(ask: Ask, channels: frozenset[str]) -> Wants:
     if seen and query["live"] is not None:
         raise invalid("live and seen cannot be combined: seen=true streams the whole board")
     return wants_of(
-        ask,
+        context,
         odds=bool(channels & {"odds", "all"}),
         kinds=frozenset(KINDS) & caller.features if channels & {"opportunities", "all"} else None,
         games=games and bool(channels & {"gamestate", "all"}),
@@ -203,8 +203,9 @@ def _check_streaming(caller: Caller) -> None:
 
 
 def wants_of(
-    ask: Ask, *, odds: bool, kinds: frozenset[str] | None, games: bool = False, seen: bool = False, wire: Wire = SSE
-) -> Wants:  # fmt: skip
+    context: Context, *, odds: bool, kinds: frozenset[str] | None, games: bool = False, seen: bool = False,
+    wire: Wire = SSE,
+) -> Subscription:  # fmt: skip
     """What a caller gets by the filters of a query.
 
     Raises
@@ -212,21 +213,21 @@ def wants_of(
     Problem
         403 if the tier has no streams, or not the books.
     """
-    caller, query = ask.caller, ask.query
+    caller, query = context.caller, context.query
     _check_streaming(caller)
-    books = books_for(ask, query["sportsbook"])
+    books = books_for(context, query["sportsbook"])
     chosen = {name: query[name] for name in ("sport", "league", "market", "event")}
     state, live = query["state"] or "", query.get("live")
     low, high = query.get("min_odds"), query.get("max_odds")
     asked = None
     if kinds is not None:
-        asked = Asked(
+        asked = OpportunityFilter(
             books, **chosen, live=live, kinds=kinds, min_ev=query["min_ev"], min_profit=query["min_profit"],
-            state=state, told=ask.node.games.beside if "gamestate" in caller.features else None, low=low, high=high,
-            include=query.get("include") or (),
+            state=state, add_game=context.node.games.beside if "gamestate" in caller.features else None, low=low,
+            high=high, include=query.get("include") or (),
         )  # fmt: skip
     wanted = Filter(books, **chosen, live=live, low=low, high=high) if odds else None
-    return Wants(wanted, asked, Filter(**chosen) if games else None, state, seen, wire)
+    return Subscription(wanted, asked, Filter(**chosen) if games else None, state, seen, wire)
 
 
 _TAG = "Streaming"

@@ -12,12 +12,12 @@ from typing import Any
 
 import msgspec
 
-from oddsengine_service.stream.told import (
+from oddsengine_service.stream.events import (
     GAMES,
     ODDS,
     SEEN,
     SSE,
-    Told,
+    StreamEvent,
     Wire,
     bodies,
     forgotten,
@@ -67,32 +67,32 @@ class Backlog:
     def __bool__(self) -> bool:
         return bool(self._rows)
 
-    def take(self, some: Iterable[Told]) -> None:
+    def take(self, some: Iterable[StreamEvent]) -> None:
         """Keep what events say."""
-        for told in some:
-            if told.family == SEEN:
+        for event in some:
+            if event.family == SEEN:
                 continue
             self.events += 1
-            family = self._rows.setdefault(told.family, {})
-            if told.family == ODDS:
-                self._total = told.total
-            if told.rows is None:
-                for id_ in told.ids:
-                    self._leave(family, id_, told.book)
+            family = self._rows.setdefault(event.family, {})
+            if event.family == ODDS:
+                self._total = event.total
+            if event.rows is None:
+                for id_ in event.ids:
+                    self._leave(family, id_, event.book)
             else:
-                self._change(family, told)
+                self._change(family, event)
 
-    def _change(self, family: dict[str, _Row], told: Told) -> None:
-        assert told.rows is not None
-        size = len(told.body) // len(told.ids) + ENTRY
-        for at, (id_, value) in enumerate(zip(told.ids, told.rows, strict=True)):
+    def _change(self, family: dict[str, _Row], event: StreamEvent) -> None:
+        assert event.rows is not None
+        size = len(event.body) // len(event.ids) + ENTRY
+        for at, (id_, value) in enumerate(zip(event.ids, event.rows, strict=True)):
             row = family.get(id_)
             if row is None:
-                row = family[id_] = _Row(held=told.partly or not told.fresh[at])
-            if told.partly:
-                row.delta, row.book = value, told.book
+                row = family[id_] = _Row(held=event.partly or not event.fresh[at])
+            if event.partly:
+                row.delta, row.book = value, event.book
             else:
-                row.whole, row.delta, row.book = value, None, told.book
+                row.whole, row.delta, row.book = value, None, event.book
             self.size += size - row.size
             row.size = size
 
@@ -110,7 +110,7 @@ class Backlog:
 
     def frames(self) -> list[bytes]:
         """Events that say all of it."""
-        out: list[Told] = []
+        out: list[StreamEvent] = []
         for family, rows in self._rows.items():
             if family == ODDS:
                 out += self._prices(rows)
@@ -125,7 +125,7 @@ class Backlog:
                 out += [*wire.expired(family, gone), *wire.detected(family, list(here), _wholes(here), fresh)]
         return bodies(out)
 
-    def _prices(self, rows: Mapping[str, _Row]) -> list[Told]:
+    def _prices(self, rows: Mapping[str, _Row]) -> list[StreamEvent]:
         gone: dict[str, list[str]] = {}
         deltas: dict[str, list[str]] = {}
         whole: dict[str, _Row] = {}
@@ -136,7 +136,7 @@ class Backlog:
                 deltas.setdefault(row.book, []).append(id_)
             else:
                 gone.setdefault(row.book, []).append(id_)
-        out: list[Told] = []
+        out: list[StreamEvent] = []
         for book in sorted(gone):
             out += self._wire.removed(book, gone[book], self._total)
         fresh = [not row.held for row in whole.values()]

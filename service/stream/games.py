@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from oddsengine.query import Filter, values
+from oddsengine_service.stream.events import SSE, StreamEvent, forgotten, played
 from oddsengine_service.stream.sse import frame
-from oddsengine_service.stream.told import SSE, Told, forgotten, played
 
 
 class Games:
@@ -27,7 +27,7 @@ class Games:
             and (w.league is None or values.in_leagues(w.league, [(sport, league)])[0])
         )
 
-    def told(self, states: Mapping[str, Any], removed: Iterable[str]) -> list[Told]:
+    def events(self, states: Mapping[str, Any], removed: Iterable[str]) -> list[StreamEvent]:
         """What changes mean here."""
         mine = {event: state for event, state in states.items() if self.fits(event, state)}
         fresh = [event not in self._shown for event in mine]

@@ -22,14 +22,14 @@ from oddsengine.update import Update
 from oddsengine_service.log import Log
 from oddsengine_service.node import Node
 from oddsengine_service.pool import Turns
-from oddsengine_service.stream.finds import Asked, Finds, ViewKey
+from oddsengine_service.stream.events import RESUMABLE, SSE, StreamEvent, Wire, bodies, forgotten
 from oddsengine_service.stream.games import Games
 from oddsengine_service.stream.moves import Moves
+from oddsengine_service.stream.opportunities import OpportunityFilter, OpportunityGroup, ViewKey
 from oddsengine_service.stream.prices import Missed, Prices, Taken, nothing
 from oddsengine_service.stream.sending import Group, Lines
 from oddsengine_service.stream.subscriber import Subscriber
-from oddsengine_service.stream.told import RESUMABLE, SSE, Told, Wire, bodies, forgotten
-from oddsengine_service.stream.watch import Look, Near, Watch, Word, near
+from oddsengine_service.stream.watch import Near, OpportunityId, ViewSnapshot, Watch, near
 
 MOST_WATCHES = 64  # sets of books and thresholds whose opportunities are followed
 REPLAY_S = 120.0  # for which a client may resume
@@ -39,11 +39,11 @@ LEAST_LOOK_S = 0.05  # between two looks at what is open; longer where a look is
 _PLAYER = WORDING.index("player_name")
 
 
-class Wants(NamedTuple):
+class Subscription(NamedTuple):
     """What a subscriber gets: prices, opportunities, games; None is not wanted."""
 
     prices: Filter | None
-    finds: Asked | None
+    finds: OpportunityFilter | None
     games: Filter | None
     state: str
     seen: bool = False  # for a node that passes prices on
@@ -68,14 +68,14 @@ class Stream:
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._beginnings: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._looks = Turns()
-        self._making: dict[Hashable, list[tuple[Subscriber, Wants]]] = {}
+        self._making: dict[Hashable, list[tuple[Subscriber, Subscription]]] = {}
         self._mirror: Mirror | None = None
         self._prices: dict[Hashable, Prices] = {}
-        self._finds: dict[tuple[Asked, Wire], Finds] = {}
+        self._finds: dict[tuple[OpportunityFilter, Wire], OpportunityGroup] = {}
         self._watches: dict[Hashable, Watch] = {}
         self._games: dict[Filter, Games] = {}
         self._states: dict[str, Any] = {}
-        self._coming: dict[Prices, list[tuple[Subscriber, Wants]]] = {}
+        self._coming: dict[Prices, list[tuple[Subscriber, Subscription]]] = {}
         self._coming_lock = threading.Lock()
         self._looked: list[_Looked] = []
         self._look_at = 0.0
@@ -93,11 +93,11 @@ class Stream:
 
     # ---- from the event loop ----
 
-    def join(self, subscriber: Subscriber, wants: Wants) -> None:
+    def join(self, subscriber: Subscriber, wants: Subscription) -> None:
         """Send the beginning of what is wanted, and from then on all of it."""
         self._jobs.put(lambda: self._join(subscriber, wants))
 
-    async def serve(self, subscriber: Subscriber, wants: Wants, listening: Awaitable[None]) -> None:
+    async def serve(self, subscriber: Subscriber, wants: Subscription, listening: Awaitable[None]) -> None:
         """Send somebody what is wanted until `listening` ends: the client has left."""
         self.join(subscriber, wants)
         try:
@@ -109,12 +109,12 @@ class Stream:
         finally:
             self.leave(subscriber)
 
-    def change(self, subscriber: Subscriber, wants: Wants, first: list[bytes]) -> None:
+    def change(self, subscriber: Subscriber, wants: Subscription, first: list[bytes]) -> None:
         """Send these frames, a new beginning, and from then on what is wanted now."""
         self.lines.change(subscriber, wants, first)
         self._jobs.put(lambda: self._change(subscriber, wants))
 
-    def resumable(self, wants: Wants, global_seq: int | None) -> Wants:
+    def resumable(self, wants: Subscription, global_seq: int | None) -> Subscription:
         """The same with `since` if what was missed from there on can be sent; from any thread."""
         first, known = self._since, tuple(self._heard_at)
         if global_seq is None or not known:
@@ -204,7 +204,7 @@ class Stream:
             touched = _touched(update)
             for watch in self._watches.values():
                 watch.hear(update, touched)
-        calm: list[tuple[Group, int, list[Told]]] = [
+        calm: list[tuple[Group, int, list[StreamEvent]]] = [
             (group, update.number, []) for group in self._finds.values() if group.watch.number == update.number
         ]
         moves = Moves(update, self._mirror, self._index, marks)
@@ -238,15 +238,15 @@ class Stream:
         elif self._followed < now - REPLAY_S - _SLACK_S:
             self._following, self._since = False, None
 
-    def _tell(self, moves: Moves, batches: list[tuple[Group, int, list[Told]]]) -> None:
+    def _tell(self, moves: Moves, batches: list[tuple[Group, int, list[StreamEvent]]]) -> None:
         """Tell what an update means, and what else there is to be told."""
         for group in self._prices.values():
-            if (group.seen or not moves.empty) and (told := group.told(moves)):
-                batches.append((group, moves.number, told))
+            if (group.seen or not moves.empty) and (events := group.events(moves)):
+                batches.append((group, moves.number, events))
         if batches:
             self._deliver(batches)
 
-    def _deliver(self, batches: list[tuple[Group, int, list[Told]]]) -> None:
+    def _deliver(self, batches: list[tuple[Group, int, list[StreamEvent]]]) -> None:
         assert self._mirror is not None
         self._post(self.lines.deliver, batches, self._mirror.number)
 
@@ -268,12 +268,12 @@ class Stream:
             self._looked.append(_Looked(number, settle))
             self._looked.sort(key=lambda looked: looked.number)
 
-    def _settle(self, watch: Watch, stirred: set[Word], found: Look, spent: float) -> None:
+    def _settle(self, watch: Watch, stirred: set[OpportunityId], found: ViewSnapshot, spent: float) -> None:
         """Tell what opened and expired."""
         self._look_at = max(self._look_at, time.monotonic() + 3.0 * spent)
         looked = watch.settle(stirred, found)
-        batches: list[tuple[Group, int, list[Told]]] = [
-            (group, watch.number, group.told(looked, self._mirror.number if self._mirror is not None else 0))
+        batches: list[tuple[Group, int, list[StreamEvent]]] = [
+            (group, watch.number, group.events(looked, self._mirror.number if self._mirror is not None else 0))
             for group in self._finds.values()
             if group.watch is watch
         ]
@@ -285,14 +285,14 @@ class Stream:
         for event in removed:
             self._states.pop(event, None)
             self._removed_games.append((self._mirror.number if self._mirror is not None else 0, event))
-        batches: list[tuple[Group, int, list[Told]]] = []
+        batches: list[tuple[Group, int, list[StreamEvent]]] = []
         for group in self._games.values():
-            if told := group.told(states, removed):
-                batches.append((group, 0, told))
+            if events := group.events(states, removed):
+                batches.append((group, 0, events))
         if batches:
             self._deliver(batches)
 
-    def _join(self, subscriber: Subscriber, wants: Wants) -> None:
+    def _join(self, subscriber: Subscriber, wants: Subscription) -> None:
         if subscriber.gone or subscriber.wants is not wants:
             return
         engine = self._node.engine
@@ -323,9 +323,9 @@ class Stream:
             groups.append(self._games.setdefault(wants.games, Games(wants.games)))
         for group in groups:
             group.members += 1
-            if isinstance(group, Finds):
+            if isinstance(group, OpportunityGroup):
                 group.idle = None
-            number = group.watch.number if isinstance(group, Finds) else 0
+            number = group.watch.number if isinstance(group, OpportunityGroup) else 0
             self._post(self.lines.register, group, subscriber, wants, number)
         if prices is None:
             taken = nothing(wants.wire, games=wants.finds is None, resumed=wants.since is not None)
@@ -340,19 +340,19 @@ class Stream:
         if len(known) == 1:
             self._beginnings.put(lambda p=prices: self._take(p, None))  # type: ignore[misc]
 
-    def _resume(self, subscriber: Subscriber, wants: Wants, prices: Prices) -> None:
+    def _resume(self, subscriber: Subscriber, wants: Subscription, prices: Prices) -> None:
         """Have what somebody missed made; everything that the group was not told itself was heard."""
         if self._mirror is not None and wants.since is not None:
             missed = Missed(wants.since, self._mirror.number, self._mirror.changed.copy(), tuple(self._lost))
             self._beginnings.put(lambda: self._take(prices, [(subscriber, wants)], missed))
 
-    def _change(self, subscriber: Subscriber, wants: Wants) -> None:
+    def _change(self, subscriber: Subscriber, wants: Subscription) -> None:
         """Join what is wanted now before leaving what was: what both need is not made anew."""
         before, subscriber.groups = subscriber.groups, []
         self._join(subscriber, wants)
         self._leave(before)
 
-    def _follow(self, subscriber: Subscriber, wants: Wants) -> bool:
+    def _follow(self, subscriber: Subscriber, wants: Subscription) -> bool:
         """Make a group of opportunities; False if somebody has to wait for it, or cannot have it."""
         assert wants.finds is not None
         view = wants.finds.view
@@ -371,7 +371,7 @@ class Stream:
                 self._looks.put(account, lambda: self._make(view, account))
             return False
         watch.members += 1
-        group = self._finds[wants.finds, wants.wire] = Finds(wants.finds, watch, wants.wire)
+        group = self._finds[wants.finds, wants.wire] = OpportunityGroup(wants.finds, watch, wants.wire)
         if wants.wire is RESUMABLE and self._mirror is not None:
             group.since = self._mirror.number
         return True
@@ -383,7 +383,7 @@ class Stream:
             watch.account == account for view, watch in self._watches.items() if view not in self._making
         )
 
-    def _made(self, view: Hashable, watch: Watch, found: Look) -> None:
+    def _made(self, view: Hashable, watch: Watch, found: ViewSnapshot) -> None:
         """Let those in who waited for a watch."""
         if self._watches.get(view) is not watch:
             return
@@ -402,12 +402,12 @@ class Stream:
             self._post(self.lines.close_group, group)
             for table in (self._prices, self._games):
                 _drop(table, group)
-            if isinstance(group, Finds):
+            if isinstance(group, OpportunityGroup):
                 group.idle = time.monotonic()
                 if group.since is None:
                     self._close_finds(group)
 
-    def _close_finds(self, group: Finds) -> None:
+    def _close_finds(self, group: OpportunityGroup) -> None:
         _drop(self._finds, group)
         group.watch.members -= 1
         if not group.watch.members:
@@ -419,7 +419,7 @@ class Stream:
         for group in [group for group in self._finds.values() if group.idle is not None]:
             self._close_finds(group)
 
-    def _begin(self, subscribers: list[tuple[Subscriber, Wants]], taken: Taken) -> None:
+    def _begin(self, subscribers: list[tuple[Subscriber, Subscription]], taken: Taken) -> None:
         """Send newcomers their beginning: prices of one update, and what else is open now."""
         made: dict[Group, list[bytes]] = {}
         heard = self._mirror.number if self._mirror is not None else 0
@@ -435,8 +435,8 @@ class Stream:
                 frames += made[group]
             self._post(self.lines.admit, subscriber, wants, taken, frames, heard)
 
-    def _beginning(self, group: Finds | Games, since: int | None) -> list[bytes]:
-        if isinstance(group, Finds):
+    def _beginning(self, group: OpportunityGroup | Games, since: int | None) -> list[bytes]:
+        if isinstance(group, OpportunityGroup):
             return group.beginning() if since is None or group.since is None else group.replay(since)
         gone = [event for number, event in self._removed_games if since is not None and number >= since]
         return [
@@ -461,7 +461,7 @@ class Stream:
         found = watch.read(None)
         self._jobs.put(lambda: self._when_heard(found.number, lambda: self._made(view, watch, found)))
 
-    def _read(self, watch: Watch, stirred: set[Word]) -> None:
+    def _read(self, watch: Watch, stirred: set[OpportunityId]) -> None:
         began = time.monotonic()
         found = watch.read(stirred)
         spent = time.monotonic() - began
@@ -472,7 +472,7 @@ class Stream:
             job()
 
     def _take(
-        self, prices: Prices, resuming: list[tuple[Subscriber, Wants]] | None, missed: Missed | None = None
+        self, prices: Prices, resuming: list[tuple[Subscriber, Subscription]] | None, missed: Missed | None = None
     ) -> None:  # fmt: skip
         """Make the beginning of those who wait for prices, or of one who resumes."""
         with self._coming_lock:
@@ -499,4 +499,4 @@ def _drop(table: dict[Any, Any], value: Any) -> None:
         del table[key]
 
 
-__all__ = ["Stream", "Wants"]
+__all__ = ["Stream", "Subscription"]

@@ -10,9 +10,9 @@ from oddsengine.engine import Engine
 from oddsengine.query import Chosen, Filter, Index, Reading, RowChanges, Terms, book_ids
 from oddsengine.timestamps import timestamps
 from oddsengine.update import hexadecimal
+from oddsengine_service.stream.events import SSE, StreamEvent, Wire, bodies, renewed
 from oddsengine_service.stream.moves import Moves, rows_in
 from oddsengine_service.stream.sse import OddsSeen, raw
-from oddsengine_service.stream.told import SSE, Told, Wire, bodies, renewed
 from oddsengine_service.wire.numbers import american, americans
 
 
@@ -52,12 +52,12 @@ class Prices:
             self.number = engine.number
             self.total = int(self._active(reading).size)
 
-    def told(self, moves: Moves) -> list[Told]:
+    def events(self, moves: Moves) -> list[StreamEvent]:
         """What an update means here."""
         if moves.number <= self.number:
             return []
         self.number = moves.number
-        out: list[Told] = []
+        out: list[StreamEvent] = []
         if self._suspended and (at := self._chosen.of(moves.hidden, moves.terms)).size:
             at = at[self._was(moves.hidden, at)]
             self.total -= at.size
@@ -106,17 +106,17 @@ class Prices:
             within &= price <= (np.inf if wanted.high is None else american(wanted.high))
         return within
 
-    def _removed(self, moves: Moves, rows: RowChanges, at: Longs) -> list[Told]:
+    def _removed(self, moves: Moves, rows: RowChanges, at: Longs) -> list[StreamEvent]:
         self.total -= at.size
         return self._gone(moves, rows, at)
 
-    def _gone(self, moves: Moves, rows: RowChanges, at: Longs) -> list[Told]:
-        out, ids = list[Told](), moves.ids(rows) if at.size else []
+    def _gone(self, moves: Moves, rows: RowChanges, at: Longs) -> list[StreamEvent]:
+        out, ids = list[StreamEvent](), moves.ids(rows) if at.size else []
         for book, some in _by_book(rows, at):
             out += self.wire.removed(book, [ids[i] for i in some], self.total)
         return out
 
-    def _added(self, moves: Moves, rows: RowChanges, at: Longs, fresh: list[bool]) -> list[Told]:
+    def _added(self, moves: Moves, rows: RowChanges, at: Longs, fresh: list[bool]) -> list[StreamEvent]:
         """Rows that are here now, or such that no delta can describe them; only the former add to the total."""
         if not at.size:
             return []
@@ -126,7 +126,7 @@ class Prices:
         fulls = moves.fulls(rows, self.state, places)
         return self.wire.added([ids[i] for i in places], fulls, fresh, self.total, books)
 
-    def _renewed(self, moves: Moves) -> list[Told]:
+    def _renewed(self, moves: Moves) -> list[StreamEvent]:
         """When rows were last seen: those that moved, for a delta does not say it, and those that were seen again."""
         facts, ids = moves.moved.facts, moves.ids(moves.moved)
         times = timestamps(facts.seen)
@@ -154,7 +154,7 @@ class Prices:
             held = np.isin(every, reading.rows(wanted, {}) if self._suspended else active)
             here, away = reading.take(every[held]), reading.take(every[~held])
             total, names = active.size, reading.books_of(active)
-        out, chosen = list[Told](), Chosen(wanted)
+        out, chosen = list[StreamEvent](), Chosen(wanted)
         gone: dict[str, list[str]] = {}
         for id_, code in zip(hexadecimal(away.id), away.book, strict=True):
             gone.setdefault(away.books[code], []).append(id_)

@@ -12,12 +12,12 @@ from prometheus_client.registry import Collector
 from oddsengine_service.log import Log
 from oddsengine_service.node import Node
 from oddsengine_service.stream.backlog import Backlog
-from oddsengine_service.stream.finds import Finds
+from oddsengine_service.stream.events import StreamEvent, Wire, bodies
 from oddsengine_service.stream.games import Games
+from oddsengine_service.stream.opportunities import OpportunityGroup
 from oddsengine_service.stream.prices import Prices, Taken
 from oddsengine_service.stream.sse import clock
 from oddsengine_service.stream.subscriber import Bounds, Subscriber
-from oddsengine_service.stream.told import Told, Wire, bodies
 
 HEARTBEAT_S = 30.0
 PARTS = 30  # of the subscribers, that get their heartbeats one after the other
@@ -25,7 +25,7 @@ CHECK_S = 0.5  # between two looks at keys, stalled readers and failures
 PAUSE_S = 0.02  # between two rounds of writing, at least; what comes meanwhile is joined
 UPSTREAM = "upstream_error"
 
-Group = Prices | Finds | Games
+Group = Prices | OpportunityGroup | Games
 
 
 class _Members:
@@ -116,15 +116,15 @@ class Lines:
 
     # ---- what goes out ----
 
-    def deliver(self, batches: list[tuple[Group, int, list[Told]]], heard: int) -> None:
+    def deliver(self, batches: list[tuple[Group, int, list[StreamEvent]]], heard: int) -> None:
         """Give groups their events, each with the number of its update; `heard` is the last one there was."""
         self.number = heard
-        for group, number, told in batches:
+        for group, number, events in batches:
             members = self._groups.get(group)
             if members is None:
                 continue
             members.number = number
-            if not told:
+            if not events:
                 continue
             wire = group.wire
             packed: Any = None
@@ -134,21 +134,23 @@ class Lines:
             for subscriber in members.subscribers:
                 if subscriber.waiting is not None:
                     if members.prices:
-                        subscriber.waiting.append((number, told))
+                        subscriber.waiting.append((number, events))
                 elif members.prices and number <= subscriber.number:  # its beginning has that already
                     continue
                 elif subscriber.backlog is not None:
                     slow.append(subscriber)
                 else:
                     if packed is None:
-                        packed = subscriber.packed(wire.numbered(bodies(told), self._sequence, self.global_seq(heard)))
+                        packed = subscriber.packed(
+                            wire.numbered(bodies(events), self._sequence, self.global_seq(heard))
+                        )
                     subscriber.take(packed, self.global_seq(heard))
                     due(subscriber)
                     count += 1
             for subscriber in slow:
-                subscriber.miss(told)
-            self.made += len(told)
-            self.events += count * len(told)
+                subscriber.miss(events)
+            self.made += len(events)
+            self.events += count * len(events)
         self._flush_soon()
 
     def hear(self, number: int) -> None:
@@ -207,15 +209,15 @@ class Lines:
         """Send somebody the beginning, what else is open, and what came after the beginning's update."""
         if subscriber.gone or subscriber.waiting is None or subscriber.wants is not wants:
             return
-        waited = [(number, told) for number, told in subscriber.waiting if number > taken.number]
+        waited = [(number, events) for number, events in subscriber.waiting if number > taken.number]
         subscriber.number = taken.number
         subscriber.waiting = None
         beginning = subscriber.wire.beginning(taken.frames, frames)
         self._begin(subscriber, beginning, wants.since or 0)
         self._begin(subscriber, [taken.complete], min(taken.number or heard, heard))
-        for update, told in waited:
-            self._begin(subscriber, bodies(told), update)
-        self.events += len(beginning) + 1 + sum(len(told) for _, told in waited)
+        for update, events in waited:
+            self._begin(subscriber, bodies(events), update)
+        self.events += len(beginning) + 1 + sum(len(events) for _, events in waited)
         subscriber.flush()
 
     def close_group(self, group: Group) -> None:
@@ -230,9 +232,9 @@ class Lines:
         self.tell(subscriber.wire.error(UPSTREAM, message), subscriber)
         subscriber.end()
 
-    def tell(self, told: bytes, subscriber: Subscriber, number: int = 0) -> None:
+    def tell(self, events: bytes, subscriber: Subscriber, number: int = 0) -> None:
         """Send somebody what is no part of the board, and has no id."""
-        subscriber.take(subscriber.packed((told,)), self.global_seq(number) if number else 0)
+        subscriber.take(subscriber.packed((events,)), self.global_seq(number) if number else 0)
         self._due.append(subscriber)
         self._flush_soon()
 
@@ -243,7 +245,7 @@ class Lines:
         rounds = PARTS if self._heartbeat >= 3.0 else 1
         self._turn = (self._turn + 1) % rounds
         moment = clock(self._node.clock.now())
-        told: dict[Wire, bytes] = {}
+        events: dict[Wire, bytes] = {}
         for subscriber in self._subscribers:
             if subscriber.turn % rounds != self._turn:
                 continue
@@ -253,9 +255,9 @@ class Lines:
             elif subscriber.backlog is not None:
                 self.tell(wire.heartbeat(moment), subscriber)
             else:
-                if wire not in told:
-                    told[wire] = wire.heartbeat(moment)
-                self.tell(self._holds(subscriber) + told[wire], subscriber, self.number)
+                if wire not in events:
+                    events[wire] = wire.heartbeat(moment)
+                self.tell(self._holds(subscriber) + events[wire], subscriber, self.number)
         if not self.closed:
             self._timers["beat"] = self._loop.call_later(self._heartbeat / rounds, self._beat)
 
@@ -268,7 +270,7 @@ class Lines:
             members = self._groups.get(group)
             if members is not None and isinstance(group, Prices):
                 said.append(b"prices %d" % max(members.number, subscriber.number))
-            elif members is not None and isinstance(group, Finds) and members.number:
+            elif members is not None and isinstance(group, OpportunityGroup) and members.number:
                 said.append(b"opportunities %d" % members.number)
         return b": %b\n" % b", ".join(said) if said else b""
 

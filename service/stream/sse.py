@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from oddsengine_service.wire.envelopes import Told
+from oddsengine_service.wire.envelopes import AnswerMeta
 
 CHUNK = 1000  # rows of one event
 RETRY = b"retry: 3000\n"
@@ -50,7 +50,7 @@ class Connected(msgspec.Struct, frozen=True):
     resumed: bool | UnsetType = UNSET  # with `resume=true`: what was missed follows, not a snapshot
     seen: bool | UnsetType = UNSET  # `odds:seen` will say when prices were seen again
     trial: Trial | UnsetType = UNSET
-    meta: Told | UnsetType = UNSET  # as in answers of lists: unknown ids and ignored parameters
+    meta: AnswerMeta | UnsetType = UNSET  # as in answers of lists: unknown ids and ignored parameters
 
 
 class Snapshot(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any
 
 from oddsengine_service.stream.backlog import Backlog
-from oddsengine_service.stream.told import SSE, Told, Wire
+from oddsengine_service.stream.events import SSE, StreamEvent, Wire
 
 try:
     import fcntl
@@ -74,7 +74,7 @@ class Subscriber:
         self.account, self.key, self.check = account, key, check
         self.on_cut, self.on_taken, self._bounds = on_cut, on_taken, bounds
         self.wants: Any = None
-        self.waiting: list[tuple[int, list[Told]]] | None = []
+        self.waiting: list[tuple[int, list[StreamEvent]]] | None = []
         self.backlog: Backlog | None = None  # while it is behind
         self.gone = self.cut_short = self._ending = False
         self.size = self.number = 0  # bytes that wait; the update that the beginning is of
@@ -129,10 +129,10 @@ class Subscriber:
         if self.size - self._beginning > self._bounds.behind and self.backlog is None:
             self.backlog = Backlog(self.wire)
 
-    def miss(self, told: Iterable[Told]) -> None:
+    def miss(self, events: Iterable[StreamEvent]) -> None:
         """Keep for later what events say."""
         if self.backlog is not None and not self.gone and not self._ending:
-            self.backlog.take(told)
+            self.backlog.take(events)
             if self.backlog.size > self._bounds.limit:
                 self.cut("it does not keep up")
 

@@ -36,11 +36,11 @@ AGES = frozenset(
     }
 )  # fmt: skip
 _encode = msgspec.json.Encoder().encode
-Word = int  # id of an opportunity as the engine has it
+OpportunityId = int  # id of an opportunity as the engine has it
 Near = tuple[str, str]  # event and player: what stands beside each other
 
 
-class Find(NamedTuple):
+class Opportunity(NamedTuple):
     """One opportunity as it goes out."""
 
     id: str
@@ -56,10 +56,10 @@ class Find(NamedTuple):
     near: Near
 
 
-class Look(NamedTuple):
+class ViewSnapshot(NamedTuple):
     """What was open when somebody looked."""
 
-    open: dict[Word, Find]
+    open: dict[OpportunityId, Opportunity]
     before: int  # number of the board's last update, and that when the look was over
     number: int
 
@@ -78,11 +78,11 @@ class Watch:
                 books, method=method, min_ev=min_ev, min_profit=min_profit, include=include, keep=True
             )  # fmt: skip
         self.members = 0
-        self.open: dict[Word, Find] = {}
+        self.open: dict[OpportunityId, Opportunity] = {}
         self.number = 0  # of the update that `open` is of; 0 while it is of no single one
-        self._near: dict[Near, set[Word]] = {}
+        self._near: dict[Near, set[OpportunityId]] = {}
         self._heard = 0
-        self._stirred: dict[Word, int] = {}  # and by which update first
+        self._stirred: dict[OpportunityId, int] = {}  # and by which update first
         self._looking = True  # until `fill`
         self._meanwhile: dict[Near, int] = {}  # what was touched since the look that is under way began
 
@@ -110,7 +110,7 @@ class Watch:
         for word in self._near.get(place, ()):
             self._stirred.setdefault(word, number)
 
-    def fill(self, found: "Look") -> None:
+    def fill(self, found: "ViewSnapshot") -> None:
         """Take what is open at the beginning."""
         for word, find in found.open.items():
             self._keep(word, find)
@@ -118,14 +118,14 @@ class Watch:
             self._stirred = {word: first for word, first in self._stirred.items() if first > found.number}
         self._looked((), found)
 
-    def look(self) -> set[Word]:
+    def look(self) -> set[OpportunityId]:
         """What is to be read; `settle` takes what came of it."""
         stirred, self._stirred, self._looking = set(self._stirred), {}, True
         return stirred
 
-    def settle(self, stirred: set[Word], found: "Look") -> dict[Word, Find | None]:
+    def settle(self, stirred: set[OpportunityId], found: "ViewSnapshot") -> dict[OpportunityId, Opportunity | None]:
         """What is new or not what it was, and what is no more."""
-        out: dict[Word, Find | None] = {}
+        out: dict[OpportunityId, Opportunity | None] = {}
         for word in stirred:
             find, before = found.open.get(word), self.open.get(word)
             if find is not None:
@@ -141,7 +141,7 @@ class Watch:
         self._looked(stirred, found)
         return out
 
-    def _looked(self, read: Container[Word], found: "Look") -> None:
+    def _looked(self, read: Container[OpportunityId], found: "ViewSnapshot") -> None:
         """Go on; what is open is of one update if nothing else was stirred up to it."""
         self._looking = False
         for place, first in self._meanwhile.items():
@@ -151,7 +151,7 @@ class Watch:
         missed = any(first <= found.number and not (still and word in read) for word, first in self._stirred.items())
         self.number = 0 if missed else found.number if self._stirred else max(self._heard, found.number)
 
-    def _keep(self, word: Word, find: Find) -> None:
+    def _keep(self, word: OpportunityId, find: Opportunity) -> None:
         self.open[word] = find
         self._near.setdefault(find.near, set()).add(word)
 
@@ -160,11 +160,11 @@ class Watch:
         if self._view is not None:
             self._view.kept = False
 
-    def read(self, words: set[Word] | None) -> "Look":
+    def read(self, words: set[OpportunityId] | None) -> "ViewSnapshot":
         """What is open now of some opportunities, or of all; from any thread."""
         before = self._engine.number
         if self._view is None:
-            return Look({}, before, before)
+            return ViewSnapshot({}, before, before)
         near = None if words is None else np.fromiter(words, np.uint64, len(words))
         frames = self._view.opportunities(near=near)
         after = self._engine.number
@@ -176,13 +176,13 @@ class Watch:
             for row in table.iter_rows(named=True):
                 find = _find(kind, row, made(row))
                 out[int(find.id[-16:], 16)] = find
-        return Look(out, before, after)
+        return ViewSnapshot(out, before, after)
 
 
-def _find(kind: str, row: Mapping[str, Any], made: Any) -> Find:
+def _find(kind: str, row: Mapping[str, Any], made: Any) -> Opportunity:
     value = row["ev_percentage"] if kind == "ev" else row["profit_percent"] if kind == "arbitrage" else np.inf
     event, market = ("game_id", "market") if kind == "ev" else ("event_id", "market_type")
-    return Find(
+    return Opportunity(
         made.id, kind, value, row[event], row["sport"] or "", row["league"] or "", row[market], made,
         msgspec.Raw(_encode(made)), _encode(steady(msgspec.to_builtins(made))), near(row[event], row["player_name"]),
     )  # fmt: skip

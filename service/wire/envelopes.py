@@ -29,14 +29,14 @@ class Pagination(msgspec.Struct):
     next_cursor: str | UnsetType | None = UNSET
 
 
-class Told(msgspec.Struct):
+class AnswerMeta(msgspec.Struct):
     """What is to be said of an answer: ids that nobody knows, by parameter; parameters that nobody declared."""
 
     unknown: dict[str, list[str]] | UnsetType = UNSET
     ignored: list[str] | UnsetType = UNSET
 
 
-class Counted(Told, kw_only=True):
+class Counted(AnswerMeta, kw_only=True):
     """How many are on the page, and in all."""
 
     count: int
@@ -56,7 +56,7 @@ class Data(msgspec.Struct, Generic[T], kw_only=True):
 
     success: bool
     data: T
-    meta: Told | UnsetType = UNSET
+    meta: AnswerMeta | UnsetType = UNSET
 
 
 class Page(msgspec.Struct, Generic[T], kw_only=True):

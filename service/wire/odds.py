@@ -17,7 +17,7 @@ from oddsengine.timestamps import timestamps
 from oddsengine.update import hexadecimal
 from oddsengine_service.params import MOST_TEXT, WORDS_PATTERN
 from oddsengine_service.tiers import TIERS
-from oddsengine_service.wire.envelopes import Counted, Moment, Pagination, Share, Told
+from oddsengine_service.wire.envelopes import AnswerMeta, Counted, Moment, Pagination, Share
 from oddsengine_service.wire.numbers import americans
 
 
@@ -112,7 +112,7 @@ class Batch(msgspec.Struct):
     market: Annotated[str | None, Meta(extra_json_schema={"pattern": WORDS_PATTERN})] = None
 
 
-class Cut(Told, kw_only=True):
+class Cut(AnswerMeta, kw_only=True):
     """What is to be said of an answer with a bound: whether prices were left out."""
 
     truncated: bool | UnsetType = UNSET
@@ -204,7 +204,7 @@ def best_odds(found: Found, net: Floats) -> list[BestOdds]:
     return list(map(BestOdds, *_columns(found), np.round(net, 6).tolist()))
 
 
-class Shown:
+class RowEncoder:
     """Rows of an answer: those that were sent before as they stand, and what the board says of the others.
 
     Made while the board is held still; the encoding of what is new comes after.

@@ -14,7 +14,7 @@ from msgspec import UNSET, UnsetType
 
 from oddsengine_service import filters
 from oddsengine_service.app import BASE
-from oddsengine_service.endpoints import Ask, Endpoint, told
+from oddsengine_service.endpoints import Context, Endpoint, answer_meta
 from oddsengine_service.origins import Origins
 from oddsengine_service.params import Param, choices, flag, parse, whole
 from oddsengine_service.problems import INTERNAL, Problem, invalid, origin_of, shown
@@ -28,7 +28,7 @@ from oddsengine_service.routes.odds import (
     SPORTSBOOK,
 )
 from oddsengine_service.routes.stream import MIN_EV, MIN_PROFIT, hub_of, same_rights, slot, unknown_ids, wants_of
-from oddsengine_service.stream.hub import Wants
+from oddsengine_service.stream.hub import Subscription
 from oddsengine_service.tiers import Caller, books_of, required
 from oddsengine_service.ws.socket import BAD_KEY, NO_STREAMING, TOO_MANY, Socket
 from oddsengine_service.ws.wire import WS, message
@@ -86,7 +86,7 @@ class Message(msgspec.Struct, kw_only=True):
 _decode = msgspec.json.Decoder(Message).decode
 
 
-def refuse_plain(_: Ask) -> Any:
+def refuse_plain(_: Context) -> Any:
     """Answer a request that does not ask for an upgrade.
 
     Raises
@@ -143,16 +143,18 @@ class Sockets:
         api.access.admit(request, api.routes["/ws"].endpoints["GET"])
         endpoint, caller = request.endpoint, request.caller
         query, ignored = parse(request.query, endpoint.by_name)
-        ask = Ask(caller, query, {}, None, api.node.engine, api.node, [name for name in ignored if name != "api_key"])
-        wants = _wants(ask)
+        context = Context(
+            caller, query, {}, None, api.node.engine, api.node, [name for name in ignored if name != "api_key"]
+        )
+        wants = _wants(context)
         hub = hub_of(api)
         if query["resume"]:
             wants = hub.resumable(wants, query["from_seq"])
-        missing = await api.pool.run(caller.account, lambda: unknown_ids(ask))
+        missing = await api.pool.run(caller.account, lambda: unknown_ids(context))
         with slot(api, caller):
             check = lambda: same_rights(caller, api.access.caller(endpoint, request))  # noqa: E731
-            first = [_connected(ask, wants, hub.lines.global_seq(api.node.engine.number))]
-            first.append(_subscribed(ask, wants, missing))
+            first = [_connected(context, wants, hub.lines.global_seq(api.node.engine.number))]
+            first.append(_subscribed(context, wants, missing))
             socket = hub.lines.enter(send, caller.account, caller.key, check, wants, first, Socket)
             assert isinstance(socket, Socket)
             await hub.serve(socket, wants, Session(api, caller, socket, wants).listen(receive))
@@ -161,7 +163,7 @@ class Sockets:
 class Session:
     """What one client says."""
 
-    def __init__(self, api: "Api", caller: Caller, socket: Socket, wants: Wants) -> None:
+    def __init__(self, api: "Api", caller: Caller, socket: Socket, wants: Subscription) -> None:
         self._api, self._caller, self._socket, self._wants = api, caller, socket, wants
         self._left, self._at = float(BURST), asyncio.get_running_loop().time()
 
@@ -210,11 +212,11 @@ class Session:
         room = api.node.limits.take(caller.account, caller.rate)
         if not room.allowed:
             raise Problem(429, "rate_limited", f"{room.limit} requests a minute are allowed, and this would be one")
-        ask = Ask(caller, _query(said), {}, None, api.node.engine, api.node, ())
-        wants = _wants(ask)
-        missing = await api.pool.run(caller.account, lambda: unknown_ids(ask))
+        context = Context(caller, _query(said), {}, None, api.node.engine, api.node, ())
+        wants = _wants(context)
+        missing = await api.pool.run(caller.account, lambda: unknown_ids(context))
         if not self._socket.gone:
-            hub_of(api).change(self._socket, wants, [_subscribed(ask, wants, missing)])
+            hub_of(api).change(self._socket, wants, [_subscribed(context, wants, missing)])
 
 
 def _query(said: Message) -> dict[str, Any]:
@@ -235,8 +237,8 @@ def _query(said: Message) -> dict[str, Any]:
     return query
 
 
-def _wants(ask: Ask) -> Wants:
-    query, caller = ask.query, ask.caller
+def _wants(context: Context) -> Subscription:
+    query, caller = context.query, context.caller
     chosen = query["channels"]
     for name in chosen or ():
         if name in KINDS and name not in caller.features:
@@ -247,14 +249,14 @@ def _wants(ask: Ask) -> Wants:
             )  # fmt: skip
     kinds = frozenset(KINDS) & caller.features & frozenset(chosen or KINDS)
     return wants_of(
-        ask,
+        context,
         odds=chosen is None or "odds" in chosen, kinds=kinds or None, wire=WS,
     )  # fmt: skip
 
 
-def _connected(ask: Ask, wants: Wants, number: int) -> bytes:
-    caller, own = ask.caller, books_of(ask.caller.tier.id)
-    chosen = ask.query["channels"]
+def _connected(context: Context, wants: Subscription, number: int) -> bytes:
+    caller, own = context.caller, books_of(context.caller.tier.id)
+    chosen = context.query["channels"]
     return message(
         "connected", message="connected", stream_id=f"str_{secrets.token_hex(8)}", tier=caller.tier.id,
         features={kind: kind in caller.features for kind in KINDS},
@@ -264,11 +266,11 @@ def _connected(ask: Ask, wants: Wants, number: int) -> bytes:
     )  # fmt: skip
 
 
-def _subscribed(ask: Ask, wants: Wants, missing: Mapping[str, list[str]]) -> bytes:
-    query = ask.query
+def _subscribed(context: Context, wants: Subscription, missing: Mapping[str, list[str]]) -> bytes:
+    query = context.query
     kinds = wants.finds.kinds if wants.finds is not None else frozenset()
     own = [kind for kind in KINDS if kind in kinds] + (["odds"] if wants.prices is not None else [])
-    said = told(ask, missing)
+    said = answer_meta(context, missing)
     return message(
         "subscribed", channels=own, sports=query["sport"], sportsbooks=query["sportsbook"], leagues=query["league"],
         markets=query["market"], eventIds=query["event"], min_ev=query["min_ev"], min_profit=query["min_profit"],

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
+from oddsengine_service.stream.events import ODDS, SEEN, StreamEvent, Wire
 from oddsengine_service.stream.sse import clock, raw
-from oddsengine_service.stream.told import ODDS, SEEN, Told, Wire
 
 MOST_FRAME = 256 << 10  # bytes of one message
 MOST_ROWS = 200_000  # bytes of the rows of one message
@@ -61,10 +61,10 @@ class Messages(Wire):
     # ---- prices ----
 
     @staticmethod
-    def removed(book: str, ids: Sequence[str], total: int) -> list[Told]:
+    def removed(book: str, ids: Sequence[str], total: int) -> list[StreamEvent]:
         """Prices that left the board or the filters."""
         return [
-            Told(
+            StreamEvent(
                 message("odds:removed", source=book, ids=ids[some], count=len(ids[some])),
                 ODDS, ids[some], None, book=book, total=total,
             )
@@ -74,7 +74,7 @@ class Messages(Wire):
     @staticmethod
     def added(
         ids: Sequence[str], rows: Sequence[Any], fresh: Sequence[bool], total: int, books: Sequence[str] = ()
-    ) -> list[Told]:  # fmt: skip
+    ) -> list[StreamEvent]:  # fmt: skip
         """Whole prices, by book."""
         out = []
         for book in sorted(set(books)):
@@ -84,7 +84,7 @@ class Messages(Wire):
                 body = message("odds:update", source=book, data=own[some], count=len(own[some]))
                 places = at[some]
                 out.append(
-                    Told(
+                    StreamEvent(
                         body, ODDS, [ids[i] for i in places], own[some], [fresh[i] for i in places], book=book,
                         total=total,
                     )
@@ -92,10 +92,10 @@ class Messages(Wire):
         return out
 
     @staticmethod
-    def moved(book: str, ids: Sequence[str], deltas: Sequence[Any], total: int) -> list[Told]:
+    def moved(book: str, ids: Sequence[str], deltas: Sequence[Any], total: int) -> list[StreamEvent]:
         """What moved of a book's prices."""
         return [
-            Told(
+            StreamEvent(
                 message("odds:update", source=book, data=deltas[some], count=len(deltas[some])),
                 ODDS, ids[some], deltas[some], partly=True, book=book, total=total,
             )
@@ -103,13 +103,13 @@ class Messages(Wire):
         ]  # fmt: skip
 
     @staticmethod
-    def locked(book: str, ids: Sequence[str], deltas: Sequence[Any], total: int) -> list[Told]:
+    def locked(book: str, ids: Sequence[str], deltas: Sequence[Any], total: int) -> list[StreamEvent]:
         """Prices that are suspended: an update that says so, and the same rows as `odds:locked`."""
         inactive = [msgspec.Raw(bytes(delta)[:-1] + b',"is_active":false}') for delta in deltas]
         out = Messages.moved(book, ids, inactive, total)
         for some in _rows(inactive):
             body = message("odds:locked", source=book, data=inactive[some], count=len(inactive[some]))
-            out.append(Told(body, SEEN, ids[some], inactive[some]))
+            out.append(StreamEvent(body, SEEN, ids[some], inactive[some]))
         return out
 
     def snapshot(self, rows: Sequence[Mapping[str, Any]]) -> list[bytes]:
@@ -134,18 +134,19 @@ class Messages(Wire):
     # ---- opportunities ----
 
     @staticmethod
-    def detected(kind: str, ids: Sequence[str], rows: Sequence[Any], fresh: Sequence[bool]) -> list[Told]:
+    def detected(kind: str, ids: Sequence[str], rows: Sequence[Any], fresh: Sequence[bool]) -> list[StreamEvent]:
         """Opportunities that are new, or whose figures moved."""
         return [
-            Told(message(f"{kind}:detected", data=rows[some]), kind, ids[some], rows[some], fresh[some])
+            StreamEvent(message(f"{kind}:detected", data=rows[some]), kind, ids[some], rows[some], fresh[some])
             for some in _rows(rows, MOST_OPPORTUNITIES)
         ]
 
     @staticmethod
-    def expired(kind: str, ids: Sequence[str]) -> list[Told]:
+    def expired(kind: str, ids: Sequence[str]) -> list[StreamEvent]:
         """Opportunities that are no more."""
         return [
-            Told(message(f"{kind}:expired", data={"expired": ids[some]}), kind, ids[some], None) for some in _ids(ids)
+            StreamEvent(message(f"{kind}:expired", data={"expired": ids[some]}), kind, ids[some], None)
+            for some in _ids(ids)
         ]
 
     def opened(self, kind: str, ids: Sequence[str], rows: Sequence[Any]) -> list[bytes]:

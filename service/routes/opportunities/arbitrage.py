@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from oddsengine.columns import Floats
-from oddsengine_service.endpoints import Answer, Ask, Endpoint, page, told
+from oddsengine_service.endpoints import Answer, Context, Endpoint, answer_meta, page
 from oddsengine_service.params import Param, choice, number
 from oddsengine_service.routes.opportunities.filters import Shape, Sort
 from oddsengine_service.routes.opportunities.games import with_games
@@ -66,25 +66,25 @@ _ARB = Kind(
 )  # fmt: skip
 
 
-def sure(ask: Ask) -> Any:
+def sure(context: Context) -> Any:
     """The arbitrage list, as JSON or CSV."""
-    query = ask.query
-    books, strange = asked(ask)
+    query = context.query
+    books, strange = asked(context)
     found = listed(
-        ask, _ARB, books, _best if query["group"] == "best" else None,
+        context, _ARB, books, _best if query["group"] == "best" else None,
         min_profit=at_most(query["min_profit"], _ARB_STEPS),
     )  # fmt: skip
-    table, rows = found.table, paged(ask, found.places)
+    table, rows = found.table, paged(context, found.places)
     if query["format"] == "csv":
-        return _download(ask, table.structs(rows) if table is not None and rows else [])
+        return _download(context, table.structs(rows) if table is not None and rows else [])
     meta = {
-        "source": source(ask),
+        "source": source(context),
         "summary": found.summary("profit", "profit_percent", by_market="market_type", by_sport="sport"),
         "filters": echo(query, "sport", "league", "sportsbook", "market", "live", "min_profit"),
-        "books_analyzed": len(met(ask) if books is None else met(ask) & books),
+        "books_analyzed": len(met(context) if books is None else met(context) & books),
     }
-    shown = with_games(ask, table, rows, list(table.shown(rows))) if table is not None else []
-    return page(ask, shown, len(rows), int(found.places.size), told(ask, strange, **meta))
+    shown = with_games(context, table, rows, list(table.shown(rows))) if table is not None else []
+    return page(context, shown, len(rows), int(found.places.size), answer_meta(context, strange, **meta))
 
 
 def _best(table: Table, kept: Bools | None) -> Bools:
@@ -96,7 +96,7 @@ def _best(table: Table, kept: Bools | None) -> Bools:
     return out
 
 
-def _download(ask: Ask, rows: Sequence[Any]) -> Answer:
+def _download(context: Context, rows: Sequence[Any]) -> Answer:
     """Arbitrages as a file; see the module."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
@@ -113,7 +113,7 @@ def _download(ask: Ask, rows: Sequence[Any]) -> Answer:
                 legs += [leg.sportsbook, leg.selection, leg.odds_american, leg.stake_percent]
             legs += [None] * (8 - len(legs))
             writer.writerow([_cell(value) for value in (*head, *legs, *tail)])
-    now = ask.board.now
+    now = context.board.now
     day = "" if now is None else f"{now:%Y-%m-%d}"
     name = f'attachment; filename="arbitrage_{day}.csv"'
     return Answer(out.getvalue().encode(), type="text/csv; charset=utf-8", headers=(("content-disposition", name),))

@@ -7,7 +7,7 @@ from oddsengine.columns import Floats
 from oddsengine.devig import DEVIG_METHODS
 from oddsengine.query import values
 from oddsengine_service import filters
-from oddsengine_service.endpoints import Ask, Endpoint, page, told
+from oddsengine_service.endpoints import Context, Endpoint, answer_meta, page
 from oddsengine_service.params import Param, choice, number, text, words
 from oddsengine_service.problems import Problem
 from oddsengine_service.routes.opportunities.filters import Shape, Sort
@@ -58,40 +58,41 @@ _EV = Kind(
 )  # fmt: skip
 
 
-def _reference(ask: Ask, strange: dict[str, list[str]]) -> tuple[bool, str | None]:
+def _reference(context: Context, strange: dict[str, list[str]]) -> tuple[bool, str | None]:
     """The reference that is asked for: whether there is any such, and its id.
 
     A sharp book may be the reference of everybody's answers; another one only of those who may see it.
     """
-    word = ask.query["devig_book"]
+    word = context.query["devig_book"]
     if word is None:
         return True, None
     book = catalog.book(word)
-    if not values.known_book(word) and book.id not in ask.node.stats.at(ask.board, None).known.books:
+    if not values.known_book(word) and book.id not in context.node.stats.at(context.board, None).known.books:
         strange["devig_book"] = [word]
         return False, None
-    own = books_of(ask.caller.tier.id)
+    own = books_of(context.caller.tier.id)
     if own is not None and not book.sharp and book.id not in own:
         raise Problem(
             403,
             "tier_restricted",
-            f"devig_book {book.id} requires the {book.requires_tier} tier; this key has the {ask.caller.tier.id} tier",
+            f"devig_book {book.id} requires the {book.requires_tier} tier; "
+            f"this key has the {context.caller.tier.id} tier",
         )
     return True, book.id
 
 
-def positive(ask: Ask) -> Any:
+def positive(context: Context) -> Any:
     """The +EV list."""
-    query = ask.query
-    books, strange = asked(ask)
-    there, sharp = _reference(ask, strange)
+    query = context.query
+    books, strange = asked(context)
+    there, sharp = _reference(context, strange)
     found = listed(
-        ask, _EV, books if there else frozenset(), sharp=sharp, method=query["devig_method"],
+        context, _EV, books if there else frozenset(), sharp=sharp, method=query["devig_method"],
         include=query["include"] or (), min_ev=at_most(query["min_ev"], _EV_STEPS),
     )  # fmt: skip
-    rows = paged(ask, found.places)
+    rows = paged(context, found.places)
     meta = {
-        "source": source(ask),
+        "source": source(context),
         "last_update": moment(found.now),
         "summary": found.summary(
             "ev", "ev_percentage", by_sportsbook="sportsbook", by_sport="sport", by_market="market"
@@ -101,7 +102,7 @@ def positive(ask: Ask) -> Any:
         ),
     }  # fmt: skip
     shown = found.table.shown(rows) if found.table is not None else []
-    return page(ask, shown, len(rows), int(found.places.size), told(ask, strange, **meta))
+    return page(context, shown, len(rows), int(found.places.size), answer_meta(context, strange, **meta))
 
 
 _EV_PARAMS: tuple[Param, ...] = (

@@ -32,7 +32,7 @@ class Shape(NamedTuple):
     age: str
     prices: Callable[[Table], tuple[Floats, Floats]]  # lowest and highest American price of a row
     alternate: str | None = "is_alternate_line"
-    told: tuple[str, ...] = ("line", "team_side")  # what tells markets of one type apart
+    distinct_by: tuple[str, ...] = ("line", "team_side")  # what tells markets of one type apart
 
 
 def keep(table: Table, query: Mapping[str, Any], shape: Shape, now: Any) -> Bools | None:
@@ -43,7 +43,7 @@ def keep(table: Table, query: Mapping[str, Any], shape: Shape, now: Any) -> Bool
     if query.get("league") is not None:
         parts.append(_where(table, ("sport", "league"), values.in_leagues, query["league"]))
     if query.get("market") is not None:
-        parts.append(_where(table, ("sport", shape.market, *shape.told), values.in_markets, query["market"]))
+        parts.append(_where(table, ("sport", shape.market, *shape.distinct_by), values.in_markets, query["market"]))
     if query.get("event") is not None:
         coded = table.coded(shape.event)
         parts.append(coded.where([value in query["event"] for value in coded.values]))

@@ -3,19 +3,19 @@
 from collections.abc import Sequence
 from typing import Any
 
-from oddsengine_service.endpoints import Ask
+from oddsengine_service.endpoints import Context
 from oddsengine_service.views import Table
 from oddsengine_service.wire.games import Standing, beside
 
 
-def states(ask: Ask) -> dict[str, Standing]:
+def states(context: Context) -> dict[str, Standing]:
     """How games stand for a caller, by event; none for who may not know."""
-    return dict(ask.node.games.rows(ask.caller.tier.delay)) if "gamestate" in ask.caller.features else {}
+    return dict(context.node.games.rows(context.caller.tier.delay)) if "gamestate" in context.caller.features else {}
 
 
-def with_games(ask: Ask, table: Table, rows: Sequence[int], shown: list[Any]) -> list[Any]:
+def with_games(context: Context, table: Table, rows: Sequence[int], shown: list[Any]) -> list[Any]:
     """Rows as they go out, with how their games stand for who may know that."""
-    games, events = states(ask), table.coded("event_id")
+    games, events = states(context), table.coded("event_id")
     for place, at in enumerate(rows if games else ()):
         game = games.get(events.values[events.codes[at]])
         if game is not None:

@@ -11,7 +11,7 @@ from oddsengine import catalog
 from oddsengine.columns import Floats, Longs
 from oddsengine.query import Seen
 from oddsengine_service import filters
-from oddsengine_service.endpoints import Ask
+from oddsengine_service.endpoints import Context
 from oddsengine_service.params import choice, flag, number, text, words
 from oddsengine_service.routes import odds
 from oddsengine_service.routes.odds import books_for, index_of
@@ -62,14 +62,14 @@ class Listed(NamedTuple):
 
 
 def listed(
-    ask: Ask, kind: Kind, books: frozenset[str] | None,
+    context: Context, kind: Kind, books: frozenset[str] | None,
     more: Callable[[Table, Bools | None], Bools | None] | None = None, **wanted: Any,
 ) -> Listed:  # fmt: skip
     """What a request lists; `wanted` says which view, `more` filters further."""
-    query = ask.query
+    query = context.query
     if books is not None and not books:
-        return Listed(None, np.empty(0, np.int64), ask.board.now)
-    found = opened(ask, kind.name, books, **wanted)
+        return Listed(None, np.empty(0, np.int64), context.board.now)
+    found = opened(context, kind.name, books, **wanted)
     table = found.table(kind.name, kind.struct)
     kept = every(
         [
@@ -84,14 +84,14 @@ def listed(
 # ---- who asks for what ----
 
 
-class Asked(NamedTuple):
+class Selection(NamedTuple):
     """A request's books, and the ids in it that nobody knows."""
 
     books: frozenset[str] | None
     unknown: dict[str, list[str]]
 
 
-def asked(ask: Ask) -> Asked:
+def asked(context: Context) -> Selection:
     """Books of an answer: the tier's or those asked for, as far as they exist.
 
     Raises
@@ -99,27 +99,27 @@ def asked(ask: Ask) -> Asked:
     Problem
         403 if a book is above the tier.
     """
-    query = ask.query
-    strange = filters.strangers(query, lambda: _seen(ask))
+    query = context.query
+    strange = filters.strangers(query, lambda: _seen(context))
     if query.get("event") is not None:
-        with index_of(ask).reading() as reading:
+        with index_of(context).reading() as reading:
             missing = [event for event in query["event"] if not reading.has_event(event)]
         if missing:
             strange["event"] = missing
-    books = books_for(ask, query["sportsbook"], query.get("add_sportsbook"))
+    books = books_for(context, query["sportsbook"], query.get("add_sportsbook"))
     if books is not None:
         words = [word for name in ("sportsbook", "add_sportsbook") for word in strange.get(name, ())]
         books -= {catalog.book(word).id for word in words}
-    return Asked(books, strange)
+    return Selection(books, strange)
 
 
-def _seen(ask: Ask) -> Seen:
-    return ask.node.stats.at(ask.board, None).known
+def _seen(context: Context) -> Seen:
+    return context.node.stats.at(context.board, None).known
 
 
-def opened(ask: Ask, kind: str, books: frozenset[str] | None, **wanted: Any) -> Opened:
+def opened(context: Context, kind: str, books: frozenset[str] | None, **wanted: Any) -> Opened:
     """What is open of a kind in the view of a request."""
-    return ask.node.views.at(ask.board, books, ask.caller.account, kinds=(kind,), **wanted)
+    return context.node.views.at(context.board, books, context.caller.account, kinds=(kind,), **wanted)
 
 
 def at_most(value: float, steps: Sequence[float]) -> float:
@@ -130,10 +130,10 @@ def at_most(value: float, steps: Sequence[float]) -> float:
 # ---- parts of answers ----
 
 
-def paged(ask: Ask, places: Longs) -> list[int]:
+def paged(context: Context, places: Longs) -> list[int]:
     """The places on the page that is asked for."""
-    offset = ask.query["offset"]
-    rows: list[int] = places[offset : offset + ask.query["limit"]].tolist()
+    offset = context.query["offset"]
+    rows: list[int] = places[offset : offset + context.query["limit"]].tolist()
     return rows
 
 
@@ -142,9 +142,9 @@ def echo(query: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: query.get(name) for name in names}
 
 
-def source(ask: Ask) -> str:
+def source(context: Context) -> str:
     """Where prices come from."""
-    return "simulator" if ask.node.demo else "live"
+    return "simulator" if context.node.demo else "live"
 
 
 def mean(values: Floats) -> float:
@@ -157,6 +157,6 @@ def most(values: Floats) -> float:
     return exact(float(values.max())) if values.size else 0.0
 
 
-def met(ask: Ask) -> set[str]:
+def met(context: Context) -> set[str]:
     """Ids of the books that the board has met."""
-    return {catalog.book(name).id for name in ask.board.books}
+    return {catalog.book(name).id for name in context.board.books}

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from oddsengine_service.endpoints import Ask, Endpoint, page, told
+from oddsengine_service.endpoints import Context, Endpoint, answer_meta, page
 from oddsengine_service.params import Param, choice, number
 from oddsengine_service.routes.opportunities.filters import Shape, Sort
 from oddsengine_service.routes.opportunities.games import with_games
@@ -39,18 +39,18 @@ _HOLD = Kind(
 )  # fmt: skip
 
 
-def holds(ask: Ask) -> Any:
+def holds(context: Context) -> Any:
     """The list of low holds."""
-    query = ask.query
-    books, strange = asked(ask)
-    found = listed(ask, _HOLD, books, max_hold=next(step for step in _HOLD_STEPS if step >= query["max_hold"]))
-    rows = paged(ask, found.places)
+    query = context.query
+    books, strange = asked(context)
+    found = listed(context, _HOLD, books, max_hold=next(step for step in _HOLD_STEPS if step >= query["max_hold"]))
+    rows = paged(context, found.places)
     filters = echo(query, "sport", "league", "sportsbook", "market", "live", "max_hold", "sort")
-    meta = told(ask, strange, source=source(ask), last_update=moment(ask.board.now), filters=filters)
-    shown = rows_in_state(ask, found.table, rows)
+    meta = answer_meta(context, strange, source=source(context), last_update=moment(context.board.now), filters=filters)
+    shown = rows_in_state(context, found.table, rows)
     if found.table is not None:
-        shown = with_games(ask, found.table, rows, shown)
-    return page(ask, shown, len(rows), int(found.places.size), meta)
+        shown = with_games(context, found.table, rows, shown)
+    return page(context, shown, len(rows), int(found.places.size), meta)
 
 
 _HOLD_PARAMS: tuple[Param, ...] = (

@@ -5,7 +5,7 @@ from typing import Any
 
 from oddsengine import catalog
 from oddsengine.columns import Longs
-from oddsengine_service.endpoints import Ask, Endpoint, data, page, told
+from oddsengine_service.endpoints import Context, Endpoint, answer_meta, data, page
 from oddsengine_service.params import Param, choice, number
 from oddsengine_service.problems import invalid, shown, unknown
 from oddsengine_service.routes.odds import ADD_SPORTSBOOK, SPORTSBOOK
@@ -55,44 +55,44 @@ _MIDDLE = Kind(
 )  # fmt: skip
 
 
-def _between(ask: Ask, books: frozenset[str] | None) -> Listed:
+def _between(context: Context, books: frozenset[str] | None) -> Listed:
     """Middles that match a request, in order."""
-    least = ask.query["min_ev"]
+    least = context.query["min_ev"]
     step = next((step for step in _MIDDLE_STEPS if step <= least + EPSILON), None)
-    return listed(ask, _MIDDLE, books, min_middle_ev=step)
+    return listed(context, _MIDDLE, books, min_middle_ev=step)
 
 
-def middles(ask: Ask) -> Any:
+def middles(context: Context) -> Any:
     """The list of middles."""
-    books, strange = asked(ask)
-    table, places, _ = _between(ask, books)
-    rows = paged(ask, places)
-    filters = echo(ask.query, "sport", "league", "sportsbook", "market", "live", "min_ev", "min_size", "sort")
-    shown_rows = rows_in_state(ask, table, rows)
-    meta = told(ask, strange, source=source(ask), last_update=moment(ask.board.now), filters=filters)
-    return page(ask, shown_rows, len(rows), int(places.size), meta)
+    books, strange = asked(context)
+    table, places, _ = _between(context, books)
+    rows = paged(context, places)
+    filters = echo(context.query, "sport", "league", "sportsbook", "market", "live", "min_ev", "min_size", "sort")
+    shown_rows = rows_in_state(context, table, rows)
+    meta = answer_meta(context, strange, source=source(context), last_update=moment(context.board.now), filters=filters)
+    return page(context, shown_rows, len(rows), int(places.size), meta)
 
 
-def one_middle(ask: Ask) -> Any:
+def one_middle(context: Context) -> Any:
     """One middle by its id."""
-    ident = ask.path["id"]
+    ident = context.path["id"]
     if not _ID.fullmatch(ident):
         raise invalid(f"id of a middle must be 16 hexadecimal digits, got {shown(ident)}")
-    books, strange = asked(ask)
+    books, strange = asked(context)
     if books is None or books:
         for step in (_MIDDLE_STEPS[0], None):
-            table = opened(ask, "middles", books, min_middle_ev=step).table("middles", middle)
+            table = opened(context, "middles", books, min_middle_ev=step).table("middles", middle)
             place = table.kept("ids", lambda t=table: {i: at for at, i in enumerate(t.column("id").to_list())})  # type: ignore[misc]
             if ident in place:
-                return data(ask, rows_in_state(ask, table, [place[ident]])[0], strange)
+                return data(context, rows_in_state(context, table, [place[ident]])[0], strange)
     raise unknown("middle", ident)
 
 
-def summary(ask: Ask) -> Any:
+def summary(context: Context) -> Any:
     """Summary of middles."""
-    books, strange = asked(ask)
-    table, places, _ = _between(ask, books)
-    return data(ask, _summed(table, places), strange)
+    books, strange = asked(context)
+    table, places, _ = _between(context, books)
+    return data(context, _summed(table, places), strange)
 
 
 def _summed(table: Table | None, places: Longs) -> MiddlesSummary:

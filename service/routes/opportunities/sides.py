@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from oddsengine.columns import Floats
-from oddsengine_service.endpoints import Ask
+from oddsengine_service.endpoints import Context
 from oddsengine_service.views import Table
 from oddsengine_service.wire.sides import with_links_in
 
@@ -21,11 +21,11 @@ def side_prices(table: Table, sides: Sequence[str]) -> tuple[Floats, Floats]:
     return table.kept("sides", spans)
 
 
-def rows_in_state(ask: Ask, table: Table | None, rows: list[int]) -> list[Any]:
+def rows_in_state(context: Context, table: Table | None, rows: list[int]) -> list[Any]:
     """Rows with their links, for a state where one is asked for."""
     if table is None:
         return []
-    state = ask.query["state"]
+    state = context.query["state"]
     if state is None:
         return list(table.shown(rows))
     return [with_links_in(struct, state) for struct in table.structs(rows)]

@@ -1,7 +1,6 @@
-"""What a group tells its subscribers: an event's bytes, and what it says of each of its rows.
+"""Stream events: the encoded bytes, and the rows they describe.
 
-The bytes are what most subscribers get. The rows are for those who are slow: several events become one (`backlog`), of
-which every part is made here too.
+Most subscribers are sent the bytes. The rows are for slow ones, for whom `backlog` merges several events into one.
 """
 
 import itertools
@@ -29,8 +28,8 @@ from oddsengine_service.stream.sse import (
 ODDS, GAMES, SEEN = "odds", "gamestate", "seen"
 
 
-class Told(NamedTuple):
-    """An event without its number; `rows` is None if the ids are gone, `partly` if a row is only what moved."""
+class StreamEvent(NamedTuple):
+    """An event without its id. `rows` is None where the ids were removed; `partly`: rows hold only what changed."""
 
     body: bytes
     family: str  # prices, games, or a kind of opportunities by its name in events
@@ -42,59 +41,61 @@ class Told(NamedTuple):
     total: int = 0  # prices that match afterwards
 
 
-def bodies(told: Sequence[Told]) -> list[bytes]:
+def bodies(events: Sequence[StreamEvent]) -> list[bytes]:
     """The bytes."""
-    return [each.body for each in told]
+    return [each.body for each in events]
 
 
 # ---- prices ----
 
 
-def removed(book: str, ids: Sequence[str], total: int) -> list[Told]:
+def removed(book: str, ids: Sequence[str], total: int) -> list[StreamEvent]:
     """Prices of a book that are gone or suspended."""
     return [
-        Told(frame("odds:removed", OddsRemoved(list(some), len(some), book)), ODDS, some, None, book=book, total=total)
+        StreamEvent(
+            frame("odds:removed", OddsRemoved(list(some), len(some), book)), ODDS, some, None, book=book, total=total
+        )
         for some in (ids[at : at + CHUNK] for at in range(0, len(ids), CHUNK))
     ]
 
 
 def added(
     ids: Sequence[str], rows: Sequence[Any], fresh: Sequence[bool], total: int, books: Sequence[str] = ()
-) -> list[Told]:  # fmt: skip
+) -> list[StreamEvent]:  # fmt: skip
     """Whole prices; they are the last ones of `total`. Books of each are for wires that send them by book."""
     del books
     out, offset = [], max(total - len(ids), 0)
     for at in range(0, len(ids), CHUNK):
         some = rows[at : at + CHUNK]
         body = frame("snapshot", Snapshot(some, len(some), total, offset + at, has_more=False))
-        out.append(Told(body, ODDS, ids[at : at + CHUNK], some, fresh[at : at + CHUNK], total=total))
+        out.append(StreamEvent(body, ODDS, ids[at : at + CHUNK], some, fresh[at : at + CHUNK], total=total))
     return out
 
 
-def moved(book: str, ids: Sequence[str], deltas: Sequence[Any], total: int) -> list[Told]:
+def moved(book: str, ids: Sequence[str], deltas: Sequence[Any], total: int) -> list[StreamEvent]:
     """What moved of a book's prices."""
     out = []
     for at in range(0, len(ids), CHUNK):
         some = deltas[at : at + CHUNK]
         body = frame("odds:update", OddsUpdate(some, len(some), book, at + CHUNK < len(ids)))
-        out.append(Told(body, ODDS, ids[at : at + CHUNK], some, partly=True, book=book, total=total))
+        out.append(StreamEvent(body, ODDS, ids[at : at + CHUNK], some, partly=True, book=book, total=total))
     return out
 
 
-def locked(book: str, ids: Sequence[str], deltas: Sequence[Any], total: int) -> list[Told]:
+def locked(book: str, ids: Sequence[str], deltas: Sequence[Any], total: int) -> list[StreamEvent]:
     """Prices of a book that are suspended, for those who are told of suspended prices."""
     out = []
     for at in range(0, len(ids), CHUNK):
         some = deltas[at : at + CHUNK]
         body = frame("odds:locked", OddsUpdate(some, len(some), book, at + CHUNK < len(ids)))
-        out.append(Told(body, ODDS, ids[at : at + CHUNK], None, book=book, total=total))
+        out.append(StreamEvent(body, ODDS, ids[at : at + CHUNK], None, book=book, total=total))
     return out
 
 
-def renewed(ids: Sequence[str], rows: Sequence[Any]) -> list[Told]:
+def renewed(ids: Sequence[str], rows: Sequence[Any]) -> list[StreamEvent]:
     """When prices were last seen; a slow reader does without."""
     return [
-        Told(frame("odds:seen", Renewed(some, len(some))), SEEN, ids[at : at + CHUNK], some)
+        StreamEvent(frame("odds:seen", Renewed(some, len(some))), SEEN, ids[at : at + CHUNK], some)
         for at in range(0, len(ids), CHUNK)
         for some in (rows[at : at + CHUNK],)
     ]
@@ -103,10 +104,10 @@ def renewed(ids: Sequence[str], rows: Sequence[Any]) -> list[Told]:
 # ---- opportunities and games ----
 
 
-def detected(kind: str, ids: Sequence[str], rows: Sequence[Any], fresh: Sequence[bool]) -> list[Told]:
+def detected(kind: str, ids: Sequence[str], rows: Sequence[Any], fresh: Sequence[bool]) -> list[StreamEvent]:
     """Opportunities that are new, or not what they were."""
     return [
-        Told(
+        StreamEvent(
             frame(f"{kind}:detected", rows[at : at + CHUNK]), kind, ids[at : at + CHUNK], rows[at : at + CHUNK],
             fresh[at : at + CHUNK],
         )
@@ -114,24 +115,24 @@ def detected(kind: str, ids: Sequence[str], rows: Sequence[Any], fresh: Sequence
     ]  # fmt: skip
 
 
-def expired(kind: str, ids: Sequence[str]) -> list[Told]:
+def expired(kind: str, ids: Sequence[str]) -> list[StreamEvent]:
     """Opportunities that are no more."""
     if not ids:
         return []
     gone = Expired(list(ids), clock()) if kind in ("ev", "arb") else Expired(list(ids))
-    return [Told(frame(f"{kind}:expired", gone), kind, ids, None)]
+    return [StreamEvent(frame(f"{kind}:expired", gone), kind, ids, None)]
 
 
-def played(states: Mapping[str, Any], fresh: Sequence[bool]) -> list[Told]:
+def played(states: Mapping[str, Any], fresh: Sequence[bool]) -> list[StreamEvent]:
     """How games stand that began or moved."""
     if not states:
         return []
-    return [Told(frame("gamestate:update", states), GAMES, list(states), list(states.values()), fresh)]
+    return [StreamEvent(frame("gamestate:update", states), GAMES, list(states), list(states.values()), fresh)]
 
 
-def forgotten(ids: Sequence[str]) -> list[Told]:
+def forgotten(ids: Sequence[str]) -> list[StreamEvent]:
     """Games whose state is no longer kept."""
-    return [Told(frame("gamestate:removed", GamesRemoved(list(ids))), GAMES, ids, None)] if ids else []
+    return [StreamEvent(frame("gamestate:removed", GamesRemoved(list(ids))), GAMES, ids, None)] if ids else []
 
 
 # ---- the wire ----

@@ -11,8 +11,8 @@ import msgspec
 import numpy as np
 
 from oddsengine.query import values
-from oddsengine_service.stream.told import RESUMABLE, SSE, Told, Wire, bodies
-from oddsengine_service.stream.watch import KINDS, Find, Watch, Word
+from oddsengine_service.stream.events import RESUMABLE, SSE, StreamEvent, Wire, bodies
+from oddsengine_service.stream.watch import KINDS, Opportunity, OpportunityId, Watch
 from oddsengine_service.wire.numbers import american
 from oddsengine_service.wire.sides import with_links_in
 
@@ -23,7 +23,7 @@ _EPSILON = 1e-7  # percent, by which thresholds give way
 _encode = msgspec.json.Encoder().encode
 
 
-class Asked(NamedTuple):
+class OpportunityFilter(NamedTuple):
     """What a group wants; equal groups are one."""
 
     books: frozenset[str] | None
@@ -36,7 +36,7 @@ class Asked(NamedTuple):
     min_ev: float
     min_profit: float
     state: str
-    told: Callable[[Any], Any] | None = None  # adds how a game stands, for who may know
+    add_game: Callable[[Any], Any] | None = None  # adds how a game stands, for who may know
     low: float | None = None  # American prices of all legs
     high: float | None = None
     include: tuple[str, ...] = ()  # as of `Engine.view`
@@ -55,22 +55,22 @@ def _step(value: float, steps: Iterable[float]) -> float:
     return found
 
 
-class Finds:
+class OpportunityGroup:
     """One group: filters, kinds and thresholds over a watch."""
 
-    def __init__(self, asked: Asked, watch: Watch, wire: Wire = SSE) -> None:
+    def __init__(self, asked: OpportunityFilter, watch: Watch, wire: Wire = SSE) -> None:
         self.asked, self.watch, self.wire = asked, watch, wire
         self.members = 0
         self._places: dict[tuple[str, str, str], bool] = {}
         self._open = {word: find for word, find in watch.open.items() if self._fits(find)}
         self.since: int | None = None  # the update from which on what follows is complete
         self.idle: float | None = None  # when the last member left, while a client may resume
-        self._changed: dict[Word, int] = {}
+        self._changed: dict[OpportunityId, int] = {}
         self._gone: dict[tuple[str, str], int] = {}
 
-    def told(self, looked: Mapping[Word, Find | None], heard: int) -> list[Told]:
+    def events(self, looked: Mapping[OpportunityId, Opportunity | None], heard: int) -> list[StreamEvent]:
         """What a look means here, which is told after an update was heard."""
-        here: dict[str, list[Find]] = {}
+        here: dict[str, list[Opportunity]] = {}
         gone: dict[str, list[str]] = {}
         fresh: set[str] = set()
         for word, find in looked.items():
@@ -86,14 +86,14 @@ class Finds:
                 self._changed.pop(word, None)
                 if self.wire is RESUMABLE:
                     self._gone[lost.kind, lost.id] = heard
-        out: list[Told] = []
+        out: list[StreamEvent] = []
         for kind, (name, _) in KINDS.items():
             out += self.wire.expired(name, gone.get(kind, []))
         return out + self._detections(here, fresh)
 
     def beginning(self) -> list[bytes]:
         """Frames of what is open now."""
-        here: dict[str, list[Find]] = {kind: [] for kind in KINDS if kind in self.asked.kinds}
+        here: dict[str, list[Opportunity]] = {kind: [] for kind in KINDS if kind in self.asked.kinds}
         for find in self._open.values():
             here[find.kind].append(find)
         out = list[bytes]()
@@ -103,11 +103,11 @@ class Finds:
 
     def replay(self, since: int) -> list[bytes]:
         """Frames of what became of opportunities from an update on."""
-        here: dict[str, list[Find]] = {}
+        here: dict[str, list[Opportunity]] = {}
         for word, number in self._changed.items():
             if number >= since:
                 here.setdefault(self._open[word].kind, []).append(self._open[word])
-        out: list[Told] = []
+        out: list[StreamEvent] = []
         for kind, (name, _) in KINDS.items():
             gone = [id_ for (of, id_), number in self._gone.items() if of == kind and number >= since]
             out += self.wire.expired(name, gone)
@@ -117,23 +117,23 @@ class Finds:
         """Forget what expired before an update."""
         self._gone = {each: number for each, number in self._gone.items() if number >= before}
 
-    def _detections(self, here: Mapping[str, list[Find]], fresh: Container[str]) -> list[Told]:
-        out = list[Told]()
+    def _detections(self, here: Mapping[str, list[Opportunity]], fresh: Container[str]) -> list[StreamEvent]:
+        out = list[StreamEvent]()
         for kind, (name, _) in KINDS.items():
             finds = here.get(kind, [])
             rows = [self._row(find) for find in finds]
             out += self.wire.detected(name, [find.id for find in finds], rows, [find.id in fresh for find in finds])
         return out
 
-    def _row(self, find: Find) -> msgspec.Raw:
+    def _row(self, find: Opportunity) -> msgspec.Raw:
         asked, row = self.asked, find.row
-        if asked.told is not None and find.kind in ("arbitrage", "low_hold"):
-            row = asked.told(row)
+        if asked.add_game is not None and find.kind in ("arbitrage", "low_hold"):
+            row = asked.add_game(row)
         if asked.state:
             row = with_links_in(row, asked.state)
         return find.raw if row is find.row else msgspec.Raw(_encode(row))
 
-    def _fits(self, find: Find) -> bool:
+    def _fits(self, find: Opportunity) -> bool:
         asked = self.asked
         least = asked.min_ev if find.kind == "ev" else asked.min_profit if find.kind == "arbitrage" else -np.inf
         if find.kind not in asked.kinds or find.value < least - _EPSILON:
