@@ -176,6 +176,21 @@ class Engine:
         """Apply a batch that is already in this engine's codes, as a tape holds it."""
         return self._feed(batch, None)
 
+    def codes(self, wordings: Iterable[Wording], books: Iterable[str]) -> tuple[Longs, Longs]:
+        """Codes of wordings and books, for whoever makes batches of many quotes for `feed`.
+
+        Those that are new belong to the next batch: `wordings` and `books` from `told` on. The codes hold as long as
+        `wordings` is the same list.
+        """
+        with self._lock:
+            names = self._board.names
+            try:
+                terms = names.learn([_interned(wording) for wording in wordings])
+                return np.array(terms, np.int64), np.array([names.book(book) for book in books], np.int64)
+            except BaseException:
+                self._board.mend()
+                raise
+
     def _feed(self, batch: Batch, read: Quotes | None) -> Update:
         with self._lock:
             board, before, number = self._board, self._board.moment, self._number
@@ -627,8 +642,16 @@ class Engine:
 
     @property
     def fair(self) -> catalog.FairTable:
-        """Constants of its fair prices at the close."""
+        """Constants of its fair prices at the close; with other ones, the next step looks at everything again."""
         return self._fair
+
+    @fair.setter
+    def fair(self, table: catalog.FairTable) -> None:
+        with self._lock:
+            if table is not self._fair:
+                self._fair = table
+                self._board.rows.mark[:] = 0
+                self._board.units.dirty[: self._board.names.unit_event.size] = 1
 
     @property
     def off(self) -> frozenset[int]:

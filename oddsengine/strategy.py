@@ -21,18 +21,20 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import polars as pl
 
-from oddsengine import catalog, estimator, scoring
-from oddsengine.auditing.grading import closing_logits
-from oddsengine.auditing.scanning import Closes, source, steps
+from oddsengine import catalog, scoring
+from oddsengine.auditing.calibrations import Calibrations, Fair
+from oddsengine.auditing.closes import Closes
+from oddsengine.auditing.grading import closing_probabilities
+from oddsengine.auditing.playing import engine_of, source, span, steps
+from oddsengine.auditing.progress import ticking
 from oddsengine.board.facts import moments_of
 from oddsengine.casts import TIME
 from oddsengine.clv import means
 from oddsengine.columns import SECOND, Floats
 from oddsengine.engine import Engine
-from oddsengine.find.board import Sharp, hashes, prepare
+from oddsengine.find.board import Sharp
 from oddsengine.outcomes import settled
 from oddsengine.stakes import bet_table, kelly_portfolio
-from oddsengine.tape import Tape, engine_for
 from oddsengine.update import Update
 
 TRADES_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
@@ -475,15 +477,17 @@ def backtest(
     tolerance: float = 0.0,
     settle_hours: float = 3.0,
     results: pl.DataFrame | None = None,
-    fair: catalog.FairTable | None = None,
-    progress: Callable[[int], None] | None = None,
+    fair: Fair = None,
+    every: float = 1.0,
+    progress: bool | Callable[[int], None] = False,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Backtest:
     """What a strategy would have earned.
 
     Parameters
     ----------
     history
-        As of `scan_history`: a frame, the path of a table, or the folder of a tape.
+        As of `scan_history`: a frame, a lazy query, the path of a table or an archive, or the folder of a tape.
     strategy
         Which prices are bet, and how much.
     bankroll, latency_s, tolerance, settle_hours
@@ -491,10 +495,8 @@ def backtest(
     results
         Final scores: `event_id`, `home_score` and `away_score` (or `home_goals` and `away_goals`). None: those that the
         history brings, if any.
-    fair
-        Constants of the estimator, such as those of the time of the history; None are those that ship.
-    progress
-        Called with the number of looks so far.
+    fair, every, progress, storage_options
+        As of `scan_history`. The close is graded with the constants in force at the end.
 
     Returns
     -------
@@ -506,8 +508,9 @@ def backtest(
     ValueError
         If the history is none, or a number is out of its range.
     """
-    past = source(history)
-    engine = engine_for(past) if isinstance(past, Tape) else Engine(fair=fair)
+    calibrations = Calibrations(fair)
+    past = source(history, every, storage_options)
+    engine = engine_of(past)
     trader = Trader(
         engine, strategy, bankroll=bankroll, latency_s=latency_s, tolerance=tolerance, settle_hours=settle_hours
     )  # fmt: skip
@@ -516,13 +519,13 @@ def backtest(
     for event, (home, away) in scores.items():
         trader.settle(event, home, away)
     closes = Closes(engine)
-    for count, (now, update) in enumerate(steps(engine, past), 1):
-        trader.follow(update)
-        closes.follow(now, update)
-        if progress is not None:
-            progress(count)
-    trades = trader.trades()
-    return Backtest(_graded(trades, closes.frame(), scores, fair or catalog.fair_table()), bankroll, strategy)
+    with ticking(span(past), progress=progress) as tick:
+        for now, update, _ in steps(engine, past, calibrations):
+            trader.follow(update)
+            closes.follow(now)
+            tick(now)
+    graded = _graded(trader.trades(), closes.take(everything=True), scores, engine.fair)
+    return Backtest(graded, bankroll, strategy)
 
 
 def _scores(results: pl.DataFrame) -> dict[str, tuple[float, float]]:
@@ -573,34 +576,9 @@ def _closing(trades: pl.DataFrame, closes: pl.DataFrame | None, table: catalog.F
     if not at.size or closes is None:
         return out
     some = trades[at]
-    logits = closing_logits(_located(some, table), closes, table)["x"].to_numpy()
-    out[at] = some["net_odds"].to_numpy() / (1.0 + np.exp(-logits)) - 1.0
+    fair = closing_probabilities(some, closes, table).fill_null(np.nan).to_numpy()
+    out[at] = some["net_odds"].to_numpy() * fair - 1.0
     return out
-
-
-def _located(trades: pl.DataFrame, constants: catalog.FairTable) -> pl.DataFrame:
-    """Where bets stand on their ladders, as `auditing.scanning.located` says it of a board's rows."""
-    prepared = prepare(bet_table(trades), [])
-    identity, g = prepared.identity, prepared.identity.groups
-    of = estimator.estimator(identity.kinds, identity.sports, identity.books, constants)
-    ladder = g.ladder[g.market]
-    kind, sport = g.kind[ladder], of.lines.sport[g.event[ladder]]
-    found = pl.DataFrame(
-        {
-            "at": g.row.astype(np.int64),
-            "ladder": hashes(prepared).ladder[ladder],
-            "threshold_": g.threshold[g.market],
-            "side": g.side,
-            "outcomes": g.outcomes[g.market],
-            "slope": of.lines.slope[kind, sport],
-            "reach": of.lines.reach[kind, sport],
-        }
-    )
-    books = trades.select("sportsbook").with_columns(at=pl.int_range(pl.len()))
-    joined = books.join(found, on="at", how="left", maintain_order="left")
-    # A wording that no market is read from has no ladder, and so no votes.
-    nothing = pl.col("ladder", "threshold_", "side", "outcomes", "reach").fill_null(0)
-    return joined.with_columns(nothing, pl.col("slope").fill_null(np.nan))
 
 
 def variants(strategy: Strategy, **changes: Iterable[Any]) -> list[Strategy]:

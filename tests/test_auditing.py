@@ -100,7 +100,7 @@ def test_spells_become_looks_with_what_is_gone_suspended() -> None:
 def test_what_is_no_history_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="a history has the columns of spells"):
         read_history(pl.DataFrame({"a": [1]}))
-    with pytest.raises(ValueError, match=r"a folder with a tape, or a \.parquet"):
+    with pytest.raises(ValueError, match=r"a folder with a tape or Parquet, or a \.parquet"):
         oe.audit(tmp_path / "x.xlsx")
 
 

@@ -12,7 +12,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import oddsengine as oe
-from oddsengine.auditing.scanning import source, steps
+from oddsengine.auditing.playing import source, steps
 from oddsengine.outcomes import settled
 from oddsengine.strategy import Strategy, Trader, backtest
 from oddsengine.tearsheet import tear_sheet, write_tear_sheet
@@ -248,5 +248,5 @@ def test_settlement(
 
 def test_a_history_is_played_in_order(past: pl.DataFrame) -> None:
     engine = oe.Engine()
-    moments = [now for now, _ in steps(engine, source(past))]
+    moments = [now for now, _, _ in steps(engine, source(past))]
     assert moments == sorted(moments)

@@ -27,10 +27,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from oddsengine.auditing.progress import line
 from oddsengine.board.rows import BOOK_BITS, Quoted
 from oddsengine.board.state import STATUSES, Batch
 from oddsengine.cli import main
-from oddsengine.commands.progress import line
 from oddsengine.engine import Engine
 from oddsengine.groups import NO_TIME
 from oddsengine.identity import WORDING, Wording

@@ -15,13 +15,14 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog, estimator
+from oddsengine.auditing.closes import Closes
 from oddsengine.auditing.grading import closing_logits
+from oddsengine.auditing.playing import engine_of, source, steps
 from oddsengine.auditing.reporting import cell
-from oddsengine.auditing.scanning import Closes, located, source, steps
+from oddsengine.auditing.scanning import located
 from oddsengine.catalog.fair import FairTable
 from oddsengine.columns import Floats
 from oddsengine.engine import Engine
-from oddsengine.tape import Tape, engine_for
 
 LEAST_GAMES = 50
 _PRIOR = np.array([0.4, 0.25, 0.08, 0.4])  # sd of own, far, near, fresh around the table in force
@@ -100,16 +101,16 @@ def _merge(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
 def collect(history: Any, table: FairTable, hours: float) -> pl.DataFrame:
     """The rows of a fit: keys, m, x_j - m over (base + n), momentum, fresh movers, the close; in the side's logits."""
     found = source(history)
-    engine = engine_for(found, fair=table) if isinstance(found, Tape) else Engine(fair=table)
+    engine = engine_of(found, fair=table)
     engine.view(method="close", kinds=("ev",), min_ev=0.0, keep=True)
     flat = _flat(table)
     closes, parts = Closes(engine), []
-    for now, update in steps(engine, found):
-        closes.follow(now, update)
+    for now, _, _ in steps(engine, found):
+        closes.follow(now)
         part = _look(engine, flat, now, hours)
         if part is not None:
             parts.append(part)
-    board = closes.frame()
+    board = closes.take(everything=True)
     if board is None or not parts:
         return pl.DataFrame(schema={"event": pl.String, "start": pl.Int64})
     rows = pl.concat(parts)

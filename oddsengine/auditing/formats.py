@@ -9,24 +9,36 @@ Three tables are read, told apart by their columns:
 
 Times come in the forms that `check_odds` reads; a row without the time that orders it is refused.
 
+Quotes of one `every` seconds, at most, are one look, at the time of the last of them. An odds table that is a lazy
+query or an archive in files is read piece by piece, in order of time: a first query counts the quotes of every minute,
+then each piece is a query for some minutes, of which Parquet reads the row groups it needs. The others are read whole.
+
 A tape is played by the engine itself; see `scanning`.
 """
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-from typing import NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
+from oddsengine.board.quotes import LINKS
 from oddsengine.casts import CASTS, TIME
 from oddsengine.columns import Longs
+from oddsengine.schema import ODDS_SCHEMA
 
 SPELLS = ("event", "book", "market", "selection", "odds", "seen_from", "seen_to", "start")
 OPENINGS = ("division", "date", "home", "away", "book", "open_home", "open_draw", "open_away")
 _MARKETS = {"spread": "point_spread", "total": "total_points"}
 _NO_BOOKS = ("market_average", "market_best")
 _SIDES = {"home": "Home", "draw": "Draw", "away": "Away"}
+
+
+PIECE = 1 << 18  # quotes, about, that are read at a time
+_MINUTE = 60_000_000
 
 
 class Look(NamedTuple):
@@ -36,35 +48,79 @@ class Look(NamedTuple):
     quotes: pl.DataFrame
 
 
+class Piece(NamedTuple):
+    """Quotes of many looks, in order of time, and the time of each one's look."""
+
+    quotes: pl.DataFrame
+    now: Longs
+
+
 class History(NamedTuple):
     """A history in order of time, and what became of its games."""
 
-    looks: Iterator[Look]
-    moments: int  # how many looks
-    events: pl.DataFrame  # event_id, league, start
+    pieces: Iterator[Piece]
+    span: tuple[int, int]  # first and last look
     results: pl.DataFrame | None  # event_id, home_goals, away_goals
 
+    @property
+    def looks(self) -> Iterator[Look]:
+        """The looks one by one."""
+        for quotes, now in self.pieces:
+            for moment, a, b in cuts(now):
+                yield Look(_moment(moment), quotes[a:b])
 
-def read_history(table: pl.DataFrame) -> History:
+
+def cuts(now: Longs) -> Iterator[tuple[int, int, int]]:
+    """The looks of a piece: their times, and the rows from where to where."""
+    moments, first = np.unique(now, return_index=True)
+    return zip(moments.tolist(), first.tolist(), [*first[1:].tolist(), now.size], strict=True)
+
+
+def read_history(table: pl.DataFrame | pl.LazyFrame, every: float = 1.0) -> History:
     """Tell what a table is by its columns.
 
     Raises
     ------
     ValueError
-        If it is none of the tables that are known.
+        If it is none of the tables that are known, or `every` is not a number above 0.
     """
-    if "timestamp" in table.columns and "last_seen_at" not in table.columns:
+    if not 0.0 < every < np.inf:
+        raise ValueError(f"every must be a number of seconds above 0, got {every!r}")
+    columns = set(table.collect_schema().names())
+    if "timestamp" in columns and "last_seen_at" not in columns:
         table = table.rename({"timestamp": "last_seen_at"})
-    columns = set(table.columns)
+        columns = columns - {"timestamp"} | {"last_seen_at"}
     if columns >= set(SPELLS):
-        return spells(table)
+        return spells(table.lazy().collect())
     if columns >= set(OPENINGS):
-        return openings(table)
+        return openings(table.lazy().collect())
     if columns >= {"sportsbook", "event_id", "market_type", "selection", "last_seen_at"}:
-        return quotes(table)
+        width = max(round(every * 1e6), 1)
+        return quotes(table, width) if isinstance(table, pl.DataFrame) else lazy_quotes(table, width)
     raise ValueError(
         f"a history has the columns of spells ({', '.join(SPELLS)}), of openings ({', '.join(OPENINGS)}) or of an odds "
-        f"table with last_seen_at, got {', '.join(table.columns)}"
+        f"table with last_seen_at, got {', '.join(sorted(columns))}"
+    )
+
+
+def scan_files(path: str, storage_options: Mapping[str, Any] | None = None) -> pl.LazyFrame:
+    """A lazy query over a file, a folder of Parquet, a pattern or an address, through polars' readers.
+
+    Raises
+    ------
+    ValueError
+        If the suffix is none that is known.
+    """
+    options = None if storage_options is None else dict(storage_options)
+    suffix = os.path.splitext(path.partition("?")[0].rstrip("*/"))[1].lower()
+    if suffix in ("", ".parquet") or "=" in suffix:
+        return pl.scan_parquet(path, hive_partitioning=True, storage_options=options)
+    if suffix in (".ndjson", ".jsonl"):
+        return pl.scan_ndjson(path, infer_schema_length=None, storage_options=options)
+    if suffix == ".csv":
+        return pl.scan_csv(path, infer_schema_length=None, try_parse_dates=True, storage_options=options)
+    raise ValueError(
+        f"a history is a folder with a tape or Parquet, or a .parquet, .ndjson, .jsonl or .csv file, got {path!r}"
     )
 
 
@@ -136,24 +192,31 @@ def spells(table: pl.DataFrame) -> History:
         event_start_time=pl.col("start").cast(TIME),
     )
     changed = begin[row]
-    moments, first = np.unique(when, return_index=True)
-    bounds = [*first.tolist(), when.size]
 
-    def looks() -> Iterator[Look]:
-        for at, now in enumerate(moments.tolist()):
-            cut = slice(bounds[at], bounds[at + 1])
-            yield Look(
-                _moment(now),
-                facts[row[cut]].with_columns(
-                    pl.Series("last_seen_at", seen[cut]).cast(TIME),
-                    pl.Series("odds_changed_at", changed[cut]).cast(TIME),
-                    pl.Series("is_active", active[cut]),
-                    pl.Series("is_live", start[row[cut]] <= now),
-                ),
-            )
+    def some(cut: slice) -> pl.DataFrame:
+        return facts[row[cut]].with_columns(
+            pl.Series("last_seen_at", seen[cut]).cast(TIME),
+            pl.Series("odds_changed_at", changed[cut]).cast(TIME),
+            pl.Series("is_active", active[cut]),
+            pl.Series("is_live", start[row[cut]] <= when[cut]),
+        )
 
-    events = d.group_by("event").agg(pl.col("league").first(), pl.col("start").last()).rename({"event": "event_id"})
-    return History(looks(), moments.size, events, None)
+    return History(_pieces(when, some), _span(when), None)
+
+
+def _span(when: Longs) -> tuple[int, int]:
+    return (int(when[0]), int(when[-1])) if when.size else (0, 0)
+
+
+def _pieces(when: Longs, some: Callable[[slice], pl.DataFrame]) -> Iterator[Piece]:
+    """Cut rows in order of time into pieces of whole looks."""
+    begin = 0
+    while begin < when.size:
+        end = min(begin + PIECE, when.size)
+        if end < when.size:
+            end = int(np.searchsorted(when, when[end], side="right"))
+        yield Piece(some(slice(begin, end)), when[begin:end])
+        begin = end
 
 
 def _moment(micros: int) -> datetime:
@@ -238,25 +301,59 @@ def openings(table: pl.DataFrame) -> History:
         is_active=pl.lit(value=True),
         is_live=pl.lit(value=False),
     )
-    events = keyed.group_by("event_id").agg(league=pl.col("division").first(), start=pl.col("start").first())
     results = None
     if {"home_goals", "away_goals"} <= set(d.columns):
         results = keyed.group_by("event_id").agg(pl.col("home_goals").first(), pl.col("away_goals").first())
-    return quotes(quoted)._replace(events=events, results=results)
+    return quotes(quoted, 1_000_000)._replace(results=results)
 
 
-def quotes(table: pl.DataFrame) -> History:
-    """Looks of an odds table: prices of one moment are one look."""
-    d = _timed(table, ("last_seen_at",), ("event_start_time",)).sort("last_seen_at", maintain_order=True)
+def quotes(table: pl.DataFrame, width: int) -> History:
+    """Looks of an odds table: prices of one moment, or of so many microseconds, are one look."""
+    d, when = _ordered(table, width)
+    return History(_pieces(when, lambda cut: d[cut]), _span(when), None)
+
+
+def _ordered(table: pl.DataFrame, width: int) -> tuple[pl.DataFrame, Longs]:
+    """An odds table in order of time, and the time of each quote's look."""
+    d = _timed(table, ("last_seen_at",), ("event_start_time",))
+    if not d["last_seen_at"].is_sorted():
+        d = d.sort("last_seen_at", maintain_order=True)
     when = _micros(d["last_seen_at"])
-    moments, first = np.unique(when, return_index=True)
-    bounds = [*first.tolist(), when.size]
+    last = np.flatnonzero(np.diff(when // width, append=-1))  # of each look
+    return d, np.repeat(when[last], np.diff(last, prepend=-1))
 
-    def looks() -> Iterator[Look]:
-        for at, now in enumerate(moments.tolist()):
-            yield Look(_moment(now), d[bounds[at] : bounds[at + 1]])
 
-    start = pl.col("event_start_time").last() if "event_start_time" in d.columns else pl.lit(None, TIME)
-    league = pl.col("league").last() if "league" in d.columns else pl.lit(None, pl.String)
-    events = d.group_by("event_id").agg(league.alias("league"), start.cast(TIME).alias("start"))
-    return History(looks(), moments.size, events, None)
+def lazy_quotes(table: pl.LazyFrame, width: int) -> History:
+    """Looks of an odds table that is read piece by piece."""
+    schema = table.collect_schema()
+    table = table.select(name for name in schema if name in ODDS_SCHEMA and name not in LINKS)
+    time, dtype = pl.col("last_seen_at"), schema["last_seen_at"]
+    if not isinstance(dtype, pl.Datetime):
+        read, _ = CASTS[pl.Datetime]
+
+        def cast(given: pl.Series) -> pl.Series:
+            return read(given.cast(pl.String) if given.dtype in (pl.Categorical, pl.Enum) else given)
+
+        time = time.map_batches(cast, return_dtype=TIME, is_elementwise=True)
+        dtype = TIME
+    minute = width * max(_MINUTE // width, 1)  # whole looks
+    bucket = time.dt.epoch("us") // minute
+    counts = table.select(at=bucket).group_by("at").len().collect(engine="streaming").sort("at")
+    if counts["at"].null_count():
+        missing = counts.filter(pl.col("at").is_null())["len"][0]
+        raise ValueError(f"last_seen_at must be a time in every row; {missing} rows have none")
+    at, total = counts["at"].to_numpy(), np.cumsum(counts["len"].to_numpy())
+    piece = (total - 1) // PIECE
+    begins = at[np.flatnonzero(np.diff(piece, prepend=-1))]
+    bounds = [*begins.tolist(), *(at[-1:] + 1).tolist()]
+
+    def moment(number: int) -> pl.Expr:
+        return pl.lit(pl.Series([number * minute]).cast(TIME).item(), TIME).cast(dtype)
+
+    def pieces() -> Iterator[Piece]:
+        for low, high in pairwise(bounds):
+            some = table.filter(time >= moment(low), time < moment(high)).collect(engine="streaming")
+            yield Piece(*_ordered(some, width))
+
+    span = (bounds[0] * minute, bounds[-1] * minute) if at.size else (0, 0)
+    return History(pieces(), span, None)

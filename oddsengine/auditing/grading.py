@@ -15,6 +15,7 @@ from oddsengine import catalog, estimator
 from oddsengine.columns import Floats
 from oddsengine.find.board import hashes, prepare
 from oddsengine.groups import NO_TIME
+from oddsengine.stakes import bet_table
 
 THRESHOLDS = (0.0, 1.0, 2.0, 3.0, 5.0)
 """EV in percent: a price is graded when it first reaches each of them."""
@@ -150,13 +151,53 @@ def grade(
 def closing_logits(some: pl.DataFrame, closes: pl.DataFrame | None, table: catalog.FairTable) -> pl.DataFrame:
     """The close of some located prices, `x` in logits of their outcome, nan without one; and `who` made it."""
     votes = votes_at(closes, table) if closes is not None else {}
-    columns = ("sportsbook", "ladder", "threshold_", "side", "outcomes", "slope", "reach")
-    found = []
-    for book, ladder, *where in some.select(columns).iter_rows():
-        of = catalog.book(book)
-        found.append(close_logit(votes.get(ladder, []), of.feed or of.id, *where))
-    frame = pl.DataFrame(found, schema={"x": pl.Float64, "who": pl.String}, orient="row")
-    return frame.with_columns(who=pl.col("who").replace("", None))
+    columns = ("ladder", "threshold_", "side", "outcomes", "slope", "reach")
+    feeds = {name: of.feed or of.id for name in some["sportsbook"].unique() for of in [catalog.book(name)]}
+    keys = some.select("sportsbook", *columns).with_columns(
+        feed=pl.col("sportsbook").replace_strict(feeds, return_dtype=pl.String) if feeds else pl.lit("")
+    )
+    alike = keys.unique(("feed", *columns), maintain_order=True)
+    found = [
+        close_logit(votes.get(ladder, []), feed, *where)
+        for feed, ladder, *where in alike.select("feed", *columns).iter_rows()
+    ]
+    made = pl.DataFrame(found, schema={"x": pl.Float64, "who": pl.String}, orient="row")
+    made = alike.hstack(made.with_columns(who=pl.col("who").replace("", None)))
+    on = ["feed", *columns]
+    return keys.join(made.select(*on, "x", "who"), on=on, how="left", nulls_equal=True, maintain_order="left").select(
+        "x", "who"
+    )
+
+
+def closing_probabilities(prices: pl.DataFrame, closes: pl.DataFrame | None, table: catalog.FairTable) -> pl.Series:
+    """Fair probabilities of prices, rows of an odds table, at the other books' close; null without one."""
+    logits = closing_logits(located_prices(prices, table), closes, table)["x"].fill_nan(None)
+    return (1.0 / (1.0 + (-logits).exp())).alias("closing_probability")
+
+
+def located_prices(prices: pl.DataFrame, constants: catalog.FairTable) -> pl.DataFrame:
+    """Where prices stand on their ladders, as `scanning.located` says it of a board's rows."""
+    prepared = prepare(bet_table(prices), [])
+    identity, g = prepared.identity, prepared.identity.groups
+    of = estimator.estimator(identity.kinds, identity.sports, identity.books, constants)
+    ladder = g.ladder[g.market]
+    kind, sport = g.kind[ladder], of.lines.sport[g.event[ladder]]
+    found = pl.DataFrame(
+        {
+            "at": g.row.astype(np.int64),
+            "ladder": hashes(prepared).ladder[ladder],
+            "threshold_": g.threshold[g.market],
+            "side": g.side,
+            "outcomes": g.outcomes[g.market],
+            "slope": of.lines.slope[kind, sport],
+            "reach": of.lines.reach[kind, sport],
+        }
+    )
+    books = prices.select("sportsbook").with_columns(at=pl.int_range(pl.len()))
+    joined = books.join(found, on="at", how="left", maintain_order="left")
+    # A wording that no market is read from has no ladder, and so no votes.
+    nothing = pl.col("ladder", "threshold_", "side", "outcomes", "reach").fill_null(0)
+    return joined.with_columns(nothing, pl.col("slope").fill_null(np.nan))
 
 
 def _won(some: pl.DataFrame, results: pl.DataFrame | None) -> pl.Series:

@@ -10,12 +10,12 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine.auditing.grading import THRESHOLDS, grade
-from oddsengine.auditing.scanning import play, source
+from oddsengine.auditing.playing import engine_of, source
+from oddsengine.auditing.scanning import play
 from oddsengine.catalog.fair import FLAGS
 from oddsengine.columns import Floats
-from oddsengine.engine import Engine
 from oddsengine.reasons import Guards
-from oddsengine.tape import Tape, engine_for
+from oddsengine.tape import Tape
 
 MOST_ODDS, MOST_HOURS = 4.0, 72.0
 _LEAST = 20  # rows of a cell that is shown
@@ -126,7 +126,7 @@ def audit(
     """
     table = fair or catalog.fair_table()
     found = source(history)
-    engine = engine_for(found, fair=table) if isinstance(found, Tape) else Engine(guards=guards, fair=table)
+    engine = engine_of(found, guards, table)
     view = engine.view(books, sharp, method, kinds=("ev",), min_ev=0.0, include=("suspect",), keep=True)
     results = None if isinstance(found, Tape) else found.results
     played = play(found, engine, view, THRESHOLDS, progress)

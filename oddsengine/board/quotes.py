@@ -23,7 +23,7 @@ from oddsengine.casts import CASTS, TIME
 from oddsengine.groups import NO_TIME, Bytes, Floats, Longs
 from oddsengine.identity import WORDING, Wording
 from oddsengine.markets import times
-from oddsengine.schema import BAD_ROW_SCHEMA, MOST_CHARACTERS, OddsError, check_odds
+from oddsengine.schema import BAD_ROW_SCHEMA, MOST_CHARACTERS, OddsError, OddsTable, check_odds
 
 LINKS = (
     "id", "deep_link", "sportsbook_name", "external_event_id", "market_id", "selection_id", "max_bet",
@@ -204,30 +204,58 @@ class Door:
 
     def _table(self, frame: pl.DataFrame, known: Mapping[Wording, int]) -> Quotes:
         """Quotes through `check_odds`; suspended ones may have no price."""
-        bare, frame = _without_price(frame.drop("row", strict=False))
-        table = check_odds(frame)
-        keep = table.select(pl.exclude("row", "price_mismatch"))
-        texts = [keep[name].to_list() for name in WORDING]
-        given = "odds_american" in frame.columns
-        american = _given_american(frame, table) if given else np.full(table.height, np.nan)
-        flags = table["is_live"].to_numpy().astype(np.uint8) * np.uint8(LIVE)
-        flags |= (~table["is_active"]).to_numpy().astype(np.uint8) * np.uint8(SUSPENDED)
-        flags |= table["price_mismatch"].to_numpy().astype(np.uint8) * np.uint8(MISMATCH)
-        flags |= table["rejected_upstream"].to_numpy().astype(np.uint8) * np.uint8(REJECTED)
-        odds = np.array(table["odds_decimal"])
-        if bare is not None:
-            missing = table["row"].is_in(bare.implode()).to_numpy()
-            odds[missing] = np.nan
-            american[missing] = np.nan
-            flags[missing] |= np.uint8(NO_PRICE)
-        links = [table[name].to_list() for name in LINKS]
-        wordings = list(zip(*texts, table["line"].to_list(), strict=True))
+        c = checked(frame)
+        texts = [c.table[name].to_list() for name in WORDING]
+        wordings = list(zip(*texts, c.table["line"].to_list(), strict=True))
         return Quotes(
-            wordings, list(map(known.get, wordings)), table["sportsbook"].to_list(), odds, american,
-            times(table, "last_seen_at"), times(table, "odds_changed_at"), times(table, "event_start_time"), flags,
-            _linked(links, table.height), table.rejected,
-            table["row"].to_numpy().astype(np.int64) if table.rejected.height else None,
+            wordings, list(map(known.get, wordings)), c.table["sportsbook"].to_list(), c.odds, c.american, c.seen,
+            c.changed, c.start, c.flags, c.links(), c.table.rejected, c.number if c.table.rejected.height else None,
         )  # fmt: skip
+
+
+class Checked(NamedTuple):
+    """A table of quotes that was checked, and its numbers in columns."""
+
+    table: OddsTable
+    odds: Floats
+    american: Floats
+    seen: Longs
+    changed: Longs
+    start: Longs
+    flags: Bytes
+    number: Longs  # of each row as it came, from 1
+
+    def links(self) -> list[str | None]:
+        """What belongs to one price alone, a text a row."""
+        return _linked([self.table[name].to_list() for name in LINKS], self.table.height)
+
+
+def checked(frame: pl.DataFrame) -> Checked:
+    """Check a frame of quotes; suspended ones may have no price.
+
+    Raises
+    ------
+    OddsError
+        If the frame has not the columns of a price.
+    """
+    bare, frame = _without_price(frame.drop("row", strict=False))
+    table = check_odds(frame)
+    given = "odds_american" in frame.columns
+    american = _given_american(frame, table) if given else np.full(table.height, np.nan)
+    flags = table["is_live"].to_numpy().astype(np.uint8) * np.uint8(LIVE)
+    flags |= (~table["is_active"]).to_numpy().astype(np.uint8) * np.uint8(SUSPENDED)
+    flags |= table["price_mismatch"].to_numpy().astype(np.uint8) * np.uint8(MISMATCH)
+    flags |= table["rejected_upstream"].to_numpy().astype(np.uint8) * np.uint8(REJECTED)
+    odds = np.array(table["odds_decimal"])
+    if bare is not None:
+        missing = table["row"].is_in(bare.implode()).to_numpy()
+        odds[missing] = np.nan
+        american[missing] = np.nan
+        flags[missing] |= np.uint8(NO_PRICE)
+    return Checked(
+        table, odds, american, times(table, "last_seen_at"), times(table, "odds_changed_at"),
+        times(table, "event_start_time"), flags, table["row"].to_numpy().astype(np.int64),
+    )  # fmt: skip
 
 
 @kernel

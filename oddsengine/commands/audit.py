@@ -9,8 +9,8 @@ from typing import Any
 from oddsengine import catalog
 from oddsengine.auditing import Audit, audit, calibrate
 from oddsengine.auditing.picture import reliability
+from oddsengine.auditing.progress import Progress
 from oddsengine.commands.output import say
-from oddsengine.commands.progress import Progress
 
 
 def audit_command(arguments: argparse.Namespace) -> None:

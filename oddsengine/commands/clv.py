@@ -11,11 +11,11 @@ from typing import Any
 
 import polars as pl
 
+from oddsengine.auditing.progress import Progress
 from oddsengine.closing import ClosingRecorder
 from oddsengine.clv import STATES, report
 from oddsengine.commands.layout import Column, table
 from oddsengine.commands.output import bold, say, service_needed, terminal, wrapped
-from oddsengine.commands.progress import Progress
 from oddsengine.commands.report import csv_text, records
 from oddsengine.tape import Tape, engine_for, play
 

@@ -18,9 +18,9 @@ from typing import Any, BinaryIO, NamedTuple, Self
 
 import msgspec
 
+from oddsengine.auditing.progress import Progress
 from oddsengine.board.state import Batch
 from oddsengine.commands.output import say, wrapped
-from oddsengine.commands.progress import Progress
 from oddsengine.commands.report import moment
 from oddsengine.engine import Engine
 from oddsengine.simulate import World

@@ -1,9 +1,12 @@
-"""A line on the terminal that says how far something is; nothing anywhere else."""
+"""A line on the terminal, or in a notebook, that says how far something is; nothing anywhere else."""
 
 import os
 import shutil
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self
 
@@ -23,7 +26,8 @@ class Progress:
 
     def __init__(self, counted: str) -> None:
         self._counted = counted
-        self._on = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self._on = terminal or type(sys.stderr).__module__.startswith("ipykernel")
         self._began = self._shown = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -48,6 +52,31 @@ class Progress:
         if done is not None and done > 0.0:
             parts.append(f"{_clock(spent / min(done, 1.0) - spent)} left")
         _write(_CLEAR + line(done, "  ".join(parts), shutil.get_terminal_size().columns - 1))
+
+
+@contextmanager
+def ticking(span: tuple[int, int], *, progress: bool | Callable[[int], None]) -> Iterator[Callable[[int], None]]:
+    """What a run through a history calls with the time of every look: a bar, somebody's function, or nothing."""
+    count = 0
+
+    def call(_: int) -> None:
+        nonlocal count
+        count += 1
+        if callable(progress):
+            progress(count)
+
+    if progress is not True:
+        yield call
+        return
+    first, last = span
+    with Progress("looks") as bar:
+
+        def show(now: int) -> None:
+            nonlocal count
+            count += 1
+            bar((now - first) / max(last - first, 1), count, f"{datetime.fromtimestamp(now / 1e6, UTC):%Y-%m-%d %H:%M}")
+
+        yield show
 
 
 def line(done: float | None, text: str, width: int) -> str:

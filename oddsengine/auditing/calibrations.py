@@ -1,0 +1,92 @@
+"""Which constants of the fair price were in force when.
+
+A history that is played with constants fitted to its own future shows more than anybody could have known. Constants
+with dates are in force from their date to the next one's; a function is called once a day, with the midnight (UTC) that
+the day begins with, and may use what came before it.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime, time
+
+from oddsengine import catalog
+from oddsengine.catalog import FairTable
+from oddsengine.engine import micros
+
+Fair = FairTable | Mapping[date, FairTable] | Callable[[datetime], FairTable] | None
+"""Constants of the fair price: one table, tables by the day or moment from which they are in force, or a function."""
+_DAY = 86_400_000_000
+
+
+class Calibrations:
+    """The table of constants at every moment.
+
+    Parameters
+    ----------
+    fair
+        One table for all times, None for the one that ships; tables by date or datetime; or a function of a midnight.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is none of these.
+
+    Examples
+    --------
+    >>> old, new = catalog.fair_table(), catalog.amended_fair_table({"own": {"weight": 1.2}})
+    >>> both = Calibrations({date(2026, 1, 1): old, date(2026, 2, 1): new})
+    >>> [both.at(micros(datetime(2026, month, day))) is new for month, day in ((1, 31), (2, 1))]
+    [False, True]
+    """
+
+    def __init__(self, fair: Fair = None) -> None:
+        self._made: dict[int, FairTable] = {}  # by day, all of them: engines tell tables apart by identity
+        self._function: Callable[[datetime], FairTable] | None = None
+        self._since: list[int] = []
+        self._tables: list[FairTable] = []
+        if fair is None or isinstance(fair, FairTable):
+            self._since, self._tables = [-(1 << 63)], [fair or catalog.fair_table()]
+        elif isinstance(fair, Mapping):
+            dated = sorted((_since(key), _table(table)) for key, table in fair.items())
+            if not dated:
+                raise ValueError("fair has no table")
+            self._since, self._tables = [since for since, _ in dated], [table for _, table in dated]
+        elif callable(fair):
+            self._function = fair
+        else:
+            raise TypeError(
+                f"fair must be a FairTable, tables by date, or a function of a datetime, got {type(fair).__name__}"
+            )
+
+    def at(self, now: int) -> FairTable:
+        """The table in force at a moment, in microseconds.
+
+        Raises
+        ------
+        ValueError
+            If the first one begins later.
+        """
+        if self._function is not None:
+            day = now // _DAY
+            if day not in self._made:
+                self._made[day] = _table(self._function(datetime.fromtimestamp(day * 86_400, UTC)))
+            return self._made[day]
+        at = bisect_right(self._since, now) - 1
+        if at < 0:
+            first, asked = (datetime.fromtimestamp(moment / 1e6, UTC) for moment in (self._since[0], now))
+            raise ValueError(
+                f"no table of fair is in force at {asked:%Y-%m-%d %H:%M}: the first begins {first:%Y-%m-%d}"
+            )
+        return self._tables[at]
+
+
+def _since(key: date) -> int:
+    if not isinstance(key, date):
+        raise TypeError(f"the keys of fair must be dates or datetimes, got {key!r}")
+    return micros(key if isinstance(key, datetime) else datetime.combine(key, time(), UTC))
+
+
+def _table(table: FairTable) -> FairTable:
+    if not isinstance(table, FairTable):
+        raise TypeError(f"fair must give FairTables, as catalog.amended_fair_table makes them, got {table!r:.80}")
+    return table

@@ -1,0 +1,81 @@
+"""The board of each event at its last look before the start, for whoever grades by the close."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from oddsengine.board.facts import Facts
+from oddsengine.board.names import Names
+from oddsengine.board.rows import BOOK_BITS, LIVE, ON, SUSPENDED
+from oddsengine.columns import SECOND, Longs
+from oddsengine.engine import Engine
+from oddsengine.find.ids import hexadecimal
+
+CLOSE_S = 1800  # the close is the last look, at most so long before the start
+
+
+class _Rows(NamedTuple):
+    """Rows of events that are about to start."""
+
+    facts: Facts
+    look: Longs
+    event: Any  # codes
+
+    def where(self, some: Any) -> "_Rows":
+        at = np.flatnonzero(some)
+        return _Rows(self.facts.take(at), self.look[at], self.event[at])
+
+
+class Closes:
+    """The closing boards of an engine's events, as it is played.
+
+    Of an event that is about to start only the newest look is held; when it has started, that is its close.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._names: Names | None = None
+        self._held: list[_Rows] = []  # of events about to start
+        self._closed: list[_Rows] = []
+
+    def follow(self, now: int) -> None:
+        """Take in a step."""
+        with self._engine.still() as board:
+            rows, names = board.rows, board.names
+            left = rows.start[: rows.top] - now
+            soon = (left > 0) & (left <= CLOSE_S * SECOND)
+            if not (self._held or soon.any()):
+                return
+            if names is not self._names:
+                self._names = names
+                self._held = [_Rows(facts, look, _codes(names, facts)) for facts, look, _ in self._held]
+            soon &= (rows.state[: rows.top] == ON) & ((rows.flags[: rows.top] & (LIVE | SUSPENDED)) == 0)
+            slots = np.flatnonzero(soon).astype(np.int32)
+            event = names.event.values[rows.key[slots] >> BOOK_BITS]
+            taken = _Rows(board.facts(slots), np.full(slots.size, now), event)
+        before, self._held = self._held, [taken] if slots.size else []
+        for part in before:
+            gone = ~np.isin(part.event, event)
+            if gone.any():
+                waits = gone & (part.facts.start > now)  # nothing of it is on offer now
+                self._held += [part.where(waits)] if waits.any() else []
+                self._closed += [part.where(gone & ~waits)] if (gone & ~waits).any() else []
+
+    def take(self, *, everything: bool = False) -> pl.DataFrame | None:
+        """Rows of the events that closed since the last call, or of all, as an odds table with `row_id` and `look`."""
+        parts, self._closed = self._closed, []
+        if everything:
+            parts, self._held = parts + self._held, []
+        if not parts:
+            return None
+        whole = pl.concat(
+            facts.frame().with_columns(row_id=pl.Series(hexadecimal(facts.id), dtype=pl.String), look=pl.Series(look))
+            for facts, look, _ in parts
+        )
+        return whole.filter(pl.col("look") == pl.col("look").max().over("event_id"))
+
+
+def _codes(names: Names, facts: Facts) -> Any:
+    """Codes of the rows' events; -1 where there is no such event any more."""
+    return np.array([names.event_codes.get(text[0] or "", -1) for text in facts.texts], np.int32)

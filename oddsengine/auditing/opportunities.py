@@ -1,0 +1,352 @@
+"""Every opportunity of a history: birth, death, best figure, closing line and CLV, by the live engine.
+
+**Closing line.** The close of an event is its last look before the start (`closes`). `closing_odds` are the last odds
+of the very price that was offered, by the same book on the same line; `closing_probability` is what the other books'
+close says is fair (`grading`). With stakes that pay the same whichever leg wins, legs at odds `d` after commission and
+closing probabilities `q` were worth
+
+    CLV = sum q / sum 1 / d - 1
+
+of the money staked: `d q - 1` for a single bet.
+
+**Memory.** What is open, what is about to close, and a piece of the quotes are held; of the rest the result's rows.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from oddsengine.auditing.calibrations import Calibrations, Fair
+from oddsengine.auditing.closes import Closes
+from oddsengine.auditing.grading import closing_probabilities
+from oddsengine.auditing.playing import engine_of, source, span, steps
+from oddsengine.auditing.progress import ticking
+from oddsengine.board.facts import Facts, moments_of
+from oddsengine.casts import TIME
+from oddsengine.columns import NO_TIME
+from oddsengine.engine import Engine
+from oddsengine.find.board import Sharp
+from oddsengine.find.ids import hexadecimal
+from oddsengine.groups import Bytes, Floats, Longs, Words
+from oddsengine.open import ARBITRAGE, EV, KINDS, LEGS, LOW_HOLD, MIDDLE, NEW, Hits
+from oddsengine.reasons import Guards
+from oddsengine.update import Update
+from oddsengine.view import View
+
+SCAN_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
+    "kind": pl.String,
+    "id": pl.String,
+    "event_id": pl.String,
+    "sport": pl.String,
+    "league": pl.String,
+    "home_team": pl.String,
+    "away_team": pl.String,
+    "market_type": pl.String,
+    "market_segment": pl.String,
+    "player_name": pl.String,
+    "is_live": pl.Boolean,
+    "event_start_time": TIME,
+    "sportsbooks": pl.List(pl.String),
+    "selections": pl.List(pl.String),
+    "lines": pl.List(pl.Float64),
+    "odds": pl.List(pl.Float64),  # at birth, and so are the net ones, after commission
+    "net_odds": pl.List(pl.Float64),
+    "born_at": TIME,
+    "died_at": TIME,  # null: open at the end of the history
+    "first": pl.Float64,  # percent: EV, profit, hold or expected value
+    "best": pl.Float64,
+    "best_at": TIME,
+    "last": pl.Float64,
+    "last_before_start": pl.Float64,
+    "closing_odds": pl.List(pl.Float64),  # of the same prices; null where they were no longer on offer
+    "closing_probability": pl.List(pl.Float64),  # fair at the other books' close
+    "clv": pl.Float64,  # percent, of the first odds after commission
+    "fair": pl.String,  # name of the constants in force at birth
+}
+"""Columns of `scan_history`."""
+
+_EVENT = (
+    "event_id", "sport", "league", "home_team", "away_team", "market_type", "market_segment", "player_name", "is_live",
+    "event_start_time",
+)  # fmt: skip
+_LISTED = {"sportsbooks": "sportsbook", "selections": "selection", "lines": "line", "odds": "odds_decimal"}
+_GRADED = {"row_id": pl.String, "closing_odds": pl.Float64, "closing_probability": pl.Float64}
+_FIGURES = ("first", "best", "last", "last_before_start")
+_FIRST, _BEST, _LAST, _PRESTART = range(4)
+_TIMES = ("born_at", "died_at", "best_at", "start")
+_BORN, _DIED, _BEST_AT, _START = range(4)
+_NEVER = 1 << 62
+_FORGET_S = 86_400  # s after the start: a price that has no close by then gets none
+
+
+class _Born(NamedTuple):
+    """What became open in one step."""
+
+    now: int
+    fair: str
+    kind: Bytes
+    id: Words
+    at: Longs  # opportunity of each leg
+    legs: Facts
+    net: Floats  # per leg
+
+
+class _Scan:
+    """All opportunities of a scan in order of birth, a column each."""
+
+    def __init__(self, engine: Engine, view: View) -> None:
+        self._engine, self._view, self._closes = engine, view, Closes(engine)
+        self._size = 0
+        self._place: dict[int, int] = {}  # by id, of those that are open
+        self._figures = np.empty((0, len(_FIGURES)))
+        self._times = np.empty((0, len(_TIMES)), np.int64)
+        self._born: list[_Born] = []  # since the frames below were made
+        self._heads: list[pl.DataFrame] = []
+        self._legs: list[pl.DataFrame] = []
+        self._waiting: list[pl.DataFrame] = []  # prices that have no close yet
+        self._graded: list[pl.DataFrame] = []
+
+    def follow(self, now: int, update: Update) -> None:
+        """Take in a step."""
+        change = update.of(self._view)
+        if change.expired.size:
+            gone = [self._place.pop(ident) for ident in change.expired.tolist()]
+            self._times[gone, _DIED] = now
+        if change.hits.size:
+            new = change.status == NEW
+            value, old = _values(change.hits), ~new
+            at = np.array([self._place[ident] for ident in change.hits.id[old].tolist()], np.int64)
+            self._move(now, at, value[old], change.hits.kind[old] == LOW_HOLD)
+            if new.any():
+                self._bear(now, update, change.hits.take(new), value[new])
+        self._closes.follow(now)
+
+    def _move(self, now: int, at: Longs, value: Floats, low: Any) -> None:
+        """Note new figures of opportunities that are open."""
+        figures = self._figures
+        figures[at, _LAST] = value
+        early = now < self._times[at, _START]
+        figures[at[early], _PRESTART] = value[early]
+        better = np.where(low, value < figures[at, _BEST], value > figures[at, _BEST])
+        figures[at[better], _BEST] = value[better]
+        self._times[at[better], _BEST_AT] = now
+
+    def _bear(self, now: int, update: Update, hits: Hits, value: Floats) -> None:
+        """Put new opportunities down."""
+        begin, self._size = self._size, self._size + hits.size
+        if self._size > self._times.shape[0]:
+            room = max(4096, 2 * self._size)
+            self._figures = np.concatenate((self._figures, np.empty((room, len(_FIGURES)))))
+            self._times = np.concatenate((self._times, np.empty((room, len(_TIMES)), np.int64)))
+        self._place.update(zip(hits.id.tolist(), range(begin, self._size), strict=True))
+        held = hits.legs >= 0
+        of = np.nonzero(held)[0]
+        legs = update.facts.take(update.facts.places(hits.legs[held]))
+        self._born.append(_Born(now, self._engine.fair.name, hits.kind, hits.id, of + begin, legs, _net(hits)[held]))
+        start = np.empty(hits.size, np.int64)
+        start[of] = np.where(legs.start == NO_TIME, _NEVER, legs.start)
+        self._figures[begin : self._size] = value[:, None]
+        self._figures[begin : self._size, _PRESTART] = np.where(now < start, value, np.nan)
+        times = self._times[begin : self._size]
+        times[:, _BORN], times[:, _DIED], times[:, _BEST_AT], times[:, _START] = now, NO_TIME, now, start
+
+    def settle(self, *, everything: bool = False) -> None:
+        """Make frames of what was born, and grade what has closed."""
+        if self._born:
+            heads, legs = _frames(self._born)
+            self._born = []
+            self._heads.append(heads)
+            self._legs.append(legs.select("at", "row_id", "net_odds", *_LISTED.values()))
+            early = ~pl.col("is_live") & (pl.col("event_start_time") > pl.col("born_at"))
+            self._waiting.append(legs.filter(early).drop("at", "born_at", "net_odds"))
+        closes = self._closes.take(everything=everything)
+        if not self._waiting:
+            return
+        waiting = pl.concat(self._waiting).unique("row_id", keep="last", maintain_order=True)
+        if closes is not None:
+            closed = waiting["event_id"].is_in(closes["event_id"].unique().implode())
+            due, waiting = waiting.filter(closed), waiting.filter(~closed)
+            if due.height:
+                self._graded.append(self._grade(due, closes))
+        now = self._engine.now
+        if now is not None:
+            start = pl.col("event_start_time").dt.epoch("s")
+            waiting = waiting.filter((start >= now.timestamp() - _FORGET_S).fill_null(value=True))
+        self._waiting = [waiting]
+
+    def _grade(self, due: pl.DataFrame, closes: pl.DataFrame) -> pl.DataFrame:
+        """What prices closed at."""
+        last = closes.select("row_id", closing_odds="odds_decimal").unique("row_id")
+        fair = closing_probabilities(due, closes, self._engine.fair)
+        return (
+            due.select("row_id", closing_probability=fair)
+            .join(last, on="row_id", how="left", maintain_order="left")
+            .select(*_GRADED)
+        )
+
+    def frame(self) -> pl.DataFrame:
+        """`SCAN_SCHEMA`."""
+        if not self._heads:
+            return pl.DataFrame(schema=SCAN_SCHEMA)
+        graded = pl.concat(self._graded) if self._graded else pl.DataFrame(schema=_GRADED)
+        legs = pl.concat(self._legs).join(
+            graded.unique("row_id", keep="last"), on="row_id", how="left", maintain_order="left"
+        )
+        early = self._times[: self._size, _BORN] < self._times[: self._size, _START]
+        closing = pl.col("closing_probability")
+        worth = pl.when(closing.is_not_null().all()).then(closing.sum() / (1.0 / pl.col("net_odds")).sum() - 1.0)
+        listed = legs.group_by("at", maintain_order=True).agg(
+            pl.col("net_odds", "closing_odds", "closing_probability"), clv=100.0 * worth, **_LISTED
+        )
+        figures, times = self._figures[: self._size], self._times[: self._size]
+        none = pl.lit(None)
+        return (
+            pl.concat(self._heads)
+            .hstack(listed.drop("at"))
+            .with_columns(pl.Series(name, figures[:, at], nan_to_null=True) for at, name in enumerate(_FIGURES))
+            .with_columns(moments_of(times[:, at]).alias(name) for at, name in enumerate(_TIMES[:_START]))
+            .with_columns(
+                pl.when(pl.Series(early) & ~pl.col("is_live")).then(name).otherwise(none)
+                for name in ("closing_odds", "closing_probability", "clv")
+            )
+            .select(*SCAN_SCHEMA)
+            .sort("born_at", "kind", "id")
+        )
+
+
+def _values(hits: Hits) -> Floats:
+    """The figures that opportunities are known by, percent."""
+    arbitrage, low_hold = hits.kind == ARBITRAGE, hits.kind == LOW_HOLD
+    value = 100.0 * hits.figures[:, 0]
+    value[arbitrage] = 1e4 / value[arbitrage] - 100.0
+    value[low_hold] = np.maximum(value[low_hold] - 100.0, 0.0)
+    return value
+
+
+def _net(hits: Hits) -> Floats:
+    """Odds after commission of the legs, (n, LEGS)."""
+    out = hits.figures[:, 1 : 1 + LEGS].copy()
+    out[hits.kind == EV, 0] = hits.figures[hits.kind == EV, 3]
+    out[hits.kind == MIDDLE, :2] = hits.figures[hits.kind == MIDDLE, 2:4]
+    return out
+
+
+def _frames(born: list[_Born]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """What was born: a row an opportunity, and a row a leg as in an odds table, with `row_id` and `born_at`."""
+    parts, group = [], [born[0]]
+    for one in born[1:]:
+        if one.legs.wordings is not group[0].legs.wordings:  # the engine has new codes
+            parts.append(_odds_table(group))
+            group = []
+        group.append(one)
+    parts.append(_odds_table(group))
+    legs = pl.concat(parts)
+    first = legs.unique("at", keep="first", maintain_order=True)
+    sizes = [one.kind.size for one in born]
+    heads = first.select(*_EVENT).with_columns(
+        kind=pl.Series(KINDS).gather(np.concatenate([one.kind for one in born])),
+        id=pl.Series(hexadecimal(np.concatenate([one.id for one in born]))),
+        fair=pl.Series([one.fair for one in born]).gather(np.repeat(np.arange(len(born)), sizes)),
+    )
+    return heads, legs
+
+
+def _odds_table(born: list[_Born]) -> pl.DataFrame:
+    """Legs of births with equal codes."""
+    columns = [np.concatenate(column) for column in zip(*(one.legs.columns for one in born), strict=True)]
+    facts = Facts._make((*columns, [], born[0].legs.wordings, born[0].legs.books))
+    moment = np.repeat([one.now for one in born], [one.at.size for one in born])
+    return facts.frame().with_columns(
+        at=pl.Series(np.concatenate([one.at for one in born])),
+        row_id=pl.Series(hexadecimal(facts.id), dtype=pl.String),
+        net_odds=pl.Series(np.concatenate([one.net for one in born])),
+        born_at=moments_of(moment),
+    )
+
+
+def scan_history(
+    quotes: Any,
+    *,
+    books: Iterable[str] | None = None,
+    sharp: Sharp = None,
+    method: str | None = "close",
+    kinds: Iterable[str] = KINDS,
+    min_ev: float = 0.0,
+    min_profit: float = 0.5,
+    max_hold: float = 2.0,
+    min_size: float = 0.0,
+    min_middle_ev: float | None = 0.0,
+    commission: Any = None,
+    guards: Guards = None,
+    fair: Fair = None,
+    every: float = 1.0,
+    progress: bool | Callable[[int], None] = False,
+    storage_options: Mapping[str, Any] | None = None,
+) -> pl.DataFrame:
+    """Every opportunity of a history, by the live engine: birth, death, how good it became, and its closing line.
+
+    Parameters
+    ----------
+    quotes
+        A history: a frame of any kind (spells, openings, or an odds table with `last_seen_at` or `timestamp`); a lazy
+        query, a file, a folder or pattern of Parquet in hive partitions or not, or an address of such, of which odds
+        tables are read piece by piece; or the folder of a tape. Times may come in all forms of `check_odds`; every row
+        must have one.
+    books, sharp, method, kinds, min_ev, min_profit, max_hold, min_size, min_middle_ev, commission
+        As of `Engine.view`.
+    guards
+        As of `Engine`.
+    fair
+        Constants of the fair price at the close: one table, None being the one that ships; tables by the date from
+        which they are in force; or a function that is called once a day with its midnight (UTC).
+    every
+        Seconds: quotes of so long a time are one step, at the last of them. More is faster, and misses what lives
+        shorter. Tapes have their own steps.
+    progress
+        True: a bar on standard error, in terminals and notebooks. A function: called with the number of looks so far.
+    storage_options
+        For addresses: credentials and settings of the store, as `polars.scan_parquet` takes them.
+
+    Returns
+    -------
+    polars.DataFrame
+        `SCAN_SCHEMA`: one row for each time an opportunity was open, in order of birth.
+
+    Raises
+    ------
+    ValueError
+        If the history is none, a parameter is out of its range, or no constants are in force yet.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> quotes = pl.DataFrame(
+    ...     {
+    ...         "event_id": "e1", "market_type": "total_points", "line": 220.5,
+    ...         "sportsbook": ["fanduel", "fanduel", "draftkings", "draftkings", "fanduel"],
+    ...         "selection": ["Over", "Under", "Over", "Under", "Over"],
+    ...         "odds_decimal": [2.1, 1.75, 1.75, 2.05, 1.9],
+    ...         "last_seen_at": [datetime(2026, 1, 1, 12, m, tzinfo=UTC) for m in (0, 0, 0, 0, 1)],
+    ...     }
+    ... )
+    >>> scan_history(quotes, kinds=["arbitrage"]).select("kind", pl.col("best").round(2), "died_at").rows()
+    [('arbitrage', 3.73, datetime.datetime(2026, 1, 1, 12, 1, tzinfo=zoneinfo.ZoneInfo(key='UTC')))]
+    """
+    calibrations = Calibrations(fair)
+    history = source(quotes, every, storage_options)
+    engine = engine_of(history, guards)
+    view = engine.view(
+        books, sharp, method, commission=commission, kinds=kinds, min_ev=min_ev, min_profit=min_profit,
+        max_hold=max_hold, min_size=min_size, min_middle_ev=min_middle_ev, keep=True,
+    )  # fmt: skip
+    scan = _Scan(engine, view)
+    with ticking(span(history), progress=progress) as tick:
+        for step in steps(engine, history, calibrations):
+            if step.settles:
+                scan.settle()
+            scan.follow(step.now, step.update)
+            tick(step.now)
+    scan.settle(everything=True)
+    return scan.frame()

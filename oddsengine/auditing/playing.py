@@ -1,0 +1,157 @@
+"""Histories through an engine: quotes are checked and coded many at a time, then fed look by look."""
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from oddsengine.auditing.calibrations import Calibrations
+from oddsengine.auditing.formats import PIECE, History, Piece, cuts, read_history, scan_files
+from oddsengine.board.quotes import checked
+from oddsengine.board.rows import BOOK_BITS, Quoted
+from oddsengine.board.state import Batch
+from oddsengine.catalog import FairTable
+from oddsengine.engine import Engine, micros
+from oddsengine.frames import to_polars
+from oddsengine.groups import Longs, Words, intern
+from oddsengine.identity import WORDING
+from oddsengine.reasons import Guards
+from oddsengine.tape import Tape, engine_for
+from oddsengine.tape import play as steps_of
+from oddsengine.update import Update
+
+_KEY = (*WORDING, "line")
+_NO_IDS: Words = np.empty(0, np.uint64)
+
+
+class Step(NamedTuple):
+    """One step of a history."""
+
+    now: int
+    update: Update
+    settles: bool = False  # another piece begins: time to put together what was taken down
+
+
+def source(history: Any, every: float = 1.0, storage_options: Mapping[str, Any] | None = None) -> History | Tape:
+    """A history by what is given: a frame, a lazy query, the path of a table or of files, or of a tape.
+
+    Raises
+    ------
+    ValueError
+        If it is no table that is known, or a row of it has no time.
+    TypeError
+        If it is neither a frame nor a path.
+    FileNotFoundError
+        If there is nothing at the path.
+    """
+    if isinstance(history, pl.LazyFrame):
+        return read_history(history, every)
+    if isinstance(history, pl.DataFrame) or hasattr(history, "__arrow_c_stream__"):
+        return read_history(to_polars(history), every)
+    if not isinstance(history, str | os.PathLike):
+        raise TypeError(f"a history is a frame, a path or the folder of a tape, got {type(history).__name__}")
+    path = os.fspath(history)
+    if os.path.isdir(path) and next(Path(path).rglob("*.parquet"), None) is None:
+        return Tape(path)
+    return read_history(scan_files(path, storage_options), every)
+
+
+def span(history: History | Tape) -> tuple[int, int]:
+    """The first and the last moment of a history."""
+    if isinstance(history, History):
+        return history.span
+    since, until = history.since, history.until
+    return (0, 0) if since is None or until is None else (micros(since), micros(until))
+
+
+def engine_of(history: History | Tape, guards: Guards = None, fair: FairTable | None = None) -> Engine:
+    """A new engine for a history: of a tape, with the guards of the one that was recorded."""
+    return engine_for(history, fair=fair) if isinstance(history, Tape) else Engine(guards=guards, fair=fair)
+
+
+def steps(engine: Engine, history: History | Tape, calibrations: Calibrations | None = None) -> Iterator[Step]:
+    """Play a history through an engine, with the constants of each day where there are several."""
+    if isinstance(history, Tape):
+        since, quotes = span(history)[0], 0
+        if calibrations is not None:
+            engine.fair = calibrations.at(since)
+        for taped, update in steps_of(history, engine):
+            yield Step(update.now, update, quotes >= PIECE)
+            quotes = (quotes if quotes < PIECE else 0) + taped.batch.quoted.key.size
+            if calibrations is not None:
+                engine.fair = calibrations.at(update.now)
+        return
+    for piece in history.pieces:
+        settles = True
+        for batch in batches(engine, piece):
+            if calibrations is not None:
+                engine.fair = calibrations.at(batch.now)
+            yield Step(batch.now, engine.feed(batch), settles)
+            settles = False
+
+
+def batches(engine: Engine, piece: Piece) -> Iterator[Batch]:
+    """The looks of a piece as batches; each has to be fed before the next one is made."""
+    c = checked(piece.quotes)
+    code, wordings = _wordings(c.table)
+    book, books = _coded(c.table["sportsbook"])
+    links = c.links()
+    plain = all(link is None for link in links)
+    now = piece.now[c.number - 1]
+    refused = dict(c.table.rejected.group_by("guard").len().iter_rows()) if c.table.rejected.height else {}
+    held: Any = None
+    for moment, a, b in cuts(now):
+        if engine.wordings is not held:  # the first look, or the engine has new codes
+            held, terms, names = engine.wordings, _none, _none
+        terms, names = _more(engine, terms, wordings, code[a:b], names, books, book[a:b])
+        key = terms[code[a:b]] << BOOK_BITS | names[book[a:b]]
+        learnt, met = engine.told
+        quoted = Quoted(
+            key, c.odds[a:b], c.american[a:b], c.seen[a:b], c.changed[a:b], c.start[a:b], c.flags[a:b]
+        )  # fmt: skip
+        yield Batch(
+            moment, list(engine.wordings[learnt:]), list(engine.books[met:]), quoted, [] if plain else links[a:b],
+            _NO_IDS, [], [], refused,
+        )  # fmt: skip
+        refused = {}
+
+
+_none: Longs = np.empty(0, np.int64)
+
+
+def _more(
+    engine: Engine, terms: Longs, wordings: list[Any], code: Longs, names: Longs, books: list[str], book: Longs
+) -> tuple[Longs, Longs]:
+    """The engine's codes of wordings and books, with those that a look is the first to have."""
+    upto, last = int(code.max()) + 1, int(book.max()) + 1
+    if upto > terms.size or last > names.size:
+        new, met = engine.codes(wordings[terms.size : upto], books[names.size : last])
+        terms, names = np.concatenate((terms, new)), np.concatenate((names, met))
+    return terms, names
+
+
+def _wordings(table: pl.DataFrame) -> tuple[Longs, list[Any]]:
+    """The wording of each row, coded by first appearance, and the wordings."""
+    words = table.select(_KEY)
+    code, first = intern(words.hash_rows().to_numpy(), expected=1 << 14)
+    distinct = words[first]
+    if not distinct[code].equals(words):  # two wordings have one hash
+        code, first = _ranked(words.select(pl.struct(pl.all()).rank("dense")).to_series().to_numpy())
+        distinct = words[first]
+    texts = [[None if text is None else sys.intern(text) for text in distinct[name]] for name in WORDING]
+    return code.astype(np.int64), list(zip(*texts, distinct["line"].to_list(), strict=True))
+
+
+def _ranked(ranks: Longs) -> tuple[Any, Any]:
+    return intern(ranks.astype(np.uint64))
+
+
+def _coded(texts: pl.Series) -> tuple[Longs, list[str]]:
+    """Texts, coded by first appearance, and the texts."""
+    distinct = texts.unique(maintain_order=True)
+    codes = pl.Series(range(distinct.len()), dtype=pl.Int64)
+    return texts.replace_strict(distinct, codes).to_numpy(), distinct.to_list()
