@@ -1,7 +1,8 @@
 """Compile every kernel now, so that no compiling falls into a request or a measurement.
 
 The machine code stays on disk (`oddsengine._cache` says where). Compiling is plain Python for the most part and uses
-one core, so a second process does the maths modules' kernels while this one does the board's.
+one core, so where nothing is compiled yet a second process does the maths modules' kernels while this one does the
+board's.
 """
 
 import contextlib
@@ -24,6 +25,7 @@ from oddsengine.expressions import OddsExpr
 from oddsengine.opportunities import find_all
 
 _SECONDS = 300  # most that the second process may take
+_done: list[bool] = []  # filled once this process has all kernels
 
 
 def compile_kernels(say: Callable[[str], None] | None = None) -> None:
@@ -36,21 +38,26 @@ def compile_kernels(say: Callable[[str], None] | None = None) -> None:
         writes them to standard error.
     """
     REPORTER.tell = say
+    if _done:
+        return
     began, before = time.monotonic(), REPORTER.compiled
     collects = gc.isenabled()
     gc.disable()  # compiling makes many objects and little garbage
     try:
-        _in_two_processes()
+        _compile()
     finally:
         if collects:
             gc.enable()
+    _done.append(True)
     if REPORTER.compiled > before:
         REPORTER.say(f"compiled {REPORTER.compiled - before} kernels in {time.monotonic() - began:.0f} s")
 
 
-def _in_two_processes() -> None:
+def _compile() -> None:
     other: subprocess.Popen[bytes] | None = None
-    if keeps():
+    before = REPORTER.compiled
+    devig([1.9, 2.1], "power")
+    if REPORTER.compiled > before and keeps():  # it was not on disk, so the others are not either
         code = "import gc; gc.disable(); from oddsengine.warm import maths; maths()"
         with contextlib.suppress(OSError):  # no interpreter to start: an embedded one
             other = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -5,7 +5,7 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Coroutine
 from datetime import datetime
 from typing import Any
 
@@ -15,7 +15,7 @@ from effort import some
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
-from service_running import PATIENCE_S, Running, running
+from service_running import PATIENCE_S, Running
 
 from oddsengine.cli import main
 from oddsengine.devig import devig
@@ -28,12 +28,6 @@ NAMES = {
     "find_ev_opportunities", "find_arbitrage", "find_middles", "find_low_hold", "get_account_info",
     "explain_opportunity", "devig", "kelly", "what_was_rejected",
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with running(tmp_path_factory.mktemp("mcp")) as found:
-        yield found
 
 
 @contextlib.asynccontextmanager

@@ -14,13 +14,14 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from effort import less
 from socket_running import SocketClient
 from stream_running import PATIENCE_S, Client, Served, full_board, lasting, moment, price, turned, wait_for, world
 
 from oddsengine import catalog
 from oddsengine_service.stream.watch import steady
 
-STEPS = int(os.environ.get("REPLAY_STEPS", "60"))
+STEPS = int(os.environ.get("REPLAY_STEPS", less(60, 30)))
 SECONDS = float(os.environ.get("REPLAY_SECONDS", "0"))
 LONG_S = 120.0  # opportunities are read less often where the machine is busy
 SEED = int(os.environ.get("REPLAY_SEED", "3"))

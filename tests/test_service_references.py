@@ -1,20 +1,13 @@
 """References on rows: what an id means, with its numerical id, where a request asks for them."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from service_running import Running, running
+from service_running import Running
 
 from oddsengine import catalog
 
 NAMES = {"home", "away", "sport_ref", "league_ref", "market_ref", "sportsbook_ref"}
-
-
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with running(tmp_path_factory.mktemp("references")) as found:
-        yield found
 
 
 def rows(service: Running, path: str) -> list[Any]:
