@@ -23,7 +23,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog, tails
-from oddsengine.board.changes import since_last_search
+from oddsengine.board.changes import Changes, at_close, scope, since_last_search, voting
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.quotes import Door, Quotes, readable
 from oddsengine.board.rows import BOOK_BITS, FREE, GONE, LEVELS, LIVE, MOVED, NEW, ON, REJECTED, SEEN, UNKNOWN, Quoted
@@ -65,7 +65,7 @@ class Findings(NamedTuple):
     units: Longs
     views: list[Searched]
     slots: Ints  # rows that were looked at
-    marks: Words | None  # see `board.changes`; None: as they are
+    changes: Changes | None  # the marks to remember; None: they stay
     sampled: Sampled | None  # of the markets' momentum
 
 
@@ -234,8 +234,9 @@ class Engine:
             return
         for found in search.views:
             found.view.open.commit(search.units, found.hits, found.difference, found.ends, now)
-        if search.marks is not None:
-            self._board.rows.mark[search.slots] = search.marks
+        if search.changes is not None:
+            rows = self._board.rows
+            rows.mark[search.slots], rows.close_mark[search.slots] = search.changes.marks, search.changes.close
         if search.sampled is not None:
             self._board.momentum.commit(search.sampled)
 
@@ -352,34 +353,38 @@ class Engine:
             guarded = Guarded(
                 rows.aside[g.row], nothing, rows.stingy[g.row], rows.doubt[g.row], board.moment, board.limits
             )
-        marks, scope = None, Scope.everything(g)
+        changes, where, votes = None, Scope.everything(g), None
         if fresh:
             due = self._due
             if self._samples and (due is None or due.size != names.unit_event.size):
                 due = np.zeros(names.unit_event.size, np.uint8)  # nothing is due between steps
             curves = tails.curves(g, names.forms)
             changes = since_last_search(some, guarded, curves, rows, names.event_lead.values, due)
-            marks, scope = changes.marks, changes.scope
+            votes = voting(some, changes)
         estimated, sampled = None, None
         if self._samples:
-            needed = np.zeros(g.event.size, np.uint8)
-            needed[g.ladder[scope.fair != 0]] = 1
-            estimated, sampled = board.estimated(some, guarded.aside, g.row, self._fair, needed)
+            estimated, sampled = board.estimated(some, guarded.aside, g.row, self._fair, votes)
+            if changes is not None and votes is not None:
+                changes = at_close(some, changes, estimated, votes, guarded, rows)
+        if changes is not None:
+            where = scope(some, changes, curves)
+        if estimated is not None:
+            estimated = estimated._replace(needed=where.markets)
         alike: dict[Any, list[View]] = {}
         for view in views:
             alike.setdefault(view.wanted.lens, []).append(view)
         found = []
-        with board.reached(some, scope) as there:
+        with board.reached(some, where) as there:
             for shared in alike.values():
                 asked = shared[0].asked(names)
                 seen = lens(
-                    g, names.traits, guarded, asked, self._off, referred=shared[0].wanted.referred, needed=scope.fair,
+                    g, names.traits, guarded, asked, self._off, referred=shared[0].wanted.referred, needed=where.fair,
                     board=estimated,
                 )  # fmt: skip
-                for view, hits in zip(shared, search(some, seen, shared, scope, names, self._off), strict=True):
+                for view, hits in zip(shared, search(some, seen, shared, where, names, self._off), strict=True):
                     difference, ends = view.open.compare(units, hits, there)
                     found.append(Searched(view, hits, difference, ends))
-        return Findings(units, found, np.concatenate((g.row, some.out)), marks, sampled)
+        return Findings(units, found, np.concatenate((g.row, some.out)), changes, sampled)
 
     def _alone(self, out: Ints, why: Bytes) -> Bytes:
         """Why rows that identity sets aside cannot be bet; 0 where their market is only not compared."""

@@ -463,7 +463,7 @@ def _estimate(
                     flags[i] = 0
                     counts[i] = 0
                     width[i] = np.nan
-            if needed[at] == 0 or size < 2 or v_start[markets[at]] == v_start[markets[at + 1]]:
+            if needed[m] == 0 or size < 2 or v_start[markets[at]] == v_start[markets[at + 1]]:
                 continue
             comps = 1 if size == 2 else size
             same, n = _ballots(
@@ -649,7 +649,8 @@ class Board(NamedTuple):
     times: Times
     momentum: Floats | None  # (ladders, outcomes); None is 0 throughout
     ballot: Votes
-    needed: Bytes | None  # per ladder: whether it is asked for; None: all are
+    voting: Bytes | None = None  # per ladder: whether it was read; None: all were
+    needed: Bytes | None = None  # per market of these: whether its price is asked for; None: all are
 
 
 def gross(traits: Traits, rate: Floats, fee: Floats) -> Bytes:
@@ -676,10 +677,12 @@ def estimate(
     momentum
         (ladders, outcomes); None is 0 throughout.
     needed
-        Per ladder: whether it is asked for; None means all. Nothing is known of the others.
+        Per market: whether it is asked for; None means all. Nothing is known of the others.
     """
-    needed = np.ones(groups.event.size, np.uint8) if needed is None else needed
+    needed = np.ones(groups.threshold.size, np.uint8) if needed is None else needed
     g, c = groups, of.table.constants
+    ladders_needed = np.zeros(groups.event.size, np.uint8)
+    ladders_needed[g.ladder[needed != 0]] = 1
     n, ladders = g.row.size, g.event.size
     widest, most = ballot.x.shape[1], traits.feed.size + 1
     sport = of.lines.sport[g.event]
@@ -689,8 +692,8 @@ def estimate(
     )  # fmt: skip
     _estimate(
         needed, g.segments, g.rows, g.markets, g.book, g.seen, net, aside, g.live, g.threshold,
-        of.lines.slope[g.kind, sport], round(c.vote_neighbour_points * 100.0), times.minute,
-        starts(g, times.start, aside, needed), out.momentum,
+        of.lines.slope[g.kind, sport], neighbours(of.table), times.minute,
+        starts(g, times.start, aside, ladders_needed), out.momentum,
         of.lines.flags[g.kind, sport], ballot.start, ballot.book, ballot.x, ballot.total, ballot.seen, ballot.latest,
         ballot.changed, traits.feed, of.voters.own, of.voters.sharp, traits.exchange, barred,
         np.array(of.table.scale), c, _OUTLIER,
@@ -701,6 +704,11 @@ def estimate(
         *out[:6],
     )  # fmt: skip
     return out
+
+
+def neighbours(table: FairTable) -> int:
+    """How far a line may be, in hundredths, whose votes count beside those of a market."""
+    return round(table.constants.vote_neighbour_points * 100.0)
 
 
 @kernel

@@ -270,7 +270,7 @@ def lens(
         standard = np.array_equal(asked.rate, traits.commission) and np.array_equal(asked.fee, traits.fee)
         ballot = board.ballot
         if not standard:
-            ballot = estimator.votes(g, net, board.times.changed, guarded.aside, widest, board.of.table, board.needed)
+            ballot = estimator.votes(g, net, board.times.changed, guarded.aside, widest, board.of.table, board.voting)
         close = estimator.estimate(
             board.of, g, traits, net, guarded.aside, estimator.gross(traits, asked.rate, asked.fee), board.times,
             board.momentum, ballot, board.needed,
@@ -310,10 +310,10 @@ def devig_method(method: str) -> str:
 
 def read(
     of: estimator.Estimator, groups: Groups, traits: Traits, aside: Bytes, times: estimator.Times,
-    momentum: Callable[[estimator.Votes], Floats | None], needed: Bytes | None = None,
+    momentum: Callable[[estimator.Votes], Floats | None], voting: Bytes | None = None,
 ) -> estimator.Board:  # fmt: skip
-    """Read a board, or the ladders of it that are needed, for the estimator; `momentum` is given the votes."""
+    """Read a board, or some ladders of it, for the estimator; `momentum` is given the votes."""
     net = estimator.after_commission(groups, traits)
     widest = int(traits.outcomes.max(initial=2))
-    ballot = estimator.votes(groups, net, times.changed, aside, widest, of.table, needed)
-    return estimator.Board(of, times, momentum(ballot), ballot, needed)
+    ballot = estimator.votes(groups, net, times.changed, aside, widest, of.table, voting)
+    return estimator.Board(of, times, momentum(ballot), ballot, voting)

@@ -3,6 +3,10 @@
 Every row on the board has a mark: a hash of all that a search of its market depends on. A market whose rows all have
 the mark that it has now gives what it gave; a step searches only the others. What is open in a market that has no row
 any more ends, for none of its rows is found.
+
+Where prices at the close are estimated, a second mark holds what they depend on beside their own market: the momentum
+of the ladder, when the event starts, and the markets on lines near by. It is compared for ladders in which a market
+has changed; elsewhere only time changes an estimate, and `Board.due` says when.
 """
 
 from typing import NamedTuple
@@ -13,6 +17,8 @@ from oddsengine._jit import kernel
 from oddsengine.board.rows import Rows
 from oddsengine.board.units import Gathered
 from oddsengine.detect import Scope
+from oddsengine.estimator import Board as Estimated
+from oddsengine.estimator import neighbours, starts
 from oddsengine.find.ids import _step
 from oddsengine.groups import NO_TIME, Bytes, Ints, Words
 from oddsengine.guards import Guarded
@@ -22,25 +28,24 @@ ELSEWHERE = 3  # a row that is not there reaches into every scope
 
 
 class Changes(NamedTuple):
-    """What a step has to search, and what it remembers when it is made."""
+    """Markets that are not what they were, and the marks to remember once the step is made."""
 
-    scope: Scope
+    markets: Bytes  # per market
     marks: Words  # per row of the groups, then 0 for each that was left out: its market forgot it
+    close: Words  # the second marks of the same rows
 
 
 @kernel
 def _mark(
     markets, segments, rows, row, side, threshold, kind, subject, live, event, lead, odds_bits, seen, ids, aside,
-    stingy, doubt, twin, two, three, totals, mark, gap, fresh, together, moved, begins, out, changed,
+    stingy, doubt, twin, two, three, totals, mark, gap, fresh, at_close, moved, begins, out, changed,
 ):  # fmt: skip
     """Marks of all rows, and the markets where they differ from those of the last search.
 
     Times count where they may decide: in play, or where a ladder's lie further apart than an opportunity's may. What a
     market rests on beside itself (the lines of its ladder, a moneyline, a total, twins) counts by being there; whether
-    it changed is seen by its own rows. `together` makes all markets of a ladder differ if one does: each has a say in
-    what the others are worth at the close.
+    it changed is seen by its own rows. `at_close`: when prices moved and the event starts counts too.
     """
-    some = False
     for at in range(markets.size - 1):
         first, end = rows[segments[markets[at]]], rows[segments[markets[at + 1]]]
         playing = live[at] != 0
@@ -57,15 +62,6 @@ def _mark(
         h0 = _step(h0, np.uint64(beside))
         for m in range(markets[at], markets[at + 1]):
             h0 = _step(h0, np.uint64(np.int64(threshold[m])))
-        whole = np.uint64(0)
-        if together:
-            for i in range(first, end):
-                r = row[i]
-                time = np.uint64(seen[i]) if playing else np.uint64(0)
-                bits = np.uint64(aside[i]) ^ (time << np.uint64(8))
-                said = _step(np.uint64(moved[r]), np.uint64(begins[r]))
-                whole = whole + _step(_step(ids[r], np.uint64(odds_bits[i])), bits ^ said)
-            h0 = _step(h0, whole)
         for m in range(markets[at], markets[at + 1]):
             a, b = rows[segments[m]], rows[segments[m + 1]]
             h = _step(h0, np.uint64(np.int64(threshold[m])))
@@ -85,13 +81,56 @@ def _mark(
                     bits |= np.uint64(1) << np.uint64(15)
                 time = np.uint64(seen[i]) if timed else np.uint64(0)
                 h = _step(h ^ ids[r] ^ (time << np.uint64(7)), np.uint64(odds_bits[i]) ^ (bits << np.uint64(20)))
+                if at_close:
+                    h = _step(_step(h, np.uint64(moved[r])), np.uint64(begins[r]))
             if h == np.uint64(0):
                 h = np.uint64(1)
             changed[m] = 0 if same and before == h else 1
-            some = some or changed[m] != 0
             for i in range(a, b):
                 out[i] = h
-    return some
+
+
+@kernel
+def _voting(markets, segments, rows, market, ladder, twin, changed, out):
+    """Ladders with a change, and those that hold a twin of a market in one: where prices at the close may move."""
+    for at in range(markets.size - 1):
+        out[at] = 0
+        for m in range(markets[at], markets[at + 1]):
+            out[at] |= changed[m]
+    for s in range(twin.size):
+        t = twin[s]
+        while t != s:
+            if rows[t] < rows[t + 1] and rows[s] < rows[s + 1] and out[ladder[market[rows[t]]]] & 1:
+                out[ladder[market[rows[s]]]] |= 2
+            t = twin[t]
+
+
+@kernel
+def _close_marks(
+    voting, markets, segments, rows, row, threshold, slope, near, start_bits, momentum_bits, raw, mark, out, changed
+):
+    """Second marks of all rows; the markets of some ladders where they differ have changed too."""
+    for at in range(markets.size - 1):
+        if voting[at] == 0:
+            for i in range(rows[segments[markets[at]]], rows[segments[markets[at + 1]]]):
+                out[i] = mark[row[i]]
+            continue
+        h0 = _step(np.uint64(2), np.uint64(start_bits[at]))
+        for k in range(momentum_bits.shape[1]):
+            h0 = _step(h0, np.uint64(momentum_bits[at, k]))
+        for m in range(markets[at], markets[at + 1]):
+            a, b = rows[segments[m]], rows[segments[m + 1]]
+            h = h0
+            if not np.isnan(slope[at]):
+                for other in range(markets[at], markets[at + 1]):
+                    if other != m and abs(threshold[other] - threshold[m]) <= near:
+                        h = _step(h, raw[rows[segments[other]]])
+            same = True
+            for i in range(a, b):
+                same &= mark[row[i]] == h
+                out[i] = h
+            if not same:
+                changed[m] |= 1
 
 
 @kernel
@@ -104,24 +143,24 @@ def _spread(markets, segments, rows, market, ladder, twin, two, three, totals, c
         t = twin[s]
         while t != s:
             # The market of an empty segment is nobody's; a market is known by its rows.
-            if rows[t] < rows[t + 1] and changed[market[rows[t]]] == 1 and rows[s] < rows[s + 1]:
+            if rows[t] < rows[t + 1] and changed[market[rows[t]]] & 1 and rows[s] < rows[s + 1]:
                 m = market[rows[s]]
                 if changed[m] == 0:
-                    changed[m] = 2  # not by itself, so that it does not reach further
+                    changed[m] = 2  # as what is due: it does not reach further
                 break
             t = twin[t]
     for at in range(markets.size - 1):
         ladders[at] = 0
         for m in range(markets[at], markets[at + 1]):
-            if changed[m] == 1:
+            if changed[m] & 1:
                 ladders[at] = 1
     for at in range(markets.size - 1):
         if ladders[at] == 0:
-            linked = two[at] >= 0 and changed[two[at]] == 1
-            linked |= three[at] >= 0 and changed[three[at]] == 1
+            linked = two[at] >= 0 and (changed[two[at]] & 1) != 0
+            linked |= three[at] >= 0 and (changed[three[at]] & 1) != 0
             if totals[at] >= 0:
                 for m in range(markets[totals[at]], markets[totals[at] + 1]):
-                    linked |= changed[m] == 1
+                    linked |= (changed[m] & 1) != 0
             ladders[at] = 1 if linked else 0
     for m in range(changed.size):
         needed[m] = changed[m] != 0
@@ -162,26 +201,51 @@ def since_last_search(
     `due` says, by unit, which of them time alone has changed; it is given where prices at the close are estimated.
     """
     g, limits = some.groups, guarded.limits
-    marks = np.zeros(g.row.size + some.out.size, np.uint64)
-    n = g.threshold.size
-    scope = Scope(np.empty(n, np.uint8), np.empty(g.event.size, np.uint8), np.empty(n, np.uint8))
+    marks, changed = np.zeros(g.row.size + some.out.size, np.uint64), np.empty(g.threshold.size, np.uint8)
     fresh = NO_TIME if guarded.now == NO_TIME else guarded.now - round(limits.stale_live_leg_s * 1e6)
     _mark(
         g.markets, g.segments, g.rows, g.row, g.side, g.threshold, g.kind, g.subject, g.live, g.event, lead,
         g.odds.view(np.int64), g.seen, rows.id, guarded.aside, guarded.stingy, guarded.doubt, g.twin,
         curves.two, curves.three, curves.totals, rows.mark,
-        round(limits.stale_prematch_gap_s * 1e6), fresh, due is not None,
-        rows.changed, rows.start, marks, scope.markets,
-    )  # fmt: skip
-    _spread(
-        g.markets, g.segments, g.rows, g.market, g.ladder, g.twin, curves.two, curves.three, curves.totals,
-        scope.markets, scope.ladders, scope.fair,
+        round(limits.stale_prematch_gap_s * 1e6), fresh, due is not None, rows.changed, rows.start, marks,
+        changed,
     )  # fmt: skip
     if due is not None:
-        ladders = due[some.units][some.ladder_unit]
-        late = ladders[g.ladder]
-        scope = Scope(scope.markets | late, scope.ladders | ladders, scope.fair | late)
-    return Changes(scope, marks)
+        changed |= due[some.units][some.ladder_unit][g.ladder]
+    return Changes(changed, marks, rows.close_mark[np.concatenate((g.row, some.out))])
+
+
+def voting(some: Gathered, changes: Changes) -> Bytes:
+    """Ladders whose prices at the close may not be what they were."""
+    g, out = some.groups, np.empty(some.groups.event.size, np.uint8)
+    _voting(g.markets, g.segments, g.rows, g.market, g.ladder, g.twin, changes.markets, out)
+    return out
+
+
+def at_close(some: Gathered, changes: Changes, board: Estimated, where: Bytes, guarded: Guarded, rows: Rows) -> Changes:
+    """The same changes, and the markets of some ladders whose price at the close rests on what changed elsewhere."""
+    g, momentum = some.groups, board.momentum
+    sport = board.of.lines.sport[g.event]
+    close, changed = changes.close.copy(), changes.markets.copy()
+    close[g.row.size :] = 0
+    _close_marks(
+        where, g.markets, g.segments, g.rows, g.row, g.threshold, board.of.lines.slope[g.kind, sport],
+        neighbours(board.of.table), starts(g, some.start, guarded.aside, where),
+        (np.zeros((g.event.size, 1)) if momentum is None else momentum).view(np.int64), changes.marks,
+        rows.close_mark, close, changed,
+    )  # fmt: skip
+    return changes._replace(markets=changed, close=close)
+
+
+def scope(some: Gathered, changes: Changes, curves: Curves) -> Scope:
+    """Where to search: the markets that changed, their twins, and ladders whose tails are read from them."""
+    g, n = some.groups, some.groups.threshold.size
+    out = Scope(changes.markets.copy(), np.empty(g.event.size, np.uint8), np.empty(n, np.uint8))
+    _spread(
+        g.markets, g.segments, g.rows, g.market, g.ladder, g.twin, curves.two, curves.three, curves.totals,
+        out.markets, out.ladders, out.fair,
+    )  # fmt: skip
+    return out
 
 
 def reach(some: Gathered, scope: Scope, out: Bytes) -> None:

@@ -52,6 +52,7 @@ class Rows:
         ("stingy", np.uint8, 1),
         ("doubt", np.uint8, 1),
         ("mark", np.uint64, 1),  # what its market was when it was last searched; see `changes`
+        ("close_mark", np.uint64, 1),  # and what its price at the close rested on beside it
         ("level", np.uint16, LEVELS),  # probability in 65535ths of the last levels, newest last
         ("level_time", np.uint16, LEVELS),  # second of its last look, modulo 2^16
         ("level_look", np.uint8, LEVELS),  # number of that look, modulo 2^8
@@ -81,6 +82,7 @@ class Rows:
     stingy: Bytes
     doubt: Bytes
     mark: Words
+    close_mark: Words
     level: npt.NDArray[np.uint16]
     level_time: npt.NDArray[np.uint16]
     level_look: Bytes

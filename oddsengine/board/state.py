@@ -290,6 +290,7 @@ class Board:
         rows.member[:] = 0
         rows.member[held] = 1
         rows.mark[:] = 0
+        rows.close_mark[:] = 0
         rows.unit[held] = names.units.values[rows.key[held] >> BOOK_BITS, rows.flags[held] & LIVE]
         self.units = Units()
         self.units.count(names.unit_event.size)
@@ -596,11 +597,11 @@ class Board:
         )
 
     def estimated(
-        self, some: Gathered, aside: Bytes, slots: Ints, table: catalog.FairTable, needed: Bytes | None = None
+        self, some: Gathered, aside: Bytes, slots: Ints, table: catalog.FairTable, voting: Bytes | None = None
     ) -> tuple[Estimated, Sampled]:
         """What some units, judged, say to the estimator; and what the momentum's memory has to keep of them.
 
-        `needed` says of which ladders; None means all.
+        `voting` says which of their ladders, None all.
         """
         g, names = some.groups, self.names
         of = names.estimator(table)
@@ -611,12 +612,12 @@ class Board:
         def momentum(ballot: Votes) -> Floats:
             sampled = self.momentum.refresh(
                 names.hashes(g).ladder, g, ballot, minute, of.lines.slope[g.kind, sport], of.lines.reach[g.kind, sport],
-                names.traits.feed, of.books, table, needed,
+                names.traits.feed, of.books, table, voting,
             )  # fmt: skip
             made.append(sampled)
             return sampled.momentum
 
-        board = read(of, g, names.traits, aside, Times(self.rows.changed[slots], some.start, minute), momentum, needed)
+        board = read(of, g, names.traits, aside, Times(self.rows.changed[slots], some.start, minute), momentum, voting)
         return board, made[0]
 
     def due(self, before: int, table: catalog.FairTable) -> Bytes:
