@@ -10,7 +10,6 @@ Reading is for any thread: a reader waits for the step that is being made, at mo
 
 import copy
 import re
-import sys
 import threading
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -164,7 +163,7 @@ class Engine:
             If `now` goes back or is missing, an id, a book, an event or a status is none.
         """
         with self._lock:
-            read = self._door.read(quotes, self._board.names.terms)
+            read = self._door.read(quotes, self._board.names)
             try:
                 batch = self._batch(read, now, removed, complete, events)
             except BaseException:
@@ -287,15 +286,8 @@ class Engine:
         ids = _ids(removed)
         whole = [_snapshot(given) for given in _listed("complete", complete)]
         notices = [_notice(given) for given in _listed("events", events)]
-        books = list(map(names.book_codes.get, read.books))
-        if None in books:
-            books = [names.book(book) for book in read.books]
-        terms = read.terms
-        new = [at for at, term in enumerate(terms) if term is None]
-        if new:
-            for at, term in zip(new, names.learn([_interned(read.wordings[at]) for at in new]), strict=True):
-                terms[at] = term
-        key = (np.array(terms, np.int64) << BOOK_BITS) | np.array(books, np.int64)
+        term, book = self._door.codes(read, names)
+        key = (term.astype(np.int64) << BOOK_BITS) | book
         quoted = Quoted(key, read.odds, read.american, read.seen, read.changed, read.start, read.flags)
         counts = dict(read.rejected.group_by("guard").len().iter_rows()) if read.rejected.height else {}
         learnt, known = self._published
@@ -900,11 +892,6 @@ def _datetime(micro: int) -> datetime | None:
 def _text(micro: int) -> str:
     moment = _datetime(micro)
     return "the beginning" if moment is None else moment.isoformat()
-
-
-def _interned(wording: Wording) -> Wording:
-    """A wording whose texts exist once, however many wordings have them."""
-    return tuple(sys.intern(part) if type(part) is str else part for part in wording)
 
 
 def _ids(removed: Iterable[str]) -> Words:

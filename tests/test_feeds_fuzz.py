@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_feeds_samples import SAMPLES, Bound, Sample
 
+from oddsengine.board.names import Names
 from oddsengine.board.quotes import Door
 from oddsengine.engine import Engine
 from oddsengine.feeds import FeedError, Payload, football_data, table
@@ -77,7 +78,7 @@ def survive(sample: Sample, data: bytes) -> None:
         assert isinstance(payload, Payload)
         assert all(type(row.get("id", "")) in (str, type(None)) for row in payload.quotes)
         assert all(type(given) is str for given in payload.removed)
-        Door().read(payload.quotes)
+        Door().read(payload.quotes, Names(frozenset()))
         update = engine.step(payload.quotes, NOW if engine.now is None else engine.now)
         for odds in update.facts.odds[update.rows].tolist():
             assert math.isnan(odds) or 1.0 < odds < math.inf

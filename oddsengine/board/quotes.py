@@ -1,14 +1,16 @@
 """The door of the live board: quotes as they come, in columns.
 
 Quotes may be a frame (anything `check_odds` takes), mappings with the fields of `ODDS_SCHEMA`, or the JSON text of a
-list of them. Plain rows take a short way; rows that need any reading (numbers as text, flags as 0 and 1) go through
-`check_odds` like a table. Either way the same rows come out, and the same rows are refused for the same reasons.
+list of them. Plain rows are read from JSON text in one pass (`scan`), mappings by way of it; rows that need any reading
+(numbers as text, flags as 0 and 1) go through `check_odds` like a table. Either way the same rows come out, and the
+same rows are refused for the same reasons.
 """
 
 import json
-import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
+from functools import cache
 from operator import attrgetter
 from typing import Annotated, Any, NamedTuple, cast
 
@@ -18,9 +20,11 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine._jit import kernel
+from oddsengine.board.names import Names
 from oddsengine.board.rows import LIVE, MISMATCH, NO_PRICE, REJECTED, SUSPENDED
-from oddsengine.casts import CASTS, TIME
-from oddsengine.groups import NO_TIME, Bytes, Floats, Longs
+from oddsengine.board.scan import Codes, Fields, Scanned, scan
+from oddsengine.casts import CASTS
+from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs
 from oddsengine.identity import WORDING, Wording
 from oddsengine.markets import times
 from oddsengine.schema import BAD_ROW_SCHEMA, MOST_CHARACTERS, OddsError, OddsTable, check_odds
@@ -33,16 +37,16 @@ LINKS = (
 SEPARATOR = "\x1f"
 _EXCHANGES = 4  # the last of `LINKS`, which only exchanges give; a text without any of them ends before
 _NO_EXCHANGE = SEPARATOR * _EXCHANGES
-_MOST_TIMES = 1 << 16
-_ISO = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)?")
+_MOST_TEXTS = 1 << 16  # that are remembered whatever is on the board
 
 
 class Quotes(NamedTuple):
     """Checked quotes, column by column, in the order they came."""
 
-    wordings: list[Wording]
-    terms: list[int | None]  # their codes, where they are known
-    books: list[str]
+    term: Ints  # codes of their wordings, -1 where not known
+    book: Ints  # codes of their books, -1 where not known
+    new_terms: list[Wording]  # of the rows without a code, in order
+    new_books: list[str]
     odds: Floats
     american: Floats  # as given, nan where it was not
     seen: Longs
@@ -52,6 +56,7 @@ class Quotes(NamedTuple):
     links: list[str | None]
     rejected: pl.DataFrame  # `BAD_ROW_SCHEMA`
     number: Longs | None = None  # row number of each quote as it came; None where none was refused
+    scanned: Scanned | None = None  # what it was read from
 
 
 _Text = Annotated[str, msgspec.Meta(max_length=MOST_CHARACTERS)]
@@ -99,35 +104,42 @@ class _Plain(msgspec.Struct, gc=False):
 
 
 _decoder = msgspec.json.Decoder(list[_Plain])
+_encoder = msgspec.json.Encoder()
 _wording = attrgetter(*WORDING, "line")
-_NOTHING: Mapping[Wording, int] = {}
+_PRICE = ("line", "odds_decimal", "odds_american")
+_NUMBERS = (*_PRICE, "max_bet", "volume", "volume_24h", "open_interest")
+
+
+@cache
+def _fields() -> Fields:
+    moments = ("last_seen_at", "timestamp", "odds_changed_at", "event_start_time")
+    return Fields(WORDING, "sportsbook", _PRICE, moments, LINKS, MOST_CHARACTERS)
 
 
 class Door:
-    """Reads quotes; remembers how times are written."""
+    """Reads quotes; remembers the codes of texts."""
 
     def __init__(self) -> None:
-        self._times: dict[Any, int] = {None: int(NO_TIME)}
+        self._names: Names | None = None  # whose codes these are
+        self._terms, self._books = Codes(), Codes()
 
-    def read(
-        self, quotes: pl.DataFrame | Iterable[Mapping[str, Any]] | bytes | str, known: Mapping[Wording, int] = _NOTHING
-    ) -> Quotes:
-        """Check quotes and put them in columns; `known` are the terms that were read before.
+    def read(self, quotes: pl.DataFrame | Iterable[Mapping[str, Any]] | bytes | str, names: Names) -> Quotes:
+        """Check quotes and put them in columns, with the codes of what `names` knows; it learns nothing.
 
         Raises
         ------
         OddsError
             If they are no quotes at all: a text that is no JSON list of rows, a frame without the columns of a price.
         """
+        if names is not self._names or self._terms.size > _MOST_TEXTS + 4 * len(names.wordings):
+            self._names, self._terms, self._books = names, Codes(), Codes()
         if isinstance(quotes, pl.DataFrame):
-            return self._table(quotes, known)
+            return self._table(quotes, names)
         if isinstance(quotes, bytes | str):
             try:
-                read = self._plain(_decoder.decode(quotes), known)
-            except (msgspec.ValidationError, OverflowError):
+                read = self._plain(quotes.encode() if isinstance(quotes, str) else quotes)
+            except UnicodeEncodeError:
                 read = None
-            except (msgspec.DecodeError, RecursionError) as error:
-                raise OddsError(f"Quotes are a JSON list of rows; this does not read: {error}.") from None
             if read is not None:
                 return read
             try:
@@ -139,77 +151,78 @@ class Door:
                 raise OddsError(f"Quotes are a list of rows, each a mapping of fields; got {quotes!r}.")
             rows = quotes if isinstance(quotes, Sequence) else list(quotes)
             try:
-                read = self._plain(msgspec.convert(rows, list[_Plain]), known)
-            except (msgspec.ValidationError, OverflowError):
+                plain = msgspec.convert(rows, list[_Plain])
+                read = None if _unwritable(plain) else self._plain(_encoder.encode(plain))
+            except (msgspec.ValidationError, OverflowError, UnicodeEncodeError, TypeError):
                 read = None
             if read is not None:
                 return read
         if not isinstance(rows, list | tuple) or not all(isinstance(row, Mapping) for row in rows):
             raise OddsError(f"Quotes are a list of rows, each a mapping of fields; got {_shape(rows)}.")
-        return self._table(_frame(rows), known)
+        return self._table(_frame(rows), names) if rows else _empty()
 
-    def _plain(self, rows: list[_Plain], known: Mapping[Wording, int]) -> Quotes | None:
+    def _plain(self, text: bytes) -> Quotes | None:
         """Columns of plain rows; None where a row is to be refused, for the table's way to say which and why."""
-        n = len(rows)
-        if not n:
-            return _empty()
-        wordings = list(map(_wording, rows))
-        terms = list(map(known.get, wordings))
-        books = [row.sportsbook for row in rows]
-        odds = np.array([row.odds_decimal for row in rows], np.float64)
-        american = np.array([row.odds_american for row in rows], np.float64)
-        flags, bad = np.zeros(n, np.uint8), np.zeros(n, np.uint8)
-        flags |= np.array([row.is_live for row in rows], np.bool_) * np.uint8(LIVE)
-        active = [row.is_active for row in rows]
-        if False in active:
-            flags |= np.fromiter((flag is False for flag in active), np.bool_, n) * np.uint8(SUSPENDED)
-        rejected = [row.rejected_upstream for row in rows]
-        if True in rejected:
-            flags |= np.array(rejected, np.bool_) * np.uint8(REJECTED)
+        said = scan(text, _fields(), self._terms, self._books)
+        if said is None:
+            return None
+        flags, bad = said.flags, np.zeros(said.term.size, np.uint8)
+        _, odds, american = np.ascontiguousarray(said.numbers.T)
         limits = catalog.thresholds()
         _prices(odds, american, flags, bad, limits.price_mismatch + limits.epsilon)
-        if bad.any() or not all(books) or not _unicode(cast(set[str], set(books))):
-            return None
-        if None in terms and not all(term is not None or _named(w) for term, w in zip(terms, wordings, strict=True)):
+        if bad.any():
             return None
         try:
-            seen, stamp = self._moments([row.last_seen_at for row in rows]), [row.timestamp for row in rows]
-            if stamp.count(None) < n:
-                seen = np.where(seen == NO_TIME, self._moments(stamp), seen)
-            changed = self._moments([row.odds_changed_at for row in rows])
-            start = self._moments([row.event_start_time for row in rows])
-        except (ValueError, TypeError, OverflowError, pl.exceptions.PolarsError):
+            terms = self._rows(text, said.span[said.term < 0])
+            books = self._rows(text, said.span[said.book < 0])
+            linked: list[str | None] = [None] * said.term.size
+            some = np.flatnonzero(said.other)
+            if some.size:
+                rows = self._rows(text, said.span[some])
+                texts = _linked([list(map(attrgetter(name), rows)) for name in LINKS], some.size)
+                for at, link in zip(some.tolist(), texts, strict=True):
+                    linked[at] = link
+        except msgspec.DecodeError:
             return None
-        linked = _linked([list(map(attrgetter(name), rows)) for name in LINKS], n)
-        if not _unicode(link for link in linked if link):
+        if not all(row.sportsbook for row in books) or not all(map(_named, wordings := list(map(_wording, terms)))):
             return None
+        seen, stamp, changed, start = np.ascontiguousarray(said.moments.T)
         return Quotes(
-            wordings, terms, cast(list[str], books), odds, american, seen, changed, start, flags, linked,
-            _NONE_REJECTED,
+            said.term, said.book, wordings, [cast(str, row.sportsbook) for row in books], odds, american,
+            np.where(seen == NO_TIME, stamp, seen), changed, start, flags, linked, _NONE_REJECTED, None, said,
         )  # fmt: skip
 
-    def _moments(self, values: Sequence[Any]) -> Longs:
-        """Times as microseconds; whatever form they have."""
-        known = self._times
-        if len(known) > _MOST_TIMES:
-            known.clear()
-            known[None] = int(NO_TIME)
-        try:
-            return np.array(list(map(known.__getitem__, values)), np.int64)
-        except KeyError:
-            for value in set(values):
-                if value not in known:
-                    known[value] = _micros(value)
-        return np.array(list(map(known.__getitem__, values)), np.int64)
+    def _rows(self, text: bytes, span: Longs) -> list[_Plain]:
+        """Some rows of a text, as objects."""
+        return _decoder.decode(b"[" + b",".join([text[a:b] for a, b in span.tolist()]) + b"]")
 
-    def _table(self, frame: pl.DataFrame, known: Mapping[Wording, int]) -> Quotes:
+    def codes(self, read: Quotes, names: Names) -> tuple[Ints, Ints]:
+        """Codes of the terms and books of quotes; what is new is learnt."""
+        scanned = read.scanned if names is self._names else None
+        if read.new_terms:
+            at = np.flatnonzero(read.term < 0)
+            read.term[at] = names.learn(list(map(_interned, read.new_terms)))
+            if scanned is not None:
+                self._terms.add(scanned.term_hash[at], read.term[at])
+        if read.new_books:
+            at = np.flatnonzero(read.book < 0)
+            read.book[at] = list(map(names.book, read.new_books))
+            if scanned is not None:
+                self._books.add(scanned.book_hash[at], read.book[at])
+        return read.term, read.book
+
+    def _table(self, frame: pl.DataFrame, names: Names) -> Quotes:
         """Quotes through `check_odds`; suspended ones may have no price."""
         c = checked(frame)
         texts = [c.table[name].to_list() for name in WORDING]
         wordings = list(zip(*texts, c.table["line"].to_list(), strict=True))
+        books = c.table["sportsbook"].to_list()
+        term = np.array([names.terms.get(wording, -1) for wording in wordings], np.int32)
+        book = np.array([names.book_codes.get(name, -1) for name in books], np.int32)
         return Quotes(
-            wordings, list(map(known.get, wordings)), c.table["sportsbook"].to_list(), c.odds, c.american, c.seen,
-            c.changed, c.start, c.flags, c.links(), c.table.rejected, c.number if c.table.rejected.height else None,
+            term, book, [wordings[at] for at in np.flatnonzero(term < 0)],
+            [books[at] for at in np.flatnonzero(book < 0)], c.odds, c.american, c.seen, c.changed, c.start, c.flags,
+            c.links(), c.table.rejected, c.number if c.table.rejected.height else None,
         )  # fmt: skip
 
 
@@ -291,11 +304,25 @@ def _prices(odds, american, flags, bad, mismatch):
 
 
 def _empty() -> Quotes:
-    none, moments = np.empty(0), np.empty(0, np.int64)
-    return Quotes([], [], [], none, none, moments, moments, moments, np.empty(0, np.uint8), [], _NONE_REJECTED)
+    codes, none, moments = np.empty(0, np.int32), np.empty(0), np.empty(0, np.int64)
+    return Quotes(
+        codes, codes, [], [], none, none, moments, moments, moments, np.empty(0, np.uint8), [], _NONE_REJECTED
+    )
 
 
 _NONE_REJECTED = pl.DataFrame(schema=BAD_ROW_SCHEMA)
+
+
+def _unwritable(rows: Sequence[_Plain]) -> bool:
+    """Whether rows have numbers that JSON has no form for."""
+    return any(
+        not np.isfinite(np.array([v for v in map(attrgetter(name), rows) if v is not None])).all() for name in _NUMBERS
+    )
+
+
+def _interned(wording: Wording) -> Wording:
+    """A wording whose texts exist once, however many wordings have them."""
+    return tuple(sys.intern(part) if type(part) is str else part for part in wording)
 
 
 def _named(wording: Wording) -> bool:
@@ -417,28 +444,3 @@ def _linked(columns: Sequence[Sequence[Any]], n: int) -> list[str | None]:
         joined = [text.removesuffix(_NO_EXCHANGE) for text in joined]
     nothing = SEPARATOR * (len(LINKS) - _EXCHANGES - 1)
     return [None if text == nothing else text for text in joined]
-
-
-def _micros(value: Any) -> int:
-    """A time of any form that a table may hold, as microseconds."""
-    if isinstance(value, datetime):
-        delta = (value if value.tzinfo else value.replace(tzinfo=UTC)) - _EPOCH
-        return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
-    if isinstance(value, str):
-        if len(value) > MOST_CHARACTERS:
-            raise ValueError("longer than a time")
-        try:
-            return _micros(datetime.fromisoformat(value)) if _ISO.fullmatch(value) else _cast(value)
-        except ValueError:
-            return _cast(value)
-    return _cast(value)
-
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def _cast(value: Any) -> int:
-    read = CASTS[type(TIME)][0](pl.Series("time", [value]))
-    if read.null_count():
-        raise ValueError(value)
-    return int(read.to_physical().item())

@@ -1,0 +1,454 @@
+"""Plain quotes read from JSON text in one pass, to codes and columns.
+
+What a price is of (its wording and line) and its book are looked up by 128-bit hashes of their text, which `Codes`
+remembers; a text that is met for the first time is read by the caller. Only the usual forms are read here: texts as
+strings, numbers as numbers, times as ISO 8601. Anything else, also what is no JSON, gives no answer, and the caller
+reads the rows another way.
+"""
+# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from oddsengine._jit import kernel
+from oddsengine.board.rows import LIVE, REJECTED, SUSPENDED
+from oddsengine.find.ids import _step
+from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words
+
+TEXT, NUMBER, MOMENT, FLAG, UNFLAG, OTHER = range(6)
+_BAD = np.int64(NO_TIME) + 1
+_DAYS = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31], np.int64)
+_TENS = 10.0 ** np.arange(23)
+
+
+class Scanned(NamedTuple):
+    """What a text says, row by row."""
+
+    span: Longs  # (n, 2): where the row's object stands
+    term: Ints  # -1: not met before
+    book: Ints
+    term_hash: Words  # (n, 2)
+    book_hash: Words
+    numbers: Floats  # (n, numbers), nan where there is none
+    moments: Longs  # (n, moments), `NO_TIME` where there is none
+    flags: Bytes  # of `rows`
+    other: Bytes  # 1: a field that belongs to one price alone is given
+
+
+class Fields:
+    """Names of fields by their hash, with their kind and place among that kind."""
+
+    def __init__(self, texts: Sequence[str], book: str, numbers: Sequence[str], moments: Sequence[str],
+                 other: Sequence[str], most: int) -> None:  # fmt: skip
+        every = [
+            *((name, TEXT, at) for at, name in enumerate((*texts, book))),
+            *((name, NUMBER, at) for at, name in enumerate(numbers)),
+            *((name, MOMENT, at) for at, name in enumerate(moments)),
+            ("is_live", FLAG, LIVE),
+            ("is_active", UNFLAG, SUSPENDED),
+            ("rejected_upstream", FLAG, REJECTED),
+            *((name, OTHER, 0) for name in other),
+        ]
+        self.texts, self.numbers, self.moments, self.most = len(texts), len(numbers), len(moments), most
+        self.keys, self.kind, self.place = np.zeros(256, np.uint64), np.zeros(256, np.int64), np.zeros(256, np.int64)
+        for name, kind, place in every:
+            text = np.frombuffer(name.encode() + b'"', np.uint8)
+            key = np.zeros(2, np.uint64)
+            _string(text, 0, key)
+            at = int(key[0]) & 255
+            while self.keys[at]:
+                at = (at + 1) & 255
+            self.keys[at], self.kind[at], self.place[at] = key[0], kind, place
+
+
+class Codes:
+    """Codes by the hashes of their texts."""
+
+    def __init__(self) -> None:
+        self.keys, self.codes = np.zeros((4096, 2), np.uint64), np.full(4096, -1, np.int32)
+        self.size = 0
+
+    def add(self, hashes: Words, codes: Ints) -> None:
+        """Remember some; those that are known already have the same code."""
+        if (self.size + codes.size) * 2 > self.codes.size:
+            keys, old = self.keys, self.codes
+            size = 1 << (4 * (self.size + codes.size) - 1).bit_length()
+            self.keys, self.codes = np.zeros((size, 2), np.uint64), np.full(size, -1, np.int32)
+            held = np.flatnonzero(old >= 0)
+            _enter(keys[held], old[held], self.keys, self.codes)
+        self.size += _enter(hashes, codes, self.keys, self.codes)
+
+
+@kernel
+def _seek(first, second, keys, codes):
+    """Place of a hash, or of the free one where it belongs."""
+    at = np.int64(first >> np.uint64(20)) & (codes.size - 1)
+    while codes[at] >= 0 and (keys[at, 0] != first or keys[at, 1] != second):
+        at = (at + 1) & (codes.size - 1)
+    return at
+
+
+@kernel
+def _enter(hashes, new, keys, codes):
+    """Enter hashes that are not there yet. Returns how many those were."""
+    added = 0
+    for i in range(new.size):
+        at = _seek(hashes[i, 0], hashes[i, 1], keys, codes)
+        if codes[at] < 0:
+            keys[at, 0], keys[at, 1], codes[at] = hashes[i, 0], hashes[i, 1], new[i]
+            added += 1
+    return added
+
+
+@kernel
+def _string(text, at, key):
+    """The end of a string whose first character is at `at`, -1 if it has none; `key` becomes its hash."""
+    a, b = np.uint64(0xCBF29CE484222325), np.uint64(0x84222325CBF29CE4)
+    while at < text.size:
+        c = text[at]
+        if c == 34:
+            key[0], key[1] = _step(a, b), _step(b, a)
+            return at
+        if c < 32:
+            return -1
+        a = (a ^ np.uint64(c)) * np.uint64(0x100000001B3)
+        b = (b ^ np.uint64(c)) * np.uint64(0x9E3779B97F4A7C15)
+        at += 1
+        if c == 92:
+            if at == text.size:
+                return -1
+            c = text[at]
+            if c < 32:
+                return -1
+            a = (a ^ np.uint64(c)) * np.uint64(0x100000001B3)
+            b = (b ^ np.uint64(c)) * np.uint64(0x9E3779B97F4A7C15)
+            at += 1
+    return -1
+
+
+@kernel
+def _blank(text, at):
+    """The first place from `at` on that is no white space."""
+    while at < text.size and (text[at] == 32 or text[at] == 10 or text[at] == 13 or text[at] == 9):
+        at += 1
+    return at
+
+
+@kernel
+def _word(text, at, first, second, third, fourth):
+    """Whether four letters stand somewhere."""
+    return (
+        at + 4 <= text.size
+        and text[at] == first
+        and text[at + 1] == second
+        and text[at + 2] == third
+        and text[at + 3] == fourth
+    )
+
+
+@kernel
+def _number(text, at, out):
+    """The end of a JSON number, -1 if it is none; `out` gets its value, and 1 if it has too many digits for us."""
+    negative = text[at] == 45
+    if negative:
+        at += 1
+    first = at
+    whole = np.int64(0)
+    digits, point, power = 0, 0, 0
+    while at < text.size and 48 <= text[at] <= 57:
+        if digits > 0 or text[at] != 48:
+            digits += 1
+        if digits < 19:
+            whole = whole * 10 + np.int64(text[at] - 48)
+        at += 1
+    if at == first or (text[first] == 48 and at - first > 1):
+        return -1
+    if at < text.size and text[at] == 46:
+        at += 1
+        first = at
+        while at < text.size and 48 <= text[at] <= 57:
+            if digits > 0 or text[at] != 48:
+                digits += 1
+            if digits < 19:
+                whole = whole * 10 + np.int64(text[at] - 48)
+            point += 1
+            at += 1
+        if at == first:
+            return -1
+    exact = digits <= 15
+    if at < text.size and (text[at] == 101 or text[at] == 69):
+        at += 1
+        minus = at < text.size and text[at] == 45
+        if at < text.size and (text[at] == 45 or text[at] == 43):
+            at += 1
+        first = at
+        while at < text.size and 48 <= text[at] <= 57:
+            power = min(power * 10 + np.int64(text[at] - 48), np.int64(1000))
+            at += 1
+        if at == first:
+            return -1
+        power = -power if minus else power
+    power -= point
+    # A whole number below 2^53 times or over a power of ten below 10^22 is rounded once.
+    exact &= -22 <= power <= 22
+    x = np.float64(whole)
+    if exact:
+        x = x * _TENS[power] if power >= 0 else x / _TENS[-power]
+    out[0] = -x if negative else x
+    out[1] = 0.0 if exact else 1.0
+    return at
+
+
+@kernel
+def _digits(text, at, n):
+    """The number that n digits make; -1 if they are none."""
+    x = np.int64(0)
+    for k in range(n):
+        c = np.int64(text[at + k]) - 48
+        if c < 0 or c > 9:
+            return np.int64(-1)
+        x = x * 10 + c
+    return x
+
+
+@kernel
+def _moment(text, a, z):
+    """Microseconds of an ISO 8601 time between two places, without a zone UTC; `_BAD` in any other form."""
+    if z - a < 16 or text[a + 4] != 45 or text[a + 7] != 45 or text[a + 13] != 58:
+        return _BAD
+    if text[a + 10] != 84 and text[a + 10] != 32:
+        return _BAD
+    year, month, day = _digits(text, a, 4), _digits(text, a + 5, 2), _digits(text, a + 8, 2)
+    hour, minute = _digits(text, a + 11, 2), _digits(text, a + 14, 2)
+    second, micro = np.int64(0), np.int64(0)
+    at = a + 16
+    if at < z and text[at] == 58:
+        if at + 3 > z:
+            return _BAD
+        second = _digits(text, at + 1, 2)
+        at += 3
+        if at < z and text[at] == 46:
+            at += 1
+            n = 0
+            while at < z and 48 <= text[at] <= 57:
+                micro = micro * 10 + np.int64(text[at] - 48)
+                n += 1
+                at += 1
+            if n < 1 or n > 6:
+                return _BAD
+            for _ in range(6 - n):
+                micro *= 10
+    if year < 1 or month < 1 or month > 12 or day < 1 or hour < 0 or hour > 23:
+        return _BAD
+    if minute < 0 or minute > 59 or second < 0 or second > 59:
+        return _BAD
+    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    if day > _DAYS[month] + (1 if leap and month == 2 else 0):
+        return _BAD
+    zone = np.int64(0)
+    if at < z and text[at] == 90:
+        at += 1
+    elif at < z and (text[at] == 43 or text[at] == 45):
+        colon = 1 if at + 3 < z and text[at + 3] == 58 else 0
+        if at + 5 + colon != z:
+            return _BAD
+        hours, minutes = _digits(text, at + 1, 2), _digits(text, at + 3 + colon, 2)
+        if hours < 0 or hours > 23 or minutes < 0 or minutes > 59:
+            return _BAD
+        zone = (hours * 60 + minutes) * (-1 if text[at] == 45 else 1)
+        at = z
+    if at != z:
+        return _BAD
+    # Days since 1970 in years that begin in March.
+    y = year - (1 if month <= 2 else 0)
+    era = y // 400
+    of_era = y - era * 400
+    of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
+    days = era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
+    return (((days * 24 + hour) * 60 + minute - zone) * 60 + second) * 1_000_000 + micro
+
+
+@kernel
+def _skip(text, at, key, pair):
+    """The end of a string, a number or a word; -1 if it has none or is anything else."""
+    c = text[at]
+    if c == 34:
+        at = _string(text, at + 1, key)
+        return at + 1 if at >= 0 else -1
+    if _word(text, at, 116, 114, 117, 101) or _word(text, at, 110, 117, 108, 108):
+        return at + 4
+    if _word(text, at, 102, 97, 108, 115) and at + 4 < text.size and text[at + 4] == 101:
+        return at + 5
+    return _number(text, at, pair) if c == 45 or 48 <= c <= 57 else -1
+
+
+@kernel
+def _scan(
+    text, f_keys, f_kind, f_place, texts, most, t_keys, t_codes, b_keys, b_codes, hashes,
+    span, term, book, term_hash, book_hash, numbers, moments, flags, other, long,
+):  # fmt: skip
+    """Read a list of objects. Returns how many rows and long numbers there are, or -1 where anything is unusual."""
+    key, pair = np.empty(2, np.uint64), np.empty(2)
+    n, n_long = 0, 0
+    at = _blank(text, 0)
+    if at >= text.size or text[at] != 91:
+        return -1, 0
+    at = _blank(text, at + 1)
+    if at < text.size and text[at] == 93:
+        return (0 if _blank(text, at + 1) == text.size else -1), 0
+    while True:
+        if at >= text.size or text[at] != 123:
+            return -1, 0
+        span[n, 0] = at
+        for k in range(hashes.shape[0]):
+            hashes[k, 0], hashes[k, 1] = np.uint64(0), np.uint64(0)
+        for k in range(numbers.shape[1]):
+            numbers[n, k] = np.nan
+        for k in range(moments.shape[1]):
+            moments[n, k] = NO_TIME
+        flags[n], other[n] = 0, 0
+        row_long = n_long
+        at = _blank(text, at + 1)
+        while True:
+            if at >= text.size or text[at] != 34:
+                return -1, 0
+            at = _string(text, at + 1, key)
+            if at < 0:
+                return -1, 0
+            field = np.int64(key[0] & np.uint64(255))
+            while f_keys[field] != key[0] and f_keys[field] != np.uint64(0):
+                field = (field + 1) & 255
+            known = f_keys[field] != np.uint64(0)
+            kind, place = f_kind[field], f_place[field]
+            at = _blank(text, at + 1)
+            if at >= text.size or text[at] != 58:
+                return -1, 0
+            at = _blank(text, at + 1)
+            if at >= text.size:
+                return -1, 0
+            if not known:
+                at = _skip(text, at, key, pair)
+                if at < 0:
+                    return -1, 0
+            elif _word(text, at, 110, 117, 108, 108):
+                at += 4
+                if kind == 0:
+                    hashes[place, 0], hashes[place, 1] = np.uint64(0), np.uint64(0)
+                elif kind == 1:
+                    numbers[n, place] = np.nan
+                    for j in range(row_long, n_long):
+                        if long[j, 1] == place:
+                            long[j, 1] = -1
+                elif kind == 2:
+                    moments[n, place] = NO_TIME
+                elif kind < 5:
+                    flags[n] &= ~np.uint8(place)
+            elif kind == 0:
+                if text[at] != 34:
+                    return -1, 0
+                first = at + 1
+                at = _string(text, first, key)
+                if at < 0 or at - first > most:
+                    return -1, 0
+                hashes[place, 0], hashes[place, 1] = key[0], key[1]
+                if at == first:  # an empty text is none
+                    hashes[place, 0], hashes[place, 1] = np.uint64(0), np.uint64(0)
+                at += 1
+            elif kind == 1:
+                first = at
+                if text[at] != 45 and not 48 <= text[at] <= 57:
+                    return -1, 0
+                at = _number(text, at, pair)
+                if at < 0:
+                    return -1, 0
+                numbers[n, place] = pair[0]
+                for j in range(row_long, n_long):
+                    if long[j, 1] == place:
+                        long[j, 1] = -1
+                if pair[1] != 0.0:
+                    if place == 0 or n_long == long.shape[0]:  # a line, which is looked up
+                        return -1, 0
+                    long[n_long, 0], long[n_long, 1], long[n_long, 2], long[n_long, 3] = n, place, first, at
+                    n_long += 1
+            elif kind == 2:
+                if text[at] != 34:
+                    return -1, 0
+                first = at + 1
+                at = _string(text, first, key)
+                if at < 0:
+                    return -1, 0
+                moments[n, place] = _moment(text, first, at)
+                if moments[n, place] == _BAD:
+                    return -1, 0
+                at += 1
+            elif kind < 5:
+                yes = _word(text, at, 116, 114, 117, 101)
+                at = _skip(text, at, key, pair) if yes or text[at] == 102 else -1
+                if at < 0:
+                    return -1, 0
+                flags[n] &= ~np.uint8(place)
+                if yes == (kind == 3):
+                    flags[n] |= np.uint8(place)
+            else:
+                other[n] = 1
+                at = _skip(text, at, key, pair)
+                if at < 0:
+                    return -1, 0
+            at = _blank(text, at)
+            if at >= text.size:
+                return -1, 0
+            if text[at] == 125:
+                break
+            if text[at] != 44:
+                return -1, 0
+            at = _blank(text, at + 1)
+        at += 1
+        span[n, 1] = at
+        a, b = np.uint64(1), np.uint64(2)
+        for k in range(texts):
+            a, b = _step(a, hashes[k, 0]), _step(b, hashes[k, 1])
+        line = numbers[n, 0]
+        bits = np.uint64(0x7FF8000000000001)
+        if not np.isnan(line):
+            pair[0] = line + 0.0  # -0.0 is 0.0
+            bits = pair.view(np.uint64)[0]
+        a, b = _step(a, bits), _step(b, bits)
+        term_hash[n, 0], term_hash[n, 1] = a, b
+        book_hash[n, 0], book_hash[n, 1] = hashes[texts, 0], hashes[texts, 1]
+        term[n] = t_codes[_seek(a, b, t_keys, t_codes)]
+        book[n] = b_codes[_seek(hashes[texts, 0], hashes[texts, 1], b_keys, b_codes)]
+        n += 1
+        at = _blank(text, at)
+        if at < text.size and text[at] == 93:
+            return (n if _blank(text, at + 1) == text.size else -1), n_long
+        if at >= text.size or text[at] != 44:
+            return -1, 0
+        at = _blank(text, at + 1)
+
+
+def scan(text: bytes, fields: Fields, terms: Codes, books: Codes) -> Scanned | None:
+    """Read the JSON text of a list of rows; None where anything in it is not of a usual form."""
+    most = text.count(b"{")
+    if not text.isascii():
+        try:
+            text.decode()
+        except UnicodeDecodeError:
+            return None
+    out = Scanned(
+        np.empty((most, 2), np.int64), np.empty(most, np.int32), np.empty(most, np.int32),
+        np.empty((most, 2), np.uint64), np.empty((most, 2), np.uint64), np.empty((most, fields.numbers)),
+        np.empty((most, fields.moments), np.int64), np.empty(most, np.uint8), np.empty(most, np.uint8),
+    )  # fmt: skip
+    long = np.empty((most * fields.numbers, 4), np.int64)
+    n, n_long = _scan(
+        np.frombuffer(text, np.uint8), fields.keys, fields.kind, fields.place, fields.texts, fields.most,
+        terms.keys, terms.codes, books.keys, books.codes, np.empty((fields.texts + 1, 2), np.uint64), *out, long,
+    )  # fmt: skip
+    if n < 0:
+        return None
+    long = long[:n_long][long[:n_long, 1] >= 0]
+    if long.size:
+        out.numbers[long[:, 0], long[:, 1]] = [float(text[a:b]) for a, b in long[:, 2:].tolist()]
+    return Scanned._make(column[:n] for column in out)

@@ -1,0 +1,146 @@
+"""Quotes read from JSON text in one pass are what the table's way makes of the same rows."""
+
+import json
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from oddsengine.board.names import Names
+from oddsengine.board.quotes import Door, Quotes, _frame
+from oddsengine.schema import OddsError
+
+ROW = {
+    "event_id": "e", "sport": "tennis", "home_team": "X", "away_team": "Y", "market_type": "moneyline",
+    "selection": "X", "sportsbook": "a", "odds_decimal": 1.9,
+}  # fmt: skip
+BOOKS = ("pinnacle", "Ünï", 'quo"te', "back\\slash", "tab\tbed", "é", "a")
+
+
+def moments() -> st.SearchStrategy[str]:
+    zones = st.sampled_from([UTC, timezone(timedelta(hours=-5)), timezone(timedelta(hours=5, minutes=30)), None])
+    times = st.datetimes(datetime(1970, 1, 1), datetime(2199, 12, 31), timezones=zones)
+    forms = st.sampled_from([datetime.isoformat, lambda t: t.isoformat().replace("+00:00", "Z"), str])
+    return st.builds(lambda t, form: form(t), times, forms)
+
+
+def rows() -> st.SearchStrategy[dict[str, Any]]:
+    odds = st.one_of(st.floats(1.001, 1e4), st.integers(2, 50), st.integers(1010, 99000).map(lambda x: x / 1000))
+    more = {
+        "sportsbook": st.sampled_from(BOOKS), "odds_decimal": odds | st.just(0.5), "selection": st.sampled_from("XY"),
+        "line": st.none() | st.sampled_from([0.0, -0.0, 2.5, -3, 10]), "odds_american": st.none() | st.just(-110),
+        "last_seen_at": st.none() | moments(), "timestamp": st.none() | moments(),
+        "odds_changed_at": st.none() | moments(), "event_start_time": st.none() | moments(),
+        "is_live": st.none() | st.booleans(), "is_active": st.none() | st.booleans(),
+        "rejected_upstream": st.none() | st.booleans(), "id": st.none() | st.text(max_size=5),
+        "deep_link": st.none() | st.just("https://a.test/?b=1"), "max_bet": st.none() | st.floats(1, 1e6),
+        "league": st.none() | st.just(""), "volume": st.none() | st.integers() | st.text(max_size=3),
+    }  # fmt: skip
+    return st.fixed_dictionaries({}, optional=more).map(lambda some: {**ROW, **some})
+
+
+def read(door: Door, quotes: Any, names: Names) -> dict[str, Any]:
+    return columns(door, door.read(quotes, names), names)
+
+
+def columns(door: Door, said: Quotes, names: Names) -> dict[str, Any]:
+    term, book = door.codes(said, names)
+    return {
+        "term": term.tolist(), "book": book.tolist(), "odds": said.odds.tolist(), "seen": said.seen.tolist(),
+        "american": np.nan_to_num(said.american).tolist(), "changed": said.changed.tolist(),
+        "start": said.start.tolist(), "flags": said.flags.tolist(), "links": said.links,
+        "rejected": said.rejected.rows(),
+    }  # fmt: skip
+
+
+def by_table(quotes: list[dict[str, Any]], names: Names) -> dict[str, Any]:
+    door = Door()
+    return columns(door, door._table(_frame(quotes), names), names)
+
+
+@given(st.lists(rows(), min_size=1, max_size=6), st.sampled_from([None, 1]), st.booleans())
+@settings(max_examples=150, deadline=None)
+def test_a_text_is_what_its_rows_are_as_a_table(quotes: list[dict[str, Any]], indent: int | None, plain: bool) -> None:
+    names = Names(frozenset())
+    known = by_table(quotes, names)
+    door = Door()
+    text = json.dumps(quotes, indent=indent, ensure_ascii=plain).encode()
+    first, again = read(door, text, names), read(door, text, names)
+    assert first == known
+    assert again == known
+    assert read(door, quotes, names) == known
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(10**25), 10**25))
+@example(9007199254740993)
+@example(1e22)
+@example(123456789012345e-22)
+@settings(max_examples=300, deadline=None)
+def test_a_number_is_rounded_as_python_does(number: float) -> None:
+    text = json.dumps([{**ROW, "odds_american": number}]).encode()
+    said = Door().read(text, Names(frozenset()))
+    if said.rejected.height == 0:
+        assert said.american.tolist() == [float(number)]
+
+
+@given(st.data())
+@settings(max_examples=300, deadline=None)
+def test_what_is_no_json_is_refused_or_read_as_json_is(data: st.DataObject) -> None:
+    """One byte of a good text is another one, or gone."""
+    text = bytearray(
+        json.dumps([{**ROW, "last_seen_at": "2026-02-08T10:00:00Z", "is_live": True, "x": 1.5e3}] * 2).encode()
+    )
+    at = data.draw(st.integers(0, len(text) - 1))
+    text[at : at + 1] = data.draw(
+        st.sampled_from([b"", b'"', b"}", b"]", b",", b"\\", b"0", b"\x00", b"\xff", b"-", b"e"])
+    )
+    names = Names(frozenset())
+    door = Door()
+    try:
+        known: Any = json.loads(bytes(text))
+    except ValueError:
+        known = None
+    if not isinstance(known, list) or not all(isinstance(row, dict) for row in known):
+        with pytest.raises(OddsError):
+            door.read(bytes(text), names)
+        return
+    said = door.read(bytes(text), names)
+    if said.scanned is not None:
+        assert read(door, bytes(text), names) == by_table(known, names)
+
+
+@pytest.mark.parametrize(
+    "field",
+    ['"odds_decimal": 01.9', '"odds_decimal": 1.', '"odds_decimal": .9', '"odds_decimal": +2', '"odds_decimal": 2e',
+     '"is_live": True', '"is_live": nul', '"league": "a\nb"', '"league": "a', "'league': null", '"league" null', "}{"],
+)  # fmt: skip
+def test_broken_json_is_an_error(field: str) -> None:
+    text = '[{"event_id": "e", ' + field + "}]"
+    with pytest.raises(OddsError, match="JSON list of rows"):
+        Door().read(text, Names(frozenset()))
+
+
+def test_texts_are_met_once() -> None:
+    door, names = Door(), Names(frozenset())
+    text = msgspec.json.encode([ROW, {**ROW, "sportsbook": "b"}])
+    first = door.read(text, names)
+    assert (first.new_terms, first.new_books) != ([], [])
+    door.codes(first, names)
+    second = door.read(text, names)
+    assert (second.new_terms, second.new_books) == ([], [])
+    assert second.book.tolist() == [0, 1]
+    other = Names(frozenset())  # whose codes are its own
+    assert door.read(text, other).new_books == ["a", "b"]
+
+
+def test_many_texts_are_told_apart() -> None:
+    door, names = Door(), Names(frozenset())
+    quotes = [{**ROW, "event_id": f"event {at}", "line": at % 7 / 2, "market_type": "total"} for at in range(9000)]
+    text = msgspec.json.encode(quotes)
+    terms, _ = door.codes(door.read(text, names), names)
+    assert np.unique(terms).size == 9000
+    assert (door.read(text, names).term == terms).all()
