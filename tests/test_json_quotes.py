@@ -75,13 +75,22 @@ def test_a_text_is_what_its_rows_are_as_a_table(quotes: list[dict[str, Any]], in
     assert read(door, quotes, names) == known
 
 
-@given(st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(10**25), 10**25))
-@example(9007199254740993)
-@example(1e22)
-@example(123456789012345e-22)
-@settings(max_examples=300, deadline=None)
-def test_a_number_is_rounded_as_python_does(number: float) -> None:
-    text = json.dumps([{**ROW, "odds_american": number}]).encode()
+def decimals() -> st.SearchStrategy[str]:
+    """Numbers of up to twenty digits with a point somewhere and a power of ten."""
+    whole, power = st.integers(-(10**20), 10**20), st.integers(-45, 45)
+    return st.builds(lambda a, b: f"{a}e{b}", whole, power) | st.builds(
+        lambda a, b: f"{a}.{b}", st.integers(-99, 99), st.integers(0, 10**18)
+    )
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False).map(repr) | decimals())
+@example("9007199254740993")
+@example("9007199254740991.5")
+@example("1e22")
+@example("123456789012345e-22")
+@settings(max_examples=2000, deadline=None)
+def test_a_number_is_rounded_as_python_does(number: str) -> None:
+    text = json.dumps([{**ROW, "odds_american": 7.0}]).replace("7.0", number).encode()
     said = Door().read(text, Names(frozenset()))
     if said.rejected.height == 0:
         assert said.american.tolist() == [float(number)]

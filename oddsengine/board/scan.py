@@ -23,6 +23,25 @@ _DAYS = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31], np.int64)
 _TENS = 10.0 ** np.arange(23)
 
 
+def _fives(least: int, most: int) -> Words:
+    """The leading 128 bits of powers of five, those below one rounded up, as two halves each."""
+    out = []
+    for q in range(least, most + 1):
+        if q < 0:
+            power = 5**-q
+            shift = (power - 1).bit_length()
+            made = (1 << (shift + 127 if q >= -27 else 2 * shift + 128)) // power + 1
+        else:
+            made = 5**q << 128
+        made >>= made.bit_length() - 128
+        out.append((made >> 64, made & (1 << 64) - 1))
+    return np.array(out, np.uint64)
+
+
+_LEAST, _MOST = -40, 40
+_FIVES = _fives(_LEAST, _MOST)
+
+
 class Scanned(NamedTuple):
     """What a text says, row by row."""
 
@@ -129,6 +148,30 @@ def _string(text, at, key):
 
 
 @kernel
+def _close(text, at):
+    """The end of a string whose first character is at `at`, -1 if it has none."""
+    while at < text.size:
+        c = text[at]
+        if c == 34:
+            return at
+        if c < 32:
+            return -1
+        at += 2 if c == 92 and at + 1 < text.size and text[at + 1] >= 32 else 1
+    return -1
+
+
+@kernel
+def _same(text, at, other, size):
+    """Whether a text of some size stands at both places, and a quotation mark after the first."""
+    if at + size >= text.size or text[at + size] != 34:
+        return False
+    for k in range(size):  # noqa: SIM110  a loop that compiles
+        if text[at + k] != text[other + k]:
+            return False
+    return True
+
+
+@kernel
 def _blank(text, at):
     """The first place from `at` on that is no white space."""
     while at < text.size and (text[at] == 32 or text[at] == 10 or text[at] == 13 or text[at] == 9):
@@ -149,8 +192,59 @@ def _word(text, at, first, second, third, fourth):
 
 
 @kernel
+def _times(a, b):
+    """The 128 bits of a product of two 64-bit numbers."""
+    low, half = np.uint64(0xFFFFFFFF), np.uint64(32)
+    a0, a1, b0, b1 = a & low, a >> half, b & low, b >> half
+    middle = a1 * b0 + (a0 * b0 >> half)
+    other = a0 * b1 + (middle & low)
+    return a1 * b1 + (middle >> half) + (other >> half), a * b
+
+
+@kernel
+def _rounded(whole, power, pair):
+    """Round whole * 10^power to the nearest double, into `pair[0]`; False where that needs more digits.
+
+    By the method of Eisel and Lemire: one product with the leading bits of the power of five, two where those do not
+    decide; `whole` is not 0.
+    """
+    if power < _LEAST or power > _MOST:
+        return False
+    zeros = 0
+    while whole >> np.uint64(63) == np.uint64(0):
+        whole = whole << np.uint64(1)
+        zeros += 1
+    high, low = _times(whole, _FIVES[power - _LEAST, 0])
+    if high & np.uint64(0x1FF) == np.uint64(0x1FF):
+        more, _ = _times(whole, _FIVES[power - _LEAST, 1])
+        low = low + more
+        if low < more:
+            high = high + np.uint64(1)
+    if low == np.uint64(0xFFFFFFFFFFFFFFFF) and power < -27:
+        return False
+    upper = high >> np.uint64(63)
+    shift = upper + np.uint64(9)
+    mantissa = high >> shift
+    exponent = ((217_706 * power) >> 16) + 63 + np.int64(upper) - zeros + 1023
+    if exponent <= 0 or exponent >= 2047:
+        return False
+    even = low <= np.uint64(1) and -4 <= power <= 23 and mantissa & np.uint64(3) == np.uint64(1)
+    if even and mantissa << shift == high:  # exactly between two doubles
+        mantissa = mantissa & ~np.uint64(1)
+    mantissa = (mantissa + (mantissa & np.uint64(1))) >> np.uint64(1)
+    if mantissa >= np.uint64(1) << np.uint64(53):
+        mantissa = np.uint64(1) << np.uint64(52)
+        exponent += 1
+        if exponent >= 2047:
+            return False
+    bits = pair.view(np.uint64)
+    bits[0] = (mantissa & ~(np.uint64(1) << np.uint64(52))) | np.uint64(exponent) << np.uint64(52)
+    return True
+
+
+@kernel
 def _number(text, at, out):
-    """The end of a JSON number, -1 if it is none; `out` gets its value, and 1 if it has too many digits for us."""
+    """The end of a JSON number, -1 if it is none; `out` gets its value, and 0, or 1 if the value is not known."""
     negative = text[at] == 45
     if negative:
         at += 1
@@ -177,7 +271,6 @@ def _number(text, at, out):
             at += 1
         if at == first:
             return -1
-    exact = digits <= 15
     if at < text.size and (text[at] == 101 or text[at] == 69):
         at += 1
         minus = at < text.size and text[at] == 45
@@ -192,11 +285,14 @@ def _number(text, at, out):
         power = -power if minus else power
     power -= point
     # A whole number below 2^53 times or over a power of ten below 10^22 is rounded once.
-    exact &= -22 <= power <= 22
-    x = np.float64(whole)
+    exact = digits <= 15 and -22 <= power <= 22
     if exact:
-        x = x * _TENS[power] if power >= 0 else x / _TENS[-power]
-    out[0] = -x if negative else x
+        x = np.float64(whole)
+        out[0] = x * _TENS[power] if power >= 0 else x / _TENS[-power]
+    else:
+        exact = digits <= 18 and _rounded(np.uint64(whole), power, out)
+    if negative:
+        out[0] = -out[0]
     out[1] = 0.0 if exact else 1.0
     return at
 
@@ -271,11 +367,11 @@ def _moment(text, a, z):
 
 
 @kernel
-def _skip(text, at, key, pair):
+def _skip(text, at, pair):
     """The end of a string, a number or a word; -1 if it has none or is anything else."""
     c = text[at]
     if c == 34:
-        at = _string(text, at + 1, key)
+        at = _close(text, at + 1)
         return at + 1 if at >= 0 else -1
     if _word(text, at, 116, 114, 117, 101) or _word(text, at, 110, 117, 108, 108):
         return at + 4
@@ -291,6 +387,7 @@ def _scan(
 ):  # fmt: skip
     """Read a list of objects. Returns how many rows and long numbers there are, or -1 where anything is unusual."""
     key, pair = np.empty(2, np.uint64), np.empty(2)
+    seen = np.full((3, 64), -1)  # of the fields of the row before, in order: where the name stands, its size, which
     n, n_long = 0, 0
     at = _blank(text, 0)
     if at >= text.size or text[at] != 91:
@@ -309,17 +406,26 @@ def _scan(
         for k in range(moments.shape[1]):
             moments[n, k] = NO_TIME
         flags[n], other[n] = 0, 0
-        row_long = n_long
+        row_long, nth = n_long, 0
         at = _blank(text, at + 1)
         while True:
             if at >= text.size or text[at] != 34:
                 return -1, 0
-            at = _string(text, at + 1, key)
-            if at < 0:
-                return -1, 0
-            field = np.int64(key[0] & np.uint64(255))
-            while f_keys[field] != key[0] and f_keys[field] != np.uint64(0):
-                field = (field + 1) & 255
+            at += 1
+            if nth < seen[0].size and seen[1, nth] >= 0 and _same(text, at, seen[0, nth], seen[1, nth]):
+                at += seen[1, nth]
+                field = seen[2, nth]
+            else:
+                first = at
+                at = _string(text, at, key)
+                if at < 0:
+                    return -1, 0
+                field = np.int64(key[0] & np.uint64(255))
+                while f_keys[field] != key[0] and f_keys[field] != np.uint64(0):
+                    field = (field + 1) & 255
+                if nth < seen[0].size:
+                    seen[0, nth], seen[1, nth], seen[2, nth] = first, at - first, field
+            nth += 1
             known = f_keys[field] != np.uint64(0)
             kind, place = f_kind[field], f_place[field]
             at = _blank(text, at + 1)
@@ -329,7 +435,7 @@ def _scan(
             if at >= text.size:
                 return -1, 0
             if not known:
-                at = _skip(text, at, key, pair)
+                at = _skip(text, at, pair)
                 if at < 0:
                     return -1, 0
             elif _word(text, at, 110, 117, 108, 108):
@@ -376,7 +482,7 @@ def _scan(
                 if text[at] != 34:
                     return -1, 0
                 first = at + 1
-                at = _string(text, first, key)
+                at = _close(text, first)
                 if at < 0:
                     return -1, 0
                 moments[n, place] = _moment(text, first, at)
@@ -385,7 +491,7 @@ def _scan(
                 at += 1
             elif kind < 5:
                 yes = _word(text, at, 116, 114, 117, 101)
-                at = _skip(text, at, key, pair) if yes or text[at] == 102 else -1
+                at = _skip(text, at, pair) if yes or text[at] == 102 else -1
                 if at < 0:
                     return -1, 0
                 flags[n] &= ~np.uint8(place)
@@ -393,7 +499,7 @@ def _scan(
                     flags[n] |= np.uint8(place)
             else:
                 other[n] = 1
-                at = _skip(text, at, key, pair)
+                at = _skip(text, at, pair)
                 if at < 0:
                     return -1, 0
             at = _blank(text, at)
