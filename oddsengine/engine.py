@@ -352,16 +352,16 @@ class Engine:
                 due = np.zeros(names.unit_event.size, np.uint8)  # nothing is due between steps
             curves = tails.curves(g, names.forms)
             changes = since_last_search(some, guarded, curves, rows, names.event_lead.values, due)
-            votes = voting(some, changes)
+            first, votes = voting(some, changes, curves)
         estimated, sampled = None, None
         if self._samples:
             estimated, sampled = board.estimated(some, guarded.aside, g.row, self._fair, votes)
-            if changes is not None and votes is not None:
-                changes = at_close(some, changes, estimated, votes, guarded, rows)
+            if changes is not None:
+                changes = at_close(some, changes, estimated, first, guarded, rows)
         if changes is not None:
-            where = scope(some, changes, curves)
-        if estimated is not None:
-            estimated = estimated._replace(needed=where.markets)
+            where = scope(some, changes.markets, curves)
+            if estimated is not None:
+                estimated = estimated._replace(needed=np.where(where.markets != 0, np.uint8(2), where.fair))
         alike: dict[Any, list[View]] = {}
         for view in views:
             alike.setdefault(view.wanted.lens, []).append(view)

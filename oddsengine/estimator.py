@@ -520,7 +520,7 @@ def _estimate(
                     segment[s0 + k] /= odd
             for v in range(v_start[m], v_start[m + 1]):
                 own_x[v_book[v]] = v
-            for side in range(size):
+            for side in range(size if needed[m] == 2 else 0):
                 for i in range(rows[s0 + side], rows[s0 + side + 1]):
                     b = row_book[i]
                     if (aside[i] != 0 and aside[i] != outlier) or gross[b] != 0:
@@ -650,7 +650,7 @@ class Board(NamedTuple):
     momentum: Floats | None  # (ladders, outcomes); None is 0 throughout
     ballot: Votes
     voting: Bytes | None = None  # per ladder: whether it was read; None: all were
-    needed: Bytes | None = None  # per market of these: whether its price is asked for; None: all are
+    needed: Bytes | None = None  # per market of these, see `estimate`
 
 
 def gross(traits: Traits, rate: Floats, fee: Floats) -> Bytes:
@@ -677,9 +677,10 @@ def estimate(
     momentum
         (ladders, outcomes); None is 0 throughout.
     needed
-        Per market: whether it is asked for; None means all. Nothing is known of the others.
+        Per market: 2 where the price of every row is asked for, 1 where nobody is judged, 0 where nothing is asked and
+        nothing known; None is 2 throughout.
     """
-    needed = np.ones(groups.threshold.size, np.uint8) if needed is None else needed
+    needed = np.full(groups.threshold.size, 2, np.uint8) if needed is None else needed
     g, c = groups, of.table.constants
     ladders_needed = np.zeros(groups.event.size, np.uint8)
     ladders_needed[g.ladder[needed != 0]] = 1

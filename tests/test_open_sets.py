@@ -73,11 +73,14 @@ def quotes(**odds: float) -> list[dict[str, Any]]:
 def test_a_market_that_leaves_and_returns_as_it_was_is_searched_again() -> None:
     engine = Engine()
     view = engine.view(keep=True)
-    prices = quotes(pinnacle_home=1.9, pinnacle_away=2.0, fanduel_home=2.1, fanduel_away=1.8)
+    prices = quotes(
+        pinnacle_home=1.9, pinnacle_away=2.0, fanduel_home=2.1, fanduel_away=1.8, bet365_home=1.9, bet365_away=1.98,
+        caesars_home=1.89, caesars_away=1.97,
+    )  # fmt: skip
     first = engine.step(prices, START)
     before = view.ids()
     assert before["ev"]
-    engine.step((), START + timedelta(seconds=1), complete=["pinnacle", "fanduel"])
+    engine.step((), START + timedelta(seconds=1), complete=["pinnacle", "fanduel", "bet365", "caesars"])
     assert not any(view.ids().values())
     again = engine.step(prices, START + timedelta(seconds=2))
     assert view.ids() == before

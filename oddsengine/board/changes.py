@@ -91,27 +91,12 @@ def _mark(
 
 
 @kernel
-def _voting(markets, segments, rows, market, ladder, twin, changed, out):
-    """Ladders with a change, and those that hold a twin of a market in one: where prices at the close may move."""
-    for at in range(markets.size - 1):
-        out[at] = 0
-        for m in range(markets[at], markets[at + 1]):
-            out[at] |= changed[m]
-    for s in range(twin.size):
-        t = twin[s]
-        while t != s:
-            if rows[t] < rows[t + 1] and rows[s] < rows[s + 1] and out[ladder[market[rows[t]]]] & 1:
-                out[ladder[market[rows[s]]]] |= 2
-            t = twin[t]
-
-
-@kernel
 def _close_marks(
-    voting, markets, segments, rows, row, threshold, slope, near, start_bits, momentum_bits, raw, mark, out, changed
+    chosen, markets, segments, rows, row, threshold, slope, near, start_bits, momentum_bits, raw, mark, out, changed
 ):
     """Second marks of all rows; the markets of some ladders where they differ have changed too."""
     for at in range(markets.size - 1):
-        if voting[at] == 0:
+        if chosen[at] == 0:
             for i in range(rows[segments[markets[at]]], rows[segments[markets[at + 1]]]):
                 out[i] = mark[row[i]]
             continue
@@ -215,11 +200,13 @@ def since_last_search(
     return Changes(changed, marks, rows.close_mark[np.concatenate((g.row, some.out))])
 
 
-def voting(some: Gathered, changes: Changes) -> Bytes:
-    """Ladders whose prices at the close may not be what they were."""
-    g, out = some.groups, np.empty(some.groups.event.size, np.uint8)
-    _voting(g.markets, g.segments, g.rows, g.market, g.ladder, g.twin, changes.markets, out)
-    return out
+def voting(some: Gathered, changes: Changes, curves: Curves) -> tuple[Bytes, Bytes]:
+    """Ladders with a market that changed, and those whose prices at the close a search may ask for then."""
+    g = some.groups
+    first, out = np.zeros(g.event.size, np.uint8), np.zeros(g.event.size, np.uint8)
+    first[g.ladder[changes.markets != 0]] = 1
+    out[g.ladder[scope(some, first[g.ladder], curves).fair != 0]] = 1
+    return first, out
 
 
 def at_close(some: Gathered, changes: Changes, board: Estimated, where: Bytes, guarded: Guarded, rows: Rows) -> Changes:
@@ -237,10 +224,10 @@ def at_close(some: Gathered, changes: Changes, board: Estimated, where: Bytes, g
     return changes._replace(markets=changed, close=close)
 
 
-def scope(some: Gathered, changes: Changes, curves: Curves) -> Scope:
-    """Where to search: the markets that changed, their twins, and ladders whose tails are read from them."""
+def scope(some: Gathered, changed: Bytes, curves: Curves) -> Scope:
+    """Where to search: markets that changed, their twins, and ladders whose tails are read from them."""
     g, n = some.groups, some.groups.threshold.size
-    out = Scope(changes.markets.copy(), np.empty(g.event.size, np.uint8), np.empty(n, np.uint8))
+    out = Scope(changed.copy(), np.empty(g.event.size, np.uint8), np.empty(n, np.uint8))
     _spread(
         g.markets, g.segments, g.rows, g.market, g.ladder, g.twin, curves.two, curves.three, curves.totals,
         out.markets, out.ladders, out.fair,
