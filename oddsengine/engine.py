@@ -184,7 +184,7 @@ class Engine:
         with self._lock:
             names = self._board.names
             try:
-                terms = names.learn([_interned(wording) for wording in wordings])
+                terms = names.learn(list(wordings))
                 return np.array(terms, np.int64), np.array([names.book(book) for book in books], np.int64)
             except BaseException:
                 self._board.mend()

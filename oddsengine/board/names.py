@@ -6,6 +6,7 @@ makes a smaller set when most terms are no longer used.
 """
 
 import copy
+import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
@@ -302,7 +303,7 @@ class Names:
     def learn(self, wordings: Sequence[Wording]) -> list[int]:
         """Codes of wordings, each with its line; those that are new are read together."""
         plain = [(*(text or None for text in wording[:-1]), wording[-1]) for wording in wordings]  # empty is none
-        self._add(list(dict.fromkeys(wording for wording in plain if wording not in self.terms)))
+        self._add(list(map(_interned, dict.fromkeys(wording for wording in plain if wording not in self.terms))))
         codes = [self.terms[wording] for wording in plain]
         self.terms.update(zip(wordings, codes, strict=True))
         return codes
@@ -491,3 +492,8 @@ def _ranks(names: list[str]) -> Ints:
     rank = np.empty(len(names), np.int32)
     rank[order] = np.arange(len(names), dtype=np.int32)
     return rank
+
+
+def _interned(wording: Wording) -> Wording:
+    """A wording whose texts exist once, however many wordings have them."""
+    return tuple(sys.intern(part) if type(part) is str else part for part in wording)

@@ -7,7 +7,6 @@ same rows are refused for the same reasons.
 """
 
 import json
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
@@ -201,7 +200,7 @@ class Door:
         scanned = read.scanned if names is self._names else None
         if read.new_terms:
             at = np.flatnonzero(read.term < 0)
-            read.term[at] = names.learn(list(map(_interned, read.new_terms)))
+            read.term[at] = names.learn(read.new_terms)
             if scanned is not None:
                 self._terms.add(scanned.term_hash[at], read.term[at])
         if read.new_books:
@@ -318,11 +317,6 @@ def _unwritable(rows: Sequence[_Plain]) -> bool:
     return any(
         not np.isfinite(np.array([v for v in map(attrgetter(name), rows) if v is not None])).all() for name in _NUMBERS
     )
-
-
-def _interned(wording: Wording) -> Wording:
-    """A wording whose texts exist once, however many wordings have them."""
-    return tuple(sys.intern(part) if type(part) is str else part for part in wording)
 
 
 def _named(wording: Wording) -> bool:
