@@ -5,7 +5,8 @@
 Three processes on two cores: the world; the server that it is played to (uvicorn with the node, whose board stands
 still, and under `/fixed/` a bare application that sends back what it was given); and the load, which is this one:
 connections that each wait for their answer before they ask again. Each figure is beside its ceiling, the two in turns;
-the ratio is the median of the rounds'. Bodies are not compressed.
+the ratio is the median of the rounds'. One is of rates, the other of the server's processor time per answer, which
+other programs on the machine change less. Bodies are not compressed.
 """
 
 import argparse
@@ -169,6 +170,7 @@ class Result(NamedTuple):
     p50: float  # ms
     p99: float
     size: int  # bytes of one answer
+    cpu: float  # of the server, us an answer
 
 
 class Asking(asyncio.Protocol):
@@ -215,10 +217,21 @@ class Asking(asyncio.Protocol):
                 self.done.set_result(None)
 
 
-async def loaded(port: int, requests: Sequence[Sequence[bytes]], seconds: float, expected: bytes) -> Result:
+def processor_s(pid: int) -> float:
+    """Processor time of a process, its threads included; nan where the system does not tell."""
+    stat = Path(f"/proc/{pid}/stat")
+    if not stat.exists():
+        return float("nan")
+    fields = stat.read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+async def loaded(
+    port: int, pid: int, requests: Sequence[Sequence[bytes]], seconds: float, expected: bytes
+) -> Result:  # fmt: skip
     """Ask for some seconds; each connection has its own requests, in a circle."""
     spent: list[float] = []
-    begun = time.perf_counter()
+    begun, before = time.perf_counter(), processor_s(pid)
     asking = []
     for n in range(CONNECTIONS):
         mine = requests[n % len(requests)]
@@ -229,12 +242,12 @@ async def loaded(port: int, requests: Sequence[Sequence[bytes]], seconds: float,
         )
         asking.append(one)
     await asyncio.gather(*(one.done for one in asking))
-    elapsed = time.perf_counter() - begun
+    elapsed, used = time.perf_counter() - begun, processor_s(pid) - before
     statuses = set().union(*(one.statuses for one in asking))
     assert statuses == {expected}, statuses
     ordered = sorted(spent)
     at = [ordered[int(len(ordered) * share)] * 1e3 for share in (0.5, 0.99)]
-    return Result(len(spent) / elapsed, at[0], at[1], asking[0].size)
+    return Result(len(spent) / elapsed, at[0], at[1], asking[0].size, used / len(spent) * 1e6)
 
 
 async def answer(port: int, request: bytes) -> bytes:
@@ -265,7 +278,7 @@ OTHER: dict[str, Callable[[int], str]] = {
 
 
 async def measured(facts: dict[str, Any], process: Any, seconds: float, rounds: int) -> None:
-    port, keys = int(facts["origin"].rpartition(":")[2]), facts["keys"]
+    port, keys, pid = int(facts["origin"].rpartition(":")[2]), facts["keys"], process.pid
     base = "/api/v1"
 
     async def beside(name: str, requests: list[list[bytes]], status: bytes = b"200") -> None:
@@ -275,15 +288,19 @@ async def measured(facts: dict[str, Any], process: Any, seconds: float, rounds: 
         await answer(port, put + learned)
         fixed = [[f"GET {path} HTTP/1.1\r\nhost: x\r\nx-api-key: {keys[0]}\r\n\r\n".encode()]]
         ours, ceiling = [], []
-        await loaded(port, requests, 0.3, status)
+        await loaded(port, pid, requests, 0.3, status)
         for _ in range(rounds):
-            ceiling.append(await loaded(port, fixed, seconds, status))
-            ours.append(await loaded(port, requests, seconds, status))
-        ratio = statistics.median(a.rate / b.rate for a, b in zip(ours, ceiling, strict=True))
+            ceiling.append(await loaded(port, pid, fixed, seconds, status))
+            ours.append(await loaded(port, pid, requests, seconds, status))
+        pairs = list(zip(ours, ceiling, strict=True))
+        ratio, work = (
+            statistics.median(each) for each in ([a.rate / b.rate for a, b in pairs], [b.cpu / a.cpu for a, b in pairs])
+        )
         one, two = (statistics.median(r.rate for r in each) for each in (ours, ceiling))
         p50, p99 = (statistics.median(getattr(r, at) for r in ours) for at in ("p50", "p99"))
         sys.stdout.write(
             f"{name:<42}{ours[0].size:>8,} B {one:>9,.0f}/s of {two:>9,.0f}/s  {ratio:>5.2f}"
+            f"   CPU {statistics.median(a.cpu for a in ours):6.1f} us {work:>5.2f}"
             f"   p50 {p50:6.2f} ms  p99 {p99:6.2f} ms\n"
         )
         sys.stdout.flush()
@@ -303,11 +320,11 @@ async def measured(facts: dict[str, Any], process: Any, seconds: float, rounds: 
     for name, made in OTHER.items():
         start = int(time.time() * 1000) % 1_000_000
         await beside(f"{name}, others", [[asked(base + made(start + n), keys[n % len(keys)]) for n in range(50_000)]])
-    idle = await loaded(port, [[asked(base + SAME["/odds"], k)] for k in keys], 3 * seconds, b"200")
+    idle = await loaded(port, pid, [[asked(base + SAME["/odds"], k)] for k in keys], 3 * seconds, b"200")
     process.stdin.write("move\n")
     process.stdin.flush()
     await asyncio.sleep(2.0)
-    moving = await loaded(port, [[asked(base + SAME["/odds"], k)] for k in keys], 3 * seconds, b"200")
+    moving = await loaded(port, pid, [[asked(base + SAME["/odds"], k)] for k in keys], 3 * seconds, b"200")
     sys.stdout.write(
         f"/odds, the same, board still: {idle.rate:,.0f}/s p99 {idle.p99:.2f} ms; "
         f"moving: {moving.rate:,.0f}/s p99 {moving.p99:.2f} ms\n"

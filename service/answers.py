@@ -43,9 +43,10 @@ class CachedAnswer:
         self._made: dict[tuple[str, bool], RawResponse] = {}
         self._more = [_header(name, value) for name, value in answer.headers]
 
-    def at_hand(self, given: bytes, codings: bytes) -> bool:
-        """Whether `sent` has nothing to compress but a small body."""
-        return len(self.answer.body) <= LARGE or self._wanted(given, codings) in self._made
+    def at_hand(self, given: bytes, codings: bytes) -> RawResponse | None:
+        """The same as `sent` if there is nothing to compress but a small body."""
+        whole = self._made.get(self._wanted(given, codings))
+        return self.sent(given, codings) if whole is None and len(self.answer.body) <= LARGE else whole
 
     def _wanted(self, given: bytes, codings: bytes) -> tuple[str, bool]:
         """The coding, and whether the caller has the body already."""

@@ -122,10 +122,9 @@ class Methods:
             await stream(self._api, request, receive, send)
             return
         kept = await self._api.answer(request, receive)
-        if not kept.at_hand(request.etag, request.codings):
+        whole = kept.at_hand(request.etag, request.codings)
+        if whole is None:
             whole = await self._api.pool.run(request.account, lambda: kept.sent(request.etag, request.codings))
-        else:
-            whole = kept.sent(request.etag, request.codings)
         await request.send(send, whole)
 
     def _other_methods(self, request: Request) -> Problem:

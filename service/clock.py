@@ -19,6 +19,7 @@ LEVEL_S = 0.1  # below it they agree again
 SLOWER = 100  # one part in so many is held back while the wall clock is behind
 SENSIBLE_S = 86_400.0  # that the wall clock may go forward by at once
 LASTING_S = 60.0  # that it must stay beyond that to be believed
+ROUGH_NS = 20_000_000  # that limits may be late
 _SECOND = 1_000_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -58,6 +59,7 @@ class Clock:
         self._told = 0  # microseconds; of the last `now`
         self._beyond: int | None = None  # since when the wall clock is too far ahead
         self._fault = ""
+        self._rough, self._rough_until = 0.0, 0
         self.ahead = 0.0  # seconds that this clock was ahead of the wall clock when it was last read
 
     def now(self) -> datetime:
@@ -75,6 +77,13 @@ class Clock:
             at = self._at
         self._tell(said)
         return at / _SECOND
+
+    def rough_time(self) -> float:
+        """`time` as it was at most 20 ms ago, for who asks with every request."""
+        passed = self._passed()
+        if passed >= self._rough_until:
+            self._rough, self._rough_until = self.time(), passed + ROUGH_NS
+        return self._rough
 
     def fault(self) -> str:
         """What is wrong with the wall clock now; empty if it agrees."""

@@ -26,10 +26,11 @@ class Cors(CORSMiddleware):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer; a request without an origin is not from a page of another one."""
-        if any(name == b"origin" for name, _ in scope["headers"]):
-            await super().__call__(scope, receive, send)
-        else:
-            await self.app(scope, receive, send)
+        for name, _ in scope["headers"]:
+            if name == b"origin":
+                await super().__call__(scope, receive, send)
+                return
+        await self.app(scope, receive, send)
 
     def preflight_response(self, request_headers: Headers) -> Response:
         """Answer a preflight."""

@@ -21,8 +21,24 @@ import msgspec
 from oddsengine_service.problems import masked
 from oddsengine_service.tiers import Caller
 
-_encode = msgspec.json.Encoder().encode
+_encode = msgspec.json.Encoder().encode_lines
 _EVERY = 0.2  # seconds
+
+
+class _Answered(msgspec.Struct, gc=False, frozen=True):
+    """The line of a request."""
+
+    at: str
+    event: str
+    id: str
+    method: str
+    route: str
+    path: str
+    status: int
+    ms: float
+    key: str
+    account: str
+    address: str
 
 
 class Log:
@@ -31,7 +47,7 @@ class Log:
     def __init__(self, out: TextIO | None = None, *, quiet: bool = False) -> None:
         self._out = sys.stderr if out is None else out
         self._quiet = quiet
-        self._lines: deque[dict[str, Any]] = deque()
+        self._lines: deque[dict[str, Any] | tuple[Any, ...]] = deque()
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._ended = False
@@ -49,13 +65,7 @@ class Log:
         """Log a request; its path without the query."""
         if self._quiet and status < 500:
             return
-        self._lines.append(
-            {
-                "at": time.time(), "event": "request", "id": ident.decode(), "method": method[:20], "route": route,
-                "path": path[:200], "status": status, "ms": round(spent * 1000.0, 3), "key": caller.key,
-                "account": caller.account, "address": address,
-            }
-        )  # fmt: skip
+        self._lines.append((time.time(), ident, method, route, path, status, spent, caller, address))
 
     def failure(self, ident: bytes, path: str, error: BaseException) -> None:
         """Log a failure of ours with its trace."""
@@ -78,14 +88,18 @@ class Log:
     def flush(self) -> None:
         """Write what waits."""
         with self._lock:
-            lines = []
-            while self._lines:
-                line = self._lines.popleft()
-                line["at"] = _moment(line["at"])
-                lines.append(_encode(line))
-            if lines:
-                lines.append(b"")
-                self._out.write(masked(b"\n".join(lines).decode("utf-8", "replace")))
+            lines: list[Any] = []
+            text, waiting = "", self._lines
+            while waiting:
+                line = waiting.popleft()
+                if isinstance(line, tuple):
+                    lines.append(_answered(*line))
+                else:
+                    line["at"] = _moment(line["at"])
+                    text += _text(lines) + masked(_text([line]))
+                    lines = []
+            if text := text + _text(lines):
+                self._out.write(text)
                 self._out.flush()
 
     def close(self) -> None:
@@ -98,6 +112,21 @@ class Log:
         while not self._ended:
             self._wake.wait(_EVERY)
             self.flush()
+
+
+def _answered(
+    at: float, ident: bytes, method: str, route: str, path: str, status: int, spent: float, caller: Caller, address: str
+) -> _Answered:  # fmt: skip
+    """The line of a request; only its path may hold a key."""
+    shown = masked(path[:200]) if "oe_" in path else path[:200]
+    return _Answered(
+        _moment(at), "request", ident.decode(), method[:20], route, shown, status, int(spent * 1e6) / 1e3, caller.key,
+        caller.account, address,
+    )  # fmt: skip
+
+
+def _text(lines: list[Any]) -> str:
+    return _encode(lines).decode("utf-8", "replace")
 
 
 def _moment(time_: float) -> str:

@@ -2,7 +2,9 @@
 
 import asyncio
 import time
+from collections.abc import Mapping
 from ipaddress import ip_address
+from types import MappingProxyType
 from urllib.parse import unquote
 
 from starlette.types import Receive, Scope, Send
@@ -18,10 +20,15 @@ BODY_S = 10.0  # a body that takes longer is given up
 class Request:
     """One request; `headers` are those that its answer will have, whatever it is."""
 
-    __slots__ = (
-        "address", "admitted", "bearer", "caller", "coded", "codings", "endpoint", "etag", "headers", "host", "ident",
-        "key", "last_event", "method", "path", "query", "raw", "started", "status", "streamed", "values",
-    )  # fmt: skip
+    status = 500
+    streamed = admitted = False
+    endpoint: Endpoint = NOWHERE
+    caller: Caller = ANONYMOUS
+    values: Mapping[str, str] = MappingProxyType({})  # of the path's parameters
+    key: bytes | None = None
+    bearer: bytes | None = None
+    last_event: bytes | None = None
+    etag = codings = coded = host = b""
 
     def __init__(self, ident: bytes, scope: Scope, base: str, trusted: frozenset[str]) -> None:
         self.started = time.perf_counter()
@@ -33,14 +40,6 @@ class Request:
         self.raw: bytes = (scope.get("raw_path") or scope["path"].encode())[len(base) :]  # as it came
         self.query: bytes = scope["query_string"]
         self.headers: Headers = [(b"x-request-id", ident)]
-        self.status, self.streamed, self.admitted = 500, False, False
-        self.endpoint: Endpoint = NOWHERE
-        self.caller: Caller = ANONYMOUS
-        self.values: dict[str, str] = {}  # of the path's parameters
-        self.key: bytes | None = None
-        self.bearer: bytes | None = None
-        self.last_event: bytes | None = None
-        self.etag = self.codings = self.coded = self.host = b""
         forwarded: list[bytes] = []
         for name, value in scope["headers"]:
             if name == b"x-api-key":

@@ -192,7 +192,7 @@ class Service:
         if scope["path"] in MCP_PATHS:
             await self._mcp(scope, receive, send)
         elif scope["path"].startswith(BASE + "/"):
-            await self.api(scope, receive, send)
+            await self.api.requests(scope, receive, send)
         else:
             scope["oddsengine.origin"] = self.origin
             try:
@@ -454,7 +454,7 @@ def build(
         held.enter_context(contextlib.closing(FolderLock(settings)))
         store = held.enter_context(contextlib.closing(keys.of(settings, demo=demonstration)))
         usage = held.enter_context(contextlib.closing(Usage(folder / settings.keys.file, clock=clock.time)))
-        limits = Limits(usage, clock=clock.time, ahead=lambda: clock.ahead)
+        limits = Limits(usage, clock=clock.rough_time, ahead=lambda: clock.ahead)
         node = Node(Engine(), store, limits, Bus(), demo=demonstration, clock=clock, reference=settings.fair.reference)
         member = None
         if settings.scale is not None:

@@ -10,7 +10,7 @@ from oddsengine_service.limits import Room
 from oddsengine_service.node import Node
 from oddsengine_service.problems import Problem
 from oddsengine_service.request import Request
-from oddsengine_service.tiers import ANONYMOUS, Caller, Tier, required
+from oddsengine_service.tiers import ANONYMOUS, Caller, required
 
 FAILED_RATE = 600  # wrong keys a minute and address
 HEALTH = "/health"  # answers while the node starts, and however often it is asked
@@ -82,7 +82,7 @@ class Access:
 
     def _count(self, caller: Caller, request: Request) -> None:
         room = self._node.limits.take(caller.account or f"address {request.address}", caller.rate)
-        request.headers += _room(room.limit, room.reset, caller.tier)
+        request.headers += _room(room.limit, room.reset, caller.tier.delay, caller.tier.id)
         request.headers.append((b"x-ratelimit-remaining", b"%d" % room.remaining))
         if not room.allowed:
             raise limited(room, "requests")
@@ -108,9 +108,9 @@ def _lacking(feature: str, caller: Caller) -> Problem:
 
 
 @lru_cache(maxsize=256)
-def _room(limit: int, reset: int, tier: Tier) -> Headers:
+def _room(limit: int, reset: int, delay: int, tier: str) -> Headers:
     """The headers of a limit, all but what remains."""
     return [
         (b"x-ratelimit-limit", b"%d" % limit), (b"x-ratelimit-reset", b"%d" % reset),
-        (b"x-data-delay", b"%d" % tier.delay), (b"x-tier", tier.id.encode()),
+        (b"x-data-delay", b"%d" % delay), (b"x-tier", tier.encode()),
     ]  # fmt: skip

@@ -6,7 +6,7 @@ that varies its requests does not push out the answers of the others.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -37,7 +37,7 @@ class _Place(NamedTuple):
     """Where a path with a query leads."""
 
     endpoint: Endpoint
-    values: dict[str, str]
+    values: Mapping[str, str]
 
 
 class Cache:
@@ -61,9 +61,9 @@ class Cache:
             request.values = place.values
             self._access.admit(request, place.endpoint)
             kept = self._version(request).answers.get(_key(request))
-            if isinstance(kept, CachedAnswer) and kept.at_hand(request.etag, request.codings):
+            if isinstance(kept, CachedAnswer) and (whole := kept.at_hand(request.etag, request.codings)) is not None:
                 self._note(request.account)
-                await request.send(send, kept.sent(request.etag, request.codings))
+                await request.send(send, whole)
                 return
         await self._app(scope, receive, send)
 
@@ -112,4 +112,5 @@ class Cache:
 
 def _key(request: Request) -> Any:
     """Equal for requests that get equal bytes; a caller without a key is another one than a free key."""
-    return request.raw, request.query, request.caller.rights, bool(request.caller.key)
+    caller = request.caller
+    return request.raw, request.query, caller.tier.id, caller.features, bool(caller.key)
