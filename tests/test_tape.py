@@ -27,7 +27,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+<<<<<<< HEAD
 from oddsengine.auditing.progress import line
+=======
+from oddsengine import catalog
+>>>>>>> 1097144 (Tapes hold the constants of fair prices of the engine that was recorded)
 from oddsengine.board.rows import BOOK_BITS, Quoted
 from oddsengine.board.state import STATUSES, Batch
 from oddsengine.cli import main
@@ -1164,3 +1168,19 @@ def test_progress_fits() -> None:
     for width in range(1, 120):
         assert len(line(0.37, "1,234 quotes  99/s", width)) <= width
         assert len(line(None, textwrap.shorten("1,234 quotes", 40), width)) <= width
+
+
+def test_constants_of_fair_prices_are_those_of_the_run(world: Given, tmp_path: Path) -> None:
+    fair = catalog.amended_fair_table({"sharp": {"share": 0.5}, "books": {"own": {"fanduel": 0.7}}})
+    engine, writer = resume(tmp_path, Engine(fair=fair))
+    engine.view(keep=True)
+    with writer:
+        said = run(engine, world[:12])
+    assert Tape(tmp_path).fair == fair
+    assert replayed(tmp_path) == said
+    other = Engine()
+    other.view(keep=True)
+    assert run(other, world[:12]) != said
+    again, writer = resume(tmp_path)
+    writer.close()
+    assert again.fair == fair

@@ -58,7 +58,8 @@ def calibrate(history: Any, *, fair: FairTable | None = None, hours: float = 72.
     ValueError
         If fewer than 50 games of the history have a close.
     """
-    table = fair or catalog.fair_table()
+    history = source(history)
+    table = fair or (history.fair if isinstance(history, Tape) else None) or catalog.fair_table()
     rows = collect(history, table, hours)
     games = rows["event"].n_unique()
     if games < LEAST_GAMES:

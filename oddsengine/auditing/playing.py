@@ -48,6 +48,8 @@ def source(history: Any, every: float = 1.0, storage_options: Mapping[str, Any] 
     FileNotFoundError
         If there is nothing at the path.
     """
+    if isinstance(history, History | Tape):
+        return history
     if isinstance(history, pl.LazyFrame):
         return read_history(history, every)
     if isinstance(history, pl.DataFrame) or hasattr(history, "__arrow_c_stream__"):

@@ -124,8 +124,8 @@ def audit(
     ValueError
         If the history is none, or a parameter is out of its range.
     """
-    table = fair or catalog.fair_table()
     found = source(history)
+    table = fair or (found.fair if isinstance(found, Tape) else None) or catalog.fair_table()
     engine = engine_of(found, guards, table)
     view = engine.view(books, sharp, method, kinds=("ev",), min_ev=0.0, include=("suspect",), keep=True)
     results = None if isinstance(found, Tape) else found.results

@@ -99,6 +99,20 @@ def amended_fair_table(changes: Mapping[str, Any]) -> FairTable:
     return read_fair_table(_merged(files.toml("fair.toml"), changes, ""))
 
 
+def fair_content(table: FairTable) -> dict[str, Any]:
+    """Everything that a table says, in the form of fair.toml; `read_fair_table` makes the same table of it."""
+    out: dict[str, Any] = {"name": table.name, "date": table.date, "note": dict(table.note)}
+    for field, value in table.constants._asdict().items():
+        section, _, name = field.partition("_")
+        out.setdefault(section, {})[name] = value
+    out["sharp"]["books"], out["books"] = dict(table.sharps), {"own": dict(table.own)}
+    out["lines"] |= {league: dict(of) for league, of in table.lines.items()}
+    out["measured"] = {sport: list(families) for sport, families in table.measured.items()}
+    out["flags"]["scale"] = dict(zip(FLAGS, table.scale, strict=True))
+    out["confidence"]["factor"] = dict(zip(FLAGS, table.factor, strict=True))
+    return out
+
+
 def read_fair_table(content: Mapping[str, Any]) -> FairTable:
     """Check the content of a file in the form of fair.toml."""
     numbers = {}

@@ -10,8 +10,9 @@ block holds whole steps: a header (`blocks.HEADER`, little-endian) and four tabl
   again, with `new` false: a code means what the last row says that has it, up to a step.
 - `steps`: one row a step: number, time, how many quotes; ids of removed rows, complete (book, event) pairs, notices of
   events and counts of refused rows as JSON, null where there are none. `notes` are what happened before the step: which
-  views woke (`wake`) or fell asleep (`sleep`), and which guards are off or judge by other thresholds (`without`). A
-  last row without a number holds what was noted after the last step.
+  views woke (`wake`) or fell asleep (`sleep`), and which guards are off or judge by other thresholds (`without`); the
+  first have the constants of fair prices too (`fair`, in the form of fair.toml). A last row without a number holds
+  what was noted after the last step.
 
 All blocks of a segment have the version of the first. The checksum is over all that follows it in the block. A block
 that is cut short or wrong with nothing whole behind it is a *torn end*: what a crash leaves. Reading stops before it

@@ -240,7 +240,9 @@ def decoded(block: Block, data: bytes | memoryview) -> Iterator[TapeStep | list[
 
 def _said(kind: str, what: Any) -> Note:
     """A note as it was before it was written."""
-    return (kind, tuple(what)) if kind == "without" else (kind, Wanted(**{k: _frozen(v) for k, v in what.items()}))
+    if kind in ("without", "fair"):
+        return kind, tuple(what) if kind == "without" else what
+    return kind, Wanted(**{k: _frozen(v) for k, v in what.items()})
 
 
 def _frozen(value: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import BinaryIO
 import numpy as np
 
 from oddsengine.board.state import SECOND
+from oddsengine.catalog import FairTable, read_fair_table
 from oddsengine.engine import micros
 from oddsengine.groups import NO_TIME
 from oddsengine.tape.blocks import HEADER, Block, Note, TapeError, TapeStep, decoded, head, whole
@@ -78,9 +79,17 @@ class Tape:
     @property
     def without(self) -> tuple[str, ...]:
         """Guards that were off in the engine that was recorded, and thresholds that differed, as `name=value`."""
+        return next((what for kind, what in reversed(self._first_notes()) if kind == "without"), ())
+
+    @property
+    def fair(self) -> FairTable | None:
+        """Constants of the fair prices of the engine that was recorded; None on tapes that do not say."""
+        said = next((what for kind, what in reversed(self._first_notes()) if kind == "fair"), None)
+        return None if said is None else read_fair_table(said)
+
+    def _first_notes(self) -> list[Note]:
         first = next(iter(self), None)
-        notes = self.closing if first is None else first.notes
-        return next((what for kind, what in reversed(notes) if kind == "without"), ())
+        return self.closing if first is None else first.notes
 
     @property
     def closing(self) -> list[Note]:

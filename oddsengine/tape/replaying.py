@@ -30,8 +30,8 @@ def replay(
     tape
         The tape, or its folder.
     engine
-        One that goes on from where it is on this tape; None is a new one, with the guards of the one recorded. Views
-        that are awake in it stay awake, whatever the tape says of them.
+        One that goes on from where it is on this tape; None is a new one, with the guards and fair prices of the one
+        recorded. Views that are awake in it stay awake, whatever the tape says of them.
     on_update
         Called with each update.
     until
@@ -72,12 +72,12 @@ def play(tape: Tape, engine: Engine, *, until: datetime | None = None) -> Iterat
 
 
 def engine_for(tape: Tape, *, fair: FairTable | None = None) -> Engine:
-    """A new engine with the guards of the one that was recorded; `fair` as of `Engine`."""
+    """A new engine with the guards of the one that was recorded, and its constants of fair prices unless given."""
     guards: dict[str, float | bool] = {}
     for text in tape.without:
         name, changed, value = text.partition("=")
         guards[name] = float(value) if changed else False
-    return Engine(guards=guards, fair=fair)
+    return Engine(guards=guards, fair=fair or tape.fair)
 
 
 class _Watch:
@@ -91,7 +91,7 @@ class _Watch:
     def heed(self, notes: Sequence[Note]) -> None:
         """Do what the notes say."""
         for kind, wanted in notes:
-            if kind == "without" or wanted in self._others:
+            if kind in ("without", "fair") or wanted in self._others:
                 continue
             if kind == "wake":
                 limits = {name: getattr(wanted, name) for name in _LIMITS}

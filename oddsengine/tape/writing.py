@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 from oddsengine.board.state import SECOND, Batch
+from oddsengine.catalog import fair_content
 from oddsengine.engine import Engine
 from oddsengine.groups import NO_TIME
 from oddsengine.tape.blocks import NOTHING, VERSION, Kept, TapeError, encoded, head, json_of
@@ -126,6 +127,7 @@ class TapeWriter:
             )
         if not self.last:
             self._notes.append(["without", without(engine)])
+            self._notes.append(["fair", fair_content(engine.fair)])
         engine.record(self)
         self._engine = engine
 
