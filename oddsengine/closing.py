@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import polars as pl
 
-from oddsengine import catalog
+from oddsengine import catalog, estimator
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.names import Names
 from oddsengine.board.rows import BOOK_BITS, FLAP, LIVE, MISMATCH, SUSPENDED
@@ -26,9 +26,11 @@ from oddsengine.columns import NO_TIME, SECOND, Floats, Ints, Longs, Words
 from oddsengine.detect import Wants, market_fair
 from oddsengine.engine import Engine
 from oddsengine.find import board as finder
-from oddsengine.groups import mix
+from oddsengine.groups import Groups, mix
 from oddsengine.odds import decimal_to_american
 from oddsengine.open import EV, FIGURES, LEGS, Hits
+from oddsengine.others import Votes, closing_logits, located, votes_at
+from oddsengine.outcomes import settle
 from oddsengine.query.values import league_id, sport_id
 from oddsengine.timestamps import datetimes
 from oddsengine.update import Update, hexadecimal
@@ -58,6 +60,7 @@ class Bets(NamedTuple):
     price: Floats  # after commission
     ev: Floats  # fraction
     fair: Floats
+    where: pl.DataFrame  # see `others.located`
 
 
 class Close(NamedTuple):
@@ -73,6 +76,7 @@ class Close(NamedTuple):
     lines: pl.DataFrame
     outcome: Words  # with a fair probability, and that
     fair: Floats
+    votes: Votes  # of all books, for the others' close
 
 
 class _Due(NamedTuple):
@@ -259,7 +263,8 @@ class ClosingRecorder:
 
     def _close(self, due: _Due) -> None:
         """De-vig the close of some events and write it down."""
-        lines, outcome, event_of, fair = closing_lines(due.facts, due.at)
+        lines, outcome, event_of, fair = closing_lines(due.facts, due.at, self._view.wanted.method, self.engine.fair)
+        ends = due.facts.frame().with_columns(look=pl.lit(due.at))
         for id_, start in due.events.items():
             mine = lines.filter(pl.col("event_id") == id_)
             about = mine.row(0, named=True)
@@ -270,6 +275,7 @@ class ClosingRecorder:
                 Close(
                     id_, sport, league, about["home_team"] or "", about["away_team"] or "", start, due.at,
                     mine.select(LINE), outcome[which], fair[which],
+                    votes_at(ends.filter(pl.col("event_id") == id_), self.engine.fair),
                 )
             )  # fmt: skip
 
@@ -296,9 +302,12 @@ class ClosingRecorder:
         leagues = [league_id(text[2], sport) if text[2] else "" for text, sport in zip(texts, sports, strict=True)]
         begins = self._begins[board.names.event.values[facts.key >> BOOK_BITS]]
         ev, fair, _, price, _ = hits.figures.T
+        some = board.gather(np.unique(board.rows.unit[slots]).astype(np.int64))
+        order = np.argsort(some.groups.row)
+        at = order[np.searchsorted(some.groups.row[order], slots)]
         return Bets(
             id=hexadecimal(hits.id),
-            outcome=outcomes(board, slots),
+            outcome=outcomes(board, some.groups, at),
             event_id=[text[0] for text in texts],
             sport=sports,
             league=leagues,
@@ -316,54 +325,88 @@ class ClosingRecorder:
             price=price,
             ev=ev,
             fair=fair,
+            where=located(board, some, at, self.engine.fair),
         )
 
 
-def outcomes(board: Board, slots: Ints) -> Words:
-    """What some rows are bets on, whoever offers them: hashes of event, market, line and side."""
-    units = np.unique(board.rows.unit[slots]).astype(np.int64)
-    g = board.gather(units).groups
-    market = g.market
+def outcomes(board: Board, g: Groups, at: Longs) -> Words:
+    """What some rows of groups are bets on, whoever offers them: hashes of event, market, line and side."""
+    market = g.market[at]
     ladder = board.names.hashes(g).ladder[g.ladder[market]]
-    every = mix(ladder, g.threshold[market].astype(np.int64), g.side.astype(np.int64))
-    order = np.argsort(g.row)
-    at = np.minimum(np.searchsorted(g.row, slots, sorter=order), order.size - 1)
-    found: Words = every[order[at]]
-    return found
+    return mix(ladder, g.threshold[market].astype(np.int64), g.side[at].astype(np.int64))
+
+
+PLACE = ("ladder", "threshold_", "side", "outcomes", "slope", "reach")
+"""Where a bet stands on its ladder; see `others.located`."""
+
+
+def others_close(bets: Sequence[Sequence[Any]], close: Close) -> list[float | None]:
+    """Fair probabilities of bets (book and `PLACE`) by the close of all other books; None where there is none."""
+    if not bets:
+        return []
+    some = pl.DataFrame(bets, ["sportsbook", *PLACE], orient="row", infer_schema_length=None)
+    placed = some.with_columns(
+        pl.col("ladder").cast(pl.Int64).fill_null(0).reinterpret(signed=False),
+        pl.col("slope").cast(pl.Float64).fill_null(np.nan),
+        pl.col("threshold_", "side", "outcomes", "reach").cast(pl.Int64).fill_null(0),
+    )
+    x = closing_logits(placed, close.votes)["x"].to_numpy()
+    return [None if np.isnan(each) else float(1.0 / (1.0 + np.exp(-each))) for each in x]
+
+
+def gain(where: tuple[str, str, int, int, int, str, str], home: int, away: int) -> float | None:
+    """The share of a stake that a final score won or lost; None where it does not say.
+
+    `where` is family, period, subject, threshold, side, sport and league.
+    """
+    family, period, subject, threshold, side, sport, league = where
+    found = settle(family, period, subject, threshold, side, catalog.sport(sport), league, home, away)
+    return None if np.isnan(found) else found
 
 
 LINE = (
     "id", "sportsbook", "market_type", "market_segment", "selection", "selection_type", "line", "player_name",
     "stat_category", "team_side", "odds_american", "odds_decimal", "odds_probability", "last_seen_at",
-    "odds_changed_at", "fair_probability", "no_vig_odds", "sharp_book",
+    "odds_changed_at", "fair_probability", "no_vig_odds", "sharp_book", "own_probability", "outcome",
 )  # fmt: skip
 
 
-def closing_lines(facts: Facts, at: int) -> tuple[pl.DataFrame, Words, Any, Floats]:
-    """Lines with the reference's fair probabilities; and of every outcome that has one: hash, event, probability."""
+def closing_lines(
+    facts: Facts, at: int, method: str, table_of_fair: catalog.FairTable
+) -> tuple[pl.DataFrame, Words, Any, Floats]:
+    """Lines with the fair probabilities by a method; and of every outcome that has one: hash, event, probability."""
     table = facts.frame().with_columns(id=pl.Series(hexadecimal(facts.id), dtype=pl.String))
     (now,) = datetimes([at])
-    question = finder.ask(finder.prepare(table, None, now), None, None, "power", None, Wants.of())
+    question = finder.ask(finder.prepare(table, None, now), None, None, method, None, Wants.of(), fair=table_of_fair)
     prepared, v = question.prepared, question.view
     g = v.groups
     of = g.market.astype(np.int64)
-    shown = market_fair(v, np.arange(g.threshold.size))[of, g.side] if of.size else np.empty(0)
-    # A consensus of one is none; `market_fair` has the best prices' probabilities where there is no reference.
-    speaks = (v.member[g.book] != 0) & (v.trusted != 0) & ~np.isnan(v.own) & (g.side == 0)
-    several = np.bincount(of[speaks], minlength=g.threshold.size) >= _MEMBERS
-    fair = np.where((v.reference >= 0) | ((v.reference == -2) & several), 0.0, np.nan)[of] + shown
+    if v.close is not None and v.board is not None:
+        fair = v.close.segment[g.segments[of] + g.side]
+        reference = estimator.sharpest(v.board.of, v.board.ballot, v.traits, of, g.book)
+    else:
+        shown = market_fair(v, np.arange(g.threshold.size))[of, g.side] if of.size else np.empty(0)
+        # A consensus of one is none; `market_fair` has the best prices' probabilities where there is no reference.
+        speaks = (v.member[g.book] != 0) & (v.trusted != 0) & ~np.isnan(v.own) & (g.side == 0)
+        several = np.bincount(of[speaks], minlength=g.threshold.size) >= _MEMBERS
+        fair = np.where((v.reference >= 0) | ((v.reference == -2) & several), 0.0, np.nan)[of] + shown
+        reference = v.reference[of]
+    hashed = mix(question.hashes.ladder[g.ladder[of]], g.threshold[of].astype(np.int64), g.side.astype(np.int64))
     source = prepared.table["row"].gather(g.row).to_numpy().astype(np.int64) - 1
     named = np.array([*prepared.identity.books, "", "consensus"], dtype=object)
-    sharp = named[np.where(v.reference == -2, len(named) - 1, v.reference)][of]
+    sharp = named[np.where(reference == -2, len(named) - 1, reference)]
     read = pl.DataFrame(
         {
             "place": source,
             "side": finder.sides(question, np.arange(of.size, dtype=np.int32)),
             "fair_probability": fair,
+            "own_probability": v.own,
+            "outcome": hashed,
             "sharp_book": pl.Series(sharp, dtype=pl.String),
         }
     ).with_columns(
-        pl.col("fair_probability").fill_nan(None), no_vig_odds=pl.Series(decimal_to_american(1.0 / fair)).fill_nan(None)
+        pl.col("fair_probability", "own_probability").fill_nan(None),
+        no_vig_odds=pl.Series(decimal_to_american(1.0 / fair)).fill_nan(None),
     )
     lines = (
         table.with_columns(place=pl.int_range(pl.len(), dtype=pl.Int64))
@@ -375,7 +418,6 @@ def closing_lines(facts: Facts, at: int) -> tuple[pl.DataFrame, Words, Any, Floa
         )
     )  # fmt: skip
     known = np.flatnonzero(~np.isnan(fair))
-    hashed = mix(question.hashes.ladder[g.ladder[of]], g.threshold[of].astype(np.int64), g.side.astype(np.int64))
     events = np.array(table["event_id"].to_list(), dtype=object)[source[known]]
     order = ("sportsbook", "market_type", "player_name", "line", "selection")
     return lines.sort(order, nulls_last=False), hashed[known], events, fair[known]

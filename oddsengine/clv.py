@@ -19,6 +19,10 @@ sums S of the deviations x - mean within each event,
 
 It is ``nan`` for fewer than two events, and too small for very few.
 
+**Whose close.** A reference that is graded by its own later price flatters itself: where it errs and stays, the error
+counts as worth. So beside the reference's own close there is the *others'*: all books but the bet's own and its
+sisters, without the highest and the lowest (`oddsengine.others`).
+
 **No close.** Where no sharp book had a complete market at the close there is no q, and CLV is ``nan``. Such bets are
 counted apart: leaving them out in silence would flatter books whose odd markets nobody else quotes.
 """
@@ -51,6 +55,8 @@ BETS_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "price": pl.Float64,  # decimal, after commission, when first shown
     "best_price": pl.Float64,
     "closing": pl.Float64,  # fair probability at the close
+    "others": pl.Float64,  # the same by all books but the bet's own and its sisters
+    "gain": pl.Float64,  # share of the stake that the result won or lost, -1 to 1; null where it is not known
 }
 
 REPORT_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
@@ -66,6 +72,16 @@ REPORT_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "beat_close_error": pl.Float64,
     "avg_best_clv": pl.Float64,
     "avg_best_clv_error": pl.Float64,
+    "others_graded": pl.Int64,  # before the close, with a close of the others
+    "avg_others_ev": pl.Float64,  # shown, of these
+    "avg_others_clv": pl.Float64,
+    "avg_others_clv_error": pl.Float64,
+    "others_beat_close": pl.Float64,
+    "won": pl.Int64,  # of the bets before the close whose result is known; half won counts as won
+    "lost": pl.Int64,
+    "pushed": pl.Int64,
+    "avg_return": pl.Float64,
+    "avg_return_error": pl.Float64,
 }
 
 
@@ -182,10 +198,17 @@ def report(bets: pl.DataFrame, by: str | None = None) -> pl.DataFrame:
     event = _codes(bets["event_id"], bets["event_id"].unique())
     state = {name: (bets["state"] == name).to_numpy() for name in STATES}
     counts = {name: np.bincount(group[mask], minlength=n) for name, mask in state.items()}
-    closing = bets["closing"].cast(pl.Float64).fill_null(np.nan).to_numpy()
+    closing = _numbers(bets, "closing")
     closing = np.where(state["graded"], closing, np.nan)
     value, best = clv(bets["price"], closing), clv(bets["best_price"], closing)
     beaten = np.where(np.isnan(value), np.nan, value > 0.0)
+    early = ~state["in_play"]
+    others = clv(bets["price"], np.where(early, _numbers(bets, "others"), np.nan))
+    judged = means(np.where(np.isnan(others), np.nan, bets["ev"]), group, event, n)
+    apart, over = (means(x, group, event, n) for x in (others, np.where(np.isnan(others), np.nan, others > 0.0)))
+    gain = np.where(early, _numbers(bets, "gain"), np.nan)
+    returned = means(np.where(gain > 0.0, gain * (bets["price"].to_numpy() - 1.0), gain), group, event, n)
+    ends = {"won": gain > 0.0, "lost": gain < 0.0, "pushed": gain == 0.0}
     edges = means(np.where(np.isnan(value), np.nan, bets["ev"]), group, event, n)
     values, shares, bests = (means(column, group, event, n) for column in (value, beaten, best))
     columns = {
@@ -201,10 +224,25 @@ def report(bets: pl.DataFrame, by: str | None = None) -> pl.DataFrame:
         "beat_close_error": shares.error,
         "avg_best_clv": bests.mean * 100.0,
         "avg_best_clv_error": bests.error * 100.0,
+        "others_graded": apart.size,
+        "avg_others_ev": judged.mean * 100.0,
+        "avg_others_clv": apart.mean * 100.0,
+        "avg_others_clv_error": apart.error * 100.0,
+        "others_beat_close": over.mean,
+        **{name: np.bincount(group[mask], minlength=n) for name, mask in ends.items()},
+        "avg_return": returned.mean * 100.0,
+        "avg_return_error": returned.error * 100.0,
     }
     frame = pl.DataFrame(columns, schema_overrides={"group": pl.String}).cast(dict(REPORT_SCHEMA))  # type: ignore[arg-type]
     frame = frame.with_columns(pl.col(pl.Float64).fill_nan(None))
     return frame.sort("group") if by == "day" else frame.sort("count", "group", descending=[True, False])
+
+
+def _numbers(bets: pl.DataFrame, name: str) -> Floats:
+    """A column of numbers, nan where there is none."""
+    if name not in bets.columns:
+        return np.full(bets.height, np.nan)
+    return np.asarray(bets[name].cast(pl.Float64).fill_null(np.nan).to_numpy())
 
 
 def _codes(texts: pl.Series, distinct: pl.Series) -> Longs:

@@ -157,16 +157,20 @@ def _on_score(identity: Identity, ladder: int) -> bool:
     """Whether a ladder's markets are functions of the game's final score."""
     g = identity.groups
     kind = identity.kinds[g.kind[ladder]]
-    sport, league = identity.sports[g.event[ladder]]
+    return _scored(kind.family, kind.period, *identity.sports[g.event[ladder]])
+
+
+def _scored(family: str, period: str, sport: catalog.Sport, league: str) -> bool:
+    """Whether markets of a family are functions of the game's final score."""
     scores = sport.scores_in(league)
-    if kind.period != catalog.FULL_GAME or scores.margin is None or scores.total is None:
+    if period != catalog.FULL_GAME or scores.margin is None or scores.total is None:
         return False
-    if kind.family in ("spread", "moneyline", "total"):
+    if family in ("spread", "moneyline", "total"):
         return True
     counts = scores.total.name in _COUNTS
-    if kind.family in ("moneyline_3way", "moneyline_regulation"):
+    if family in ("moneyline_3way", "moneyline_regulation"):
         return counts or sport.level is None
-    return counts and kind.family in ("team_total", "both_teams_to_score", "odd_even")
+    return counts and family in ("team_total", "both_teams_to_score", "odd_even")
 
 
 def _outcomes(codes: Ints | Longs, prob: Floats, error: Floats, odds: Floats) -> dict[int, Outcome]:
@@ -401,6 +405,22 @@ def _lay(family: str, subject: int, line: int, ends: Ends) -> Floats:
     return np.where(np.array([1, 0, -1])[:, None] == np.sign(ends.regular)[None, :], 1.0, -1.0)
 
 
+def settle(
+    family: str, period: str, subject: int, threshold: int, side: int, sport: catalog.Sport, league: str,
+    home: float, away: float,
+) -> float:  # fmt: skip
+    """The share of a stake that a final score won or lost; nan where it does not say. See `settled`.
+
+    A market is given as the groups of a board have it: family, period, subject, threshold and side of the outcome.
+    """
+    if not (_scored(family, period, sport, league) and math.isfinite(home) and math.isfinite(away)):
+        return math.nan
+    if family in ("moneyline_3way", "moneyline_regulation") and sport.level is not None:
+        return math.nan
+    h, a = np.array([round(home)]), np.array([round(away)])
+    return float(_lay(family, subject, threshold, Ends(h, a, h - a, h + a, h - a))[side, 0])
+
+
 def settled(table: OddsTable, home: Floats, away: Floats) -> Floats:
     """The share of each bet's stake that its game's final score won or lost.
 
@@ -423,14 +443,11 @@ def settled(table: OddsTable, home: Floats, away: Floats) -> Floats:
     for at, row in enumerate(g.row.tolist()):
         ladder = int(g.ladder[g.market[at]])
         kind = identity.kinds[g.kind[ladder]]
-        sport, _ = identity.sports[g.event[ladder]]
-        if not (_on_score(identity, ladder) and np.isfinite(home[row]) and np.isfinite(away[row])):
-            continue
-        if len(kind.outcomes) == 3 and sport.level is not None:
-            continue
-        h, a = np.array([round(home[row])]), np.array([round(away[row])])
-        lay = _lay(kind.family, int(g.subject[ladder]), int(g.threshold[g.market[at]]), Ends(h, a, h - a, h + a, h - a))
-        out[row] = lay[g.side[at], 0]
+        sport, league = identity.sports[g.event[ladder]]
+        out[row] = settle(
+            kind.family, kind.period, int(g.subject[ladder]), int(g.threshold[g.market[at]]), int(g.side[at]),
+            sport, league, home[row], away[row],
+        )  # fmt: skip
     return out
 
 

@@ -2,9 +2,9 @@
 
 One SQLite file in the data folder, or a database in memory. An event's closing lines are one row: its facts, and all
 lines as one compressed Arrow table. A bet is a row of numbers: when an opportunity was first shown and at which price,
-the best price it had while it could still be taken, and the fair probability of its outcome at the close. Bets are
-graded when the close of their event is put in; a close that turns out not to be one (the event is put off) is taken
-back, with the grades that came of it.
+the best price it had while it could still be taken, the fair probability of its outcome at the close by the reference
+and by the other books, and what the result did to its stake. Bets are graded when the close of their event is put in; a
+close that turns out not to be one (the event is put off) is taken back, with the grades that came of it.
 
 Both are bounded: what is older than it is kept for goes, and beyond a number of rows the oldest do.
 """
@@ -20,7 +20,8 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import polars as pl
 
-from oddsengine.closing import Bets, Close
+from oddsengine import catalog
+from oddsengine.closing import PLACE, Bets, Close, gain, others_close
 from oddsengine.clv import BETS_SCHEMA
 from oddsengine.columns import NO_TIME
 
@@ -30,7 +31,7 @@ MOST_CLOSES, MOST_BETS = 20_000, 1_000_000
 _EASTERN = ZoneInfo("America/New_York")
 _DAY = 86_400_000_000  # microseconds
 _PRUNED_EVERY = 64  # closes
-_VERSION = 1
+_VERSION = 2
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS closes (
     event_id TEXT PRIMARY KEY, sport TEXT NOT NULL, league TEXT NOT NULL, home_team TEXT NOT NULL,
@@ -42,19 +43,25 @@ CREATE TABLE IF NOT EXISTS bets (
     market TEXT NOT NULL, selection TEXT NOT NULL, line REAL, sportsbook TEXT NOT NULL, live INTEGER NOT NULL,
     start INTEGER, first_at INTEGER NOT NULL, odds REAL NOT NULL, price REAL NOT NULL, ev REAL NOT NULL,
     fair REAL NOT NULL, best_at INTEGER NOT NULL, best_odds REAL NOT NULL, best_price REAL NOT NULL,
-    closed_at INTEGER, closing REAL
+    closed_at INTEGER, closing REAL{new}
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS bets_event ON bets (event_id);
 CREATE INDEX IF NOT EXISTS bets_time ON bets (first_at);
 CREATE TABLE IF NOT EXISTS log (born INTEGER NOT NULL, sequence INTEGER NOT NULL);
 """
+_NEW = {  # since the first form: where a bet stands on its ladder, the others' close, the result
+    "ladder": "INTEGER", "threshold_": "INTEGER", "side": "INTEGER", "outcomes": "INTEGER", "slope": "REAL",
+    "reach": "INTEGER", "family": "TEXT", "period": "TEXT", "subject": "INTEGER", "others": "REAL", "gain": "REAL",
+}  # fmt: skip
+_WHERE = tuple(_NEW)[:-2]
+_SCHEMA = _SCHEMA.format(new="".join(f", {name} {kind}" for name, kind in _NEW.items()))
 _BET = (
     "id", "outcome", "event_id", "sport", "league", "market", "selection", "line", "sportsbook", "live", "start",
-    "first_at", "odds", "price", "ev", "fair", "best_at", "best_odds", "best_price",
+    "first_at", "odds", "price", "ev", "fair", "best_at", "best_odds", "best_price", *_WHERE,
 )  # fmt: skip
 _READ = (
-    "id", "event_id", "sportsbook", "sport", "league", "market", "ev", "price", "best_price", "closing", "live",
-    "first_at", "closed_at", "start",
+    "id", "event_id", "sportsbook", "sport", "league", "market", "ev", "price", "best_price", "closing", "others",
+    "gain", "live", "first_at", "closed_at", "start",
 )  # fmt: skip
 # A second sight of a bet moves its best price, as long as the event has not closed; never its first one.
 _SHOW = f"""
@@ -90,10 +97,13 @@ class Closings:
 
     def _prepare(self) -> None:
         (version,) = self._base.execute("PRAGMA user_version").fetchone()
-        if version not in (0, _VERSION):
+        if not 0 <= version <= _VERSION:
             raise sqlite3.DatabaseError(f"it was written in form {version}; this program has form {_VERSION}")
         self._base.execute("PRAGMA journal_mode = WAL").fetchall()
         self._base.execute("PRAGMA synchronous = NORMAL")
+        if version == 1:
+            adding = "".join(f"ALTER TABLE bets ADD COLUMN {name} {kind};" for name, kind in _NEW.items())
+            self._base.executescript(f"BEGIN; {adding} PRAGMA user_version = {_VERSION}; COMMIT;")
         self._base.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT;")
 
     def close(self) -> None:
@@ -135,10 +145,12 @@ class Closings:
         outcome = bets.outcome.view(np.int64).tolist()
         start = [None if s == NO_TIME else s for s in bets.start.tolist()]
         at, odds, price = bets.at.tolist(), bets.odds.tolist(), bets.price.tolist()
+        where = bets.where.select(pl.col("ladder").reinterpret(signed=True), *_WHERE[1:])
+        where = where.with_columns(pl.col("slope").fill_nan(None))
         rows = zip(
             bets.id, outcome, bets.event_id, bets.sport, bets.league, bets.market, bets.selection, bets.line,
             bets.sportsbook, map(int, bets.live), start, at, odds, price, bets.ev.tolist(), bets.fair.tolist(),
-            at, odds, price, bets.event_id, strict=True,
+            at, odds, price, *(column.to_list() for column in where), bets.event_id, strict=True,
         )  # fmt: skip
         if n:
             with self._writing() as base:
@@ -155,10 +167,17 @@ class Closings:
                 "INSERT OR REPLACE INTO closes VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 (*close[:5], start, close.captured_at, buffer.getvalue()),
             )
-            known = base.execute("SELECT id, outcome FROM bets WHERE event_id = ?", (close.event_id,)).fetchall()
+            known = base.execute(
+                f"SELECT id, outcome, sportsbook, {', '.join(PLACE)} FROM bets WHERE event_id = ?",
+                (close.event_id,),
+            ).fetchall()
+            others = others_close([row[2:] for row in known], close)
             base.executemany(
-                "UPDATE bets SET closed_at = ?, closing = ?, start = ? WHERE id = ?",
-                [(close.captured_at, fair.get(outcome), start, id_) for id_, outcome in known],
+                "UPDATE bets SET closed_at = ?, closing = ?, others = ?, start = ? WHERE id = ?",
+                [
+                    (close.captured_at, fair.get(outcome), other, start, id_)
+                    for (id_, outcome, *_), other in zip(known, others, strict=True)
+                ],
             )
             self._puts += 1
             if self._puts % _PRUNED_EVERY == 1:
@@ -168,7 +187,21 @@ class Closings:
         """Forget an event's close: it did not begin after all."""
         with self._writing() as base:
             base.execute("DELETE FROM closes WHERE event_id = ?", (event_id,))
-            base.execute("UPDATE bets SET closed_at = NULL, closing = NULL WHERE event_id = ?", (event_id,))
+            base.execute(
+                "UPDATE bets SET closed_at = NULL, closing = NULL, others = NULL WHERE event_id = ?", (event_id,)
+            )
+
+    def settle(self, event_id: str, home: int, away: int) -> None:
+        """Take in the final score of an event: what it did to the stakes of its bets."""
+        with self._writing() as base:
+            known = base.execute(
+                "SELECT id, family, period, subject, threshold_, side, sport, league FROM bets "
+                "WHERE event_id = ? AND family IS NOT NULL",
+                (event_id,),
+            ).fetchall()
+            base.executemany(
+                "UPDATE bets SET gain = ? WHERE id = ?", [(gain(row[1:], home, away), row[0]) for row in known]
+            )
 
     def _prune(self, base: sqlite3.Connection, now: int) -> None:
         base.execute("DELETE FROM closes WHERE captured_at < ?", (now - CLOSES_KEPT_D * _DAY,))
@@ -195,7 +228,35 @@ class Closings:
         lines = pl.read_ipc_stream(io.BytesIO(blob))
         none = np.empty(0)
         start = int(NO_TIME) if start is None else start
-        return Close._make((*about, start, captured, lines, none.view(np.uint64), none))
+        return Close._make((*about, start, captured, lines, none.view(np.uint64), none, {}))
+
+    def closed_between(self, first: int, last: int) -> list[tuple[str, str, str]]:
+        """Events with a close that began from one moment to before another: id, sport, league; by start."""
+        with self._lock:
+            return self._base.execute(
+                "SELECT event_id, sport, league FROM closes WHERE coalesce(start, captured_at) >= ? "
+                "AND coalesce(start, captured_at) < ? ORDER BY coalesce(start, captured_at), event_id",
+                (first, last),
+            ).fetchall()
+
+    def by_book(self, bets: pl.DataFrame, book: str) -> pl.DataFrame:
+        """Bets graded by one book's own prices at the close, margin removed, instead of the reference's."""
+        found: dict[tuple[str, int], float] = {}
+        for event_id in bets["event_id"].unique().to_list():
+            close = self.closing(event_id)
+            if close is not None and "outcome" in close.lines.columns:
+                of = [catalog.book(name).id == book for name in close.lines["sportsbook"].to_list()]
+                some = close.lines.filter(pl.Series(of, dtype=pl.Boolean) & pl.col("own_probability").is_not_null())
+                rows = some.select("outcome", "own_probability").iter_rows()
+                found |= {(event_id, outcome): p for outcome, p in rows}
+        with self._lock:
+            outcomes = dict(self._base.execute("SELECT id, outcome FROM bets").fetchall())
+        mask = (1 << 64) - 1
+        own = [found.get((event, outcomes[id_] & mask)) for event, id_ in bets.select("event_id", "id").iter_rows()]
+        closing = pl.Series("closing", own, dtype=pl.Float64)
+        ended = pl.col("state").is_in(["graded", "without_close"])
+        state = pl.when(~ended).then("state").when(closing.is_not_null()).then(pl.lit("graded"))
+        return bets.with_columns(closing, state.otherwise(pl.lit("without_close")).alias("state"))
 
     def bets(self, until: int | None = None) -> pl.DataFrame:
         """Every bet that was first shown up to a time, as `clv.BETS_SCHEMA`; what closed after it is still open."""
@@ -205,8 +266,8 @@ class Closings:
                 f"SELECT {', '.join(_READ)} FROM bets WHERE first_at <= ? ORDER BY first_at, id", (until,)
             ).fetchall()
         names = _READ
-        texts, reals = dict.fromkeys(names[:6], pl.String), dict.fromkeys(names[6:10], pl.Float64)
-        frame = pl.DataFrame(rows, texts | reals | dict.fromkeys(names[10:], pl.Int64), orient="row")
+        texts, reals = dict.fromkeys(names[:6], pl.String), dict.fromkeys(names[6:12], pl.Float64)
+        frame = pl.DataFrame(rows, texts | reals | dict.fromkeys(names[12:], pl.Int64), orient="row")
         closed = pl.col("closed_at") <= until
         state = (
             pl.when((pl.col("live") != 0) | (closed & (pl.col("first_at") > pl.col("closed_at"))))

@@ -1,9 +1,11 @@
 """What a node remembers of what was: closing lines, the bets that were shown, and how prices moved."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from oddsengine.closing import ClosingRecorder, Store
 from oddsengine.engine import Engine
@@ -57,6 +59,13 @@ class Past:
             self._recorder.follow(update)
         if isinstance(self.history, Ring):
             self.history.follow(update)
+
+    def play(self, states: Mapping[str, Any], _: Iterable[str] = ()) -> None:
+        """Settle the bets of games that are over; takes what `Games.listen` tells."""
+        for event, state in states.items():
+            home, away = state["home_score"], state["away_score"]
+            if not state["is_live"] and home is not None and away is not None:
+                self._later(partial(self.closings.settle, event, home, away))
 
     def _later(self, job: Callable[[], None]) -> None:
         """Put a job behind those that wait; where too many do, wait with them."""

@@ -475,6 +475,7 @@ def build(
         )  # fmt: skip
         held.callback(past.close)
         node.past = past
+        node.games.listen(past.play)
         options = settings.service
         node.stream_settings = {
             "heartbeat": options.heartbeat, "stalled": options.stalled, "send_buffer": options.send_buffer,

@@ -522,3 +522,101 @@ def test_the_command_reads_a_folder_and_a_tape_alike(season: Season, capsys: pyt
     assert main(["clv", "--data", str(season.folder / "tape")]) == 2
     assert "serve writes it" in capsys.readouterr().err
     assert main(["clv", "--data", "a", "--tape", "b"]) == 2
+
+
+# ---- the others' close, and results ----
+
+SIX = ("draftkings", "fanduel", "betmgm", "caesars", "bovada", "betrivers")
+
+
+def naive_others(prices: dict[str, float], judged: str) -> float:
+    """Chance of home by the five others' home prices, each with a margin of 4 %: highest and lowest left out."""
+    logits = []
+    for book, odds in prices.items():
+        if book != judged:
+            p = devig([odds, 1.0 / (1.04 - 1.0 / odds)], "power")[0]
+            logits.append(math.log(p / (1.0 - p)))
+    logits.sort()
+    return 1.0 / (1.0 + math.exp(-sum(logits[1:-1]) / (len(logits) - 2)))
+
+
+def both(prices: dict[str, float]) -> list[tuple[str, str, float]]:
+    away = {book: 1.0 / (1.04 - 1.0 / odds) for book, odds in prices.items()}
+    return [row for book in prices for row in ((book, HOME, prices[book]), (book, AWAY, away[book]))]
+
+
+def test_what_was_shown_is_graded_by_the_other_books_and_by_the_result() -> None:
+    desk = Desk()
+    desk.recorder = ClosingRecorder(desk.engine, desk.closings)
+    early = dict(zip(SIX, (2.15, 1.95, 1.96, 1.97, 1.94, 1.95), strict=True))
+    desk.step(3600, *both(early))
+    (shown,) = desk.bets()
+    assert shown["sportsbook"] == "draftkings"
+    late = dict(zip(SIX, (1.90, 1.85, 1.86, 1.80, 1.84, 1.60), strict=True))
+    desk.step(60, *both(late))
+    desk.step(0)
+    (graded,) = [row for row in desk.bets() if row["id"] == shown["id"]]
+    assert graded["others"] == pytest.approx(naive_others(late, "draftkings"))
+    assert graded["others"] != pytest.approx(graded["closing"], abs=1e-6)  # in which the bet's own book has a say
+    assert graded["gain"] is None
+    desk.closings.settle("e", 101, 99)
+    (total,) = report(desk.closings.bets().filter(pl.col("id") == shown["id"])).to_dicts()
+    assert (total["others_graded"], total["won"], total["lost"], total["pushed"]) == (1, 1, 0, 0)
+    assert total["avg_others_clv"] == pytest.approx(100.0 * (2.15 * graded["others"] - 1.0))
+    assert total["avg_return"] == pytest.approx(115.0)
+    desk.closings.settle("e", 90, 99)
+    (total,) = report(desk.closings.bets().filter(pl.col("id") == shown["id"])).to_dicts()
+    assert (total["won"], total["lost"], total["avg_return"]) == (0, 1, -100.0)
+    by_fanduel = desk.closings.by_book(desk.closings.bets(), "fanduel").filter(pl.col("id") == shown["id"])
+    assert by_fanduel["closing"].to_list() == pytest.approx([devig([1.85, 1.0 / (1.04 - 1.0 / 1.85)], "power")[0]])
+    assert set(desk.closings.by_book(desk.closings.bets(), "pinnacle")["state"]) == {"without_close"}
+    desk.closings.take_back("e")
+    assert {row["others"] for row in desk.bets()} == {None}
+
+
+def test_a_line_that_moved_is_graded_where_the_others_went() -> None:
+    desk = Desk()
+    desk.recorder = ClosingRecorder(desk.engine, desk.closings)
+
+    def totals(line: float, over: dict[str, float]) -> None:
+        rows = [(book, side, odds) for book, _, odds in both(over)[::2] for side in ("Over",)]
+        rows += [(book, "Under", 1.0 / (1.04 - 1.0 / odds)) for book, odds in over.items()]
+        desk.step(3600 if line == 220.5 else 60, *rows, market_type="total_points", line=line, league="WNBA")
+
+    totals(220.5, dict(zip(SIX, (2.2, 1.92, 1.93, 1.92, 1.94, 1.92), strict=True)))
+    (shown,) = [row for row in desk.stored() if row["ev"] > 0.03]
+    desk.engine.step(
+        removed=[row["row_id"] for row in desk.engine.table().to_dicts()], now=START - timedelta(seconds=120)
+    )
+    totals(222.5, dict.fromkeys(SIX, 1.92))
+    desk.step(0)
+    (graded,) = [row for row in desk.stored() if row["id"] == shown["id"]]
+    p = devig([1.92, 1.0 / (1.04 - 1.0 / 1.92)], "power")[0]
+    x = math.log(p / (1.0 - p)) + 1.6 / 16.0 * 2.0  # two points at 1.6 / sigma of the WNBA
+    assert graded["closing"] is None
+    assert graded["others"] == pytest.approx(1.0 / (1.0 + math.exp(-x)))
+
+
+def test_a_file_of_the_first_form_is_brought_up_to_date(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / FILE) as base:
+        base.execute(
+            "CREATE TABLE bets (id TEXT PRIMARY KEY, outcome INTEGER NOT NULL, event_id TEXT NOT NULL, sport TEXT NOT "
+            "NULL, league TEXT NOT NULL, market TEXT NOT NULL, selection TEXT NOT NULL, line REAL, sportsbook TEXT NOT "
+            "NULL, live INTEGER NOT NULL, start INTEGER, first_at INTEGER NOT NULL, odds REAL NOT NULL, price REAL NOT "
+            "NULL, ev REAL NOT NULL, fair REAL NOT NULL, best_at INTEGER NOT NULL, best_odds REAL NOT NULL, best_price "
+            "REAL NOT NULL, closed_at INTEGER, closing REAL) WITHOUT ROWID"
+        )
+        base.execute(
+            "INSERT INTO bets VALUES ('0', 1, 'e', 'basketball', 'nba', 'moneyline', 'x', NULL, 'fanduel', 0, 5, 1, "
+            "2.0, 2.0, 0.03, 0.5, 1, 2.0, 2.0, NULL, NULL)"
+        )
+        base.execute("UPDATE bets SET first_at = ?", (micros(START),))
+        base.execute("PRAGMA user_version = 1")
+    desk = Desk(opened(tmp_path))
+    assert desk.bets()[0]["others"] is None
+    desk.closings.settle("e", 1, 0)
+    desk.step(3600, *pinnacle(1.95, 1.95), ("draftkings", HOME, 2.15), ("draftkings", AWAY, 1.75))
+    desk.step(0)
+    assert {row["gain"] for row in desk.bets()} == {None}
+    assert len(desk.bets()) == 2
+    desk.closings.close()

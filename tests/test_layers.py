@@ -32,6 +32,7 @@ LAYERS: list[set[str]] = [
     {"engine"},
     {"query"},
     {"history"},
+    {"others"},
     {"closing", "tape", "simulate", "snapshot", "warm", "feeds"},
     {"auditing"},
     {"strategy"},

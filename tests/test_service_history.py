@@ -27,6 +27,7 @@ from oddsengine_service.tiers import books_of
 
 CLOSING = found(module.endpoints, "/odds/closing")
 HISTORY = found(module.endpoints, "/odds/history")
+DAY = found(module.endpoints, "/historical/odds/closing")
 CLV = found(module.endpoints, "/historical/clv")
 Body = dict[str, Any]
 Key = tuple[str, str]  # row id, and the book it is of
@@ -418,7 +419,7 @@ def test_what_cannot_be_asked_of_movement(stage: Stage) -> None:
 def closed() -> tuple[Node, str]:
     """A game that closed, with a +EV price that was shown before."""
     engine = Engine()
-    past = Past(engine)
+    past = Past(engine, method="power")
     begin = datetime(2026, 2, 8, 18, tzinfo=UTC)
     about = {
         "event_id": "e", "sport": "basketball", "league": "NBA", "home_team": "Boston Celtics",
@@ -444,6 +445,18 @@ def closed() -> tuple[Node, str]:
     here = node(engine)
     here.past = past
     return here, "e"
+
+
+def test_closing_lines_of_a_day(closed: tuple[Node, str]) -> None:
+    here, event = closed
+    one = answer(CLOSING, here, {"event_id": event})["data"]
+    whole = answer(DAY, here, {"date": "2026-02-08"})
+    assert whole["data"] == [one]
+    assert answer(DAY, here)["data"] == [one]  # today
+    some = answer(DAY, here, {"date": "2026-02-08", "sportsbook": "pinnacle", "market": "moneyline"})["data"]
+    assert list(some[0]["books"]) == ["pinnacle"]
+    for query in ({"date": "2026-02-07"}, {"sport": "tennis"}, {"league": "nhl"}, {"event": "f"}, {"offset": 1}):
+        assert answer(DAY, here, query)["data"] == []
 
 
 def test_the_fields_of_closing_lines(closed: tuple[Node, str]) -> None:
@@ -543,6 +556,25 @@ def test_groups_of_bets(closed: tuple[Node, str]) -> None:
     ):  # fmt: skip
         empty = answer(CLV, here, query)
         assert (empty["data"], empty["meta"]["total"]["count"], empty["meta"]["total"]["avg_clv"]) == ([], 0, None)
+    named = answer(CLV, here, {"group_by": "sport", "from": "2026-02-08T12:00:00Z", "to": "2026-02-09T12:00:00Z"})
+    assert [g["group"] for g in named["data"]] == ["basketball"]
+    (by_pinnacle,) = answer(CLV, here, {"devig_book": "pinnacle"})["data"]
+    assert by_pinnacle["avg_clv"] == pytest.approx(group["avg_clv"])
+    assert answer(CLV, here, {"devig_book": "caesars"})["data"][0]["without_close"] == 1
+    assert answer(CLV, here, {"devig_book": "nobody"})["meta"]["unknown"] == {"devig_book": ["nobody"]}
     assert CLV.feature == "ev"
     with pytest.raises(Problem, match="by must be one of"):
         answer(CLV, here, {"by": "colour"})
+
+
+def test_bets_are_settled_when_a_game_is_over(closed: tuple[Node, str]) -> None:
+    here, event = closed
+    assert here.past is not None
+    score = {"home_score": 101, "away_score": 99}
+    here.past.play({event: score | {"is_live": True}, "f": {"home_score": None, "away_score": 1, "is_live": False}})
+    here.past.settle()
+    assert answer(CLV, here)["meta"]["total"]["won"] == 0
+    here.past.play({event: score | {"is_live": False}})
+    here.past.settle()
+    total = answer(CLV, here)["meta"]["total"]
+    assert (total["won"], total["lost"], total["avg_return"]) == (1, 0, 110.0)

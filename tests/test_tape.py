@@ -27,11 +27,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-<<<<<<< HEAD
-from oddsengine.auditing.progress import line
-=======
 from oddsengine import catalog
->>>>>>> 1097144 (Tapes hold the constants of fair prices of the engine that was recorded)
+from oddsengine.auditing.progress import line
 from oddsengine.board.rows import BOOK_BITS, Quoted
 from oddsengine.board.state import STATUSES, Batch
 from oddsengine.cli import main

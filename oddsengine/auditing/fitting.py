@@ -16,13 +16,13 @@ import polars as pl
 
 from oddsengine import catalog, estimator
 from oddsengine.auditing.closes import Closes
-from oddsengine.auditing.grading import closing_logits
 from oddsengine.auditing.playing import engine_of, source, steps
 from oddsengine.auditing.reporting import cell
-from oddsengine.auditing.scanning import located
 from oddsengine.catalog.fair import FairTable
 from oddsengine.columns import Floats
 from oddsengine.engine import Engine
+from oddsengine.others import closing_logits, located, votes_at
+from oddsengine.tape import Tape
 
 LEAST_GAMES = 50
 _PRIOR = np.array([0.4, 0.25, 0.08, 0.4])  # sd of own, far, near, fresh around the table in force
@@ -117,7 +117,7 @@ def collect(history: Any, table: FairTable, hours: float) -> pl.DataFrame:
     rows = pl.concat(parts)
     where = ("sportsbook", "ladder", "threshold_", "side")
     priced = rows.unique(where)
-    closing = closing_logits(priced, board, table)
+    closing = closing_logits(priced, votes_at(board, table))
     priced = priced.select(where).with_columns(close=closing["x"], who=closing["who"])
     rows = rows.join(priced.filter(pl.col("who") == "others"), on=where, how="inner")
     return rows.with_columns(weight=1.0 / pl.len().over(where))

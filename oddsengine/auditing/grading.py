@@ -1,20 +1,11 @@
-"""What a price was worth: its EV at the close of the others.
-
-The close of an event is its last look, at most half an hour before the start. Every book but the judged one and its
-sisters has a vote there, with complete prices at most 15 minutes old: power de-vig, moved to the judged line where
-the slope is known, in logits. With five votes or more the highest and the lowest are left out and the rest is averaged;
-four have their median; fewer have none, but for a sharp book's own close.
-"""
-
-from typing import NamedTuple
+"""What a price was worth: its EV at the close of the others (`oddsengine.others`)."""
 
 import numpy as np
 import polars as pl
 
 from oddsengine import catalog, estimator
-from oddsengine.columns import Floats
 from oddsengine.find.board import hashes, prepare
-from oddsengine.groups import NO_TIME
+from oddsengine.others import closing_logits, votes_at
 from oddsengine.stakes import bet_table
 
 THRESHOLDS = (0.0, 1.0, 2.0, 3.0, 5.0)
@@ -42,68 +33,6 @@ SHOWN_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 }
 """Columns of what an audit graded."""
 
-_VOTE_S = 900
-_LEAST = 4
-
-
-class Vote(NamedTuple):
-    """One book's close on a line."""
-
-    threshold: int
-    logits: Floats
-    feed: str
-    sharp: float
-    weight_full: bool
-
-
-def votes_at(closes: pl.DataFrame, table: catalog.FairTable) -> dict[int, list[Vote]]:
-    """The books' closing logits by ladder."""
-    fresh = closes.filter(pl.col("last_seen_at").to_physical() > pl.col("look") - _VOTE_S * 1_000_000)
-    prepared = prepare(fresh.drop("look"), [])
-    identity, g = prepared.identity, prepared.identity.groups
-    none = np.full(g.row.size, NO_TIME)
-    net = estimator.after_commission(g, identity.traits)
-    ballot = estimator.votes(g, net, none, prepared.guarded.aside, int(identity.traits.outcomes.max(initial=2)), table)
-    of = estimator.estimator(identity.kinds, identity.sports, identity.books, table)
-    key = hashes(prepared).ladder
-    market = np.repeat(np.arange(g.threshold.size), np.diff(ballot.start))
-    out: dict[int, list[Vote]] = {}
-    feeds = [catalog.book(b).feed or catalog.book(b).id for b in identity.books]
-    for m, b, x in zip(market.tolist(), ballot.book.tolist(), ballot.x, strict=True):
-        sharp = float(of.voters.sharp[b])
-        out.setdefault(int(key[g.ladder[m]]), []).append(Vote(int(g.threshold[m]), x, feeds[b], sharp, sharp >= 1.0))
-    return out
-
-
-def close_logit(
-    votes: list[Vote], feed: str, threshold: int, side: int, outcomes: int, slope: float, reach: int
-) -> tuple[float, str]:
-    """The others' close of an outcome, and whose it is; nan and empty where there is none."""
-    found, sharps = [], []
-    for vote in votes:
-        shift = 0.0
-        if vote.feed == feed or (outcomes > 2 and vote.threshold != threshold):
-            continue
-        if vote.threshold != threshold:
-            if np.isnan(slope) or abs(vote.threshold - threshold) > reach:
-                continue
-            shift = slope * (threshold - vote.threshold) / 100.0
-        if outcomes > 2:
-            x = float(vote.logits[side])
-        else:
-            x = (float(vote.logits[0]) + shift) * (1.0 if side == 0 else -1.0)
-        found.append(x)
-        if vote.weight_full:
-            sharps.append(x)
-    found.sort()
-    if len(found) >= _LEAST + 1:
-        return sum(found[1:-1]) / (len(found) - 2), "others"
-    if len(found) == _LEAST:
-        return 0.5 * (found[1] + found[2]), "others"
-    if sharps:
-        return sum(sharps) / len(sharps), "sharp"
-    return np.nan, ""
-
 
 def grade(
     shown: pl.DataFrame, closes: pl.DataFrame | None, results: pl.DataFrame | None, table: catalog.FairTable
@@ -115,7 +44,7 @@ def grade(
     some = shown.filter(~pl.col("is_live") & (start > pl.col("t")))
     if not some.height:
         return pl.DataFrame(schema=SHOWN_SCHEMA)
-    closing = closing_logits(some, closes, table)
+    closing = closing_logits(some, votes_at(closes, table))
     x, net, fair = (column.to_numpy() for column in (closing["x"], some["net_odds"], some["fair"]))
     worth = 100.0 * (net / (1.0 + np.exp(-x)) - 1.0)
     error = x - np.log(fair / (1.0 - fair))
@@ -148,35 +77,14 @@ def grade(
     return frame.select(pl.col(name).cast(dtype) for name, dtype in SHOWN_SCHEMA.items())
 
 
-def closing_logits(some: pl.DataFrame, closes: pl.DataFrame | None, table: catalog.FairTable) -> pl.DataFrame:
-    """The close of some located prices, `x` in logits of their outcome, nan without one; and `who` made it."""
-    votes = votes_at(closes, table) if closes is not None else {}
-    columns = ("ladder", "threshold_", "side", "outcomes", "slope", "reach")
-    feeds = {name: of.feed or of.id for name in some["sportsbook"].unique() for of in [catalog.book(name)]}
-    keys = some.select("sportsbook", *columns).with_columns(
-        feed=pl.col("sportsbook").replace_strict(feeds, return_dtype=pl.String) if feeds else pl.lit("")
-    )
-    alike = keys.unique(("feed", *columns), maintain_order=True)
-    found = [
-        close_logit(votes.get(ladder, []), feed, *where)
-        for feed, ladder, *where in alike.select("feed", *columns).iter_rows()
-    ]
-    made = pl.DataFrame(found, schema={"x": pl.Float64, "who": pl.String}, orient="row")
-    made = alike.hstack(made.with_columns(who=pl.col("who").replace("", None)))
-    on = ["feed", *columns]
-    return keys.join(made.select(*on, "x", "who"), on=on, how="left", nulls_equal=True, maintain_order="left").select(
-        "x", "who"
-    )
-
-
 def closing_probabilities(prices: pl.DataFrame, closes: pl.DataFrame | None, table: catalog.FairTable) -> pl.Series:
     """Fair probabilities of prices, rows of an odds table, at the other books' close; null without one."""
-    logits = closing_logits(located_prices(prices, table), closes, table)["x"].fill_nan(None)
+    logits = closing_logits(located_prices(prices, table), votes_at(closes, table))["x"].fill_nan(None)
     return (1.0 / (1.0 + (-logits).exp())).alias("closing_probability")
 
 
 def located_prices(prices: pl.DataFrame, constants: catalog.FairTable) -> pl.DataFrame:
-    """Where prices stand on their ladders, as `scanning.located` says it of a board's rows."""
+    """Where prices stand on their ladders, as `others.located` says it of a board's rows."""
     prepared = prepare(bet_table(prices), [])
     identity, g = prepared.identity, prepared.identity.groups
     of = estimator.estimator(identity.kinds, identity.sports, identity.books, constants)

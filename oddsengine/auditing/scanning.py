@@ -5,15 +5,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from oddsengine import catalog
 from oddsengine.auditing.closes import Closes
 from oddsengine.auditing.formats import History
 from oddsengine.auditing.playing import steps
-from oddsengine.board.state import Board
-from oddsengine.board.units import Gathered
 from oddsengine.engine import Engine
-from oddsengine.groups import Floats, Longs
+from oddsengine.groups import Floats
 from oddsengine.open import EV, NEW
+from oddsengine.others import located
 from oddsengine.tape import Tape
 from oddsengine.update import Update
 from oddsengine.view import View
@@ -31,28 +29,6 @@ class Shown(NamedTuple):
     odds: Floats
     flags: Any
     facts: pl.DataFrame  # of those that are new
-
-
-def located(board: Board, some: Gathered, at: Longs, table: catalog.FairTable) -> pl.DataFrame:
-    """Where some rows of gathered units stand: the key of the ladder, the line, the outcome, and what moves a line."""
-    g, names = some.groups, board.names
-    of = names.estimator(table)
-    ladder, kinds = g.ladder[g.market[at]], names.kinds
-    kind, sport = g.kind[ladder], of.lines.sport[g.event[ladder]]
-    return pl.DataFrame(
-        {
-            "ladder": names.hashes(g).ladder[ladder],
-            "threshold_": g.threshold[g.market[at]],
-            "side": g.side[at],
-            "outcomes": g.outcomes[g.market[at]],
-            "slope": of.lines.slope[kind, sport],
-            "reach": of.lines.reach[kind, sport],
-            "market": [kinds[k].family.removesuffix("_3way") for k in kind.tolist()],
-            "period": [kinds[k].period for k in kind.tolist()],
-            "outcome": [kinds[k].outcomes[s] for k, s in zip(kind.tolist(), g.side[at].tolist(), strict=True)],
-            "lined": [kinds[k].has_line for k in kind.tolist()],
-        }
-    )
 
 
 def shown(engine: Engine, now: int, update: Update, view: View) -> Shown | None:

@@ -22,7 +22,8 @@ from oddsengine.tape import Tape, engine_for, play
 _WAIT = ("graded", "no close", "waiting", "in play")
 _NOTE = (
     "EV and CLV in percent of the stake, of the graded bets, +- a standard error over events; Beat: share that beat "
-    "the close; Best: CLV at the best price. No close: no reference quoted the outcome at the start."
+    "the close; Best: CLV at the best price; Others: CLV at the close of all other books; Return: by results. No "
+    "close: no reference quoted the outcome at the start."
 )
 
 
@@ -88,7 +89,7 @@ def _text(groups: pl.DataFrame, total: pl.DataFrame, by: str) -> str:
         Column(by.capitalize(), least=8), Column("Bets", right=True),
         *(Column(name.capitalize(), right=True, drop=4 - at) for at, name in enumerate(_WAIT)),
         Column("EV", right=True), Column("CLV", right=True), Column("Beat", right=True),
-        Column("Best", right=True, drop=5),
+        Column("Best", right=True, drop=5), Column("Others", right=True), Column("Return", right=True, drop=6),
     )  # fmt: skip
     if not groups.height:
         return "no bets\n"
@@ -102,6 +103,8 @@ def _cells(row: dict[str, Any]) -> list[str]:
         _with_error(row["avg_ev"], row["avg_ev_error"]), _with_error(row["avg_clv"], row["avg_clv_error"]),
         _with_error(row["beat_close"], row["beat_close_error"], 100.0, 0),
         _with_error(row["avg_best_clv"], row["avg_best_clv_error"]),
+        _with_error(row["avg_others_clv"], row["avg_others_clv_error"]),
+        _with_error(row["avg_return"], row["avg_return_error"]),
     ]  # fmt: skip
 
 

@@ -4,6 +4,7 @@ A caller sees of the past what it may see of the present: the books of its tier,
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -23,17 +24,20 @@ from oddsengine.timestamps import timestamps
 from oddsengine.update import hexadecimal
 from oddsengine_service import filters
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta, data, page
-from oddsengine_service.params import choice, moment, number, text, words
+from oddsengine_service.params import choice, moment, number, text, whole, words
 from oddsengine_service.past import Past
 from oddsengine_service.problems import Problem, invalid, unknown
 from oddsengine_service.routes.odds import EVENT, LEAGUE, LIMIT, MARKET, OFFSET, SPORT, SPORTSBOOK, books_for, index_of
+from oddsengine_service.routes.opportunities.ev import reference
 from oddsengine_service.wire.envelopes import AnswerMeta, Moment, Page, Share
 from oddsengine_service.wire.numbers import americans as american
 
 MOST_POINTS = 500  # of one price
+MOST_EVENTS = 50  # on a page of closing lines
 Number = float | None
 _TAG, _HISTORICAL = "Odds", "Historical"
 _EVENT_ID = text("event_id", "Id of one event, as /events lists it.", required=True, aliases=("event",))
+_DATE = replace(filters.DATE, default="today")
 _ONE_EVENT = text("event", "Id of one event, as /events lists it.", required=True, aliases=("event_id",))
 
 
@@ -140,6 +144,16 @@ class ClvGroup(msgspec.Struct, kw_only=True):
     beat_close_error: Number
     avg_best_clv: Annotated[Number, Meta(description="At the best price each had while it was on offer.")]
     avg_best_clv_error: Number
+    others_graded: Annotated[int, Meta(description="Of those before the close, with a close of all other books.")]
+    avg_others_ev: Number
+    avg_others_clv: Annotated[Number, Meta(description="By the close of all books but the bet's own and its sisters.")]
+    avg_others_clv_error: Number
+    others_beat_close: Share | None
+    won: Annotated[int, Meta(description="Of the bets before the close whose result is known.")]
+    lost: int
+    pushed: int
+    avg_return: Annotated[Number, Meta(description="Profit by result, in percent of the stake.")]
+    avg_return_error: Number
 
 
 class ClvMeta(AnswerMeta, kw_only=True):
@@ -274,6 +288,36 @@ def _closing(close: Close, lines: pl.DataFrame, books: frozenset[str] | None) ->
     )
 
 
+def closings(context: Context) -> Any:
+    """Closing lines of the events that started on a day."""
+    query, now, past = context.query, _now(context), _past(context)
+    books = books_for(context, query["sportsbook"])
+    missing: dict[str, list[str]] = {}
+    listed = []
+    if now is not None and context.board.now is not None:
+        first, last = filters.span(query["date"], context.board.now)
+        listed = past.closings.closed_between(first, min(last, now + 1))
+    ids, sports = [one[0] for one in listed], [one[1] for one in listed]
+    keep = np.ones(len(ids), bool)
+    if query["sport"] is not None:
+        keep &= np.array(values.in_sports(query["sport"], sports), bool)
+    if query["league"] is not None:
+        keep &= np.array(values.in_leagues(query["league"], [one[1:] for one in listed]), bool)
+    if query["event"] is not None:
+        keep &= np.array([id_ in query["event"] for id_ in ids], bool)
+    some = [ids[at] for at in np.flatnonzero(keep)]
+    rows = []
+    for id_ in some[query["offset"] : query["offset"] + query["limit"]]:
+        close = past.closings.closing(id_)
+        if close is None or now is None or close.captured_at > now:
+            continue
+        lines = _published(close.lines, close.sport)
+        if query["market"] is not None:
+            lines = _in_markets(lines, close, query["market"], missing)
+        rows.append(_closing(close, lines, books))
+    return page(context, rows, len(rows), len(some), answer_meta(context, missing))
+
+
 # ---- movement ----
 
 
@@ -343,7 +387,8 @@ def clv(context: Context) -> Any:
     """How the +EV prices that were shown did against the close."""
     query, now, past = context.query, _now(context), _past(context)
     missing = filters.strangers({**query, "market": None}, lambda: Seen((), (), (), ()))
-    bets = past.closings.bets(-1 if now is None else now)
+    there, book = reference(context, missing)
+    bets = past.closings.bets(-1 if now is None else now)[: None if there else 0]
     books = books_for(context, query["sportsbook"])
     if books is not None:
         bets = _kept(bets, "sportsbook", [catalog.book(name).id in books for name in bets["sportsbook"].to_list()])
@@ -358,6 +403,8 @@ def clv(context: Context) -> Any:
     if since or until != LATEST:
         first, last = _day(query["since"]) or "", _day(query["until"]) or "9"
         bets = bets.filter((pl.col("day") >= first) & (pl.col("day") <= last))
+    if book is not None:
+        bets = past.closings.by_book(bets, book)
     groups = _groups(report(bets, query["by"]))
     (total,) = _groups(report(bets))
     return {
@@ -407,16 +454,31 @@ endpoints = (
         f"newest {MOST_POINTS} points of the time asked for. Times are those of our board.",
     ),
     Endpoint(
+        "/historical/odds/closing", closings, "Closing lines of a day", _HISTORICAL, Page[Closing],
+        (
+            _DATE, SPORT, LEAGUE, SPORTSBOOK, MARKET, EVENT,
+            whole("limit", "Maximum number of events on a page.", 1, MOST_EVENTS, default=10), OFFSET,
+        ),
+        lasts="never",
+        doc="The closing lines of the events that started on a day, US Eastern time, in order of their start; each as "
+        "in `/odds/closing`. They are kept for 30 days.",
+    ),
+    Endpoint(
         "/historical/clv", clv, "Closing line value of +EV opportunities", _HISTORICAL, ClvPage,
         (
-            choice("by", "Column to group by.", GROUPINGS, default="sportsbook"), SPORT, LEAGUE, SPORTSBOOK,
-            EVENT, number("min_ev", "Minimum EV in percent when first shown.", default=0.0),
-            moment("since", "First start date, US Eastern time."),
-            moment("until", "Last start date, not before `since`."),
+            choice("by", "Column to group by.", GROUPINGS, default="sportsbook", aliases=("group_by",)),
+            SPORT, LEAGUE, SPORTSBOOK, EVENT, number("min_ev", "Minimum EV in percent when first shown.", default=0.0),
+            moment("since", "First start date, US Eastern time.", aliases=("from",)),
+            moment("until", "Last start date, not before `since`.", aliases=("to",)),
+            text(
+                "devig_book",
+                "Grade by this book's own prices at the close, margin removed, instead of the node's reference.",
+            ),
         ),
         feature="ev", lasts="never",
         doc="CLV is the price, after commission, times the fair probability at the close, minus 1, in percent. "
         "Standard errors count bets on one event as dependent. Bets whose close has no reference are counted, "
-        "and not graded.",
+        "and not graded. `avg_others_clv` is by the close of all books but the bet's own and its sisters: a reference "
+        "that is graded by itself flatters itself. Results are those of full-time markets whose final score is known.",
     ),
 )  # fmt: skip

@@ -58,7 +58,7 @@ _EV = Kind(
 )  # fmt: skip
 
 
-def _reference(context: Context, strange: dict[str, list[str]]) -> tuple[bool, str | None]:
+def reference(context: Context, strange: dict[str, list[str]]) -> tuple[bool, str | None]:
     """The reference that is asked for: whether there is any such, and its id.
 
     A sharp book may be the reference of everybody's answers; another one only of those who may see it.
@@ -85,7 +85,7 @@ def positive(context: Context) -> Any:
     """The +EV list."""
     query = context.query
     books, strange = asked(context)
-    there, sharp = _reference(context, strange)
+    there, sharp = reference(context, strange)
     found = listed(
         context, _EV, books if there else frozenset(), sharp=sharp, method=query["devig_method"],
         include=query["include"] or (), min_ev=at_most(query["min_ev"], _EV_STEPS),

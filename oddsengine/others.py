@@ -1,0 +1,130 @@
+"""The others' close: what every book but the judged one and its sisters says of an outcome when its game begins.
+
+The close of an event is its last look, at most half an hour before the start. A book votes there with complete prices
+at most 15 minutes old: power de-vig, moved to the judged line where the slope is known, in logits. With five votes or
+more the highest and the lowest are left out and the rest is averaged; four have their median; fewer have none, but for
+a sharp book's own close.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from oddsengine import catalog, estimator
+from oddsengine.board.state import Board
+from oddsengine.board.units import Gathered
+from oddsengine.columns import Floats, Longs
+from oddsengine.find.board import hashes, prepare
+from oddsengine.groups import NO_TIME
+
+_VOTE_S = 900
+_LEAST = 4
+
+
+class Vote(NamedTuple):
+    """One book's close on a line."""
+
+    threshold: int
+    logits: Floats
+    feed: str
+    sharp: float
+    weight_full: bool
+
+
+Votes = dict[int, list[Vote]]
+
+
+def votes_at(closes: pl.DataFrame | None, table: catalog.FairTable) -> Votes:
+    """The books' closing logits by ladder; `closes` are prices, with the moment of the last look (`look`)."""
+    if closes is None or not closes.height:
+        return {}
+    fresh = closes.filter(pl.col("last_seen_at").to_physical() > pl.col("look") - _VOTE_S * 1_000_000)
+    prepared = prepare(fresh.drop("look"), [])
+    identity, g = prepared.identity, prepared.identity.groups
+    none = np.full(g.row.size, NO_TIME)
+    net = estimator.after_commission(g, identity.traits)
+    ballot = estimator.votes(g, net, none, prepared.guarded.aside, int(identity.traits.outcomes.max(initial=2)), table)
+    of = estimator.estimator(identity.kinds, identity.sports, identity.books, table)
+    key = hashes(prepared).ladder
+    market = np.repeat(np.arange(g.threshold.size), np.diff(ballot.start))
+    out: Votes = {}
+    feeds = [catalog.book(b).feed or catalog.book(b).id for b in identity.books]
+    for m, b, x in zip(market.tolist(), ballot.book.tolist(), ballot.x, strict=True):
+        sharp = float(of.voters.sharp[b])
+        out.setdefault(int(key[g.ladder[m]]), []).append(Vote(int(g.threshold[m]), x, feeds[b], sharp, sharp >= 1.0))
+    return out
+
+
+def close_logit(
+    votes: list[Vote], feed: str, threshold: int, side: int, outcomes: int, slope: float, reach: int
+) -> tuple[float, str]:
+    """The others' close of an outcome, and whose it is; nan and empty where there is none."""
+    found, sharps = [], []
+    for vote in votes:
+        shift = 0.0
+        if vote.feed == feed or (outcomes > 2 and vote.threshold != threshold):
+            continue
+        if vote.threshold != threshold:
+            if np.isnan(slope) or abs(vote.threshold - threshold) > reach:
+                continue
+            shift = slope * (threshold - vote.threshold) / 100.0
+        if outcomes > 2:
+            x = float(vote.logits[side])
+        else:
+            x = (float(vote.logits[0]) + shift) * (1.0 if side == 0 else -1.0)
+        found.append(x)
+        if vote.weight_full:
+            sharps.append(x)
+    found.sort()
+    if len(found) >= _LEAST + 1:
+        return sum(found[1:-1]) / (len(found) - 2), "others"
+    if len(found) == _LEAST:
+        return 0.5 * (found[1] + found[2]), "others"
+    if sharps:
+        return sum(sharps) / len(sharps), "sharp"
+    return np.nan, ""
+
+
+def located(board: Board, some: Gathered, at: Longs, table: catalog.FairTable) -> pl.DataFrame:
+    """Where some rows of gathered units stand: the key of the ladder, the line, the outcome, and what moves a line."""
+    g, names = some.groups, board.names
+    of = names.estimator(table)
+    ladder, kinds = g.ladder[g.market[at]], names.kinds
+    kind, sport = g.kind[ladder], of.lines.sport[g.event[ladder]]
+    return pl.DataFrame(
+        {
+            "ladder": names.hashes(g).ladder[ladder],
+            "threshold_": g.threshold[g.market[at]],
+            "side": g.side[at],
+            "outcomes": g.outcomes[g.market[at]],
+            "slope": of.lines.slope[kind, sport],
+            "reach": of.lines.reach[kind, sport],
+            "family": [kinds[k].family for k in kind.tolist()],
+            "subject": g.subject[ladder].astype(np.int64).clip(0, 3),  # 1 home, 2 away; 3 a player
+            "market": [kinds[k].family.removesuffix("_3way") for k in kind.tolist()],
+            "period": [kinds[k].period for k in kind.tolist()],
+            "outcome": [kinds[k].outcomes[s] for k, s in zip(kind.tolist(), g.side[at].tolist(), strict=True)],
+            "lined": [kinds[k].has_line for k in kind.tolist()],
+        }
+    )
+
+
+def closing_logits(some: pl.DataFrame, votes: Votes) -> pl.DataFrame:
+    """The close of some located prices, `x` in logits of their outcome, nan without one; and `who` made it."""
+    columns = ("ladder", "threshold_", "side", "outcomes", "slope", "reach")
+    feeds = {name: of.feed or of.id for name in some["sportsbook"].unique() for of in [catalog.book(name)]}
+    keys = some.select("sportsbook", *columns).with_columns(
+        feed=pl.col("sportsbook").replace_strict(feeds, return_dtype=pl.String) if feeds else pl.lit("")
+    )
+    alike = keys.unique(("feed", *columns), maintain_order=True)
+    found = [
+        close_logit(votes.get(ladder, []), feed, *where)
+        for feed, ladder, *where in alike.select("feed", *columns).iter_rows()
+    ]
+    made = pl.DataFrame(found, schema={"x": pl.Float64, "who": pl.String}, orient="row")
+    made = alike.hstack(made.with_columns(who=pl.col("who").replace("", None)))
+    on = ["feed", *columns]
+    return keys.join(made.select(*on, "x", "who"), on=on, how="left", nulls_equal=True, maintain_order="left").select(
+        "x", "who"
+    )
