@@ -92,6 +92,11 @@ def bet(**more: Any) -> Row:
     return row | more
 
 
+def test_a_price_that_equals_the_close_does_not_beat_it() -> None:
+    (row,) = report(pl.DataFrame([bet(price=2.0, closing=0.5)], BETS_SCHEMA)).iter_rows(named=True)
+    assert (row["graded"], row["avg_clv"], row["beat_close"]) == (1, 0.0, 0.0)
+
+
 def test_report_counts_every_state_and_grades_only_what_closed() -> None:
     rows = [
         bet(event_id="a", price=2.1), bet(event_id="b", price=1.9, closing=0.5, ev=0.01),

@@ -636,3 +636,24 @@ def test_the_pairs_are_many_and_of_many_leagues() -> None:
 def test_the_figures_could_be_worse() -> None:
     """At a threshold where doubt is enough, false pairs are merged: the set has hard ones."""
     assert judged(False, threshold=0.55)[1]
+
+
+def test_every_match_says_why() -> None:
+    matcher = Matcher(parse_overrides('[o]\n1 = "x"'))
+    said = [
+        matcher.match(source, each).reason
+        for source, each in (
+            ("a", game("1", *METS)),
+            ("a", game("2", "Mets", "Mets")),
+            ("a", game("3", "Mets", "")),
+            ("a", game("4", *METS, None)),
+            ("b", game("1", *METS, 15)),
+            ("b", game("2", *METS, 90)),
+            ("c", game("1", METS[1], METS[0])),
+            ("o", game("1", *METS)),
+        )
+    ]
+    assert said == [
+        "new event", "both teams are the same", "a team is not known yet", "no start time",
+        "the same names, 15 min apart", "new event", "the pair meets more than once near this time", "override",
+    ]  # fmt: skip

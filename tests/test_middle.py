@@ -315,6 +315,11 @@ class TestFit:
         slow = naive_maths.fit(shape.kind, shape.scale, shape.level, shape.weights, line, 0.4)
         assert fit(shape.ours(), line, 0.4) == pytest.approx(slow, abs=1e-6)
 
+    @pytest.mark.parametrize("prob", [0.02, 0.3, 0.6])
+    def test_poisson_in_closed_form(self, prob: float) -> None:
+        """Over 0.5 is every count but 0, whatever small mean that needs."""
+        assert fit(Shapes.of(KINDS["poisson"]), 50, prob) == pytest.approx(-math.log(1.0 - prob), abs=1e-8)
+
     @pytest.mark.parametrize("line", [-125, -100, -75, 0, 75, 100, 125])
     @pytest.mark.parametrize("level", [0.0, 0.05])
     def test_lines_beside_a_level_that_moved(self, line: int, level: float) -> None:
