@@ -32,6 +32,7 @@ def quotes(markets: int) -> pl.DataFrame:
 
 
 FRAME = quotes(MARKETS)
+CODED = FRAME.with_columns(pl.col(KEYS).cast(pl.Categorical))
 SHUFFLED = FRAME.sample(fraction=1.0, shuffle=True, seed=1)
 FEW = quotes(MARKETS // 10)
 MATRIX = FRAME["odds"].to_numpy().reshape(-1, 2)
@@ -41,6 +42,7 @@ CASES: dict[str, Callable[[], Any]] = {
         p=pl.Series(oe.devig(FRAME["odds"].to_numpy().reshape(-1, 2)).ravel())
     ),
     "by text keys": lambda: FRAME.with_columns(p=ODDS.odds.devig(by=KEYS)),
+    "by categories": lambda: CODED.with_columns(p=ODDS.odds.devig(by=KEYS)),
     "by an integer": lambda: FRAME.with_columns(p=ODDS.odds.devig(by="number")),
     "by text keys, shuffled": lambda: SHUFFLED.with_columns(p=ODDS.odds.devig(by=KEYS)),
     "sum over text keys": lambda: FRAME.with_columns(p=(1.0 / ODDS).sum().over(KEYS)),

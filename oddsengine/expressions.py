@@ -16,8 +16,8 @@ expression                         function
 
 All but the last line are made of polars' own operations. A market is the rows that agree in the columns `by`; without
 `by` it is the whole column. Rows of a market need not be adjacent, though it is faster if they are. `hold` and `devig`
-call Python once for the whole column, and never once a market: neighbouring rows with equal keys form runs, runs are
-put together by the hash of their keys, and runs that share a hash are compared key by key.
+call Python once for the whole column, and never once a market: rows are put together by the 64-bit hash of their keys,
+and where a market's rows are not adjacent, those that share a hash are compared key by key.
 
 Results are named after the column of odds. In a column of decimal odds a price of -100 or less is American and null;
 where one stands in it (in its group, under `over` and `agg`), whole prices of 100 or more count as American too, as
@@ -33,81 +33,110 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from oddsengine._jit import kernel
-from oddsengine.columns import Floats, Longs, Words
+from oddsengine.columns import Floats, Ints, Longs, Words
 from oddsengine.devig import DEVIG_METHODS, devig_groups
-from oddsengine.groups import intern
 
 IntoExpr = pl.Expr | str | float
 By = pl.Expr | str | Iterable[pl.Expr | str] | None
+_CODED = (pl.Categorical, pl.Enum)
 _PerMarket = Callable[[Floats, Longs], Floats]  # prices market by market and offsets, to a number a row
 
 
 @kernel
-def _bounds(run: NDArray[np.uint32], runs: int) -> Longs:
-    """Where each run begins, and the number of rows."""
-    out = np.empty(runs + 1, np.int64)
-    for i in range(run.size):
-        if i == 0 or run[i] != run[i - 1]:
-            out[run[i]] = i
-    out[runs] = run.size
-    return out
+def _cut(hashes: Words, market: Ints, first: Longs, again: Ints) -> tuple[int, int]:
+    """The market of each row by order of appearance, by the hash of its keys, and the first row of each.
+
+    Rows that begin another run of a market that was there before go into `again`. Returns how many markets there are,
+    and how many such rows. Without room for `market` it stops at the first such row. An entry of the table is half a
+    hash and, below it, the number of a market from 1.
+    """
+    n, runs = hashes.size, 1
+    for i in range(1, n):
+        runs += hashes[i] != hashes[i - 1]
+    size = 4
+    while size < 4 * runs:
+        size *= 2
+    table, low = np.zeros(size, np.uint64), np.uint64(0xFFFFFFFF)
+    markets, repeated, m = 0, 0, np.int32(0)
+    for i in range(n):
+        if i == 0 or hashes[i] != hashes[i - 1]:
+            mixed = hashes[i] * np.uint64(0x9E3779B97F4A7C15)
+            at = np.int64(mixed >> np.uint64(20)) & (size - 1)
+            while True:
+                entry = table[at]
+                if entry == np.uint64(0):
+                    first[markets] = i
+                    m = np.int32(markets)
+                    markets += 1
+                    table[at] = (mixed & ~low) | np.uint64(markets)
+                    break
+                k = np.int64(entry & low) - 1
+                if (entry ^ mixed) <= low and hashes[first[k]] == hashes[i]:
+                    if not market.size:
+                        return markets, 1
+                    again[repeated] = i
+                    repeated += 1
+                    m = np.int32(k)
+                    break
+                at = (at + 1) & (size - 1)
+        if market.size:
+            market[i] = m
+    return markets, repeated
 
 
 @kernel
-def _layout(first: Longs, starts: Longs, rows: Longs, offsets: Longs) -> None:
-    """Rows market by market, into `rows`, and where each market begins, into `offsets`.
-
-    Run i is the rows from starts[i] to starts[i + 1], and belongs to the market that run first[i] <= i begins.
-    """
-    n = first.size
-    market = np.empty(n, np.int64)
-    markets = 0
-    for i in range(n):
-        if first[i] == i:
-            market[i] = markets
-            markets += 1
-            offsets[markets] = 0
-        else:
-            market[i] = market[first[i]]
-        offsets[market[i] + 1] += starts[i + 1] - starts[i]
-    offsets[0] = 0
-    for k in range(markets):
-        offsets[k + 1] += offsets[k]
-    place = offsets[:markets].copy()
-    for i in range(n):
-        for row in range(starts[i], starts[i + 1]):
-            rows[place[market[i]]] = row
-            place[market[i]] += 1
+def _layout(market: Ints, rows: Longs, offsets: Longs) -> None:
+    """Rows market by market, in their order, into `rows`, and where each market begins, into `offsets`, from zeros."""
+    for m in market:
+        offsets[m + 1] += 1
+    for m in range(1, offsets.size):
+        offsets[m] += offsets[m - 1]
+    place = offsets[:-1].copy()
+    for i in range(market.size):
+        rows[place[market[i]]] = i
+        place[market[i]] += 1
 
 
-def _markets(keys: Sequence[pl.Series]) -> tuple[Longs | None, Longs]:
+def _markets(keys: Sequence[pl.Series], hashes: Words | None = None) -> tuple[Longs | None, Longs]:
     """Rows market by market, None where they are so already, and the offsets of the markets."""
-    frame = pl.DataFrame({str(at): key for at, key in enumerate(keys)})
-    run = frame.select(pl.struct(pl.all()).rle_id()).to_series().to_numpy()
-    bounds = _bounds(run, int(run[-1]) + 1 if run.size else 0)
-    runs = frame[bounds[:-1]] if bounds.size <= run.size else frame
-    first = _leaders(runs, runs.hash_rows().to_numpy())
-    markets = int((first == np.arange(first.size)).sum())
-    if markets == first.size:
-        return None, bounds
-    rows, offsets = np.empty(frame.height, np.int64), np.empty(markets + 1, np.int64)
-    _layout(first, bounds, rows, offsets)
+    coded = (key.to_physical() if key.dtype in _CODED else key for key in keys)
+    frame = pl.DataFrame({str(at): key for at, key in enumerate(coded)})
+    n = frame.height
+    if not n:
+        return None, np.zeros(1, np.int64)
+    hashes = frame.hash_rows().to_numpy() if hashes is None else hashes
+    market: Ints = np.empty(0, np.int32)
+    again, first = market, np.empty(n + 1, np.int64)
+    markets, repeated = _cut(hashes, market, first, again)
+    if not repeated:
+        first[markets] = n
+        return None, first[: markets + 1]
+    market, again = np.empty(n, np.int32), np.empty(n, np.int32)
+    markets, repeated = _cut(hashes, market, first, again)
+    again = again[:repeated]
+    if not frame[again].equals(frame[first[market[again]]]):  # two keys share a hash
+        ranks = frame.select(pl.struct(pl.all()).rank("dense")).to_series().to_numpy()
+        leaders, of = np.unique(ranks, return_inverse=True)
+        market, markets = of.astype(np.int32), leaders.size
+    rows, offsets = np.empty(n, np.int64), np.zeros(markets + 1, np.int64)
+    _layout(market, rows, offsets)
     return rows, offsets
 
 
-def _leaders(runs: pl.DataFrame, hashes: Words) -> Longs:
-    """For each run the first one with the same keys."""
-    codes, firsts = intern(hashes, expected=hashes.size)
-    first = firsts[codes].astype(np.int64)
-    again = np.flatnonzero(first != np.arange(first.size))
-    if not again.size or runs[again].equals(runs[first[again]]):
-        return first
-    ranks = runs.select(pl.struct(pl.all()).rank("dense")).to_series().to_numpy()  # two keys share a hash
-    _, leaders, of = np.unique(ranks, return_index=True, return_inverse=True)
-    return leaders[of].astype(np.int64)
+@kernel
+def _decimal(prices: Floats) -> Floats:
+    """Decimal prices, nan for what is none; with American odds among them, which are no error here."""
+    american = False
+    for x in prices:
+        american |= x <= -100.0
+    out = np.empty_like(prices)
+    for i in range(prices.size):
+        x = prices[i]
+        known = x > 1.0 and x < np.inf and not (american and x >= 100.0 and x == np.round(x))
+        out[i] = x if known else np.nan
+    return out
 
 
 def _per_market(function: _PerMarket) -> Callable[[Sequence[pl.Series]], pl.Series]:
@@ -115,11 +144,8 @@ def _per_market(function: _PerMarket) -> Callable[[Sequence[pl.Series]], pl.Seri
 
     def apply(columns: Sequence[pl.Series]) -> pl.Series:
         odds, *keys = columns
-        prices = odds.cast(pl.Float64).fill_null(np.nan).to_numpy()
-        decimal = (prices > 1.0) & (prices < np.inf)  # American odds are no error here
-        if (prices <= -100.0).any():
-            decimal &= (prices < 100.0) | (prices != np.round(prices))
-        prices = np.where(decimal, prices, np.nan)
+        given = odds.cast(pl.String) if odds.dtype in _CODED else odds
+        prices = _decimal(given.cast(pl.Float64).fill_null(np.nan).to_numpy())
         rows, offsets = _markets(keys) if keys else (None, np.array([0, prices.size]))
         if rows is None:
             out = function(prices, offsets)
@@ -311,4 +337,4 @@ class OddsExpr:
 
     def _of_market(self, function: _PerMarket, by: By) -> pl.Expr:
         keys = _keys(by)
-        return _mapped(self._number, function, keys) if keys else _MarketExpr.of(self._number, function)
+        return _mapped(self._expr, function, keys) if keys else _MarketExpr.of(self._expr, function)

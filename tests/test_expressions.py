@@ -1,6 +1,6 @@
 """The polars namespace gives what the functions give, market by market, however the rows lie."""
 
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_series_equal
 
 import oddsengine as oe
-from oddsengine.expressions import OddsExpr, _leaders
+from oddsengine.expressions import OddsExpr, _markets
 from oddsengine.value import edge
 
 ANY_NUMBER = st.one_of(
@@ -97,9 +97,31 @@ def test_python_is_called_once_and_not_once_a_market() -> None:
 
 
 def test_keys_that_share_a_hash_stay_apart() -> None:
-    runs = pl.DataFrame({"event": ["a", "b", "a", "c", "b"]})
-    assert _leaders(runs, np.zeros(5, np.uint64)).tolist() == [0, 1, 0, 3, 1]
-    assert _leaders(runs, runs.hash_rows().to_numpy()).tolist() == [0, 1, 0, 3, 1]
+    keys = [pl.Series(["a", "b", "a", "c", "b"])]
+    for hashes in (None, np.array([0, 1, 0, 1, 0], np.uint64), np.array([0, 1, 0, 2, 0], np.uint64)):
+        rows, offsets = _markets(keys, hashes)
+        assert rows is not None
+        assert [rows[a:b].tolist() for a, b in pairwise(offsets)] == [[0, 2], [1, 4], [3]]
+
+
+@given(ROWS, st.sampled_from([pl.Categorical, pl.Enum(["a", "b", ""])]))
+def test_coded_keys_are_as_good_as_text(rows: list[tuple[str | None, int, float | None]], dtype: Any) -> None:
+    frame = pl.DataFrame(rows, schema={"event": pl.String, "n": pl.Int64, "odds": pl.Float64}, orient="row")
+    x: Any = pl.col("odds")
+    by = ["event", "n"]
+    wanted = frame.select(x.odds.devig(by=by))
+    assert frame.with_columns(pl.col("event").cast(dtype)).select(x.odds.devig(by=by)).equals(wanted)
+    assert frame.lazy().select(x.odds.devig(by=[pl.col("event").cast(dtype), "n"])).collect().equals(wanted)
+    assert frame.select(x.odds.devig().over(pl.col("event").cast(dtype), "n")).equals(wanted)
+
+
+def test_markets_of_odds_in_any_dtype() -> None:
+    x: Any = pl.col("odds")
+    texts = pl.DataFrame({"odds": ["1.9", "2.1", "1.9", None], "market": ["a", "b", "a", "b"]})
+    for dtype in (pl.Float64, pl.Float32, pl.String, pl.Categorical, pl.Enum(["1.9", "2.1"])):
+        frame = texts.with_columns(x.cast(dtype))
+        assert frame.select(x.odds.devig(by="market"))["odds"].to_list() == pytest.approx([0.5, None, 0.5, None])
+        assert frame.select(x.odds.hold(by="market"))["odds"].round(4).to_list() == [0.0526, None, 0.0526, None]
 
 
 def test_without_keys_the_column_is_one_market_and_groups_work_as_usual() -> None:
