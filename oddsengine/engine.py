@@ -252,8 +252,15 @@ class Engine:
         board = self._board
         self._number, self._now = number, board.now
         self._published = len(board.names.wordings), len(board.names.books)
+        self._search_again()
         for delayed in self._delayed.values():
             delayed.restart(self)
+
+    def _search_again(self) -> None:
+        """Let every view that is awake begin anew."""
+        for view in list(self._awake.values()):
+            self._sleep(view)
+            self._wake(view)
 
     def rehearse(self) -> None:
         """Compile what otherwise compiles in the middle of a long run."""
@@ -861,9 +868,7 @@ class Delayed(Engine):
         board.units.dirty[board.units.size > 0] = 1
         if not self._samples:  # nobody here has asked for prices at the close
             board.momentum = Memory()
-        for view in list(self._awake.values()):
-            self._sleep(view)
-            self._wake(view)
+        self._search_again()
 
 
 def micros(moment: datetime) -> int:

@@ -48,12 +48,27 @@ def feed(service: Any, pause_s: float, steps: int, events: int) -> None:
 def main(config: str, pause_s: str, steps: str, events: str = "10") -> None:
     signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
     roles.CHECK_S = float(os.environ.get("CHECK_S", "1"))
+    if "NO_SNAPSHOTS" in os.environ:
+        roles.fits = lambda *_: False
     if "IGNORES_LEASE" in os.environ:
         roles.Member._renew = _keeps_on  # type: ignore[method-assign]
     server.demonstrate = lambda service: feed(service, float(pause_s), int(steps), int(events))
+    served = server.Service.__init__
+
+    def begun(self: Any, node: Any, *more: Any) -> None:
+        served(self, node, *more)
+        signal.signal(signal.SIGUSR1, lambda *_: print(f"state {node.engine.number} {hashes(node)}", flush=True))
+
+    server.Service.__init__ = begun  # type: ignore[method-assign]
     settings = load(config, os.environ)
     make_folder(settings)
     server.serve(settings, os.environ, demonstration=True, say=lambda text: print(text.split()[2], flush=True))
+
+
+def hashes(node: Any) -> str:
+    """The state of a node's boards: now without views, and a minute ago."""
+    late = [engine.state_hash(views=False) for engine in node._late.values()]
+    return "/".join([node.engine.state_hash(views=False), *late])
 
 
 async def _keeps_on(self: Any) -> None:

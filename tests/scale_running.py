@@ -5,16 +5,21 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import httpx
 from nats_running import Servers, _with_parent, free_ports, wait_for
+from scale_process import hashes, world
+
+from oddsengine.engine import Engine
+from oddsengine_service.bus import Bus
+from oddsengine_service.demo import take, teams_of
+from oddsengine_service.node import Node
 
 HERE = Path(__file__).parent
 
@@ -41,10 +46,14 @@ class Process:
     def start(self) -> None:
         environ = {**os.environ, "WORLD_START": self._run.start, **self._more}
         command = [sys.executable, str(HERE / "scale_process.py"), str(self._settings), *map(str, self._run.pace)]
-        self._out = (self._folder / f"{self.name}.log").open("ab")
-        self._process = subprocess.Popen(
-            command, stdout=self._out, stderr=subprocess.STDOUT, env=environ, preexec_fn=_with_parent  # noqa: PLW1509
-        )  # fmt: skip
+        with (self._folder / f"{self.name}.log").open("ab") as out:
+            self._process = subprocess.Popen(
+                command,
+                stdout=out,
+                stderr=out,
+                env=environ,
+                preexec_fn=_with_parent,  # noqa: PLW1509
+            )
 
     @property
     def alive(self) -> bool:
@@ -65,7 +74,6 @@ class Process:
             self._process.send_signal(signal.SIGCONT)
             self._process.kill()
             self._process.wait()
-        self._out.close()
 
     # ---- requests ----
 
@@ -84,13 +92,27 @@ class Process:
             return {"status": "none", "checks": {"data": {"status": "none", "message": ""}}}
         return {**found.json(), "code": found.status_code}
 
+    def state(self) -> tuple[int, str]:
+        """Number and hashes of the state, as the process says them itself."""
+        before = self.log.count("\nstate ")
+        self.send(signal.SIGUSR1)
+        wait_for(lambda: self.log.count("\nstate ") > before and self.log.endswith("\n"), f"{self.name} says its state")
+        number, found = self.log.rpartition("\nstate ")[2].splitlines()[0].split()
+        return int(number), found
+
     @property
     def ready(self) -> bool:
         return self.health.get("code") == 200
 
     @property
     def leads(self) -> bool:
-        return '"leads"' in self.log.rpartition("begins again")[2] or "leads " in self.log.rpartition("begins again")[2]
+        """Whether it leads since it last began."""
+        return '"event":"leads"' in self.log.rpartition("begins again")[2]
+
+    @property
+    def done(self) -> bool:
+        """Whether the world is at its end, and this process stepped there."""
+        return "\ndone " in self.log
 
 
 class Run:
@@ -111,6 +133,18 @@ class Run:
         self.processes.append(process)
         return process
 
+    def undisturbed(self) -> tuple[int, str]:
+        """The state of one process that makes all the steps, without any log."""
+        node = Node(Engine(), None, None, Bus())  # type: ignore[arg-type]
+        node._late = {delay: node.engine.delayed(delay) for delay in node._delays}
+        os.environ["WORLD_START"] = self.start
+        made = world(self.pace[2])
+        teams = teams_of(made)
+        for batch in islice(made.run(1e9), self.steps):
+            take(node, batch, made.scores, teams, batch.now)
+        node.close()
+        return node.engine.number, hashes(node)
+
     def logs(self) -> str:
         return "\n".join(f"---- {process.name}\n{process.log[-3000:]}" for process in self.processes)
 
@@ -127,6 +161,3 @@ def run(folder: Path, servers: Servers, **more: Any) -> Iterator[Run]:
     finally:
         for process in made.processes:
             process.end()
-
-
-__all__ = ["Process", "Run", "run", "threading", "time", "wait_for"]

@@ -140,6 +140,7 @@ def test_a_server_that_is_killed_and_one_that_is_wiped(tmp_path: Path) -> None:
             link.close()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
 def test_two_of_three_go_on(tmp_path: Path, number: int) -> None:
     with servers(tmp_path, 3) as found:

@@ -1,0 +1,134 @@
+"""Several processes over real servers: equal answers, and faults that no caller sees."""
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from nats_running import servers, wait_for
+from scale_running import Process, Run, run
+
+PATHS = (
+    "/odds?limit=50", "/odds?market=main&sport=basketball", "/odds/best?limit=20", "/events", "/sports", "/leagues",
+    "/sportsbooks", "/markets", "/opportunities/ev?min_ev=0", "/opportunities/arbitrage", "/opportunities/middles",
+    "/gamestate", "/futures", "/opportunities/low_hold",
+)  # fmt: skip
+
+
+def equal_state(shard: Run, *processes: Process) -> None:
+    """Every process holds what one undisturbed process does; so do the boards of a minute ago."""
+    expected = shard.undisturbed()
+    for process in processes:
+        wait_for(lambda process=process: process.state() == expected, f"{process.name} at {expected}")
+
+
+def equal_answers(one: Process, *others: Process) -> None:
+    """Bodies and ETags are the same, whichever gateway answers."""
+    for path in PATHS:
+        answer = one.get(path)
+        assert answer.status_code == 200, answer.text
+        for other in others:
+            again = other.get(path)
+            assert again.text == answer.text, path
+            assert (again.status_code, again.headers["etag"]) == (200, answer.headers["etag"])
+
+
+def ready(*processes: Process) -> None:
+    for process in processes:
+        wait_for(lambda process=process: process.ready, f"{process.name} is ready", 120.0)
+
+
+def begun(shard: Run, *names: str) -> Iterator[Process]:
+    for name in names:
+        yield shard.add(name, "writer" if name.startswith("w") else "gateway")
+
+
+def killed_and_replaced(shard: Run, leader: Process, other: Process, number: int) -> float:
+    """Stop the writer that leads; how long it takes until the other one leads."""
+    leader.send(number)
+    return wait_for(lambda: other.leads, "the other writer leads", 10 * (shard.lease_s + 1.5))
+
+
+def test_writers_and_gateways_that_are_killed(tmp_path: Path) -> None:
+    with servers(tmp_path / "nats") as found, run(tmp_path, found, steps=150, pause_s=0.08) as shard:
+        w1, w2, g1, g2 = begun(shard, "w1", "w2", "g1", "g2")
+        ready(g1, g2)
+        wait_for(lambda: w1.leads or w2.leads, "a writer leads")
+        first, second = (w1, w2) if w1.leads else (w2, w1)
+        assert first.get("/odds").status_code == 503  # a writer answers no callers
+        wait_for(lambda: g1.state()[0] > 20, "20 steps")
+        g2.send(signal.SIGKILL)
+        killed_and_replaced(shard, first, second, signal.SIGKILL)
+        g2.start()
+        wait_for(lambda: second.done, "the last step")
+        ready(g2)
+        equal_state(shard, second, g1, g2)
+        equal_answers(g1, g2)
+        assert "begins again" not in g1.log + g2.log
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("ignores", ["", "IGNORES_LEASE"])
+def test_a_writer_that_sleeps_and_wakes_up_late(tmp_path: Path, ignores: str) -> None:
+    with servers(tmp_path / "nats") as found, run(tmp_path, found, steps=150, pause_s=0.08) as shard:
+        w1 = shard.add("w1", "writer", **({ignores: "1"} if ignores else {}))
+        wait_for(lambda: w1.leads, "the first writer leads", 120.0)
+        w2, g1 = begun(shard, "w2", "g1")
+        ready(g1, w2)
+        wait_for(lambda: g1.state()[0] > 20, "20 steps")
+        killed_and_replaced(shard, w1, w2, signal.SIGSTOP)
+        w1.send(signal.SIGCONT)
+        wait_for(lambda: "begins again" in w1.log, "the late writer is refused")
+        wait_for(lambda: w2.done, "the last step")
+        equal_state(shard, w2, g1, w1)
+        assert not w1.leads
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+def test_the_leading_server_of_three(tmp_path: Path, number: int) -> None:
+    with servers(tmp_path / "nats", 3) as found, run(tmp_path, found, steps=150, pause_s=0.08, lease_s=2.0) as shard:
+        w1, g1, g2 = begun(shard, "w1", "g1", "g2")
+        ready(g1, g2)
+        wait_for(lambda: g1.state()[0] > 20, "20 steps")
+        leader = found.leader()
+        leader.kill(number)
+        before = g1.state()[0]
+        wait_for(lambda: g1.state()[0] > before + 5, "the other two go on", 82.0)
+        leader.kill(signal.SIGCONT) if number == signal.SIGSTOP else leader.start()
+        wait_for(lambda: w1.done, "the last step")
+        equal_state(shard, w1, g1, g2)
+
+
+@pytest.mark.exhaustive
+def test_the_only_server_is_down_and_then_wiped(tmp_path: Path) -> None:
+    with servers(tmp_path / "nats") as found, run(tmp_path, found, steps=150, pause_s=0.08) as shard:
+        w1, g1 = begun(shard, "w1", "g1")
+        ready(g1)
+        wait_for(lambda: g1.state()[0] > 20, "20 steps")
+        found[0].kill()
+        wait_for(lambda: "log" in g1.health["checks"]["data"].get("message", ""), "the gateway says so")
+        assert g1.get("/odds?limit=1").status_code == 200  # answers go on
+        found[0].start()
+        wait_for(lambda: w1.done, "the last step")
+        equal_state(shard, w1, g1)
+        found[0].kill()
+        found[0].wipe()
+        found[0].start()
+        wait_for(lambda: "begins again" in g1.log and "begins again" in w1.log, "both notice")
+        wait_for(lambda: w1.log.count("\ndone ") == 2, "the world from its beginning")
+        ready(g1)
+        equal_state(shard, w1, g1)
+
+
+@pytest.mark.exhaustive
+def test_a_start_from_a_snapshot_and_one_from_the_log(tmp_path: Path) -> None:
+    with servers(tmp_path / "nats") as found, run(tmp_path, found, steps=100, pause_s=0.05) as shard:
+        w1, g1 = begun(shard, "w1", "g1")
+        wait_for(lambda: w1.done, "the last step", 120.0)
+        ready(g1)
+        g2 = shard.add("g2", "gateway")
+        g3 = shard.add("g3", "gateway", NO_SNAPSHOTS="1")
+        ready(g2, g3)
+        equal_state(shard, g1, g2, g3)
+        equal_answers(g1, g2, g3)  # `detected_at` is in the bodies
