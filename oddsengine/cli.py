@@ -393,7 +393,11 @@ def _add_keys(commands: Any) -> None:
     tier.add_argument("--rate", type=_own_limit, metavar="N|tier", help="requests a minute")
     tier.add_argument("--streams", type=_own_limit, metavar="N|tier", help="streams at once")
     tier.add_argument("--features", type=_names, metavar="A,B|tier", help="only these")
-    for action in (create, listing, revoke, rotate, tier):
+    export = actions.add_parser("export", help="write all keys to a file, as hashes, for a backup")
+    importing = actions.add_parser("import", help="put the keys of such a file in; the pepper must be the same")
+    for action in (export, importing):
+        action.add_argument("file", metavar="FILE", help="one JSON object a line" + ("; - prints" * (action is export)))
+    for action in (create, listing, revoke, rotate, tier, export, importing):
         action.add_argument("--config", metavar="FILE", help="settings (default: oddsengine.toml, if it is there)")
         action.add_argument("--json", action="store_true", help="as JSON")
 

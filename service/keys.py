@@ -21,7 +21,7 @@ import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -265,6 +265,12 @@ def _record(row: Any) -> Record:
     )
 
 
+def _row(row: Any) -> dict[str, Any]:
+    """A row as plain data."""
+    names = _COLUMNS.split(", ")
+    return {**dict(zip(names, row, strict=True)), "hash": row[0].hex(), "used": None}
+
+
 def _columns(terms: Terms) -> tuple[Any, ...]:
     features = None if terms.features is None else " ".join(sorted(terms.features))
     return terms.tier, features, terms.streaming, terms.rate, terms.streams
@@ -288,6 +294,7 @@ class KeyStore:
         self._callers = {self._hash(ident): record.caller for ident, record in self._fixed.items()}
         self._known = dict(self._callers)
         self._decoy = secrets.token_bytes(32)  # the hash of an id that nobody has
+        self.offer: Callable[[dict[str, Any]], None] | None = None  # gets each change before it counts, or refuses it
         self._due = 0.0
         self._failure = ""  # of the last read
         self._seen: Any = None  # the file's version, the counter of changes, the day
@@ -405,7 +412,7 @@ class KeyStore:
             found = self._changeable(writer, ident, by)
             if found.active:
                 writer.execute("UPDATE keys SET active = 0, updated_at = ? WHERE id = ?", (self._now(), found.id))
-            return self._own(writer, ident, by)
+            return self._changed(writer, found.id)
 
     def rotate(self, ident: str, by: Caller | None = None) -> Made:
         """Rotate a key; the old one stops."""
@@ -419,7 +426,7 @@ class KeyStore:
             writer.execute(
                 "UPDATE keys SET hash = ?, updated_at = ? WHERE id = ?", (self._hash(key), self._now(), found.id)
             )
-            return Made(self._own(writer, ident, by), key)
+            return Made(self._changed(writer, found.id), key)
 
     def retier(self, ident: str, **changed: Any) -> Record:
         """Change fields of a key's `Terms`; this is the operator's."""
@@ -431,7 +438,51 @@ class KeyStore:
                 "WHERE id = ?",
                 (*_columns(terms), self._now(), found.id),
             )
-            return self._own(writer, ident, None)
+            return self._changed(writer, found.id)
+
+    # ---- other stores ----
+
+    def rows(self) -> "Sequence[dict[str, Any]]":
+        """Every key as plain data: its hash under the pepper, never the key."""
+        with self._writing_lock, self._told():
+            rows = self._writer.execute(f"SELECT {_COLUMNS} FROM keys ORDER BY rowid").fetchall()
+        return [_row(row) for row in rows]
+
+    def take(self, rows: "Iterable[Mapping[str, Any]]", *, offer: bool = False) -> int:
+        """Put keys in as another store has them; how many there were. `offer` passes them on.
+
+        Raises
+        ------
+        UnfitError
+            If one of them is no such row.
+        """
+        names = _COLUMNS.split(", ")
+        n = 0
+        with self._writing() as writer:
+            for row in rows:
+                if set(row) != set(names):
+                    raise UnfitError(f"a key has the fields {', '.join(names)}, got {', '.join(map(str, row))[:200]}")
+                values = [bytes.fromhex(row[name]) if name == "hash" else row[name] for name in names]
+                writer.execute(
+                    f"INSERT INTO keys ({_COLUMNS}) VALUES ({', '.join('?' * len(names))}) ON CONFLICT (id) DO UPDATE "
+                    "SET " + ", ".join(f"{name} = excluded.{name}" for name in names if name not in ("id", "used")),
+                    values,
+                )
+                n += 1
+                if offer:
+                    self._changed(writer, row["id"])
+        return n
+
+    @property
+    def pepper_check(self) -> str:
+        """Tells one pepper from another, and nothing about it."""
+        return _check(self._pepper).hex()
+
+    def _changed(self, writer: sqlite3.Connection, ident: str) -> Record:
+        """A key that was just changed, which is offered to whoever shares the keys."""
+        if self.offer is not None:
+            self.offer(_row(writer.execute(f"SELECT {_COLUMNS} FROM keys WHERE id = ?", (ident,)).fetchone()))
+        return self._own(writer, ident, None)
 
     # ---- parts ----
 
@@ -448,7 +499,7 @@ class KeyStore:
         ident, now = key.partition(".")[0], self._now()
         values = (self._hash(key), ident, account, name, *_columns(terms), True, now, now, None)
         writer.execute(f"INSERT INTO keys ({_COLUMNS}) VALUES ({', '.join('?' * len(values))})", values)
-        return Made(self._own(writer, ident, None), key)
+        return Made(self._changed(writer, ident), key)
 
     def _own(self, connection: sqlite3.Connection, ident: str, by: Caller | None) -> Record:
         found = self._fixed.get(ident)

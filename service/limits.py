@@ -7,6 +7,7 @@ begins, all counts are forgotten.
 import sqlite3
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
@@ -146,6 +147,10 @@ class Limits:
         self._lock = threading.Lock()
         self._minute, self._counts = 0, dict[str, int]()  # requests of this minute
         self._open: dict[str, int] = {}
+        # Of other processes, where they tell each other: requests of this minute, open streams.
+        self.elsewhere, self.open_elsewhere = Counter[str](), Counter[str]()
+        self.elsewhere_minute = 0
+        self.counted: Callable[[str, int, int], None] | None = None  # hears who, the own count and what is left
 
     def __len__(self) -> int:
         return len(self._counts)
@@ -163,8 +168,10 @@ class Limits:
             if len(self._counts) >= self._most:
                 del self._counts[next(iter(self._counts))]
             self._counts[key] = count
-        left = rate - count
+        left = rate - count - (self.elsewhere[key] if self.elsewhere_minute == minute else 0)
         allowed = left >= 0
+        if self.counted is not None:
+            self.counted(key, count, left)
         if allowed and account and self._usage is not None:
             self._usage.add(who, now)
         return Room(rate, left if allowed else 0, self._end(minute), allowed)
@@ -172,7 +179,9 @@ class Limits:
     def room(self, who: str, rate: int) -> Room:
         """What is left of the minute, uncounted."""
         minute = int(self._clock()) // WINDOW_S
-        left = rate - (self._counts.get(_counted(who), 0) if minute == self._minute else 0)
+        key = _counted(who)
+        left = rate - (self._counts.get(key, 0) if minute == self._minute else 0)
+        left -= self.elsewhere[key] if self.elsewhere_minute == minute else 0
         return Room(rate, max(0, left), self._end(minute), left > 0)
 
     def _end(self, minute: int) -> int:
@@ -187,7 +196,7 @@ class Limits:
         """Take a stream's slot, if one is free; whoever took it gives it back once."""
         with self._lock:
             taken = self._open.get(who, 0)
-            if taken >= most:
+            if taken + self.open_elsewhere[who] >= most:
                 return False
             self._open[who] = taken + 1
             return True
@@ -211,7 +220,12 @@ class Limits:
 
     def streams(self, who: str) -> int:
         """Slots that are taken."""
-        return self._open.get(who, 0)
+        return self._open.get(who, 0) + self.open_elsewhere[who]
+
+    def told(self) -> tuple[int, dict[str, int], dict[str, int]]:
+        """What this process counted: the minute, its requests, its open streams."""
+        with self._lock:
+            return self._minute, dict(self._counts), dict(self._open)
 
 
 @lru_cache(maxsize=4096)

@@ -19,7 +19,11 @@ def equal_state(shard: Run, *processes: Process) -> None:
     """Every process holds what one undisturbed process does; so do the boards of a minute ago."""
     expected = shard.undisturbed()
     for process in processes:
-        wait_for(lambda process=process: process.state() == expected, f"{process.name} at {expected}")
+        _reaches(process, expected)
+
+
+def _reaches(process: Process, expected: tuple[int, str]) -> None:
+    wait_for(lambda: process.state() == expected, f"{process.name} at {expected}")
 
 
 def equal_answers(one: Process, *others: Process) -> None:
@@ -34,8 +38,7 @@ def equal_answers(one: Process, *others: Process) -> None:
 
 
 def ready(*processes: Process) -> None:
-    for process in processes:
-        wait_for(lambda process=process: process.ready, f"{process.name} is ready", 120.0)
+    wait_for(lambda: all(process.ready for process in processes), "they are ready", 120.0)
 
 
 def begun(shard: Run, *names: str) -> Iterator[Process]:
@@ -71,7 +74,7 @@ def test_writers_and_gateways_that_are_killed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ignores", ["", "IGNORES_LEASE"])
 def test_a_writer_that_sleeps_and_wakes_up_late(tmp_path: Path, ignores: str) -> None:
     with servers(tmp_path / "nats") as found, run(tmp_path, found, steps=150, pause_s=0.08) as shard:
-        w1 = shard.add("w1", "writer", **({ignores: "1"} if ignores else {}))
+        w1 = shard.add("w1", "writer", 0, **({ignores: "1"} if ignores else {}))
         wait_for(lambda: w1.leads, "the first writer leads", 120.0)
         w2, g1 = begun(shard, "w2", "g1")
         ready(g1, w2)

@@ -1,4 +1,4 @@
-"""The commands over keys: `keys create`, `list`, `revoke`, `rotate`, `tier`.
+"""The commands over keys: `keys create`, `list`, `revoke`, `rotate`, `tier`, `export`, `import`.
 
 The service is imported only when one of them runs: computing over tables needs none of it.
 """
@@ -30,17 +30,23 @@ def keys_command(arguments: argparse.Namespace) -> None:
         from oddsengine_service.settings import load, make_folder  # noqa: PLC0415
     settings = load(arguments.config, os.environ)
     file = Path(settings.data.folder) / settings.keys.file
-    if arguments.action != "create" and not file.exists():
+    if arguments.action not in ("create", "import") and not file.exists() and settings.scale is None:
         if arguments.action != "list":
             raise ValueError(f"there are no keys: no file {file}; keys create makes it")
         _say_list([], arguments)
         return
     make_folder(settings)
-    store = keys.of(settings)
+    if settings.scale is None:
+        store = keys.of(settings)
+        close = store.close
+    else:
+        from oddsengine_service.scale.sharing import open_keys  # noqa: PLC0415
+
+        store, close = open_keys(settings, os.environ)
     try:
         _ACTIONS[arguments.action](store, arguments)
     finally:
-        store.close()
+        close()
 
 
 def _create(store: "KeyStore", arguments: argparse.Namespace) -> None:
@@ -75,7 +81,31 @@ def _tier(store: "KeyStore", arguments: argparse.Namespace) -> None:
     _say_record(store.retier(_ident(arguments), **changed), "changed", arguments)
 
 
-_ACTIONS = {"create": _create, "list": _list, "revoke": _revoke, "rotate": _rotate, "tier": _tier}
+def _export(store: "KeyStore", arguments: argparse.Namespace) -> None:
+    rows = store.rows()
+    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    if arguments.file == "-":
+        say(text)
+        return
+    descriptor = os.open(arguments.file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with open(descriptor, "w", encoding="utf-8") as out:
+        out.write(text)
+    say(f"exported {len(rows):,} keys; back up the pepper too, without it they are of no use\n")
+
+
+def _import(store: "KeyStore", arguments: argparse.Namespace) -> None:
+    lines = Path(arguments.file).read_text(encoding="utf-8").splitlines()
+    try:
+        rows = [json.loads(line) for line in lines if line.strip()]
+    except ValueError as error:
+        raise ValueError(f"{arguments.file} must hold one JSON object a line: {error}") from None
+    say(f"imported {store.take(rows, offer=True):,} keys\n")
+
+
+_ACTIONS = {
+    "create": _create, "list": _list, "revoke": _revoke, "rotate": _rotate, "tier": _tier, "export": _export,
+    "import": _import,
+}  # fmt: skip
 
 
 def _ident(arguments: argparse.Namespace) -> str:

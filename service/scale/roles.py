@@ -9,7 +9,7 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ import msgspec
 from nats.errors import Error as NatsError
 from nats.js.errors import APIError
 
+from oddsengine_service.keys import KeyStore
 from oddsengine_service.log import Log as ServiceLog
 from oddsengine_service.node import VERSION, Node
 from oddsengine_service.problems import Problem
@@ -27,6 +28,7 @@ from oddsengine_service.scale.log import Lease, Log, LostError, Message, Refused
 from oddsengine_service.scale.messages import Begin, Check, Entry, FormError, Sources, packed
 from oddsengine_service.scale.outbox import Outbox
 from oddsengine_service.scale.records import Records, store
+from oddsengine_service.scale.sharing import SharedCounts, SharedKeys
 from oddsengine_service.settings import Settings
 from oddsengine_service.wire.splits import SplitsGiven
 
@@ -51,6 +53,7 @@ class Member:
         self.board, self.past = Log(self.link, "board"), Log(self.link, "records")
         self.follower = Follower(node)
         self.records = Records()
+        self._keys = None if node.demo or not isinstance(node.keys, KeyStore) else SharedKeys(self.link, node.keys)
         self.name = f"{socket.gethostname()}-{os.getpid()}-{time.time_ns() % 1_000_000}"
         self.born = 0
         self.lag_s = 0.0  # from the writer's step until it was applied here, the last one
@@ -58,6 +61,7 @@ class Member:
         self._lease: Lease | None = None
         self._over: Callable[[str], None] = lambda _: None
         self._tasks: list[Future[Any]] = []
+        self._helpers: set[asyncio.Task[None]] = set()
         node.standing_by = self.leads
         node.waits_for = "standing by" if self.leads else "waits for the log"
 
@@ -89,6 +93,12 @@ class Member:
                 self.link.call(self._finish(), 3.0)
         self.link.close()
 
+    def _background(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run something on the link's loop for as long as that runs."""
+        task = self.link.loop.create_task(work)
+        self._helpers.add(task)
+        task.add_done_callback(self._helpers.discard)
+
     def _wait(self, work: Any) -> Any:
         """Wait for something on the link's loop until the node closes."""
         running = self.link.start(work)
@@ -103,6 +113,11 @@ class Member:
     async def _enter(self) -> None:
         """Connect, and begin with a snapshot or with the first step."""
         await self.link.connect()
+        if self._keys is not None:
+            await self._until_answered(self._keys.attach)
+            self._background(self._keys.watch())
+        if not self.leads:
+            self._background(SharedCounts(self.link, self.node.limits, self.name).run())
         await self.board.open(self.scale.log_hours, self.scale.log_bytes)
         await self.past.open(_RECORDS_HOURS, min(_RECORDS_BYTES, self.scale.log_bytes))
         while True:

@@ -1,0 +1,206 @@
+"""What processes share beside the log: keys, and how many requests and streams each has counted.
+
+Keys are in a bucket that everybody watches, and copied into each process's own database, which answers. A change is
+made in the bucket first, by the revision that it follows, so that of two changes one is refused. Counts are told: each
+process counts for itself, and adds what the others say.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+from nats.errors import Error as NatsError
+from nats.js.api import KeyValueConfig, StorageType
+from nats.js.errors import KeyNotFoundError, KeyWrongLastSequenceError
+from nats.js.kv import KeyValue
+
+from oddsengine_service.keys import KeysError, KeyStore, StoreError, of
+from oddsengine_service.limits import WINDOW_S, Limits
+from oddsengine_service.scale.link import Link
+from oddsengine_service.scale.log import bucket_of
+from oddsengine_service.settings import Settings
+
+TELL_S = 0.1  # between two words of counts, at most
+SILENT_S = 2.0  # after which the streams of a process count no more
+_PEPPER = "pepper"
+_TROUBLE = (NatsError, OSError, TimeoutError)
+
+
+class SharedKeys:
+    """Keeps a key store like all others of the shard's servers."""
+
+    def __init__(self, link: Link, store: KeyStore) -> None:
+        self._link, self._store = link, store
+        self._revisions: dict[str, int] = {}
+        self._bucket: KeyValue | None = None
+        self._changes: Any = None  # the bucket's watcher
+        store.offer = self._offer
+
+    async def attach(self) -> None:
+        """Copy all keys; `watch` follows them from there on.
+
+        Raises
+        ------
+        KeysError
+            If the pepper here is another one than that of the keys there.
+        """
+        config = KeyValueConfig("keys", history=5, storage=StorageType.FILE, replicas=self._link.scale.replicas)
+        self._bucket = await bucket_of(self._link.client.jetstream(), config)
+        check = self._store.pepper_check.encode()
+        try:
+            there = (await self._bucket.get(_PEPPER)).value
+        except KeyNotFoundError:
+            with suppress(KeyWrongLastSequenceError):
+                await self._bucket.create(_PEPPER, check)
+            there = (await self._bucket.get(_PEPPER)).value
+        if there != check:
+            raise KeysError("the pepper here is not that of the shared keys; copy the file of another process")
+        self._changes = await self._bucket.watchall()
+        rows = []
+        while (entry := await self._changes.updates(timeout=5.0)) is not None:
+            rows += self._row(entry)
+        await asyncio.to_thread(self._store.take, rows)
+
+    async def watch(self) -> None:
+        """Take changes in as they come."""
+        while True:
+            try:
+                entry = await self._changes.updates(timeout=3600.0)
+            except _TROUBLE:
+                continue
+            if entry is not None and (rows := self._row(entry)):
+                await asyncio.to_thread(self._store.take, rows)
+
+    def _row(self, entry: Any) -> list[dict[str, Any]]:
+        if entry.key == _PEPPER or not entry.value:
+            return []
+        self._revisions[entry.key] = entry.revision
+        return [msgspec.json.decode(entry.value)]
+
+    def _offer(self, row: dict[str, Any]) -> None:
+        """Change a key for everybody, or refuse; from the thread that writes the store."""
+        try:
+            self._revisions[row["id"]] = self._link.call(self._put(row["id"], msgspec.json.encode(row)))
+        except KeyWrongLastSequenceError:
+            raise StoreError("somebody else changed this key at the same time; look at it and try again") from None
+        except _TROUBLE as error:
+            raise StoreError(f"the shared keys cannot be changed now: {error or type(error).__name__}") from None
+
+    async def _put(self, ident: str, value: bytes) -> int:
+        if self._bucket is None:
+            raise TimeoutError("not connected")
+        known = self._revisions.get(ident)
+        return await (self._bucket.create(ident, value) if known is None else self._bucket.update(ident, value, known))
+
+
+class Told(msgspec.Struct, array_like=True):
+    """What a process counted; `counts` are those that changed, `streams` all that are open."""
+
+    who: str
+    minute: int
+    counts: dict[str, int]
+    streams: dict[str, int]
+
+
+class SharedCounts:
+    """Tells the others what is counted here, and adds what they tell."""
+
+    def __init__(self, link: Link, limits: Limits, name: str) -> None:
+        self._link, self._limits, self._name = link, limits, name
+        self._subject = f"counts.{link.scale.shard}"
+        self._told: tuple[int, dict[str, int]] = (0, {})
+        self._streams: dict[str, int] = {}
+        self._others: dict[str, tuple[int, dict[str, int]]] = {}  # minute and counts of each
+        self._streams_of: dict[str, tuple[float, dict[str, int]]] = {}
+        self._due = asyncio.Event()
+        self._at = 0.0
+        limits.counted = self._counted
+
+    def _counted(self, key: str, count: int, left: int) -> None:
+        """Tell at once when what the others do not know is much of what is left; from any thread."""
+        untold = count - self._told[1].get(key, 0)
+        if left >= 0 and untold * 4 * (len(self._others) + 1) > left and not self._due.is_set():
+            with suppress(RuntimeError):  # the loop has ended
+                self._link.loop.call_soon_threadsafe(self._due.set)
+
+    async def run(self) -> None:
+        """Tell and hear until the process ends."""
+        await self._link.client.subscribe(self._subject, cb=self._hear)
+        await self._tell(everything=True)
+        while True:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._due.wait(), TELL_S)
+            self._due.clear()
+            with suppress(*_TROUBLE):
+                await self._tell()
+            self._forget()
+
+    async def _tell(self, *, everything: bool = False) -> None:
+        minute, counts, streams = self._limits.told()
+        known = self._told[1] if self._told[0] == minute else {}
+        fresh = {key: count for key, count in counts.items() if known.get(key) != count}
+        now = self._link.loop.time()
+        if not (fresh or everything or streams != self._streams or now - self._at > SILENT_S / 4):
+            return
+        self._told, self._streams, self._at = (minute, counts), streams, now
+        await self._link.client.publish(self._subject, msgspec.msgpack.encode(Told(self._name, minute, fresh, streams)))
+
+    async def _hear(self, message: Any) -> None:
+        told = msgspec.msgpack.decode(message.data, type=Told)
+        if told.who == self._name:
+            return
+        limits = self._limits
+        if told.who not in self._others:
+            self._told = (0, {})  # it knows nothing yet
+            self._due.set()
+        if told.minute > limits.elsewhere_minute:
+            limits.elsewhere = Counter()
+            limits.elsewhere_minute = told.minute
+        minute, counts = self._others.get(told.who, (0, {}))
+        counts = counts if minute == told.minute else {}
+        if told.minute == limits.elsewhere_minute:
+            for key, count in told.counts.items():
+                limits.elsewhere[key] += count - counts.get(key, 0)
+        self._others[told.who] = told.minute, counts | told.counts
+        self._streams_of[told.who] = self._link.loop.time(), told.streams
+        self._add_streams()
+
+    def _forget(self) -> None:
+        """A process that is silent has no streams; one that was silent for a minute is none."""
+        now = self._link.loop.time()
+        silent = [who for who, (at, _) in self._streams_of.items() if now - at > SILENT_S]
+        for who in silent:
+            if self._streams_of[who][1]:
+                self._streams_of[who] = self._streams_of[who][0], {}
+                self._add_streams()
+            if now - self._streams_of[who][0] > WINDOW_S:
+                del self._streams_of[who]
+                self._others.pop(who, None)
+
+    def _add_streams(self) -> None:
+        self._limits.open_elsewhere = sum((Counter(streams) for _, streams in self._streams_of.values()), Counter())
+
+
+def open_keys(settings: Settings, environ: Mapping[str, str]) -> tuple[KeyStore, Callable[[], None]]:
+    """The shared keys for a command; call what comes with them at the end."""
+    store = of(settings)
+    link = Link(settings, environ, lambda *_: None)
+
+    def close() -> None:
+        link.close()
+        store.close()
+
+    try:
+        link.call(link.connect(), 10.0)
+        link.call(SharedKeys(link, store).attach(), 10.0)
+    except TimeoutError:
+        close()
+        servers = ", ".join(link.scale.servers)
+        raise KeysError(f"{settings.file}: scale.servers do not answer: {servers}") from None
+    except BaseException:
+        close()
+        raise
+    return store, close

@@ -1,0 +1,157 @@
+"""Keys, limits and stream slots that several processes share, over a real server."""
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from nats_running import Servers, servers, wait_for
+from test_scale_log import link_to
+
+from oddsengine.cli import main
+from oddsengine_service.keys import KeysError, KeyStore, StoreError, Terms
+from oddsengine_service.limits import Limits
+from oddsengine_service.scale.link import Link
+from oddsengine_service.scale.sharing import SharedCounts, SharedKeys
+
+
+@pytest.fixture(scope="module")
+def one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    with servers(tmp_path_factory.mktemp("nats")) as found:
+        yield found
+
+
+@contextmanager
+def stores(found: Servers, folder: Path, n: int, pepper: str = "pepper") -> Iterator[list[KeyStore]]:
+    """Key stores of some processes, each with a database of its own."""
+    made: list[tuple[Link, KeyStore]] = []
+    try:
+        for at in range(n):
+            store = KeyStore(folder / f"keys{at}.sqlite", found[0].folder / pepper)
+            link = link_to(found)
+            made.append((link, store))
+            shared = SharedKeys(link, store)
+            link.call(shared.attach(), 10.0)
+            link.start(shared.watch())
+        yield [store for _, store in made]
+    finally:
+        for link, store in made:
+            link.close()
+            store.close()
+
+
+def test_keys_are_everywhere_and_revoked_everywhere_within_a_second(one: Servers, tmp_path: Path) -> None:
+    with stores(one, tmp_path, 3) as (first, *others):
+        made = first.create("acme", Terms("pro"))
+        for store in others:
+            wait_for(lambda store=store: store.find(made.key) is not None, "the key", 10.0)  # type: ignore[misc]
+        first.revoke(made.record.id)
+        for store in [first, *others]:
+            wait_for(lambda store=store: store.find(made.key) is None, "the revocation", 10.0)  # type: ignore[misc]
+        rotated = others[0].create("acme", Terms("hobby"))
+        again = others[0].rotate(rotated.record.id)
+        wait_for(lambda: first.find(again.key) is not None and first.find(rotated.key) is None, "the rotation", 10.0)
+
+
+def test_of_two_changes_of_one_key_one_is_refused(one: Servers, tmp_path: Path) -> None:
+    with stores(one, tmp_path, 4) as all_of_them:
+        made = all_of_them[0].create("race", Terms("pro"))
+        for store in all_of_them:
+            wait_for(lambda store=store: store.find(made.key) is not None, "the key", 10.0)  # type: ignore[misc]
+        start, won = threading.Barrier(len(all_of_them)), list[str]()
+
+        def rotate(store: KeyStore) -> None:
+            start.wait()
+            with suppress(StoreError):
+                won.append(store.rotate(made.record.id).key)
+
+        threads = [threading.Thread(target=rotate, args=(store,)) for store in all_of_them]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30.0)
+        assert won
+
+        def valid() -> list[list[str]]:
+            return [[key for key in won if store.find(key)] for store in all_of_them]
+
+        wait_for(lambda: all(found == valid()[0] and len(found) == 1 for found in valid()), "one key, everywhere", 10.0)
+
+
+def test_another_pepper_is_refused(one: Servers, tmp_path: Path) -> None:
+    with pytest.raises(KeysError, match="pepper"), stores(one, tmp_path, 1, "other"):
+        pass
+
+
+@pytest.mark.parametrize("rate", [300, 6000])
+def test_a_limit_is_one_over_all_processes(one: Servers, rate: int) -> None:
+    links = [link_to(one, ODDSENGINE_SCALE_SHARD=f"rate{rate}") for _ in range(3)]
+    try:
+        limits = [Limits(clock=lambda: 1_700_000_000.0) for _ in links]
+        for at, (link, own) in enumerate(zip(links, limits, strict=True)):
+            link.start(SharedCounts(link, own, f"process{at}").run())
+        for own in limits:
+            own.open("probe", 9)
+        wait_for(lambda: all(own.streams("probe") == 3 for own in limits), "each has heard the others", 10.0)
+        allowed = [0, 0, 0]
+
+        def far_too_many(at: int) -> None:
+            pause = threading.Event()
+            for n in range(rate):
+                allowed[at] += limits[at].take("acme", rate).allowed
+                if n % (rate // 300) == 0:  # 1,000 to 20,000 requests a second
+                    pause.wait(0.001)
+
+        threads = [threading.Thread(target=far_too_many, args=(at,)) for at in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60.0)
+        assert rate <= sum(allowed) <= rate * 1.02 + 3
+    finally:
+        for link in links:
+            link.close()
+
+
+def test_stream_slots_of_a_process_that_is_gone_are_free_again(one: Servers) -> None:
+    links = [link_to(one, ODDSENGINE_SCALE_SHARD="slots") for _ in range(2)]
+    try:
+        first, second = Limits(), Limits()
+        for link, own in zip(links, (first, second), strict=True):
+            link.start(SharedCounts(link, own, repr(own)).run())
+        assert first.open("acme", 1)
+        wait_for(lambda: second.streams("acme") == 1, "the slot is taken", 10.0)
+        assert not second.open("acme", 1)
+        links[0].close()
+        wait_for(lambda: second.open("acme", 1), "the slot is free", 30.0)
+    finally:
+        for link in links:
+            link.close()
+
+
+def test_export_and_import(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ODDSENGINE_DATA_FOLDER", str(tmp_path / "old"))
+    assert main(["keys", "create", "--account", "acme", "--tier", "pro"]) == 0
+    key = capsys.readouterr().out.split()[0]
+    assert main(["keys", "export", str(tmp_path / "keys.jsonl")]) == 0
+    assert key not in (tmp_path / "keys.jsonl").read_text()
+    (tmp_path / "new").mkdir()
+    (tmp_path / "old" / "keys.pepper").rename(tmp_path / "new" / "keys.pepper")
+    monkeypatch.setenv("ODDSENGINE_DATA_FOLDER", str(tmp_path / "new"))
+    assert main(["keys", "import", str(tmp_path / "keys.jsonl")]) == 0
+    store = KeyStore(tmp_path / "new" / "keys.sqlite", tmp_path / "new" / "keys.pepper")
+    try:
+        assert store.find(key) is not None
+    finally:
+        store.close()
+
+
+def test_without_the_section_no_client_is_imported() -> None:
+    code = (
+        "import sys; import oddsengine_service.server, oddsengine_service.mcp.endpoint, oddsengine.cli;"
+        "print([name for name in sys.modules if name.split('.')[0] in ('nats', 'deltalake')])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
