@@ -43,9 +43,14 @@ STATE = Param(
 INCLUDE = choices(
     "include",
     "`suspect` adds +EV prices that the guard `outlier` rejects as too generous, before the game, with the flag "
-    "`suspect`.",
-    ("suspect",),
+    "`suspect`. `refs` adds what the ids of rows and legs mean: home, away, sport_ref, league_ref, market_ref, "
+    "sportsbook_ref.",
+    ("suspect", "refs"),
 )
+REFS = choices(
+    "include", "`refs` adds what the ids of a row mean: home, away, sport_ref, league_ref, market_ref, sportsbook_ref.",
+    ("refs",),
+)  # fmt: skip
 DATE = Param(
     "date",
     _day,

@@ -14,7 +14,7 @@ from oddsengine.query import Filter, Index, Mirror
 from oddsengine.simulate import Batch, World
 from oddsengine_service.stream.backlog import Backlog
 from oddsengine_service.stream.events import StreamEvent, bodies
-from oddsengine_service.stream.moves import Moves
+from oddsengine_service.stream.moves import Form, Moves
 from oddsengine_service.stream.prices import Prices
 
 FRESH = {"last_seen_at", "odds_changed_at", "timestamp", "probability"}
@@ -104,12 +104,14 @@ def test_events_add_up_to_the_board(few: int, monkeypatch: pytest.MonkeyPatch) -
                     event=draw.choice([None, None, tuple(events[:2])]),
                     live=draw.choice([None, True, False]),
                 )
-                holders.append(Holder(Prices(chosen, draw.choice(["", "nj"]), index, engine)))
+                holders.append(
+                    Holder(Prices(chosen, Form(draw.choice(["", "nj"]), draw.random() < 0.3), index, engine))
+                )
             if tick % 4 == 0:
                 for holder in draw.sample(holders, min(len(holders), 3)):
                     holder.hear([])
                     group = holder.group
-                    assert holder.held() == Holder(Prices(group.wanted, group.state, index, engine)).held()
+                    assert holder.held() == Holder(Prices(group.wanted, group.form, index, engine)).held()
                     compared += len(holder.odds)
     assert compared > 500
     assert crossed > 10

@@ -27,7 +27,7 @@ from oddsengine_service.routes.odds import (
     filter_of,
     index_of,
 )
-from oddsengine_service.stream.moves import rows_in
+from oddsengine_service.stream.moves import Form, rows_in
 from oddsengine_service.tiers import books_of, required
 
 _TAG = "MCP"
@@ -187,7 +187,7 @@ def _rejected(context: Context) -> Any:
         slots = reading.rejected(reading.rows(filter_of(context, reading.now), unknown))
         page = slots[context.query["offset"] : context.query["offset"] + context.query["limit"]]
         found = reading.take(page)
-    rows: Sequence[Any] = rows_in("")(found)
+    rows: Sequence[Any] = rows_in(Form())(found)
     more = context.query["offset"] + len(rows) < slots.size
     return {
         "data": rows,

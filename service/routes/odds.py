@@ -69,10 +69,6 @@ LIMIT = whole("limit", "Maximum number of entries on a page.", 1, MOST_LIMIT, de
 OFFSET = whole("offset", "Number of entries to skip; beyond the maximum use `cursor`.", 0, MOST_OFFSET, default=0)
 FILTERS = (SPORT, LEAGUE, SPORTSBOOK, MARKET, EVENT, LIVE)
 PAGES = (LIMIT, OFFSET)
-INCLUDE = choices(
-    "include", "`refs` adds what the ids of a row mean: home, away, sport_ref, league_ref, market_ref, sportsbook_ref.",
-    ("refs",),
-)  # fmt: skip
 SEEN = flag(
     "seen",
     "true: also report prices that were only seen again, and on streams suspended ones; for nodes that relay prices.",
@@ -359,13 +355,13 @@ endpoints = (
         "/odds", listing, "Prices", "Odds", OddsPage,
         (
             *FILTERS, ADD_SPORTSBOOK, *_MORE, filters.STATE, _SORT, _FIELDS,
-            choice("group_by", _GROUP_BY, ("event",)), INCLUDE, *PAGES, CURSOR,
+            choice("group_by", _GROUP_BY, ("event",)), filters.REFS, *PAGES, CURSOR,
         ),
         doc=__doc__.partition("\n\n")[2],
     ),
     Endpoint(
         "/odds/best", best, "Best price of each selection", "Odds", BestPage,
-        (*FILTERS, ADD_SPORTSBOOK, TEAM, MIN_ODDS, MAX_ODDS, filters.STATE, _SORT, _BEST_FIELDS, INCLUDE, *PAGES),
+        (*FILTERS, ADD_SPORTSBOOK, TEAM, MIN_ODDS, MAX_ODDS, filters.STATE, _SORT, _BEST_FIELDS, filters.REFS, *PAGES),
         doc="The best price that can be bet: one that is suspended or has a `rejection` (stale, too good to be true "
         "...) is never best, and a selection without another price is left out. Prices are compared after the "
         "commission or fee of their book, which is in `odds_decimal_net`; the other fields are as quoted. Of equal "

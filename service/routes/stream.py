@@ -22,6 +22,7 @@ from oddsengine_service.problems import Problem, invalid
 from oddsengine_service.routes.odds import EVENT, LEAGUE, LIVE, MARKET, SEEN, SPORT, SPORTSBOOK, books_for, index_of
 from oddsengine_service.stream.events import RESUMABLE, SSE, Wire
 from oddsengine_service.stream.hub import Stream, Subscription
+from oddsengine_service.stream.moves import Form
 from oddsengine_service.stream.opportunities import OpportunityFilter
 from oddsengine_service.stream.sse import Connected, Filters, frame
 from oddsengine_service.stream.watch import KINDS
@@ -217,17 +218,18 @@ def wants_of(
     _check_streaming(caller)
     books = books_for(context, query["sportsbook"])
     chosen = {name: query[name] for name in ("sport", "league", "market", "event")}
-    state, live = query["state"] or "", query.get("live")
+    include, live = query.get("include") or (), query.get("live")
+    form = Form(query["state"] or "", "refs" in include)
     low, high = query.get("min_odds"), query.get("max_odds")
     asked = None
     if kinds is not None:
         asked = OpportunityFilter(
             books, **chosen, live=live, kinds=kinds, min_ev=query["min_ev"], min_profit=query["min_profit"],
-            state=state, add_game=context.node.games.beside if "gamestate" in caller.features else None, low=low,
-            high=high, include=query.get("include") or (),
+            form=form, add_game=context.node.games.beside if "gamestate" in caller.features else None, low=low,
+            high=high, include=tuple(name for name in include if name != "refs"),
         )  # fmt: skip
     wanted = Filter(books, **chosen, live=live, low=low, high=high) if odds else None
-    return Subscription(wanted, asked, Filter(**chosen) if games else None, state, seen, wire)
+    return Subscription(wanted, asked, Filter(**chosen) if games else None, form, seen, wire)
 
 
 _TAG = "Streaming"

@@ -24,7 +24,7 @@ from oddsengine_service.node import Node
 from oddsengine_service.pool import Turns
 from oddsengine_service.stream.events import RESUMABLE, SSE, StreamEvent, Wire, bodies, forgotten
 from oddsengine_service.stream.games import Games
-from oddsengine_service.stream.moves import Moves
+from oddsengine_service.stream.moves import Form, Moves
 from oddsengine_service.stream.opportunities import OpportunityFilter, OpportunityGroup, ViewKey
 from oddsengine_service.stream.prices import Missed, Prices, Taken, nothing
 from oddsengine_service.stream.sending import Group, Lines
@@ -45,7 +45,7 @@ class Subscription(NamedTuple):
     prices: Filter | None
     finds: OpportunityFilter | None
     games: Filter | None
-    state: str
+    form: Form = Form()
     seen: bool = False  # for a node that passes prices on
     wire: Wire = SSE
     since: int | None = None  # the update from which on changes are sent instead of a snapshot
@@ -307,14 +307,14 @@ class Stream:
         groups = subscriber.groups = []
         prices: Prices | None = None
         if wants.prices is not None:
-            key = wants.prices, wants.state, wants.seen, wants.wire
+            key = wants.prices, wants.form, wants.seen, wants.wire
             prices = self._prices.get(key)
             if not self._following:
                 self._following, self._followed = True, time.monotonic()
                 self._since = engine.number  # what earlier updates changed may have gone unnoticed in the writer
             if prices is None:
                 prices = self._prices[key] = Prices(
-                    wants.prices, wants.state, self._index, engine, wants.wire, seen=wants.seen
+                    wants.prices, wants.form, self._index, engine, wants.wire, seen=wants.seen
                 )  # fmt: skip
             groups.append(prices)
         if finds is not None:

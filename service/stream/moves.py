@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -13,6 +13,14 @@ from oddsengine.update import Update, hexadecimal
 from oddsengine_service.stream.sse import OddsDelta, raw
 from oddsengine_service.wire.numbers import americans
 from oddsengine_service.wire.odds import ODDS, fields_of
+from oddsengine_service.wire.references import with_references
+
+
+class Form(NamedTuple):
+    """How rows are sent: with links for a US state; with what their ids mean."""
+
+    state: str = ""
+    refs: bool = False
 
 
 class Moves(Changes):
@@ -21,7 +29,7 @@ class Moves(Changes):
     def __init__(self, update: Update, mirror: Mirror, index: Index, marks: Marks | None) -> None:
         super().__init__(update, mirror, index, marks)
         self._deltas: list[msgspec.Raw] | None = None
-        self._fulls: dict[tuple[int, str], dict[int, msgspec.Raw]] = {}
+        self._fulls: dict[tuple[int, Form], dict[int, msgspec.Raw]] = {}
         self._ids: dict[int, list[str]] = {}
 
     def renewed(self) -> tuple[RowChanges, list[str], list[str]] | None:
@@ -57,16 +65,17 @@ class Moves(Changes):
             )
         )  # fmt: skip
 
-    def fulls(self, part: RowChanges, state: str, places: Sequence[int]) -> list[msgspec.Raw]:
-        """Some of the rows that are new, or that moved, as whole rows with links for a state."""
-        made = self._fulls.setdefault((id(part), state), {})
+    def fulls(self, part: RowChanges, form: Form, places: Sequence[int]) -> list[msgspec.Raw]:
+        """Some of the rows that are new, or that moved, as whole rows."""
+        made = self._fulls.setdefault((id(part), form), {})
         missing = [place for place in places if place not in made]
         if missing:
-            made.update(zip(missing, raw(rows_in(state)(self.found(part, np.array(missing)))), strict=True))
+            made.update(zip(missing, raw(rows_in(form)(self.found(part, np.array(missing)))), strict=True))
         return [made[place] for place in places]
 
 
 @lru_cache(maxsize=64)
-def rows_in(state: str) -> Callable[[Found], list[dict[str, Any]]]:
-    """What makes rows as they go out, with links to the books' sites in a US state."""
-    return fields_of(ODDS, state)
+def rows_in(form: Form) -> Callable[[Found], list[dict[str, Any]]]:
+    """What makes rows as they go out."""
+    rows = fields_of(ODDS, form.state)
+    return (lambda found: with_references(rows(found), None)) if form.refs else rows

@@ -12,8 +12,10 @@ import numpy as np
 
 from oddsengine.query import values
 from oddsengine_service.stream.events import RESUMABLE, SSE, StreamEvent, Wire, bodies
+from oddsengine_service.stream.moves import Form
 from oddsengine_service.stream.watch import KINDS, Opportunity, OpportunityId, Watch
 from oddsengine_service.wire.numbers import american
+from oddsengine_service.wire.references import with_leg_references
 from oddsengine_service.wire.sides import with_links_in
 
 EV_STEPS = (0.0, -2.0, -5.0, -10.0, -100.0)
@@ -35,7 +37,7 @@ class OpportunityFilter(NamedTuple):
     kinds: frozenset[str]
     min_ev: float
     min_profit: float
-    state: str
+    form: Form
     add_game: Callable[[Any], Any] | None = None  # adds how a game stands, for who may know
     low: float | None = None  # American prices of all legs
     high: float | None = None
@@ -129,8 +131,10 @@ class OpportunityGroup:
         asked, row = self.asked, find.row
         if asked.add_game is not None and find.kind in ("arbitrage", "low_hold"):
             row = asked.add_game(row)
-        if asked.state:
-            row = with_links_in(row, asked.state)
+        if asked.form.state:
+            row = with_links_in(row, asked.form.state)
+        if asked.form.refs:
+            row = with_leg_references(row)
         return find.raw if row is find.row else msgspec.Raw(_encode(row))
 
     def _fits(self, find: Opportunity) -> bool:

@@ -11,7 +11,7 @@ from oddsengine.query import Chosen, Filter, Index, Reading, RowChanges, Terms, 
 from oddsengine.timestamps import timestamps
 from oddsengine.update import hexadecimal
 from oddsengine_service.stream.events import SSE, StreamEvent, Wire, bodies, renewed
-from oddsengine_service.stream.moves import Moves, rows_in
+from oddsengine_service.stream.moves import Form, Moves, rows_in
 from oddsengine_service.stream.sse import OddsSeen, raw
 from oddsengine_service.wire.numbers import american, americans
 
@@ -34,15 +34,15 @@ class Missed(NamedTuple):
 
 
 class Prices:
-    """One group: rows of a filter, with links for a state. Everything but `take` belongs to the hub's thread.
+    """One group: rows of a filter in one form. Everything but `take` belongs to the hub's thread.
 
     With `seen` it is for nodes that pass prices on: it has suspended rows too, and says when rows were seen again.
     """
 
     def __init__(
-        self, wanted: Filter, state: str, index: Index, engine: Engine, wire: Wire = SSE, *, seen: bool = False
+        self, wanted: Filter, form: Form, index: Index, engine: Engine, wire: Wire = SSE, *, seen: bool = False
     ) -> None:  # fmt: skip
-        self.wanted, self.state, self.wire, self.seen = wanted, state, wire, seen
+        self.wanted, self.form, self.wire, self.seen = wanted, form, wire, seen
         self._suspended = seen or wire.keeps_suspended
         self._partial = wanted.live is not None or wanted.low is not None or wanted.high is not None
         self.members = 0
@@ -123,7 +123,7 @@ class Prices:
         ids, places, names = moves.ids(rows), at.tolist(), book_ids(rows.facts.books)
         books = [names[book] for book in rows.book[at].tolist()]
         self.total += sum(fresh)
-        fulls = moves.fulls(rows, self.state, places)
+        fulls = moves.fulls(rows, self.form, places)
         return self.wire.added([ids[i] for i in places], fulls, fresh, self.total, books)
 
     def _renewed(self, moves: Moves) -> list[StreamEvent]:
@@ -165,7 +165,7 @@ class Prices:
                     gone.setdefault(book, []).extend(every_id[i] for i in some)
         for name, lost in sorted(gone.items()):
             out += wire.removed(name, list(dict.fromkeys(lost)), total)
-        rows_, ids = raw(rows_in(self.state)(here)), hexadecimal(here.id)
+        rows_, ids = raw(rows_in(self.form)(here)), hexadecimal(here.id)
         out += wire.added(ids, rows_, [True] * len(ids), total, [here.books[book] for book in here.book])
         return Taken(missed.number, bodies(out), wire.complete(names, total, resumed=True))
 
@@ -174,7 +174,7 @@ class Prices:
         with self._index.reading(judged=True) as reading:
             number = self._engine.number
             found = reading.take(reading.rows(self.wanted, {}) if self.seen else self._active(reading))
-        rows = rows_in(self.state)(found)
+        rows = rows_in(self.form)(found)
         books = sorted({row["sportsbook"] for row in rows})
         return Taken(number, self.wire.snapshot(rows), self.wire.complete(books, len(rows), resumed=False))
 

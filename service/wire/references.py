@@ -1,8 +1,10 @@
-"""References on odds rows (`include=refs`): what an id means, with its numerical id."""
+"""References on odds rows and legs of opportunities (`include=refs`): what an id means, with its numerical id."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
+
+import msgspec
 
 from oddsengine import catalog
 from oddsengine.query import values
@@ -22,13 +24,34 @@ def with_references(rows: Sequence[dict[str, Any]], fields: Sequence[str] | None
 
 def references(row: Mapping[str, Any]) -> dict[str, Any]:
     """The references of one row."""
+    return _of_event(row, row["market_type"]) | _of_book(row["sportsbook"])
+
+
+def with_leg_references(row: Any) -> dict[str, Any]:
+    """An opportunity whose legs have references; one of a single price has them itself.
+
+    A side that several books offer has those of the first.
+    """
+    out: dict[str, Any] = msgspec.json.decode(row) if isinstance(row, msgspec.Raw) else msgspec.to_builtins(row)
+    shared = _of_event(out, out["market"] if "market" in out else out["market_type"])
+    sides = [side for name in ("side1", "side2", "side3") if (side := out.get(name))]
+    for leg in out.get("legs", sides or [out]):
+        book = leg["sportsbook"] if "sportsbook" in leg else leg["book"] if "book" in leg else leg["books"][0]
+        leg.update(shared | _of_book(book))
+    return out
+
+
+def _of_event(row: Mapping[str, Any], market: str) -> dict[str, Any]:
     sport, league = row["sport"], row["league"]
     return {
         "home": _team(row["home_team"], sport, league), "away": _team(row["away_team"], sport, league),
         "sport_ref": _named("sport", sport, catalog.sport(sport).name), "league_ref": _league(league, sport),
-        "market_ref": _market(row["market_type"], sport),
-        "sportsbook_ref": _named("sportsbook", row["sportsbook"], catalog.book(row["sportsbook"]).display_name),
+        "market_ref": _market(market, sport),
     }  # fmt: skip
+
+
+def _of_book(book: str) -> dict[str, Any]:
+    return {"sportsbook_ref": _named("sportsbook", book, catalog.book(book).display_name)}
 
 
 @lru_cache(maxsize=4096)

@@ -16,6 +16,7 @@ import numpy as np
 
 from oddsengine.columns import Floats
 from oddsengine_service.endpoints import Answer, Context, Endpoint, answer_meta, page
+from oddsengine_service.filters import REFS
 from oddsengine_service.params import Param, choice, number
 from oddsengine_service.routes.opportunities.filters import Shape, Sort
 from oddsengine_service.routes.opportunities.games import with_games
@@ -30,6 +31,7 @@ from oddsengine_service.routes.opportunities.lists import (
     listed,
     met,
     paged,
+    referenced,
     source,
 )  # fmt: skip
 from oddsengine_service.views import Bools, Table
@@ -84,7 +86,9 @@ def sure(context: Context) -> Any:
         "books_analyzed": len(met(context) if books is None else met(context) & books),
     }
     shown = with_games(context, table, rows, list(table.shown(rows))) if table is not None else []
-    return page(context, shown, len(rows), int(found.places.size), answer_meta(context, strange, **meta))
+    return page(
+        context, referenced(context, shown), len(rows), int(found.places.size), answer_meta(context, strange, **meta)
+    )
 
 
 def _best(table: Table, kept: Bools | None) -> Bools:
@@ -132,7 +136,7 @@ def _cell(value: Any) -> str:
 
 _SORT = "Sort order: profit descending, others ascending; prefix with - to reverse."
 _ARB_PARAMS: tuple[Param, ...] = (
-    *COMMON,
+    *COMMON, REFS,
     number("min_profit", "Minimum profit in percent.", -99.0, 1000.0, default=0.5),
     choice("format", "Response format.", ("json", "csv"), default="json"),
     choice("group", "best: only the most profitable arbitrage of each event.", ("best",)),

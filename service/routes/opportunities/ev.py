@@ -21,6 +21,7 @@ from oddsengine_service.routes.opportunities.lists import (
     echo,
     listed,
     paged,
+    referenced,
     source,
 )
 from oddsengine_service.tiers import books_of
@@ -88,7 +89,8 @@ def positive(context: Context) -> Any:
     there, sharp = reference(context, strange)
     found = listed(
         context, _EV, books if there else frozenset(), sharp=sharp, method=query["devig_method"],
-        include=query["include"] or (), min_ev=at_most(query["min_ev"], _EV_STEPS),
+        include=tuple(name for name in query["include"] or () if name != "refs"),
+        min_ev=at_most(query["min_ev"], _EV_STEPS),
     )  # fmt: skip
     rows = paged(context, found.places)
     meta = {
@@ -102,7 +104,9 @@ def positive(context: Context) -> Any:
         ),
     }  # fmt: skip
     shown = found.table.shown(rows) if found.table is not None else []
-    return page(context, shown, len(rows), int(found.places.size), answer_meta(context, strange, **meta))
+    return page(
+        context, referenced(context, shown), len(rows), int(found.places.size), answer_meta(context, strange, **meta)
+    )
 
 
 _EV_PARAMS: tuple[Param, ...] = (

@@ -18,6 +18,7 @@ from oddsengine_service.routes.odds import books_for, index_of
 from oddsengine_service.routes.opportunities.filters import EPSILON, Shape, Sort, arranged, every, keep, within
 from oddsengine_service.views import Bools, Opened, Table
 from oddsengine_service.wire.numbers import exact
+from oddsengine_service.wire.references import with_leg_references
 
 TAG = "Opportunities"
 STATE = filters.STATE
@@ -135,6 +136,11 @@ def paged(context: Context, places: Longs) -> list[int]:
     offset = context.query["offset"]
     rows: list[int] = places[offset : offset + context.query["limit"]].tolist()
     return rows
+
+
+def referenced(context: Context, rows: Sequence[Any]) -> Sequence[Any]:
+    """Rows as they go out, with references where the caller wants them."""
+    return [with_leg_references(row) for row in rows] if "refs" in (context.query["include"] or ()) else rows
 
 
 def echo(query: Mapping[str, Any], *names: str) -> dict[str, Any]:

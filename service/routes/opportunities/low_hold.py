@@ -3,6 +3,7 @@
 from typing import Any
 
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta, page
+from oddsengine_service.filters import REFS
 from oddsengine_service.params import Param, choice, number
 from oddsengine_service.routes.opportunities.filters import Shape, Sort
 from oddsengine_service.routes.opportunities.games import with_games
@@ -16,6 +17,7 @@ from oddsengine_service.routes.opportunities.lists import (
     echo,
     listed,
     paged,
+    referenced,
     source,
 )
 from oddsengine_service.routes.opportunities.sides import rows_in_state, side_prices
@@ -50,11 +52,11 @@ def holds(context: Context) -> Any:
     shown = rows_in_state(context, found.table, rows)
     if found.table is not None:
         shown = with_games(context, found.table, rows, shown)
-    return page(context, shown, len(rows), int(found.places.size), meta)
+    return page(context, referenced(context, shown), len(rows), int(found.places.size), meta)
 
 
 _HOLD_PARAMS: tuple[Param, ...] = (
-    *COMMON,
+    *COMMON, REFS,
     number("max_hold", "Maximum hold in percent.", 0.0, 100.0, default=2.0),
     number("min_hold", "Minimum hold in percent.", 0.0, 100.0),
     STATE,

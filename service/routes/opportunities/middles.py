@@ -6,6 +6,7 @@ from typing import Any
 from oddsengine import catalog
 from oddsengine.columns import Longs
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta, data, page
+from oddsengine_service.filters import REFS
 from oddsengine_service.params import Param, choice, number
 from oddsengine_service.problems import invalid, shown, unknown
 from oddsengine_service.routes.odds import ADD_SPORTSBOOK, SPORTSBOOK
@@ -25,6 +26,7 @@ from oddsengine_service.routes.opportunities.lists import (
     most,
     opened,
     paged,
+    referenced,
     source,
 )  # fmt: skip
 from oddsengine_service.routes.opportunities.sides import rows_in_state, side_prices
@@ -70,7 +72,7 @@ def middles(context: Context) -> Any:
     filters = echo(context.query, "sport", "league", "sportsbook", "market", "live", "min_ev", "min_size", "sort")
     shown_rows = rows_in_state(context, table, rows)
     meta = answer_meta(context, strange, source=source(context), last_update=moment(context.board.now), filters=filters)
-    return page(context, shown_rows, len(rows), int(places.size), meta)
+    return page(context, referenced(context, shown_rows), len(rows), int(places.size), meta)
 
 
 def one_middle(context: Context) -> Any:
@@ -129,7 +131,7 @@ def _summed(table: Table | None, places: Longs) -> MiddlesSummary:
 
 
 _MIDDLE_PARAMS: tuple[Param, ...] = (
-    *(param for param in COMMON if param is not MAIN),
+    *(param for param in COMMON if param is not MAIN), REFS,
     number("min_ev", "Minimum expected value in percent.", -100.0, 1000.0, default=0.0),
     number("max_ev", "Maximum expected value in percent.", -100.0, 1000.0),
     number("min_size", "Minimum distance between the two lines.", 0.0),
