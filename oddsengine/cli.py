@@ -135,6 +135,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_stakes(commands)
     _add_record(commands)
     _add_replay(commands)
+    _add_archive(commands)
     _add_clv(commands)
     _add_audit(commands)
     _add_calibrate(commands)
@@ -290,6 +291,22 @@ def _add_replay(commands: Any) -> None:
     parser.add_argument("--to", type=_moment, metavar="ISO", help="stop after this time")
     parser.add_argument(
         "--updates", metavar="FILE|-", help="write each update as a line of JSON, with the first view that is awake"
+    )
+    parser.add_argument("--json", action="store_true", help="the summary as JSON")
+
+
+def _add_archive(commands: Any) -> None:
+    parser = commands.add_parser(
+        "archive", help="write tapes as Parquet, a Delta table that polars, DuckDB, Dask and Spark read"
+    )
+    parser.add_argument("tapes", metavar="TAPES", help="a tape, or a folder of tapes")
+    parser.add_argument("dest", metavar="DEST", help="a folder, or an address such as s3://bucket/odds")
+    parser.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="of the object store; else the environment's",
     )
     parser.add_argument("--json", action="store_true", help="the summary as JSON")
 

@@ -32,6 +32,7 @@ from oddsengine.tape.moves import Tapes
 from oddsengine_service import demo, keys, pages, recording, routes
 from oddsengine_service.answers import CachedAnswer, encode
 from oddsengine_service.app import BASE, Api
+from oddsengine_service.archiving import NodeArchive
 from oddsengine_service.bus import Bus
 from oddsengine_service.clock import Clock
 from oddsengine_service.connections import Connections
@@ -476,6 +477,13 @@ def build(
         held.callback(past.close)
         node.past = past
         node.games.listen(past.play)
+        if settings.archive.to and (member is None or member.leads):
+            started = f"node {clock.now():%Y-%m-%dT%H:%M:%S.%fZ}"
+            archive = NodeArchive(
+                node.engine, folder, settings.archive, lambda: started if member is None else member.origin,
+                partial(_not_archived, node), lambda: member is None or member.outbox is not None,
+            )  # fmt: skip
+            held.callback(archive.close)
         options = settings.service
         node.stream_settings = {
             "heartbeat": options.heartbeat, "stalled": options.stalled, "send_buffer": options.send_buffer,
@@ -513,6 +521,14 @@ def _unwritten(node: Node, log: Log, failure: str) -> None:
     else:
         node.failures.pop("usage", None)
         log.say("usage written again")
+
+
+def _not_archived(node: Node, failure: str) -> None:
+    """The archive cannot be written, or can again."""
+    if failure:
+        node.failures["archive"] = failure
+    else:
+        node.failures.pop("archive", None)
 
 
 def _broke(node: Node, log: Log, error: Exception) -> None:

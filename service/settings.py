@@ -110,6 +110,13 @@ class FairPrices(msgspec.Struct, frozen=True, kw_only=True):
     reference: Reference = "close"  # all other books, at the close; or "classical": the first sharp book
 
 
+class Archiving(msgspec.Struct, frozen=True, kw_only=True):
+    """`[archive]`: every price as a table that anything reads; see `oddsengine archive`."""
+
+    to: str = ""  # a folder, or an address such as s3://bucket/odds; empty: no archive
+    interval: Seconds = 3600.0
+
+
 class Scale(msgspec.Struct, frozen=True, kw_only=True):
     """`[scale]`: the log that several processes share; without the section a node is one process."""
 
@@ -232,7 +239,7 @@ KINDS: dict[str, type[Feed]] = {
     "table": Table,
 }
 SECTIONS: dict[str, type[msgspec.Struct]] = {
-    "data": Data, "fair": FairPrices, "keys": Keys, "matching": Matching, "service": Serving,
+    "archive": Archiving, "data": Data, "fair": FairPrices, "keys": Keys, "matching": Matching, "service": Serving,
 }  # fmt: skip
 _ALL = (*SECTIONS, "scale", "feeds")
 
@@ -244,6 +251,12 @@ class Settings(msgspec.Struct, frozen=True):
     sections: Mapping[str, Any]  # of `SECTIONS`, each there
     feeds: Mapping[str, Feed]
     scale: Scale | None = None
+
+    @property
+    def archive(self) -> Archiving:
+        """Where prices are archived."""
+        archiving: Archiving = self.sections["archive"]
+        return archiving
 
     @property
     def data(self) -> Data:

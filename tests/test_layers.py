@@ -34,6 +34,7 @@ LAYERS: list[set[str]] = [
     {"history"},
     {"others"},
     {"closing", "tape", "simulate", "snapshot", "warm", "feeds"},
+    {"archive"},
     {"auditing"},
     {"strategy"},
     {"tearsheet"},
@@ -106,8 +107,8 @@ def test_nothing_below_the_door_reads_clock_network_or_environment() -> None:
 # ---- the service ----
 
 PUBLIC = {
-    "", "catalog", "catalog.futures", "catalog.links", "closing", "clv", "columns", "devig", "engine", "explain",
-    "feeds", "futures", "games", "history", "kelly", "matching", "odds", "query", "query.values", "reasons", "schema",
+    "", "archive", "catalog", "catalog.futures", "catalog.links", "closing", "clv", "columns", "devig", "engine",
+    "explain", "feeds", "futures", "games", "history", "kelly", "matching", "odds", "query", "query.values", "reasons", "schema",
     "simulate", "simulate.futures", "snapshot", "tape", "tape.moves", "timestamps", "update",
 }  # fmt: skip
 PARSERS = {path.stem for path in (ROOT / "feeds").glob("*.py")} - {"__init__"}

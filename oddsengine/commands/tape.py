@@ -1,4 +1,4 @@
-"""The commands over tapes: `record`, `replay`."""
+"""The commands over tapes: `record`, `replay`, `archive`."""
 
 import argparse
 import json
@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, NamedTuple, Self
 
 import msgspec
 
+from oddsengine.archive import archived, rows_of, write
 from oddsengine.auditing.progress import Progress
 from oddsengine.board.state import Batch
 from oddsengine.commands.output import say, wrapped
@@ -316,4 +317,25 @@ def _time(now: datetime | None) -> str:
     return "" if now is None else f"{now:%Y-%m-%d %H:%M:%S}"
 
 
-COMMANDS = {"record": record_command, "replay": replay_command}
+def archive_command(arguments: argparse.Namespace) -> None:
+    """Write tapes as a Delta table; what is in it already is left out."""
+    folder, began = Path(arguments.tapes), time.monotonic()
+    options = dict(option.split("=", 1) for option in arguments.option if "=" in option)
+    if len(options) != len(arguments.option):
+        raise ValueError(f"--option takes NAME=VALUE, got {next(o for o in arguments.option if '=' not in o)!r}")
+    tapes = [folder] if any(folder.glob("*.tape")) else sorted(path.parent for path in folder.glob("*/00000001.tape"))
+    if not tapes:
+        raise TapeError(f"{folder} is neither a tape nor a folder of tapes")
+    quotes, pieces = 0, 0
+    for path in tapes:
+        for last, rows in rows_of(Tape(path), archived(arguments.dest, path.name, options)):
+            write(rows, arguments.dest, path.name, last, options)
+            quotes, pieces = quotes + rows.height, pieces + 1
+    took = time.monotonic() - began
+    if arguments.json:
+        say(json.dumps({"tapes": len(tapes), "quotes": quotes, "pieces": pieces, "seconds": round(took, 3)}) + "\n")
+    else:
+        say(f"{quotes:,} quotes of {len(tapes)} tapes in {pieces} pieces, {took:.2f} s\n")
+
+
+COMMANDS = {"record": record_command, "replay": replay_command, "archive": archive_command}

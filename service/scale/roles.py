@@ -65,6 +65,11 @@ class Member:
         node.standing_by = self.leads
         node.waits_for = "standing by" if self.leads else "waits for the log"
 
+    @property
+    def origin(self) -> str:
+        """What numbers the steps of this shard, for an archive."""
+        return f"log {self.scale.shard} {self.born}"
+
     # ---- the life of a process ----
 
     def run(self, service: "Service", feed: "Callable[[Service], None]") -> None:

@@ -1,0 +1,224 @@
+"""The archive: every quote with its texts, as a Delta table of hive-partitioned Parquet that anything reads.
+
+Partitions are `day=` and `sport=`; a row is a quote with the columns of `ODDS_SCHEMA` that a source gives, and
+`recorded_at`. Rows are sorted by event, market, selection, line, book and time. A table is written in whole pieces, so
+a reader never sees half of one, and each piece says which steps of which tape are in it: archiving again adds only what
+is new. The tape is what is replayed; the archive is what is asked.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from oddsengine.board.facts import moments_of
+from oddsengine.board.rows import BOOK_BITS, LIVE, NO_PRICE, REJECTED, SUSPENDED
+from oddsengine.board.state import Batch
+from oddsengine.columns import NO_TIME
+from oddsengine.engine import Engine
+from oddsengine.history import Moves, nothing
+from oddsengine.identity import WORDING
+from oddsengine.odds import quoted_american
+from oddsengine.schema import ODDS_SCHEMA
+from oddsengine.tape import Tape, engine_for
+
+COLUMNS = (
+    "day", *WORDING, "line", "sportsbook", "odds_decimal", "odds_american", "is_live", "is_active",
+    "event_start_time", "last_seen_at", "odds_changed_at", "rejected_upstream", "recorded_at",
+)  # fmt: skip
+SORTED = ["event_id", "market_type", "selection", "line", "sportsbook", "recorded_at"]
+PIECE = 2_000_000  # quotes that are sorted and written together
+_BOOK = (1 << BOOK_BITS) - 1
+
+
+class ArchiveError(ValueError):
+    """An archive that cannot be written; the message is one sentence for a person."""
+
+
+class Gathered:
+    """Quotes of batches in codes, until they get their texts.
+
+    Codes of terms count anew now and then, in the engine's own time; what was gathered is resolved before that.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._words, self._books = list(engine.wordings), list(engine.books)
+        self._batches: list[tuple[int, Batch]] = []
+        self._frames: list[pl.DataFrame] = []
+        self.quotes = 0
+        self.last = engine.number  # step
+
+    def add(self, batch: Batch) -> None:
+        """Take a batch that the engine is about to apply."""
+        if self._batches and self.last > self._engine.number:  # somebody else failed, and the step was taken back
+            self.quotes -= len(self._batches.pop()[1].links)
+            self._words = list(self._engine.wordings[: self._engine.told[0]])
+        if len(self._words) != self._engine.told[0]:  # codes count anew
+            self._resolve()
+            self._words = list(self._engine.wordings[: self._engine.told[0]])
+        self._words += batch.wordings
+        self._books = [*self._engine.books[: self._engine.told[1]], *batch.books]
+        self.last = self._engine.number + 1
+        self._batches.append((self.last, batch))
+        self.quotes += len(batch.links)
+
+    def taken(self) -> pl.DataFrame:
+        """All that was gathered, as rows with the number of their `step`; nothing is left."""
+        self._resolve()
+        frames, self._frames, self.quotes = self._frames, [], 0
+        return pl.concat(frames) if frames else pl.DataFrame(schema=_SCHEMA | {"step": pl.Int64()})
+
+    def _resolve(self) -> None:
+        batches, self._batches = self._batches, []
+        if sum(len(batch.links) for _, batch in batches):
+            steps = np.repeat([n for n, _ in batches], [len(batch.links) for _, batch in batches])
+            rows = _rows([batch for _, batch in batches], self._words, self._books)
+            self._frames.append(rows.with_columns(step=pl.Series(steps, dtype=pl.Int64)))
+
+
+_SCHEMA = {name: pl.Date() if name == "day" else ODDS_SCHEMA.get(name, ODDS_SCHEMA["last_seen_at"]) for name in COLUMNS}
+
+
+def _rows(batches: Sequence[Batch], words: Sequence[Any], books: Sequence[str]) -> pl.DataFrame:
+    """Quotes of some batches with their texts."""
+    key, odds, american, seen, changed, start, flags = (
+        np.concatenate(column) for column in zip(*(batch.quoted for batch in batches), strict=True)
+    )
+    now = np.repeat([batch.now for batch in batches], [len(batch.links) for batch in batches])
+    seen = np.where(seen == NO_TIME, now, np.minimum(seen, now))
+    terms, of = np.unique(key >> BOOK_BITS, return_inverse=True)
+    some = [words[term] for term in terms.tolist()]
+    texts = {
+        name: pl.Series(name, [wording[at] for wording in some], dtype=ODDS_SCHEMA[name]).gather(of)
+        for at, name in enumerate((*WORDING, "line"))
+    }
+    bare = (flags & NO_PRICE) != 0
+    priced = {"odds_decimal": odds, "odds_american": quoted_american(np.where(bare, 2.0, odds), american)}
+    frame = pl.DataFrame(
+        {
+            **texts, "sportsbook": pl.Series(books, dtype=pl.String).gather(key & _BOOK), **priced,
+            "is_live": (flags & LIVE) != 0, "is_active": (flags & SUSPENDED) == 0,
+            "rejected_upstream": (flags & REJECTED) != 0, "event_start_time": moments_of(start),
+            "last_seen_at": moments_of(seen), "odds_changed_at": moments_of(changed), "recorded_at": moments_of(now),
+            "bare": bare,
+        }
+    )  # fmt: skip
+    prices = [pl.when(pl.col("bare")).then(None).otherwise(pl.col(name)).alias(name) for name in priced]
+    return frame.with_columns(
+        *prices, day=pl.col("recorded_at").dt.date(), sport=pl.col("sport").fill_null("")
+    ).select(pl.col(name).cast(dtype) for name, dtype in _SCHEMA.items())  # fmt: skip
+
+
+def rows_of(tape: Tape, after: int = 0, piece: int = PIECE) -> Iterator[tuple[int, pl.DataFrame]]:
+    """The quotes of a tape behind a step, piece by piece, each with its last step."""
+    engine = engine_for(tape)
+    gathered = Gathered(engine)
+    for step in tape:
+        if step.number > after:
+            gathered.add(step.batch)
+        engine.feed(step.batch)
+        if step.number <= after:
+            gathered = Gathered(engine) if step.number == after else gathered
+        elif gathered.quotes >= piece:
+            yield step.number, gathered.taken()
+    rest = gathered.taken()
+    if rest.height:
+        yield gathered.last, rest
+
+
+def write(
+    frame: pl.DataFrame, dest: str | Path, origin: str, until: int, options: Mapping[str, str] | None = None
+) -> None:
+    """Add rows to an archive, all or none; `origin` and `until` say which steps of what they are.
+
+    Raises
+    ------
+    ArchiveError
+        If the package that writes the table is not installed, or it cannot be written.
+    """
+    delta = _delta()
+    properties = delta.WriterProperties(compression="ZSTD", compression_level=3)
+    commit = delta.CommitProperties(app_transactions=[delta.Transaction(app_id=origin, version=until)])
+    try:
+        delta.write_deltalake(
+            str(dest), frame.select(COLUMNS).sort(SORTED, nulls_last=True), mode="append",
+            partition_by=["day", "sport"], writer_properties=properties, commit_properties=commit, storage_options=dict(options or {}) or None,
+        )  # fmt: skip
+    except (delta.exceptions.DeltaError, OSError) as error:
+        raise ArchiveError(f"{dest}: {error}") from error
+
+
+def archived(dest: str | Path, origin: str, options: Mapping[str, str] | None = None) -> int:
+    """The last step of something that an archive has; 0 for none."""
+    delta = _delta()
+    try:
+        table = delta.DeltaTable(str(dest), storage_options=dict(options or {}) or None)
+    except delta.exceptions.TableNotFoundError:
+        return 0
+    except (delta.exceptions.DeltaError, OSError) as error:
+        raise ArchiveError(f"{dest}: {error}") from error
+    return int(table.transaction_version(origin) or 0)
+
+
+def _delta() -> Any:
+    try:
+        import deltalake  # noqa: PLC0415  only where an archive is written
+        import deltalake.exceptions  # noqa: PLC0415
+    except ImportError:
+        raise ArchiveError("an archive needs the package deltalake: pip install 'oddsengine[archive]'") from None
+    return deltalake
+
+
+class Archive:
+    """What an archive says of how prices moved; it may grow meanwhile."""
+
+    def __init__(self, dest: str | Path, options: Mapping[str, str] | None = None) -> None:
+        self._dest, self._options = str(dest), dict(options or {}) or None
+
+    def of(self, event_id: str, until: int) -> Moves:
+        """Moves of an event up to a time, microseconds."""
+        delta = _delta()
+        try:
+            files = delta.DeltaTable(self._dest, storage_options=self._options).file_uris()
+        except delta.exceptions.TableNotFoundError:
+            return nothing()
+        if not files:
+            return nothing()
+        names = ["recorded_at", "odds_decimal", "odds_american", "is_live", "is_active", *WORDING, "line", "sportsbook"]
+        frame = (
+            pl.scan_parquet(files, hive_partitioning=True, storage_options=self._options)
+            .filter((pl.col("event_id") == event_id) & (pl.col("recorded_at").dt.epoch("us") <= until))
+            .select(names)
+            .collect(engine="streaming")
+            .sort("recorded_at", maintain_order=True)
+        )
+        return _moves(frame)
+
+
+def _moves(frame: pl.DataFrame) -> Moves:
+    """Quotes as moves: what repeats a row's last price is none."""
+    if not frame.height:
+        return nothing()
+    key = [*WORDING, "line", "sportsbook"]
+    rows = frame.select(key).unique(maintain_order=True).with_row_index("row")
+    flags = (~pl.col("is_active")).cast(pl.UInt8) * SUSPENDED + pl.col("is_live").cast(pl.UInt8) * LIVE
+    moves = (
+        frame.join(rows, on=key, how="left", nulls_equal=True, maintain_order="left")
+        .with_columns(
+            flags.cast(pl.UInt8).alias("flags"), pl.col("odds_decimal", "odds_american").forward_fill().over("row")
+        )
+        .filter(pl.col("odds_decimal").is_not_null())
+        .filter(
+            (pl.col("odds_decimal").ne_missing(pl.col("odds_decimal").shift().over("row")))
+            | (pl.col("flags").ne_missing(pl.col("flags").shift().over("row")))
+        )
+    )
+    return Moves(
+        list(rows.select(*WORDING, "line").iter_rows()), rows["sportsbook"].to_list(),
+        moves["row"].to_numpy().astype(np.int64), moves["recorded_at"].dt.epoch("us").to_numpy(),
+        moves["odds_decimal"].to_numpy(), moves["odds_american"].fill_null(np.nan).to_numpy(),
+        moves["flags"].to_numpy(),
+    )  # fmt: skip

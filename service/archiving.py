@@ -1,0 +1,90 @@
+"""The archive of a node: quotes gather in files of the data folder, and once an hour become part of a Delta table."""
+
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from oddsengine.archive import Gathered, archived, write
+from oddsengine.engine import Batch, Engine, Wanted
+from oddsengine_service.settings import Archiving
+
+FOLDER = "archive"  # of the data folder, for what waits
+_PART = 500_000  # quotes of a file
+
+
+class NodeArchive:
+    """Records what an engine takes; `writes` says whether this process is the one that writes the table.
+
+    Parameters
+    ----------
+    origin
+        What numbers the steps: of a log, its birth; of one process, its start. Steps that the table has are not
+        written again, whoever wrote them.
+    failed
+        Told what could not be written, or an empty text once it was; it is tried again.
+    """
+
+    def __init__(
+        self, engine: Engine, folder: Path, settings: Archiving, origin: Callable[[], str],
+        failed: Callable[[str], None], writes: Callable[[], bool] = lambda: True,
+    ) -> None:  # fmt: skip
+        self._folder, self._settings, self._origin = folder / FOLDER, settings, origin
+        self._failed, self._writes = failed, writes
+        self._folder.mkdir(parents=True, exist_ok=True)
+        for part in self._folder.glob("*.parquet"):  # numbers of an earlier start
+            part.unlink()
+        self._engine, self._gathered = engine, Gathered(engine)
+        self._ended = threading.Event()
+        engine.record(self)
+        self._thread = threading.Thread(target=self._run, name="archive", daemon=True)
+        self._thread.start()
+
+    def batch(self, batch: Batch, slept: Sequence[Wanted] = ()) -> None:
+        """Take a batch in."""
+        if self._gathered.last < self._engine.number:  # restored meanwhile
+            self._gathered = Gathered(self._engine)
+        self._gathered.add(batch)
+        if self._gathered.quotes >= _PART:
+            self._spill()
+
+    def note(self, kind: str, wanted: Wanted) -> None:
+        """Views have no quotes."""
+
+    def _spill(self) -> None:
+        rows = self._gathered.taken()
+        if rows.height:
+            rows.write_parquet(self._folder / f"{self._gathered.last:020}.parquet", compression="zstd")
+
+    def _run(self) -> None:
+        while not self._ended.wait(self._settings.interval):
+            self.write()
+
+    def write(self) -> None:
+        """Make what waits part of the table; a process that does not write forgets what another one wrote."""
+        try:
+            with self._engine.still():
+                self._spill()
+            done = archived(self._settings.to, self._origin())
+            parts = sorted(self._folder.glob("*.parquet"))
+            rows = pl.concat([pl.read_parquet(part).filter(pl.col("step") > done) for part in parts]) if parts else None
+            if rows is not None and rows.height and self._writes():
+                done = int(rows["step"].max())  # type: ignore[arg-type]
+                write(rows, self._settings.to, self._origin(), done)
+            for part in parts:
+                if int(part.stem) <= done:
+                    part.unlink()
+            self._failed("")
+        except (ValueError, OSError, pl.exceptions.PolarsError) as error:
+            self._failed(str(error))
+
+    def close(self) -> None:
+        """Write what waits, and end."""
+        self._ended.set()
+        self._thread.join()
+        self._engine.stop_recording(self)
+        self.write()
+
+
+__all__ = ["FOLDER", "NodeArchive"]

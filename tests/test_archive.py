@@ -1,0 +1,175 @@
+"""The archive: the same quotes as the tapes, read by polars, DuckDB and Dask."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from oddsengine.archive import Archive, archived, rows_of
+from oddsengine.cli import main
+from oddsengine.engine import Engine
+from oddsengine.simulate import World
+from oddsengine.tape import Tape, TapeWriter
+from oddsengine.tape.moves import Tapes
+from oddsengine_service.archiving import NodeArchive
+from oddsengine_service.settings import Archiving
+
+pytest.importorskip("deltalake")
+
+
+def recorded(folder: Path, seed: int, seconds: float = 60.0) -> Engine:
+    """A tape of a made-up world."""
+    engine = Engine()
+    with TapeWriter(folder) as writer:
+        writer.follow(engine)
+        start = datetime(2026, 2, 7 + seed, 23, 59, 30, tzinfo=UTC)
+        for batch in World(seed, events=6, live=0.4, tick=5.0, hazards=True, start=start).run(seconds):
+            engine.step(batch.quotes, batch.now, complete=batch.complete, events=batch.events)
+    return engine
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Two tapes, and the archive of them."""
+    folder = tmp_path_factory.mktemp("archive")
+    for seed in (1, 2):
+        recorded(folder / "tapes" / f"tape{seed}", seed)
+    assert main(["archive", str(folder / "tapes"), str(folder / "odds")]) == 0
+    return folder / "tapes", folder / "odds"
+
+
+def naive(tape: Path) -> list[tuple[Any, ...]]:
+    """Every quote of a tape, one by one: when it came, what of, and the price."""
+    out, words, books = [], list[Any](), list[str]()
+    for step in Tape(tape):
+        words += step.batch.wordings
+        books += step.batch.books
+        for key, odds, flags in zip(
+            step.batch.quoted.key, step.batch.quoted.odds, step.batch.quoted.flags, strict=True
+        ):
+            wording = words[int(key) >> 16]
+            price = None if flags & 16 else round(float(odds), 9)
+            out.append((step.batch.now, wording[0], wording[5], wording[7] or "", books[int(key) & 0xFFFF], price))
+    return sorted(out, key=repr)
+
+
+def test_it_has_every_quote_once(made: tuple[Path, Path]) -> None:
+    tapes, dest = made
+    table = pl.read_delta(str(dest))
+    names = ["event_id", "market_type", "selection", "sportsbook", "odds_decimal"]
+    found = [
+        (at, *texts[:2], texts[2] or "", texts[3], None if texts[4] is None else round(texts[4], 9))
+        for at, *texts in table.select(pl.col("recorded_at").dt.epoch("us"), *names).iter_rows()
+    ]
+    assert sorted(found, key=repr) == sorted(naive(tapes / "tape1") + naive(tapes / "tape2"), key=repr)
+    assert {path.name.split("=")[0] for path in dest.glob("*/*") if path.is_dir()} >= {"sport"}
+    assert len(list(dest.glob("day=*"))) == 3  # both tapes run over midnight
+
+
+def test_archiving_again_adds_only_what_is_new(made: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    tapes, dest = made
+    before = pl.scan_delta(str(dest)).select(pl.len()).collect().item()
+    assert main(["archive", str(tapes), str(dest), "--json"]) == 0
+    assert '"quotes": 0' in capsys.readouterr().out
+    assert pl.scan_delta(str(dest)).select(pl.len()).collect().item() == before
+    assert archived(dest, "tape1") == Tape(tapes / "tape1").last
+
+
+def test_pieces_are_the_whole(made: tuple[Path, Path]) -> None:
+    tape = Tape(made[0] / "tape1")
+    ((_, whole),) = rows_of(tape)
+    parts = list(rows_of(tape, piece=500))
+    assert len(parts) > 2
+    assert pl.concat([rows for _, rows in parts]).equals(whole)
+    (_, later), *_ = rows_of(tape, after=parts[0][0])
+    assert later.equals(whole.filter(pl.col("step") > parts[0][0]))
+
+
+def test_history_is_what_the_tapes_say(made: tuple[Path, Path]) -> None:
+    tapes, dest = made
+    events = pl.read_delta(str(dest))["event_id"].unique().to_list()
+    until = 2**62
+    for event in events[:4]:
+        one, other = Tapes(tapes).of(event, until), Archive(dest).of(event, until)
+        for each in (one, other):
+            assert each.row.size
+        said = []
+        for moves in (one, other):
+            said.append(sorted(
+                (moves.books[r], repr(moves.wordings[r]), at, round(float(odds), 9), int(flags))
+                for r, at, odds, flags in zip(moves.row, moves.at, moves.odds, moves.flags, strict=True)
+            ))  # fmt: skip
+        late = set(said[1]) ^ set(said[0])  # an archive has late quotes, which changed nothing
+        assert len(late) <= 0.02 * len(said[0])
+    assert Archive(dest).of("nothing", until).row.size == 0
+    assert Archive(dest / "nowhere").of(events[0], until).row.size == 0
+
+
+BEST = """
+SELECT event_id, selection, max(odds_decimal) AS best FROM odds
+WHERE market_type = 'moneyline' AND is_active GROUP BY ALL ORDER BY ALL
+"""
+
+
+def test_others_read_it(made: tuple[Path, Path]) -> None:
+    dask, duckdb, distributed = (pytest.importorskip(name) for name in ("dask", "duckdb", "distributed"))
+
+    dest = made[1]
+    key = ["event_id", "selection"]
+    offered = (pl.col("market_type") == "moneyline") & pl.col("is_active")
+    highest = pl.col("odds_decimal").max().alias("best")
+    expected = pl.scan_delta(str(dest)).filter(offered).group_by(key).agg(highest).sort(key).collect()
+    odds = duckdb.sql(f"SELECT * FROM read_parquet('{dest}/*/*/*.parquet', hive_partitioning=true)")
+    assert odds.query("odds", BEST).fetchall() == expected.rows()
+
+    @dask.delayed  # type: ignore[untyped-decorator,unused-ignore]
+    def best(partition: str) -> pl.DataFrame:
+        return pl.scan_parquet(f"{partition}/*.parquet").filter(offered).group_by(key).agg(highest).collect()
+
+    with (
+        distributed.LocalCluster(2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        distributed.Client(cluster),
+    ):
+        parts = dask.compute(*[best(str(path)) for path in sorted(dest.glob("day=*/sport=*"))])
+    found = pl.concat(parts).group_by(key).agg(pl.col("best").max()).sort(key)
+    assert found.equals(expected)
+
+
+def test_a_node_archives_what_it_takes(tmp_path: Path) -> None:
+    engine, said = Engine(), list[str]()
+    settings = Archiving(to=str(tmp_path / "odds"), interval=3600.0)
+    archive = NodeArchive(engine, tmp_path, settings, lambda: "me", said.append)
+    quotes = 0
+    for at, batch in enumerate(World(3, events=4, tick=5.0).run(60.0)):
+        engine.step(batch.quotes, batch.now, complete=batch.complete)
+        quotes += len(batch.quotes)
+        if at == 4:
+            archive.write()
+            assert pl.scan_delta(settings.to).select(pl.len()).collect().item() == quotes
+    archive.close()
+    assert set(said) == {""}
+    assert pl.scan_delta(settings.to).select(pl.len()).collect().item() == quotes
+    assert archived(settings.to, "me") == engine.number
+    assert not list((tmp_path / "archive").iterdir())
+
+
+def test_an_object_store(made: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    moto = pytest.importorskip("moto.server", reason="pip install 'moto[server]' for a local S3")
+    boto3 = pytest.importorskip("boto3")
+
+    server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        for name, value in {
+            "AWS_ENDPOINT_URL": f"http://{host}:{port}", "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_REGION": "us-east-1", "AWS_ALLOW_HTTP": "true", "AWS_S3_ALLOW_UNSAFE_RENAME": "true",
+        }.items():  # fmt: skip
+            monkeypatch.setenv(name, value)
+        boto3.client("s3", region_name="us-east-1").create_bucket(Bucket="odds")
+        assert main(["archive", str(made[0] / "tape1"), "s3://odds/prices"]) == 0
+        assert archived("s3://odds/prices", "tape1") == Tape(made[0] / "tape1").last
+    finally:
+        server.stop()
