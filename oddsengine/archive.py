@@ -142,11 +142,17 @@ def write(
     delta = _delta()
     properties = delta.WriterProperties(compression="ZSTD", compression_level=3)
     commit = delta.CommitProperties(app_transactions=[delta.Transaction(app_id=origin, version=until)])
+    rows = frame.select(COLUMNS).sort(SORTED, nulls_last=True)
     try:
         delta.write_deltalake(
-            str(dest), frame.select(COLUMNS).sort(SORTED, nulls_last=True), mode="append",
-            partition_by=["day", "sport"], writer_properties=properties, commit_properties=commit, storage_options=dict(options or {}) or None,
-        )  # fmt: skip
+            str(dest),
+            rows,
+            mode="append",
+            partition_by=["day", "sport"],
+            writer_properties=properties,
+            commit_properties=commit,
+            storage_options=dict(options or {}) or None,
+        )
     except (delta.exceptions.DeltaError, OSError) as error:
         raise ArchiveError(f"{dest}: {error}") from error
 
