@@ -424,7 +424,9 @@ class Tape:
         self.table = catalog.fair_table()
         self.book_sets: list[tuple[str, ...]] = []
 
-    def step(self, at: float, said: dict[str, tuple[float, float]], *, commit: bool = True) -> float:
+    def step(
+        self, at: float, said: dict[str, tuple[float, float]], *, commit: bool = True, needed: bool = True
+    ) -> float:
         rows = [row for b, (line, x) in said.items() for row in price(b, "total_runs", line, two(x))]
         if not rows:
             return math.nan
@@ -435,7 +437,7 @@ class Tape:
         minute = np.full(g.event.size, round(at // 60 * 60 * 1e6), np.int64)
         made = self.memory.refresh(
             self.KEY, g, ballot, minute, np.full(1, self.SLOPE), np.full(1, 100), identity.traits.feed, identity.books,
-            self.table,
+            self.table, np.full(1, needed, np.uint8),
         )  # fmt: skip
         if commit:
             self.memory.commit(made)
@@ -460,6 +462,15 @@ def test_momentum_is_its_definition(history: list[Step]) -> None:
             states.append((now, said_now))
         expected = naive.momentum(states, now, FEED, Tape.SLOPE, Tape.REACH, PARAMS)
         assert found == pytest.approx(expected[0], abs=1e-7)
+
+
+def test_a_ladder_that_is_not_needed_is_neither_sampled_nor_forgotten() -> None:
+    one, other = Tape(), Tape()
+    before, after = dict.fromkeys(SOME, (8.5, 0.0)), dict.fromkeys(SOME, (8.5, 0.2))
+    for tape in (one, other):
+        tape.step(1_000_000.0, before)
+    assert one.step(1_000_090.0, after, needed=False) == 0.0
+    assert one.step(1_000_200.0, after) == other.step(1_000_200.0, after) > 0.0
 
 
 @given(histories(), st.integers(0, 1000))
