@@ -168,7 +168,7 @@ def check_odds(frame: IntoFrame) -> OddsTable:
     try:
         frame = to_polars(frame)
     except TypeError as error:
-        raise OddsError(f"This is no odds table: {error}.") from None
+        raise OddsError(f"This is not an odds table: {error}.") from None
     frame = _with_own_names(frame)
     if frame.schema.get("row") != pl.UInt32 or frame["row"].null_count() or frame["row"].is_duplicated().any():
         frame = frame.with_columns(row=pl.int_range(1, pl.len() + 1, dtype=pl.UInt32))
@@ -194,7 +194,7 @@ def _with_own_names(frame: pl.DataFrame) -> pl.DataFrame:
         missing.append(" or ".join(_PRICES))
     if missing:
         here = ", ".join([name for name in frame.columns if name not in _OWN][:40]) or "none"
-        raise OddsError(f"This is no odds table: it has no {', no '.join(missing)} (its columns: {here}).")
+        raise OddsError(f"This is not an odds table: it has no {', no '.join(missing)} (its columns: {here}).")
     return frame
 
 
@@ -224,7 +224,7 @@ def _cast(frame: pl.DataFrame, faults: "_Faults") -> pl.DataFrame:
             continue
         given = frame[name]
         if not readable(given.dtype, wanted):
-            raise OddsError(f"This is no odds table: column {name} holds {given.dtype}, not {wanted}.")
+            raise OddsError(f"This is not an odds table: column {name} holds {given.dtype}, not {wanted}.")
         if given.dtype in (pl.Categorical, pl.Enum):
             given = given.cast(pl.String)
         cast, reason = CASTS[type(wanted)]

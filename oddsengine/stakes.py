@@ -534,7 +534,7 @@ def _level(pays: Floats, odds: Floats, most: Floats, cash: float) -> Floats:
     elif cash < np.inf:
         last = float(corners[-1] + (cash - cost[-1]) / (1.0 / odds).sum())
     elif (1.0 / odds).sum() < 1.0:
-        raise ValueError("the prices available are an arbitrage without end: give bankroll or limits")
+        raise ValueError("the available prices are an unbounded arbitrage: give bankroll or limits")
     else:
         last = float(corners[-1])
     corners = np.append(corners[cost <= cash], last)

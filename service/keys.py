@@ -507,7 +507,7 @@ class KeyStore:
             rows = connection.execute(f"SELECT {_COLUMNS} FROM keys WHERE id = ?", (ident,)).fetchall()
             found = _record(rows[0]) if rows else None
         if found is None or (by is not None and found.account != by.account):
-            raise UnknownKeyError(f"there is no key {shown(ident.partition('.')[0])}")  # a whole key may stand there
+            raise UnknownKeyError(f"unknown key {shown(ident.partition('.')[0])}")  # a whole key may stand there
         return found
 
     def _asking(self, connection: sqlite3.Connection, by: Caller) -> Record:

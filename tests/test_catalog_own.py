@@ -101,7 +101,7 @@ def test_without_it_nothing_of_it_is_known() -> None:
         ("[books.a]\nname = 'A'\ncommission = 5", "commission is 5; allowed: a fraction from 0 to less than 0.2"),
         ("[books.a]\nname = 'A'\ncommission = nan", "commission is nan; allowed: a fraction"),
         ("[books.a]\nname = 'A'\naliases = 'b'", "aliases is 'b'; allowed: a list of texts"),
-        ("[books.a]\nname = 'A'\nzork = 1", "books.a.zork is no key; allowed: name, display, regions"),
+        ("[books.a]\nname = 'A'\nzork = 1", "books.a.zork is not a key; allowed: name, display, regions"),
         ("[books.'A B']\nname = 'A'", "the id is 'A B'; allowed: small letters"),
         ("[books.a]\nname = 'A'\naliases = ['dk']", "books: 'dk' means draftkings already and cannot mean a too"),
         ("[books.a]\nname = 'A'\n[books.b]\nname = 'a'", "'a' means a already and cannot mean b too"),

@@ -740,7 +740,7 @@ def test_table_with_a_bad_line_completes_nothing() -> None:
     assert len(read.quotes) == 2
     assert read.complete == []
     assert read.refused.total() == 1
-    with pytest.raises(FeedError, match="no odds table"):
+    with pytest.raises(FeedError, match="not an odds table"):
         table.read(b"a,b\n1,2\n", ".csv")
 
 

@@ -711,7 +711,7 @@ def test_texts_for_numbers_are_read_and_wrong_types_named() -> None:
     assert find_arbitrage(texts, now=MOMENT).equals(find_arbitrage(odds, now=MOMENT))
     with pytest.raises(oddsengine.OddsError, match="odds_decimal"):
         find_arbitrage(odds.with_columns(odds_decimal=pl.concat_list("odds_decimal")))
-    with pytest.raises(oddsengine.OddsError, match="no odds table"):
+    with pytest.raises(oddsengine.OddsError, match="not an odds table"):
         find_arbitrage(pl.DataFrame({"x": [1]}))
     with pytest.raises(oddsengine.OddsError):
         find_arbitrage({"x": [1]})  # type: ignore[arg-type]

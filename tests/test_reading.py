@@ -122,8 +122,11 @@ def test_no_events(tmp_path: Path, document: Any) -> None:
         ("[" * 100_000, "This is not a table in JSON: it is nested too deeply."),
         ("null", "This is not an odds table: the JSON holds no list of rows."),
         ({"data": 3}, "This is not an odds table: the JSON holds no list of rows."),
-        ({"name": "x"}, "This is no odds table: it has no sportsbook, no event_id,"),
-        ([{"id": "x", "sport_key": "y", "bookmakers": 3}], "This is no payload of The Odds API: none of its 1 items"),
+        ({"name": "x"}, "This is not an odds table: it has no sportsbook, no event_id,"),
+        (
+            [{"id": "x", "sport_key": "y", "bookmakers": 3}],
+            "This is not a payload of The Odds API: none of its 1 items",
+        ),
         ([1, 2], "This is not NDJSON: no line is a JSON object."),
     ],
 )
@@ -150,7 +153,7 @@ def test_a_folder_and_a_pattern(tmp_path: Path) -> None:
     with pytest.raises(OddsError, match=r"^No file matches .*\*\.csv\.$"):
         read_odds(tmp_path / "*.csv" / "*.csv")
     save(tmp_path / "bad.csv", "x,y\n1,2\n")
-    with pytest.raises(OddsError, match=r"^bad\.csv: This is no odds table"):
+    with pytest.raises(OddsError, match=r"^bad\.csv: This is not an odds table"):
         read_odds(tmp_path)
 
 
@@ -243,7 +246,7 @@ def test_addresses_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(OddsError, match=r"^Cannot read s3://odds/a\.json: an address must end in \.parquet"):
         read_odds("s3://odds/a.json")
     (tmp_path / "a.csv").write_text("x,y\n1,2\n")
-    with pytest.raises(OddsError, match=r"a\.csv: This is no odds table: it has no sportsbook"):
+    with pytest.raises(OddsError, match=r"a\.csv: This is not an odds table: it has no sportsbook"):
         read_odds((tmp_path / "a.csv").as_uri())
     (tmp_path / "a.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(OddsError, match=r"^Cannot read file:"):

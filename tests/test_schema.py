@@ -81,7 +81,7 @@ def test_a_part_that_was_spoilt_is_checked_again() -> None:
 
 @pytest.mark.parametrize("gone", ["sportsbook", "event_id", "market_type", "selection"])
 def test_a_needed_column(gone: str) -> None:
-    with pytest.raises(OddsError, match=rf"^This is no odds table: it has no {gone} \(its columns: .*\)\.$"):
+    with pytest.raises(OddsError, match=rf"^This is not an odds table: it has no {gone} \(its columns: .*\)\.$"):
         check_odds(prices().drop(gone))
 
 

@@ -522,7 +522,7 @@ def test_a_key_manages_its_own_account_only(store: KeyStore) -> None:
     mine = caller(store, store.create("acme", Terms("enterprise")).key)
     theirs = store.create("other", Terms("free"))
     for attempt in (store.record, store.revoke, store.rotate):
-        with pytest.raises(UnknownKeyError, match="there is no key"):
+        with pytest.raises(UnknownKeyError, match="unknown key"):
             attempt(theirs.record.id, mine)
     assert [record.account for record in store.list("acme")] == ["acme"]
     assert store.find(theirs.key)

@@ -446,7 +446,7 @@ def test_levelling_into_an_arbitrage_goes_on_to_the_end_of_the_money() -> None:
     worst = best.filter(choice="level")["worst_case"].item()
     assert worst == pytest.approx((179.57 - 1.7 + 1.7 * 3.258 / 3.215) / (1 / 3.215 + 1 / 1.687) - 179.57)
     assert stakes.sum() == pytest.approx(179.57 - 1.7)
-    with pytest.raises(ValueError, match="an arbitrage without end: give bankroll or limits"):
+    with pytest.raises(ValueError, match="an unbounded arbitrage: give bankroll or limits"):
         oe.cover([1.7, 0.0], [3.258, 3.134], [3.215, 1.687])
 
 

@@ -478,7 +478,7 @@ def test_cut_anywhere_in_the_last_block(small: tuple[Path, list[str]], listed: b
             continue
         assert tape.torn is not None
         assert tape.torn.startswith(f"{file} is torn at byte {start:,}")
-        assert (f"the {cut - start:,} bytes from there are no whole block" in tape.torn) == (cut > start)
+        assert (f"the {cut - start:,} bytes from there are not a whole block" in tape.torn) == (cut > start)
         assert ("catalogue.json knows of 1 steps more" in tape.torn) == listed
         if cut % 50 == 0:
             assert len(list(tape)) == 2
@@ -520,7 +520,7 @@ def test_any_byte_in_the_middle(small: tuple[Path, list[str]], listed: bool) -> 
         (path / "catalogue.json").unlink()
     for start, end in blocks(file)[:2]:
         for at in some(start, end):
-            said = r"written in form \d+ of" if at in (4, 5) else f"{file} is damaged at byte {start:,}: "
+            said = r"has format version \d+;" if at in (4, 5) else f"{file} is damaged at byte {start:,}: "
             with wrong(file, at), pytest.raises(TapeError, match=said):
                 Tape(path)
     assert Tape(path).steps == 3
@@ -532,14 +532,14 @@ def test_zeros_at_the_end_are_torn_and_zeros_in_the_middle_are_damage(small: tup
     data = file.read_bytes()
     file.write_bytes(data + bytes(5000))
     tape = Tape(path)
-    assert tape.torn == f"{file} is torn at byte {len(data):,}: the 5,000 bytes from there are no whole block"
+    assert tape.torn == f"{file} is torn at byte {len(data):,}: the 5,000 bytes from there are not a whole block"
     assert replay(tape).state_hash() == hashes[2]
     start, end = blocks_of(data)[1]
     file.write_bytes(data[:start] + bytes(end - start) + data[end:])
     with pytest.raises(TapeError, match=f"damaged at byte {start:,}: whole blocks follow at byte {end:,}"):
         Tape(path)
     file.write_bytes(data[:start] + data[end:])
-    with pytest.raises(TapeError, match=r"goes on with step 3 at byte .*, after step 1"):
+    with pytest.raises(TapeError, match=r"continues with step 3 at byte .*, after step 1"):
         Tape(path)
 
 
@@ -559,7 +559,7 @@ def test_another_form_of_the_format(small: tuple[Path, list[str]]) -> None:
     data[4] = 9
     file.write_bytes(data)
     (path / "catalogue.json").unlink()
-    with pytest.raises(TapeError, match="form 9 of the format; this program reads form 1"):
+    with pytest.raises(TapeError, match="format version 9; this program reads version 1"):
         Tape(path)
     assert zlib.crc32(data[12 : blocks_of(data)[0][1]]) == struct.unpack_from("<I", data, 8)[0]
 
@@ -604,7 +604,7 @@ def test_missing_segments(taped: tuple[Path, list[tuple[Any, ...]]], tmp_path: P
         Tape(path)
     (path / names[1]).write_bytes((path / names[2]).read_bytes())
     (path / "catalogue.json").unlink()
-    with pytest.raises(TapeError, match=f"{names[1]} goes on with step"):
+    with pytest.raises(TapeError, match=f"{names[1]} continues with step"):
         Tape(path)
     (path / names[1]).write_bytes(second)
     assert replayed(path) == taped[1]
@@ -676,9 +676,9 @@ def test_a_catalogue_that_contradicts(small: tuple[Path, list[str]], name: str, 
 def test_a_catalogue_that_does_not_read(small: tuple[Path, list[str]], text: str) -> None:
     path, _ = small
     (path / "catalogue.json").write_text(text)
-    with pytest.raises(TapeError, match=r"catalogue.json does not read"):
+    with pytest.raises(TapeError, match=r"catalogue.json cannot be read"):
         Tape(path)
-    with pytest.raises(TapeError, match=r"catalogue.json does not read"):
+    with pytest.raises(TapeError, match=r"catalogue.json cannot be read"):
         TapeWriter(path)
 
 
@@ -687,7 +687,7 @@ def test_no_tape(tmp_path: Path) -> None:
         Tape(tmp_path / "none")
     (tmp_path / "notes.txt").write_text("mine")
     for open_ in (Tape, TapeWriter):
-        with pytest.raises(TapeError, match=r"is no tape: it holds neither segments nor catalogue.json"):
+        with pytest.raises(TapeError, match=r"is not a tape: it has neither segments nor catalogue.json"):
             open_(tmp_path)
     assert [file.name for file in tmp_path.iterdir()] == ["notes.txt"]
 
@@ -872,11 +872,11 @@ def test_two_writers(tmp_path: Path) -> None:
     engine, first = resume(tmp_path, block_s=0.0)
     with first:
         engine.step(now=START)
-        with pytest.raises(TapeError, match="is being written by somebody else"):
+        with pytest.raises(TapeError, match="is being written by another process"):
             TapeWriter(tmp_path)
         assert Tape(tmp_path).steps == 1
         engine.step(now=START)
-    with pytest.raises(TapeError, match="was closed"):
+    with pytest.raises(TapeError, match="is closed"):
         first.batch(nothing(0))
     resume(tmp_path)[1].close()
     assert Tape(tmp_path).steps == 2
@@ -887,7 +887,7 @@ def test_a_file_that_somebody_else_wrote_to(tmp_path: Path) -> None:
     engine.step(now=START)
     with (tmp_path / "00000001.tape").open("ab") as file:
         file.write(b"x")
-    with pytest.raises(TapeError, match="was changed by somebody else"):
+    with pytest.raises(TapeError, match="was changed by another process"):
         engine.step(now=START)
     assert engine.number == 1
     writer.close()
@@ -1013,18 +1013,18 @@ def test_record_a_simulation_in_two_parts(tmp_path: Path, command: Run) -> None:
 ROW = '{"sportsbook": "a", "event_id": "e", "market_type": "moneyline", "selection": "x", "odds_decimal": 2}'
 FIRST = f'{{"now": "2026-02-08T18:00:00Z", "quotes": [{ROW}]}}\n\n'
 BAD_LINES = [
-    ("{", "line 3 is no batch (Input data was truncated): {"),
-    ("[1]", "line 3 is no batch (Expected `object`, got `array`): [1]"),
-    ('{"nwo": 1}', "line 3 is no batch (Object contains unknown field `nwo`)"),
-    ('{"now": "soon"}', "line 3 is no batch (Invalid RFC3339 encoded datetime - at `$.now`)"),
+    ("{", "line 3 is not a batch (Input data was truncated): {"),
+    ("[1]", "line 3 is not a batch (Expected `object`, got `array`): [1]"),
+    ('{"nwo": 1}', "line 3 is not a batch (Object contains unknown field `nwo`)"),
+    ('{"now": "soon"}', "line 3 is not a batch (Invalid RFC3339 encoded datetime - at `$.now`)"),
     ('{"now": "2026-02-08T17:00:00Z"}', "line 3: now went back"),
     ('{"quotes": 3}', "line 3: Quotes are a list of rows"),
     ('{"removed": ["x"]}', "line 3: removed takes row ids"),
-    ('{"complete": [["a", "e", "x"]]}', "line 3 is no batch (Expected `array` of length 2"),
+    ('{"complete": [["a", "e", "x"]]}', "line 3 is not a batch (Expected `array` of length 2"),
     ('{"events": [{"event_id": "e", "status": "over"}]}', "line 3: status of e must be one of"),
     ('{"events": [{"event_id": "e", "status": "live", "event_start_time": "soon"}]}', "line 3: "),
     ('"' + "é" * 200 + '"', "..."),
-    ("\udcff\udcfe", "line 3 is no batch"),
+    ("\udcff\udcfe", "line 3 is not a batch"),
 ]
 
 

@@ -87,7 +87,7 @@ def _sport(value: Any) -> str:
 
 def _template(key: str) -> Check:
     def check(value: Any) -> str:
-        found = fault(key, value) if isinstance(value, str) else "is no text"
+        found = fault(key, value) if isinstance(value, str) else "is not text"
         return f"a link, and this {found}" if found else ""
 
     return check
@@ -162,7 +162,7 @@ def _section(section: str, tables: Mapping[str, Any]) -> dict[str, dict[str, Any
             raise CatalogError(f"{where}: the id {id_!r} stands in the file already; allowed: one entry for each")
         for key, value in entry.items():
             if key not in fields:
-                raise CatalogError(f"{where}.{key} is no key; allowed: {', '.join(fields)}")
+                raise CatalogError(f"{where}.{key} is not a key; allowed: {', '.join(fields)}")
             if wanted := fields[key](value):
                 raise CatalogError(f"{where}.{key} is {value!r}; allowed: {wanted}")
         for key in _REQUIRED[section]:

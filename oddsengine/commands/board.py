@@ -43,7 +43,7 @@ def _read(arguments: argparse.Namespace) -> OddsTable:
     if table.rejected.height and not table.height:
         row, field, value, reason, _ = table.rejected.row(0)
         raise ValueError(
-            f"{path}: none of its {table.rejected.height:,} rows is a price; the first, row {row}: "
+            f"{path}: none of its {table.rejected.height:,} rows is valid; the first, row {row}: "
             f"{field} {value!r}, {reason}"
         )
     return table
@@ -56,7 +56,7 @@ def _guards(arguments: argparse.Namespace) -> list[str] | None:
         raise ValueError(f"--without takes guards; {', '.join(unknown)} is not one of {', '.join(GUARDS)}")
     fixed = sorted({"bad_price", "unknown_outcome"} & set(arguments.without or []))
     if fixed:
-        raise ValueError(f"--without {', '.join(fixed)}: such a row has no price, or no place, that could be used")
+        raise ValueError(f"--without {', '.join(fixed)}cannot be switched off: its rows have no usable price or market")
     if arguments.without:
         return [name for name in GUARDS if name not in arguments.without]
     if arguments.guards in (None, ["all"]):

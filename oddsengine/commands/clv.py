@@ -59,7 +59,7 @@ def _graded(arguments: argparse.Namespace) -> pl.DataFrame:
         folder = load(arguments.config, os.environ).data.folder
     file = Path(folder) / closing.FILE
     if not file.is_file():
-        raise ValueError(f"there is no {file}: serve writes it, or name a tape with --tape")
+        raise ValueError(f"{file} does not exist: serve writes it, or give a tape with --tape")
     closings = closing.opened(folder)
     try:
         bets: pl.DataFrame = closings.bets()

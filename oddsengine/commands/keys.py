@@ -32,7 +32,7 @@ def keys_command(arguments: argparse.Namespace) -> None:
     file = Path(settings.data.folder) / settings.keys.file
     if arguments.action not in ("create", "import") and not file.exists() and settings.scale is None:
         if arguments.action != "list":
-            raise ValueError(f"there are no keys: no file {file}; keys create makes it")
+            raise ValueError(f"{file} does not exist: make a key with `oddsengine keys create`")
         _say_list([], arguments)
         return
     make_folder(settings)

@@ -31,7 +31,9 @@ def _price(text: str) -> float:
     except ValueError:
         odds = 0.0
     if not 1.0 < odds < float("inf"):
-        raise ValueError(f"{text!r} is no price: decimal above 1 (1.87), American (+150, -110) or fractional (5/2)")
+        raise ValueError(
+            f"{text!r} is not a price: use decimal odds above 1 (1.87), American (+150, -110) or fractional (5/2)"
+        )
     return odds
 
 
@@ -45,7 +47,7 @@ def _probability(text: str) -> float:
     except ValueError:
         found = -1.0
     if not 0.0 <= found <= 1.0:
-        raise ValueError(f"{text!r} is no probability: from 0 to 1, or 0% to 100%")
+        raise ValueError(f"{text!r} is not a probability: use 0 to 1, or 0% to 100%")
     return found
 
 

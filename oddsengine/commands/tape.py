@@ -187,7 +187,7 @@ def _parsed(file: BinaryIO, name: str, size: int) -> Iterator[_Given]:
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             start = text.decode("utf-8", "replace").strip()
             shown = start if len(start) <= _SHOWN else start[:_SHOWN] + "..."
-            raise _BatchError(f"{where} is no batch ({error}): {shown}") from None
+            raise _BatchError(f"{where} is not a batch ({error}): {shown}") from None
         batch = {name: getattr(found, name) for name in ("now", "removed", "complete", "events")}
         yield _Given({**batch, "quotes": bytes(found.quotes)}, read / size if size else None, where)
 

@@ -41,7 +41,7 @@ def decode(decoder: msgspec.json.Decoder[T], data: bytes, source: str) -> T:
 def unreadable(source: str, error: Exception) -> FeedError:
     """The sentence for a payload that does not decode."""
     why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)[:200]
-    return FeedError(f"This is no payload of {source}: {why}.")
+    return FeedError(f"This is not a payload of {source}: {why}.")
 
 
 def salvage(items: Any, level: Level, refused: Counter[str]) -> tuple[list[Any], set[int]]:
@@ -77,7 +77,7 @@ def plain(data: bytes, source: str) -> Any:
 def taken(kept: Sequence[Any], given: Any, source: str) -> None:
     """Refuse a list of which nothing was read: the source has another form now."""
     if given and not kept:
-        raise FeedError(f"This is no payload of {source}: none of its {len(given)} items reads.")
+        raise FeedError(f"This is not a payload of {source}: none of its {len(given)} items could be read.")
 
 
 def moment(value: Time) -> datetime | None:

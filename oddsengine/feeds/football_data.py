@@ -91,7 +91,7 @@ def read(data: bytes) -> History:
     places = {name: at for at, name in reversed(list(enumerate(header)))}
     where = {ours: next((places[name] for name in names if name in places), -1) for ours, names in _NAMES.items()}
     if min(where["date"], where["home"], where["away"]) < 0:
-        raise FeedError(f"This is no file of {_SOURCE}: it has no columns for date, home and away.")
+        raise FeedError(f"This is not a file of {_SOURCE}: it has no columns for date, home and away.")
     columns = [(places[column.name], column) for column in price_columns(header)]
     refused: Counter[str] = Counter()
     games: dict[str, Game] = {}
@@ -119,7 +119,7 @@ def read(data: bytes) -> History:
             )  # fmt: skip
         quotes += _quotes(game, day, columns, cells, places, refused)
     if not games:
-        raise FeedError(f"This is no file of {_SOURCE}: no line of it reads.")
+        raise FeedError(f"This is not a file of {_SOURCE}: no line could be read.")
     return History(tuple(games.values()), _frame(quotes), pl.DataFrame(results, schema=_RESULTS), refused)
 
 
@@ -183,7 +183,7 @@ def _lines(data: bytes) -> tuple[list[str], list[list[str]]]:
     if len(data) > _MOST:
         raise FeedError(f"A file of {_SOURCE} has at most {_MOST:,} bytes, this one {len(data):,}.")
     if b"\0" in data:
-        raise FeedError(f"This is no file of {_SOURCE}: it holds zero bytes.")
+        raise FeedError(f"This is not a file of {_SOURCE}: it holds zero bytes.")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -191,9 +191,9 @@ def _lines(data: bytes) -> tuple[list[str], list[list[str]]]:
     try:
         rows = [row for row in csv.reader(io.StringIO(text)) if any(cell.strip() for cell in row)]
     except csv.Error as error:
-        raise FeedError(f"This is no file of {_SOURCE}: {error}.") from None
+        raise FeedError(f"This is not a file of {_SOURCE}: {error}.") from None
     if not rows:
-        raise FeedError(f"This is no file of {_SOURCE}: it is empty.")
+        raise FeedError(f"This is not a file of {_SOURCE}: it is empty.")
     return [name.strip() for name in rows[0]], rows[1:]
 
 

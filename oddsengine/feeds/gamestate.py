@@ -56,7 +56,7 @@ def read_states(data: bytes) -> Payload:
         raise FeedError(f"The upstream answered with an error: {str(given['error'].get('message', ''))[:200]}")
     sports = given.get("data") if isinstance(given, dict) else None
     if not isinstance(sports, dict):
-        raise FeedError(f"This is no payload of {_SOURCE}: it has no game states.")
+        raise FeedError(f"This is not a payload of {_SOURCE}: it has no game states.")
     refused: Counter[str] = Counter()
     states: dict[str, _State] = {}
     for events in sports.values():
@@ -92,7 +92,7 @@ class GameStates:
             refused: Counter[str] = Counter()
             given = plain(data, _SOURCE)
             if not isinstance(given, dict):
-                raise FeedError(f"This is no payload of {_SOURCE}: game states are an object.")
+                raise FeedError(f"This is not a payload of {_SOURCE}: game states are an object.")
             states = _states(given, refused)
             self._states = states if event == "gamestate:snapshot" else self._states | states
             return Payload(refused=refused, scores=_readings(states))

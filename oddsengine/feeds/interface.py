@@ -189,7 +189,7 @@ def _read_page(data: bytes, refused: Counter[str]) -> _Page:
         raise FeedError(f"The upstream answered with an error: {str(given['error'].get('message', ''))[:200]}")
     rest = given if isinstance(given, dict) else {"data": given}
     if not isinstance(rest.get("data"), list):
-        raise FeedError(f"This is no payload of {_SOURCE}: it has no list of odds.")
+        raise FeedError(f"This is not a payload of {_SOURCE}: it has no list of odds.")
     kept, _ = salvage(rest["data"], _LEVEL, refused)
     taken(kept, rest["data"], _SOURCE)
     try:
@@ -325,7 +325,7 @@ class InterfaceStream:
             if not isinstance(items, list):
                 if isinstance(given, dict | list):  # a snapshot of opportunities
                     return _NOTHING
-                raise FeedError(f"This is no payload of {_SOURCE}: a snapshot is an object.") from None
+                raise FeedError(f"This is not a payload of {_SOURCE}: a snapshot is an object.") from None
             rows, _ = salvage(items, _LEVEL, refused)
             taken(rows, items, _SOURCE)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -343,7 +343,7 @@ class InterfaceStream:
             given = plain(data, _SOURCE)
             items = given.get("odds") if isinstance(given, dict) else None
             if not isinstance(items, list):
-                raise FeedError(f"This is no payload of {_SOURCE}: an update has a list of odds.") from None
+                raise FeedError(f"This is not a payload of {_SOURCE}: an update has a list of odds.") from None
             deltas, _ = salvage(items, Level(Delta, "an update"), refused)
             taken(deltas, items, _SOURCE)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

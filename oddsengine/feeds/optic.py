@@ -300,7 +300,7 @@ def _fixtures(data: bytes, refused: Counter[str]) -> tuple[list[_Fixture], set[s
         raise unreadable(_SOURCE, error) from None
     items = given.get("data") if isinstance(given, dict) else None
     if not isinstance(items, list):
-        raise FeedError(f"This is no payload of {_SOURCE}: it has no list of fixtures.")
+        raise FeedError(f"This is not a payload of {_SOURCE}: it has no list of fixtures.")
     kept, parts = salvage(items, _FIXTURES, refused)
     taken(kept, items, _SOURCE)
     return kept, {kept[at].id for at in parts}
@@ -316,7 +316,7 @@ def _read(decoder: Any, data: bytes, level: Level, refused: Counter[str]) -> Any
         raise unreadable(_SOURCE, error) from None
     items = given.get("data") if isinstance(given, dict) else None
     if not isinstance(items, list):
-        raise FeedError(f"This is no frame of {_SOURCE}: it has no list of data.")
+        raise FeedError(f"This is not a frame of {_SOURCE}: it has no list of data.")
     kept, _ = salvage(items, level, refused)
     taken(kept, items, _SOURCE)
     entry = given.get("entry_id")

@@ -48,7 +48,7 @@ def read(data: bytes, suffix: str) -> Payload:
     except OddsError as error:
         raise FeedError(str(error)[:300]) from None
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError) as error:
-        raise FeedError(f"This is no odds table: {str(error).splitlines()[0][:200]}.") from None
+        raise FeedError(f"This is not an odds table: {str(error).splitlines()[0][:200]}.") from None
     refused = Counter({str(reason): int(n) for reason, n in table.rejected.group_by("reason").len().iter_rows()})
     books = [] if refused else table["sportsbook"].unique(maintain_order=True).to_list()
     return Payload(_games(held), _quotes(held), [(book, None) for book in books], (), _unmapped(table), refused)

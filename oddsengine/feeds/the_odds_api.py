@@ -225,7 +225,7 @@ def _scored(data: bytes, refused: Counter[str]) -> list[_Scored]:
     if isinstance(given, dict) and ("error_code" in given or "message" in given):
         raise FeedError(f"{_SOURCE} answered with an error: {str(given.get('message', given))[:200]}")
     if not isinstance(given, list):
-        raise FeedError(f"This is no payload of {_SOURCE}: it holds no list of games.")
+        raise FeedError(f"This is not a payload of {_SOURCE}: it holds no list of games.")
     kept, _ = salvage(given, _SCORED, refused)
     taken(kept, given, _SOURCE)
     return kept
@@ -270,7 +270,7 @@ def _events(data: bytes, refused: Counter[str]) -> tuple[list[_Event], set[str],
             given = given["data"]
     items = [given] if isinstance(given, dict) else given
     if not isinstance(items, list):
-        raise FeedError(f"This is no payload of {_SOURCE}: it holds no list of events.")
+        raise FeedError(f"This is not a payload of {_SOURCE}: it holds no list of events.")
     kept, parts = salvage(items, _LEVEL, refused)
     taken(kept, items, _SOURCE)
     return kept, {kept[at].id for at in parts}, made

@@ -57,7 +57,7 @@ def _names(folder: Path) -> list[str]:
         raise TapeError(f"there is no tape at {folder}")
     found = sorted(path.name for path in folder.iterdir() if _SEGMENT.fullmatch(path.name))
     if not found and not (folder / CATALOGUE).is_file():
-        raise TapeError(f"{folder} is no tape: it holds neither segments nor {CATALOGUE}")
+        raise TapeError(f"{folder} is not a tape: it has neither segments nor {CATALOGUE}")
     for at, name in enumerate(found):
         if name != f"{at + 1:08}.tape":
             raise TapeError(f"{folder / f'{at + 1:08}.tape'} is missing, and {name} follows it")
@@ -72,7 +72,7 @@ def _catalogued(folder: Path) -> list[Segment]:
     try:
         return msgspec.convert([_listed(entry) for entry in json.loads(path.read_bytes())["segments"]], list[Segment])
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise TapeError(f"{path} does not read ({error}); without it the tape is read from its segments") from None
+        raise TapeError(f"{path} cannot be read ({error}); without it the tape is read from its segments") from None
 
 
 def _listed(entry: dict[str, Any]) -> list[Any]:
@@ -112,7 +112,7 @@ def survey(folder: Path) -> Files:
         lost = 0 if listed is None else _lost(path, listed, empty, blocks)
         if lost or cut:
             torn = f"{path} is torn at byte {segment.bytes:,}"
-            torn += f": the {cut:,} bytes from there are no whole block" if cut else ""
+            torn += f": the {cut:,} bytes from there are not a whole block" if cut else ""
             torn += f"{';' if cut else ':'} {CATALOGUE} knows of {lost:,} steps more" if lost else ""
     return Files(segments, blocks, torn)
 
@@ -155,4 +155,4 @@ def _blocks(data: bytes, path: Path, segment: Segment) -> list[Block]:
 def follows(block: Block, path: Path, segment: Segment) -> None:
     """Raise if a block is not what comes next in a segment."""
     if block.first != segment.last + 1:
-        raise TapeError(f"{path} goes on with step {block.first} at byte {block.offset:,}, after step {segment.last}")
+        raise TapeError(f"{path} continues with step {block.first} at byte {block.offset:,}, after step {segment.last}")

@@ -123,7 +123,7 @@ class TapeWriter:
         if engine.number != self.last or engine.told[1] != books or engine.told[0] > terms:
             raise TapeError(
                 f"{self.path} ends with step {self.last}, and the engine is at step {engine.number} of something "
-                f"else: a tape is gone on with by an engine that was restored from it"
+                f"else: only an engine restored from a tape can continue it"
             )
         if not self.last:
             self._notes.append(["without", without(engine)])
@@ -134,7 +134,7 @@ class TapeWriter:
     def batch(self, batch: Batch, slept: Sequence[Wanted] = ()) -> None:
         """Record a batch that was applied and the views that fell asleep; if this fails, nothing of it is recorded."""
         if not self._open:
-            raise TapeError(f"{self.path} was closed, and records no more")
+            raise TapeError(f"{self.path} is closed")
         self._agree()
         _unicode(batch)
         texts, notes = NOTHING, self._notes
@@ -253,7 +253,7 @@ class TapeWriter:
     def _append(self, file: BinaryIO, block: bytes, before: Segment) -> None:
         path = self.path / before.file
         if os.fstat(file.fileno()).st_size != before.bytes:
-            raise TapeError(f"{path} was changed by somebody else while it was written")
+            raise TapeError(f"{path} was changed by another process while it was written")
         try:
             rest = memoryview(block)
             while rest:
@@ -272,7 +272,7 @@ class TapeWriter:
         try:
             fcntl.flock(self._folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise TapeError(f"{self.path} is being written by somebody else") from None
+            raise TapeError(f"{self.path} is being written by another process") from None
         except OSError:
             pass
 
@@ -301,7 +301,7 @@ class TapeWriter:
         segment = segment_at(len(self._segments) + 1, before.last + 1, before.terms, before.books)
         path = self.path / segment.file
         if path.exists() and path.stat().st_size:  # an empty one is left by a begin that failed
-            raise TapeError(f"{path} was written by somebody else")
+            raise TapeError(f"{path} was written by another process")
         self._file = path.open("ab", buffering=0)  # at its end, also after it was cut back
         self._segments.append(segment)
         self._sync_folder()

@@ -57,7 +57,11 @@ class Mcp:
     async def _admitted(self, request: "Request", scope: Any, receive: Any) -> bytes:
         """The body of a message that may be answered."""
         if not self._origins.allow(scope["headers"], request.host):
-            raise Problem(403, "origin_not_allowed", "web pages of this origin may not call; see [service] origins")
+            raise Problem(
+                403,
+                "origin_not_allowed",
+                "requests from web pages of this origin are not allowed; see [service] origins",
+            )
         if request.method != "POST":
             message = f"{PATHS[0]} takes POST, got {request.method[:20]}"
             raise Problem(405, "method_not_allowed", message, allow="POST")

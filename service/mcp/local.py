@@ -181,7 +181,7 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
 
 def _rejected(context: Context) -> Any:
     if not any(context.query[name] for name in ("event", "sport", "league", "sportsbook", "market")):
-        raise invalid("say where to look: event, sport, league, market or sportsbook")
+        raise invalid("give at least one of event, sport, league, market or sportsbook")
     unknown: dict[str, list[str]] = {}
     with index_of(context).reading(judged=True) as reading:
         slots = reading.rejected(reading.rows(filter_of(context, reading.now), unknown))

@@ -65,7 +65,7 @@ async def call(api: "Api", name: str, arguments: Mapping[str, Any], scope: Mappi
     """
     tool = BY_NAME.get(name)
     if tool is None:
-        raise invalid(f"there is no tool {shown(name)}; there are {', '.join(BY_NAME)}")
+        raise invalid(f"unknown tool {shown(name)}; allowed: {', '.join(BY_NAME)}")
     endpoint = endpoint_of(api, tool)
     headers = [pair for pair in scope.get("headers", ()) if pair[0] in _FORWARDED]
     request = api.requests.begin(
@@ -91,7 +91,7 @@ async def call(api: "Api", name: str, arguments: Mapping[str, Any], scope: Mappi
         raise
     except Exception as error:
         api.log.failure(request.ident, request.path, error)
-        raise Problem(500, "internal_error", "something failed here, not in the call") from None
+        raise Problem(500, "internal_error", "internal error; the call itself is valid") from None
     finally:
         api.requests.end(request)
 

@@ -37,7 +37,7 @@ class Access:
         if endpoint.path != HEALTH:
             self._count(caller, request)
             if self._node.standing_by:
-                raise Problem(503, "not_ready", "this node writes the log and answers no callers; ask a gateway")
+                raise Problem(503, "not_ready", "this node only writes the log; call a gateway")
             if not self._node.ready:
                 raise Problem(503, "not_ready", "the node is starting; retry in a few seconds")
         if endpoint.feature and endpoint.feature not in caller.features:

@@ -191,7 +191,7 @@ class Session:
 
     async def _answer(self, text: str | None) -> None:
         if text is None:
-            raise invalid("messages are text, got a binary one", "invalid_message")
+            raise invalid("messages must be text, got a binary message", "invalid_message")
         try:
             said = _decode(text)
         except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
@@ -211,7 +211,7 @@ class Session:
             raise invalid(f"channels must be some of {', '.join(CHANNELS)}", "missing_channels")
         room = api.node.limits.take(caller.account, caller.rate)
         if not room.allowed:
-            raise Problem(429, "rate_limited", f"{room.limit} requests a minute are allowed, and this would be one")
+            raise Problem(429, "rate_limited", f"{room.limit} requests a minute reached")
         context = Context(caller, _query(said), {}, None, api.node.engine, api.node, ())
         wants = _wants(context)
         missing = await api.pool.run(caller.account, lambda: unknown_ids(context))
