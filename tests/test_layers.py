@@ -108,8 +108,8 @@ def test_nothing_below_the_door_reads_clock_network_or_environment() -> None:
 
 PUBLIC = {
     "", "archive", "catalog", "catalog.futures", "catalog.links", "closing", "clv", "columns", "devig", "engine",
-    "explain", "feeds", "futures", "games", "history", "kelly", "matching", "odds", "query", "query.values", "reasons", "schema",
-    "simulate", "simulate.futures", "snapshot", "tape", "tape.moves", "timestamps", "update",
+    "explain", "feeds", "futures", "games", "history", "kelly", "matching", "odds", "query", "query.values", "reasons",
+    "schema", "simulate", "simulate.futures", "snapshot", "tape", "tape.moves", "timestamps", "update",
 }  # fmt: skip
 PARSERS = {path.stem for path in (ROOT / "feeds").glob("*.py")} - {"__init__"}
 SERVICE = sorted((ROOT.parent / "service").rglob("*.py"))
