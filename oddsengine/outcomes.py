@@ -32,14 +32,16 @@ minimization problems", Annals of Probability 3 (1975), https://doi.org/10.1214/
 """
 
 import math
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike
 
 from oddsengine import catalog, middle
+from oddsengine._jit import kernel
 from oddsengine.columns import Floats, Ints, Longs
 from oddsengine.markets import Identity, identify
 from oddsengine.portfolio import shrink
@@ -51,17 +53,16 @@ _USUAL_TOTAL = {"soccer": 2.7, "hockey": 6.1, "baseball": 8.8, "futsal": 6.5}  #
 _SPREADS = 7.0  # standard deviations of a score that are looked at
 _RIDGE = 1e-9  # keeps contradictory bets from running to infinity
 _NEWTON = 60
+_MIX = np.uint64(0x9E3779B97F4A7C15)
 _FAR = 40.0  # most that a weight's exponent moves in a step
 _SAME = 1e-10  # gradient at which Newton's method ends
 _GAINED = 1e-9  # or what a shortened step gains
 
 
-class Outcome(NamedTuple):
-    """What is bet on one outcome of a market."""
-
-    prob: float
-    error: float  # standard error, nan where unknown
-    odds: float  # the best price
+@cache
+def _shape(*values: Any) -> middle.Shapes:
+    """`middle.Shapes.of`; a few are used again and again."""
+    return middle.Shapes.of(*values)
 
 
 class Factor(NamedTuple):
@@ -99,17 +100,23 @@ def factors(table: OddsTable, prob: Floats, error: Floats, odds: Floats) -> list
                 scored[ladder] = _on_score(identity, ladder)
             key = ("score", int(g.event[ladder])) if scored[ladder] else ("ladder", ladder)
         keys.setdefault(key, []).append(bet)
+    texts = {key: at for at, key in enumerate(key for key in keys if key[0] == "text")}
+    market, side = np.zeros(table.height, np.int64), np.zeros(table.height, np.int64)
+    read = place >= 0
+    market[read], side[read] = g.market[place[read]], g.side[place[read]]
+    for key, at in texts.items():
+        market[keys[key]] = g.threshold.size + at
+    outcomes = np.append(g.outcomes, np.full(len(texts), 2))
+    targets = _targets(market, side, outcomes, prob, error, odds)
     made: list[Factor] = []
     tied: dict[str, list[Factor]] = {}  # of events with bets of which not all is known
     of_event: dict[str, Factor] = {}
     for key, members in keys.items():
         bets, event_id = np.array(members), unread[members[0]][0]
         if key[0] == "text":
-            same = np.zeros(bets.size, np.int64)
-            listed = _outcomes(same, prob[bets], error[bets], odds[bets])
-            tied.setdefault(event_id, []).append(_exclusive(listed, same, bets, 2))
+            tied.setdefault(event_id, []).append(_exclusive(targets[market[bets[0]]], side[bets], bets, 2))
             continue
-        factor = _of_markets(identity, place[bets], bets, prob, error, odds)
+        factor = _of_markets(identity, place[bets], bets, targets)
         if key[0] == "score":
             of_event[event_id] = factor
         elif _has_law(identity, int(g.ladder[g.market[place[members[0]]]])):
@@ -173,41 +180,47 @@ def _scored(family: str, period: str, sport: catalog.Sport, league: str) -> bool
     return counts and family in ("team_total", "both_teams_to_score", "odd_even")
 
 
-def _outcomes(codes: Ints | Longs, prob: Floats, error: Floats, odds: Floats) -> dict[int, Outcome]:
-    """What is bet on each outcome of a market."""
-    out = {}
-    for code in sorted(set(codes.tolist())):
-        same = codes == code
-        known = error[same][~np.isnan(error[same])]
-        mean = float(known.mean()) if known.size else math.nan
-        out[code] = Outcome(float(prob[same].mean()), mean, float(odds[same].max()))
-    return out
+def _targets(
+    market: Longs, side: Longs, outcomes: Longs, prob: Floats, error: Floats, odds: Floats
+) -> list[dict[int, float]]:
+    """Probabilities that the bets of each market shall have, by outcome, shrunk by their errors.
 
+    What is bet on one outcome at several prices has the mean probability and error, and the best price. Outcomes of
+    which all are bet sum to 1.
 
-def _targets(listed: Mapping[int, Outcome], outcomes: int) -> dict[int, float]:
-    """Probabilities that a market's bets shall have, shrunk by their errors; all outcomes listed sum to 1."""
-    p = np.array([one.prob for one in listed.values()])
-    e = np.array([one.error for one in listed.values()])
-    d = np.array([one.odds for one in listed.values()])
-    if len(listed) < outcomes and p.sum() >= 1.0:
+    Parameters
+    ----------
+    market, side, prob, error, odds
+        Of each bet.
+    outcomes
+        Of each market.
+    """
+    width = int(outcomes.max(initial=1)) + 1  # the last is what is not bet
+    cell, n = market * width + side, outcomes.size * width
+    count, known = np.bincount(cell, minlength=n), ~np.isnan(error)
+    with np.errstate(invalid="ignore"):
+        p = np.nan_to_num(np.bincount(cell, prob, n) / count).reshape(-1, width)
+        e = np.bincount(cell[known], error[known], n) / np.bincount(cell[known], minlength=n)
+    best = np.zeros(n)
+    np.maximum.at(best, cell, odds)
+    bet = (count > 0).reshape(-1, width)
+    total, whole = p.sum(axis=1), bet.sum(axis=1) == outcomes
+    for m in np.flatnonzero(~whole & (total >= 1.0)).tolist():
         raise OddsError(
-            f"fair_probability of {len(listed)} of the {outcomes} outcomes of a market must sum to less than 1, got "
-            + " + ".join(f"{x:.4g}" for x in p.tolist())
+            f"fair_probability of {bet[m].sum()} of the {outcomes[m]} outcomes of a market must sum to less than 1, "
+            f"got {' + '.join(f'{x:.4g}' for x in p[m][bet[m]].tolist())}"
         )
-    if len(listed) == outcomes:
-        p = p / p.sum()
-    if np.isnan(e).all():
-        pass  # `shrink` would change nothing
-    elif len(listed) == outcomes:
-        p = shrink(p, d, e)
-    else:
-        p = shrink(np.append(p, 1.0 - p.sum()), np.append(d, np.nan), np.append(e, np.nan))[:-1]
-    return dict(zip(listed, p.tolist(), strict=True))
+    p[whole] /= total[whole, None]
+    p[~whole, -1] = 1.0 - total[~whole]
+    p = shrink(p, np.where(bet, best.reshape(-1, width), np.nan), e.reshape(-1, width))
+    return [
+        {at: x for at, (x, known) in enumerate(zip(*row, strict=True)) if known}
+        for row in zip(p.tolist(), bet.tolist(), strict=True)
+    ]
 
 
-def _exclusive(listed: Mapping[int, Outcome], codes: Ints | Longs, bets: Longs, outcomes: int) -> Factor:
+def _exclusive(targets: Mapping[int, float], codes: Ints | Longs, bets: Longs, outcomes: int) -> Factor:
     """Outcomes that exclude each other, and what is left."""
-    targets = _targets(listed, outcomes)
     p = np.zeros(outcomes)
     p[list(targets)] = list(targets.values())
     missing = np.setdiff1d(np.arange(outcomes), list(targets))
@@ -218,54 +231,136 @@ def _exclusive(listed: Mapping[int, Outcome], codes: Ints | Longs, bets: Longs, 
 
 def _gathered(p: Floats, share: Floats, bets: Longs) -> Factor:
     """Scenarios that no bet tells apart, made one."""
-    distinct, of = np.unique(share, axis=0, return_inverse=True)
-    mass = np.bincount(of.reshape(-1), p, distinct.shape[0])
-    return Factor(mass / mass.sum(), distinct, bets)
+    first, of = _alike(share.T)
+    mass = np.bincount(of, p, first.size)
+    return Factor(mass / mass.sum(), share[first], bets)
+
+
+def _alike(table: Floats) -> tuple[Longs, Longs]:
+    """Which columns of a table of shares are equal: the first of each kind, and the kind of each."""
+    factor = _MIX ** np.arange(1, table.shape[0] + 1, dtype=np.uint64)
+    codes = np.rint(table * 1e4).astype(np.int64).view(np.uint64)  # lines are whole hundredths
+    _, first, of = np.unique(factor @ codes, return_index=True, return_inverse=True)
+    return first, of.reshape(-1)
 
 
 def _of_markets(
     identity: Identity,
     rows: Longs,
     bets: Longs,
-    prob: Floats,
-    error: Floats,
-    odds: Floats,
+    targets: Sequence[Mapping[int, float]],
 ) -> Factor:
     """Scenarios of bets on markets of one game's score, or of one ladder."""
     g = identity.groups
     markets = g.market[rows]
     side = g.side[rows].astype(np.int64)
     ladder = g.ladder[markets]
-    wanted: dict[int, dict[int, float]] = {}
-    for m in sorted(set(markets.tolist())):
-        mine = markets == m
-        listed = _outcomes(side[mine], prob[bets[mine]], error[bets[mine]], odds[bets[mine]])
-        outcomes = len(identity.kinds[g.kind[g.ladder[m]]].outcomes)
-        wanted[m] = _targets(listed, outcomes)
+    wanted = {m: targets[m] for m in sorted(set(markets.tolist()))}
     kind = identity.kinds[g.kind[ladder[0]]]
     on_score = _on_score(identity, int(ladder[0]))
     if not on_score and not kind.has_line:
-        listed = _outcomes(side, prob[bets], error[bets], odds[bets])
-        return _exclusive(listed, side, bets, len(kind.outcomes))
+        return _exclusive(targets[markets[0]], side, bets, len(kind.outcomes))
     if on_score:
         weight, share = _score_lays(identity, wanted)
     else:
         weight, share = _ladder_lays(identity, wanted)
     places = {m: at for at, m in enumerate(wanted)}
-    blocks, of = np.unique(np.concatenate(list(share.values())), axis=1, return_inverse=True)
-    mass = np.bincount(of.reshape(-1), weight, blocks.shape[1])
+    lays = np.concatenate(list(share.values()))
+    first, of = _alike(lays)
+    blocks, mass = lays[:, first], np.bincount(of, weight, first.size)
     starts = np.concatenate([[0], np.cumsum([lay.shape[0] for lay in share.values()])])
     conditions: list[Floats] = []
-    for m, targets in wanted.items():
+    for m, goal in wanted.items():
         lay = blocks[starts[places[m]] : starts[places[m] + 1]]
         two_way = lay.shape[0] == 2
-        for outcome, p in targets.items():
+        for outcome, p in goal.items():
             won, lost = np.maximum(lay[outcome], 0.0), np.maximum(-lay[outcome], 0.0)
             conditions.append(np.asarray(won * (1.0 - p) - lost * p, dtype=np.float64))
             if two_way:
                 break
     mine_at = np.array([starts[places[m]] for m in markets.tolist()]) + side
     return _gathered(tilt(np.asarray(mass, dtype=np.float64), np.array(conditions)), blocks[mine_at].T, bets)
+
+
+@kernel
+def _law(log_weight: Floats, x: Floats, conditions: Floats, p: Floats) -> float:
+    """The law with multipliers `x`, into `p`; returns the log of the sum of its weights, with the ridge."""
+    top, total, ridge = -np.inf, 0.0, 0.0
+    for s in range(p.size):
+        p[s] = log_weight[s]
+        for k in range(x.size):
+            p[s] += x[k] * conditions[k, s]
+        top = max(top, p[s])
+    for s in range(p.size):
+        p[s] = np.exp(p[s] - top)
+        total += p[s]
+    for s in range(p.size):
+        p[s] /= total
+    for k in range(x.size):
+        ridge += x[k] * x[k]
+    return float(top + np.log(total) + 0.5 * _RIDGE * ridge)
+
+
+@kernel
+def _tilt(weight: Floats, conditions: Floats) -> Floats:
+    """`tilt`, by Newton's method with steps that are halved until they help."""
+    n, size = conditions.shape
+    log_weight = np.where(weight > 0.0, np.log(weight), -np.inf)
+    x, p, ahead, ahead_p = np.zeros(n), np.empty(size), np.zeros(n), np.empty(size)
+    mean, slope, step, bend = np.empty(n), np.empty(n), np.empty(n), np.empty((n, n))
+    value = _law(log_weight, x, conditions, p)
+    for _ in range(_NEWTON):
+        steepest = 0.0
+        for k in range(n):
+            mean[k] = 0.0
+            for s in range(size):
+                mean[k] += conditions[k, s] * p[s]
+            slope[k] = mean[k] + _RIDGE * x[k]
+            steepest = max(steepest, abs(slope[k]))
+        if steepest < _SAME:
+            break
+        for k in range(n):
+            for j in range(k + 1):
+                total = 0.0
+                for s in range(size):
+                    total += conditions[k, s] * p[s] * conditions[j, s]
+                bend[k, j] = total - mean[k] * mean[j]
+            bend[k, k] += _RIDGE
+        for k in range(n):  # Cholesky: bend is what the ridge at least is, and positive
+            for j in range(k + 1):
+                total = bend[k, j]
+                for i in range(j):
+                    total -= bend[k, i] * bend[j, i]
+                bend[k, j] = np.sqrt(max(total, 1e-3 * _RIDGE)) if j == k else total / bend[j, j]
+            total = slope[k]
+            for i in range(k):
+                total -= bend[k, i] * step[i]
+            step[k] = total / bend[k, k]
+        for k in range(n - 1, -1, -1):
+            for i in range(k + 1, n):
+                step[k] -= bend[i, k] * step[i]
+            step[k] /= bend[k, k]
+        far, gain = 0.0, 0.0
+        for s in range(size):
+            moved = 0.0
+            for k in range(n):
+                moved += step[k] * conditions[k, s]
+            far = max(far, abs(moved))
+        for k in range(n):
+            gain += slope[k] * step[k]
+        part = min(1.0, _FAR / far)
+        while True:
+            for k in range(n):
+                ahead[k] = x[k] - part * step[k]
+            new = _law(log_weight, ahead, conditions, ahead_p)
+            if new <= value - 1e-4 * part * gain or part < 1e-10:
+                break
+            part *= 0.5
+        gained, value = value - new, new
+        x[:], p[:] = ahead, ahead_p
+        if gained < _GAINED and part < 1.0:
+            break  # contradictory conditions: nothing more to gain
+    return p
 
 
 def tilt(weight: Floats, conditions: Floats) -> Floats:
@@ -278,36 +373,7 @@ def tilt(weight: Floats, conditions: Floats) -> Floats:
     conditions
         (conditions, scenarios).
     """
-    possible = weight > 0.0
-    log_weight = np.where(possible, np.log(np.where(possible, weight, 1.0)), -np.inf)
-    multiplier = np.zeros(conditions.shape[0])
-
-    def at(x: Floats) -> tuple[float, Floats]:
-        exponent = log_weight + x @ conditions
-        top = exponent.max()
-        p = np.exp(exponent - top)
-        return float(top + np.log(p.sum()) + 0.5 * _RIDGE * x @ x), p / p.sum()
-
-    value, p = at(multiplier)
-    for _ in range(_NEWTON):
-        mean = conditions @ p
-        slope = mean + _RIDGE * multiplier
-        if np.abs(slope).max(initial=0.0) < _SAME:
-            break
-        bend = (conditions * p) @ conditions.T - np.outer(mean, mean)
-        bend.flat[:: multiplier.size + 1] += _RIDGE
-        step = np.linalg.solve(bend, slope)
-        part = min(1.0, _FAR / float(np.abs(step @ conditions).max()))
-        while True:
-            ahead, p_ahead = at(multiplier - part * step)
-            if ahead <= value - 1e-4 * part * float(slope @ step) or part < 1e-10:
-                break
-            part *= 0.5
-        gained = value - ahead
-        multiplier, value, p = multiplier - part * step, ahead, p_ahead
-        if gained < _GAINED and part < 1.0:
-            break  # contradictory conditions: nothing more to gain
-    return p
+    return _tilt(weight, np.ascontiguousarray(conditions))
 
 
 def _two_way(distance: ArrayLike) -> Floats:
@@ -345,7 +411,7 @@ def _score_lays(identity: Identity, wanted: Mapping[int, Mapping[int, float]]) -
         ratio = scores.total.variance_ratio
         means = np.maximum(0.5 * np.array([mean + apart, mean - apart]), 0.05)
         most = int((means + _SPREADS * np.sqrt(ratio * means) + 4.0).max())
-        shape = middle.Shapes.of(middle.NEGATIVE_BINOMIAL, max(ratio, 1.0))
+        shape = _shape(middle.NEGATIVE_BINOMIAL, max(ratio, 1.0))
         each = np.maximum(middle.mass(shape, means, np.arange(most + 1)), 0.0)
         weight = np.outer(each[0], each[1]).ravel()
         h, a = (x.ravel() for x in np.indices((most + 1, most + 1)))
@@ -365,9 +431,9 @@ def _score_lays(identity: Identity, wanted: Mapping[int, Mapping[int, float]]) -
         margins = np.arange(math.floor(apart - _SPREADS * spread), math.ceil(apart + _SPREADS * spread) + 1)
         totals = np.arange(math.floor(mean - _SPREADS * wide), math.ceil(mean + _SPREADS * wide) + 1)
         weights = ((1.0, *scores.key_weights),) if key else ((1.0,),)
-        shape = middle.Shapes.of(middle.MARGIN, spread, level, 0, weights)
+        shape = _shape(middle.MARGIN, spread, level, 0, weights)
         of_margin = np.maximum(middle.mass(shape, apart, margins), 0.0)
-        of_total = np.maximum(middle.mass(middle.Shapes.of(middle.NORMAL, wide), mean, totals), 0.0)
+        of_total = np.maximum(middle.mass(_shape(middle.NORMAL, wide), mean, totals), 0.0)
         of_margin, margins = _cut(of_margin, margins, [line[m] for m, k in kinds.items() if k.family != "total"])
         of_total, totals = _cut(of_total, totals, [line[m] for m, k in kinds.items() if k.family == "total"])
         weight = np.outer(of_margin, of_total).ravel()
@@ -461,11 +527,7 @@ def _located(
     mean, apart = (_USUAL_TOTAL.get(sport, 5.0) if counts else 0.0), 0.0
     ratio = max(scores.total.variance_ratio, 1.0)
     if total is not None:
-        shape = (
-            middle.Shapes.of(middle.NEGATIVE_BINOMIAL, ratio)
-            if counts
-            else middle.Shapes.of(middle.NORMAL, scores.total.sd)
-        )
+        shape = _shape(middle.NEGATIVE_BINOMIAL, ratio) if counts else _shape(middle.NORMAL, scores.total.sd)
         mean = _or(float(middle.fit(shape, line[total[0]], total[1])), line[total[0]] / 100.0 if counts else 0.0)
     if margin is not None:
         if counts:
@@ -473,7 +535,7 @@ def _located(
         else:
             key = scores.margin.name == "normal_key"
             weights = ((1.0, *scores.key_weights),) if key else ((1.0,),)
-            shape = middle.Shapes.of(middle.MARGIN, scores.margin.sd, level, 0, weights)
+            shape = _shape(middle.MARGIN, scores.margin.sd, level, 0, weights)
         apart = _or(float(middle.fit(shape, line[margin[0]], margin[1])), 0.0)
         if counts:
             apart = min(max(apart, -0.95 * mean), 0.95 * mean)

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oddsengine as oe
+from oddsengine import portfolio
 from oddsengine.portfolio import Games, Limits, best_stakes, growth, shrink, whole_steps
 
 cp: Any = cvxpy
@@ -60,6 +61,19 @@ def test_no_search_finds_more_growth(games: Pairs, most: float, total: float) ->
     searched = naive.portfolio_search(games, [min(most, 0.9999)] * n, min(total, 0.9999))
     ours = growth(Games.of(games), stakes)
     assert ours >= naive.portfolio_growth(games, searched) - 1e-7
+
+
+@given(small_games(4), st.sampled_from([1.0, 0.2]), st.sampled_from([1.0, 0.3]))
+def test_bets_may_be_added_one_at_a_time(games: Pairs, most: float, total: float) -> None:
+    """Without an edge of its own a bet may still be a hedge."""
+    of = Games.of(games)
+    n = int(of.bet[-1])
+    halves = np.arange(n) % 2 == np.arange(2)[:, None]
+    limits = Limits(np.full(n, most), halves, np.full(2, 0.15), total)
+    whole = growth(of, best_stakes(of, limits))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(portfolio, "_MANY", 1)
+        assert growth(of, best_stakes(of, limits)) == pytest.approx(whole, abs=1e-7)
 
 
 @given(st.floats(0.01, 0.99), st.floats(1.05, 50.0))

@@ -312,6 +312,22 @@ def test_rows_of_fair_can_be_staked_as_they_are() -> None:
     assert oe.kelly_portfolio(few).bets["stake"].sum() == 0.0
 
 
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_whole_board_can_be_staked(seed: int) -> None:
+    if seed:
+        look = next(iter(oe.World(seed, events=2, live=0.0).run(1)))
+        odds = pl.DataFrame(look.quotes, infer_schema_length=None).with_columns(last_seen_at=pl.lit(look.now))
+    else:
+        odds = oe.read_odds(SAMPLE_BOARD)
+    rows = oe.fair(odds)
+    assert rows.height > 1000
+    some = oe.kelly_portfolio(rows.filter(pl.col("ev") > 0.0), max_bet=0.05, uncertain=False)
+    found = oe.kelly_portfolio(rows, max_bet=0.05, uncertain=False)
+    # Bets without an edge are staked too, where they hedge others.
+    assert found.growth > 0.5 * some.growth > 0.0
+    assert found.bets["stake"].max() <= 0.05 + 1e-9  # type: ignore[operator]
+
+
 def test_a_limit_of_a_book_is_that_of_all_its_names() -> None:
     names = pl.Series(["betmgm", "BetMGM"])
     pair = bets(("moneyline", "Lakers", None, 2.1, 0.55), ("total_points", "Over", 220.5, 2.1, 0.55), sportsbook=names)
