@@ -430,22 +430,26 @@ def _posterior(m, f, others, sharp, most, sharps, own_x, own, least, push, c):
 
 @kernel
 def _estimate(
-    needed, segments, rows, markets, row_book, row_seen, net, aside, live, threshold, slope, near, minute, start,
-    momentum, base_flags, v_start, v_book, v_x, v_total, v_seen, v_latest, v_changed, feed, own, sharp, exchange, gross,
-    scale, c, outlier, place, b_from, b_feed, b_x, b_total, b_seen, b_weight, b_fresh, b_sharp, ordered, sorted_, rank,
-    tallies, centres, post, stamp, own_x,
+    chosen, needed, segments, rows, markets, row_book, row_seen, net, aside, live, threshold, slope, near, minute,
+    start, momentum, base_flags, v_start, v_book, v_x, v_total, v_seen, v_latest, v_changed, feed, own, sharp,
+    exchange, gross, scale, c, outlier, place, b_from, b_feed, b_x, b_total, b_seen, b_weight, b_fresh, b_sharp,
+    ordered, sorted_, rank, tallies, centres, post, stamp, own_x,
     fair, flags, counts, width, se, segment,
 ):  # fmt: skip
-    """Fair probabilities of every price; see the module's first lines. Scratch arrays come before the results."""
+    """Fair probabilities of the prices that are needed; see the module's first lines.
+
+    Scratch arrays come before the results, which are left as they are where nothing is needed.
+    """
     never = np.int64(NO_TIME)
     behind = np.int64(c.vote_live_behind_s * 1e6)
     fade = c.fresh_fade_s * 1e6
     for at in range(markets.size - 1):
+        if chosen[at] == 0:
+            continue
         hours = np.nan
         if start[at] != never:
             hours = (start[at] - minute[at]) / 3.6e9
         playing = live[at] != 0
-        se[at] = np.nan
         if not playing and not np.isnan(hours):
             se[at] = c.close_sigma * max(hours, c.close_least_h) ** (1.0 / 3.0)
         ramp = 1.0
@@ -456,13 +460,6 @@ def _estimate(
         for m in range(markets[at], markets[at + 1]):
             s0 = segments[m]
             size = segments[m + 1] - s0
-            for s in range(s0, segments[m + 1]):
-                segment[s] = np.nan
-                for i in range(rows[s], rows[s + 1]):
-                    fair[i] = np.nan
-                    flags[i] = 0
-                    counts[i] = 0
-                    width[i] = np.nan
             if needed[m] == 0 or size < 2 or v_start[markets[at]] == v_start[markets[at + 1]]:
                 continue
             comps = 1 if size == 2 else size
@@ -688,11 +685,11 @@ def estimate(
     widest, most = ballot.x.shape[1], traits.feed.size + 1
     sport = of.lines.sport[g.event]
     out = Fair(
-        np.empty(n), np.empty(n, np.uint16), np.empty(n, np.int32), np.empty(n), np.empty(ladders),
-        np.empty(g.rows.size - 1), np.zeros((ladders, widest)) if momentum is None else momentum,
+        np.full(n, np.nan), np.zeros(n, np.uint16), np.zeros(n, np.int32), np.full(n, np.nan), np.full(ladders, np.nan),
+        np.full(g.rows.size - 1, np.nan), np.zeros((ladders, widest)) if momentum is None else momentum,
     )  # fmt: skip
     _estimate(
-        needed, g.segments, g.rows, g.markets, g.book, g.seen, net, aside, g.live, g.threshold,
+        ladders_needed, needed, g.segments, g.rows, g.markets, g.book, g.seen, net, aside, g.live, g.threshold,
         of.lines.slope[g.kind, sport], neighbours(of.table), times.minute,
         starts(g, times.start, aside, ladders_needed), out.momentum,
         of.lines.flags[g.kind, sport], ballot.start, ballot.book, ballot.x, ballot.total, ballot.seen, ballot.latest,

@@ -376,9 +376,9 @@ def _bases(
     """What is fitted for the ladders of some callers' cases, a ladder's cases together.
 
     A row a ladder and main line: its main market (-1 none) and that line, its shape but for the location. Callers share
-    it where a reference knows the main line; else each has its own, as the best prices differ. After them the totals
-    that Skellam margins take their scale from; `total_of` is the row of a ladder's, -1 none. Returns how many there are
-    of ladders, and of rows. `row_of` is -1 for every caller before.
+    it where a reference or the close knows the main line; else each has its own, as the best prices differ. After them
+    the totals that Skellam margins take their scale from; `total_of` is the row of a ladder's, -1 none. Returns how
+    many there are of ladders, and of rows. `row_of` is -1 for every caller before.
     """
     ladders, begin, tick = 0, 0, np.int64(0)
     for c in range(ladder.size):
@@ -489,8 +489,11 @@ def _locate(
     g, n = view.groups, 2 * ladder.size
     caller, market, line, shape, table, total_of, of_case = np.empty((7, n), np.int64)
     scale, level = np.empty((2, n))
+    reference = view.reference
+    if view.close is not None:  # the close is everybody's, too
+        reference = np.where(np.isnan(view.close.segment[g.segments[:-1]]), reference, np.int32(0))
     n, rows = _bases(
-        who, ladder, g.markets, g.segments, g.rows, g.book, view.net, view.aside, view.wanted, view.reference,
+        who, ladder, g.markets, g.segments, g.rows, g.book, view.net, view.aside, view.wanted, reference,
         g.threshold, g.event, g.kind, links.totals, links.level, forms.sport, forms.shape, forms.scale, forms.table,
         np.full(view.wanted.shape[1], -1, np.int64), np.full(view.wanted.shape[0], -1, np.int64), np.empty(0, np.int32),
         caller, market, line, shape, scale, level, table, total_of, of_case,

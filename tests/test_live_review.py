@@ -183,9 +183,9 @@ def test_three_way_markets_of_two_names_meet() -> None:
         for side, odds in zip(("Arsenal", "Draw", "Chelsea"), offers, strict=True)
     ]
     engine = oe.Engine()
-    view = engine.view()
+    view = engine.view(method="power")
     engine.step(rows, NOW)
-    whole = oe.find_all(engine.table(), now=NOW)
+    whole = oe.find_all(engine.table(), now=NOW, method="power")
     assert view.ids()["arbitrage"] == [i[-16:] for i in whole.arbitrage["id"]] != []
     assert view.ids()["ev"] == sorted(i[-16:] for i in whole.ev["id"]) != []
 

@@ -2,10 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import product
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from hazards import NOW, SECOND, Row
@@ -16,6 +17,8 @@ from live_strategies import EPOCH, moment
 from naive_live import TEXTS, Key, NaiveLive, Said, key
 
 import oddsengine as oe
+from oddsengine.board.rows import LIVE
+from oddsengine.board.state import Board
 from oddsengine.engine import Engine
 
 TIMES = ("last_seen_at", "odds_changed_at", "event_start_time")
@@ -635,3 +638,48 @@ def test_a_postponed_event_has_not_ended() -> None:
     pair.step([price(A, event_start_time=NOW - SECOND)], 0, events=[{"event_id": "e1", "status": "postponed"}])
     assert not pair.step([], 1600).removed
     assert pair.twin.standing("e1")[0] == "postponed"
+
+
+def _limits(board: Board, slot: int) -> list[int]:
+    """When time alone changes what a price on the board is."""
+    rows, limits = board.rows, board.limits
+    if rows.flags[slot] & LIVE:
+        seconds = [limits.stale_live_s, limits.stale_live_leg_s, 2 * limits.stale_live_s, limits.witness_live_s]
+        more = list[int]()
+    else:
+        seconds = [limits.stale_prematch_s, 2 * limits.stale_prematch_s, limits.witness_prematch_s]
+        more = [int(rows.start[slot])]
+    return [int(rows.seen[slot]) + round(each * 1e6) for each in (*seconds, limits.event_unseen_leave_s)] + more
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_time_alone_is_never_overlooked(seed: int) -> None:
+    """Every unit with a limit between two steps is dirty after the second, whatever came before it."""
+    engine, rng = oe.Engine(), np.random.default_rng(seed)
+    start, passed = datetime(2026, 2, 8, 12, tzinfo=UTC), 0
+    now = datetime(2026, 2, 8, tzinfo=UTC)
+    for _ in range(150):
+        board, before = engine._board, engine._board.moment
+        now += timedelta(seconds=float(rng.choice([1.0, 7.0, 7.0, 30.0, 600.0])))
+        board.units.dirty[:] = 0
+        on = board.on()
+        due = {
+            int(board.rows.unit[slot])
+            for slot in on.tolist()
+            if any(before <= limit < round(now.timestamp() * 1e6) for limit in _limits(board, slot))
+        }
+        events = rng.integers(0, 4, rng.integers(0, 3)).tolist()
+        quotes = [
+            {
+                "sportsbook": "abc"[rng.integers(3)], "event_id": f"e{event}", "sport": "tennis", "home_team": "X",
+                "away_team": "Y", "market_type": "moneyline", "selection": "X", "odds_decimal": 1.9,
+                "last_seen_at": now - timedelta(seconds=int(rng.integers(0, 200))), "is_live": event % 2 == 0,
+                "event_start_time": start + timedelta(days=event),
+            }
+            for event in events
+        ]  # fmt: skip
+        engine.step((), now)  # time alone
+        assert all(board.units.dirty[unit] for unit in due)
+        passed += len(due)
+        engine.step(quotes, now)
+    assert passed > 50

@@ -113,35 +113,44 @@ class Standing(NamedTuple):
 
 @kernel
 def _age(
-    before, moment, seen, start, state, flags, moved, unit, prematch, live, leg, silent, silent_live, leave, remembered,
-    dirty, left, freed,
+    before, moment, u_start, u_size, pool, wake, seen, start, state, flags, moved, prematch, live, leg, silent,
+    silent_live, leave, remembered, dirty, left, freed,
 ):  # fmt: skip
-    """Mark units in which time alone changed something; list rows to leave, and rows to forget. Returns both counts."""
+    """Mark units in which time alone changed something; list rows to leave, and rows to forget. Returns both counts.
+
+    A limit that passed lies in [before, moment). `wake` becomes the next one of a unit: until then it is passed over.
+    """
     n_left, n_freed = 0, 0
-    for i in range(seen.size):
-        if state[i] == ON:
+    limits = np.empty(4, np.int64)
+    for u in range(dirty.size):
+        if wake[u] >= moment:
+            continue
+        later = np.int64(9223372036854775807)
+        for k in range(u_start[u], u_start[u] + u_size[u]):
+            i = pool[k]
+            if state[i] == GONE:
+                if moved[i] + remembered < moment:
+                    freed[n_freed] = i
+                    n_freed += 1
+                else:
+                    later = min(later, moved[i] + remembered)
+                continue
             t = seen[i]
-            if t < moment - leave:
+            if t + leave < moment:
                 left[n_left] = i
                 n_left += 1
             if flags[i] & LIVE:
-                if (
-                    (before - live <= t < moment - live)
-                    or (before - leg <= t < moment - leg)
-                    or (before - 2 * live <= t < moment - 2 * live)
-                    or (before - silent_live <= t < moment - silent_live)
-                ):
-                    dirty[unit[i]] = 1
-            elif (
-                (before - prematch <= t < moment - prematch)
-                or (before <= start[i] < moment)
-                or (before - 2 * prematch <= t < moment - 2 * prematch)
-                or (before - silent <= t < moment - silent)
-            ):
-                dirty[unit[i]] = 1
-        elif state[i] == GONE and moved[i] < moment - remembered:
-            freed[n_freed] = i
-            n_freed += 1
+                limits[0], limits[1], limits[2], limits[3] = t + live, t + leg, t + 2 * live, t + silent_live
+            else:
+                limits[0], limits[1], limits[2], limits[3] = t + prematch, start[i], t + 2 * prematch, t + silent
+            for limit in limits:
+                if before <= limit < moment:
+                    dirty[u] = 1
+                elif limit >= moment:
+                    later = min(later, limit)
+            if t + leave >= moment:
+                later = min(later, t + leave)
+        wake[u] = later
     return n_left, n_freed
 
 
@@ -314,6 +323,7 @@ class Board:
                 what[at] |= STATUS
                 rows.moved[slots[at]] = batch.now
         self._enrol(slots, what)
+        self._rouse(slots, what)
         gone = self._removals(batch, slots)
         self._drop(gone, batch.now)
         self._notices(batch)
@@ -424,6 +434,7 @@ class Board:
             self._past.lost.append((gone, rows.state[gone], rows.moved[gone]))
         rows.state[gone] = GONE
         rows.moved[gone] = now
+        self.units.wake[rows.unit[gone]] = NO_TIME
 
     def _teams(self, new: Ints, gone: Ints) -> None:
         """Count who names which teams, and turn events whose majority changed."""
@@ -472,21 +483,32 @@ class Board:
         before = self.moment if self.moment != NO_TIME else moment
         left, freed = np.empty(rows.top, np.int32), np.empty(rows.top, np.int32)
         n_left, n_freed = _age(
-            before, moment, rows.seen[: rows.top], rows.start, rows.state, rows.flags, rows.moved, rows.unit,
+            before, moment, self.units.start, self.units.size, self.units.pool, self.units.wake, rows.seen, rows.start,
+            rows.state, rows.flags, rows.moved,
             round(limits.stale_prematch_s * SECOND), round(limits.stale_live_s * SECOND),
             round(limits.stale_live_leg_s * SECOND), round(limits.witness_prematch_s * SECOND),
             round(limits.witness_live_s * SECOND), round(limits.event_unseen_leave_s * SECOND),
-            REMEMBERED_S * SECOND, self.units.dirty, left, freed,
+            REMEMBERED_S * SECOND, self.units.dirty[: self.names.unit_event.size], left, freed,
         )  # fmt: skip
         self.moment = moment
-        self._left = left[:n_left].copy()
+        self._left = np.sort(left[:n_left])
         if moment // _EVERY != self._watched // _EVERY:
             self._watched = moment
             self._left = np.unique(np.concatenate((self._left, self._watch())))
         self._drop(self._left, now)
         self.units.dirty[rows.unit[self._left]] = 1
-        self._forget(freed[:n_freed].copy())
+        self._forget(np.sort(freed[:n_freed]))
         return True
+
+    def _rouse(self, slots: Ints, what: Bytes) -> None:
+        """Have time look at units again no later than at the first limit that their new prices may pass."""
+        rows, limits, wake = self.rows, self.limits, self.units.wake
+        seen = slots[what == SEEN]
+        live = (rows.flags[seen] & LIVE) != 0
+        soonest = np.where(live, min(limits.stale_live_s, limits.stale_live_leg_s, limits.witness_live_s),
+                           min(limits.stale_prematch_s, limits.witness_prematch_s))  # fmt: skip
+        np.minimum.at(wake, rows.unit[seen], rows.seen[seen] + np.round(soonest * SECOND).astype(np.int64))
+        wake[rows.unit[slots[(what & MOVED) != 0]]] = NO_TIME
 
     def _standing(self) -> Standing:
         """How every event stands, by its prices and by what sources said of it."""

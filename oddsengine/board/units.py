@@ -12,7 +12,7 @@ import numpy as np
 from oddsengine._jit import kernel
 from oddsengine.board.names import Names
 from oddsengine.board.rows import Rows
-from oddsengine.groups import Bytes, Groups, Ints, Longs
+from oddsengine.groups import NO_TIME, Bytes, Groups, Ints, Longs
 from oddsengine.identity import DRAW, MAYBE_DRAW, moneyline
 from oddsengine.reasons import CODES
 from oddsengine.twins import linked
@@ -28,15 +28,16 @@ class Units:
         self.pool = np.empty(4096, np.int32)
         self.end = 0  # of what is used of the pool
         self.dirty = np.zeros(256, np.uint8)
+        self.wake = np.full(256, NO_TIME)  # nothing changes by time alone before
         self.until = np.zeros(256, np.int64)  # a price seen again after it may be too far from another in time
 
     def count(self, units: int) -> None:
         """Make room for so many units."""
         if units > self.start.size:
             more = max(units, 2 * self.start.size) - self.start.size
-            for name in ("start", "size", "room", "dirty", "until"):
+            for name in ("start", "size", "room", "dirty", "until", "wake"):
                 old = getattr(self, name)
-                setattr(self, name, np.concatenate((old, np.zeros(more, old.dtype))))
+                setattr(self, name, np.concatenate((old, np.full(more, NO_TIME if name == "wake" else 0, old.dtype))))
 
     def enrol(self, slots: Ints, unit: Ints) -> None:
         """Move rows to units; `unit` is the column of all rows, -1 for a row that was in none."""
