@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import oddsengine
 from oddsengine.clv import GROUPINGS
-from oddsengine.commands import audit, board, catalog, clv, feeds, keys, mcp, price, serve, tape
+from oddsengine.commands import audit, board, catalog, clv, feeds, keys, mcp, price, serve, tape, watch
 from oddsengine.devig import DEVIG_METHODS
 from oddsengine.reading import ODDS_FORMATS
 from oddsengine.tape import SYNC
@@ -32,6 +32,7 @@ _COMMANDS = (
     | keys.COMMANDS
     | serve.COMMANDS
     | mcp.COMMANDS
+    | watch.COMMANDS
 )
 _KINDS = ("ev", "arb", "low-hold", "middles", "all")
 _INTERRUPTED, _BROKEN_PIPE = 130, 141
@@ -142,6 +143,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_feeds(commands)
     _add_serve(commands)
     _add_mcp(commands)
+    _add_watch(commands)
     _add_keys(commands)
     _add_catalog(commands)
     return parser
@@ -441,6 +443,28 @@ def _add_mcp(commands: Any) -> None:
         metavar="NAME",
         help="variable with the key of the node (default %(default)s)",
     )
+
+
+def _add_watch(commands: Any) -> None:
+    parser = commands.add_parser(
+        "watch", help="the four lists and a board in the terminal, of a file, a tape or a node",
+        description="1 to 5 change the list, Enter shows the board of a row's event, / filters, p pauses, q quits. "
+        "A filter is words that a row has; >2 is a value of at least 2 %%.",
+    )  # fmt: skip
+    parser.add_argument("file", nargs="?", metavar="FILE", help="prices: CSV, Parquet or NDJSON; read again on changes")
+    parser.add_argument("--sample", action="store_true", help="the board that comes with the package")
+    parser.add_argument("--tape", metavar="FOLDER", help="a tape, replayed")
+    parser.add_argument(
+        "--speed", type=_speed, default=1.0, metavar="X", help="of the tape; 0 is as fast as it goes (default 1)"
+    )
+    parser.add_argument("--url", help="a node, such as https://odds.example.com")
+    parser.add_argument(
+        "--key-env", default="ODDSENGINE_API_KEY", metavar="NAME",
+        help="variable with the key of the node (default %(default)s)",
+    )  # fmt: skip
+    parser.add_argument("--books", type=_names, metavar="BOOK,...", help="only these books")
+    parser.add_argument("--filter", default="", metavar="WORDS", help="what the filter says at the beginning")
+    parser.add_argument("--every", type=float, metavar="SECONDS", help="between two looks (default 1, a node's 5)")
 
 
 # ---- entry ----

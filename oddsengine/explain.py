@@ -243,6 +243,7 @@ def _prices(question: Question, rows: Longs, legs: Ints, reference: int) -> pl.D
     )
     frame = pl.DataFrame(
         {
+            "odds_id": question.facts(rows.astype(np.int32))["id"],
             "sportsbook": table["sportsbook"],
             "outcome": board.sides(question, rows.astype(np.int32)),
             "selection": table["selection"],

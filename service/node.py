@@ -19,12 +19,14 @@ from oddsengine_service.keys import Keys
 from oddsengine_service.limits import Limits
 from oddsengine_service.metrics import Histogram
 from oddsengine_service.past import Past
+from oddsengine_service.records import Records
 from oddsengine_service.splits import Splits
 from oddsengine_service.tiers import TIERS, Tier
 from oddsengine_service.views import Views
 from oddsengine_service.wire.splits import SplitsGiven
 
 if TYPE_CHECKING:
+    from oddsengine_service.alerts import Alerts
     from oddsengine_service.feeds.status import Feeds
     from oddsengine_service.stream.hub import Stream
 
@@ -61,6 +63,8 @@ class Node:
         self.splits_to: Callable[[list[SplitsGiven]], int] | None = None  # takes posted ones, where not this node does
         self.past: Past | None = None
         self.feeds: Feeds | None = None
+        self.alerts: Alerts | None = None
+        self.records = Records()  # of bettors; in memory unless a folder has them
         self.stream: Stream | None = None  # made for the first subscriber
         self.stream_settings: dict[str, Any] = {}
         self.closing = threading.Event()

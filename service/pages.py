@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from oddsengine import catalog
+from oddsengine.devig import DEVIG_METHODS
 from oddsengine_service.tiers import TIERS, required
 
 _PARTS = Path(__file__).with_name("page")
 _SCRIPTS = (  # one module, in this order
-    "text.js", "stream.js", "asker.js", "games.js", "stakes.js", "lists.js", "places.js", "board.js", "page.js",
-    "controls.js",
+    "text.js", "stream.js", "asker.js", "games.js", "stakes.js", "filters.js", "lists.js", "places.js", "board.js",
+    "details.js", "tracker.js", "page.js", "controls.js",
 )  # fmt: skip
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --dim: #7778; --code: #8882; }
@@ -85,8 +86,8 @@ def _hash(text: str) -> str:
 def _facts() -> dict[str, Any]:
     """What the page knows without asking.
 
-    Market types that settle alike, commissions and fees of books, desks that several books share, ages at which a
-    price is stale, the tier each list needs, tiers from low to high.
+    Categories of markets, market types that settle alike, ways to remove the margin, commissions and fees of books,
+    desks that several books share, ages at which a price is stale, the tier each list needs, tiers from low to high.
     """
     limits = catalog.thresholds()
     kinds = map(catalog.market_type, catalog.market_type_names())
@@ -96,12 +97,14 @@ def _facts() -> dict[str, Any]:
         if kind.usable and not kind.is_prop and kind.period == "full_game" and kind.fixed_line is None
     }
     return {
+        "categories": {name: list(kinds) for name, kinds in catalog.categories().items()},
         "families": families,
         "charges": {
             book.id: [book.commission, book.fee] for book in catalog.books().values() if book.commission or book.fee
         },
         "desks": {book.id: book.feed for book in catalog.books().values() if book.feed},
         "stale": {"live": limits.stale_live_s, "before": limits.stale_prematch_s},
+        "methods": list(DEVIG_METHODS),
         "needs": {kind: required(kind).id for kind in ("ev", "arbitrage", "low_hold", "middles")},
         "tiers": list(TIERS),
     }

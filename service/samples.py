@@ -13,6 +13,8 @@ import polars as pl
 from oddsengine.engine import Engine
 from oddsengine.simulate import World
 from oddsengine_service import futures
+from oddsengine_service.alerts import Alert, Alerts, Sender
+from oddsengine_service.bets import Bet
 from oddsengine_service.bus import Bus
 from oddsengine_service.demo import teams_of
 from oddsengine_service.endpoints import Answer, Context, Endpoint
@@ -22,12 +24,20 @@ from oddsengine_service.node import Node
 from oddsengine_service.params import parse
 from oddsengine_service.past import Past
 from oddsengine_service.problems import Problem
+from oddsengine_service.routes.filters import Filter
 from oddsengine_service.splits import demonstrate
 
 SEED, EVENTS, SECONDS = 7, 6, 20
 Failed = Callable[[str, Exception], None]
 _SHOWN = 2  # entries of a list or an object
-_ASKED = {"limit": "1", "fields": "", "since": "2026-02-07T18:00:00Z"}
+_ASKED = {
+    "odds": "2.1",
+    "against": "2.05",
+    "probabilities": "0.5",
+    "limit": "1",
+    "fields": "",
+    "since": "2026-02-07T18:00:00Z",
+}
 _TOKEN = "of the operator"
 _BODIES: Mapping[str, Any] = {
     "/odds/batch": {"event_ids": ["{event}"]},
@@ -36,6 +46,12 @@ _BODIES: Mapping[str, Any] = {
         "jsonrpc": "2.0", "id": 1, "method": "tools/call",
         "params": {"name": "devig", "arguments": {"odds": "-120,+100", "format": "american"}},
     },
+    "/bets": {"sportsbook": "fanduel", "selection": "Boston Celtics", "odds_decimal": 2.1, "stake": 50.0},
+    "/bets/{betId}": {"result": "won"},
+    "/alerts": {"filter": "soccer", "quiet_from": "23:00", "quiet_to": "07:00"},
+    "/alerts/{alertId}": {"improve": 0.5},
+    "/filters/{filterName}": {"list": "ev", "query": "sport=soccer&min_ev=2"},
+    "/marks/{id}": {"note": "a friend has this already"},
     "/account/keys": {"name": "of the office", "tier": "pro"},
     "/splits": {
         "splits": [
@@ -93,10 +109,21 @@ def _answers(endpoints: tuple[Endpoint, ...], node: Node, keys: KeyStore, event:
     caller = made.record.caller
     words = {"event": event, "event_id": event, "eventId": event}
     plain = Context(caller, {}, {}, None, node.engine, node, ())
+    bet = Bet(
+        id="0" * 16, placed_at=node.clock.now(), sportsbook="fanduel", selection="Boston Celtics", odds_decimal=2.1,
+        stake=50.0,
+    )  # fmt: skip
+    node.records.put(caller.key, "bet", bet.id, bet)
+    node.records.put(caller.key, "filter", "soccer", Filter(list="ev", name="soccer"))
+    node.records.put(caller.key, "alert", bet.id, Alert(filter="soccer", id=bet.id))
+    node.alerts = Alerts(node, node.records, Sender(), {})
     (found,) = _asked(by_path["/events/{eventId}/odds"], plain, words)["data"]
     middles = _asked(by_path["/opportunities/middles"], plain, words)["data"]
+    (positive,) = _asked(by_path["/opportunities/ev"], plain, words)["data"]
+    of_ev = {"opportunityId": positive["id"], "event_id": positive["game_id"]}
     words |= {
         "price": found["id"], "sportId": found["sport"], "leagueId": found["league"], "bookId": found["sportsbook"],
+        "betId": bet.id, "alertId": bet.id, "filterName": "soccer",
         "sport": next(game.sport for game in node.games.rows().values()),
     }  # fmt: skip
     out = {}
@@ -108,7 +135,8 @@ def _answers(endpoints: tuple[Endpoint, ...], node: Node, keys: KeyStore, event:
         ident = key.record.id if endpoint.tag == "Account" else middles[0]["id"] if middles else "0" * 16
         token = _TOKEN if endpoint.key == "none" else ""
         try:
-            answer = _asked(endpoint, plain._replace(token=token), {**words, "id": ident})
+            more = of_ev if "{opportunityId}" in endpoint.path else {"id": ident}
+            answer = _asked(endpoint, plain._replace(token=token), words | more)
         except Problem:
             continue  # this board has nothing to show for it
         except Exception as error:  # a parameter without a value here, or an error of the endpoint

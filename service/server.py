@@ -29,7 +29,8 @@ from starlette.types import ASGIApp
 from oddsengine.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine.tape.moves import Tapes
-from oddsengine_service import demo, keys, pages, recording, routes
+from oddsengine_service import bets, demo, keys, pages, recording, records, routes
+from oddsengine_service.alerts import Alerts, Sender
 from oddsengine_service.answers import CachedAnswer, encode
 from oddsengine_service.app import BASE, Api
 from oddsengine_service.archiving import NodeArchive
@@ -61,7 +62,7 @@ from oddsengine_service.protocol import Protocol
 from oddsengine_service.recording import NodeTape
 from oddsengine_service.request import Request as Head
 from oddsengine_service.samples import samples
-from oddsengine_service.settings import Settings, SettingsError, token
+from oddsengine_service.settings import Settings, SettingsError, mail, token
 from oddsengine_service.stream.sending import LineMetrics
 from oddsengine_service.tiers import ANONYMOUS_RATE
 from oddsengine_service.ws.protocol import MOST_MESSAGE, SocketProtocol
@@ -80,6 +81,7 @@ _SECURE = (
 _SWITCH = 0.0005  # s; a thread that computes lets the event loop in so soon
 _LAG_EVERY = 0.25  # s between two looks at the event loop
 _SWEEP_EVERY = 10.0  # s
+_SETTLE_EVERY = 10.0  # s
 _TICK = 1.0  # s between two steps when nothing comes
 _CURLS = """  curl -H 'X-API-Key: demo_pro' '{at}/odds?market=main&limit=3'
   curl -H 'X-API-Key: demo_pro' '{at}/opportunities/ev?min_ev=1&limit=3'
@@ -207,10 +209,15 @@ class Service:
         running = asyncio.create_task(asyncio.to_thread(self._start))
         measuring = asyncio.create_task(self._measure_lag())
         sweeping = asyncio.create_task(self._sweep())
+        settling = asyncio.create_task(self._regularly("bets", _SETTLE_EVERY, self._settle))
+        every = self.settings.alerts.every
+        alerting = asyncio.create_task(self._regularly("alerts", every, self._alert))
         await send({"type": "lifespan.startup.complete"})
         await receive()
         measuring.cancel()
         sweeping.cancel()
+        settling.cancel()
+        alerting.cancel()
         self.node.close()
         with contextlib.suppress(Exception):
             await running
@@ -241,6 +248,26 @@ class Service:
             await asyncio.sleep(_SWEEP_EVERY)
             if await run_in_threadpool(self.node.views.sweep):
                 await run_in_threadpool(trim)
+
+    async def _regularly(self, name: str, every: float, job: Callable[[], Any]) -> None:
+        """Do something every few seconds; what goes wrong is in `failures` until it goes well."""
+        while True:
+            await asyncio.sleep(every)
+            if not self.node.ready:
+                continue
+            try:
+                await run_in_threadpool(job)
+                self.node.failures.pop(name, None)
+            except Exception as error:
+                self.node.failures[name] = f"{type(error).__name__}: {error}"
+                self.log.failure(b"-", f"({name})", error)
+
+    def _settle(self) -> None:
+        bets.settle(self.node, self.node.records)
+
+    def _alert(self) -> None:
+        if self.node.alerts is not None and (self.member is None or self.member.outbox is not None):  # one of several
+            self.node.alerts.look()
 
     def _start(self) -> None:
         """Warm up, then feed the board; in a thread of its own."""
@@ -484,10 +511,16 @@ def build(
                 partial(_not_archived, node), lambda: member is None or member.outbox is not None,
             )  # fmt: skip
             held.callback(archive.close)
+        node.records = held.enter_context(records.opened(None if demonstration else folder))
         options = settings.service
         node.stream_settings = {
             "heartbeat": options.heartbeat, "stalled": options.stalled, "send_buffer": options.send_buffer,
         }  # fmt: skip
+        lists = {
+            path.rpartition("/")[2]: one for one in routes.ENDPOINTS if (path := one.path).startswith("/opportunities/")
+        }
+        sender = Sender(private=settings.alerts.private, mail=mail(settings, environ))
+        node.alerts = Alerts(node, node.records, sender, lists, clock.time)
         service = Service(node, settings, environ, log, run)
         service.member = member
         service.ends = held.pop_all()

@@ -84,6 +84,14 @@ class Matching(msgspec.Struct, frozen=True, kw_only=True):
     fields: str = ""  # a file that says who takes part in futures
 
 
+class Alerting(msgspec.Struct, frozen=True, kw_only=True):
+    """`[alerts]`: where alerts may be sent."""
+
+    private: Switch = False  # into private networks too
+    mail_env: Variable = ""  # the variable with the mail server, as an address of apprise
+    every: Seconds = 5.0  # between two looks
+
+
 class Serving(msgspec.Struct, frozen=True, kw_only=True):
     """`[service]`: where a node listens, and whom it believes."""
 
@@ -239,7 +247,8 @@ KINDS: dict[str, type[Feed]] = {
     "table": Table,
 }
 SECTIONS: dict[str, type[msgspec.Struct]] = {
-    "archive": Archiving, "data": Data, "fair": FairPrices, "keys": Keys, "matching": Matching, "service": Serving,
+    "archive": Archiving, "data": Data, "fair": FairPrices, "keys": Keys, "matching": Matching, "alerts": Alerting,
+    "service": Serving,
 }  # fmt: skip
 _ALL = (*SECTIONS, "scale", "feeds")
 
@@ -281,6 +290,12 @@ class Settings(msgspec.Struct, frozen=True):
         """Where keys are."""
         keys: Keys = self.sections["keys"]
         return keys
+
+    @property
+    def alerts(self) -> Alerting:
+        """Where alerts may be sent."""
+        alerting: Alerting = self.sections["alerts"]
+        return alerting
 
     @property
     def matching(self) -> Matching:
@@ -371,6 +386,17 @@ def secret(settings: Settings, feed: Feed, field: str, environ: Mapping[str, str
         If there is no such variable.
     """
     return _secret(settings, f"feeds.{feed.name}.{field}", getattr(feed, field), environ)
+
+
+def mail(settings: Settings, environ: Mapping[str, str]) -> str:
+    """Look up the mail server; none if the setting is empty.
+
+    Raises
+    ------
+    SettingsError
+        If there is no such variable.
+    """
+    return _secret(settings, "alerts.mail_env", settings.alerts.mail_env, environ)
 
 
 def token(settings: Settings, field: str, environ: Mapping[str, str]) -> str:

@@ -61,6 +61,7 @@ class Running:
         folder.mkdir(parents=True, exist_ok=True)
         environ = {
             "ODDSENGINE_DATA_FOLDER": str(folder),
+            "ODDSENGINE_ALERTS_EVERY": "86400",  # tests look themselves
             "ODDSENGINE_SERVICE_METRICS_TOKEN_ENV": "METRICS_TOKEN", "METRICS_TOKEN": METRICS_TOKEN,
             "ODDSENGINE_SERVICE_SPLITS_TOKEN_ENV": "SPLITS_TOKEN", "SPLITS_TOKEN": SPLITS_TOKEN,
             **{f"ODDSENGINE_SERVICE_{name.upper()}": value for name, value in options.items()},

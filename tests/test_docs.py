@@ -30,6 +30,7 @@ WIDTH = 100  # of the terminal that the examples show
 STAYS = {"serve", "feeds", "mcp"}  # commands that wait or ask the network: their words are read, and no more
 _LONG_AGO = "2026-02-07T18:00:00Z"
 DEMO = "http://127.0.0.1:8000"  # where the documents say that the demo is
+_BET = {"sportsbook": "fanduel", "selection": "x", "odds_decimal": 2.1, "stake": 50.0}
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(?<!`)\[[^\]]*\]\(([^)\s]+)\)")
 _TIMES = re.compile(r"\d+\.\d\d s\b")
@@ -211,6 +212,7 @@ def places(server: Any) -> dict[str, str]:
             "SPLIT_ID": data("/splits")[0]["event_id"],
             "MIDDLE_ID": data("/opportunities/middles", min_ev=-20)[0]["id"],
             "EV_ID": data("/opportunities/ev")[0]["id"],
+            "BET_ID": client.post("/bets", json=_BET, headers={"X-API-Key": "demo_pro"}).json()["data"]["id"],
             "SINCE": client.get("/odds/delta", params={"since": _LONG_AGO}).json()["meta"]["server_time"],
             "ETAG": client.get("/sports").headers["etag"].strip('"'),
             "$METRICS_TOKEN": METRICS_TOKEN,

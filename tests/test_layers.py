@@ -12,7 +12,7 @@ ROOT = Path(oddsengine.__file__).parent
 # Each layer may import from its own earlier siblings in the list and from the layers above it.
 LAYERS: list[set[str]] = [
     {"_cache", "_jit", "columns", "games", "sample"},
-    {"odds", "devig", "kelly", "arbitrage", "middle", "value", "clv", "scoring", "catalog", "portfolio"},
+    {"odds", "devig", "kelly", "arbitrage", "middle", "value", "clv", "scoring", "calculators", "catalog", "portfolio"},
     {"casts", "frames", "groups", "expressions", "reasons", "results"},
     {"schema"},
     {"tables", "timestamps"},
@@ -107,9 +107,10 @@ def test_nothing_below_the_door_reads_clock_network_or_environment() -> None:
 # ---- the service ----
 
 PUBLIC = {
-    "", "archive", "catalog", "catalog.futures", "catalog.links", "closing", "clv", "columns", "devig", "engine",
-    "explain", "feeds", "futures", "games", "history", "kelly", "matching", "odds", "query", "query.values", "reasons",
-    "schema", "simulate", "simulate.futures", "snapshot", "tape", "tape.moves", "timestamps", "update",
+    "", "archive", "calculators", "catalog", "catalog.futures", "catalog.links", "closing", "clv", "columns", "devig",
+    "engine", "estimator", "explain", "feeds", "futures", "games", "history", "kelly", "matching", "odds", "outcomes",
+    "query", "query.values", "reasons", "schema", "simulate", "simulate.futures", "snapshot", "stakes", "tape",
+    "tape.moves", "timestamps", "update",
 }  # fmt: skip
 PARSERS = {path.stem for path in (ROOT / "feeds").glob("*.py")} - {"__init__"}
 SERVICE = sorted((ROOT.parent / "service").rglob("*.py"))

@@ -145,7 +145,7 @@ def column(page: Page, at: int) -> list[str]:
 
 
 def number(text: str) -> float:
-    return float(text.replace("−", "-").replace("%", "").strip())
+    return float(text.partition("\n")[0].replace("−", "-").replace("%", "").strip())
 
 
 def counted(page: Page, kind: str) -> int:
@@ -345,6 +345,157 @@ def test_rows_show_what_they_rest_on_sister_books_fold_and_markets_group(visit: 
     expect(stake).to_have_text("400.8 u")  # 50 of half of Kelly's 1 %, down to steps of 20
     page.reload()
     expect(stake).to_have_text("400.8 u")
+
+
+def test_filters_stand_in_the_address_and_can_be_saved(visit: Visiting) -> None:
+    v = visit()
+    soon = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+    rows = [
+        found_ev(1, sport="soccer", league="x", odds_american=150, start_time=soon),
+        found_ev(2, sport="soccer", league="y", odds_american=150, start_time=soon, game_id="g2"),
+        found_ev(3, sport="soccer", league="x", odds_american=-250, start_time=soon, game_id="g3"),
+        found_ev(4, sport="soccer", league="x", odds_american=150, game_id="g4"),
+        found_ev(5, sport="soccer", league="x", odds_american=150, start_time=soon, game_id="g5", market="total_goals"),
+    ]
+    v.stream("opportunities", *beginning(("ev:detected", rows)))
+    page = v.enter()
+    expect(page.locator(ROWS)).to_have_count(5)
+    page.goto(f"{v.origin}/?league=x&min_odds=-200&starts_within=1.5&market=main&event=ignored")
+    expect(page.locator(ROWS)).to_have_count(2)
+    page.select_option("#only", "total")
+    expect(page.locator(ROWS)).to_have_count(1)
+    expect(page.locator(ROWS)).to_have_attribute("data-id", "ev000005")
+    assert "market=total" in page.url
+    page.click("#more-filters")
+    page.fill("#save-name", "Totals / soon")
+    page.locator("#save-name").press("Enter")
+    expect(page.locator("#save-said")).to_have_text("Saved as Totals / soon.")
+    page.goto(v.origin)
+    expect(page.locator(ROWS)).to_have_count(5)
+    page.click("#more-filters")
+    page.select_option("#saved", "Totals / soon")
+    expect(page.locator(ROWS)).to_have_count(1)
+    expect(page.locator("#low")).to_have_value("-200")
+    page.fill("#low", "1.4")  # decimal
+    page.locator("#low").press("Tab")
+    assert "min_odds=-250" in page.url
+    page.click("#forget")
+    expect(page.locator("#save-said")).to_have_text("Totals / soon was deleted.")
+    assert KEY not in page.url
+
+
+def test_a_reference_and_a_method_of_ones_own(visit: Visiting) -> None:
+    v = visit()
+    page = v.enter()
+    page.click("#more-filters")
+    page.wait_for_selector("#sharp option[value=fanduel]", state="attached")
+    page.select_option("#sharp", "fanduel")
+    with page.expect_response(re.compile("devig_book=fanduel&devig_method=shin")) as found:
+        page.select_option("#method", "shin")
+    total = found.value.json()["meta"]["total"]
+    expect(page.locator("#tab-ev .count")).to_have_text(str(total))
+    expect(page.locator("#state")).to_have_text(re.compile("Live|Asked"))
+
+
+def test_a_key_is_remembered_only_on_request(visit: Visiting) -> None:
+    v = visit()
+    v.page.goto(v.origin)
+    v.page.check("#remember")
+    v.page.click("#entry button")
+    v.page.wait_for_selector(ROWS)
+    v.page.evaluate("sessionStorage.clear()")
+    v.page.reload()
+    v.page.wait_for_selector(ROWS)
+    v.page.click("#leave")
+    assert v.page.evaluate("localStorage.getItem('oddsengine.key')") is None
+
+
+# ---- a row that is opened, bets ----
+
+
+def opened(page: Page) -> str:
+    """Open the first row; its id."""
+    page.locator(f"{ROWS} [data-open]").first.click()
+    expect(page.locator("#details")).to_be_visible()
+    page.wait_for_selector("#details-prices tbody tr")
+    return page.locator(ROWS).first.get_attribute("data-id") or ""
+
+
+def test_a_row_opens_with_its_movement_prices_and_reasons(visit: Visiting, server: Running) -> None:
+    v = visit()
+    page = v.enter()
+    page.click("#pause")
+    first = page.locator(ROWS).first
+    ident, event = first.get_attribute("data-id"), first.evaluate("(node) => node.item.eventId")
+    with server.client() as client:
+        said = client.get(f"/opportunities/explain/{ident}?event_id={event}").json()["data"]
+    opened(page)
+    leg = next(each for each in said["prices"] if each["role"] == "leg")
+    same = [each for each in said["prices"] if (each["outcome"], each.get("line")) == (leg["outcome"], leg.get("line"))]
+    expect(page.locator("#details-prices tbody tr")).to_have_count(len(same))
+    expect(page.locator("#details-prices .chip.good")).to_have_text("This bet")
+    expect(page.locator("#details-agree")).to_have_text(re.compile(r"^\d+ of \d+ other independent books"))
+    expect(page.locator(".chart")).to_have_attribute("aria-label", re.compile("^Prices of"))
+    assert page.locator(".chart .leg-line").count() == 1
+    assert page.locator(".chart .book-line").count() > 3
+    assert page.locator(".chart .fair-line").count() == 1
+    expect(page.locator("#details-why")).to_contain_text("Fair by")
+    expect(page.locator("#calculator-out dd").first).to_be_visible()
+    for name in ("boost", "free-bet", "parlay", "middle", "arbitrage", "hedge"):
+        page.select_option("#calculator", name)
+        expect(page.locator("#calculator-out dd").first).to_be_visible()
+        expect(page.locator("#calculator-out .error")).to_have_count(0)
+    page.keyboard.press("Escape")
+    expect(page.locator("#details")).to_be_hidden()
+    expect(page.locator(f"{ROWS} [data-open]").first).to_be_focused()
+
+
+def test_a_bet_is_placed_tracked_and_settled(visit: Visiting, server: Running) -> None:
+    v = visit()
+    page = v.enter()
+    page.click("#pause")
+    opened(page)
+    page.fill("[data-ticket='0'][name=stake]", "")
+    page.click("#details-place")
+    expect(page.locator("#details-said")).to_contain_text("how much")
+    page.fill("[data-ticket='0'][name=stake]", "50")
+    page.fill("[data-ticket='0'][name=odds]", "+150")
+    page.click("#details-place")
+    expect(page.locator("#details-said")).to_have_text("The bet is in the tracker.")
+    page.click("#details-close")
+    expect(page.locator(f"{ROWS} .chip.good").first).to_have_text("Placed")
+    v.tab("bets")
+    row = page.locator("#bets-table tbody tr").first
+    row.locator("select").select_option("half_won")
+    expect(row.locator("td").last).to_contain_text(re.compile("^3[67]"))
+    with server.client() as client:
+        bet = client.get("/bets").json()["data"][0]
+    assert (bet["odds_decimal"], bet["stake"], bet["result"]) == (2.5, 50.0, "half_won")
+    assert bet["event_id"]
+    assert bet["odds_id"]
+    with page.expect_download() as download:
+        page.click("#bets-export")
+    assert download.value.suggested_filename == "bets.csv"
+    row.locator("[data-remove]").click()
+    expect(page.locator("#bets-said")).to_have_text("Deleted.")
+
+
+def test_rows_are_hidden_and_noted(visit: Visiting) -> None:
+    v = visit()
+    page = v.enter()
+    page.click("#pause")
+    page.uncheck("#group")
+    ident = opened(page)
+    page.fill("#details-note", "ask a friend")
+    page.locator("#details-note").press("Tab")
+    expect(page.locator(f"[data-id='{ident}'] .chip.note")).to_have_text("ask a friend")
+    page.click("#details-hide")
+    expect(page.locator("#details-said")).to_have_text("Hidden.")
+    page.click("#details-close")
+    expect(page.locator(f"[data-id='{ident}']")).to_have_count(0)
+    page.click("#more-filters")
+    page.check("#hidden-too")
+    expect(page.locator(f"[data-id='{ident}'] .chip.gone")).to_have_text("Hidden")
 
 
 # ---- the board ----

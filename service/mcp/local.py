@@ -5,16 +5,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import polars as pl
 
-from oddsengine import catalog
 from oddsengine.devig import DEVIG_METHODS, devig
-from oddsengine.explain import explain
 from oddsengine.kelly import kelly
 from oddsengine.odds import american_to_decimal, decimal_to_american
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta
 from oddsengine_service.params import Param, choice, number, text
-from oddsengine_service.problems import Problem, invalid, shown
+from oddsengine_service.problems import invalid, shown
 from oddsengine_service.routes.odds import (
     EVENT,
     LEAGUE,
@@ -23,17 +20,15 @@ from oddsengine_service.routes.odds import (
     OFFSET,
     SPORT,
     SPORTSBOOK,
-    books_for,
     filter_of,
     index_of,
 )
+from oddsengine_service.routes.opportunities.explain import explained
 from oddsengine_service.stream.moves import Form, rows_in
-from oddsengine_service.tiers import books_of, required
 
 _TAG = "MCP"
-MOST_REJECTED, MOST_PRICES = 200, 40
+MOST_REJECTED = 200
 MOST_ODDS = 40
-_FEATURES = {"ev": "ev", "arbitrage": "arbitrage", "low_hold": "low_hold", "middle": "middles"}
 _ODDS = text("odds", "Odds of all outcomes of one market, separated by commas: -110,-110 or 1.87,2.05.", required=True)
 _FORMAT = choice("format", "How the odds are written.", ("american", "decimal"))
 
@@ -104,79 +99,7 @@ def _kelly(context: Context) -> Any:
 
 
 def _explain(context: Context) -> Any:
-    query, own = context.query, books_of(context.caller.tier.id)
-    wanted, event = query["id"].strip(), query["event_id"].strip()
-    books = books_for(context, query["sportsbook"])
-    table = context.board.table()
-    table = table.filter(table["event_id"] == event)
-    if table.is_empty():
-        raise Problem(404, "not_found", f"there is no event {shown(event)} with prices")
-    try:
-        said = explain(
-            table, wanted, books=books, method=context.node.method, now=context.board.now, include=("suspect",),
-            fair=context.board.fair,
-        )  # fmt: skip
-    except ValueError:
-        raise Problem(
-            404, "not_found", f"no opportunity {shown(wanted)} is open in event {shown(event)}: it expired, or the "
-            "id is of another event",
-        ) from None  # fmt: skip
-    feature = _FEATURES[said.kind]
-    if feature not in context.caller.features:
-        lowest = required(feature).id
-        raise Problem(403, "tier_restricted", f"{feature} needs the tier {lowest} or higher")
-    row = said.opportunity
-    prices, passed = _seen(said.prices, own), _seen(said.rejected, own)
-    return {
-        "kind": said.kind,
-        "id": wanted,
-        "event_id": event,
-        "event": row.get("event_name") or row.get("game"),
-        "market": row.get("market_type") or row.get("market"),
-        "figures": _figures(said.kind, row),
-        "reference": said.reference or "none: the best prices themselves were de-vigged",
-        "devig_method": said.method,
-        "fair": [_plain(each) for each in said.fair.to_dicts()],
-        "prices": [_plain(each) for each in prices[:MOST_PRICES]],
-        "rejected": [_plain(each) for each in passed[:MOST_PRICES]],
-        "left_out": max(0, len(prices) - MOST_PRICES) + max(0, len(passed) - MOST_PRICES),
-        "formula": _FORMULAS[said.kind],
-    }
-
-
-def _seen(frame: pl.DataFrame, own: frozenset[str] | None) -> list[dict[str, Any]]:
-    """Prices of the books that a caller may see."""
-    names = {"net_odds": "odds_decimal_after_commission", "own_fair": "own_fair_probability"}
-    return [
-        {names.get(name, name): value for name, value in each.items()}
-        | {"odds_american": round(float(decimal_to_american(each["odds_decimal"])), 2)}
-        for each in frame.to_dicts()
-        if own is None or catalog.book(each["sportsbook"]).id in own
-    ]
-
-
-_FORMULAS = {
-    "ev": "ev_percent = (fair_probability x odds_decimal - 1) x 100",
-    "arbitrage": "profit_percent = 10000 / implied_total_percent - 100; each leg gets its implied share of the stake",
-    "low_hold": "hold_percent = (1 - 1 / sum of 1 / odds_decimal) x 100 of the best prices; below 0 it is an arbitrage",
-    "middle": "one bet wins on most results, both between the lines; expected value is over the fair probabilities",
-}
-_FIGURES = {
-    "ev": {"ev_percentage": "ev_percent", "fair_probability": "fair_probability", "selection": "selection",
-           "sportsbook": "sportsbook", "odds_decimal": "odds_decimal", "ev_low": "ev_low_percent",
-           "ev_high": "ev_high_percent", "prob_positive": "positive_probability", "flags": "flags"},
-    "arbitrage": {"profit_percent": "profit_percent", "implied_total": "implied_total_percent"},
-    "low_hold": {"hold_percentage": "hold_percent"},
-    "middle": {"expected_value": "expected_value_percent", "worst_case_loss": "worst_case_per_100_staked"},
-}  # fmt: skip
-
-
-def _figures(kind: str, row: dict[str, Any]) -> dict[str, Any]:
-    return _plain({new: row[old] for old, new in _FIGURES[kind].items()})
-
-
-def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    return {k: round(v, 6) if isinstance(v, float) else v for k, v in row.items() if v is not None}
+    return explained(context, context.query["id"].strip(), context.query["event_id"].strip())
 
 
 def _rejected(context: Context) -> Any:

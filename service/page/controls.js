@@ -22,7 +22,6 @@ function chooseBooks() {
   const books = on.length === boxes.length ? null : new Set(on);
   lists.filter.books = board.books = books;
   board.forget();
-  write($("books"), books === null ? "All" : on.length === 1 ? called("sportsbooks", on[0]) : `${on.length} books`);
   clearTimeout(relisten);
   relisten = setTimeout(listen, 700); // the best prices of fewer books are other opportunities
   asks();
@@ -39,8 +38,14 @@ function changed() {
   for (const kind of Object.keys(KINDS)) lists.pages[kind] = 0;
   asks();
 }
+function filtered(name, value) {
+  lists.filter[name] = value;
+  changed();
+}
 // Draw what was asked for, and say how much it is.
 function asks() {
+  drawFilters();
+  writeAddress();
   lists.loosen();
   draw();
   requestAnimationFrame(() => setTimeout(() => speak("answer", (tab === "board" ? $("board-summary") : $("summary")).textContent, 600)));
@@ -68,6 +73,7 @@ on("pause", "click", () => {
 });
 on("sport", "change", () => {
   lists.filter.sport = $("sport").value;
+  lists.filter.league = "";
   if (tab === "board" && !eventsOf().some((each) => each.id === board.event)) {
     board.choose(eventsOf()[0]?.id ?? "");
     openBoard();
@@ -75,18 +81,55 @@ on("sport", "change", () => {
   drawEvents();
   changed();
 });
-on("when", "change", () => { lists.filter.when = $("when").value; changed(); });
-on("find", "input", () => { lists.filter.find = $("find").value.trim().toLowerCase(); changed(); });
+for (const [id, name] of [["league", "league"], ["only", "market"], ["when", "when"]]) on(id, "change", () => filtered(name, $(id).value));
+on("find", "input", () => {
+  lists.filter.words = $("find").value.toLowerCase().split(/\s+/).filter(Boolean);
+  filtered("find", $("find").value.trim());
+});
+for (const id of ["low", "high"]) on(id, "change", () => filtered(id, americanOf($(id).value)));
+on("hours", "input", () => filtered("hours", Number.isNaN($("hours").valueAsNumber) ? "" : $("hours").valueAsNumber));
+for (const id of ["sharp", "method"]) {
+  on(id, "change", () => {
+    filtered(id, $(id).value);
+    lists.replace("ev", []);
+    listen();
+  });
+}
+on("saved", "change", () => { applySaved($("saved").value); drawFilters(); });
+on("forget", "click", () => forgetSaved($("saved").value));
+on("hidden-too", "change", () => filtered("hidden", $("hidden-too").checked));
+on("details-close", "click", () => details.close());
+on("details", "close", () => details.close());
+on("details", "click", (event) => { if (event.target === $("details")) details.close(); });
+on("details-place", "click", () => details.place());
+on("details-hide", "click", () => details.mark({ hidden: !marks.get(details.it.id)?.hidden }));
+on("details-note", "change", () => details.mark({ note: $("details-note").value.trim() }));
+on("details-outcome", "change", () => details.outcome(Number($("details-outcome").value)));
+on("calculator", "change", () => details.calculator());
+on("calculator-form", "submit", (event) => event.preventDefault());
+on("calculator-fields", "change", () => details.calculate());
+on("bets-status", "change", () => { tracker.page = 0; tracker.read(); });
+on("bets-export", "click", () => tracker.download());
+on("bets-older", "click", () => { tracker.page = tracker.more ? tracker.page + 1 : 0; tracker.read(); });
+on("bets-table", "change", (event) => event.target.dataset.bet && tracker.settle(event.target.dataset.bet, event.target.value));
+on("bets-table", "click", (event) => event.target.dataset.remove && tracker.remove(event.target.dataset.remove));
+on("more-panel", "submit", (event) => {
+  event.preventDefault();
+  const name = $("save-name").value.trim();
+  if (name) save(name);
+});
 on("least", "input", () => {
   const value = $("least").valueAsNumber;
   lists.least[lists.kind] = Number.isNaN(value) ? "" : value;
   changed();
 });
-on("group", "change", () => { lists.filter.group = $("group").checked; changed(); });
-on("money", "click", () => {
-  $("money-panel").hidden = !$("money-panel").hidden;
-  $("money").setAttribute("aria-expanded", String(!$("money-panel").hidden));
-});
+on("group", "change", () => filtered("group", $("group").checked));
+for (const [button, panel] of [["money", "money-panel"], ["more-filters", "more-panel"]]) {
+  on(button, "click", () => {
+    $(panel).hidden = !$(panel).hidden;
+    $(button).setAttribute("aria-expanded", String(!$(panel).hidden));
+  });
+}
 for (const input of document.querySelectorAll("[data-money]")) {
   input.value = money[input.dataset.money] || (input.dataset.money === "step" ? money.step : "");
   input.addEventListener("change", () => {
@@ -96,7 +139,7 @@ for (const input of document.querySelectorAll("[data-money]")) {
 }
 on("money-panel", "submit", (event) => event.preventDefault());
 on("filters", "submit", (event) => event.preventDefault());
-on("event", "change", () => { board.choose($("event").value); openBoard(); draw(); });
+on("event", "change", () => { board.choose($("event").value); openBoard(); writeAddress(); draw(); });
 on("market", "change", () => { board.market = $("market").value; board.forget(); asks(); });
 on("alternates", "change", () => { board.alternates = $("alternates").checked; board.forget(); asks(); });
 on("books", "click", () => openBooks($("books-list").hidden));
@@ -119,6 +162,8 @@ on("list", "click", (event) => {
   if (sorted) { lists.sort(sorted.parentElement.dataset.column); asks(); }
   const game = event.target.closest("[data-compare]");
   if (game) compare(game.closest("tr").item);
+  const opened = event.target.closest("[data-open]") ?? (event.target.closest("a, button, input, select") || getSelection().toString() ? null : event.target.closest("tbody tr[data-id]"));
+  if (opened) details.open(opened.closest("tr").item);
 });
 // Rows keep their places while a mouse or the keyboard is among them.
 function rests(still) {
@@ -155,7 +200,7 @@ document.addEventListener("visibilitychange", () => {
 });
 function rest() {
   resting = true;
-  for (const each of [opportunities, prices, scores]) each.close();
+  for (const each of [opportunities, prices, scores, fair]) each.close();
 }
 function wake() {
   resting = false;
@@ -167,11 +212,15 @@ setInterval(() => {
   const now = Date.now();
   opportunities.look(now);
   prices.look(now);
+  fair.look(now);
   scores.look(now);
   if (tab === "board" && key && !resting && now - readAt > (events.length ? EVENTS_MS : EVENTS_MS / 4)) learnEvents();
   if (key && !stalled() && rights.streams !== false && now - agesAt > AGES_MS) {
     agesAt = now;
-    (tab === "board" ? board : lists).refresh(ask);
+    if (details.it) details.refresh();
+    if (tab === "bets") tracker.read();
+    if (tab === "board") board.refresh(ask);
+    else if (tab in KINDS) lists.refresh(ask);
   }
   if (tab === "board") later();
   showAge();
@@ -181,9 +230,11 @@ setInterval(() => {
 // ---- the beginning ----
 
 makeTabs();
+readAddress();
 const demo = document.body.dataset.demoKey;
 $("demo-help").hidden = !demo;
 $("key").value = demo;
 if (demo) $("key").type = "text"; // everybody knows it
-const kept = sessionStorage.getItem(KEY);
+$("remember").checked = localStorage.getItem(KEY) !== null;
+const kept = sessionStorage.getItem(KEY) ?? localStorage.getItem(KEY);
 if (kept) enter(kept);

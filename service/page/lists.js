@@ -10,7 +10,7 @@ function bet({ selection, line }, player) {
   return who + selection.replace(/(^|\s)-(?=[\d.])/g, "$1−") + (bare ? "" : ` ${/\b(over|under)\b/i.test(selection) ? line : signed(line)}`);
 }
 const side = (row, each, book, price, stake) => (
-  { selection: bet(each, row.player_name), books: [book].flat(), american: price.american, decimal: price.decimal, stake }
+  { selection: bet(each, row.player_name), plain: each.selection, books: [book].flat(), american: price.american, decimal: price.decimal, stake }
 );
 const priced = (each) => ({ american: each.odds_american, decimal: each.odds_decimal });
 const sides = (row) => [row.side1, row.side2, row.side3].filter(Boolean);
@@ -64,9 +64,12 @@ function item(kind, row) {
 
 // ---- columns ----
 
-const chips = ({ row, gone, game, eventId }) => [
+const chips = ({ id, row, gone, eventId }) => [
   gone && el("span", { class: "chip gone" }, "Gone"),
   row.is_live && (games.of(eventId) ? scoreChip(games.of(eventId)) : el("span", { class: "chip live" }, "In play")),
+  placedIds.has(id) && el("span", { class: "chip good" }, "Placed"),
+  marks.get(id)?.hidden && el("span", { class: "chip gone" }, "Hidden"),
+  marks.get(id)?.note && el("span", { class: "chip note", title: marks.get(id).note }, marks.get(id).note),
   row.possibly_stale && el("span", { class: "chip", title: "One of the prices was not confirmed lately" }, "May be old"),
 ];
 const gameLine = (it, after = null) => el(
@@ -87,7 +90,10 @@ const legRows = (it) => it.legs.map((leg) => el(
 
 const VALUE = (name, tone) => ({
   id: "value", name, number: true, key: (it) => it.value,
-  fill: (it) => [el("span", { class: `value ${tone(it.value)}` }, percent(it.value)), ...doubts(it.row)],
+  fill: (it) => [
+    el("button", { type: "button", class: `plain value ${tone(it.value)}`, "data-open": true, title: "Open: movement, every book, calculators, place", "aria-label": `${percent(it.value)}, open ${it.legs.map((leg) => leg.selection).join(" and ")}` }, percent(it.value)),
+    ...doubts(it.row),
+  ],
 });
 // How far a +EV figure may be off, where the service says it.
 function doubts({ ev_low: low, ev_high: high, prob_positive: chance, ev_vs_sharp: sharp, reference, flags = [] }) {
@@ -148,7 +154,7 @@ class Lists {
   orders = Object.fromEntries(Object.entries(KINDS).map(([kind, { rises }]) => [kind, { column: "value", down: rises }]));
   least = Object.fromEntries(Object.keys(KINDS).map((kind) => [kind, ""]));
   pages = Object.fromEntries(Object.keys(KINDS).map((kind) => [kind, 0]));
-  filter = { sport: "", when: "", find: "", books: null, group: true };
+  filter = { sport: "", league: "", market: "", when: "", find: "", words: [], low: "", high: "", hours: "", sharp: "", method: "", books: null, group: true, hidden: false };
   folded = 0; // rows of sister books that stand in another's
   kind = "ev";
   still = false; // somebody points at a row: none moves away below the hand
@@ -207,13 +213,13 @@ class Lists {
   }
 
   fits(it) {
-    const { sport, when, find, books } = this.filter;
-    if (sport && it.row.sport !== sport) return false;
-    if (when && it.row.is_live !== (when === "live")) return false;
-    const least = this.least[it.kind];
-    if (least !== "" && (KINDS[it.kind].rises ? it.value < least : it.value > least)) return false;
-    if (books && !it.legs.every((leg) => leg.books.some((book) => books.has(book)))) return false;
-    return !find || find.split(/\s+/).every((word) => it.text.includes(word));
+    return fits(it, this.filter, this.least[it.kind]);
+  }
+
+  // All rows of a kind at once.
+  replace(kind, rows) {
+    this.held[kind].clear();
+    for (const row of rows) this.held[kind].set(row.id, item(kind, row));
   }
 
   count(kind) {

@@ -6,7 +6,7 @@ const EVENTS_MS = 60_000;
 const AGES_MS = 10_000; // between two looks at how old prices are
 const KEY = "oddsengine.key";
 const SETTLED_MS = 1500; // a state that lasts so long is said aloud
-const { charges, desks, families, needs, stale, tiers } = JSON.parse($("facts").textContent);
+const { categories, charges, desks, families, methods, needs, stale, tiers } = JSON.parse($("facts").textContent);
 
 let known = 0; // moves when names arrive
 let key = "";
@@ -18,11 +18,14 @@ let asked = 0; // the frame that is to draw; a page in the background gets none
 let readAt = 0;
 let rights = {};
 let tierOf = new Map(); // the tier that a book needs
+let sportOf = new Map(); // of a league
 let resting = false; // hidden for long, and not listening
 
 const lists = new Lists();
 const board = new Board();
 const games = new Games();
+const details = new Details();
+const tracker = new Tracker();
 let opportunities = new Listener(takeList, showState);
 let prices = new Listener(takePrices, showState);
 const scores = new Listener((name, payload) => {
@@ -35,12 +38,21 @@ const scores = new Listener((name, payload) => {
 });
 
 function takeList(name, payload) {
-  if (lists.take(name, payload)) later();
+  if (!(own() && name.startsWith("ev:")) && lists.take(name, payload)) later();
   if (name === "snapshot:complete" && !names.sports.size) learn(); // the server was away when it was asked
 }
 function takePrices(name, payload) {
   if (games.take(name, payload) || board.take(name, payload)) later();
 }
+// +EV by a reference or a method of somebody's choice is asked for: the stream has the usual ones.
+let fairRows = [];
+const fair = new Asker((name, payload) => {
+  if (name === "connected") fairRows = [];
+  else if (name === "ev:detected") fairRows.push(...payload);
+  else lists.replace("ev", fairRows);
+  later();
+}, showState);
+const own = () => Boolean(lists.filter.sharp || lists.filter.method);
 const may = (feature) => !rights.features || Boolean(rights.features[feature]);
 
 // ---- drawing: once a frame, and no more often than is needed ----
@@ -59,7 +71,7 @@ function draw() {
     if (tab === "board") {
       board.render();
       board.seed(ask);
-    } else lists.render();
+    } else if (tab in KINDS) lists.render();
   });
 }
 
@@ -73,7 +85,7 @@ const SAID = { idle: "Not connected", connecting: "Connecting", live: "Live", la
 const WORST = ["refused", "broken", "late", "connecting", "live", "idle"];
 
 function worst() {
-  return WORST.indexOf(opportunities.state) <= WORST.indexOf(prices.state) ? opportunities : prices;
+  return [opportunities, prices, fair].reduce((one, other) => (WORST.indexOf(other.state) < WORST.indexOf(one.state) ? other : one));
 }
 
 // Whether what stands on the page is no longer followed.
@@ -129,6 +141,7 @@ function speak(kind, text, wait) {
 async function enter(given) {
   key = given;
   sessionStorage.setItem(KEY, key);
+  if ($("remember").checked) localStorage.setItem(KEY, key);
   write($("key-error"), "");
   $("key").removeAttribute("aria-invalid");
   $("entry").hidden = true;
@@ -154,9 +167,12 @@ function leave(why = "") {
   lists.clear();
   games.clear();
   board.choose("");
+  details.close();
+  [marks, placedIds, tracker.bets, saved] = [new Map(), new Set(), [], []];
   rights = {};
   lists.filter.books = board.books = null; // another key may have other books
-  write($("books"), "All");
+  localStorage.removeItem(KEY);
+  fair.close();
   $("entry").hidden = false;
   $("live").hidden = $("tools").hidden = true;
   write($("key-error"), why);
@@ -196,10 +212,27 @@ async function recheck() {
 function listen() {
   const books = lists.filter.books ? [...lists.filter.books].join(",") || "none" : "";
   const chosen = books ? `&sportsbook=${encodeURIComponent(books)}` : "";
+  const { sharp, method } = lists.filter;
+  if (own() && may("ev")) {
+    const how = `${sharp && `&devig_book=${encodeURIComponent(sharp)}`}${method && `&devig_method=${encodeURIComponent(method)}`}`;
+    fair.open([[`${BASE}/opportunities/ev?min_ev=0${chosen}${how}`, (rows) => ["ev:detected", rows]]], key);
+  } else fair.close();
   if (rights.streams !== false) return opportunities.open(`${BASE}/stream/opportunities?min_ev=0&min_profit=0${chosen}`, key);
-  const parts = Object.entries(KINDS).filter(([kind]) => may(kind))
+  const parts = Object.entries(KINDS).filter(([kind]) => may(kind) && !(kind === "ev" && own()))
     .map(([, { path, event }]) => [`${BASE}/opportunities/${path}${chosen}`, (rows) => [`${event}:detected`, rows]]);
   if (parts.length) opportunities.open(parts, key);
+}
+
+// A request that changes something; what went wrong is `error`.
+async function call(method, path, body) {
+  try {
+    const headers = { "X-API-Key": key, ...(body && { "Content-Type": "application/json" }) };
+    const answer = await fetch(BASE + path, { method, headers, body: body && JSON.stringify(body) });
+    if (!answer.ok) return { error: (await refusal(answer)).text };
+    return answer.status === 204 ? {} : await answer.json();
+  } catch {
+    return { error: "The server cannot be reached." };
+  }
 }
 
 async function ask(path) {
@@ -219,13 +252,17 @@ async function learn() {
     const found = await ask(`/${what}`);
     if (!found || key !== mine) return;
     names[what] = new Map(found.data.map((each) => [each.id, each.name]));
+    if (what === "leagues") sportOf = new Map(found.data.map((each) => [each.id, each.sport]));
     if (what === "sportsbooks") tierOf = new Map(found.data.map((each) => [each.id, each.requires_tier]));
     if (what === "markets") for (const map of Object.values(lists.held)) for (const it of map.values()) Object.assign(it, item(it.kind, it.row));
   }));
   if (key !== mine) return;
   known += 1;
-  choose($("sport"), [["", [["", "All"], ...names.sports]]], lists.filter.sport);
+  drawFilters();
   drawBooks();
+  readSaved();
+  readMarks();
+  tracker.read();
   await learnEvents();
   draw();
 }
@@ -246,12 +283,14 @@ async function learnEvents() {
 
 // ---- tabs ----
 
-const TABS = [...Object.keys(KINDS), "board"];
+const OTHERS = { board: ["Compare ", "books"], bets: ["Bets ", ""] };
+const TABS = [...Object.keys(KINDS), ...Object.keys(OTHERS)];
+const panelOf = (id) => (id in KINDS ? "panel-list" : `panel-${id}`);
 
 function makeTabs() {
   $("tabs").append(...TABS.map((id) => el(
-    "button", { type: "button", role: "tab", id: `tab-${id}`, "aria-controls": id === "board" ? "panel-board" : "panel-list" },
-    ...(id === "board" ? ["Compare ", el("span", {}, "books")] : [`${KINDS[id].tab} `, el("span", { class: "count" })]),
+    "button", { type: "button", role: "tab", id: `tab-${id}`, "aria-controls": panelOf(id) },
+    ...(id in OTHERS ? [OTHERS[id][0], el("span", {}, OTHERS[id][1])] : [`${KINDS[id].tab} `, el("span", { class: "count" })]),
   )));
   $("tabs").addEventListener("click", (event) => {
     const button = event.target.closest("[role=tab]");
@@ -277,10 +316,13 @@ function show(id) {
     $(`tab-${each}`).setAttribute("aria-selected", String(each === id));
     $(`tab-${each}`).tabIndex = each === id ? 0 : -1;
   }
-  $("panel-board").hidden = !isBoard;
-  $("panel-list").hidden = isBoard;
-  $(isBoard ? "panel-board" : "panel-list").setAttribute("aria-labelledby", `tab-${id}`);
-  for (const node of document.querySelectorAll(".list-only")) node.hidden = isBoard;
+  for (const panel of new Set(TABS.map(panelOf))) $(panel).hidden = panel !== panelOf(id);
+  $(panelOf(id)).setAttribute("aria-labelledby", `tab-${id}`);
+  $("filters").hidden = id in OTHERS && !isBoard;
+  for (const button of ["money", "more-filters"]) {
+    if (!(id in KINDS) && $(button).getAttribute("aria-expanded") === "true") $(button).click();
+  }
+  for (const node of document.querySelectorAll(".list-only")) node.hidden = !(id in KINDS);
   for (const node of document.querySelectorAll(".board-only")) node.hidden = !isBoard;
   if (isBoard) {
     if (Date.now() - readAt > EVENTS_MS) learnEvents();
@@ -290,10 +332,14 @@ function show(id) {
   } else {
     prices.close();
     if (scores.state === "idle") openScores();
-    lists.kind = id;
-    write($("least-label"), KINDS[id].threshold);
-    $("least").value = lists.least[id];
+    if (id === "bets") tracker.read();
+    if (id in KINDS) {
+      lists.kind = id;
+      write($("least-label"), KINDS[id].threshold);
+    }
   }
+  drawFilters();
+  writeAddress();
   draw();
 }
 

@@ -59,6 +59,12 @@ class Data(msgspec.Struct, Generic[T], kw_only=True):
     meta: AnswerMeta | UnsetType = UNSET
 
 
+class Deleted(msgspec.Struct):
+    """What was deleted is gone."""
+
+    deleted: bool
+
+
 class Page(msgspec.Struct, Generic[T], kw_only=True):
     """The paginated envelope."""
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oddsengine.columns import NO_TIME, Floats, Longs
+from oddsengine.engine import micros
 from oddsengine.query import values
 from oddsengine_service import filters
 from oddsengine_service.views import Bools, Table
@@ -70,6 +71,9 @@ def keep(table: Table, query: Mapping[str, Any], shape: Shape, now: Any) -> Bool
             begin, end = filters.span(query[name], now)
             start = table.times("start_time")
             parts.append((start >= begin) & (start < end) & (start != NO_TIME))
+    if query.get("starts_within") is not None:
+        start = table.times("start_time")
+        parts.append((start <= micros(now) + round(query["starts_within"] * 3_600_000_000)) & (start != NO_TIME))
     if query.get("min_odds") is not None:
         parts.append(_shown(shape.prices(table)[0]) >= _shown(query["min_odds"]))
     if query.get("max_odds") is not None:

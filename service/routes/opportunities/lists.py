@@ -28,6 +28,7 @@ COMMON = (
     *odds.FILTERS[:3], odds.ADD_SPORTSBOOK, *odds.FILTERS[3:], odds.TEAM, filters.DATE,
     choice("date_range", "Start of the event in US Eastern time.", filters.DAYS), odds.Q,
     flag("is_player_prop", "true: player props only; false: everything else."), MAIN,
+    number("starts_within", "Hours until the start, at most; what is in play has started.", 0.0, 10_000.0),
     text("player_name", "Part of a player's name."),
     words("stat_category", "Statistics of player props, such as points."),
     number("max_odds_age", "Maximum age of the oldest price in seconds.", 0.0), odds.MIN_ODDS, odds.MAX_ODDS,

@@ -1,0 +1,47 @@
+"""The command `watch`: opportunities as they change, in the terminal. It needs the extra `watch`."""
+
+import argparse
+import os
+from contextlib import closing
+from typing import Any
+
+from oddsengine.sample import SAMPLE_BOARD
+
+
+def watch_command(arguments: argparse.Namespace) -> None:
+    """Watch a file, a tape or a node."""
+    given = [name for name in ("file", "sample", "tape", "url") if getattr(arguments, name)]
+    if len(given) != 1:
+        raise ValueError(f"give one of FILE, --sample, --tape or --url, got {' and '.join(given) or 'none'}")
+    try:
+        from oddsengine.commands import watching  # noqa: PLC0415  textual is an extra
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] == "oddsengine":
+            raise
+        raise ValueError(f"watch needs the package {error.name}: pip install 'oddsengine[watch]' brings it") from None
+    every, words = arguments.every, arguments.filter
+    if arguments.url:
+        with closing(_client(arguments.url, arguments.key_env)) as client:
+            watching.Watch(watching.Node(client, arguments.books), every or 5.0, words).run()
+        return
+    source: Any
+    if arguments.tape:
+        source = watching.Replayed(arguments.tape, arguments.speed, arguments.books)
+    else:
+        source = watching.File(arguments.file or str(SAMPLE_BOARD), arguments.books)
+    watching.Watch(source, every or 1.0, words).run()
+
+
+def _client(url: str, variable: str) -> Any:
+    import httpx  # noqa: PLC0415  of the service
+
+    key = os.environ.get(variable, "")
+    if not key:
+        raise ValueError(f"set {variable} to a key of the node, or name another variable with --key-env")
+    base = url.rstrip("/")
+    return httpx.Client(
+        base_url=base if base.endswith("/api/v1") else f"{base}/api/v1", headers={"X-API-Key": key}, timeout=20.0
+    )
+
+
+COMMANDS = {"watch": watch_command}

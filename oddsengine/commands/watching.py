@@ -1,0 +1,340 @@
+"""What `oddsengine watch` shows: sources of opportunities and prices, and the terminal application over them."""
+
+import os
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+import polars as pl
+from rich.text import Text
+from textual.app import App, ComposeResult
+from textual.binding import Binding
+from textual.widgets import DataTable, Footer, Header, Input, Static, TabbedContent, TabPane
+
+from oddsengine.engine import Engine
+from oddsengine.opportunities import find_all
+from oddsengine.reading import read_odds
+from oddsengine.tape import Tape, engine_for, play
+
+KINDS = {"ev": "+EV", "arbitrage": "Arbitrage", "low_hold": "Low hold", "middles": "Middles"}
+_VALUES = {
+    "ev": "ev_percentage",
+    "arbitrage": "profit_percent",
+    "low_hold": "hold_percentage",
+    "middles": "expected_value",
+}
+_LEAST = dict(min_ev=0.0, min_profit=0.0, max_hold=2.0, min_middle_ev=0.0)
+_PATHS = {"ev": "ev?min_ev=0", "arbitrage": "arbitrage?min_profit=0", "low_hold": "low_hold?max_hold=2",
+          "middles": "middles?min_ev=0"}  # fmt: skip
+_TABS = {**KINDS, "board": "Board"}
+_MOST_ROWS, _MOST_BOOKS = 300, 12
+Rows = Sequence[Mapping[str, Any]]
+
+
+class Shot(NamedTuple):
+    """What was open at one moment."""
+
+    title: str
+    kinds: Mapping[str, Rows]
+
+
+class Source(Protocol):
+    """Where opportunities come from; called from threads, one call at a time."""
+
+    def shot(self) -> Shot:
+        """What is open now."""
+
+    def prices(self, event: str) -> Rows:
+        """Every price of an event."""
+
+
+class File:
+    """A file of prices; read again when it has changed."""
+
+    def __init__(self, path: str, books: Sequence[str] | None) -> None:
+        self._path, self._books = path, books
+        self._changed = -1.0
+        self._shot = Shot(path, {})
+        self._table = pl.DataFrame()
+
+    def shot(self) -> Shot:
+        """What is open by the file's own clock."""
+        changed = os.path.getmtime(self._path) if os.path.isfile(self._path) else 0.0
+        if changed != self._changed:
+            self._changed = changed
+            self._table = table = read_odds(self._path)
+            found = find_all(table, books=self._books, **_LEAST)
+            self._shot = Shot(self._path, {kind: getattr(found, kind).to_dicts() for kind in KINDS})
+        return self._shot
+
+    def prices(self, event: str) -> Rows:
+        """Every price of an event."""
+        return self._table.filter(pl.col("event_id") == event).to_dicts()
+
+
+class Replayed:
+    """A tape, replayed at a speed in a thread of its own; 0 is as fast as it goes."""
+
+    def __init__(self, path: str, speed: float, books: Sequence[str] | None) -> None:
+        tape = Tape(path)
+        self._engine: Engine = engine_for(tape)
+        self._view = self._engine.view(books, **_LEAST)
+        self._ended, self.closing = False, threading.Event()
+        self._speed, self._path = speed, path
+        self._thread = threading.Thread(target=self._run, args=(tape,), daemon=True)
+        self._thread.start()
+
+    def _run(self, tape: Tape) -> None:
+        first: tuple[float, float] | None = None  # of the tape and of the wall
+        for _, update in play(tape, self._engine):
+            at = update.now.timestamp()
+            first = first or (at, time.monotonic())
+            due = 0.0 if not self._speed else (at - first[0]) / self._speed - (time.monotonic() - first[1])
+            if self.closing.wait(max(0.0, due)):
+                return
+        self._ended = True
+
+    def shot(self) -> Shot:
+        """What is open at the place that the tape has come to."""
+        found, now = self._view.opportunities(), self._engine.now
+        title = f"{self._path}  {'' if now is None else f'{now:%Y-%m-%d %H:%M:%S}'}{'  ended' if self._ended else ''}"
+        return Shot(title, {kind: getattr(found, kind).to_dicts() for kind in KINDS})
+
+    def prices(self, event: str) -> Rows:
+        """Every price of an event."""
+        table = self._engine.table()
+        return table.filter(table["event_id"] == event).to_dicts()
+
+
+class Node:
+    """A node's lists, asked for again and again; `client` is an `httpx.Client` with its address and key."""
+
+    def __init__(self, client: Any, books: Sequence[str] | None) -> None:
+        self._client, self._books = client, f"&sportsbook={','.join(books)}" if books else ""
+
+    def _data(self, path: str) -> Any:
+        answer = self._client.get(path)
+        if answer.status_code == 403:  # a list that the key's tier lacks
+            return []
+        if answer.status_code != 200:
+            raise ValueError(answer.json()["error"]["message"])
+        return answer.json()["data"]
+
+    def shot(self) -> Shot:
+        """What is open now, the first 200 of each kind."""
+        kinds = {kind: self._data(f"/opportunities/{path}{self._books}&limit=200") for kind, path in _PATHS.items()}
+        return Shot(str(self._client.base_url), kinds)
+
+    def prices(self, event: str) -> Rows:
+        """Every price of an event."""
+        return [row for rows in self._data(f"/odds/comparison?event={event}").values() for row in rows]
+
+
+# ---- rows ----
+
+
+def legs(kind: str, row: Mapping[str, Any]) -> list[tuple[str, str, float]]:
+    """What is bet: selection, book and American odds of each leg."""
+    if kind == "ev":
+        return [(row["selection"], row["sportsbook"], row["odds_american"])]
+    if kind == "arbitrage":
+        return [(leg["selection"], leg["sportsbook"], leg["odds_american"]) for leg in row["legs"]]
+    sides = [row[name] for name in ("side1", "side2", "side3") if row.get(name)]
+    return [
+        (side["selection"], side.get("book") or ", ".join(side["books"]), side["odds"]["american"]) for side in sides
+    ]
+
+
+def cells(kind: str, row: Mapping[str, Any]) -> tuple[str, ...]:
+    """A row as it is shown."""
+    bets = "\n".join(f"{selection} {odds:+.0f} {book}" for selection, book, odds in legs(kind, row))
+    game, market = row.get("game") or row.get("event_name") or "", row.get("market") or row.get("market_type") or ""
+    fair = ""
+    if kind == "ev":
+        low, high = row.get("ev_low"), row.get("ev_high")
+        fair = row["sharp_book"] if low is None else f"{low:.1f} to {high:.1f} %"
+    when = "in play" if row["is_live"] else str(row.get("start_time") or "")[:16].replace("T", " ")
+    return f"{row[_VALUES[kind]]:.2f} %", bets, game, market, fair, when
+
+
+def fits(row: Sequence[str], words: Sequence[str]) -> bool:
+    """Whether a row has all words; `>2` is a least value, `<0` a highest one."""
+    text, value = " ".join(row).lower(), float(row[0].partition(" ")[0])
+    for word in words:
+        if word[:1] in "<>" and word[1:].replace(".", "", 1).replace("-", "", 1).isdigit():
+            if (value < float(word[1:])) == (word[0] == ">"):
+                return False
+        elif word not in text:
+            return False
+    return True
+
+
+def board(rows: Rows) -> tuple[list[str], list[tuple[str, ...]]]:
+    """Prices of an event side by side: headings, and a line for each selection, the best price starred."""
+    counts: dict[str, int] = {}
+    lines: dict[tuple[Any, ...], dict[str, float]] = {}
+    for row in rows:
+        if row.get("rejection") or row.get("is_active") is False:
+            continue
+        counts[row["sportsbook"]] = counts.get(row["sportsbook"], 0) + 1
+        key = row["market_type"], row.get("player_name") or "", row["selection"], row.get("line")
+        lines.setdefault(key, {})[row["sportsbook"]] = float(row["odds_decimal"])
+    books = sorted(counts, key=lambda book: (-counts[book], book))[:_MOST_BOOKS]
+    out = []
+    for (market, player, selection, line), prices in sorted(lines.items(), key=lambda item: tuple(map(str, item[0]))):
+        best = max(prices.values())
+        name = f"{player} {selection}" if player and player not in selection else selection
+        line_said = "" if line is None else f"{line:g}"
+        shown = [f"{'*' if prices[b] == best else ''}{prices[b]:.2f}" if b in prices else "" for b in books]
+        out.append((market, name, line_said, f"{best:.2f}", *shown))
+    return ["Market", "Selection", "Line", "Best", *books], out
+
+
+# ---- the application ----
+
+
+class Watch(App[None]):
+    """The four lists, a board and filters."""
+
+    TITLE = "oddsengine"
+    CSS = "#filter { height: 3; } DataTable { height: 1fr; } #state { height: 1; color: $text-muted; padding: 0 1; }"
+    BINDINGS: ClassVar = [
+        *(Binding(str(at), f"tab('{kind}')", name) for at, (kind, name) in enumerate(_TABS.items(), 1)),
+        Binding("slash", "search", "Filter"), Binding("p", "pause", "Pause"), Binding("q", "quit", "Quit"),
+        Binding("escape", "clear", "Clear", show=False),
+    ]  # fmt: skip
+
+    def __init__(self, source: Source, every: float, words: str = "") -> None:
+        super().__init__()
+        self._source, self._every, self._first_words = source, every, words
+        self._shot = Shot("", {})
+        self._event, self._paused = "", False
+        self._events: dict[str, str] = {}  # of each row's key
+        self._asking = threading.Lock()
+
+    def compose(self) -> ComposeResult:
+        """Lay the screen out."""
+        yield Header()
+        yield Input(self._first_words, placeholder="Filter: words, >2 for at least 2 %", id="filter")
+        with TabbedContent(id="tabs"):
+            for kind, name in KINDS.items():
+                with TabPane(name, id=kind):
+                    yield DataTable(id=f"list-{kind}", cursor_type="row", zebra_stripes=True)
+            with TabPane("Board", id="board"):
+                yield DataTable(id="prices", zebra_stripes=True)
+        yield Static("Reading …", id="state")
+        yield Footer()
+
+    def on_mount(self) -> None:
+        """Begin to look."""
+        for kind in KINDS:
+            self._list(kind).add_columns("Value", "Bet", "Event", "Market", "Fair by" if kind == "ev" else "", "Starts")
+        self._list("ev").focus()
+        self._look()
+        self.set_interval(self._every, self._look)
+
+    def _list(self, kind: str) -> DataTable[Any]:
+        return self.query_one(f"#list-{kind}", DataTable)
+
+    def _look(self) -> None:
+        if not self._paused:
+            self.run_worker(self._read, thread=True, exclusive=False)
+
+    def _read(self) -> None:
+        """Ask the source, in a thread; one at a time."""
+        if not self._asking.acquire(blocking=False):
+            return
+        try:
+            shot = self._source.shot()
+            prices = self._source.prices(self._event) if self._event else ()
+        except Exception as error:
+            self.call_from_thread(self._state, f"{type(error).__name__}: {error}")
+        else:
+            self.call_from_thread(self._show, shot, prices)
+        finally:
+            self._asking.release()
+
+    def _state(self, text: str) -> None:
+        self.query_one("#state", Static).update(Text(text))
+
+    def _show(self, shot: Shot, prices: Rows) -> None:
+        self._shot = shot
+        self.sub_title = shot.title
+        self._lists()
+        if prices:
+            self._board(prices)
+
+    def _lists(self) -> None:
+        words = self.query_one("#filter", Input).value.lower().split()
+        tabs, said = self.query_one("#tabs", TabbedContent), []
+        for kind, name in KINDS.items():
+            rows = self._shot.kinds.get(kind, ())
+            shown = [(row, text) for row in rows if fits(text := cells(kind, row), words)]
+            self._fill(self._list(kind), kind, shown[:_MOST_ROWS])
+            tabs.get_tab(kind).label = f"{name} {len(shown)}"
+            said.append(f"{name} {len(shown)} of {len(rows)}")
+        self._state(("Paused   " if self._paused else "") + "   ".join(said))
+
+    def _fill(
+        self, table: DataTable[Any], kind: str, rows: Iterable[tuple[Mapping[str, Any], tuple[str, ...]]]
+    ) -> None:
+        """Put rows in the table; the cursor stays on its opportunity."""
+        at = table.cursor_row
+        key = table.coordinate_to_cell_key(table.cursor_coordinate).row_key.value if table.row_count else None
+        scroll = table.scroll_y
+        table.clear()
+        for row, text in rows:
+            self._events[row["id"]] = row.get("event_id") or row.get("game_id") or ""
+            good = (row[_VALUES[kind]] > 0) == (kind != "low_hold")
+            value = Text(text[0], "bold green" if good else "bold", justify="right")
+            table.add_row(value, *map(Text, text[1:]), key=row["id"], height=max(1, text[1].count("\n") + 1))
+        if table.row_count:
+            place = table.get_row_index(key) if key is not None and key in table.rows else min(at, table.row_count - 1)
+            table.move_cursor(row=place, animate=False, scroll=False)
+            table.scroll_to(y=scroll, animate=False)
+
+    def _board(self, prices: Rows) -> None:
+        heads, lines = board(prices)
+        table = self.query_one("#prices", DataTable)
+        table.clear(columns=True)
+        table.add_columns(*heads)
+        table.add_rows([tuple(Text(cell, "bold green" if cell[:1] == "*" else "") for cell in line) for line in lines])
+
+    # ---- what people press ----
+
+    def on_input_changed(self, _: Input.Changed) -> None:
+        """Filter as it is typed."""
+        self._lists()
+
+    def on_input_submitted(self, _: Input.Submitted) -> None:
+        """Go back to the list."""
+        self.action_tab(str(self.query_one("#tabs", TabbedContent).active))
+
+    def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
+        """Show the board of a row's event."""
+        key = event.row_key.value
+        if key in self._events:
+            self._event = self._events[key]
+            self.action_tab("board")
+            self._look()
+
+    def action_tab(self, kind: str) -> None:
+        """Show a list or the board."""
+        self.query_one("#tabs", TabbedContent).active = kind
+        self.query_one("#prices" if kind == "board" else f"#list-{kind}", DataTable).focus()
+
+    def action_search(self) -> None:
+        """Type a filter."""
+        self.query_one("#filter", Input).focus()
+
+    def action_clear(self) -> None:
+        """Forget the filter."""
+        self.query_one("#filter", Input).value = ""
+        self.action_tab(str(self.query_one("#tabs", TabbedContent).active))
+
+    def action_pause(self) -> None:
+        """Hold what is shown, or go on."""
+        self._paused = not self._paused
+        self._lists()
+        self._look()

@@ -1,0 +1,387 @@
+"""Alerts: what fits a saved filter is sent on, once per opportunity, and again when it has improved.
+
+A look asks the list's own endpoint with the rights of the key, so tiers, books and delays are those of a request. What
+a look finds new goes out as one message. Addresses are the bettor's, so a node does not trust them: a webhook's host is
+looked up, every address of it must be public unless the operator allows private ones, and the connection goes to the
+address that was checked, whatever the name means a moment later. Telegram and Discord have hosts of their own; mail
+goes through the operator's server. Redirects are not followed.
+"""
+
+import ipaddress
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any, NamedTuple
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo
+
+import httpx
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from oddsengine_service.endpoints import Context, Endpoint
+from oddsengine_service.keys import KeysError
+from oddsengine_service.node import Node
+from oddsengine_service.params import parse
+from oddsengine_service.problems import Problem, invalid
+from oddsengine_service.records import Records
+from oddsengine_service.routes.filters import Filter
+
+try:
+    import apprise
+except ImportError:  # the extra `alerts` is not installed
+    apprise = None  # type: ignore[assignment]
+
+MOST_TARGETS, MOST_LINES, MOST_SENT = 5, 10, 2000
+TIMEOUT_S = 10.0
+REMEMBERED_S = 6 * 3600.0  # after an opportunity was last open
+FIRST_RETRY_S, LAST_RETRY_S = 30.0, 3600.0
+_SERVICES = ("tgram", "discord")
+_NOT_PUBLIC = tuple(map(ipaddress.ip_network, ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32")))
+_VALUES = {
+    "ev": "ev_percentage",
+    "arbitrage": "profit_percent",
+    "low_hold": "hold_percentage",
+    "middles": "expected_value",
+}
+Clock = Annotated[str, Meta(pattern="^([01][0-9]|2[0-3]):[0-5][0-9]$")]
+Target = Annotated[str, Meta(min_length=1, max_length=1000)]
+_Improve = Annotated[float, Meta(gt=0.0, le=1000.0, description="Percentage points after which one is sent again.")]
+
+
+class NewAlert(msgspec.Struct, kw_only=True):
+    """What is sent, where to and when not."""
+
+    filter: Annotated[str, Meta(description="Name of a saved filter.")]
+    targets: Annotated[
+        list[Target],
+        Meta(
+            max_length=MOST_TARGETS,
+            description="`https://...` for a webhook, `tgram://TOKEN/CHAT`, `discord://ID/TOKEN`, `mailto:ADDRESS`; "
+            "none for alerts on the page only.",
+        ),
+    ] = []
+    improve: _Improve = 1.0
+    quiet_from: Clock | None = None
+    quiet_to: Clock | None = None
+    time_zone: Annotated[str, Meta(max_length=60, description="Of the quiet hours, such as `America/New_York`.")] = (
+        "UTC"
+    )
+    sound: Annotated[bool, Meta(description="The page plays a sound.")] = True
+    active: bool = True
+
+
+class AlertChanges(msgspec.Struct, kw_only=True):
+    """What changes."""
+
+    targets: Annotated[list[Target], Meta(max_length=MOST_TARGETS)] | UnsetType = UNSET
+    improve: _Improve | UnsetType = UNSET
+    quiet_from: Clock | UnsetType | None = UNSET
+    quiet_to: Clock | UnsetType | None = UNSET
+    time_zone: Annotated[str, Meta(max_length=60)] | UnsetType = UNSET
+    sound: bool | UnsetType = UNSET
+    active: bool | UnsetType = UNSET
+
+
+class Alert(NewAlert, kw_only=True):
+    """An alert, and what became of its messages."""
+
+    id: str
+    sent: int = 0
+    sent_at: datetime | None = None
+    failures: Annotated[int, Meta(description="Since the last message that arrived.")] = 0
+    error: Annotated[str | None, Meta(description="Why the last message did not arrive.")] = None
+
+
+class Sent(msgspec.Struct):
+    """The value that each opportunity was last sent with, and when it was last open."""
+
+    values: dict[str, tuple[float, float]] = {}
+
+
+# ---- where to ----
+
+
+class Address(NamedTuple):
+    """A host that was checked."""
+
+    host: str
+    ip: str
+    port: int
+
+
+def masked(target: str) -> str:
+    """A target without its secrets."""
+    parts = urlsplit(target)
+    if parts.scheme == "mailto":
+        name, _, host = parts.path.partition("@")
+        return f"mailto:{name[:1]}...@{host}"
+    return f"{parts.scheme}://{parts.hostname if parts.scheme in ('http', 'https') else ''}/..."
+
+
+def checked(host: str, port: int, *, private: bool) -> Address:
+    """Look a host up, and refuse one that leads into a private network.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be found, or an address of it is not public.
+    """
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        raise ValueError(f"host {host!r} cannot be found") from None
+    addresses = [ipaddress.ip_address(str(info[4][0]).partition("%")[0]) for info in found]
+    for ip in addresses:
+        if not private and not _public(ip):
+            raise ValueError(f"host {host!r} is in a private network, which this node's operator does not allow")
+    return Address(host, str(addresses[0]), port)
+
+
+def _public(ip: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    mapped = getattr(ip, "ipv4_mapped", None)
+    if mapped is not None:
+        return _public(mapped)
+    tunnel = any(ip in network for network in _NOT_PUBLIC if network.version == ip.version)
+    return ip.is_global and not ip.is_multicast and not tunnel
+
+
+class Sender:
+    """Sends messages; what fails raises `ValueError` with a sentence without secrets."""
+
+    def __init__(self, *, private: bool = False, mail: str = "") -> None:
+        self.private, self._mail = private, mail
+
+    def check(self, target: str) -> None:
+        """Refuse a target that nothing could be sent to.
+
+        Raises
+        ------
+        ValueError
+            Says what is wrong with it.
+        """
+        try:
+            parts = urlsplit(target)
+            port = parts.port
+        except ValueError:
+            raise ValueError("a target is not a valid address") from None
+        if parts.scheme in ("http", "https"):
+            if parts.scheme == "http" and not self.private:
+                raise ValueError("webhooks must begin with https://")
+            if not parts.hostname or parts.username is not None:
+                raise ValueError("a webhook must be https://HOST/PATH, without a user in it")
+            checked(parts.hostname, port or (443 if parts.scheme == "https" else 80), private=self.private)
+        elif parts.scheme == "mailto" or parts.scheme in _SERVICES:
+            if apprise is None:
+                raise ValueError("this node lacks what Telegram, Discord and mail need: install oddsengine[alerts]")
+            if parts.scheme == "mailto" and not self._mail:
+                raise ValueError("this node has no mail server; its operator sets alerts.mail_env")
+            if self._service(target) is None:
+                raise ValueError(f"a target is not a valid {parts.scheme} address")
+        else:
+            raise ValueError(
+                f"a target must begin with https://, tgram://, discord:// or mailto:, got {parts.scheme[:20]!r}"
+            )
+
+    def send(self, target: str, title: str, lines: list[str], rows: list[Any]) -> None:
+        """Send one message.
+
+        Raises
+        ------
+        ValueError
+            If it did not arrive.
+        """
+        if urlsplit(target).scheme in ("http", "https"):
+            self._post(target, {"title": title, "text": "\n".join(lines), "opportunities": rows})
+            return
+        service = self._service(target)
+        if service is None or not service.notify(title=title, body="\n".join(lines)):
+            raise ValueError(f"{masked(target)} did not take the message")
+
+    def _post(self, target: str, body: Any) -> None:
+        parts = urlsplit(target)
+        assert parts.hostname
+        at = checked(parts.hostname, parts.port or (443 if parts.scheme == "https" else 80), private=self.private)
+        url = httpx.URL(target).copy_with(host=at.ip, port=at.port)
+        headers = {"host": parts.netloc, "user-agent": "oddsengine"}
+        try:
+            with (
+                httpx.Client(timeout=TIMEOUT_S, trust_env=False) as client,
+                client.stream("POST", url, json=body, headers=headers, extensions={"sni_hostname": at.host}) as answer,
+            ):
+                status = answer.status_code
+        except httpx.HTTPError as error:
+            raise ValueError(f"{masked(target)} cannot be reached: {type(error).__name__}") from None
+        if not 200 <= status < 300:
+            raise ValueError(f"{masked(target)} answered {status}")
+
+    def _service(self, target: str) -> Any:
+        """What apprise sends by; None if it cannot read the target."""
+        if apprise is None:
+            return None
+        url: Any = target
+        if target.startswith("mailto:"):
+            to = target.removeprefix("mailto:").strip("/")
+            if to.count("@") != 1 or any(c in to for c in "?&=,; /\r\n%"):
+                return None
+            url = f"{self._mail}{'&' if '?' in self._mail else '?'}to={to}"
+        elif "?" in target:
+            return None  # options of apprise could name other hosts
+        service = apprise.Apprise()
+        return service if service.add(url) else None
+
+
+# ---- when ----
+
+
+def quiet(alert: NewAlert, now: datetime) -> bool:
+    """Whether an alert says nothing at a time.
+
+    Examples
+    --------
+    >>> night = NewAlert(filter="a", quiet_from="22:00", quiet_to="07:30")
+    >>> [quiet(night, datetime(2026, 1, 1, hour, 0, tzinfo=UTC)) for hour in (21, 22, 3, 8)]
+    [False, True, True, False]
+    """
+    if alert.quiet_from is None or alert.quiet_to is None:
+        return False
+    clock = now.astimezone(ZoneInfo(alert.time_zone)).strftime("%H:%M")
+    begin, end = alert.quiet_from, alert.quiet_to
+    return begin <= clock < end if begin <= end else clock >= begin or clock < end
+
+
+def news(kind: str, rows: list[Any], sent: Sent, improve: float, now: float) -> list[Any]:
+    """The rows that are new or better by so much; `sent` is brought up to date."""
+    way = -1.0 if kind == "low_hold" else 1.0
+    out = []
+    for row in rows:
+        value = float(row[_VALUES[kind]])
+        last = sent.values.get(row["id"])
+        if last is None or way * (value - last[0]) >= improve - 1e-9:
+            out.append(row)
+            sent.values[row["id"]] = value, now
+        else:
+            sent.values[row["id"]] = last[0], now
+    kept = sorted(sent.values.items(), key=lambda item: -item[1][1])[:MOST_SENT]
+    sent.values = {name: each for name, each in kept if now - each[1] < REMEMBERED_S}
+    return out
+
+
+def said(kind: str, row: Mapping[str, Any]) -> str:
+    """One opportunity in a line."""
+    value, game = row[_VALUES[kind]], row.get("game") or row.get("event_name") or ""
+    if kind == "ev":
+        what = f"{row['selection']} {row['odds_american']:+g} at {row['sportsbook']}"
+    elif kind == "arbitrage":
+        what = " / ".join(f"{leg['selection']} {leg['odds_american']:+g} at {leg['sportsbook']}" for leg in row["legs"])
+    else:
+        sides = [row[name] for name in ("side1", "side2", "side3") if row.get(name)]
+        what = " / ".join(
+            f"{side['selection']} {side['odds']['american']:+g} at {side.get('book') or ', '.join(side['books'])}"
+            for side in sides
+        )
+    return f"{value:.2f} % {what} ({game}, {row.get('market') or row.get('market_type')})"
+
+
+class Alerts:
+    """Looks for what fits the alerts of all keys, and sends it."""
+
+    def __init__(
+        self, node: Node, records: Records, sender: Sender, endpoints: Mapping[str, Endpoint],
+        clock: Callable[[], float] = time.time,
+    ) -> None:  # fmt: skip
+        self._node, self._records, self.sender, self._clock = node, records, sender, clock
+        self._endpoints = endpoints  # of the lists, by kind
+        self._retry: dict[tuple[str, str], float] = {}
+        self._lock = threading.Lock()
+
+    def look(self) -> int:
+        """Look once; how many messages were sent."""
+        with self._lock:
+            found = self._records.waiting("alert", Alert)
+            return sum(self._one(owner, alert) for owner, alert in found if alert.targets)
+
+    def _one(self, owner: str, alert: Alert) -> int:
+        now = self._clock()
+        if self._retry.get((owner, alert.id), 0.0) > now or quiet(alert, datetime.fromtimestamp(now, UTC)):
+            return 0
+        try:
+            kind, rows = self.rows(owner, alert.filter)
+        except (Problem, KeysError) as error:
+            self._failed(owner, alert, f"filter {alert.filter!r}: {error}")
+            return 0
+        try:
+            sent = self._records.get(owner, "sent", alert.id, Sent)
+        except Problem:
+            sent = Sent()
+        before = dict(sent.values)
+        fresh = news(kind, rows, sent, alert.improve, now)
+        if not fresh:
+            if sent.values.keys() != before.keys():
+                self._records.put(owner, "sent", alert.id, sent)
+            return 0
+        lines = [said(kind, row) for row in fresh[:MOST_LINES]]
+        if len(fresh) > MOST_LINES:
+            lines.append(f"and {len(fresh) - MOST_LINES} more")
+        title = f"{alert.filter}: {len(fresh)} {'opportunity' if len(fresh) == 1 else 'opportunities'}"
+        wrong = self.deliver(alert, title, lines, fresh)
+        if wrong:
+            self._failed(owner, alert, wrong)
+            return 0
+        self._retry.pop((owner, alert.id), None)
+        self._records.put(owner, "sent", alert.id, sent)
+        self._changed(owner, alert.id, sent=1, error=None)
+        return 1
+
+    def rows(self, owner: str, name: str) -> tuple[str, list[Any]]:
+        """What fits a saved filter of a key now."""
+        one = self._records.get(owner, "filter", name, Filter)
+        record = self._node.keys.record(owner)  # type: ignore[attr-defined]
+        if not record.active:
+            raise invalid("the key was revoked")
+        caller, endpoint = record.caller, self._endpoints[one.list]
+        if endpoint.feature not in caller.features:
+            raise invalid(f"the key's tier has no {endpoint.feature}")
+        query, _ = parse(one.query.encode(), endpoint.by_name)
+        query["limit"] = 200
+        context = Context(caller, query, {}, None, self._node.board(caller.tier), self._node, ())
+        answer = msgspec.json.decode(msgspec.json.encode(endpoint.answer(context)))
+        return one.list, answer["data"]
+
+    def deliver(self, alert: NewAlert, title: str, lines: list[str], rows: list[Any]) -> str:
+        """Send to all targets; what went wrong, empty if nothing did."""
+        wrong = []
+        for target in alert.targets:
+            try:
+                self.sender.check(target)
+                self.sender.send(target, title, lines, rows)
+            except ValueError as error:
+                wrong.append(str(error))
+        return "; ".join(wrong)
+
+    def _failed(self, owner: str, alert: Alert, error: str) -> None:
+        wait = min(LAST_RETRY_S, FIRST_RETRY_S * 2 ** min(alert.failures, 10))
+        self._retry[owner, alert.id] = self._clock() + wait
+        self._changed(owner, alert.id, sent=0, error=error[:500])
+
+    def _changed(self, owner: str, name: str, *, sent: int, error: str | None) -> None:
+        try:
+            now = self._records.get(owner, "alert", name, Alert)
+        except Problem:  # deleted meanwhile
+            return
+        at = datetime.fromtimestamp(self._clock(), UTC) if sent else now.sent_at
+        failures = now.failures + 1 if error else 0
+        now = msgspec.structs.replace(now, sent=now.sent + sent, sent_at=at, failures=failures, error=error)
+        keep(self._records, owner, now)
+
+
+def keep(records: Records, owner: str, alert: Alert) -> None:
+    """Store an alert."""
+    records.put(owner, "alert", alert.id, alert, "active" if alert.active else None)
+
+
+def shown(alert: Alert) -> Alert:
+    """An alert as it may be seen: targets without their secrets."""
+    return msgspec.structs.replace(alert, targets=[masked(target) for target in alert.targets])

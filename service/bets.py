@@ -1,0 +1,226 @@
+"""Bets that were placed: what closed, what won, and what came of it in money.
+
+Settlement is `outcomes.settled`, the rule of backtests: a share of the stake from -1, lost, to 1, won, with 0 for a
+push. Bets that a final score does not settle (props, periods) get their result by hand.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, NamedTuple
+
+import msgspec
+import numpy as np
+import polars as pl
+from msgspec import UNSET, Meta, UnsetType
+
+from oddsengine import OddsError, catalog
+from oddsengine.clv import clv
+from oddsengine.estimator import charge
+from oddsengine.outcomes import settled
+from oddsengine.stakes import bet_table
+from oddsengine_service.node import Node
+from oddsengine_service.records import Records
+
+Result = Literal["won", "half_won", "push", "half_lost", "lost", "void"]
+SHARES: dict[Result, float] = {"won": 1.0, "half_won": 0.5, "push": 0.0, "half_lost": -0.5, "lost": -1.0, "void": 0.0}
+Odds = Annotated[float, Meta(gt=1.0, le=100_000.0)]
+Stake = Annotated[float, Meta(gt=0.0, le=1e12)]
+Text = Annotated[str, Meta(max_length=200)]
+Note = Annotated[str, Meta(max_length=1000)]
+Probability = Annotated[float, Meta(gt=0.0, lt=1.0)]
+_Finite = Annotated[float, Meta(ge=-1e6, le=1e6)]
+
+
+class NewBet(msgspec.Struct, kw_only=True):
+    """A bet as it was placed; what it is on, as in rows of `/odds`."""
+
+    sportsbook: Text
+    selection: Text
+    odds_decimal: Annotated[Odds, Meta(description="The price taken.")]
+    stake: Stake
+    event_id: Text | None = None
+    odds_id: Annotated[Text | None, Meta(description="`odds_id` of the +EV row, for the book's own closing price.")] = (
+        None
+    )
+    kind: Literal["ev", "arbitrage", "low_hold", "middles", "other"] = "other"
+    group: Annotated[Text | None, Meta(description="Bets of one opportunity share it.")] = None
+    sport: Text = ""
+    league: Text = ""
+    home_team: Text = ""
+    away_team: Text = ""
+    event_start_time: datetime | None = None
+    market_type: Text = ""
+    market_segment: Text | None = None
+    selection_type: Text | None = None
+    line: _Finite | None = None
+    player_name: Text | None = None
+    stat_category: Text | None = None
+    team_side: Text | None = None
+    is_live: bool = False
+    fair_probability: Annotated[Probability | None, Meta(description="When it was placed.")] = None
+    note: Note = ""
+
+
+class BetChanges(msgspec.Struct, kw_only=True):
+    """What changes; null for `result` or for the scores opens the bet again."""
+
+    stake: Stake | UnsetType = UNSET
+    odds_decimal: Odds | UnsetType = UNSET
+    note: Note | UnsetType = UNSET
+    result: Result | UnsetType | None = UNSET
+    home_score: Annotated[int, Meta(ge=0, le=1000)] | UnsetType | None = UNSET
+    away_score: Annotated[int, Meta(ge=0, le=1000)] | UnsetType | None = UNSET
+    closing_probability: Probability | UnsetType | None = UNSET
+
+
+class Bet(NewBet, kw_only=True):
+    """A bet and what came of it."""
+
+    id: str
+    placed_at: datetime
+    result: Annotated[Result | None, Meta(description="Null while it is open.")] = None
+    graded_by: Literal["score", "hand"] | None = None
+    home_score: int | None = None
+    away_score: int | None = None
+    closing_odds: Annotated[float | None, Meta(description="The book's last price before the start, decimal.")] = None
+    closing_probability: Annotated[float | None, Meta(description="Fair probability at the close.")] = None
+    ev_percent: float | None = None
+    clv_percent: Annotated[float | None, Meta(description="Expected value at the close, in percent.")] = None
+    profit: Annotated[float | None, Meta(description="In money, after the book's commission.")] = None
+
+
+class Summary(msgspec.Struct):
+    """All bets together."""
+
+    count: int
+    open: int
+    staked: Annotated[float, Meta(description="On settled bets, without void ones.")]
+    profit: float
+    roi_percent: float | None
+    expected: Annotated[float, Meta(description="Profit expected by the fair probabilities when bets were placed.")]
+    avg_clv_percent: Annotated[float | None, Meta(description="Mean, weighted by stake.")]
+    beat_close: Annotated[float | None, Meta(description="Share of the bets with a close that have a CLV above 0.")]
+
+
+def net_odds(book: str, odds: float) -> float:
+    """A price after the book's commission or fee."""
+    about, out = catalog.book(book), np.empty(1)
+    rate, fee = np.array([about.commission]), np.array([about.fee])
+    charge(np.array([odds]), np.zeros(1, np.int64), rate, fee, out)  # type: ignore[no-untyped-call]
+    return float(out[0])
+
+
+def figures(bet: Bet) -> Bet:
+    """A bet with the figures that follow from its price, stake, close and result."""
+    net = net_odds(bet.sportsbook, bet.odds_decimal)
+
+    def value(p: float | None) -> float | None:
+        return None if p is None else round(100.0 * float(clv(net, p)), 4)
+
+    profit = None
+    if bet.result is not None:
+        share = SHARES[bet.result]
+        profit = round(bet.stake * share * (net - 1.0 if share > 0.0 else 1.0), 2)
+    return msgspec.structs.replace(
+        bet, ev_percent=value(bet.fair_probability), clv_percent=value(bet.closing_probability), profit=profit
+    )
+
+
+def result_of(bet: NewBet, home: float, away: float) -> Result | None:
+    """What a final score makes of a bet; None where it does not say."""
+    row = {name: getattr(bet, name) for name in bet.__struct_fields__}
+    start = row.pop("event_start_time")
+    frame = pl.DataFrame({name: [value] for name, value in row.items() if value not in (None, "")}).with_columns(
+        event_start_time=pl.lit(start, pl.Datetime("us", "UTC"))
+    )
+    try:
+        share = float(settled(bet_table(frame), np.array([home]), np.array([away]))[0])
+    except OddsError:
+        return None
+    if math.isnan(share):
+        return None
+    near: list[Result] = [name for name in SHARES if name != "void"]
+    return min(near, key=lambda name: abs(SHARES[name] - share))
+
+
+def graded(bet: Bet, home: int, away: int) -> Bet:
+    """A bet after the final score."""
+    result = result_of(bet, home, away)
+    by: Any = None if result is None else "score"
+    return figures(msgspec.structs.replace(bet, result=result, graded_by=by, home_score=home, away_score=away))
+
+
+def with_close(bet: Bet, lines: pl.DataFrame) -> Bet:
+    """A bet with the closing price of its book and the fair probability at the close."""
+    own = lines.filter(pl.col("id") == bet.odds_id) if bet.odds_id else lines.clear()
+    same = lines.filter(
+        *(
+            pl.col(name).eq_missing(pl.lit(getattr(bet, name), lines.schema[name]))
+            for name in ("market_type", "selection_type", "line", "player_name", "team_side")
+        )
+    )
+    fair = pl.concat([own, same])["fair_probability"].drop_nulls()
+    price = own["odds_decimal"] if own.height else same.filter(pl.col("sportsbook") == bet.sportsbook)["odds_decimal"]
+    return figures(
+        msgspec.structs.replace(
+            bet,
+            closing_probability=round(fair[0], 6) if fair.len() else None,
+            closing_odds=round(price[0], 6) if price.len() else None,
+        )
+    )
+
+
+def summary(bets: Iterable[Bet]) -> Summary:
+    """Bets in numbers."""
+    bets = list(bets)
+    done = [bet for bet in bets if bet.result is not None and bet.result != "void"]
+    closed = [bet for bet in bets if bet.clv_percent is not None]
+    staked, weight = sum(bet.stake for bet in done), sum(bet.stake for bet in closed)
+    profit = sum(bet.profit or 0.0 for bet in done)
+    return Summary(
+        len(bets),
+        sum(bet.result is None for bet in bets),
+        round(staked, 2),
+        round(profit, 2),
+        round(100.0 * profit / staked, 4) if staked else None,
+        round(sum(bet.stake * (bet.ev_percent or 0.0) / 100.0 for bet in bets), 2),
+        round(sum(bet.stake * (bet.clv_percent or 0.0) for bet in closed) / weight, 4) if weight else None,
+        round(sum((bet.clv_percent or 0.0) > 0.0 for bet in closed) / len(closed), 4) if closed else None,
+    )
+
+
+class _Score(NamedTuple):
+    home: int
+    away: int
+
+
+def settle(node: Node, records: Records) -> int:
+    """Give open bets their closing lines and, where their games are over, their results; how many changed."""
+    scores: Mapping[str, _Score] = {
+        event: _Score(game.home_score, game.away_score)
+        for event, game in node.games.rows().items()
+        if not game.is_live and game.home_score is not None and game.away_score is not None
+    }
+    done = 0
+    for owner, bet in records.waiting("bet", Bet):
+        now = bet
+        if bet.event_id and bet.closing_odds is None and bet.closing_probability is None and node.past is not None:
+            close = node.past.closings.closing(bet.event_id)
+            if close is not None and not bet.is_live:
+                now = with_close(now, close.lines)
+        if bet.event_id and bet.event_id in scores and bet.result is None and bet.home_score is None:
+            now = graded(now, *scores[bet.event_id])
+        if now != bet:
+            done += 1
+            keep(records, owner, now)
+    return done
+
+
+def keep(records: Records, owner: str, bet: Bet) -> None:
+    """Store a bet; one that is settled and has its close waits no longer."""
+    closed = bet.is_live or bet.closing_probability is not None
+    open_ = bet.result is None and bet.home_score is None
+    late = (datetime.now(UTC) - bet.placed_at).days > 30
+    event = bet.event_id if (open_ or not closed) and not late else None
+    records.put(owner, "bet", bet.id, bet, event)

@@ -1,0 +1,109 @@
+// Alerts: what fits a saved filter is told here by sound and notification, and by the node wherever its target is.
+
+class PageAlerts {
+  alerts = [];
+  #told = new Map(); // by alert: value by opportunity, as it was last told
+
+  async read() {
+    const mine = key;
+    const found = await ask("/alerts");
+    if (key !== mine || !found) return;
+    this.alerts = found.data;
+    this.render();
+  }
+
+  render() {
+    choose($("alert-filter"), [["", saved.length ? saved.map((each) => [each.name, each.name]) : [["", "Save a filter first: a list, More"]]]], $("alert-filter").value || saved[0]?.name || "");
+    const state = window.Notification?.permission ?? "denied";
+    $("alert-allow").hidden = state !== "default";
+    write($("alert-state"), state === "granted" ? "" : state === "denied" ? "This browser shows no notifications of this page; alerts are sounds here." : "");
+    $("alert-list").replaceChildren(...this.alerts.map((each) => el(
+      "li", { "data-id": each.id },
+      el("div", {}, el("b", {}, each.filter), el("span", { class: "under" }, [
+        each.targets.length ? each.targets.join(", ") : "this page only", `again when ${each.improve} points better`, each.quiet_from && `quiet ${each.quiet_from} to ${each.quiet_to} ${each.time_zone}`,
+        each.sent ? `${each.sent} sent` : each.targets.length && "nothing sent yet",
+      ].filter(Boolean).join(" · "))),
+      each.error && el("p", { class: "error" }, `${each.error} (${each.failures} in a row)`),
+      el("span", { class: "together" },
+        el("button", { type: "button", "data-do": "active", "aria-pressed": String(!each.active) }, each.active ? "Pause" : "Paused"),
+        each.targets.length > 0 && el("button", { type: "button", "data-do": "test" }, "Test"),
+        el("button", { type: "button", "data-do": "delete", "aria-label": `Delete the alert for ${each.filter}` }, "Delete")),
+    )));
+    if (!this.alerts.length) $("alert-list").append(el("li", { class: "dim" }, "No alerts yet."));
+  }
+
+  async create() {
+    const text = (id) => $(id).value.trim();
+    const quiet = text("alert-from") && text("alert-to") ? { quiet_from: text("alert-from"), quiet_to: text("alert-to") } : {};
+    const answer = await call("POST", "/alerts", {
+      filter: $("alert-filter").value, targets: text("alert-targets").split(/\s+/).filter(Boolean), improve: Number(text("alert-improve")) || 1,
+      time_zone: Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC", sound: $("alert-sound").checked, ...quiet,
+    });
+    write($("alert-said"), answer.error ?? "The alert is on.");
+    if (!answer.error) $("alert-targets").value = "";
+    await this.read();
+  }
+
+  async act(id, what) {
+    const one = this.alerts.find((each) => each.id === id);
+    const path = `/alerts/${id}`;
+    const answer = await (what === "delete" ? call("DELETE", path) : what === "test" ? call("POST", `${path}/test`) : call("PATCH", path, { active: !one.active }));
+    write($("alert-said"), answer.error ?? (what === "test" ? (answer.data.sent ? "The test message was taken." : answer.data.error) : "Saved."));
+    await this.read();
+  }
+
+  // What is new on this page since the last look; the first look tells nothing, it is on the lists.
+  look() {
+    for (const alert of this.alerts) {
+      const filter = saved.find((each) => each.name === alert.filter);
+      if (!alert.active || !filter || lists.waiting || this.#quiet(alert)) continue;
+      const query = new URLSearchParams(filter.query);
+      const [wanted, least] = [filterOf(query), numberOf(query, THRESHOLDS[filter.list])];
+      const before = this.#told.get(alert.id);
+      const now = new Map(before);
+      const fresh = [];
+      const way = KINDS[filter.list].rises ? 1 : -1;
+      for (const it of lists.held[filter.list].values()) {
+        if (!fits(it, wanted, least)) continue;
+        const last = now.get(it.id);
+        if (last !== undefined && way * (it.value - last) < alert.improve - 1e-9) continue;
+        now.set(it.id, it.value);
+        fresh.push(it);
+      }
+      this.#told.set(alert.id, now);
+      if (before && fresh.length) this.#tell(alert, fresh);
+    }
+  }
+
+  #quiet({ quiet_from: from, quiet_to: to, time_zone: timeZone }) {
+    if (!from || !to) return false;
+    const now = new Date(clock()).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", timeZone });
+    return from <= to ? from <= now && now < to : now >= from || now < to;
+  }
+
+  #tell(alert, fresh) {
+    const [it] = fresh;
+    const line = `${percent(it.value)} ${it.legs.map((leg) => `${leg.selection} ${odds(leg.american, leg.decimal)} ${called("sportsbooks", leg.books[0])}`).join(" / ")}`;
+    const more = fresh.length > 1 ? ` and ${fresh.length - 1} more` : "";
+    speak("alert", `Alert ${alert.filter}: ${line}${more}`, 0);
+    write($("alert-now"), `${alert.filter}: ${line}${more}`);
+    $("alert-now").hidden = false;
+    if (window.Notification?.permission === "granted") {
+      const note = new Notification(`${alert.filter}: ${it.game}`, { body: line + more, tag: alert.id });
+      note.onclick = () => { focus(); details.open(it); };
+    }
+    if (alert.sound) beep();
+  }
+}
+
+let audio = null;
+function beep() {
+  audio ??= new AudioContext();
+  const [tone, volume] = [audio.createOscillator(), audio.createGain()];
+  tone.frequency.value = 880;
+  volume.gain.setValueAtTime(0.15, audio.currentTime);
+  volume.gain.exponentialRampToValueAtTime(0.001, audio.currentTime + 0.35);
+  tone.connect(volume).connect(audio.destination);
+  tone.start();
+  tone.stop(audio.currentTime + 0.4);
+}

@@ -1,0 +1,293 @@
+// A row opened: how its prices moved, every book's price, why it is fair, calculators, and the bet that is placed.
+
+const SVG_NS = SVG;
+const svg = (tag, attributes, ...children) => {
+  const node = document.createElementNS(SVG_NS, tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  node.append(...children);
+  return node;
+};
+let marks = new Map(); // by id of an opportunity: hidden, note
+let placedIds = new Set(); // opportunities with a bet of this key
+
+// Steps of prices over time: the other books thin, the legs' books and the fair price strong.
+function chart(lines, fairLine) {
+  const [width, height, left, bottom] = [Math.max(300, $("details-chart").clientWidth), 240, 56, 22];
+  const all = [...lines, fairLine].filter((line) => line.points.length);
+  const values = all.flatMap((line) => line.points.map((point) => point.odds));
+  if (!values.length) return el("p", { class: "dim" }, "No movement is known yet.");
+  const now = clock();
+  const first = Math.min(...all.map((line) => line.points[0].at), now - 60_000);
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  const pad = Math.max((high - low) * 0.08, 0.01);
+  const x = (at) => left + (Math.min(1, (at - first) / (now - first))) * (width - left - 8);
+  const y = (value) => 8 + ((high + pad - value) / (high - low + 2 * pad)) * (height - bottom - 16);
+  const path = ({ points }) => points.map(({ at, odds: value }, i) => `${i ? `H${x(at).toFixed(1)}V` : `M${x(at).toFixed(1)} `}${y(value).toFixed(1)}`).join("") + `H${x(now)}`;
+  const ticks = [0, 1, 2, 3].map((i) => low + ((high - low) * i) / 3).filter((value, i, list) => !i || value - list[i - 1] > 0.004);
+  const american = (value) => (value >= 2 ? 100 * (value - 1) : -100 / (value - 1));
+  const words = `Prices of ${lines.length} books since ${new Date(first).toLocaleString()}, from ${low.toFixed(2)} to ${high.toFixed(2)} decimal${fairLine.points.length ? `; fair now ${fairLine.points.at(-1).odds.toFixed(2)}` : ""}`;
+  return svg(
+    "svg", { viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img", "aria-label": words },
+    ...ticks.flatMap((value) => [
+      svg("line", { class: "grid", x1: left, x2: width - 8, y1: y(value), y2: y(value) }),
+      svg("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, odds(american(value), value)),
+    ]),
+    svg("text", { x: left, y: height - 6 }, new Date(first).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })),
+    svg("text", { x: width - 8, y: height - 6, "text-anchor": "end" }, "now"),
+    ...[...lines].sort((a, b) => a.leg - b.leg).filter((line) => line.points.length).map((line) => svg(
+      "path", { class: line.leg ? "leg-line" : "book-line", d: path(line) }, svg("title", {}, called("sportsbooks", line.book)),
+    )),
+    ...(fairLine.points.length ? [svg("path", { class: "fair-line", d: path(fairLine) }, svg("title", {}, "Fair"))] : []),
+  );
+}
+
+class Details {
+  it = null;
+  #said = null; // what explain said
+  #rows = new Map(); // prices by id
+  #moves = [];
+  #outcome = 0;
+  #opener = null;
+
+  async open(it) {
+    this.it = it;
+    this.#opener = document.activeElement;
+    this.#said = null;
+    this.#rows = new Map();
+    this.#moves = [];
+    this.#outcome = 0;
+    write($("details-said"), "");
+    $("details").showModal();
+    this.render();
+    await this.refresh();
+    if (this.it === it) this.#calculator();
+  }
+
+  close() {
+    this.it = null;
+    if ($("details").open) $("details").close();
+    if (this.#opener?.isConnected) this.#opener.focus();
+    else $("panel-list").focus({ preventScroll: true });
+  }
+
+  async refresh() {
+    const it = this.it;
+    if (!it) return;
+    const [event, market] = [encodeURIComponent(it.eventId), encodeURIComponent(it.market)];
+    const { sharp, method } = lists.filter;
+    const how = it.kind === "ev" && own() ? `${sharp && `&devig_book=${encodeURIComponent(sharp)}`}${method && `&devig_method=${encodeURIComponent(method)}`}` : "";
+    const [said, prices, moves] = await Promise.all([
+      ask(`/opportunities/explain/${encodeURIComponent(it.id)}?event_id=${event}${how}`),
+      ask(`/odds/comparison?event=${event}&market=${market}`),
+      ask(`/odds/history?event=${event}&market=${market}&limit=200`),
+    ]);
+    if (this.it !== it) return;
+    this.#said = said?.data ?? this.#said;
+    this.#rows = new Map(Object.values(prices?.data ?? {}).flat().map((row) => [row.id, row]));
+    for (const row of this.#rows.values()) if (row.max_bet) limits.set(row.id, row.max_bet);
+    this.#moves = moves?.data ?? this.#moves;
+    this.gone = !said;
+    this.render();
+  }
+
+  get legs() {
+    return (this.#said?.prices ?? []).filter((each) => each.role === "leg");
+  }
+
+  // The fair probability of a price's outcome; both sides of a spread stand under the line of one.
+  #fairOf(price) {
+    const same = (this.#said?.fair ?? []).filter((each) => each.outcome === price?.outcome);
+    return (same.find((each) => each.line === price.line) ?? (same.length === 1 ? same[0] : null))?.fair_probability ?? null;
+  }
+
+  // What is placed: each leg with its row of prices, stake and fair probability.
+  tickets() {
+    const { it } = this;
+    const plain = it.legs.map((leg, i) => ({ leg, i }));
+    return plain.map(({ leg, i }) => {
+      const said = this.legs.find((each) => leg.books.includes(each.sportsbook) && each.odds_decimal === leg.decimal && (it.legs.length === 1 || each.selection === leg.plain || leg.selection.includes(each.selection)))
+        ?? this.legs.find((each) => leg.books.includes(each.sportsbook));
+      const row = this.#rows.get(said?.odds_id ?? it.row.odds_id);
+      const stake = leg.stake === null ? stakeOf(it.row)?.amount ?? 0 : money.total ? legAmount(leg.stake) : 0;
+      return { leg, i, row, book: said?.sportsbook ?? leg.books[0], fair: this.#fairOf(said) ?? it.row.fair_probability ?? null, stake };
+    });
+  }
+
+  render() {
+    const { it } = this;
+    if (!it) return;
+    write($("details-title"), it.kind === "ev" ? it.legs[0].selection : `${KINDS[it.kind].tab}: ${called("markets", it.market)}`);
+    $("details-game").replaceChildren(`${it.game} · ${called("markets", it.market)} · ${called("leagues", it.row.league)} · `, time(it.row.start_time), this.gone ? el("span", { class: "chip" }, "No longer open") : "");
+    $("details-value").replaceChildren(el("b", { class: `value ${it.value > 0 === KINDS[it.kind].rises ? "positive" : ""}` }, percent(it.value)), ` ${KINDS[it.kind].threshold.split(" ")[0]}`);
+    this.#tickets();
+    this.#chart();
+    this.#prices();
+    this.#why();
+    const mark = marks.get(it.id);
+    if (document.activeElement !== $("details-note")) $("details-note").value = mark?.note ?? "";
+    write($("details-hide"), mark?.hidden ? "Show again" : "Hide");
+  }
+
+  #tickets() {
+    const body = $("details-legs");
+    if (body.contains(document.activeElement)) return; // somebody types
+    body.replaceChildren(...this.tickets().map(({ leg, i, row, book, stake }) => el(
+      "div", { class: "ticket" },
+      el("span", {}, el("b", {}, leg.selection), el("span", { class: "under" }, bookLink(this.it, book), row?.max_bet ? ` takes up to ${cash(row.max_bet)}` : "")),
+      el("label", {}, "Odds", el("input", { "data-ticket": i, name: "odds", value: format === "decimal" ? leg.decimal.toFixed(2) : String(Math.round(leg.american)), inputmode: "text", size: 6 })),
+      el("label", {}, "Stake", el("input", { "data-ticket": i, name: "stake", value: stake || "", inputmode: "decimal", size: 7 })),
+    )));
+  }
+
+  #outcomes() {
+    return [...new Map(this.legs.map((leg) => [`${leg.outcome} ${leg.line}`, leg])).values()];
+  }
+
+  #chart() {
+    const outcomes = this.#outcomes();
+    const chosen = outcomes[Math.min(this.#outcome, outcomes.length - 1)];
+    $("details-outcome").parentElement.hidden = outcomes.length < 2;
+    choose($("details-outcome"), [["", outcomes.map((leg, i) => [String(i), bet({ selection: leg.selection, line: leg.line })])]], String(this.#outcome));
+    if (!chosen) return $("details-chart").replaceChildren(el("p", { class: "dim" }, this.#said === null ? "Asking…" : "No movement is known."));
+    const mine = (this.#said?.prices ?? []).filter((each) => each.outcome === chosen.outcome && each.line === chosen.line);
+    const ids = new Map(mine.map((each) => [each.odds_id, each]));
+    const lines = this.#moves.filter((each) => ids.has(each.id)).map(({ id, sportsbook, opening, points }) => ({
+      book: sportsbook, leg: ids.get(id).role === "leg",
+      points: [{ at: Date.parse(opening.at), odds: opening.odds_decimal }, ...points.at.map((at, i) => ({ at: Date.parse(at), odds: points.odds_decimal[i] }))],
+    }));
+    const now = this.#fairOf(chosen);
+    let fairPoints = this.it.kind === "ev" ? (this.#said?.fair_line ?? []).map(({ at, probability }) => ({ at: Date.parse(at), odds: 1 / probability })) : [];
+    if (!fairPoints.length && now) fairPoints = [{ at: Math.min(...lines.map((line) => line.points[0].at), clock() - 60_000), odds: 1 / now }];
+    const legend = el(
+      "p", { class: "dim legend" }, el("span", { class: "leg-key" }), ` ${called("sportsbooks", chosen.sportsbook)}  `, el("span", { class: "book-key" }), " other books  ",
+      el("span", { class: "fair-key" }), this.#said?.fair_line ? ` fair, by ${called("sportsbooks", this.#said.fair_line_book)}` : " fair now",
+    );
+    $("details-chart").replaceChildren(chart(lines, { points: fairPoints }), legend);
+  }
+
+  #prices() {
+    const outcomes = this.#outcomes();
+    const chosen = outcomes[Math.min(this.#outcome, outcomes.length - 1)];
+    const mine = (this.#said?.prices ?? []).filter((each) => chosen && each.outcome === chosen.outcome && each.line === chosen.line);
+    const fair = this.#fairOf(chosen);
+    // Desks, not books: those that share one are one opinion.
+    const opinions = new Map(mine.filter((each) => each.own_fair_probability && each.role !== "set aside" && (desks[each.sportsbook] ?? each.sportsbook) !== (desks[chosen.sportsbook] ?? chosen.sportsbook)).map((each) => [desks[each.sportsbook] ?? each.sportsbook, each.own_fair_probability]));
+    const price = chosen?.odds_decimal_after_commission ?? chosen?.odds_decimal;
+    const agree = [...opinions.values()].filter((p) => p * price > 1).length;
+    write($("details-agree"), this.it.kind === "ev" && opinions.size ? `${agree} of ${opinions.size} other independent books make this bet worth more than it costs, each by its own prices.` : "");
+    $("details-prices").tBodies[0].replaceChildren(...mine.map((each) => {
+      const row = this.#rows.get(each.odds_id);
+      const why = row ? refused(row) : "";
+      return el(
+        "tr", {}, el("th", { scope: "row" }, called("sportsbooks", each.sportsbook), each.role === "reference" ? el("span", { class: "chip" }, "Reference") : each.role === "leg" ? el("span", { class: "chip good" }, "This bet") : ""),
+        el("td", {}, el(why ? "s" : "b", {}, odds(each.odds_american, each.odds_decimal))),
+        el("td", {}, each.own_fair_probability ? odds((() => { const d = 1 / each.own_fair_probability; return d >= 2 ? 100 * (d - 1) : -100 / (d - 1); })(), 1 / each.own_fair_probability) : ""),
+        el("td", {}, fair ? percent(100 * (fair * (each.odds_decimal_after_commission ?? each.odds_decimal) - 1), 1) : ""),
+        el("td", {}, row ? aged(seenAt(row)) : each.age_seconds !== undefined ? span(each.age_seconds) : ""),
+        el("td", {}, row?.max_bet ? cash(row.max_bet) : ""),
+        el("td", { class: "why" }, why || (each.role === "set aside" ? "rejected" : "")),
+      );
+    }));
+  }
+
+  #why() {
+    const said = this.#said;
+    $("details-why").replaceChildren(...(said ? [
+      el("p", {}, `Fair by ${said.reference === "close" ? "all other books, as expected at the close" : called("sportsbooks", said.reference)}, margin removed by ${said.devig_method}: `, said.fair.map((each) => `${spelled(each.outcome)}${each.line === undefined ? "" : ` ${each.line}`} ${percent(100 * each.fair_probability, 1)}`).join(", "), "."),
+      el("p", { class: "dim" }, said.formula),
+      said.rejected.length ? el("details", {}, el("summary", {}, `${said.rejected.length} prices were passed over`), el("ul", {}, ...said.rejected.map((each) => el("li", {}, `${called("sportsbooks", each.sportsbook)} ${each.selection} ${odds(each.odds_american, each.odds_decimal)}: ${each.why}`)))) : "",
+    ] : []));
+  }
+
+  // ---- calculators ----
+
+  #calculator() {
+    const usual = { ev: "hedge", arbitrage: "arbitrage", low_hold: "arbitrage", middles: "middle" }[this.it.kind];
+    $("calculator").value = usual;
+    this.calculator();
+  }
+
+  // The best price of the other side, for hedges.
+  #against() {
+    const [leg] = this.legs;
+    const other = (this.#said?.prices ?? []).find((each) => leg && each.outcome !== leg.outcome && each.role !== "set aside" && each.line === (leg.line === undefined ? undefined : each.line));
+    return other?.odds_decimal ?? 2;
+  }
+
+  calculator() {
+    const { it } = this;
+    const [first] = this.tickets();
+    const decimals = it.legs.map((leg) => leg.decimal);
+    const [stake, p] = [first.stake || 100, first.fair ?? 0.5];
+    const fields = {
+      arbitrage: [["odds", "Odds of all legs", decimals.join(",")], ["total", "Amount", money.total || 100], ["step", "Round to", money.step || 0.01]],
+      hedge: [["stake", "Stake placed", stake], ["odds", "Its odds", decimals[0]], ["against", "Odds of the other side", this.#against()]],
+      middle: [["total", "Amount", money.total || 100], ["odds", "Odds", decimals[0]], ["against", "Odds of the other line", decimals[1] ?? 2], ["probability", "Chance of the middle", it.row.middle_probability ?? 0]],
+      boost: [["odds", "Odds before the boost", decimals[0]], ["boost", "Boost, %", 50], ["probability", "Fair probability", p]],
+      "free-bet": [["stake", "Free bet", stake], ["odds", "Its odds", decimals[0]], ["against", "Odds of the other side", this.#against()]],
+      parlay: [["odds", "Odds of all legs", `${decimals[0]},2`], ["probabilities", "Fair probabilities", `${p},0.5`]],
+    }[$("calculator").value];
+    $("calculator-fields").replaceChildren(...fields.map(([name, label, value]) => el("label", {}, label, el("input", { name, value, inputmode: "decimal", size: 9 }))));
+    this.calculate();
+  }
+
+  async calculate() {
+    const query = new URLSearchParams([...$("calculator-fields").querySelectorAll("input")].map((input) => [input.name, input.value.replaceAll(" ", "")]));
+    const answer = await call("GET", `/calculators/${$("calculator").value}?${query}`);
+    const said = (name, value) => (/percent|conversion|break_even|kelly|probability/.test(name) ? percent(/percent/.test(name) ? value : 100 * value, 1) : name === "odds" ? value.toFixed(3) : cash(value));
+    $("calculator-out").replaceChildren(...(answer.error ? [el("p", { class: "error" }, answer.error)] : Object.entries(answer.data).map(([name, value]) => el(
+      "div", {}, el("dt", {}, spelled(name)), el("dd", {}, [value].flat().map((each) => said(name, each)).join(" · ")),
+    ))));
+  }
+
+  outcome(at) {
+    this.#outcome = at;
+    this.render();
+  }
+
+  // ---- what is done with it ----
+
+  async place() {
+    const { it } = this;
+    const typed = (i, name) => $("details-legs").querySelector(`[data-ticket="${i}"][name=${name}]`).value.trim();
+    const bets = this.tickets().map(({ leg, i, row, book, fair: p }) => {
+      const american = americanOf(typed(i, "odds"));
+      const decimal = american === "" ? leg.decimal : american === Math.round(leg.american) ? leg.decimal : format === "decimal" ? Number(typed(i, "odds")) : decimalOf(american);
+      const facts = row ?? { ...it.row, selection: leg.selection, market_type: it.market, event_id: it.eventId, event_start_time: it.row.start_time };
+      const copied = ["event_id", "sport", "league", "home_team", "away_team", "event_start_time", "market_type", "market_segment", "selection", "selection_type", "line", "player_name", "stat_category", "team_side", "is_live"];
+      return {
+        ...Object.fromEntries(copied.filter((name) => facts[name] !== null && facts[name] !== undefined).map((name) => [name, facts[name]])),
+        sportsbook: book, odds_decimal: decimal, stake: Number(typed(i, "stake").replace(",", ".")), kind: it.kind, group: it.id,
+        ...(row && { odds_id: row.id }), ...(p && { fair_probability: p }), note: $("details-note").value,
+      };
+    });
+    if (bets.some((bet) => !(bet.stake > 0))) return write($("details-said"), "Say how much was staked on each leg.");
+    for (const bet of bets) {
+      const answer = await call("POST", "/bets", bet);
+      if (answer.error) return write($("details-said"), answer.error);
+    }
+    placedIds.add(it.id);
+    write($("details-said"), bets.length === 1 ? "The bet is in the tracker." : `${bets.length} bets are in the tracker.`);
+    lists.loosen();
+    tracker.read();
+  }
+
+  async mark(changes) {
+    const { it } = this;
+    const one = { hidden: false, note: "", ...marks.get(it.id), ...changes };
+    const bare = !one.hidden && !one.note;
+    const answer = bare ? await call("DELETE", `/marks/${encodeURIComponent(it.id)}`) : await call("PUT", `/marks/${encodeURIComponent(it.id)}`, { hidden: one.hidden, note: one.note });
+    if (answer.error && !bare) return write($("details-said"), answer.error);
+    if (bare) marks.delete(it.id);
+    else marks.set(it.id, one);
+    stakeMark += 1; // rows are drawn again
+    write($("details-said"), one.hidden ? "Hidden." : one.note ? "Noted." : "Shown again.");
+    this.render();
+    changed();
+  }
+}
+
+async function readMarks() {
+  marks = new Map(((await ask("/marks"))?.data ?? []).map((each) => [each.id, each]));
+  stakeMark += 1;
+}

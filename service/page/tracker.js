@@ -1,0 +1,80 @@
+// The tracker: bets that were placed, their closing lines, results and money.
+
+const RESULTS = [["", "Open"], ["won", "Won"], ["half_won", "Half won"], ["push", "Push"], ["half_lost", "Half lost"], ["lost", "Lost"], ["void", "Void"]];
+
+class Tracker {
+  bets = [];
+  meta = null;
+  page = 0;
+
+  async read() {
+    const mine = key;
+    const status = $("bets-status").value;
+    const found = await ask(`/bets?limit=200&offset=${200 * this.page}${status && `&status=${status}`}`);
+    if (key !== mine || !found) return;
+    this.bets = found.data;
+    this.meta = found.meta;
+    this.more = found.pagination.has_more;
+    placedIds = new Set([...placedIds, ...found.data.map((bet) => bet.group)]);
+    stakeMark += 1;
+    this.render();
+  }
+
+  render() {
+    const sum = this.meta?.summary;
+    const figure = (name, value) => el("div", {}, el("dt", {}, name), el("dd", {}, value));
+    const signedCash = (value) => el("span", { class: good(value) }, `${value < 0 ? "−" : value > 0 ? "+" : ""}${cash(Math.abs(value))}`);
+    $("bets-summary").replaceChildren(...(sum && sum.count ? [
+      figure("Bets", `${sum.count}${sum.open ? `, ${sum.open} open` : ""}`), figure("Staked", cash(sum.staked)), figure("Profit", signedCash(sum.profit)),
+      figure("Return", sum.roi_percent === null ? "–" : percent(sum.roi_percent, 1)), figure("Expected", signedCash(sum.expected)),
+      figure("Closing line value", sum.avg_clv_percent === null ? "–" : percent(sum.avg_clv_percent)),
+      figure("Beat the close", sum.beat_close === null ? "–" : percent(100 * sum.beat_close, 0)),
+    ] : []));
+    const body = $("bets-table").tBodies[0];
+    if (body.contains(document.activeElement) && document.activeElement.matches("select, input")) return; // somebody chooses
+    body.replaceChildren(...this.bets.map((bet) => this.#row(bet)));
+    if (!this.bets.length) body.append(el("tr", { class: "empty" }, el("td", { colspan: 9 }, "No bets yet. Open a row of a list and mark it as placed.")));
+    $("bets-more").hidden = !this.more && !this.page;
+  }
+
+  #row(bet) {
+    const price = (decimal) => odds(decimal >= 2 ? 100 * (decimal - 1) : -100 / (decimal - 1), decimal);
+    const label = `Result of ${bet.selection}`;
+    const result = el("select", { "data-bet": bet.id, "aria-label": label }, ...RESULTS.map(([value, name]) => el("option", { value }, name)));
+    result.value = bet.result ?? "";
+    return el(
+      "tr", { "data-id": bet.id },
+      el("td", { "data-label": "Placed" }, time(bet.placed_at)),
+      el("td", { class: "whole" }, el("span", { class: "bet" }, bet.selection, bet.line !== null && !bet.selection.includes(String(Math.abs(bet.line))) ? ` ${signed(bet.line)}` : ""), el("span", { class: "under" }, [bet.away_team && `${bet.away_team} @ ${bet.home_team}`, called("markets", bet.market_type)].filter(Boolean).join(" · ")), bet.note && el("span", { class: "under note" }, bet.note)),
+      el("td", {}, called("sportsbooks", bet.sportsbook)),
+      el("td", { class: "number" }, el("b", {}, price(bet.odds_decimal)), bet.ev_percent !== null && el("span", { class: "under" }, `EV ${percent(bet.ev_percent, 1)}`)),
+      el("td", { class: "number", "data-label": "Stake" }, cash(bet.stake)),
+      el("td", { class: "number", "data-label": "Close" }, bet.closing_odds ? price(bet.closing_odds) : bet.closing_probability ? "" : "–", bet.closing_probability && el("span", { class: "under" }, `fair ${price(1 / bet.closing_probability)}`)),
+      el("td", { class: `number ${good(bet.clv_percent)}`, "data-label": "CLV" }, bet.clv_percent === null ? "–" : percent(bet.clv_percent, 1)),
+      el("td", {}, result, bet.graded_by === "score" && el("span", { class: "under" }, `${bet.away_score}–${bet.home_score}, by score`)),
+      el("td", { class: `number ${good(bet.profit)}`, "data-label": "Profit" }, bet.profit === null ? "–" : cash(bet.profit), el("button", { type: "button", class: "plain remove", "data-remove": bet.id, "aria-label": `Delete ${bet.selection}` }, "Delete")),
+    );
+  }
+
+  async settle(id, result) {
+    const answer = await call("PATCH", `/bets/${id}`, { result: result || null });
+    write($("bets-said"), answer.error ?? "Saved.");
+    document.activeElement.blur();
+    await this.read();
+  }
+
+  async remove(id) {
+    const answer = await call("DELETE", `/bets/${id}`);
+    write($("bets-said"), answer.error ?? "Deleted.");
+    await this.read();
+    $("panel-bets").focus({ preventScroll: true });
+  }
+
+  async download() {
+    const answer = await fetch(`${BASE}/bets?format=csv`, { headers: { "X-API-Key": key } });
+    if (!answer.ok) return write($("bets-said"), (await refusal(answer)).text);
+    const link = el("a", { href: URL.createObjectURL(await answer.blob()), download: "bets.csv" });
+    link.click();
+    URL.revokeObjectURL(link.href);
+  }
+}

@@ -1,0 +1,165 @@
+"""Records of bettors: bets, marks, saved filters and alerts, each of one key, in one small table.
+
+A record is JSON under its owner, kind and name. The owner is the id of a key, which stays when the key is rotated, and
+every read and write names it: nothing of one key is visible to another. The file is readable by its owner alone,
+because addresses of alerts may contain secrets.
+"""
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from oddsengine_service.problems import Problem, unknown
+
+FILE = "records.sqlite"
+MOST = {"bet": 20_000, "mark": 5_000, "filter": 100, "alert": 50, "sent": 50}  # of one key
+_VERSION = 1
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS records (
+    owner TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, body BLOB NOT NULL, event TEXT, at REAL NOT NULL,
+    PRIMARY KEY (owner, kind, name)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS records_open ON records (kind, event) WHERE event IS NOT NULL;
+"""
+Body = TypeVar("Body", bound=msgspec.Struct)
+_encode = msgspec.json.Encoder().encode
+
+
+class RecordsError(ValueError):
+    """The file cannot be used; the message is one sentence."""
+
+
+class Records:
+    """The table; every method may be called from any thread. None for `file` keeps it in memory."""
+
+    def __init__(self, file: Path | None = None) -> None:
+        self._lock = threading.RLock()
+        if file is not None:
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with suppress(FileExistsError):
+                os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+            os.chmod(file, 0o600)
+        try:
+            self._base = sqlite3.connect(
+                ":memory:" if file is None else file, timeout=5.0, isolation_level=None, check_same_thread=False
+            )
+            (version,) = self._base.execute("PRAGMA user_version").fetchone()
+            if version not in (0, _VERSION):
+                raise sqlite3.DatabaseError(f"its version is {version}; this program reads version {_VERSION}")
+            self._base.execute("PRAGMA journal_mode = WAL").fetchall()
+            self._base.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT;")
+        except sqlite3.DatabaseError as error:
+            raise RecordsError(f"{file} cannot be used for bettors' records: {error}") from None
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._base.close()
+
+    @contextmanager
+    def changing(self) -> Iterator[sqlite3.Connection]:
+        """One change, whole or not at all; 507 or 503 where the disk does not take it."""
+        with self._lock:
+            try:
+                self._base.execute("BEGIN IMMEDIATE")
+                yield self._base
+                self._base.execute("COMMIT")
+            except BaseException as error:
+                with suppress(sqlite3.Error):
+                    self._base.execute("ROLLBACK")
+                if isinstance(error, sqlite3.OperationalError):
+                    if error.sqlite_errorcode == sqlite3.SQLITE_FULL:
+                        raise Problem(507, "insufficient_storage", "no space left; nothing was changed") from error
+                    raise Problem(503, "unavailable", "records cannot be written now", retry_after=1) from error
+                raise
+
+    def put(self, owner: str, kind: str, name: str, body: msgspec.Struct, event: str | None = None) -> None:
+        """Store a record, in the place of one of the same name; `event` marks one that waits for a result.
+
+        Raises
+        ------
+        Problem
+            400 if the key has as many of the kind as it may have.
+        """
+        with self.changing() as base:
+            (n,) = base.execute(
+                "SELECT count(*) FROM records WHERE owner = ? AND kind = ? AND name != ?", (owner, kind, name)
+            ).fetchone()
+            if n >= MOST[kind]:
+                raise Problem(400, "validation_error", f"a key has at most {MOST[kind]:,} {kind}s; delete some first")
+            base.execute(
+                "INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?, ?)",
+                (owner, kind, name, _encode(body), event, time.time()),
+            )
+
+    def get(self, owner: str, kind: str, name: str, as_: type[Body]) -> Body:
+        """One record.
+
+        Raises
+        ------
+        Problem
+            404 if the key has none of that name.
+        """
+        with self._lock:
+            row = self._base.execute(
+                "SELECT body FROM records WHERE owner = ? AND kind = ? AND name = ?", (owner, kind, name)
+            ).fetchone()
+        if row is None:
+            raise unknown(kind, name)
+        return msgspec.json.decode(row[0], type=as_)
+
+    def all(self, owner: str, kind: str, as_: type[Body]) -> list[Body]:
+        """All records of a kind that a key has, by name."""
+        with self._lock:
+            rows = self._base.execute(
+                "SELECT body FROM records WHERE owner = ? AND kind = ? ORDER BY name", (owner, kind)
+            ).fetchall()
+        return [msgspec.json.decode(body, type=as_) for (body,) in rows]
+
+    def delete(self, owner: str, kind: str, name: str) -> None:
+        """Delete one record.
+
+        Raises
+        ------
+        Problem
+            404 if the key has none of that name.
+        """
+        with self.changing() as base:
+            gone = base.execute(
+                "DELETE FROM records WHERE owner = ? AND kind = ? AND name = ?", (owner, kind, name)
+            ).rowcount
+        if not gone:
+            raise unknown(kind, name)
+
+    def forget(self, owner: str, kind: str, name: str) -> None:
+        """Delete a record if it is there."""
+        with self.changing() as base:
+            base.execute("DELETE FROM records WHERE owner = ? AND kind = ? AND name = ?", (owner, kind, name))
+
+    def waiting(self, kind: str, as_: type[Body]) -> "list[tuple[str, Body]]":
+        """Records of all keys that wait for a result, with their owners: for the node itself."""
+        with self._lock:
+            rows = self._base.execute(
+                "SELECT owner, body FROM records WHERE kind = ? AND event IS NOT NULL", (kind,)
+            ).fetchall()
+        return [(owner, msgspec.json.decode(body, type=as_)) for owner, body in rows]
+
+
+def opened(folder: str | Path | None) -> "closing[Records]":
+    """The records of a data folder as a context; None is in memory."""
+    return closing(Records(None if folder is None else Path(folder) / FILE))
+
+
+def changed(body: Body, changes: msgspec.Struct) -> Body:
+    """A record with the fields of `changes` that are set."""
+    given: dict[str, Any] = {
+        name: value for name in changes.__struct_fields__ if (value := getattr(changes, name)) is not msgspec.UNSET
+    }
+    return msgspec.structs.replace(body, **given)

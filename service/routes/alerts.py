@@ -1,0 +1,106 @@
+"""Alerts of a key."""
+
+import secrets
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import msgspec
+from msgspec import UNSET
+
+from oddsengine_service.alerts import Alert, AlertChanges, Alerts, NewAlert, keep, masked, shown
+from oddsengine_service.endpoints import Answer, Context, Endpoint, data
+from oddsengine_service.problems import Problem, invalid
+from oddsengine_service.records import changed
+from oddsengine_service.routes.filters import Filter
+from oddsengine_service.wire.envelopes import Data, Deleted
+
+_TAG = "Alerts"
+_encode = msgspec.json.Encoder().encode
+
+
+class Tried(msgspec.Struct):
+    """What became of a test message."""
+
+    sent: bool
+    error: str | None
+
+
+def _alerts(context: Context) -> Alerts:
+    if context.node.alerts is None:
+        raise Problem(503, "not_ready", "this node sends no alerts")
+    return context.node.alerts
+
+
+def _checked(context: Context, alert: Alert, before: Alert | None = None) -> Alert:
+    """Refuse an alert that could not be sent; a target that came masked is the one there was."""
+    known = {masked(target): target for target in before.targets} if before is not None else {}
+    alert = msgspec.structs.replace(alert, targets=[known.get(target, target) for target in alert.targets])
+    try:
+        ZoneInfo(alert.time_zone)
+    except (KeyError, ValueError, OSError):
+        raise invalid(f"time_zone must be a name such as America/New_York, got {alert.time_zone!r}") from None
+    if (alert.quiet_from is None) != (alert.quiet_to is None):
+        raise invalid("quiet_from and quiet_to must be given together")
+    context.node.records.get(context.caller.key, "filter", alert.filter, Filter)
+    for target in alert.targets:
+        try:
+            _alerts(context).sender.check(target)
+        except ValueError as error:
+            raise invalid(str(error)) from None
+    return alert
+
+
+def alerts(context: Context) -> Any:
+    """All alerts of the key."""
+    return data(context, [shown(alert) for alert in context.node.records.all(context.caller.key, "alert", Alert)])
+
+
+def create(context: Context) -> Any:
+    """Make an alert."""
+    new: NewAlert = context.body
+    alert = _checked(context, Alert(**msgspec.structs.asdict(new), id=secrets.token_hex(8)))
+    keep(context.node.records, context.caller.key, alert)
+    return Answer(_encode(data(context, shown(alert))), 201)
+
+
+def change(context: Context) -> Any:
+    """Change an alert."""
+    changes: AlertChanges = context.body
+    before = context.node.records.get(context.caller.key, "alert", context.path["alertId"], Alert)
+    alert = _checked(context, changed(before, changes), before)
+    if changes.targets is not UNSET:
+        alert = msgspec.structs.replace(alert, failures=0, error=None)
+    keep(context.node.records, context.caller.key, alert)
+    return data(context, shown(alert))
+
+
+def delete(context: Context) -> Any:
+    """Delete an alert."""
+    context.node.records.delete(context.caller.key, "alert", context.path["alertId"])
+    context.node.records.forget(context.caller.key, "sent", context.path["alertId"])
+    return data(context, Deleted(deleted=True))
+
+
+def test(context: Context) -> Any:
+    """Send a test message."""
+    alert = context.node.records.get(context.caller.key, "alert", context.path["alertId"], Alert)
+    error = _alerts(context).deliver(alert, f"{alert.filter}: test", ["This is a test of an alert."], [])
+    return data(context, Tried(not error, error or None))
+
+
+endpoints = (
+    Endpoint(
+        "/alerts", alerts, "Alerts of this key", _TAG, Data[list[Alert]], lasts="never",
+        doc="Targets are masked: no answer has their secrets.",
+    ),
+    Endpoint(
+        "/alerts", create, "Create an alert", _TAG, Data[Alert], method="POST", body=NewAlert, lasts="never",
+        status=201, errors=(404,), doc="Sends what fits a saved filter: once per opportunity, again when it improves.",
+    ),
+    Endpoint(
+        "/alerts/{alertId}", change, "Change an alert", _TAG, Data[Alert], method="PATCH", body=AlertChanges,
+        lasts="never", doc="A target may be sent back masked, and stays what it is.",
+    ),
+    Endpoint("/alerts/{alertId}/test", test, "Send a test message", _TAG, Data[Tried], method="POST", lasts="never"),
+    Endpoint("/alerts/{alertId}", delete, "Delete an alert", _TAG, Data[Deleted], method="DELETE", lasts="never"),
+)  # fmt: skip

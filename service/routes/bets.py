@@ -1,0 +1,122 @@
+"""Bets of a key: placed, noted, settled and exported."""
+
+import csv
+import io
+import secrets
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from oddsengine_service.bets import Bet, BetChanges, NewBet, Summary, figures, graded, keep, summary
+from oddsengine_service.endpoints import Answer, Context, Endpoint, answer_meta, data, page
+from oddsengine_service.params import choice
+from oddsengine_service.records import Records, changed
+from oddsengine_service.routes.odds import LIMIT, OFFSET
+from oddsengine_service.wire.envelopes import Counted, Data, Deleted, Pagination
+
+_TAG = "Bets"
+_encode = msgspec.json.Encoder().encode
+
+
+class BetMeta(Counted, kw_only=True):
+    """All bets of the list in numbers."""
+
+    summary: Summary
+
+
+class BetPage(msgspec.Struct, kw_only=True):
+    """A page of bets."""
+
+    success: bool
+    data: list[Bet]
+    pagination: Pagination
+    meta: BetMeta
+
+
+def _records(context: Context) -> Records:
+    return context.node.records
+
+
+def bets(context: Context) -> Any:
+    """The key's bets, newest first, as JSON or CSV."""
+    query = context.query
+    found = sorted(_records(context).all(context.caller.key, "bet", Bet), key=lambda bet: (bet.placed_at, bet.id))[::-1]
+    if query["status"] is not None:
+        found = [bet for bet in found if (bet.result is None) == (query["status"] == "open")]
+    if query["format"] == "csv":
+        return _download(found)
+    rows = found[query["offset"] : query["offset"] + query["limit"]]
+    return page(context, rows, len(rows), len(found), answer_meta(context, None, summary=summary(found)))
+
+
+def _download(found: list[Bet]) -> Answer:
+    """Bets as a file; a text that a spreadsheet would take for a formula has a ' before it."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\r\n")
+    writer.writerow(Bet.__struct_fields__)
+    for bet in found:
+        row = msgspec.to_builtins(bet)
+        writer.writerow([f"'{v}" if isinstance(v, str) and v[:1] in "=@+-\t\r" and v[:1] else v for v in row.values()])
+    name = f'attachment; filename="bets_{datetime.now(UTC):%Y-%m-%d}.csv"'
+    return Answer(out.getvalue().encode(), type="text/csv; charset=utf-8", headers=(("content-disposition", name),))
+
+
+def place(context: Context) -> Any:
+    """Record a bet."""
+    new: NewBet = context.body
+    bet = figures(Bet(**msgspec.structs.asdict(new), id=secrets.token_hex(8), placed_at=_now()))
+    keep(_records(context), context.caller.key, bet)
+    return Answer(_encode(data(context, bet)), 201)
+
+
+def change(context: Context) -> Any:
+    """Change a bet, or settle it by hand."""
+    changes: BetChanges = context.body
+    bet = changed(_records(context).get(context.caller.key, "bet", context.path["betId"], Bet), changes)
+    if changes.result is not UNSET:
+        bet = msgspec.structs.replace(bet, graded_by=None if bet.result is None else "hand")
+        if bet.result is None:
+            bet = msgspec.structs.replace(bet, home_score=None, away_score=None)
+    elif (changes.home_score, changes.away_score) != (UNSET, UNSET):
+        if bet.home_score is not None and bet.away_score is not None:
+            bet = graded(bet, bet.home_score, bet.away_score)
+        else:
+            bet = msgspec.structs.replace(bet, result=None, graded_by=None)
+    bet = figures(bet)
+    keep(_records(context), context.caller.key, bet)
+    return data(context, bet)
+
+
+def delete(context: Context) -> Any:
+    """Delete a bet."""
+    _records(context).delete(context.caller.key, "bet", context.path["betId"])
+    return data(context, Deleted(deleted=True))
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+endpoints = (
+    Endpoint(
+        "/bets", bets, "Bets of this key", _TAG, BetPage,
+        (
+            choice("status", "Open or settled bets only.", ("open", "settled")),
+            choice("format", "Response format.", ("json", "csv"), default="json"), LIMIT, OFFSET,
+        ),
+        lasts="never", doc="Newest first. No other key sees them, not even one of the same account.",
+    ),
+    Endpoint(
+        "/bets", place, "Record a bet", _TAG, Data[Bet], method="POST", body=NewBet, lasts="never", status=201,
+        doc="The node adds the closing line when the event begins, and the result when its game is over. Bets on props "
+        "and periods get their result by hand.",
+    ),
+    Endpoint(
+        "/bets/{betId}", change, "Change or settle a bet", _TAG, Data[Bet], method="PATCH", body=BetChanges,
+        lasts="never",
+        doc="With `home_score` and `away_score` the market's own rule settles it; `result` overrides it.",
+    ),
+    Endpoint("/bets/{betId}", delete, "Delete a bet", _TAG, Data[Deleted], method="DELETE", lasts="never"),
+)  # fmt: skip

@@ -1,0 +1,112 @@
+"""Calculators: stakes for arbitrages, hedges, middles, boosts, free bets and parlays. Odds are decimal."""
+
+from typing import Any
+
+import numpy as np
+
+from oddsengine import arbitrage_stakes, calculators, kelly, round_stakes
+from oddsengine_service.endpoints import Context, Endpoint, data
+from oddsengine_service.params import Param, flag, number, text
+from oddsengine_service.problems import invalid, shown
+from oddsengine_service.wire.envelopes import Data
+
+_TAG = "Calculators"
+_MOST, _MOST_STEPS = 20, 1_000_000  # legs; steps of an amount
+_ODDS = text("odds", "Decimal odds of all legs, separated by commas.", required=True)
+_STEP = number("step", "Stakes are multiples of it.", 0.0, 1e6, default=0.01)
+Figures = dict[str, float | list[float]]
+
+
+def _price(name: str, doc: str) -> Param:
+    return number(name, doc, 1.0001, 1e6, required=True)
+
+
+def _numbers(context: Context, name: str, low: float, high: float) -> list[float]:
+    """A list of numbers between two limits."""
+    try:
+        values = [float(word) for word in context.query[name].split(",")]
+    except ValueError:
+        values = []
+    if not 1 <= len(values) <= _MOST or not all(low < value < high for value in values):
+        got = shown(context.query[name])
+        raise invalid(f"{name} must be 1 to {_MOST} numbers between {low:g} and {high:g}, got {got}")
+    return values
+
+
+def arbitrage(context: Context) -> Any:
+    """Stakes that pay alike whatever happens."""
+    odds, total, step = _numbers(context, "odds", 1.0, 1e6), context.query["total"], context.query["step"]
+    limits = [np.inf] * len(odds) if context.query["limits"] is None else _numbers(context, "limits", -1.0, 1e15)
+    if len(limits) != len(odds):
+        raise invalid(f"limits must have as many numbers as odds, {len(odds)}, got {len(limits)}")
+    if step and total / step > _MOST_STEPS:
+        raise invalid(f"total must be at most {_MOST_STEPS:,} steps, got {total / step:,.0f}")
+    stakes = round_stakes(odds, total, step, limits).stakes.tolist() if step else []
+    if not any(stakes):  # no arbitrage: every outcome pays alike
+        stakes = np.minimum(arbitrage_stakes(odds, total), limits).tolist()
+    payouts = [stake * price for stake, price in zip(stakes, odds, strict=True)]
+    staked = sum(stakes)
+    return data(context, {"stakes": stakes, "payouts": payouts, "staked": staked, "profit": min(payouts) - staked})
+
+
+def hedge(context: Context) -> Any:
+    """The other side of a bet that stands."""
+    q = context.query
+    return data(context, calculators.hedge(q["stake"], q["odds"], q["against"])._asdict())
+
+
+def free_bet(context: Context) -> Any:
+    """What a free bet is worth when its other side is bet too."""
+    q = context.query
+    found = calculators.free_bet(q["stake"], q["odds"], q["against"], returned=bool(q["returned"]))
+    return data(context, found._asdict())
+
+
+def boost(context: Context) -> Any:
+    """A boosted price: EV and Kelly stake by a fair probability."""
+    q = context.query
+    odds = calculators.boost(q["odds"], q["boost"] / 100.0)
+    p = q["probability"]
+    return data(context, {"odds": odds, "ev_percent": 100.0 * (odds * p - 1.0), "kelly": float(kelly(p, odds))})
+
+
+def parlay(context: Context) -> Any:
+    """Several bets as one."""
+    odds, probs = _numbers(context, "odds", 1.0, 1e6), _numbers(context, "probabilities", 0.0, 1.0)
+    if len(odds) != len(probs):
+        raise invalid(f"probabilities must have as many numbers as odds, {len(odds)}, got {len(probs)}")
+    found = calculators.parlay(odds, probs)
+    fraction = float(kelly(found.prob, found.odds)) if np.isfinite(found.odds) else 0.0
+    answer = {"odds": found.odds, "probability": found.prob, "ev_percent": 100.0 * found.ev, "kelly": fraction}
+    return data(context, answer)
+
+
+def middle(context: Context) -> Any:
+    """Stakes on both sides of a middle."""
+    q = context.query
+    found = calculators.middle_stakes(q["total"], q["odds"], q["against"], q["probability"])
+    return data(context, {**found._asdict(), "stakes": list(found.stakes)})
+
+
+_PRICE, _AGAINST = _price("odds", "Decimal odds of the bet."), _price("against", "Decimal odds of the other side.")
+_TOTAL = number("total", "Amount to divide.", 0.0, 1e12, default=100.0)
+_STAKE = number("stake", "Stake of the bet.", 0.0, 1e12, default=100.0)
+_CHANCE = number("probability", "Fair probability, 0 to 1.", 0.0, 1.0, default=0.0)
+
+
+def _calculator(name: str, answer: Any, summary: str, *params: Param) -> Endpoint:
+    return Endpoint(f"/calculators/{name}", answer, summary, _TAG, Data[Figures], params, lasts="never")
+
+
+endpoints = (
+    _calculator("arbitrage", arbitrage, "Stakes of an arbitrage", _ODDS, _TOTAL, _STEP,
+                text("limits", "The most that each book takes, separated by commas.")),
+    _calculator("hedge", hedge, "Hedge a bet", _STAKE, _PRICE, _AGAINST),
+    _calculator("middle", middle, "Stakes of a middle", _TOTAL, _PRICE, _AGAINST, _CHANCE),
+    _calculator("boost", boost, "EV of a boosted price", _PRICE,
+                number("boost", "Boost of the winnings in percent.", 0.0, 10_000.0, default=50.0), _CHANCE),
+    _calculator("free-bet", free_bet, "Worth of a free bet", _STAKE, _PRICE, _AGAINST,
+                flag("returned", "True if the stake is paid back with the winnings.", default=False)),
+    _calculator("parlay", parlay, "Several bets as one", _ODDS,
+                text("probabilities", "Fair probabilities of all legs, 0 to 1, separated by commas.", required=True)),
+)  # fmt: skip

@@ -1,0 +1,168 @@
+"""What stands behind an opportunity: its market's prices, who says what is fair, what was passed over and why."""
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from oddsengine import Explanation, catalog
+from oddsengine.columns import Floats
+from oddsengine.devig import DEVIG_METHODS, devig
+from oddsengine.engine import micros
+from oddsengine.explain import explain
+from oddsengine.history import described
+from oddsengine.odds import decimal_to_american
+from oddsengine.timestamps import timestamps
+from oddsengine.update import hexadecimal
+from oddsengine_service.endpoints import Context, Endpoint, data
+from oddsengine_service.params import choice, text
+from oddsengine_service.problems import Problem, shown
+from oddsengine_service.routes.odds import SPORTSBOOK, books_for
+from oddsengine_service.routes.opportunities.lists import TAG
+from oddsengine_service.tiers import books_of, required
+from oddsengine_service.wire.envelopes import Data
+
+MOST_PRICES, MOST_POINTS = 40, 500
+_FEATURES = {"ev": "ev", "arbitrage": "arbitrage", "low_hold": "low_hold", "middle": "middles"}
+
+
+def explained(context: Context, wanted: str, event: str) -> dict[str, Any]:
+    """What stands behind an open opportunity, of the books that a caller may see.
+
+    Raises
+    ------
+    Problem
+        404 if the event or the opportunity is not there, 403 if the tier lacks its kind.
+    """
+    query, own = context.query, books_of(context.caller.tier.id)
+    books = books_for(context, query["sportsbook"])
+    sharp = query.get("devig_book")
+    method = query.get("devig_method") or ("power" if sharp else context.node.method)
+    table = context.board.table()
+    table = table.filter(table["event_id"] == event)
+    if table.is_empty():
+        raise Problem(404, "not_found", f"there is no event {shown(event)} with prices")
+    try:
+        said = explain(
+            table, wanted, books=books, sharp=sharp, method=method, now=context.board.now, include=("suspect",),
+            fair=context.board.fair,
+        )  # fmt: skip
+    except ValueError:
+        raise Problem(
+            404, "not_found", f"no opportunity {shown(wanted)} is open in event {shown(event)}: it expired, or the "
+            "id is of another event",
+        ) from None  # fmt: skip
+    feature = _FEATURES[said.kind]
+    if feature not in context.caller.features:
+        lowest = required(feature).id
+        raise Problem(403, "tier_restricted", f"{feature} needs the tier {lowest} or higher")
+    row = said.opportunity
+    prices, passed = _seen(said.prices, own), _seen(said.rejected, own)
+    return {
+        "kind": said.kind,
+        "id": wanted,
+        "event_id": event,
+        "event": row.get("event_name") or row.get("game"),
+        "market": row.get("market_type") or row.get("market"),
+        "figures": _figures(said.kind, row),
+        "reference": said.reference or "none: the best prices themselves were de-vigged",
+        "devig_method": said.method,
+        "fair": [_plain(each) for each in said.fair.to_dicts()],
+        "prices": [_plain(each) for each in prices[:MOST_PRICES]],
+        "rejected": [_plain(each) for each in passed[:MOST_PRICES]],
+        "left_out": max(0, len(prices) - MOST_PRICES) + max(0, len(passed) - MOST_PRICES),
+        "formula": _FORMULAS[said.kind],
+        **_fair_line(context, said, event),
+    }
+
+
+def _fair_line(context: Context, said: Explanation, event: str) -> dict[str, Any]:
+    """How the fair probability of a +EV bet moved, by the prices of its reference or of the sharpest book."""
+    past, now = context.node.past, context.board.now
+    if said.kind != "ev" or past is None or now is None:
+        return {}
+    book = said.opportunity["sharp_book"]
+    ids = said.prices.filter(pl.col("sportsbook") == book).select("outcome", "odds_id").rows()
+    outcomes = said.fair["outcome"].to_list()
+    places = {ident: outcomes.index(outcome) for outcome, ident in ids if outcome in outcomes}
+    mine = said.prices.filter(pl.col("role") == "leg")["outcome"].to_list()
+    if sorted(places.values()) != list(range(len(outcomes))):
+        return {}
+    moves = past.history.of(event, micros(now))
+    names = hexadecimal(described(moves)[3]) if moves.wordings else []
+    held = np.full(len(outcomes), np.nan)
+    columns: list[Floats] = []
+    times: list[int] = []
+    for at in np.argsort(moves.at, kind="stable").tolist():
+        place = places.get(names[moves.row[at]])
+        if place is None:
+            continue
+        held[place] = moves.odds[at] if moves.active[at] else np.nan
+        if times and times[-1] == moves.at[at]:
+            columns[-1] = held.copy()
+        else:
+            times.append(int(moves.at[at]))
+            columns.append(held.copy())
+    whole = [(at, odds) for at, odds in zip(times, columns, strict=True) if not np.isnan(odds).any()][-MOST_POINTS:]
+    if not whole:
+        return {}
+    fair = devig(np.array([odds for _, odds in whole]), said.method)[:, outcomes.index(mine[0])]
+    stamps = timestamps(np.array([at for at, _ in whole]))
+    points = [{"at": at, "probability": round(p, 6)} for at, p in zip(stamps, fair.tolist(), strict=True)]
+    return {"fair_line_book": catalog.book(book).id, "fair_line": points}
+
+
+def _seen(frame: pl.DataFrame, own: frozenset[str] | None) -> list[dict[str, Any]]:
+    """Prices of the books that a caller may see."""
+    names = {"net_odds": "odds_decimal_after_commission", "own_fair": "own_fair_probability"}
+    return [
+        {names.get(name, name): value for name, value in each.items()}
+        | {"odds_american": round(float(decimal_to_american(each["odds_decimal"])), 2)}
+        for each in frame.to_dicts()
+        if own is None or catalog.book(each["sportsbook"]).id in own
+    ]
+
+
+_FORMULAS = {
+    "ev": "ev_percent = (fair_probability x odds_decimal - 1) x 100",
+    "arbitrage": "profit_percent = 10000 / implied_total_percent - 100; each leg gets its implied share of the stake",
+    "low_hold": "hold_percent = (1 - 1 / sum of 1 / odds_decimal) x 100 of the best prices; below 0 it is an arbitrage",
+    "middle": "one bet wins on most results, both between the lines; expected value is over the fair probabilities",
+}
+_FIGURES = {
+    "ev": {"ev_percentage": "ev_percent", "fair_probability": "fair_probability", "selection": "selection",
+           "sportsbook": "sportsbook", "odds_decimal": "odds_decimal", "ev_low": "ev_low_percent",
+           "ev_high": "ev_high_percent", "prob_positive": "positive_probability", "flags": "flags"},
+    "arbitrage": {"profit_percent": "profit_percent", "implied_total": "implied_total_percent"},
+    "low_hold": {"hold_percentage": "hold_percent"},
+    "middle": {"expected_value": "expected_value_percent", "worst_case_loss": "worst_case_per_100_staked"},
+}  # fmt: skip
+
+
+def _figures(kind: str, row: dict[str, Any]) -> dict[str, Any]:
+    return _plain({new: row[old] for old, new in _FIGURES[kind].items()})
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    return {k: round(v, 6) if isinstance(v, float) else v for k, v in row.items() if v is not None}
+
+
+def explanation(context: Context) -> Any:
+    """Explain one opportunity."""
+    return data(context, explained(context, context.path["opportunityId"], context.query["event_id"]))
+
+
+endpoints = (
+    Endpoint(
+        "/opportunities/explain/{opportunityId}", explanation, "What stands behind an opportunity", TAG,
+        Data[dict[str, Any]],
+        (
+            text("event_id", "Id of its event.", required=True), SPORTSBOOK,
+            text("devig_book", "Reference book, as on the +EV list."),
+            choice("devig_method", "De-vig method, as on the +EV list.", tuple(DEVIG_METHODS)),
+        ),
+        lasts="never",
+        doc="Every price of its market with its age, its role and its own fair probability; who set the fair price; "
+        "prices that were passed over and why; `fair_line`, how the fair probability of a +EV bet moved.",
+    ),
+)  # fmt: skip

@@ -1,0 +1,235 @@
+"""Alerts, sent to a real server of this machine."""
+
+import json
+import re
+import socket
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import httpx
+import pytest
+from service_running import Running, running
+
+from oddsengine_service import alerts as rules
+from oddsengine_service.alerts import Sender, Sent, checked, masked, news, quiet
+from oddsengine_service.keys import KeyStore, Terms
+
+
+class Hook:
+    """A webhook that keeps what it is sent, and answers as it is told."""
+
+    def __init__(self) -> None:
+        self.bodies: list[Any] = []
+        self.status, hook = 200, self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["content-length"]))
+                if hook.status == 200:
+                    hook.bodies.append(json.loads(body))
+                self.send_response(hook.status)
+                if hook.status == 302:
+                    self.send_header("location", "http://127.0.0.1:1/")
+                self.end_headers()
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://localhost:{self.server.server_address[1]}/hook/secret-token"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+
+@pytest.fixture
+def hook() -> Iterator[Hook]:
+    hook = Hook()
+    yield hook
+    hook.server.shutdown()
+    hook.server.server_close()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with running(tmp_path_factory.mktemp("alerts")) as server:
+        yield server
+
+
+@pytest.fixture
+def client(server: Running) -> Iterator[httpx.Client]:
+    assert isinstance(server.node.keys, KeyStore)
+    made = server.node.keys.create("bettor", Terms("pro"))
+    with server.client(None, headers={"X-API-Key": made.key}) as client:
+        client.put("/filters/mine", json={"list": "ev", "query": "min_ev=0"})
+        yield client
+
+
+@pytest.fixture
+def alerts(server: Running) -> Iterator[rules.Alerts]:
+    """Alerts of the server with the operator's permission for this machine."""
+    assert server.node.alerts is not None
+    server.node.alerts.sender.private = True
+    server.node.alerts._clock = server.clock
+    yield server.node.alerts
+    server.node.alerts.sender.private = False
+
+
+def made(client: httpx.Client, **other: Any) -> dict[str, Any]:
+    answer = client.post("/alerts", json={"filter": "mine", **other})
+    assert answer.status_code == 201, answer.text
+    found: dict[str, Any] = answer.json()["data"]
+    return found
+
+
+def test_each_opportunity_is_sent_once(server: Running, client: httpx.Client, alerts: rules.Alerts, hook: Hook) -> None:
+    alert = made(client, targets=[hook.url], improve=500.0)
+    assert alert["targets"] == ["http://localhost/..."]
+    assert "secret" not in client.get("/alerts").text
+    total = client.get("/opportunities/ev?min_ev=0&limit=1").json()["meta"]["total"]
+    assert alerts.look() == 1
+    (body,) = hook.bodies
+    assert len(body["opportunities"]) == min(total, 200)
+    assert body["title"].startswith(f"mine: {min(total, 200)} opportunit")
+    assert re.search(r"^\d+\.\d\d % .+ at \w+ \(", body["text"])
+    assert alerts.look() == 0
+    server.advance(3)
+    first = {row["id"] for row in body["opportunities"]}
+    alerts.look()
+    for later in hook.bodies[1:]:
+        assert not first & {row["id"] for row in later["opportunities"]}
+    kept = client.get("/alerts").json()["data"][0]
+    assert (kept["sent"], kept["failures"], kept["error"]) == (len(hook.bodies), 0, None)
+    client.delete(f"/alerts/{alert['id']}")
+
+
+def test_failures_are_shown_and_tried_again_later(
+    server: Running, client: httpx.Client, alerts: rules.Alerts, hook: Hook
+) -> None:
+    made(client, targets=[hook.url])
+    for status in (500, 302):
+        hook.status = status
+        assert [alerts.look(), alerts.look()] == [0, 0]  # the second one waits
+        kept = client.get("/alerts").json()["data"][0]  # and a minute passes
+        assert kept["error"] == f"http://localhost/... answered {status}"
+    assert kept["failures"] == 2
+    hook.status = 200
+    assert alerts.look() == 1
+    kept = client.get("/alerts").json()["data"][0]
+    assert (kept["failures"], kept["error"], kept["sent"]) == (0, None, 1)
+    test = client.post(f"/alerts/{kept['id']}/test").json()["data"]
+    assert test == {"sent": True, "error": None}
+    assert hook.bodies[-1]["title"] == "mine: test"
+    client.patch(f"/alerts/{kept['id']}", json={"active": False})
+    server.advance(5)
+    assert alerts.look() == 0
+
+
+def test_a_masked_target_sent_back_stays_what_it_is(client: httpx.Client, alerts: rules.Alerts, hook: Hook) -> None:
+    alert = made(client, targets=[hook.url])
+    changed = client.patch(f"/alerts/{alert['id']}", json={"targets": alert["targets"], "improve": 2})
+    assert changed.status_code == 200, changed.text
+    assert client.post(f"/alerts/{alert['id']}/test").json()["data"]["sent"] is True
+
+
+def test_alerts_are_of_one_key_and_its_rights(
+    server: Running, client: httpx.Client, alerts: rules.Alerts, hook: Hook
+) -> None:
+    alert = made(client, targets=[hook.url])
+    with server.client("pro") as other:
+        assert other.get("/alerts").json()["data"] == []
+        for method, path in (("DELETE", ""), ("POST", "/test")):
+            assert other.request(method, f"/alerts/{alert['id']}{path}").status_code == 404
+    assert isinstance(server.node.keys, KeyStore)
+    server.node.keys.retier(client.get("/account").json()["data"]["key_id"], tier="hobby")
+    assert alerts.look() == 0
+    assert "tier has no ev" in client.get("/alerts").json()["data"][0]["error"]
+    assert hook.bodies == []
+
+
+@pytest.mark.parametrize(
+    ("target", "why"),
+    [
+        ("https://127.0.0.1/x", "private network"), ("https://localhost/x", "private network"),
+        ("https://[::1]/x", "private network"), ("https://[::ffff:10.0.0.1]/x", "private network"),
+        ("https://169.254.169.254/latest", "private network"), ("https://0x7f000001/", "private network"),
+        ("https://[64:ff9b::7f00:1]/", "private network"), ("http://example.com/", "https://"),
+        ("https://user@example.com/", "without a user"), ("file:///etc/passwd", "must begin with"),
+        ("json://127.0.0.1/", "must begin with"), ("https://", "https://HOST"), ("https://x:99999/", "valid address"),
+        ("mailto:me@example.com", "no mail server"), ("tgram://x", "valid tgram"),
+    ],
+)  # fmt: skip
+def test_addresses_are_checked(client: httpx.Client, target: str, why: str) -> None:
+    pytest.importorskip("apprise")
+    answer = client.post("/alerts", json={"filter": "mine", "targets": [target]})
+    assert answer.status_code == 400
+    assert why in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"filter": "none"}, {"quiet_from": "22:00"}, {"quiet_from": "25:00", "quiet_to": "07:00"},
+              {"time_zone": "Moon"}, {"improve": 0}, {"targets": ["https://1.1.1.1/"] * 6}],
+)  # fmt: skip
+def test_what_is_no_alert_is_refused(client: httpx.Client, wrong: dict[str, Any]) -> None:
+    assert client.post("/alerts", json={"filter": "mine", **wrong}).status_code in (400, 404)
+
+
+def test_a_name_that_changes_its_mind_is_connected_where_it_was_checked(
+    hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def resolve(host: str, port: int, **_: Any) -> list[Any]:  # a name server that answers differently each time
+        asked.append(host)
+        ip = "127.0.0.1" if len(asked) > 1 else "93.184.216.34"
+        return [(2, 1, 6, "", (ip, port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    assert checked("rebind.example", 443, private=False).ip == "93.184.216.34"
+    with pytest.raises(ValueError, match="private network"):
+        Sender().send(f"https://rebind.example:{hook.server.server_address[1]}/", "t", [], [])
+    assert hook.bodies == []
+    assert set(asked) == {"rebind.example"}
+
+
+def test_secrets_are_masked() -> None:
+    assert masked("https://hooks.example.com:8443/T0/B0?x=1") == "https://hooks.example.com/..."
+    assert masked("tgram://123:abc/456") == "tgram:///..."
+    assert masked("mailto:someone@example.com") == "mailto:s...@example.com"
+
+
+def test_mail_goes_through_the_operators_server_only() -> None:
+    pytest.importorskip("apprise")
+    sender = Sender(mail="mailtos://user:word@smtp.example.com?from=odds@example.com")
+    sender.check("mailto:me@example.com")
+    for wrong in ("mailto:me@example.com?smtp=127.0.0.1", "mailto:a@b,c@d", "tgram://1:a/2?proxy=x"):
+        with pytest.raises(ValueError, match="not a valid"):
+            sender.check(wrong)
+
+
+def test_news_are_what_is_new_or_better() -> None:
+    sent, row = Sent(), {"id": "a", "ev_percentage": 2.0}
+    assert news("ev", [row], sent, 1.0, 0.0) == [row]
+    better, best = {**row, "ev_percentage": 2.9}, {**row, "ev_percentage": 3.0}
+    assert news("ev", [better], sent, 1.0, 1.0) == []
+    assert news("ev", [best], sent, 1.0, 2.0) == [best]
+    assert news("ev", [row], sent, 1.0, 3.0) == []
+    assert news("ev", [], sent, 1.0, 7 * 3600.0) == []
+    assert sent.values == {}
+    cheap = {"id": "b", "hold_percentage": -1.0}
+    assert news("low_hold", [{**cheap, "hold_percentage": 1.0}], sent, 1.0, 0.0)
+    assert news("low_hold", [cheap], sent, 1.0, 0.0) == [cheap]
+
+
+def test_quiet_hours_are_of_a_time_zone() -> None:
+    night = rules.NewAlert(filter="a", quiet_from="23:00", quiet_to="07:00", time_zone="America/New_York")
+    assert quiet(night, datetime(2026, 1, 1, 11, 59, tzinfo=UTC))  # 06:59
+    assert not quiet(night, datetime(2026, 1, 1, 12, 0, tzinfo=UTC))
+    assert not quiet(rules.NewAlert(filter="a"), datetime(2026, 1, 1, tzinfo=UTC))
+
+
+def test_nothing_is_sent_in_quiet_hours(client: httpx.Client, alerts: rules.Alerts, hook: Hook) -> None:
+    made(client, targets=[hook.url], quiet_from="00:00", quiet_to="23:59")
+    assert alerts.look() == 0
+    assert hook.bodies == []

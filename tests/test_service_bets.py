@@ -1,0 +1,207 @@
+"""Bets, saved filters and marks of a key, over a real socket."""
+
+import csv
+import io
+import stat
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+from service_running import Running, running
+
+from oddsengine.engine import micros
+from oddsengine.games import Reading
+from oddsengine_service import bets as rules
+from oddsengine_service.keys import KeyStore, Terms
+from oddsengine_service.records import FILE, MOST, Records, RecordsError
+
+BET = {
+    "sportsbook": "fanduel", "selection": "Boston Celtics", "selection_type": "home", "odds_decimal": 2.1,
+    "stake": 100.0, "sport": "basketball", "league": "nba", "home_team": "Boston Celtics", "away_team": "Miami Heat",
+    "market_type": "moneyline", "event_id": "g1", "fair_probability": 0.5,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with running(tmp_path_factory.mktemp("bets")) as server:
+        yield server
+
+
+@pytest.fixture
+def client(server: Running) -> Iterator[httpx.Client]:
+    """A client with a key of its own."""
+    assert isinstance(server.node.keys, KeyStore)
+    made = server.node.keys.create("bettor", Terms("pro"))
+    with server.client(None, headers={"X-API-Key": made.key}) as client:
+        yield client
+
+
+def bet_of(at: datetime) -> rules.Bet:
+    return msgspec.convert({**BET, "id": "b", "placed_at": at}, rules.Bet)
+
+
+def placed(client: httpx.Client, **other: Any) -> dict[str, Any]:
+    answer = client.post("/bets", json={**BET, **other})
+    assert answer.status_code == 201, answer.text
+    bet: dict[str, Any] = answer.json()["data"]
+    return bet
+
+
+def changed(client: httpx.Client, bet: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    answer = client.patch(f"/bets/{bet['id']}", json=changes)
+    assert answer.status_code == 200, answer.text
+    bet = answer.json()["data"]
+    return bet
+
+
+def test_a_bet_is_placed_settled_and_deleted(client: httpx.Client) -> None:
+    bet = placed(client)
+    assert (bet["result"], bet["profit"], bet["ev_percent"]) == (None, None, 5.0)
+    won = changed(client, bet, result="won", closing_probability=0.49)
+    assert (won["profit"], won["graded_by"], won["clv_percent"]) == (110.0, "hand", 2.9)
+    assert changed(client, bet, result="half_lost")["profit"] == -50.0
+    assert changed(client, bet, result="void")["profit"] == 0.0
+    again = changed(client, bet, result=None, note="asked the book")
+    assert (again["profit"], again["graded_by"], again["note"]) == (None, None, "asked the book")
+    assert client.delete(f"/bets/{bet['id']}").json()["data"] == {"deleted": True}
+    assert client.delete(f"/bets/{bet['id']}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("bet", "score", "result", "profit"),
+    [
+        ({}, (100, 99), "won", 110.0),
+        ({}, (99, 100), "lost", -100.0),
+        ({"market_type": "point_spread", "line": -3.0}, (103, 100), "push", 0.0),
+        ({"market_type": "point_spread", "line": -3.25}, (103, 100), "half_lost", -50.0),
+        ({"market_type": "point_spread", "line": -2.75}, (103, 100), "half_won", 55.0),
+        ({"market_type": "total_points", "line": 200.5, "selection": "Over 200.5", "selection_type": "over"},
+         (101, 100), "won", 110.0),
+        ({"market_type": "player_points", "line": 20.5, "selection": "Over 20.5", "selection_type": "over",
+          "player_name": "Jayson Tatum"}, (101, 100), None, None),
+        ({"market_type": "no such market"}, (1, 0), None, None),
+        ({"sportsbook": "betfair_ex_uk"}, (100, 99), "won", None),
+    ],
+)  # fmt: skip
+def test_a_score_settles_as_the_market_says(
+    client: httpx.Client, bet: dict[str, Any], score: tuple[int, int], result: str | None, profit: float | None
+) -> None:
+    done = changed(client, placed(client, **bet), home_score=score[0], away_score=score[1])
+    assert done["result"] == result
+    if bet.get("sportsbook"):  # after commission
+        assert 100 < done["profit"] < 110
+    else:
+        assert done["profit"] == profit
+
+
+def test_nothing_is_visible_to_another_key(server: Running, client: httpx.Client) -> None:
+    bet = placed(client)
+    client.put("/filters/mine", json={"list": "ev", "query": "min_ev=2"})
+    client.put("/marks/opportunity", json={"hidden": True})
+    assert isinstance(server.node.keys, KeyStore)
+    made = server.node.keys.create("bettor", Terms("pro"))  # even one of the same account
+    with server.client(None, headers={"X-API-Key": made.key}) as other:
+        for path in ("/bets", "/filters", "/marks"):
+            assert client.get(path).json()["data"]
+            assert other.get(path).json()["data"] == []
+        assert other.get("/bets?format=csv").text.count("\n") == 1
+        assert other.patch(f"/bets/{bet['id']}", json={"result": "lost"}).status_code == 404
+        for path in (f"/bets/{bet['id']}", "/filters/mine", "/marks/opportunity"):
+            assert other.delete(path).status_code == 404
+    with server.client(None) as nobody:
+        assert nobody.get("/bets").status_code == 401
+    assert client.get("/bets").json()["data"][0]["id"] == bet["id"]
+
+
+def test_list_summary_and_export(client: httpx.Client) -> None:
+    first, second = placed(client, note="=1+1"), placed(client, stake=50.0)
+    changed(client, first, result="won", closing_probability=0.5)
+    found = client.get("/bets?limit=1").json()
+    assert found["data"][0]["id"] == second["id"]
+    assert found["pagination"]["has_more"] is True
+    assert found["meta"]["summary"] == {
+        "count": 2, "open": 1, "staked": 100.0, "profit": 110.0, "roi_percent": 110.0, "expected": 7.5,
+        "avg_clv_percent": 5.0, "beat_close": 1.0,
+    }  # fmt: skip
+    assert [bet["id"] for bet in client.get("/bets?status=open").json()["data"]] == [second["id"]]
+    answer = client.get("/bets?format=csv&status=settled")
+    (row,) = csv.DictReader(io.StringIO(answer.text))
+    assert (row["id"], row["profit"], row["note"]) == (first["id"], "110.0", "'=1+1")
+    assert "attachment" in answer.headers["content-disposition"]
+
+
+def test_the_node_adds_the_close_and_the_result(server: Running, client: httpx.Client) -> None:
+    event = server.close_an_event()
+    bet = placed(client, event_id=event, sportsbook="fanduel")
+    assert server.node.past is not None
+    server.node.past.settle()
+    rules.settle(server.node, server.node.records)
+    closed = next(each for each in client.get("/bets").json()["data"] if each["id"] == bet["id"])
+    assert closed["closing_odds"] == 1.9
+    assert closed["clv_percent"] == pytest.approx(100 * (2.1 * closed["closing_probability"] - 1), abs=1e-3)
+    now = datetime.now(UTC)
+    for at, over in ((now, False), (now + timedelta(seconds=1), True)):
+        reading = Reading(event, "a", micros(at), 101, 99, "Q4", "00:00", over=over, sport="basketball")
+        server.node.write(server.node.games.put, [reading], at).result()
+    rules.settle(server.node, server.node.records)
+    done = next(each for each in client.get("/bets").json()["data"] if each["id"] == bet["id"])
+    assert (done["result"], done["graded_by"], done["profit"]) == ("won", "score", 110.0)
+    assert rules.settle(server.node, server.node.records) == 0
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"stake": 0}, {"stake": -1}, {"odds_decimal": 1}, {"note": "x" * 1001}, {"selection": 3}, {"line": 1e9}]
+)
+def test_what_is_no_bet_is_refused(client: httpx.Client, wrong: dict[str, Any]) -> None:
+    answer = client.post("/bets", json={**BET, **wrong})
+    assert answer.status_code == 400
+    assert answer.json()["error"]["code"] == "validation_error"
+
+
+def test_filters_and_marks(client: httpx.Client) -> None:
+    assert client.put("/filters/a%2Fb", json={"list": "ev", "query": "sport=soccer&min_ev=2"}).status_code == 200
+    client.put("/filters/a%2Fb", json={"list": "arbitrage"})
+    assert client.get("/filters").json()["data"] == [{"list": "arbitrage", "query": "", "name": "a/b"}]
+    assert client.put("/filters/x", json={"list": "ev", "query": "nonsense"}).status_code == 400
+    assert client.put("/filters/x", json={"list": "odds"}).status_code == 400
+    assert client.put("/filters/%0a", json={"list": "ev"}).status_code == 400
+    client.put("/marks/o1", json={"hidden": True, "note": "later"})
+    assert client.get("/marks").json()["data"] == [{"hidden": True, "note": "later", "id": "o1"}]
+    assert client.delete("/marks/o1").status_code == 200
+    assert client.get("/marks").json()["data"] == []
+
+
+def test_the_file_is_its_owners_alone_and_lasts(tmp_path: Path) -> None:
+    file = tmp_path / FILE
+    bet = bet_of(datetime.now(UTC))
+    records = Records(file)
+    records.put("k", "bet", "b", bet)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    records.close()
+    records = Records(file)
+    assert records.all("k", "bet", rules.Bet) == [bet]
+    records.close()
+    (tmp_path / "broken").write_bytes(b"no database" * 100)
+    with pytest.raises(RecordsError, match="cannot be used"):
+        Records(tmp_path / "broken")
+
+
+def test_a_key_has_a_bounded_number(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(MOST, "mark", 1)
+    assert client.put("/marks/a", json={}).status_code == 200
+    assert client.put("/marks/a", json={"note": "again"}).status_code == 200
+    answer = client.put("/marks/b", json={})
+    assert answer.status_code == 400
+    assert "at most 1 marks" in answer.json()["error"]["message"]
+
+
+def test_old_bets_wait_no_longer() -> None:
+    records = Records()
+    old = bet_of(datetime.now(UTC) - timedelta(days=40))
+    rules.keep(records, "k", old)
+    assert records.waiting("bet", rules.Bet) == []
