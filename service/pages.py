@@ -17,7 +17,7 @@ from oddsengine_service.tiers import TIERS, required
 _PARTS = Path(__file__).with_name("page")
 _SCRIPTS = (  # one module, in this order
     "text.js", "stream.js", "asker.js", "games.js", "stakes.js", "filters.js", "lists.js", "places.js", "board.js",
-    "details.js", "tracker.js", "page.js", "controls.js",
+    "details.js", "tracker.js", "alerts.js", "page.js", "controls.js",
 )  # fmt: skip
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --dim: #7778; --code: #8882; }

@@ -27,7 +27,7 @@ from oddsengine_service import routes, settings
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 WIDTH = 100  # of the terminal that the examples show
-STAYS = {"serve", "feeds", "mcp"}  # commands that wait or ask the network: their words are read, and no more
+STAYS = {"serve", "feeds", "mcp", "watch"}  # commands that wait or ask the network: their words are read, and no more
 _LONG_AGO = "2026-02-07T18:00:00Z"
 DEMO = "http://127.0.0.1:8000"  # where the documents say that the demo is
 _BET = {"sportsbook": "fanduel", "selection": "x", "odds_decimal": 2.1, "stake": 50.0}

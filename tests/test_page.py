@@ -329,7 +329,7 @@ def test_rows_show_what_they_rest_on_sister_books_fold_and_markets_group(visit: 
     order = "nodes => nodes.map(node => node.dataset.id)"
     assert page.locator(ROWS).evaluate_all(order) == ["ev000001", "ev000003", "ev000004"]
     first = page.locator("[data-id=ev000001]")
-    for text in ("−0.5 to 3.3 %", "Generous", "expected close", "9 books", "Unibet +102"):
+    for text in ("−0.5 to 3.3 %", "Generous", "at the close", "9 books", "Unibet +102"):
         expect(first).to_contain_text(text)
     expect(page.locator("[data-id=ev000003]")).to_have_class(re.compile("follows"))
     page.uncheck("#group")
@@ -496,6 +496,55 @@ def test_rows_are_hidden_and_noted(visit: Visiting) -> None:
     page.click("#more-filters")
     page.check("#hidden-too")
     expect(page.locator(f"[data-id='{ident}'] .chip.gone")).to_have_text("Hidden")
+    page.locator(f"[data-id='{ident}'] [data-open]").click()
+    page.fill("#details-note", "")
+    page.locator("#details-note").press("Tab")
+    page.click("#details-hide")
+    expect(page.locator("#details-said")).to_have_text("Shown again.")
+
+
+def test_an_alert_is_told_once_and_again_when_it_improves(visit: Visiting) -> None:
+    v = visit()
+    first, then = found_ev(1, ev_percentage=3.0), found_ev(2, ev_percentage=4.0, game_id="g2")
+    v.page.add_init_script("""
+        window.beeps = [];
+        window.AudioContext = class {  // a machine of tests has no sound
+            currentTime = 0;
+            createOscillator() {
+                return { frequency: {}, connect: (to) => to, start: () => beeps.push(1), stop() {} };
+            }
+            createGain() {
+                return { gain: { setValueAtTime() {}, exponentialRampToValueAtTime() {} }, connect: (to) => to };
+            }
+        };
+    """)
+    v.stream("opportunities", *beginning(("ev:detected", [first])))
+    page = v.enter()
+    page.fill("#least", "2")
+    page.click("#more-filters")
+    page.fill("#save-name", "good ones")
+    page.locator("#save-name").press("Enter")
+    expect(page.locator("#save-said")).to_have_text("Saved as good ones.")
+    v.tab("alerts")
+    page.click("#alert-form button[type=submit]")
+    expect(page.locator("#alert-list b")).to_have_text(["good ones"])
+    page.wait_for_timeout(1500)  # a look of the page
+    assert page.evaluate("beeps.length") == 0
+    v.page.unroute_all()
+    v.stream("opportunities", *beginning(("ev:detected", [first, then, found_ev(3, ev_percentage=1.0)])))
+    page.click("#again")
+    expect(page.locator("#alert-now")).to_contain_text("good ones: 4.00 %")
+    assert page.evaluate("beeps.length") == 1
+    v.page.unroute_all()
+    v.stream("opportunities", *beginning(("ev:detected", [first, {**then, "ev_percentage": 5.5}])))
+    page.click("#again")
+    expect(page.locator("#alert-now")).to_contain_text("good ones: 5.50 %")
+    page.fill("#alert-targets", "https://127.0.0.1/hook")
+    v.accepted = "400"
+    page.click("#alert-form button[type=submit]")
+    expect(page.locator("#alert-said")).to_contain_text("private network")
+    page.click("#alert-list [data-do=delete]")
+    expect(page.locator("#alert-list")).to_have_text("No alerts yet.")
 
 
 # ---- the board ----

@@ -113,6 +113,9 @@ on("bets-export", "click", () => tracker.download());
 on("bets-older", "click", () => { tracker.page = tracker.more ? tracker.page + 1 : 0; tracker.read(); });
 on("bets-table", "change", (event) => event.target.dataset.bet && tracker.settle(event.target.dataset.bet, event.target.value));
 on("bets-table", "click", (event) => event.target.dataset.remove && tracker.remove(event.target.dataset.remove));
+on("alert-form", "submit", (event) => { event.preventDefault(); alerts.create(); });
+on("alert-list", "click", (event) => event.target.dataset.do && alerts.act(event.target.closest("li").dataset.id, event.target.dataset.do));
+on("alert-allow", "click", () => Notification.requestPermission().then(() => alerts.render()));
 on("more-panel", "submit", (event) => {
   event.preventDefault();
   const name = $("save-name").value.trim();
@@ -219,10 +222,12 @@ setInterval(() => {
     agesAt = now;
     if (details.it) details.refresh();
     if (tab === "bets") tracker.read();
+    if (tab === "alerts") alerts.read();
     if (tab === "board") board.refresh(ask);
     else if (tab in KINDS) lists.refresh(ask);
   }
   if (tab === "board") later();
+  alerts.look();
   showAge();
   tickTimes();
 }, 1000);

@@ -47,15 +47,22 @@ function queryOf() {
   return query;
 }
 
-function takeQuery(query, kind) {
-  const { filter } = lists;
-  const number = (name) => (query.get(name) === null || Number.isNaN(Number(query.get(name))) ? "" : Number(query.get(name)));
-  for (const [name, param] of Object.entries(FIELDS)) filter[name] = ["low", "high", "hours"].includes(name) ? number(param) : query.get(param) ?? "";
+const numberOf = (query, name) => (query.get(name) === null || Number.isNaN(Number(query.get(name))) ? "" : Number(query.get(name)));
+
+function filterOf(query) {
+  const filter = {};
+  for (const [name, param] of Object.entries(FIELDS)) filter[name] = ["low", "high", "hours"].includes(name) ? numberOf(query, param) : query.get(param) ?? "";
   filter.when = Object.keys(LIVE).find((each) => LIVE[each] === filter.when) ?? "";
   filter.words = filter.find.toLowerCase().split(/\s+/).filter(Boolean);
   const books = query.get("sportsbook");
-  filter.books = board.books = books === null ? null : new Set(books.split(","));
-  lists.least[kind] = number(THRESHOLDS[kind]);
+  filter.books = books === null ? null : new Set(books.split(","));
+  return filter;
+}
+
+function takeQuery(query, kind) {
+  Object.assign(lists.filter, filterOf(query));
+  board.books = lists.filter.books;
+  lists.least[kind] = numberOf(query, THRESHOLDS[kind]);
 }
 
 // The address says what is shown, so that it can be sent to somebody; the key is not in it.
@@ -109,6 +116,7 @@ function drawFilters() {
 async function readSaved() {
   saved = (await ask("/filters"))?.data ?? [];
   drawFilters();
+  alerts.render();
 }
 function applySaved(name) {
   const one = saved.find((each) => each.name === name);

@@ -108,7 +108,7 @@ function doubts({ ev_low: low, ev_high: high, prob_positive: chance, ev_vs_sharp
 // Whose prices say what is fair, and how old the older of the two prices is.
 function basis({ row, seen }) {
   const close = row.reference === "close";
-  const name = close ? "expected close" : called("sportsbooks", row.sharp_book);
+  const name = close ? "at the close" : called("sportsbooks", row.sharp_book);
   const how = `${close ? `All other books, judged by how well each predicts the close; the sharpest is ${called("sportsbooks", row.sharp_book)}` : `${name}'s prices`}, margin removed (${spelled(row.devig_method)})`;
   return [el("span", { class: "under", title: how }, `${name} `, aged(seen))];
 }

@@ -26,6 +26,7 @@ const board = new Board();
 const games = new Games();
 const details = new Details();
 const tracker = new Tracker();
+const alerts = new PageAlerts();
 let opportunities = new Listener(takeList, showState);
 let prices = new Listener(takePrices, showState);
 const scores = new Listener((name, payload) => {
@@ -168,7 +169,8 @@ function leave(why = "") {
   games.clear();
   board.choose("");
   details.close();
-  [marks, placedIds, tracker.bets, saved] = [new Map(), new Set(), [], []];
+  [marks, placedIds, tracker.bets, saved, alerts.alerts] = [new Map(), new Set(), [], [], []];
+  $("alert-now").hidden = true;
   rights = {};
   lists.filter.books = board.books = null; // another key may have other books
   localStorage.removeItem(KEY);
@@ -262,6 +264,7 @@ async function learn() {
   drawBooks();
   readSaved();
   readMarks();
+  alerts.read();
   tracker.read();
   await learnEvents();
   draw();
@@ -283,7 +286,7 @@ async function learnEvents() {
 
 // ---- tabs ----
 
-const OTHERS = { board: ["Compare ", "books"], bets: ["Bets ", ""] };
+const OTHERS = { board: ["Compare ", "books"], bets: ["Bets ", ""], alerts: ["Alerts ", ""] };
 const TABS = [...Object.keys(KINDS), ...Object.keys(OTHERS)];
 const panelOf = (id) => (id in KINDS ? "panel-list" : `panel-${id}`);
 
@@ -333,6 +336,7 @@ function show(id) {
     prices.close();
     if (scores.state === "idle") openScores();
     if (id === "bets") tracker.read();
+    if (id === "alerts") alerts.read();
     if (id in KINDS) {
       lists.kind = id;
       write($("least-label"), KINDS[id].threshold);

@@ -1,0 +1,122 @@
+"""How much of a core the page takes with 1,000 opportunities at 10 updates a second, in Chromium.
+
+    python benchmarks/page_updates.py [SECONDS]
+
+A server of its own sends the stream, each update with a tenth of the rows. Processor time is what counts, not the
+clock: other work on the machine changes it little. A task of the main thread
+that takes longer than 100 ms drops a frame.
+"""
+
+import asyncio
+import json
+import random
+import shutil
+import sys
+import threading
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psutil
+import uvicorn
+from playwright.sync_api import sync_playwright
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, StreamingResponse
+from starlette.routing import Route
+
+from oddsengine_service import pages
+
+ROWS, EVERY_S, SHARE = 1000, 0.1, 0.1
+_DRAW = random.Random(7)
+_BOOKS = ("bet365", "fanduel", "betrivers", "unibet")
+_NOW = datetime.now(UTC)
+
+
+def row(at: int) -> dict[str, Any]:
+    """A +EV row whose figures are drawn anew."""
+    ev = round(_DRAW.uniform(0.5, 9.0), 2)
+    return {
+        "id": f"ev{at:05}", "game_id": f"g{at % 60}", "ev_percentage": ev, "odds_american": 100 + at % 300,
+        "odds_decimal": 2 + at % 300 / 100, "no_vig_odds": 105.0, "selection": f"Side {at}", "market": "moneyline",
+        "line": None, "sportsbook": _BOOKS[at % 4], "game": f"Guests {at % 60} @ Hosts",
+        "sport": "soccer", "league": "x", "start_time": (_NOW + timedelta(hours=2)).isoformat(), "is_live": False,
+        "confidence_score": 60, "kelly_percent": 0.02, "kelly_shrunk": 0.01, "player_name": None, "reference": "close",
+        "ev_low": ev - 3, "ev_high": ev + 3, "prob_positive": 0.9, "flags": [], "sharp_book": "pinnacle",
+        "devig_method": "power", "book_count": 12, "possibly_stale": False, "is_alternate_line": False,
+        "market_segment": "full_game", "selection_type": "home", "detected_at": _NOW.isoformat(),
+        "oldest_odds_age_seconds": 5.0, "odds_id": f"o{at}",
+    }  # fmt: skip
+
+
+async def stream(_: Request) -> StreamingResponse:
+    """All rows, then a tenth of them again and again."""
+
+    def event(name: str, payload: Any) -> str:
+        return f"event: {name}\ndata: {json.dumps(payload)}\n\n"
+
+    async def events() -> Any:
+        yield event("connected", {}) + event("ev:detected", [row(at) for at in range(ROWS)])
+        yield event("snapshot:complete", {"status": "ready", "books": [], "total_odds": 0})
+        while True:
+            await asyncio.sleep(EVERY_S)
+            yield event("ev:detected", [row(at) for at in _DRAW.sample(range(ROWS), round(ROWS * SHARE))])
+
+    return StreamingResponse(events(), media_type="text/event-stream")
+
+
+async def nothing(_: Request) -> JSONResponse:
+    """The rest of the interface."""
+    return JSONResponse({"error": {"code": "not_found", "message": "not here"}}, 404)
+
+
+def main() -> None:
+    """Measure, and print one line."""
+    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 20.0
+    live = pages.live("/api/v1", "demo")
+    app = Starlette(
+        routes=[
+            Route("/", lambda _: HTMLResponse(live.html, headers={"content-security-policy": live.policy})),
+            Route("/api/v1/stream/opportunities", stream), Route("/{rest:path}", nothing),
+        ]
+    )  # fmt: skip
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
+    threading.Thread(target=server.run, daemon=True).start()
+    while not server.started:
+        pass
+    port = server.servers[0].sockets[0].getsockname()[1]
+    with sync_playwright() as playwright:
+        path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1280, "height": 860})
+        page.goto(f"http://127.0.0.1:{port}/")
+        page.click("#entry button[type=submit]")
+        page.wait_for_selector("#list tbody tr:not(.empty)")
+        page.wait_for_timeout(3000)
+        cdp = page.context.new_cdp_session(page)
+        cdp.send("Performance.enable", {"timeDomain": "threadTicks"})
+        browser.start_tracing(page=page, categories=["toplevel", "disabled-by-default-devtools.timeline"])
+
+        def spent() -> tuple[float, float]:
+            metrics = {each["name"]: each["value"] for each in cdp.send("Performance.getMetrics")["metrics"]}
+            mine = [p for p in psutil.Process().children(recursive=True) if "--type=renderer" in " ".join(p.cmdline())]
+            times = [p.cpu_times() for p in mine]
+            return metrics["TaskDuration"], sum(t.user + t.system for t in times)
+
+        before = spent()
+        page.wait_for_timeout(seconds * 1000)
+        after = spent()
+        trace = json.loads(browser.stop_tracing())["traceEvents"]
+        main = {(e["pid"], e["tid"]) for e in trace if e.get("args", {}).get("name") == "CrRendererMain"}
+        tasks = [e["tdur"] / 1000 for e in trace if "tdur" in e and (e["pid"], e["tid"]) in main]
+        longest, dropped = max(tasks), sum(each > 100.0 for each in tasks)
+        task, cpu = ((b - a) / seconds for a, b in zip(before, after, strict=True))
+        print(
+            f"{ROWS} rows, {1 / EVERY_S:g} updates/s of {SHARE:.0%}: main thread {task:.1%} of a core, renderer "
+            f"{cpu:.1%}; tasks over 100 ms: {dropped} of {len(tasks)}, longest {longest:.0f} ms"
+        )
+        browser.close()
+    server.should_exit = True
+
+
+if __name__ == "__main__":
+    main()
