@@ -204,7 +204,7 @@ def test_the_root_has_its_own_policy_and_no_other(server: Running) -> None:
     answer = httpx.get(f"{server.origin}/")
     assert answer.headers.get_list("content-security-policy") == [pages.live("/api/v1").policy]
     assert answer.headers["x-content-type-options"] == "nosniff"
-    assert "unsafe-inline" in httpx.get(f"{server.origin}/docs").headers["content-security-policy"]
+    assert "unsafe-inline" in httpx.get(f"{server.origin}/docs", timeout=60.0).headers["content-security-policy"]
     assert f'data-demo-key="{KEY}"' in answer.text
     assert KEY not in pages.live("/api/v1").html
 
@@ -1011,9 +1011,9 @@ def test_everything_can_be_read(visit: Visiting, scheme: str) -> None:
     page.goto(v.origin)
     assert page.evaluate(_CONTRAST) == []
     v.enter()
-    for tab in (*KINDS, "board"):
+    for tab in (*KINDS, "board", "bets", "alerts"):
         v.tab(tab)
-        page.wait_for_selector("#board tbody tr" if tab == "board" else ROWS)
+        page.wait_for_selector(_FILLED.get(tab, ROWS))
         page.wait_for_timeout(1800)  # a flash is over
         assert page.evaluate(_CONTRAST) == []
 
@@ -1076,6 +1076,12 @@ def test_roles_names_and_keys(visit: Visiting) -> None:
     expect(page.locator("#panel-list")).to_have_attribute("aria-labelledby", "tab-arbitrage")
     expect(page.locator("[role=tab][tabindex='0']")).to_have_count(1)
     page.keyboard.press("End")
+    expect(page.locator("#tab-alerts")).to_be_focused()
+    assert page.evaluate(_NAMELESS) == []
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator("#bets-table .empty")).to_be_visible()
+    assert page.evaluate(_NAMELESS) == []
+    page.keyboard.press("ArrowLeft")
     page.wait_for_selector("#board tbody tr")
     assert page.evaluate(_NAMELESS) == []
     assert page.locator("#board thead th:not([scope=col])").count() == 0
@@ -1089,6 +1095,8 @@ def test_roles_names_and_keys(visit: Visiting) -> None:
     page.keyboard.press("Enter")
     expect(page.locator("#tab-board")).to_be_focused()
 
+
+_FILLED = {"board": "#board tbody tr", "bets": "#bets-table .empty", "alerts": "#alert-list li"}
 
 # Controls that a screen reader could not name.
 _NAMELESS = """() => {
@@ -1106,9 +1114,9 @@ def test_a_phone_never_scrolls_sideways(visit: Visiting) -> None:
     v.page.goto(v.origin)
     assert v.page.evaluate(_TOO_WIDE) == []
     page = v.enter()
-    for tab in (*KINDS, "board"):
+    for tab in (*KINDS, "board", "bets", "alerts"):
         v.tab(tab)
-        page.wait_for_selector("#board tbody tr" if tab == "board" else ROWS)
+        page.wait_for_selector(_FILLED.get(tab, ROWS))
         assert page.evaluate(_TOO_WIDE) == []
         heights = page.eval_on_selector_all(
             "button:not(.plain), select, input:not([type=radio], [type=checkbox])",
@@ -1124,9 +1132,9 @@ def test_a_phone_never_scrolls_sideways(visit: Visiting) -> None:
 def test_no_window_scrolls_sideways(visit: Visiting, width: int) -> None:
     v = visit(viewport={"width": width, "height": 800})
     page = v.enter()
-    for tab in (*KINDS, "board"):
+    for tab in (*KINDS, "board", "bets", "alerts"):
         v.tab(tab)
-        page.wait_for_selector("#board tbody tr" if tab == "board" else ROWS)
+        page.wait_for_selector(_FILLED.get(tab, ROWS))
         assert page.evaluate("document.documentElement.scrollWidth") == width
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -110,7 +111,7 @@ def test_words_and_values_filter() -> None:
 
 
 def test_the_best_price_is_starred_and_rejected_ones_are_left_out() -> None:
-    base = {"market_type": "moneyline", "selection": "A", "line": None}
+    base: dict[str, Any] = {"market_type": "moneyline", "selection": "A", "line": None}
     rows = [
         {**base, "sportsbook": "x", "odds_decimal": 2.0}, {**base, "sportsbook": "y", "odds_decimal": 2.1},
         {**base, "sportsbook": "z", "odds_decimal": 9.0, "rejection": {"guard": "stale"}},

@@ -24,7 +24,7 @@ _VALUES = {
     "low_hold": "hold_percentage",
     "middles": "expected_value",
 }
-_LEAST = dict(min_ev=0.0, min_profit=0.0, max_hold=2.0, min_middle_ev=0.0)
+_LEAST: dict[str, Any] = dict(min_ev=0.0, min_profit=0.0, max_hold=2.0, min_middle_ev=0.0)
 _PATHS = {"ev": "ev?min_ev=0", "arbitrage": "arbitrage?min_profit=0", "low_hold": "low_hold?max_hold=2",
           "middles": "middles?min_ev=0"}  # fmt: skip
 _TABS = {**KINDS, "board": "Board"}
@@ -88,7 +88,7 @@ class Replayed:
     def _run(self, tape: Tape) -> None:
         first: tuple[float, float] | None = None  # of the tape and of the wall
         for _, update in play(tape, self._engine):
-            at = update.now.timestamp()
+            at = update.now / 1e6
             first = first or (at, time.monotonic())
             due = 0.0 if not self._speed else (at - first[0]) / self._speed - (time.monotonic() - first[1])
             if self.closing.wait(max(0.0, due)):
