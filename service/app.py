@@ -5,6 +5,7 @@ then Starlette's router, whose routes are the declared endpoints. A route checks
 answer computed by a thread of `pool`; streams it serves itself.
 """
 
+import time
 import zlib
 from collections.abc import Iterable
 from typing import Any
@@ -29,6 +30,7 @@ from oddsengine_service.request import Request, read_body
 
 BASE = "/api/v1"
 MOST_BODY = 1 << 20
+HEALTH_RATE = 50  # computed a second; beyond it the last answer is sent again
 _SLASH = "\ufdd0"  # stands for an escaped / while a path is routed; no text has this character
 
 
@@ -49,6 +51,8 @@ class Api:
         # Redirects for slashes would lead to whatever host the request names.
         self.router = Router([*routes, Route("/{rest:path}", _Nothing(self))], redirect_slashes=False)
         self.cache = Cache(self._routed, node, self.access, self.pool.note)
+        self._last_health: CachedAnswer | None = None
+        self._second = self._computed = 0
         self.requests = Requests(self.cache, BASE, log, metrics, trusted, origin)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -68,7 +72,7 @@ class Api:
         endpoint = request.endpoint
         body = await _body(endpoint, request, receive) if endpoint.body is not None else None
         if endpoint.path == HEALTH:  # waits for nobody: the threads may be busy for seconds
-            return CachedAnswer(encoded(endpoint.answer(self.context(request))))
+            return self._health(request)
 
         def computed(context: Context) -> CachedAnswer:
             kept = CachedAnswer(encoded(endpoint.answer(context)), cacheable=endpoint.method == "GET")
@@ -82,6 +86,16 @@ class Api:
         if endpoint.lasts == "never" or body is not None:
             return await made()
         return await self.cache.answer(request, made)
+
+    def _health(self, request: Request) -> CachedAnswer:
+        """The node's health; who asks very often does not have it computed each time."""
+        second = int(time.monotonic())
+        if second != self._second:
+            self._second, self._computed = second, 0
+        if self._last_health is None or self._computed < HEALTH_RATE:
+            self._computed += 1
+            self._last_health = CachedAnswer(encoded(request.endpoint.answer(self.context(request))))
+        return self._last_health
 
     def context(self, request: Request, body: Any = None) -> Context:
         """What an endpoint is asked.

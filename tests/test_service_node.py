@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -166,3 +167,15 @@ def test_a_folder_is_locked_within_a_process_too(tmp_path: Path) -> None:
         FolderLock(settings)
     first.close()
     FolderLock(settings).close()
+
+
+def test_health_is_computed_a_bounded_number_of_times_a_second(
+    service: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    monkeypatch.setattr("oddsengine_service.app.HEALTH_RATE", 1)
+    with service.client(None) as client:
+        begun = time.monotonic()
+        answers = [client.get("/health") for _ in range(40)]
+        seconds = time.monotonic() - begun
+    assert {answer.status_code for answer in answers} == {200}
+    assert len({answer.text for answer in answers}) <= seconds + 2
