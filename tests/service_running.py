@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -56,7 +56,8 @@ class Running:
 
     def __init__(
         self, folder: Path, *, waits: bool = False, seed: int = _SEED, events: int = _EVENTS, now: bool = False,
-        demonstration: bool = True, driven: NodeClock | None = None, **options: str,
+        demonstration: bool = True, driven: NodeClock | None = None, settings: Mapping[str, str] | None = None,
+        **options: str,
     ) -> None:  # fmt: skip
         folder.mkdir(parents=True, exist_ok=True)
         environ = {
@@ -64,7 +65,7 @@ class Running:
             "ODDSENGINE_ALERTS_EVERY": "86400",  # tests look themselves
             "ODDSENGINE_SERVICE_METRICS_TOKEN_ENV": "METRICS_TOKEN", "METRICS_TOKEN": METRICS_TOKEN,
             "ODDSENGINE_SERVICE_SPLITS_TOKEN_ENV": "SPLITS_TOKEN", "SPLITS_TOKEN": SPLITS_TOKEN,
-            **{f"ODDSENGINE_SERVICE_{name.upper()}": value for name, value in options.items()},
+            **{f"ODDSENGINE_SERVICE_{name.upper()}": value for name, value in options.items()}, **(settings or {}),
         }  # fmt: skip
         self.out = StringIO()
         self.log = Log(self.out)

@@ -67,6 +67,11 @@ class Link:
         """For how long there has been no connection; 0 while there is one."""
         return 0.0 if self.lost_at is None else max(0.0, self.loop.time() - self.lost_at)
 
+    @property
+    def closing(self) -> bool:
+        """Whether the connection is being given up for good."""
+        return self._closing.is_set()
+
     def close(self) -> None:
         """End the connection and the thread."""
         if self._closing.is_set():
@@ -109,7 +114,8 @@ class Link:
         rest = asyncio.all_tasks() - {asyncio.current_task()}
         for task in rest:
             task.cancel()
-        await asyncio.gather(*rest, return_exceptions=True)
+        if rest:
+            await asyncio.wait(rest, timeout=2.0)
         await self.loop.shutdown_asyncgens()
         await asyncio.sleep(0.01)  # transports close in the next rounds of the loop
         self.loop.call_soon(self.loop.stop)

@@ -65,11 +65,17 @@ class Lease:
         self.epoch = self._revision = revision
 
     async def renew(self) -> bool:
-        """Hold it for another `lease_s`; False if somebody else has it, or nobody."""
+        """Hold it for another `lease_s`; False if somebody else has it.
+
+        One that ended while no server answered is taken again; the log refuses this writer if another one began.
+        """
         try:
             self._revision = await self._bucket.update(self._key, self._holder, last=self._revision)
         except KeyWrongLastSequenceError:
-            return False
+            try:
+                self._revision = await self._bucket.create(self._key, self._holder)
+            except KeyWrongLastSequenceError:
+                return False
         return True
 
     async def release(self) -> None:
@@ -131,7 +137,7 @@ class Log:
         LostError
             If the log has not what comes next, or is another one.
         """
-        while True:
+        while not self._link.closing:
             try:
                 bounds = await self.bounds()
                 if bounds.last < after or (bounds.first > after + 1 and bounds.last > after):

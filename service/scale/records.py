@@ -15,8 +15,6 @@ from oddsengine.closing import Bets, Close
 from oddsengine_service.closing import Closings
 
 _KEPT = 1000  # of a process that stands by: what the writer may have lost
-_NUMBERS = {"outcome": np.uint64, "start": np.int64, "at": np.int64, "odds": np.float64, "price": np.float64,
-            "ev": np.float64, "fair": np.float64}  # fmt: skip
 
 
 @dataclass
@@ -31,13 +29,11 @@ class Records:
 
     def show(self, bets: Bets) -> None:
         """+EV prices were shown, or shown again."""
-        self._put("show", {name: _plain(column) for name, column in bets._asdict().items()})
+        self._put("show", _plain(bets))
 
     def put(self, close: Close) -> None:
         """An event closed."""
-        lines = io.BytesIO()
-        close.lines.write_ipc_stream(lines)
-        self._put("close", [*close[:7], lines.getvalue(), close.outcome.tolist(), close.fair.tolist()])
+        self._put("close", _plain(close))
 
     def take_back(self, event_id: str) -> None:
         """An event that closed did not begin after all."""
@@ -65,17 +61,33 @@ def store(closings: Closings, born: int, sequence: int, body: bytes) -> None:
     kind, value = msgspec.msgpack.decode(zstandard.decompress(body))
     closings.reached(born, sequence)
     if kind == "show":
-        columns: dict[str, Any] = {
-            name: np.array(c, _NUMBERS[name]) if name in _NUMBERS else c for name, c in value.items()
-        }
-        closings.show(Bets(**columns))
+        closings.show(Bets(**_restored(value)))
     elif kind == "close":
-        *about, lines, outcome, fair = value
-        frame = pl.read_ipc_stream(io.BytesIO(lines))
-        closings.put(Close._make((*about, frame, np.array(outcome, np.uint64), np.array(fair))))
+        closings.put(Close(**_restored(value)))
     elif kind == "take_back":
         closings.take_back(value)
 
 
-def _plain(column: Any) -> list[Any]:
-    return column.tolist() if isinstance(column, np.ndarray) else list(column)
+def _plain(record: Bets | Close) -> dict[str, Any]:
+    """A record's fields: arrays with their types, frames as Arrow, all else as it is."""
+    out: dict[str, Any] = {}
+    for name, value in record._asdict().items():
+        if isinstance(value, np.ndarray):
+            out[name] = ["array", value.dtype.str, value.tolist()]
+        elif isinstance(value, pl.DataFrame):
+            frame = io.BytesIO()
+            value.write_ipc_stream(frame)
+            out[name] = ["frame", frame.getvalue()]
+        else:
+            out[name] = ["plain", value]
+    return out
+
+
+def _restored(fields: dict[str, Any]) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for name, (kind, *value) in fields.items():
+        if kind == "array":
+            out[name] = np.array(value[1], value[0])
+        else:
+            out[name] = pl.read_ipc_stream(io.BytesIO(value[0])) if kind == "frame" else value[0]
+    return out

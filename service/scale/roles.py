@@ -80,10 +80,10 @@ class Member:
             node.splits_to = self._ask_splits
         node.write(self.follower.keep_views).result()
         self._wait(self._enter())
-        self._tasks = [self.link.start(self._follow()), self.link.start(self._store_records())]
+        self._tasks = [self._start(self._follow()), self._start(self._store_records())]
         if not self.leads:
-            self._tasks.append(self.link.start(self._watch_connection()))
-        self._tasks.append(self.link.start(self._save_snapshots()))
+            self._tasks.append(self._start(self._watch_connection()))
+        self._tasks.append(self._start(self._save_snapshots()))
         if self.leads and self._wait(self._win()):
             node.write(self.follower.drop_views).result()
             node.waits_for = ""
@@ -97,6 +97,16 @@ class Member:
             with suppress(*_TROUBLE):
                 self.link.call(self._finish(), 3.0)
         self.link.close()
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> "Future[Any]":
+        """Run something on the link's loop; if it fails by an error of ours, all begins again."""
+        started = self.link.start(work)
+        started.add_done_callback(self._ended)
+        return started
+
+    def _ended(self, task: "Future[Any]") -> None:
+        if not task.cancelled() and (error := task.exception()) is not None and not self.node.closing.is_set():
+            self._over(f"{type(error).__name__}: {error}")
 
     def _background(self, work: Coroutine[Any, Any, None]) -> None:
         """Run something on the link's loop for as long as that runs."""
@@ -250,19 +260,19 @@ class Member:
                 await self._written(lambda: None)  # what it was applying is applied
                 if self.follower.sequence >= end.last:
                     break
-                following = self._tasks[0] = self.link.start(self._follow())
+                following = self._tasks[0] = self._start(self._follow())
             begin = packed([Entry("begin", Begin(self._lease.epoch, self.name, VERSION))])
             try:
                 self._last = await self.board.append(begin, self.follower.sequence, self._lease.epoch)
             except RefusedError:  # the one before wrote once more
-                self._tasks[0] = self.link.start(self._follow())
+                self._tasks[0] = self._start(self._follow())
                 continue
             break
         self.follower.sequence, self.follower.epoch = self._last, self._lease.epoch
         self._news = asyncio.Event()
         self.outbox = Outbox(self.node, self._wake)
         self.records.writing = True
-        self._tasks += [self.link.start(self._publish()), self.link.start(self._publish_records())]
+        self._tasks += [self._start(self._publish()), self._start(self._publish_records())]
         await self.link.client.subscribe(f"ask.{self.scale.shard}.splits", cb=self._take_splits)
         return True
 

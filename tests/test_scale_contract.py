@@ -1,0 +1,84 @@
+"""The published contract once more, asked of a gateway: it answers as the single node does."""
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import test_service_conformance as contract_tests
+from nats_running import Servers, servers, wait_for
+from service_running import PATIENCE_S, Running
+
+
+class Gateway(Running):
+    """A gateway, in a thread of this process."""
+
+    def __init__(self, folder: Path, settings: dict[str, str]) -> None:
+        super().__init__(folder, settings=settings)
+        assert self.service.member is not None
+        self.member = self.service.member
+        self.service._run = partial(self.member.run, feed=lambda _: None)
+        self.played.set()
+
+
+class Behind(Running):
+    """A writer with the world of the other tests, whose clients ask a gateway."""
+
+    def __init__(self, folder: Path, found: Servers) -> None:
+        scale = {"ODDSENGINE_SCALE_SERVERS": ",".join(found.urls), "ODDSENGINE_SCALE_LOG_BYTES": str(64 << 20)}
+        super().__init__(folder / "writer", settings={**scale, "ODDSENGINE_SCALE_ROLE": "writer"})
+        assert self.service.member is not None
+        self.member = self.service.member
+        self.service._run = partial(self.member.run, feed=self._play)
+        self.gateway = Gateway(folder / "gateway", {**scale, "ODDSENGINE_SCALE_ROLE": "gateway"})
+
+    def start(self) -> "Behind":
+        self.gateway.start()
+        super().start()
+        self.node.write(self.node.step, (), self.node.engine.now).result(PATIENCE_S)  # splits go with it
+        self.clock, self.origin = self.gateway.clock, self.gateway.origin
+        self.sync()
+        wait_for(lambda: self.gateway.node.ready, "the gateway is ready")
+        return self
+
+    def stop(self) -> None:
+        super().stop()
+        self.gateway.stop()
+
+    def sync(self) -> None:
+        """Wait until the gateway has what the writer made."""
+        wait_for(lambda: self.gateway.node.engine.number == self.node.engine.number, "all steps")
+        if self.node.past is not None:
+            self.node.past.settle()
+        wait_for(lambda: self.member.records.first() is None, "closing lines in the log")
+        last = self.member.link.call(self.member.past.bounds(), 20.0)
+        past = self.gateway.node.past
+        assert past is not None
+        wait_for(lambda: past.closings.place(last.born) >= last.last, "closing lines at the gateway")
+
+    def client(self, tier: str | None = "enterprise", **more: Any) -> Any:
+        made = super().client(tier, **more)
+        made.event_hooks["request"].append(lambda _: self.sync())
+        return made
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Behind]:
+    folder = tmp_path_factory.mktemp("gateway")
+    with servers(folder / "nats") as found:
+        behind = Behind(folder, found)
+        try:
+            yield behind.start()
+        finally:
+            behind.stop()
+
+
+bodies, ids = contract_tests.bodies, contract_tests.ids
+for name in (
+    "test_every_field_of_the_contract", "test_prices_are_whole_wherever_they_stand",
+    "test_pages_are_50_and_at_most_200",
+    "test_what_is_posted_is_never_stored", "test_no_answer_names_a_book_above_the_tier",
+    "test_a_free_key_sees_everything_a_minute_late", "test_a_free_key_does_not_see_what_is_new",
+):  # fmt: skip
+    globals()[name] = getattr(contract_tests, name)
