@@ -508,7 +508,7 @@ def backtest(
     ValueError
         If the history is none, or a number is out of its range.
     """
-    calibrations = Calibrations(fair)
+    calibrations = None if fair is None else Calibrations(fair)
     past = source(history, every, storage_options)
     engine = engine_of(past)
     trader = Trader(

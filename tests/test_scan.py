@@ -13,6 +13,7 @@ from test_auditing import SIDES, close_of, history
 
 import oddsengine as oe
 from oddsengine import catalog
+from oddsengine.archive import rows_of
 from oddsengine.auditing import formats, playing
 from oddsengine.auditing.calibrations import Calibrations
 from oddsengine.auditing.progress import ticking
@@ -162,6 +163,29 @@ def test_quotes_of_one_interval_are_one_step() -> None:
     found = oe.scan_history(frame, kinds=["arbitrage"])
     assert (found["born_at"] - frame["last_seen_at"][0]).dt.total_milliseconds().to_list() == [500]
     assert not oe.scan_history(frame, kinds=["arbitrage"], every=60).height
+
+
+def test_an_archive_is_ordered_by_when_it_was_recorded(tmp_path: Path) -> None:
+    frame = quotes(3, looks=8)
+    late = frame.with_columns(recorded_at=pl.col("last_seen_at") + timedelta(seconds=40))
+    wanted = oe.scan_history(frame, method="power")
+    late.write_parquet(tmp_path / "late.parquet")
+    for given in (late, tmp_path / "late.parquet"):
+        found = oe.scan_history(given, method="power")
+        assert found.select("id", "first").equals(wanted.select("id", "first"))
+        assert (found["born_at"] - wanted["born_at"]).unique().to_list() == [timedelta(seconds=40)]
+
+
+def test_tapes_and_their_archive_scan_alike(tmp_path: Path) -> None:
+    engine, writer = oe.resume(tmp_path / "tapes" / "one")
+    with writer:
+        for look in formats.read_history(quotes(3, looks=8)).looks:
+            engine.step(look.quotes, look.now)
+    table = pl.concat([rows for _, rows in rows_of(oe.Tape(tmp_path / "tapes" / "one"))])
+    table.write_parquet(tmp_path / "archive", partition_by=["day", "sport"])
+    wanted = oe.scan_history(tmp_path / "tapes" / "one")
+    assert wanted.height
+    assert oe.scan_history(tmp_path / "archive").drop("fair").equals(wanted.drop("fair"))
 
 
 # ---- closes ----

@@ -5,7 +5,8 @@ Three tables are read, told apart by their columns:
 - *spells*: one row per outcome and unchanged spell of a price, with `seen_from` and `seen_to`; the board at a moment is
   what was seen then. `update_from` and `update_to` are the source's own times at both ends.
 - *openings*: football results with opening and closing odds, one row a game and book (`open_home`, `close_home`, ...).
-- *quotes*: odds tables (`ODDS_SCHEMA`), a row each time a price was seen; `last_seen_at` orders them.
+- *quotes*: odds tables (`ODDS_SCHEMA`), a row each time a price was seen. Their looks are ordered by `recorded_at`, as
+  an `archive` has it, else by `last_seen_at`.
 
 Times come in the forms that `check_odds` reads; a row without the time that orders it is refused.
 
@@ -17,7 +18,7 @@ A tape is played by the engine itself; see `scanning`.
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -33,6 +34,7 @@ from oddsengine.schema import ODDS_SCHEMA
 SPELLS = ("event", "book", "market", "selection", "odds", "seen_from", "seen_to", "start")
 OPENINGS = ("division", "date", "home", "away", "book", "open_home", "open_draw", "open_away")
 _MARKETS = {"spread": "point_spread", "total": "total_points"}
+_CLOCKS = ("recorded_at", "last_seen_at")  # when an odds table's rows were known; the first that there is
 _NO_BOOKS = ("market_average", "market_best")
 _SIDES = {"home": "Home", "draw": "Draw", "away": "Away"}
 
@@ -94,7 +96,7 @@ def read_history(table: pl.DataFrame | pl.LazyFrame, every: float = 1.0) -> Hist
         return spells(table.lazy().collect())
     if columns >= set(OPENINGS):
         return openings(table.lazy().collect())
-    if columns >= {"sportsbook", "event_id", "market_type", "selection", "last_seen_at"}:
+    if columns >= {"sportsbook", "event_id", "market_type", "selection"} and columns & set(_CLOCKS):
         width = max(round(every * 1e6), 1)
         return quotes(table, width) if isinstance(table, pl.DataFrame) else lazy_quotes(table, width)
     raise ValueError(
@@ -315,19 +317,26 @@ def quotes(table: pl.DataFrame, width: int) -> History:
 
 def _ordered(table: pl.DataFrame, width: int) -> tuple[pl.DataFrame, Longs]:
     """An odds table in order of time, and the time of each quote's look."""
-    d = _timed(table, ("last_seen_at",), ("event_start_time",))
-    if not d["last_seen_at"].is_sorted():
-        d = d.sort("last_seen_at", maintain_order=True)
-    when = _micros(d["last_seen_at"])
+    clock = _clock(table.columns)
+    d = _timed(table, (clock,), (*({"last_seen_at"} - {clock}), "event_start_time"))
+    if not d[clock].is_sorted():
+        d = d.sort(clock, maintain_order=True)
+    when = _micros(d[clock])
     last = np.flatnonzero(np.diff(when // width, append=-1))  # of each look
     return d, np.repeat(when[last], np.diff(last, prepend=-1))
+
+
+def _clock(columns: Iterable[str]) -> str:
+    """The column that says when rows were known."""
+    return next(name for name in _CLOCKS if name in columns)
 
 
 def lazy_quotes(table: pl.LazyFrame, width: int) -> History:
     """Looks of an odds table that is read piece by piece."""
     schema = table.collect_schema()
-    table = table.select(name for name in schema if name in ODDS_SCHEMA and name not in LINKS)
-    time, dtype = pl.col("last_seen_at"), schema["last_seen_at"]
+    clock = _clock(schema)
+    table = table.select(name for name in schema if name == clock or (name in ODDS_SCHEMA and name not in LINKS))
+    time, dtype = pl.col(clock), schema[clock]
     if not isinstance(dtype, pl.Datetime):
         read, _ = CASTS[pl.Datetime]
 
@@ -341,7 +350,7 @@ def lazy_quotes(table: pl.LazyFrame, width: int) -> History:
     counts = table.select(at=bucket).group_by("at").len().collect(engine="streaming").sort("at")
     if counts["at"].null_count():
         missing = counts.filter(pl.col("at").is_null())["len"][0]
-        raise ValueError(f"last_seen_at must be a time in every row; {missing} rows have none")
+        raise ValueError(f"{clock} must be a time in every row; {missing} rows have none")
     at, total = counts["at"].to_numpy(), np.cumsum(counts["len"].to_numpy())
     piece = (total - 1) // PIECE
     begins = at[np.flatnonzero(np.diff(piece, prepend=-1))]

@@ -290,17 +290,17 @@ def scan_history(
     Parameters
     ----------
     quotes
-        A history: a frame of any kind (spells, openings, or an odds table with `last_seen_at` or `timestamp`); a lazy
-        query, a file, a folder or pattern of Parquet in hive partitions or not, or an address of such, of which odds
-        tables are read piece by piece; or the folder of a tape. Times may come in all forms of `check_odds`; every row
-        must have one.
+        A history: a frame of any kind (spells, openings, or an odds table with `recorded_at`, else `last_seen_at` or
+        `timestamp`); a lazy query, a file, a folder or pattern of Parquet in hive partitions or not, or an address of
+        such, of which odds tables are read piece by piece; a Delta table such as `oddsengine archive` writes; or the
+        folder of a tape. Times may come in all forms of `check_odds`; every row must have one.
     books, sharp, method, kinds, min_ev, min_profit, max_hold, min_size, min_middle_ev, commission
         As of `Engine.view`.
     guards
         As of `Engine`.
     fair
-        Constants of the fair price at the close: one table, None being the one that ships; tables by the date from
-        which they are in force; or a function that is called once a day with its midnight (UTC).
+        Constants of the fair price at the close: one table, None being that of the tape or the one that ships; tables
+        by the date from which they are in force; or a function that is called once a day with its midnight (UTC).
     every
         Seconds: quotes of so long a time are one step, at the last of them. More is faster, and misses what lives
         shorter. Tapes have their own steps.
@@ -334,7 +334,7 @@ def scan_history(
     >>> scan_history(quotes, kinds=["arbitrage"]).select("kind", pl.col("best").round(2), "died_at").rows()
     [('arbitrage', 3.73, datetime.datetime(2026, 1, 1, 12, 1, tzinfo=zoneinfo.ZoneInfo(key='UTC')))]
     """
-    calibrations = Calibrations(fair)
+    calibrations = None if fair is None else Calibrations(fair)
     history = source(quotes, every, storage_options)
     engine = engine_of(history, guards)
     view = engine.view(

@@ -57,6 +57,8 @@ def source(history: Any, every: float = 1.0, storage_options: Mapping[str, Any] 
     if not isinstance(history, str | os.PathLike):
         raise TypeError(f"a history is a frame, a path or the folder of a tape, got {type(history).__name__}")
     path = os.fspath(history)
+    if os.path.isdir(os.path.join(path, "_delta_log")):
+        return read_history(pl.scan_delta(path), every)
     if os.path.isdir(path) and next(Path(path).rglob("*.parquet"), None) is None:
         return Tape(path)
     return read_history(scan_files(path, storage_options), every)
@@ -116,8 +118,8 @@ def batches(engine: Engine, piece: Piece) -> Iterator[Batch]:
             key, c.odds[a:b], c.american[a:b], c.seen[a:b], c.changed[a:b], c.start[a:b], c.flags[a:b]
         )  # fmt: skip
         yield Batch(
-            moment, list(engine.wordings[learnt:]), list(engine.books[met:]), quoted, [] if plain else links[a:b],
-            _NO_IDS, [], [], refused,
+            moment, list(engine.wordings[learnt:]), list(engine.books[met:]), quoted,
+            [None] * (b - a) if plain else links[a:b], _NO_IDS, [], [], refused,
         )  # fmt: skip
         refused = {}
 
