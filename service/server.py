@@ -476,7 +476,8 @@ def build(
     log = Log(quiet=settings.service.quiet) if log is None else log
     clock = Clock() if clock is None else clock
     clock.say = lambda text: log.say("clock", said=text)
-    run = demonstrate if demonstration else feeding(settings, environ) if settings.feeds else tick
+    follows = settings.scale is not None and settings.scale.role == "gateway"
+    run = demonstrate if demonstration else feeding(settings, environ) if settings.feeds and not follows else tick
     folder = Path(settings.data.folder)
     with contextlib.ExitStack() as held:  # closed in the reverse order, also if the rest fails
         held.enter_context(contextlib.closing(FolderLock(settings)))
@@ -523,6 +524,8 @@ def build(
         node.alerts = Alerts(node, node.records, sender, lists, clock.time)
         service = Service(node, settings, environ, log, run)
         service.member = member
+        if member is not None:
+            service.metrics.add(member)
         service.ends = held.pop_all()
     return service
 

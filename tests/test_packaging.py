@@ -20,7 +20,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = {"oddsengine": "oddsengine", "service": "oddsengine_service"}  # folders, and what they are installed as
-OTHERS = ("tests", "docs", "notebooks", "benchmarks", "scripts", ".ci")
+OTHERS = ("tests", "docs", "notebooks", "benchmarks", "scripts", ".ci", "deploy")
 FILES = (
     "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "MANIFEST.in", "Makefile", "README.md", "constraints.txt",
     "pyproject.toml", "setup.py",

@@ -63,7 +63,7 @@ def test_writers_and_gateways_that_are_killed(tmp_path: Path) -> None:
         g2.send(signal.SIGKILL)
         killed_and_replaced(shard, first, second, signal.SIGKILL)
         g2.start()
-        wait_for(lambda: second.done, "the last step")
+        wait_for(lambda: second.done, "the last step", 300.0)
         ready(g2)
         equal_state(shard, second, g1, g2)
         equal_answers(g1, g2)
@@ -82,7 +82,7 @@ def test_a_writer_that_sleeps_and_wakes_up_late(tmp_path: Path, ignores: str) ->
         killed_and_replaced(shard, w1, w2, signal.SIGSTOP)
         w1.send(signal.SIGCONT)
         wait_for(lambda: "begins again" in w1.log, "the late writer is refused")
-        wait_for(lambda: w2.done, "the last step")
+        wait_for(lambda: w2.done, "the last step", 300.0)
         equal_state(shard, w2, g1, w1)
         assert not w1.leads
 
@@ -99,7 +99,7 @@ def test_the_leading_server_of_three(tmp_path: Path, number: int) -> None:
         before = g1.state()[0]
         wait_for(lambda: g1.state()[0] > before + 5, "the other two go on", 82.0)
         leader.kill(signal.SIGCONT) if number == signal.SIGSTOP else leader.start()
-        wait_for(lambda: w1.done, "the last step")
+        wait_for(lambda: w1.done, "the last step", 300.0)
         equal_state(shard, w1, g1, g2)
 
 
@@ -113,13 +113,13 @@ def test_the_only_server_is_down_and_then_wiped(tmp_path: Path) -> None:
         wait_for(lambda: "log" in g1.health["checks"]["data"].get("message", ""), "the gateway says so")
         assert g1.get("/odds?limit=1").status_code == 200  # answers go on
         found[0].start()
-        wait_for(lambda: w1.done, "the last step")
+        wait_for(lambda: w1.done, "the last step", 300.0)
         equal_state(shard, w1, g1)
         found[0].kill()
         found[0].wipe()
         found[0].start()
         wait_for(lambda: "begins again" in g1.log and "begins again" in w1.log, "both notice")
-        wait_for(lambda: w1.log.count("\ndone ") == 2, "the world from its beginning")
+        wait_for(lambda: w1.log.count("\ndone ") == 2, "the world from its beginning", 300.0)
         ready(g1)
         equal_state(shard, w1, g1)
 
@@ -128,7 +128,7 @@ def test_the_only_server_is_down_and_then_wiped(tmp_path: Path) -> None:
 def test_a_start_from_a_snapshot_and_one_from_the_log(tmp_path: Path) -> None:
     with servers(tmp_path / "nats") as found, run(tmp_path, found, steps=100, pause_s=0.05) as shard:
         w1, g1 = begun(shard, "w1", "g1")
-        wait_for(lambda: w1.done, "the last step", 120.0)
+        wait_for(lambda: w1.done, "the last step", 300.0)
         ready(g1)
         g2 = shard.add("g2", "gateway")
         g3 = shard.add("g3", "gateway", NO_SNAPSHOTS="1")

@@ -20,7 +20,7 @@ from nats.js.api import (
     StorageType,
     StreamConfig,
 )
-from nats.js.errors import APIError, KeyWrongLastSequenceError, NotFoundError, ObjectNotFoundError
+from nats.js.errors import APIError, KeyNotFoundError, KeyWrongLastSequenceError, NotFoundError, ObjectNotFoundError
 from nats.js.kv import KeyValue
 from nats.js.object_store import ObjectStore
 
@@ -73,9 +73,15 @@ class Lease:
             self._revision = await self._bucket.update(self._key, self._holder, last=self._revision)
         except KeyWrongLastSequenceError:
             try:
-                self._revision = await self._bucket.create(self._key, self._holder)
-            except KeyWrongLastSequenceError:
-                return False
+                there = await self._bucket.get(self._key)
+                if there.value != self._holder:
+                    return False
+                self._revision = there.revision or 0  # ours: the answer to the last renewal was lost
+            except KeyNotFoundError:
+                try:
+                    self._revision = await self._bucket.create(self._key, self._holder)
+                except KeyWrongLastSequenceError:
+                    return False
         return True
 
     async def release(self) -> None:

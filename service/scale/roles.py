@@ -9,7 +9,7 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from nats.errors import Error as NatsError
 from nats.js.errors import APIError
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from oddsengine_service.keys import KeyStore
 from oddsengine_service.log import Log as ServiceLog
@@ -43,7 +45,7 @@ _RECORDS_HOURS, _RECORDS_BYTES = 400 * 24.0, 4 << 30
 _TROUBLE = (NatsError, OSError, TimeoutError)
 
 
-class Member:
+class Member(Collector):
     """One process of several: its link, its logs, and what follows them. `role` is what the settings say."""
 
     def __init__(self, settings: Settings, environ: Mapping[str, str], node: Node, log: ServiceLog) -> None:
@@ -64,6 +66,24 @@ class Member:
         self._helpers: set[asyncio.Task[None]] = set()
         node.standing_by = self.leads
         node.waits_for = "standing by" if self.leads else "waits for the log"
+
+    def collect(self) -> Iterable[Metric]:
+        """How this process stands with the log, for Prometheus."""
+        yield GaugeMetricFamily(
+            "oddsengine_log_connected", "Whether there is a connection to the log", not self.link.gone_s
+        )
+        yield GaugeMetricFamily("oddsengine_log_leads", "Whether this process writes the log", self.outbox is not None)
+        yield GaugeMetricFamily("oddsengine_log_sequence", "The last message that is in the log or was applied",
+                                self.follower.sequence)  # fmt: skip
+        if self.outbox is None:
+            yield GaugeMetricFamily(
+                "oddsengine_log_lag_seconds", "From the writer's step until it was applied here", self.lag_s
+            )
+        else:
+            yield GaugeMetricFamily(
+                "oddsengine_log_waiting_seconds", "For how long the oldest step waits for the log",
+                self.outbox.waiting_s,
+            )  # fmt: skip
 
     @property
     def origin(self) -> str:

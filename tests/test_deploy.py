@@ -1,0 +1,67 @@
+"""The files for operators parse, and name settings, metrics and commands that exist."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from oddsengine_service.settings import load
+
+ROOT = Path(__file__).parent.parent
+DEPLOY = ROOT / "deploy"
+
+
+def sources() -> str:
+    return "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "service").rglob("*.py"))
+
+
+def test_alerts_and_dashboard_name_metrics_that_exist() -> None:
+    code = sources()
+    alerts = yaml.safe_load((DEPLOY / "alerts.yaml").read_text())
+    board = json.loads((DEPLOY / "dashboard.json").read_text())
+    said = [rule["expr"] for group in alerts["groups"] for rule in group["rules"]]
+    said += [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+    for expression in said:
+        assert expression.count("(") == expression.count(")")
+        for name in re.findall(r"oddsengine_\w+", expression):
+            assert f'"{re.sub(r"_(total|bucket)$", "", name)}"' in code, name
+
+
+def test_the_compose_file_sets_what_the_settings_have() -> None:
+    compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+    services = compose["services"]
+    assert {"nats1", "nats2", "nats3", "writer", "standby", "gateway1", "gateway2", "proxy"} == set(services)
+    for name in ("writer", "standby", "gateway1", "gateway2"):
+        found = load(None, services[name]["environment"])
+        assert found.scale is not None
+        assert (found.scale.role, found.scale.replicas) == ("gateway" if name[:-1] == "gateway" else "writer", 3)
+        assert services[name]["read_only"]
+    assert set(compose["volumes"]) >= {volume.split(":")[0] for each in services.values()
+                                       for volume in each.get("volumes", []) if not volume.startswith(".")}  # fmt: skip
+
+
+def test_the_image_runs_without_rights_and_compiles_nothing_at_start() -> None:
+    lines = (DEPLOY / "Dockerfile").read_text()
+    assert re.search(r"^USER 10001$", lines, re.MULTILINE)
+    assert "compile_kernels()" in lines
+    assert lines.count("ODDSENGINE_CACHE=/opt/oddsengine/kernels") == 2
+
+
+def test_the_unit_has_the_sections_of_a_unit() -> None:
+    unit = (DEPLOY / "systemd" / "oddsengine@.service").read_text()
+    assert re.findall(r"^\[(\w+)\]$", unit, re.MULTILINE) == ["Unit", "Service", "Install"]
+    assert "ExecStart=/opt/oddsengine/bin/oddsengine serve --config" in unit
+
+
+@pytest.mark.parametrize("name", ["nats.conf"])
+def test_the_server_takes_its_configuration(name: str) -> None:
+    from nats_running import PROGRAM
+
+    import subprocess  # isort: skip
+
+    done = subprocess.run(
+        [PROGRAM, "-t", "-c", DEPLOY / name], capture_output=True, text=True, env={"SERVER_NAME": "n1"}, check=False
+    )
+    assert done.returncode == 0, done.stderr
