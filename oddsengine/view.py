@@ -7,6 +7,7 @@ update; the full frames of `find_all` are made by the finders themselves over th
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from numbers import Real
 from typing import Any, NamedTuple, Protocol
@@ -34,6 +35,7 @@ from oddsengine.references import CLOSE, Asked, Lens, Reference, asked, lens
 from oddsengine.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
 
 _SCHEMAS = (EV_SCHEMA, ARBITRAGE_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA)  # of the kinds
+_AT_ONCE = 1 << 15  # rows that are framed at once
 
 
 class Wanted(NamedTuple):
@@ -127,8 +129,17 @@ class Shown(Question):
 
     def facts(self, rows: Ints | Longs) -> pl.DataFrame:
         """What the board said of some rows of the groups; `id` is the board's, not the source's."""
-        known = self.known.take(self.known.places(self.slots[rows]))
-        return known.frame().with_columns(id=pl.Series(ids.hexadecimal(known.id), dtype=pl.String))
+        places = self.known.places(self.slots[rows])
+        return self._whole[places] if self.slots.size <= _AT_ONCE else _framed(self.known.take(places))
+
+    @cached_property
+    def _whole(self) -> pl.DataFrame:
+        """All rows: of a few units, rows are asked for many times, and a frame costs more than its rows."""
+        return _framed(self.known)
+
+
+def _framed(known: Facts) -> pl.DataFrame:
+    return known.frame().with_columns(id=pl.Series(ids.hexadecimal(known.id), dtype=pl.String))
 
 
 class Host(Protocol):
