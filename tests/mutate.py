@@ -210,8 +210,9 @@ def chosen(tree: Path, seed: int, count: int, only: str) -> list[Mutant]:
 
 
 def concern(file: str) -> list[str]:
-    """Test files of a file."""
-    return [f"tests/{test}" for test in next(tests for each, tests in TESTS.items() if fnmatch(file, each)).split()]
+    """Test files of a file, after its own examples."""
+    tests = next(tests for each, tests in TESTS.items() if fnmatch(file, each)).split()
+    return [*(["--doctest-modules", file] if file.startswith("oddsengine/") else []), *(f"tests/{t}" for t in tests)]
 
 
 def passes(tree: Path, tests: list[str]) -> bool:
