@@ -346,12 +346,15 @@ def _add_calibrate(commands: Any) -> None:
     parser = commands.add_parser(
         "calibrate", help="fit the constants of the fair price to a history of 50 games or more"
     )
-    _add_history(parser)
-    parser.add_argument("--output", metavar="FILE", help="write the fitted table (default: print it)")
+    _add_history(parser, nargs="*")
+    parser.add_argument("--data", metavar="FOLDER", help="the tapes in this data folder of serve, instead of HISTORY")
+    parser.add_argument(
+        "--output", metavar="FILE", help="write the fitted table (default: print it; with --data, its fair.toml)"
+    )
 
 
-def _add_history(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("history", metavar="HISTORY", help=_HISTORY)
+def _add_history(parser: argparse.ArgumentParser, nargs: str | None = None) -> None:
+    parser.add_argument("history", metavar="HISTORY", nargs=nargs, help=_HISTORY)
     parser.add_argument("--fair", metavar="FILE", help="constants that replace the catalog's, as calibrate writes them")
     parser.add_argument("--hours", type=_speed, default=72.0, metavar="H", help="most before the start (default 72)")
 

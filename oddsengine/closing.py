@@ -29,7 +29,7 @@ from oddsengine.find import board as finder
 from oddsengine.groups import Groups, mix
 from oddsengine.odds import decimal_to_american
 from oddsengine.open import EV, FIGURES, LEGS, Hits
-from oddsengine.others import Votes, closing_logits, located, votes_at
+from oddsengine.others import Vote, Votes, closing_logits, located, votes_at
 from oddsengine.outcomes import settle
 from oddsengine.query.values import league_id, sport_id
 from oddsengine.timestamps import datetimes
@@ -350,7 +350,8 @@ def others_close(bets: Sequence[Sequence[Any]], close: Close) -> list[float | No
         pl.col("slope").cast(pl.Float64).fill_null(np.nan),
         pl.col("threshold_", "side", "outcomes", "reach").cast(pl.Int64).fill_null(0),
     )
-    x = closing_logits(placed, close.votes)["x"].to_numpy()
+    votes = {ladder: [Vote(*vote) for vote in of] for ladder, of in close.votes.items()}
+    x = closing_logits(placed, votes)["x"].to_numpy()
     return [None if np.isnan(each) else float(1.0 / (1.0 + np.exp(-each))) for each in x]
 
 

@@ -74,8 +74,8 @@ class Recorder(Protocol):
     def batch(self, batch: Batch, slept: Sequence[Wanted] = ()) -> None:
         """A batch was applied, and some views fell asleep before it; if this fails the engine takes it back."""
 
-    def note(self, kind: str, wanted: Wanted) -> None:
-        """A view is awake (`wake`) or no longer (`sleep`) from the next batch on."""
+    def note(self, kind: str, what: Wanted | catalog.FairTable) -> None:
+        """From the next batch on a view is awake (`wake`) or no longer (`sleep`), or other constants hold (`fair`)."""
 
 
 class Engine:
@@ -654,6 +654,10 @@ class Engine:
         with self._lock:
             if table is not self._fair:
                 self._fair = table
+                for recorder in self._recorders:
+                    recorder.note("fair", table)
+                for delayed in self._delayed.values():
+                    delayed.fair = table
                 self._board.rows.mark[:] = 0
                 self._board.units.dirty[: self._board.names.unit_event.size] = 1
 

@@ -14,7 +14,7 @@ import polars as pl
 from oddsengine import catalog, estimator
 from oddsengine.board.state import Board
 from oddsengine.board.units import Gathered
-from oddsengine.columns import Floats, Longs
+from oddsengine.columns import Longs
 from oddsengine.find.board import hashes, prepare
 from oddsengine.groups import NO_TIME
 
@@ -26,7 +26,7 @@ class Vote(NamedTuple):
     """One book's close on a line."""
 
     threshold: int
-    logits: Floats
+    logits: list[float]
     feed: str
     sharp: float
     weight_full: bool
@@ -52,7 +52,9 @@ def votes_at(closes: pl.DataFrame | None, table: catalog.FairTable) -> Votes:
     feeds = [catalog.book(b).feed or catalog.book(b).id for b in identity.books]
     for m, b, x in zip(market.tolist(), ballot.book.tolist(), ballot.x, strict=True):
         sharp = float(of.voters.sharp[b])
-        out.setdefault(int(key[g.ladder[m]]), []).append(Vote(int(g.threshold[m]), x, feeds[b], sharp, sharp >= 1.0))
+        out.setdefault(int(key[g.ladder[m]]), []).append(
+            Vote(int(g.threshold[m]), x.tolist(), feeds[b], sharp, sharp >= 1.0)
+        )
     return out
 
 

@@ -22,7 +22,7 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine.closing import PLACE, Bets, Close, gain, others_close
-from oddsengine.clv import BETS_SCHEMA
+from oddsengine.clv import BETS_SCHEMA, means
 from oddsengine.columns import NO_TIME
 
 FILE = "closing.sqlite"
@@ -238,6 +238,22 @@ class Closings:
                 "AND coalesce(start, captured_at) < ? ORDER BY coalesce(start, captured_at), event_id",
                 (first, last),
             ).fetchall()
+
+    def lately(self, days: float) -> tuple[int, float | None, float | None, float | None]:
+        """Bets of the last days with a close of the others: how many, mean EV and CLV in percent, error of the CLV."""
+        with self._lock:
+            rows = self._base.execute(
+                "SELECT event_id, ev, price * others - 1 FROM bets WHERE others IS NOT NULL AND live = 0 AND "
+                "first_at >= (SELECT max(first_at) FROM bets) - ?",
+                (round(days * _DAY),),
+            ).fetchall()
+        if not rows:
+            return 0, None, None, None
+        games, ev, worth = zip(*rows, strict=True)
+        codes = {game: at for at, game in enumerate(dict.fromkeys(games))}
+        found = means(worth, [0] * len(rows), [codes[game] for game in games], 1)
+        error = None if np.isnan(found.error[0]) else round(100.0 * float(found.error[0]), 4)
+        return len(rows), round(100.0 * float(np.mean(ev)), 4), round(100.0 * float(found.mean[0]), 4), error
 
     def by_book(self, bets: pl.DataFrame, book: str) -> pl.DataFrame:
         """Bets graded by one book's own prices at the close, margin removed, instead of the reference's."""

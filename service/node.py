@@ -13,6 +13,7 @@ from oddsengine.query import Censuses
 from oddsengine.update import Update
 from oddsengine_service.bus import Bus
 from oddsengine_service.clock import Clock
+from oddsengine_service.fair import Calibrator
 from oddsengine_service.futures import Futures
 from oddsengine_service.games import Games
 from oddsengine_service.keys import Keys
@@ -62,6 +63,7 @@ class Node:
         self.views, self.stats = Views(method=self.method), Censuses()
         self.splits_to: Callable[[list[SplitsGiven]], int] | None = None  # takes posted ones, where not this node does
         self.past: Past | None = None
+        self.calibrator: Calibrator | None = None
         self.feeds: Feeds | None = None
         self.alerts: Alerts | None = None
         self.records = Records()  # of bettors; in memory unless a folder has them

@@ -1,6 +1,7 @@
 """What a node remembers of what was: closing lines, the bets that were shown, and how prices moved."""
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -15,6 +16,7 @@ from oddsengine.update import Update
 from oddsengine_service.closing import opened
 
 _WAITING = 1000  # jobs
+_GRADED_EVERY_S, _GRADED_D = 300.0, 30
 
 
 class Past:
@@ -50,6 +52,8 @@ class Past:
         self.closings = opened(folder)
         self.history: Ring | Tapes = Ring(engine) if tapes is None else tapes
         self._recorder: ClosingRecorder | None = None
+        self._graded: tuple[int, float | None, float | None, float | None] | None = None
+        self._graded_at = -_GRADED_EVERY_S
         if records:
             self._recorder = ClosingRecorder(engine, store or self.closings, self._later, method=method)
 
@@ -66,6 +70,17 @@ class Past:
             home, away = state["home_score"], state["away_score"]
             if not state["is_live"] and home is not None and away is not None:
                 self._later(partial(self.closings.settle, event, home, away))
+
+    def lately(self) -> tuple[int, float | None, float | None, float | None] | None:
+        """How the EV of the last 30 days did at the others' close; of a moment ago, None before the first time."""
+        now = time.monotonic()
+        if now >= self._graded_at + _GRADED_EVERY_S:
+            self._graded_at = now
+            self._later(self._grade)
+        return self._graded
+
+    def _grade(self) -> None:
+        self._graded = self.closings.lately(_GRADED_D)
 
     def _later(self, job: Callable[[], None]) -> None:
         """Put a job behind those that wait; where too many do, wait with them."""

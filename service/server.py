@@ -26,6 +26,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from oddsengine import catalog
 from oddsengine.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine.tape.moves import Tapes
@@ -39,6 +40,7 @@ from oddsengine_service.clock import Clock
 from oddsengine_service.connections import Connections
 from oddsengine_service.cors import Cors
 from oddsengine_service.endpoints import Answer
+from oddsengine_service.fair import Calibrator, table_in_force
 from oddsengine_service.feeds.build import sources
 from oddsengine_service.feeds.check import kept
 from oddsengine_service.feeds.hub import Hub
@@ -484,7 +486,10 @@ def build(
         store = held.enter_context(contextlib.closing(keys.of(settings, demo=demonstration)))
         usage = held.enter_context(contextlib.closing(Usage(folder / settings.keys.file, clock=clock.time)))
         limits = Limits(usage, clock=clock.rough_time, ahead=lambda: clock.ahead)
-        node = Node(Engine(), store, limits, Bus(), demo=demonstration, clock=clock, reference=settings.fair.reference)
+        node = Node(
+            Engine(fair=table_in_force(settings)), store, limits, Bus(), demo=demonstration, clock=clock,
+            reference=settings.fair.reference,
+        )  # fmt: skip
         member = None
         if settings.scale is not None:
             member = _member(settings, environ, node, log)
@@ -504,6 +509,10 @@ def build(
         )  # fmt: skip
         held.callback(past.close)
         node.past = past
+        if not demonstration:
+            node.calibrator = Calibrator(settings, partial(_adopt, node), log)
+            held.callback(node.calibrator.close)
+            node.calibrator.start()
         node.games.listen(past.play)
         if settings.archive.to and (member is None or member.leads):
             started = f"node {clock.now():%Y-%m-%dT%H:%M:%S.%fZ}"
@@ -547,6 +556,11 @@ def _member(settings: Settings, environ: Mapping[str, str], node: Node, log: Log
             f"{settings.file}: [scale] needs the package {error.name}: pip install 'oddsengine[scale]'"
         ) from None
     return Member(settings, environ, node, log)
+
+
+def _adopt(node: Node, table: catalog.FairTable) -> None:
+    """Take a fair-price table into force, in the writer."""
+    node.write(setattr, node.engine, "fair", table)
 
 
 def _unwritten(node: Node, log: Log, failure: str) -> None:

@@ -116,6 +116,8 @@ class FairPrices(msgspec.Struct, frozen=True, kw_only=True):
     """`[fair]`: what the expected value of a price is measured against where a request names no reference."""
 
     reference: Reference = "close"  # all other books, at the close; or "classical": the first sharp book
+    table: str = ""  # a file of constants, as `calibrate` writes it; empty: fair.toml in the data folder, if any
+    calibrate_days: Annotated[float, Meta(ge=0, le=3650, description="a number of days, 0 for never")] = 0.0
 
 
 class Archiving(msgspec.Struct, frozen=True, kw_only=True):

@@ -516,6 +516,17 @@ FIELDS = {
         version version
         timestamp time
         checks Checks
+        fair FairPrices
+    """),
+    "FairPrices": table("""
+        reference string
+        table string
+        date string
+        games integer?
+        graded integer?
+        avg_ev number?
+        avg_clv number?
+        avg_clv_error number?
     """),
     "Checks": table("""
         cache Check

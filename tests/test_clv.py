@@ -25,6 +25,7 @@ from oddsengine.tape import TapeWriter
 from oddsengine.update import hexadecimal
 from oddsengine_service.closing import FILE, ClosingError, Closings, opened
 from oddsengine_service.past import Past
+from oddsengine_service.scale.records import Records, store
 
 START = datetime(2026, 2, 8, 18, 0, tzinfo=UTC)
 Row = dict[str, Any]
@@ -625,3 +626,24 @@ def test_a_file_of_the_first_form_is_brought_up_to_date(tmp_path: Path) -> None:
     assert {row["gain"] for row in desk.bets()} == {None}
     assert len(desk.bets()) == 2
     desk.closings.close()
+
+
+def test_records_reach_another_process_whole() -> None:
+    sent, here = Records(writing=True), Closings()
+    desk = Desk()
+    desk.recorder = ClosingRecorder(desk.engine, sent)
+    desk.step(3600, *both(dict(zip(SIX, (2.15, 1.95, 1.96, 1.97, 1.94, 1.95), strict=True))))
+    desk.step(60, *both(dict(zip(SIX, (1.90, 1.85, 1.86, 1.80, 1.84, 1.60), strict=True))))
+    desk.step(0)
+    number = 0
+    while (body := sent.first()) is not None:
+        number += 1
+        store(here, 1, number, body)
+        sent.stored()
+    there = Desk()
+    there.recorder = ClosingRecorder(there.engine, there.closings)
+    there.step(3600, *both(dict(zip(SIX, (2.15, 1.95, 1.96, 1.97, 1.94, 1.95), strict=True))))
+    there.step(60, *both(dict(zip(SIX, (1.90, 1.85, 1.86, 1.80, 1.84, 1.60), strict=True))))
+    there.step(0)
+    assert here.bets().equals(there.closings.bets())
+    assert here.bets()["others"].null_count() == 0

@@ -369,7 +369,7 @@ class Refuses:
     def batch(self, batch: object, slept: Sequence[Wanted] = ()) -> None:
         raise OSError("no space left on device")
 
-    def note(self, kind: str, wanted: Wanted) -> None:
+    def note(self, kind: str, what: object) -> None:
         """Hear nothing."""
 
 

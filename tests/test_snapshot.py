@@ -19,7 +19,7 @@ class Batches:
     def batch(self, batch: Any, slept: Any = ()) -> None:
         self.made.append(batch)
 
-    def note(self, kind: str, wanted: Any) -> None:
+    def note(self, kind: str, what: Any) -> None:
         """Not needed."""
 
 

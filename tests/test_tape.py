@@ -783,7 +783,7 @@ class Unwilling:
         if self.fails:
             raise RuntimeError("no")
 
-    def note(self, kind: str, wanted: Wanted) -> None:
+    def note(self, kind: str, what: object) -> None:
         pass
 
 
@@ -1181,3 +1181,17 @@ def test_constants_of_fair_prices_are_those_of_the_run(world: Given, tmp_path: P
     again, writer = resume(tmp_path)
     writer.close()
     assert again.fair == fair
+
+
+def test_constants_that_change_are_on_the_tape(world: Given, tmp_path: Path) -> None:
+    engine, writer = resume(tmp_path, Engine())
+    engine.view(keep=True)
+    with writer:
+        said = run(engine, world[:6])
+        engine.fair = catalog.amended_fair_table({"sharp": {"share": 0.5}})
+        said += run(engine, world[:12], 6)
+    assert Tape(tmp_path).fair == catalog.fair_table()
+    assert replayed(tmp_path) == said
+    mine = engine_for(Tape(tmp_path), fair=engine.fair)
+    assert replayed(tmp_path, mine) != said
+    assert mine.fair is engine.fair

@@ -47,7 +47,7 @@ def calibrate(history: Any, *, fair: FairTable | None = None, hours: float = 72.
     Parameters
     ----------
     history
-        As of `audit`.
+        As of `audit`; or a list of them, such as the tapes of a node.
     fair
         The table in force; None is the catalog's.
     hours
@@ -58,9 +58,10 @@ def calibrate(history: Any, *, fair: FairTable | None = None, hours: float = 72.
     ValueError
         If fewer than 50 games of the history have a close.
     """
-    history = source(history)
-    table = fair or (history.fair if isinstance(history, Tape) else None) or catalog.fair_table()
-    rows = collect(history, table, hours)
+    histories = [source(one) for one in (history if isinstance(history, list | tuple) else [history])]
+    said = next((one.fair for one in histories if isinstance(one, Tape) and one.fair is not None), None)
+    table = fair or said or catalog.fair_table()
+    rows = pl.concat([collect(one, table, hours) for one in histories])
     games = rows["event"].n_unique()
     if games < LEAST_GAMES:
         raise ValueError(f"calibrate needs at least {LEAST_GAMES} games with a close, got {games}")

@@ -33,7 +33,19 @@ def audit_command(arguments: argparse.Namespace) -> None:
 
 def calibrate_command(arguments: argparse.Namespace) -> None:
     """Fit the constants of the fair price to a history."""
-    found = calibrate(arguments.history, fair=_table(arguments.fair), hours=arguments.hours)
+    histories, output = arguments.history, arguments.output
+    if arguments.data is not None:
+        if histories:
+            raise ValueError("calibrate takes a history or --data, got both")
+        histories = sorted(str(path) for path in (Path(arguments.data) / "tapes").glob("*") if path.is_dir())
+        output = output or str(Path(arguments.data) / "fair.toml")
+    if not histories:
+        raise ValueError(
+            f"there are no tapes in {arguments.data}: set tape in [data]"
+            if arguments.data
+            else "calibrate takes a history, or --data with the data folder of a node"
+        )
+    found = calibrate(histories, fair=_table(arguments.fair), hours=arguments.hours)
     say(f"{found.games} games with a close; first showings at EV >= 1 of the last third:\n")
     for row in found.comparison.iter_rows(named=True):
         if row["shown"] is None:
@@ -48,11 +60,13 @@ def calibrate_command(arguments: argparse.Namespace) -> None:
         say("The table in force stays: the fitted one is no better on games it has not seen.\n")
         return
     text = toml(found.changes)
-    if arguments.output is None:
+    if output is None:
         say(text)
         return
-    Path(arguments.output).write_text(text, encoding="utf-8")
-    say(f"The fitted table is in {arguments.output}.\n")
+    new = Path(f"{output}.new")
+    new.write_text(text, encoding="utf-8")
+    new.replace(output)  # a node may read it at any moment
+    say(f"The fitted table is in {output}.\n")
 
 
 def _table(path: str | None) -> catalog.FairTable | None:

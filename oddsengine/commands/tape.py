@@ -147,7 +147,7 @@ class _Counted:
         """Count a batch."""
         self.quotes += batch.quoted.key.size
 
-    def note(self, kind: str, wanted: Wanted) -> None:
+    def note(self, kind: str, what: object) -> None:
         """Views are not counted."""
 
 

@@ -5,6 +5,10 @@ A book's opinion of a ladder is the true logit at each line plus one number,
     lag + noise + habit:   what it has not yet heard of, decaying at its own pace; an opinion of its own that
                            wanders slowly (Ornstein-Uhlenbeck); its taste for home sides, overs and favourites
 
+In a world whose books follow each other, half of what a book hears is the mean of the others' opinions. News then takes
+hours: the market's mean moves on in the direction of its last moves, slow books hold it back, and a book that stands
+out may know something.
+
 so its ladder always runs the right way. Books of one feed share the number. The margin m goes in as a power: each
 probability p of a market becomes p^k with sum p^k = 1 + m, which is what the method `power` takes out again.
 A book's character depends on its name alone, not on the world's seed.
@@ -33,8 +37,11 @@ _NEWTON = 3
 _SIDE_MARKETS = 1.35  # margin on team totals, parts and props, as a multiple of that on main markets
 _LIVE = 1.25  # the same in play
 _WANDER = 900.0  # s: a book's own opinion forgets itself
+_FOLLOWING_WANDER = 14_400.0  # s: the same where books follow each other
 _STRIDE = 10.0  # s between the steps in which it does
 _MOST_LAG = 0.6  # logit
+_ORDINARY, _ORDINARY_LAG = 0.03, 30.0  # least noise, and lag in s, of a book that is not sharp
+_HERD = 0.5  # share of what a book hears that is the mean of all books, where they follow each other
 _TICKS = ((150.0, 1.0), (300.0, 5.0), (1000.0, 10.0), (np.inf, 50.0))  # up to this American price, in steps of
 
 
@@ -58,11 +65,17 @@ class Desk(NamedTuple):
     links: bool
     dates: bool  # says when a price changed
 
-    def straying(self, much: float, hold: float = 1.0) -> "Desk":
-        """The same book, closer to the truth or farther from it; an exchange with another margin."""
+    def straying(self, much: float, hold: float = 1.0, slow: float = 1.0) -> "Desk":
+        """The same book, closer to the truth or farther from it; an exchange with another margin.
+
+        Where books are slow none of them is sharp.
+        """
+        noise, lag = self.noise, self.lag
+        if slow > 1.0:
+            noise, lag = max(noise, _ORDINARY), slow * max(lag, _ORDINARY_LAG)
         return self._replace(
             margin=self.margin * (hold if self.book.exchange else 1.0),
-            noise=self.noise * much, lag=self.lag * much, live_lag=self.live_lag * much, home=self.home * much,
+            noise=noise * much, lag=lag * much, live_lag=self.live_lag * much, home=self.home * much,
             over=self.over * much, favourite=self.favourite * much,
         )  # fmt: skip
 
@@ -97,7 +110,8 @@ def desk(name: str) -> Desk:
 class Opinions:
     """By how much each book is off on each ladder of each event, in logits."""
 
-    def __init__(self, desks: Sequence[Desk], events: int, rng: np.random.Generator) -> None:
+    def __init__(self, desks: Sequence[Desk], events: int, rng: np.random.Generator, *, follow: bool = False) -> None:
+        self._follow = follow
         feeds: dict[str, int] = {}
         self._voice = np.array([feeds.setdefault(d.book.feed or f"={d.book.id}", len(feeds)) for d in desks])
         first = [int(np.flatnonzero(self._voice == v)[0]) for v in range(len(feeds))]
@@ -111,10 +125,12 @@ class Opinions:
     def pass_time(self, seconds: float, live: npt.NDArray[np.bool_]) -> None:
         """Let every book hear more of what it missed, and its own opinion wander."""
         kept = [[np.exp(-seconds / lag) for lag in (d.lag, d.live_lag)] for d in self._desks]
-        self._lag *= np.array(kept)[:, live.astype(np.int64), None]
+        share = np.array(kept)[:, live.astype(np.int64), None]
+        herd = _HERD * self._lag.mean(axis=0) if self._follow else 0.0
+        self._lag = share * self._lag + (1.0 - share) * herd
         self._wait += seconds
         if self._wait >= _STRIDE:
-            kept_noise = np.exp(-self._wait / _WANDER)
+            kept_noise = np.exp(-self._wait / (_FOLLOWING_WANDER if self._follow else _WANDER))
             fresh = self._rng.standard_normal(self._noise.shape) * self._sd
             self._noise = kept_noise * self._noise + np.sqrt(1.0 - kept_noise**2) * fresh
             self._wait = 0.0

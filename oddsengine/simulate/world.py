@@ -68,6 +68,9 @@ class World:
     dissent
         How far books stray from the truth, as a multiple of the usual: their own opinions, tastes and lateness. Below 1
         there are fewer arbitrages and smaller edges.
+    slow
+        How many times later than usual books hear of news before a game; above 1 none is sharp and
+        they follow each other. At 20 the market takes half an hour, about as US books do.
     exchange_hold
         The margin of exchanges, as a multiple of the usual.
     hazards
@@ -93,6 +96,7 @@ class World:
         live: float = 0.2,
         pace: float = 1.0,
         dissent: float = 1.0,
+        slow: float = 1.0,
         exchange_hold: float = 1.0,
         hazards: Collection[str] | bool = False,
     ) -> None:
@@ -103,14 +107,14 @@ class World:
         self.books = tuple(books or DEFAULT_BOOKS)
         if books is None and "mid_price" in named:
             self.books += ("polymarket",)
-        desks = [desk(name).straying(dissent, exchange_hold) for name in self.books]
+        desks = [desk(name).straying(dissent, exchange_hold, slow) for name in self.books]
         self._desks = desks
         league, begins = schedule(events, live, pace, setting)
         self._games = Games(league, begins, playing, pace)
         self._games.advance(0.0, max(0.0, -float(begins.min(initial=0.0))))
         self.fixtures = fixtures(league, begins, start, setting)
         self._place = {fixture.id: at for at, fixture in enumerate(self.fixtures)}
-        self._opinions = Opinions(desks, events, thinking)
+        self._opinions = Opinions(desks, events, thinking, follow=slow > 1.0)
         self._habits = Habits(desks)
         self._screens = Screens(desks, self._games, thinking)
         screens = len(desks) * events

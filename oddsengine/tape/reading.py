@@ -84,7 +84,7 @@ class Tape:
     @property
     def fair(self) -> FairTable | None:
         """Constants of the fair prices of the engine that was recorded; None on tapes that do not say."""
-        said = next((what for kind, what in reversed(self._first_notes()) if kind == "fair"), None)
+        said = next((what for kind, what in self._first_notes() if kind == "fair"), None)
         return None if said is None else read_fair_table(said)
 
     def _first_notes(self) -> list[Note]:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
-from oddsengine.catalog import FairTable
+from oddsengine.catalog import FairTable, read_fair_table
 from oddsengine.engine import Engine, micros
 from oddsengine.groups import NO_TIME
 from oddsengine.tape.blocks import Note, TapeError, TapeStep
@@ -60,7 +60,7 @@ def play(tape: Tape, engine: Engine, *, until: datetime | None = None) -> Iterat
         )
     if engine.number + 1 < tape.first:
         raise TapeError(f"{tape.path} begins with step {tape.first}, and the engine is at {engine.number}")
-    watch = _Watch(engine)
+    watch = _Watch(engine, tape.fair)
     try:
         for step in tape.between(until=until, after=engine.number):
             watch.heed(step.notes)
@@ -83,15 +83,21 @@ def engine_for(tape: Tape, *, fair: FairTable | None = None) -> Engine:
 class _Watch:
     """Keeps views awake as long as a tape says."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, fair: FairTable | None) -> None:
         self._engine = engine
+        self._fair = fair is not None and fair == engine.fair  # else it has constants of its own
         self._others = {view.wanted for view in engine.views}
         self._held: dict[Wanted, View] = {}
 
     def heed(self, notes: Sequence[Note]) -> None:
         """Do what the notes say."""
         for kind, wanted in notes:
-            if kind in ("without", "fair") or wanted in self._others:
+            if kind == "fair":
+                table = read_fair_table(wanted)
+                if self._fair and table != self._engine.fair:
+                    self._engine.fair = table
+                continue
+            if kind == "without" or wanted in self._others:
                 continue
             if kind == "wake":
                 limits = {name: getattr(wanted, name) for name in _LIMITS}

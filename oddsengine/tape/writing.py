@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 from oddsengine.board.state import SECOND, Batch
-from oddsengine.catalog import fair_content
+from oddsengine.catalog import FairTable, fair_content
 from oddsengine.engine import Engine
 from oddsengine.groups import NO_TIME
 from oddsengine.tape.blocks import NOTHING, VERSION, Kept, TapeError, encoded, head, json_of
@@ -162,9 +162,9 @@ class TapeWriter:
                 self._notes = notes
                 raise
 
-    def note(self, kind: str, wanted: Wanted) -> None:
-        """Record that a view woke (`wake`) or fell asleep (`sleep`)."""
-        self._notes.append([kind, wanted._asdict()])
+    def note(self, kind: str, what: Wanted | FairTable) -> None:
+        """Record that a view woke (`wake`) or fell asleep (`sleep`), or that there are other constants (`fair`)."""
+        self._notes.append([kind, fair_content(what) if isinstance(what, FairTable) else what._asdict()])
 
     @property
     def _end(self) -> Segment:

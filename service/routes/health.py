@@ -16,7 +16,7 @@ from oddsengine.schema import ODDS_SCHEMA
 from oddsengine_service.endpoints import Answer, Context, Endpoint
 from oddsengine_service.feeds.status import DEGRADED, DOWN
 from oddsengine_service.node import VERSION, Node
-from oddsengine_service.wire.health import Check, Health
+from oddsengine_service.wire.health import Check, FairPrices, Health
 from oddsengine_service.wire.numbers import moment
 
 _ORDER = ("ok", "degraded", "down")
@@ -94,12 +94,24 @@ def _schema(_: Node) -> tuple[str, str]:
     return ("ok", "") if catalog.books() and catalog.listings() and not missing else ("down", "the catalog is empty")
 
 
+def _fair(node: Node) -> FairPrices:
+    """Which table of constants is in force, and how it did."""
+    table = node.engine.fair
+    games = table.note.get("games")
+    lately = node.past.lately() if node.past is not None else None
+    figures = (None,) * 4 if lately is None else lately
+    return FairPrices(
+        "close" if node.method == "close" else "classical", table.name, table.date,
+        games if isinstance(games, int) else None, *figures,
+    )  # fmt: skip
+
+
 def health(context: Context) -> Any:
     """All checks."""
     node = context.node
     checks = {"cache": _timed(_store, node), "data": _timed(_data, node), "schema": _timed(_schema, node)}
     worst = max((check.status for check in checks.values()), key=_ORDER.index)
-    found = Health(worst, VERSION, moment(node.clock.now()) or "", checks)
+    found = Health(worst, VERSION, moment(node.clock.now()) or "", checks, _fair(node))
     return Answer(_encode(found), 503 if worst == "down" else 200)
 
 

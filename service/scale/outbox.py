@@ -59,8 +59,8 @@ class Outbox:
                 self._entries.remove(each)
         self._put(Entry("step", Step(number, batch)))
 
-    def note(self, kind: str, wanted: Wanted) -> None:
-        """Views are each process's own."""
+    def note(self, kind: str, what: object) -> None:
+        """Views, and constants of fair prices, are each process's own."""
 
     def _put(self, entry: Entry) -> None:
         with self._lock:

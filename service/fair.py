@@ -1,0 +1,127 @@
+"""The fair-price table of a node: which one is in force, and fitting it to the node's own tapes.
+
+The table is `fair.toml` in the data folder, or the file that `table` of `[fair]` names; without it, the package's.
+`oddsengine calibrate --data FOLDER` writes it, and so does the node every `calibrate_days`. A file that changes is in
+force within a minute; the tape says so.
+"""
+
+import os
+import subprocess
+import sys
+import threading
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+from oddsengine import catalog
+from oddsengine_service.log import Log
+from oddsengine_service.settings import Settings, SettingsError
+
+FILE = "fair.toml"
+EVERY_S = 60.0  # between two looks at the file
+_DAY_S = 86_400.0
+_MOST_S = 6 * 3600.0  # that one calibration may take
+
+
+def table_file(settings: Settings) -> Path:
+    """Where the node's own table is, or would be."""
+    return Path(settings.fair.table) if settings.fair.table else Path(settings.data.folder) / FILE
+
+
+def table_in_force(settings: Settings) -> catalog.FairTable:
+    """The table of the settings.
+
+    Raises
+    ------
+    SettingsError
+        If the file cannot be used.
+    """
+    file = table_file(settings)
+    if not file.is_file():
+        if settings.fair.table:
+            raise SettingsError(f"{settings.file}: fair.table: {file}: no such file")
+        return catalog.fair_table()
+    try:
+        return catalog.amended_fair_table(tomllib.loads(file.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, ValueError) as error:
+        raise SettingsError(f"{settings.file}: fair.table: {file}: {error}") from None
+
+
+class Calibrator:
+    """Keeps a node's table in force and, where the settings say so, fits it again; a thread of its own.
+
+    Parameters
+    ----------
+    settings
+        The node's.
+    adopt
+        Called with a table that is to be in force from now on.
+    """
+
+    def __init__(self, settings: Settings, adopt: Callable[[catalog.FairTable], None], log: Log) -> None:
+        self._settings, self._adopt, self._log = settings, adopt, log
+        self._file = table_file(settings)
+        self._seen = self._changed()
+        self._ended = threading.Event()
+        self._child: subprocess.Popen[bytes] | None = None
+        self._thread = threading.Thread(target=self._run, name="calibrator", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """End at once."""
+        self._ended.set()
+        if self._child is not None:
+            self._child.terminate()
+
+    def look(self) -> bool:
+        """Take the file into force if it changed; returns whether it did."""
+        changed = self._changed()
+        if changed == self._seen:
+            return False
+        self._seen = changed
+        try:
+            table = table_in_force(self._settings)
+        except SettingsError as error:
+            self._log.say("fair-price table not usable", error=str(error))
+            return False
+        self._adopt(table)
+        self._log.say("fair-price table", name=table.name, date=table.date)
+        return True
+
+    def fit(self) -> int:
+        """Fit a table to the tapes of the data folder in a process of its own; its exit status."""
+        command = [sys.executable, "-m", "oddsengine", "calibrate", "--data", self._settings.data.folder]
+        command += ["--output", str(self._file)]
+        if self._file.is_file():
+            command += ["--fair", str(self._file)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as child:
+            self._child = child
+            os.setpriority(os.PRIO_PROCESS, child.pid, 10)  # everybody else goes first
+            try:
+                said, _ = child.communicate(timeout=_MOST_S)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                said, _ = child.communicate()
+        self._child = None
+        self._log.say("calibration", status=child.returncode, said=said.decode("utf-8", "replace").strip()[-400:])
+        return child.returncode
+
+    def _run(self) -> None:
+        waited = 0.0
+        while not self._ended.wait(EVERY_S):
+            waited += EVERY_S
+            days = self._settings.fair.calibrate_days
+            if days and waited >= days * _DAY_S:
+                waited = 0.0
+                self.fit()
+            self.look()
+
+    def _changed(self) -> int:
+        """When the file was last written; 0 without one."""
+        try:
+            return self._file.stat().st_mtime_ns
+        except OSError:
+            return 0

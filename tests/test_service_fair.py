@@ -1,0 +1,93 @@
+"""A node's own fair-price table: where it comes from, when it is in force, and what health says of it."""
+
+from datetime import UTC, datetime
+from io import StringIO
+from pathlib import Path
+
+import msgspec
+import pytest
+from asks import NoKeys, ask, found
+
+from oddsengine import catalog
+from oddsengine.cli import main
+from oddsengine.engine import Engine
+from oddsengine_service.endpoints import Answer
+from oddsengine_service.fair import Calibrator, table_file, table_in_force
+from oddsengine_service.log import Log
+from oddsengine_service.node import Node
+from oddsengine_service.past import Past
+from oddsengine_service.routes import health as module
+from oddsengine_service.settings import Settings, SettingsError, load
+
+OWN = 'name = "mine"\ndate = "2026-09-01"\n[own]\nweight = 1.1\n[note]\ngames = 88\n'
+
+
+def settings(folder: Path, **more: str) -> Settings:
+    return load(
+        None, {"ODDSENGINE_DATA_FOLDER": str(folder)} | {f"ODDSENGINE_FAIR_{k.upper()}": v for k, v in more.items()}
+    )
+
+
+def test_the_table_is_the_data_folder_s_or_the_named_one_or_the_package_s(tmp_path: Path) -> None:
+    assert table_in_force(settings(tmp_path)) == catalog.fair_table()
+    table_file(settings(tmp_path)).write_text(OWN)
+    assert table_in_force(settings(tmp_path)).constants.own_weight == 1.1
+    other = tmp_path / "other.toml"
+    with pytest.raises(SettingsError, match=r"other\.toml: no such file"):
+        table_in_force(settings(tmp_path, table=str(other)))
+    other.write_text("[own]\nweight = 0.9\n")
+    assert table_in_force(settings(tmp_path, table=str(other))).constants.own_weight == 0.9
+    other.write_text("[own]\nheight = 0.9\n")
+    with pytest.raises(SettingsError, match=r"has no entry own\.height"):
+        table_in_force(settings(tmp_path, table=str(other)))
+    with pytest.raises(SettingsError, match="FAIR_CALIBRATE_DAYS must be a number of days, 0 for never"):
+        settings(tmp_path, calibrate_days="-1")
+
+
+def test_a_file_that_changes_is_in_force_and_one_that_cannot_be_used_is_not(tmp_path: Path) -> None:
+    adopted: list[catalog.FairTable] = []
+    out = StringIO()
+    calibrator = Calibrator(settings(tmp_path), adopted.append, Log(out))
+    assert not calibrator.look()
+    file = table_file(settings(tmp_path))
+    file.write_text("[own]\nheight = 1\n")
+    assert not calibrator.look()
+    assert not adopted
+    file.unlink()
+    assert calibrator.look()
+    file.write_text(OWN)
+    assert calibrator.look()
+    assert not calibrator.look()
+    assert [table.name for table in adopted] == ["us-2026-08", "mine"]
+    assert calibrator.fit() != 0  # there are no tapes
+    assert file.read_text() == OWN
+    calibrator.close()
+
+
+def test_the_command_takes_the_tapes_of_a_data_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["calibrate", "--data", str(tmp_path)]) == 2
+    assert "there are no tapes in" in capsys.readouterr().err
+    assert main(["calibrate"]) == 2
+    assert "calibrate takes a history, or --data" in capsys.readouterr().err
+    assert main(["calibrate", "x.parquet", "--data", str(tmp_path)]) == 2
+    assert "got both" in capsys.readouterr().err
+
+
+def test_health_says_which_table_is_in_force_and_how_it_did(tmp_path: Path) -> None:
+    file = table_file(settings(tmp_path))
+    file.write_text(OWN)
+    engine = Engine(fair=table_in_force(settings(tmp_path)))
+    engine.step((), datetime(2026, 2, 8, tzinfo=UTC))
+    node = Node(engine, NoKeys(), None, None, demo=True)  # type: ignore[arg-type]
+    node.past = Past(engine)
+    endpoint = found(module.endpoints, "/health")
+    for _ in range(2):
+        answer = endpoint.answer(ask(endpoint, node))
+        assert isinstance(answer, Answer)
+        said = msgspec.json.decode(answer.body)["fair"]
+        node.past.settle()
+    assert said == {
+        "reference": "close", "table": "mine", "date": "2026-09-01", "games": 88, "graded": 0, "avg_ev": None,
+        "avg_clv": None, "avg_clv_error": None,
+    }  # fmt: skip
+    node.past.close()
