@@ -49,7 +49,7 @@ class NodeArchive:
         if self._gathered.quotes >= _PART:
             self._spill()
 
-    def note(self, kind: str, wanted: Wanted) -> None:
+    def note(self, kind: str, what: object) -> None:
         """Views have no quotes."""
 
     def _spill(self) -> None:
