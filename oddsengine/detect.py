@@ -138,7 +138,7 @@ def view(
 @fused
 def _sweep(
     in_market, in_ladder, wanted, edge_least, sum_most, worth_least, apart, bound, markets, segments, rows, book, net,
-    aside, kind, two_sided, threshold, fair, reference,
+    aside, kind, two_sided, threshold, fair, reference, close,
     best, cost, total, most, sum_who, sum_market, sum_total, edge_who, edge_market, pair_who, pair_low, pair_high,
     pair_over, pair_under, count,
 ):  # fmt: skip
@@ -211,6 +211,12 @@ def _sweep(
                     p, q = fair[segments[low]], fair[segments[high]]
                     if threshold[low] % 100 == 50 and threshold[high] % 100 == 50 and p >= q:
                         worth = 1.0 + p - q
+                        if close.size > 0:  # moved as `tails` moves it
+                            a, b = close[segments[low]], close[segments[high]]
+                            odds_p, odds_q = p / (1.0 - p), q / (1.0 - q)
+                            by = np.sqrt(a / (1.0 - a) / odds_p * (b / (1.0 - b)) / odds_q)
+                            worth = 1.0 + 1.0 / (1.0 + 1.0 / (odds_p * by)) - 1.0 / (1.0 + 1.0 / (odds_q * by))
+                            worth = np.inf if np.isnan(worth) else worth
                 for v in range(callers):
                     x = over[v] + under[v]
                     if x > bound or threshold[high] - threshold[low] < apart[v]:
@@ -267,6 +273,7 @@ def sweep(view: Offers, wants: Wants, scope: Scope) -> Swept:
             scope.markets, scope.ladders, wanted, wants.edge - epsilon, sum_most, wants.worth - 2.0 * epsilon,
             np.round(wants.size * 100.0).astype(np.int64), bound, g.markets, g.segments, g.rows, g.book, view.net,
             view.aside, g.kind, view.traits.two_sided, g.threshold, view.fair, view.reference,
+            np.empty(0) if view.close is None else view.close.segment,
             best, cost, totals, mosts, sum_who, sum_market, total, edge_who, edge_market,
             pair_who, low, high, over, under, count,
         )  # fmt: skip

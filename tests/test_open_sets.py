@@ -9,6 +9,7 @@ import pytest
 from golden import VIEWS as USUAL
 from golden import fed, world
 
+from oddsengine import find_middles
 from oddsengine.engine import Engine
 from oddsengine.view import View
 
@@ -105,3 +106,17 @@ def test_what_rests_on_a_market_that_leaves_is_searched_again(seed: int) -> None
         ids = table.filter(same)["row_id"].to_list()
         engine.step((), step["now"] + timedelta(milliseconds=at), removed=ids)
         check(engine, views)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_fast_pass_overlooks_no_middle(seed: int) -> None:
+    """A threshold leaves out what is worth less, by the figures that are shown."""
+    engine = Engine()
+    engine.step(**next(iter(world(500 + seed, 1, events=8, live=0.0)(engine))))
+    table = engine.table()
+    every = find_middles(table)
+    values = every["expected_value"]
+    for least in values.gather_every(3).to_list():
+        some = find_middles(table, min_ev=least - 1e-6)
+        assert sorted(some["id"]) == sorted(every.filter(values >= least - 1e-6)["id"])
+    assert every.height > 20
