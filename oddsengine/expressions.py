@@ -218,7 +218,7 @@ def _where(valid: pl.Expr, value: pl.Expr) -> pl.Expr:
 class OddsExpr:
     """Expressions over a column of odds, `pl.col("odds").odds`; the module's docstring lists them.
 
-    Odds are decimal, except in `from_american`. A value that is no price gives null.
+    Odds are decimal, except in `from_american`. A value that is not a price gives null.
     """
 
     def __init__(self, expr: pl.Expr) -> None:

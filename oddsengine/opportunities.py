@@ -527,7 +527,7 @@ def rejected(
 ) -> pl.DataFrame:
     """Every row that is kept from the detectors, with the guard and the reason.
 
-    Rows that are no price at all come with the field and the value that do not read. A price that only `ev_cap`
+    Invalid rows come with the field and the value that do not read. A price that only `ev_cap`
     takes for an error is listed too; it still serves the other detectors.
 
     Parameters

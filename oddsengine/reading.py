@@ -60,7 +60,7 @@ def read_odds(
     Raises
     ------
     OddsError
-        If there is no such file, or any of the files is no odds table.
+        If there is no such file, or any of the files is not an odds table.
     """
     if odds_format not in (None, *ODDS_FORMATS):
         raise OddsError(f"odds_format must be one of {', '.join(ODDS_FORMATS)}, got {odds_format!r}.")

@@ -96,7 +96,7 @@ _DEFAULTS = {"is_live": False, "is_active": True, "flap": False, "rejected_upstr
 
 
 class OddsError(ValueError):
-    """Something is no odds table; the message is one sentence for a person."""
+    """The input is not an odds table; the message is one sentence for a person."""
 
 
 class OddsTable(pl.DataFrame):
@@ -109,7 +109,7 @@ class OddsTable(pl.DataFrame):
 
     @property
     def rejected(self) -> pl.DataFrame:
-        """The rows that are no price, in `BAD_ROW_SCHEMA`."""
+        """The invalid rows, in `BAD_ROW_SCHEMA`."""
         return self._rejected if self.checked else _NONE_REJECTED
 
     @property
@@ -127,7 +127,7 @@ _NONE_REJECTED = pl.DataFrame(schema=BAD_ROW_SCHEMA)
 
 
 def check_odds(frame: IntoFrame) -> OddsTable:
-    """Cast a frame to an odds table and set aside the rows that are no price.
+    """Cast a frame to an odds table and set aside the invalid rows.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Odds tables from the content of files, and result tables into files: CSV, Parquet, JSON, NDJSON by the suffix.
 
 A damaged file gives what is whole in it. CSV is read as text throughout, so that one bad number never fails a
-file; a line of the wrong length, one that is not UTF-8 or one that is no JSON object becomes a rejected row.
-Row numbers count data lines from 1, blank ones included. What is no odds table at all is one `OddsError`.
+file; a line of the wrong length, one that is not UTF-8 or one that is not a JSON object becomes a rejected row.
+Row numbers count data lines from 1, blank ones included. Input that is not an odds table raises one `OddsError`.
 """
 
 import csv
@@ -43,7 +43,7 @@ def read_table(data: bytes, suffix: str) -> OddsTable:
     Raises
     ------
     OddsError
-        If it is no odds table.
+        If it is not an odds table.
     """
     reader = _READERS.get(suffix.lower())
     if reader is None:

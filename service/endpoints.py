@@ -23,7 +23,7 @@ class Context(NamedTuple):
     body: Any
     board: Engine  # the caller's: of now, or as it was when the tier's delay began
     node: "Node"
-    ignored: Sequence[str]  # names of parameters that nobody declared
+    ignored: Sequence[str]  # names of undeclared parameters
     token: str = ""  # what came as a bearer, where no key is read
 
 
@@ -78,7 +78,7 @@ NOWHERE = Endpoint("(none)", _nothing, "No endpoint", "", dict)  # where a reque
 
 
 def answer_meta(context: Context, unknown: Mapping[str, Sequence[str]] | None = None, **meta: Any) -> dict[str, Any]:
-    """The `meta` of an answer: its own, the ids nobody knows, the parameters nobody declared."""
+    """The `meta` of an answer: its own, the unknown ids and the undeclared parameters."""
     if unknown:
         meta["unknown"] = dict(unknown)
     if context.ignored:

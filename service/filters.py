@@ -83,7 +83,7 @@ def _midnight(day: date) -> int:
     return micros(datetime(day.year, day.month, day.day, tzinfo=EASTERN))
 
 
-# ---- what nobody knows ----
+# ---- unknown ids ----
 
 
 def strangers(query: Any, seen: Callable[[], Seen]) -> dict[str, list[str]]:

@@ -148,7 +148,7 @@ def _answers(endpoints: tuple[Endpoint, ...], node: Node, keys: KeyStore, event:
 
 
 def _asked(endpoint: Endpoint, context: Context, words: Mapping[str, str]) -> Any:
-    """One answer as a client reads it; None if it is no JSON."""
+    """One answer as a client reads it; None if it is not JSON."""
     given = {name: _ASKED.get(name) or words[name] for name, p in endpoint.by_name.items() if p.required}
     if "limit" in endpoint.by_name:
         given["limit"] = _ASKED["limit"]

@@ -40,7 +40,7 @@ class Progress:
             _write(_CLEAR)
 
     def __call__(self, done: float | None, count: int, *facts: str) -> None:
-        """Say how much is done (a fraction; None if nobody knows), how many were counted, and anything else."""
+        """Say how much is done (a fraction; None if unknown), how many were counted, and anything else."""
         if not self._on:
             return
         now = time.monotonic()

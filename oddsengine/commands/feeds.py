@@ -49,7 +49,7 @@ def _checked(checked: list[Any], arguments: argparse.Namespace) -> None:
 
 
 def _unmapped(found: list[Any], arguments: argparse.Namespace) -> None:
-    """Print market names that nobody knows, the most frequent first."""
+    """Print unknown market names, the most frequent first."""
     if arguments.format == "json":
         say(json.dumps([one._asdict() for one in found], indent=2, ensure_ascii=False) + "\n")
         return

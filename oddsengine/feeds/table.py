@@ -32,7 +32,7 @@ def read(data: bytes, suffix: str) -> Payload:
     Raises
     ------
     FeedError
-        If it is no odds table.
+        If it is not an odds table.
 
     Examples
     --------

@@ -93,7 +93,7 @@ class FuturesBoard:
         Parameters
         ----------
         quotes
-            Rows with the columns of `FUTURES_SCHEMA`, or a frame of them. What is no price ends in `rejected`.
+            Rows with the columns of `FUTURES_SCHEMA`, or a frame of them. Invalid rows are listed in `rejected`.
         now
             UTC; the time does not go back.
         source

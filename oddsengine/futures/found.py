@@ -37,7 +37,7 @@ ARBITRAGE_SCHEMA: dict[str, Any] = {
 
 
 class Futures(NamedTuple):
-    """What `find_futures` found: markets, every price, arbitrages, and the rows that are no price of a future."""
+    """What `find_futures` found: markets, every price, arbitrages, and the invalid rows of a future."""
 
     markets: pl.DataFrame
     odds: pl.DataFrame

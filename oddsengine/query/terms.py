@@ -249,14 +249,14 @@ class Terms:
         return found
 
     def by_sport(self, asked: tuple[str, ...]) -> tuple[Bools, list[str]]:
-        """Terms of some sports, and the ids nobody knows."""
+        """Terms of some sports, and the unknown ids."""
         column = self.columns["sport"]
         ids = {name: values.sport_id(name) for name in asked}
         missing = [name for name, id_ in ids.items() if id_ not in column.of and id_ not in catalog.sports()]
         return column.among(column.of[id_] for id_ in set(ids.values()) if id_ in column.of), missing
 
     def by_league(self, asked: tuple[str, ...]) -> tuple[Bools, list[str]]:
-        """Terms of some leagues, and the ids nobody knows."""
+        """Terms of some leagues, and the unknown ids."""
         column, codes, missing = self.columns["league"], set[int](), list[str]()
         for name in asked:
             hits = [at for at, place in enumerate(column.texts) if values.in_league((name,), *place)]
@@ -266,7 +266,7 @@ class Terms:
         return column.among(codes), missing
 
     def by_market(self, asked: tuple[str, ...]) -> tuple[Bools, list[str]]:
-        """Terms of some market types or categories of them, and the ids nobody knows."""
+        """Terms of some market types or categories of them, and the unknown ids."""
         column, codes, missing = self.columns["market"], set[int](), list[str]()
         found = np.zeros(len(self.said), bool)
         for name in asked:

@@ -102,7 +102,7 @@ def plan(targets: Sequence[Target], interval: float, left: int | None, seconds: 
     interval
         Least seconds between two requests for one target.
     left
-        Credits that may be spent; None if nobody knows yet, which is taken for enough.
+        Credits that may be spent; None if it is not known yet, which is taken for enough.
     seconds
         Until there are new ones.
 

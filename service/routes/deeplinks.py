@@ -100,7 +100,7 @@ def _fallback(given: str) -> str:
 
 
 def _legs(index: Index, id_: str, book: str | None) -> list[Leg]:
-    """The prices behind an id, that of some book first; none if nobody knows the id."""
+    """The prices behind an id, that of some book first; none if the id is unknown."""
     found = _HASH.fullmatch(id_)
     if found is None or len(id_) > MOST_TEXT:
         return []

@@ -23,7 +23,7 @@ Games = dict[str, dict[str, Standing]]
 
 
 def _kept(context: Context, rows: Rows) -> tuple[Games, dict[str, list[str]]]:
-    """The games that a request's filters let through, by sport; and the ids that nobody knows."""
+    """The games that a request's filters let through, by sport; and the unknown ids."""
     query = context.query
     seen = Seen({row.sport for row in rows.values()}, {row.league for row in rows.values()}, (), ())
     strange = filters.strangers(query, lambda: seen)

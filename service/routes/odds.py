@@ -133,7 +133,7 @@ def _moment(now: int) -> datetime:
 def _meta(
     context: Context, reading: Reading, strange: dict[str, list[str]], asked: Iterable[str] = (), **more: Any
 ) -> dict[str, Any]:
-    """The `meta` of an answer, with the books that nobody knows."""
+    """The `meta` of an answer, with its unknown books."""
     q = context.query
     if books := reading.missing_books([*(q.get("sportsbook") or ()), *(q.get("add_sportsbook") or ()), *asked]):
         strange["sportsbook"] = books

@@ -34,7 +34,7 @@ def own(context: Context) -> Census:
 
 
 def strangers(context: Context) -> dict[str, list[str]]:
-    """Ids of the request that nobody knows."""
+    """Unknown ids of the request."""
     return filters.strangers(context.query, lambda: context.node.stats.at(context.board, None).known)
 
 

@@ -30,7 +30,7 @@ class Pagination(msgspec.Struct):
 
 
 class AnswerMeta(msgspec.Struct):
-    """What is to be said of an answer: ids that nobody knows, by parameter; parameters that nobody declared."""
+    """Notes on an answer: unknown ids, by parameter; undeclared parameters."""
 
     unknown: dict[str, list[str]] | UnsetType = UNSET
     ignored: list[str] | UnsetType = UNSET

@@ -87,7 +87,7 @@ def listed(
 
 
 class Selection(NamedTuple):
-    """A request's books, and the ids in it that nobody knows."""
+    """A request's books, and its unknown ids."""
 
     books: frozenset[str] | None
     unknown: dict[str, list[str]]
