@@ -1123,6 +1123,7 @@ def test_a_phone_never_scrolls_sideways(visit: Visiting) -> None:
             "(all) => all.filter((n) => n.checkVisibility()).map((n) => n.getBoundingClientRect().height)",
         )
         assert min(heights) >= 24
+    v.tab("ev")
     for button in ("#more", "#books"):
         page.click(button)
         assert page.evaluate(_TOO_WIDE) == []

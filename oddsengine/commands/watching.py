@@ -12,8 +12,9 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding
 from textual.widgets import DataTable, Footer, Header, Input, Static, TabbedContent, TabPane
 
+from oddsengine.catalog import normalise
 from oddsengine.engine import Engine
-from oddsengine.opportunities import find_all
+from oddsengine.opportunities import find_all, rejected
 from oddsengine.reading import read_odds
 from oddsengine.tape import Tape, engine_for, play
 
@@ -63,8 +64,10 @@ class File:
         changed = os.path.getmtime(self._path) if os.path.isfile(self._path) else 0.0
         if changed != self._changed:
             self._changed = changed
-            self._table = table = read_odds(self._path)
+            table = read_odds(self._path)
             found = find_all(table, books=self._books, **_LEAST)
+            refused = rejected(table)["row"].unique().to_list()
+            self._table = table.filter(~pl.col("row").is_in(refused))
             self._shot = Shot(self._path, {kind: getattr(found, kind).to_dicts() for kind in KINDS})
         return self._shot
 
@@ -103,8 +106,8 @@ class Replayed:
 
     def prices(self, event: str) -> Rows:
         """Every price of an event."""
-        table = self._engine.table()
-        return table.filter(table["event_id"] == event).to_dicts()
+        table = self._engine.table().filter(event_id=event)
+        return table.filter(~pl.arange(1, pl.len() + 1).is_in(rejected(table)["row"].unique().to_list())).to_dicts()
 
 
 class Node:
@@ -171,23 +174,31 @@ def fits(row: Sequence[str], words: Sequence[str]) -> bool:
 
 
 def board(rows: Rows) -> tuple[list[str], list[tuple[str, ...]]]:
-    """Prices of an event side by side: headings, and a line for each selection, the best price starred."""
+    """Prices of an event side by side: headings, and a line for each selection, the best price starred.
+
+    Books word one selection in several ways: the outcome says that it is one, else its name without accents and line.
+    """
     counts: dict[str, int] = {}
     lines: dict[tuple[Any, ...], dict[str, float]] = {}
+    names: dict[tuple[Any, ...], str] = {}
     for row in rows:
         if row.get("rejection") or row.get("is_active") is False:
             continue
         counts[row["sportsbook"]] = counts.get(row["sportsbook"], 0) + 1
-        key = row["market_type"], row.get("player_name") or "", row["selection"], row.get("line")
+        line, player = row.get("line"), row.get("player_name") or ""
+        worded = normalise(row["selection"].removesuffix("" if line is None else f"{line:g}"))
+        key = row["market_type"], normalise(player), row.get("selection_type") or worded, line
+        names.setdefault(
+            key, f"{player} {row['selection']}" if player and player not in row["selection"] else row["selection"]
+        )
         lines.setdefault(key, {})[row["sportsbook"]] = float(row["odds_decimal"])
     books = sorted(counts, key=lambda book: (-counts[book], book))[:_MOST_BOOKS]
     out = []
-    for (market, player, selection, line), prices in sorted(lines.items(), key=lambda item: tuple(map(str, item[0]))):
-        best = max(prices.values())
-        name = f"{player} {selection}" if player and player not in selection else selection
+    for key, prices in sorted(lines.items(), key=lambda item: tuple(map(str, item[0]))):
+        (market, _, _, line), best = key, max(prices.values())
         line_said = "" if line is None else f"{line:g}"
         shown = [f"{'*' if prices[b] == best else ''}{prices[b]:.2f}" if b in prices else "" for b in books]
-        out.append((market, name, line_said, f"{best:.2f}", *shown))
+        out.append((market, names[key], line_said, f"{best:.2f}", *shown))
     return ["Market", "Selection", "Line", "Best", *books], out
 
 
@@ -198,7 +209,10 @@ class Watch(App[None]):
     """The four lists, a board and filters."""
 
     TITLE = "oddsengine"
-    CSS = "#filter { height: 3; } DataTable { height: 1fr; } #state { height: 1; color: $text-muted; padding: 0 1; }"
+    CSS = """
+    #filter { height: 3; } #tabs { height: 1fr; } TabPane { padding: 0; height: 1fr; } DataTable { height: 1fr; }
+    #state { height: 1; color: $text-muted; padding: 0 1; }
+    """
     BINDINGS: ClassVar = [
         *(Binding(str(at), f"tab('{kind}')", name) for at, (kind, name) in enumerate(_TABS.items(), 1)),
         Binding("slash", "search", "Filter"), Binding("p", "pause", "Pause"), Binding("q", "quit", "Quit"),
