@@ -6,6 +6,7 @@ import polars as pl
 from oddsengine import catalog, estimator
 from oddsengine.find.board import hashes, prepare
 from oddsengine.others import closing_logits, votes_at
+from oddsengine.outcomes import settle
 from oddsengine.stakes import bet_table
 
 THRESHOLDS = (0.0, 1.0, 2.0, 3.0, 5.0)
@@ -29,7 +30,7 @@ SHOWN_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "worth": pl.Float64,  # null: no close
     "error": pl.Float64,  # logits: the close less what was shown
     "close": pl.String,  # "others" or "sharp"
-    "won": pl.Float64,  # 1, 0; null where the result is not known
+    "won": pl.Float64,  # 1, 0, between for half a stake; null for a push and where the result is not known
 }
 """Columns of what an audit graded."""
 
@@ -109,10 +110,23 @@ def located_prices(prices: pl.DataFrame, constants: catalog.FairTable) -> pl.Dat
 
 
 def _won(some: pl.DataFrame, results: pl.DataFrame | None) -> pl.Series:
-    """Whether each price won; null where the result is not known, or it is no moneyline."""
+    """What a stake of 1 came back as, over the odds: 1 won, 0 lost, between where half of it stood.
+
+    Null for a push, and where the result is not known or the final score does not say.
+    """
     if results is None:
         return pl.Series([None] * some.height, dtype=pl.Float64)
-    said = some.join(results, on="event_id", how="left", maintain_order="left")
-    margin, outcome = pl.col("home_goals") - pl.col("away_goals"), pl.col("outcome")
-    won = pl.when(outcome == "home").then(margin > 0).when(outcome == "away").then(margin < 0).otherwise(margin == 0)
-    return said.select(pl.when(pl.col("market") == "moneyline").then(won.cast(pl.Float64))).to_series()
+    scores = results.select("event_id", home=pl.col("home_goals"), away=pl.col("away_goals"))
+    said = some.join(scores, on="event_id", how="left", maintain_order="left").with_columns(
+        pl.col("home", "away").cast(pl.Float64).fill_null(np.nan)
+    )
+    columns = ("family", "period", "subject", "threshold_", "side", "sport", "league", "home", "away")
+    gain = np.array(
+        [
+            settle(family, period, subject, line, side, catalog.sport(sport or ""), league or "", home, away)
+            for family, period, subject, line, side, sport, league, home, away in said.select(columns).iter_rows()
+        ]
+    )  # fmt: skip
+    odds = some["net_odds"].to_numpy()
+    won = (1.0 + np.where(gain > 0.0, gain * (odds - 1.0), gain)) / odds
+    return pl.Series(np.where(gain == 0.0, np.nan, won)).fill_nan(None)
