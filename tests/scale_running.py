@@ -82,7 +82,7 @@ class Process:
         return f"http://127.0.0.1:{self.port}/api/v1"
 
     def get(self, path: str, tier: str = "enterprise", **headers: str) -> httpx.Response:
-        return httpx.get(self.base + path, headers={"X-API-Key": f"demo_{tier}", **headers}, timeout=20.0)
+        return httpx.get(self.base + path, headers={"X-API-Key": f"demo_{tier}", **headers}, timeout=60.0)
 
     @property
     def health(self) -> dict[str, Any]:
