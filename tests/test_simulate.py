@@ -24,6 +24,8 @@ from oddsengine import catalog
 from oddsengine.engine import Engine
 from oddsengine.schema import ODDS_SCHEMA
 from oddsengine.simulate import HAZARDS, Batch, Phantom, World
+from oddsengine.simulate.desks import Opinions, desk
+from oddsengine.simulate.leagues import LADDERS
 
 Row = dict[str, Any]
 Market = tuple[int, int, int, bool]  # event, ladder, quarters, live
@@ -509,3 +511,24 @@ def test_without_guards_nearly_every_hazard_makes_phantoms() -> None:
     kinds = {hazard for _, hazard in plain}
     assert len(kinds) >= len(HAZARDS) - 5, sorted(set(HAZARDS) - kinds)
     assert sum(plain.values()) > 1000
+
+
+def test_books_that_follow_each_other_hear_of_news_late_and_one_after_the_other() -> None:
+    names = ("betonline", "draftkings", "fanduel", "betmgm", "bovada")
+    news, live = np.full((1, LADDERS), 0.2), np.zeros(1, bool)
+    left = {}
+    for slow in (1.0, 20.0):
+        desks = [desk(name).straying(1.0, slow=slow)._replace(noise=0.0) for name in names]
+        opinions = Opinions(desks, 1, np.random.default_rng(1), follow=slow > 1.0)
+        opinions.hear(np.array([0]), news)
+        means = []
+        for _ in range(60):
+            opinions.pass_time(60.0, live)
+            lags = [float(opinions.of(np.array([b]), np.array([0]), np.array([0]))[0]) for b in range(len(names))]
+            means.append(-np.mean(lags) / 0.2)
+        left[slow] = means
+        assert means == sorted(means, reverse=True)  # the market moves on in the direction of the news
+        assert slow == 1.0 or max(lags) - min(lags) > 0.002  # and some are behind others
+    assert left[1.0][9] < 0.01  # ten minutes later
+    assert left[20.0][9] > 0.4
+    assert 0.02 < left[20.0][59] < 0.5
