@@ -22,7 +22,7 @@ BOOKS = ("pinnacle", "Ünï", 'quo"te', "back\\slash", "tab\tbed", "é", "a")
 
 
 def moments() -> st.SearchStrategy[str]:
-    zones = st.sampled_from([UTC, timezone(timedelta(hours=-5)), timezone(timedelta(hours=5, minutes=30)), None])
+    zones: Any = st.sampled_from([UTC, timezone(timedelta(hours=-5)), timezone(timedelta(hours=5, minutes=30)), None])
     times = st.datetimes(datetime(1970, 1, 1), datetime(2199, 12, 31), timezones=zones)
     forms = st.sampled_from([datetime.isoformat, lambda t: t.isoformat().replace("+00:00", "Z"), str])
     return st.builds(lambda t, form: form(t), times, forms)
