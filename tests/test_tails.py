@@ -33,7 +33,7 @@ def chance(books: list[str] | None = None, **more: Any) -> float:
 def between(prices: Any) -> float:
     """What one book says."""
     low, high = (under / (over + under) for over, under in prices)
-    return low - high
+    return float(low - high)
 
 
 def test_sister_books_are_one_voice() -> None:
