@@ -134,7 +134,7 @@ def test_scan_shows_every_kind_and_what_was_set_aside(run: Run) -> None:
     assert re.search(r"1,955 rows read: 12 books, 10 events, as of 2026-10-24T15:00:00Z; \d+\.\d\d s", out)
     assert "4 rejected at the door: bad_price 2, bad_value 1, missing_value 1" in out
     assert re.search(r"\d+ set aside: price_mismatch 1, side_conflict 1, .*ambiguous_moneyline 2\n", out)
-    assert "2 over the cap of what is believed: ev_cap 1, profit_cap 1" in out
+    assert "1 over the cap of what is believed: profit_cap 1" in out
     assert "\x1b" not in out
 
 
