@@ -7,6 +7,7 @@ address that was checked, whatever the name means a moment later. Telegram and D
 goes through the operator's server. Redirects are not followed.
 """
 
+import asyncio
 import ipaddress
 import socket
 import threading
@@ -14,7 +15,6 @@ import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, NamedTuple
-from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 import httpx
@@ -39,7 +39,8 @@ TIMEOUT_S = 10.0
 REMEMBERED_S = 6 * 3600.0  # after an opportunity was last open
 FIRST_RETRY_S, LAST_RETRY_S = 30.0, 3600.0
 _SERVICES = ("tgram", "discord")
-_NOT_PUBLIC = tuple(map(ipaddress.ip_network, ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32")))
+_UNICAST = ipaddress.IPv6Network("2000::/3")  # outside of it no IPv6 address is public
+_TUNNELS = tuple(map(ipaddress.IPv6Network, ("2002::/16", "2001::/32")))  # they carry IPv4 addresses
 _VALUES = {
     "ev": "ev_percentage",
     "arbitrage": "profit_percent",
@@ -114,11 +115,15 @@ class Address(NamedTuple):
 
 def masked(target: str) -> str:
     """A target without its secrets."""
-    parts = urlsplit(target)
-    if parts.scheme == "mailto":
-        name, _, host = parts.path.partition("@")
+    scheme = _scheme(target)
+    if scheme == "mailto":
+        name, _, host = target[len("mailto:") :].strip("/").partition("@")
         return f"mailto:{name[:1]}...@{host}"
-    return f"{parts.scheme}://{parts.hostname if parts.scheme in ('http', 'https') else ''}/..."
+    try:
+        host = httpx.URL(target).host if scheme in ("http", "https") else ""
+    except httpx.InvalidURL:
+        host = ""
+    return f"{scheme}://{host}/..."
 
 
 def checked(host: str, port: int, *, private: bool) -> Address:
@@ -141,11 +146,12 @@ def checked(host: str, port: int, *, private: bool) -> Address:
 
 
 def _public(ip: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
-    mapped = getattr(ip, "ipv4_mapped", None)
-    if mapped is not None:
-        return _public(mapped)
-    tunnel = any(ip in network for network in _NOT_PUBLIC if network.version == ip.version)
-    return ip.is_global and not ip.is_multicast and not tunnel
+    if isinstance(ip, ipaddress.IPv6Address):
+        if ip.ipv4_mapped is not None:
+            return _public(ip.ipv4_mapped)
+        if ip not in _UNICAST or any(ip in network for network in _TUNNELS):
+            return False
+    return ip.is_global and not ip.is_multicast
 
 
 class Sender:
@@ -162,28 +168,21 @@ class Sender:
         ValueError
             Says what is wrong with it.
         """
-        try:
-            parts = urlsplit(target)
-            port = parts.port
-        except ValueError:
-            raise ValueError("a target is not a valid address") from None
-        if parts.scheme in ("http", "https"):
-            if parts.scheme == "http" and not self.private:
-                raise ValueError("webhooks must begin with https://")
-            if not parts.hostname or parts.username is not None:
-                raise ValueError("a webhook must be https://HOST/PATH, without a user in it")
-            checked(parts.hostname, port or (443 if parts.scheme == "https" else 80), private=self.private)
-        elif parts.scheme == "mailto" or parts.scheme in _SERVICES:
+        if not target.isprintable() or any(c.isspace() for c in target):
+            raise ValueError("a target must be one address, without spaces")
+        scheme = _scheme(target)
+        if scheme in ("http", "https"):
+            url = self._webhook(target)
+            checked(url.host, _port(url), private=self.private)
+        elif scheme == "mailto" or scheme in _SERVICES:
             if apprise is None:
                 raise ValueError("this node lacks what Telegram, Discord and mail need: install oddsengine[alerts]")
-            if parts.scheme == "mailto" and not self._mail:
+            if scheme == "mailto" and not self._mail:
                 raise ValueError("this node has no mail server; its operator sets alerts.mail_env")
             if self._service(target) is None:
-                raise ValueError(f"a target is not a valid {parts.scheme} address")
+                raise ValueError(f"a target is not a valid {scheme} address")
         else:
-            raise ValueError(
-                f"a target must begin with https://, tgram://, discord:// or mailto:, got {parts.scheme[:20]!r}"
-            )
+            raise ValueError(f"a target must begin with https://, tgram://, discord:// or mailto:, got {scheme[:20]!r}")
 
     def send(self, target: str, title: str, lines: list[str], rows: list[Any]) -> None:
         """Send one message.
@@ -193,44 +192,76 @@ class Sender:
         ValueError
             If it did not arrive.
         """
-        if urlsplit(target).scheme in ("http", "https"):
+        if _scheme(target) in ("http", "https"):
             self._post(target, {"title": title, "text": "\n".join(lines), "opportunities": rows})
             return
         service = self._service(target)
-        if service is None or not service.notify(title=title, body="\n".join(lines)):
+        if service is None or not service.notify(title=title, body="\n".join(lines), body_format="text"):
             raise ValueError(f"{masked(target)} did not take the message")
 
-    def _post(self, target: str, body: Any) -> None:
-        parts = urlsplit(target)
-        assert parts.hostname
-        at = checked(parts.hostname, parts.port or (443 if parts.scheme == "https" else 80), private=self.private)
-        url = httpx.URL(target).copy_with(host=at.ip, port=at.port)
-        headers = {"host": parts.netloc, "user-agent": "oddsengine"}
+    def _webhook(self, target: str) -> httpx.URL:
         try:
-            with (
-                httpx.Client(timeout=TIMEOUT_S, trust_env=False) as client,
-                client.stream("POST", url, json=body, headers=headers, extensions={"sni_hostname": at.host}) as answer,
-            ):
-                status = answer.status_code
-        except httpx.HTTPError as error:
+            url = httpx.URL(target)
+        except httpx.InvalidURL:
+            raise ValueError("a target is not a valid address") from None
+        if not 0 < _port(url) < 65536 or "\\" in target:
+            raise ValueError("a target is not a valid address")
+        if url.scheme == "http" and not self.private:
+            raise ValueError("webhooks must begin with https://")
+        if not url.host or url.userinfo:
+            raise ValueError("a webhook must be https://HOST/PATH, without a user in it")
+        return url
+
+    def _post(self, target: str, body: Any) -> None:
+        url = self._webhook(target)
+        at = checked(url.host, _port(url), private=self.private)
+        try:
+            status = asyncio.run(_posted(url, at, body))
+        except (httpx.HTTPError, TimeoutError) as error:
             raise ValueError(f"{masked(target)} cannot be reached: {type(error).__name__}") from None
         if not 200 <= status < 300:
             raise ValueError(f"{masked(target)} answered {status}")
 
     def _service(self, target: str) -> Any:
-        """What apprise sends by; None if it cannot read the target."""
+        """What apprise sends by; None if it cannot read the target.
+
+        Exactly one service is made of it: `Apprise.add` would take "discord://ID/TOKEN,json://10.0.0.1" for two.
+        """
         if apprise is None:
             return None
-        url: Any = target
-        if target.startswith("mailto:"):
-            to = target.removeprefix("mailto:").strip("/")
-            if to.count("@") != 1 or any(c in to for c in "?&=,; /\r\n%"):
+        kind, url = _scheme(target), target
+        if kind == "mailto":
+            to = target[len("mailto:") :].strip("/")
+            if to.count("@") != 1 or any(c in to for c in "?&=,;: /%"):
                 return None
             url = f"{self._mail}{'&' if '?' in self._mail else '?'}to={to}"
-        elif "?" in target:
+        elif "?" in target or "," in target:
             return None  # options of apprise could name other hosts
+        one = apprise.Apprise.instantiate(url)
+        if one is None or kind not in ("mailto", one.secure_protocol):
+            return None
         service = apprise.Apprise()
-        return service if service.add(url) else None
+        return service if service.add(one) else None
+
+
+def _scheme(target: str) -> str:
+    return target.partition(":")[0].lower() if ":" in target else ""
+
+
+def _port(url: httpx.URL) -> int:
+    return (443 if url.scheme == "https" else 80) if url.port is None else url.port
+
+
+async def _posted(url: httpx.URL, at: Address, body: Any) -> int:
+    """POST to a checked address, within `TIMEOUT_S` altogether: a server that trickles does not hold the others up."""
+    headers = {"host": url.netloc.decode("ascii"), "user-agent": "oddsengine"}
+    to, sni = url.copy_with(host=at.ip, port=at.port), {"sni_hostname": url.raw_host.decode("ascii")}
+    async with (
+        asyncio.timeout(TIMEOUT_S),
+        httpx.AsyncClient(timeout=TIMEOUT_S, trust_env=False) as client,
+        client.stream("POST", to, json=body, headers=headers, extensions=sni) as answer,
+    ):
+        return answer.status_code
 
 
 # ---- when ----

@@ -1,5 +1,6 @@
 """Alerts, sent to a real server of this machine."""
 
+import contextlib
 import json
 import re
 import socket
@@ -158,6 +159,13 @@ def test_alerts_are_of_one_key_and_its_rights(
         ("https://user@example.com/", "without a user"), ("file:///etc/passwd", "must begin with"),
         ("json://127.0.0.1/", "must begin with"), ("https://", "https://HOST"), ("https://x:99999/", "valid address"),
         ("mailto:me@example.com", "no mail server"), ("tgram://x", "valid tgram"),
+        ("https://[::7f00:1]/", "private network"), ("https://[fec0::1]/", "private network"),
+        ("https://[::ffff:0:7f00:1]/", "private network"), ("https://:word@example.com/", "without a user"),
+        ("https://example.com\\@127.0.0.1/", "valid address"), ("https://1.1.1.1/\x7f", "one address"),
+        ("https://1.1.1.1/ https://127.0.0.1/", "one address"),
+        ("discord://123/abc json://127.0.0.1/", "one address"),
+        ("discord://123/abc,json://127.0.0.1/", "valid discord"), ("https://1.1.1.1:0/", "valid address"),
+        ("tgram://123456789:abcdefg_hijklmnop/1\tjson://127.0.0.1/", "one address"),
     ],
 )  # fmt: skip
 def test_addresses_are_checked(client: httpx.Client, target: str, why: str) -> None:
@@ -199,11 +207,40 @@ def test_secrets_are_masked() -> None:
     assert masked("mailto:someone@example.com") == "mailto:s...@example.com"
 
 
+class Trickle:
+    """A server that sends a header now and then, and never all of them."""
+
+    def __init__(self) -> None:
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.over = threading.Event()
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        with self.listener.accept()[0] as one, contextlib.suppress(OSError):
+            one.sendall(b"HTTP/1.1 200 OK\r\n")
+            while not self.over.wait(0.05):
+                one.sendall(b"x: y\r\n")
+
+
+def test_a_server_that_trickles_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rules, "TIMEOUT_S", 0.5)
+    server = Trickle()
+    with pytest.raises(ValueError, match=r"http://127.0.0.1/\.\.\. cannot be reached: TimeoutError"):
+        Sender(private=True).send(f"http://127.0.0.1:{server.listener.getsockname()[1]}/secret", "t", [], [])
+    server.over.set()
+    server.listener.close()
+
+
 def test_mail_goes_through_the_operators_server_only() -> None:
     pytest.importorskip("apprise")
     sender = Sender(mail="mailtos://user:word@smtp.example.com?from=odds@example.com")
     sender.check("mailto:me@example.com")
-    for wrong in ("mailto:me@example.com?smtp=127.0.0.1", "mailto:a@b,c@d", "tgram://1:a/2?proxy=x"):
+    for wrong in (
+        "mailto:me@example.com?smtp=127.0.0.1",
+        "mailto:a@b,c@d",
+        "tgram://1:a/2?proxy=x",
+        "MAILTO://user:word@mail.example.com:25",
+    ):
         with pytest.raises(ValueError, match="not a valid"):
             sender.check(wrong)
 
