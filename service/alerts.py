@@ -13,6 +13,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Annotated, Any, NamedTuple
 from zoneinfo import ZoneInfo
@@ -36,9 +37,11 @@ except ImportError:  # the extra `alerts` is not installed
 
 MOST_TARGETS, MOST_LINES, MOST_SENT = 5, 10, 2000
 TIMEOUT_S = 10.0
+SENDERS, SHARE_S = 8, 15.0  # keys whose alerts are sent at once; how long those of one key may take at a look
 REMEMBERED_S = 6 * 3600.0  # after an opportunity was last open
 FIRST_RETRY_S, LAST_RETRY_S = 30.0, 3600.0
 _SERVICES = ("tgram", "discord")
+_NEVER = datetime.min.replace(tzinfo=UTC)
 _UNICAST = ipaddress.IPv6Network("2000::/3")  # outside of it no IPv6 address is public
 _TUNNELS = tuple(map(ipaddress.IPv6Network, ("2002::/16", "2001::/32")))  # they carry IPv4 addresses
 _VALUES = {
@@ -327,12 +330,41 @@ class Alerts:
         self._endpoints = endpoints  # of the lists, by kind
         self._retry: dict[tuple[str, str], float] = {}
         self._lock = threading.Lock()
+        self.requests = threading.BoundedSemaphore(2)  # that may reach out at once: answers have few threads
 
     def look(self) -> int:
-        """Look once; how many messages were sent."""
+        """Look once; how many messages were sent.
+
+        Keys do not wait for each other: those whose targets are slow, or whose alerts fail, hold up their own only.
+        """
         with self._lock:
-            found = self._records.waiting("alert", Alert)
-            return sum(self._one(owner, alert) for owner, alert in found if alert.targets)
+            owners: dict[str, list[Alert]] = {}
+            for owner, alert in self._records.waiting("alert", Alert):
+                if alert.targets:
+                    owners.setdefault(owner, []).append(alert)
+            known = {(owner, alert.id) for owner, alerts in owners.items() for alert in alerts}
+            self._retry = {name: at for name, at in self._retry.items() if name in known}
+            if not owners:
+                return 0
+            with ThreadPoolExecutor(min(SENDERS, len(owners)), thread_name_prefix="alerts") as pool:
+                done = list(pool.map(self._key, *zip(*owners.items(), strict=True)))
+        for _, error in done:
+            if error is not None:
+                raise error
+        return sum(sent for sent, _ in done)
+
+    def _key(self, owner: str, alerts: list[Alert]) -> tuple[int, Exception | None]:
+        """Look for one key, beginning with what was sent longest ago; messages, and what nobody expected."""
+        sent, wrong, until = 0, None, time.monotonic() + SHARE_S
+        for alert in sorted(alerts, key=lambda each: each.sent_at or _NEVER):
+            if time.monotonic() > until or self._node.closing.is_set():
+                break
+            try:
+                sent += self._one(owner, alert)
+            except Exception as error:
+                self._put_off(owner, alert)
+                wrong = error
+        return sent, wrong
 
     def _one(self, owner: str, alert: Alert) -> int:
         now = self._clock()
@@ -357,13 +389,14 @@ class Alerts:
         if len(fresh) > MOST_LINES:
             lines.append(f"and {len(fresh) - MOST_LINES} more")
         title = f"{alert.filter}: {len(fresh)} {'opportunity' if len(fresh) == 1 else 'opportunities'}"
+        self._records.put(owner, "sent", alert.id, sent)  # first: what a full disk does not take would be sent forever
         wrong = self.deliver(alert, title, lines, fresh)
-        if wrong:
-            self._failed(owner, alert, wrong)
+        if len(wrong) == len(alert.targets):
+            self._records.put(owner, "sent", alert.id, Sent(before))
+            self._failed(owner, alert, "; ".join(wrong))
             return 0
         self._retry.pop((owner, alert.id), None)
-        self._records.put(owner, "sent", alert.id, sent)
-        self._changed(owner, alert.id, sent=1, error=None)
+        self._changed(owner, alert.id, sent=1, error="; ".join(wrong)[:500] or None)
         return 1
 
     def rows(self, owner: str, name: str) -> tuple[str, list[Any]]:
@@ -381,31 +414,50 @@ class Alerts:
         answer = msgspec.json.decode(msgspec.json.encode(endpoint.answer(context)))
         return one.list, answer["data"]
 
-    def deliver(self, alert: NewAlert, title: str, lines: list[str], rows: list[Any]) -> str:
-        """Send to all targets; what went wrong, empty if nothing did."""
-        wrong = []
-        for target in alert.targets:
+    def deliver(self, alert: NewAlert, title: str, lines: list[str], rows: list[Any]) -> list[str]:
+        """Send to all targets at once; what went wrong, one sentence per target that took nothing."""
+
+        def one(target: str) -> str:
             try:
                 self.sender.check(target)
                 self.sender.send(target, title, lines, rows)
             except ValueError as error:
-                wrong.append(str(error))
-        return "; ".join(wrong)
+                return str(error)
+            return ""
 
-    def _failed(self, owner: str, alert: Alert, error: str) -> None:
+        with ThreadPoolExecutor(MOST_TARGETS, thread_name_prefix="alert") as pool:
+            return [wrong for wrong in pool.map(one, alert.targets) if wrong]
+
+    def _put_off(self, owner: str, alert: Alert) -> None:
         wait = min(LAST_RETRY_S, FIRST_RETRY_S * 2 ** min(alert.failures, 10))
         self._retry[owner, alert.id] = self._clock() + wait
+
+    def _failed(self, owner: str, alert: Alert, error: str) -> None:
+        self._put_off(owner, alert)
         self._changed(owner, alert.id, sent=0, error=error[:500])
 
     def _changed(self, owner: str, name: str, *, sent: int, error: str | None) -> None:
+        at = datetime.fromtimestamp(self._clock(), UTC)
+
+        def change(now: Alert) -> Alert:
+            failures = now.failures + 1 if error else 0
+            sent_at = at if sent else now.sent_at
+            return msgspec.structs.replace(now, sent=now.sent + sent, sent_at=sent_at, failures=failures, error=error)
+
         try:
-            now = self._records.get(owner, "alert", name, Alert)
-        except Problem:  # deleted meanwhile
-            return
-        at = datetime.fromtimestamp(self._clock(), UTC) if sent else now.sent_at
-        failures = now.failures + 1 if error else 0
-        now = msgspec.structs.replace(now, sent=now.sent + sent, sent_at=at, failures=failures, error=error)
-        keep(self._records, owner, now)
+            edit(self._records, owner, name, change)
+        except Problem as problem:
+            if problem.status != 404:
+                raise
+            self._records.forget(owner, "sent", name)  # the alert was deleted meanwhile
+
+
+def edit(records: Records, owner: str, name: str, change: Callable[[Alert], Alert]) -> Alert:
+    """Change a stored alert; nobody else changes or deletes it meanwhile."""
+    with records.alone:
+        alert = change(records.get(owner, "alert", name, Alert))
+        keep(records, owner, alert)
+        return alert
 
 
 def keep(records: Records, owner: str, alert: Alert) -> None:

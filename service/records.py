@@ -10,7 +10,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -41,6 +41,7 @@ class Records:
 
     def __init__(self, file: Path | None = None) -> None:
         self._lock = threading.RLock()
+        self.alone: AbstractContextManager[Any] = self._lock  # held from reading a record to writing it again
         if file is not None:
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with suppress(FileExistsError):

@@ -5,18 +5,21 @@ import json
 import re
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 from service_running import Running, running
 
 from oddsengine_service import alerts as rules
 from oddsengine_service.alerts import Sender, Sent, checked, masked, news, quiet
 from oddsengine_service.keys import KeyStore, Terms
+from oddsengine_service.problems import Problem
+from oddsengine_service.routes.filters import Filter
 
 
 class Hook:
@@ -25,10 +28,12 @@ class Hook:
     def __init__(self) -> None:
         self.bodies: list[Any] = []
         self.status, hook = 200, self
+        self.before: Callable[[], Any] = lambda: None
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["content-length"]))
+                hook.before()
                 if hook.status == 200:
                     hook.bodies.append(json.loads(body))
                 self.send_response(hook.status)
@@ -44,12 +49,18 @@ class Hook:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
 
-@pytest.fixture
-def hook() -> Iterator[Hook]:
+@contextlib.contextmanager
+def hooked() -> Iterator[Hook]:
     hook = Hook()
     yield hook
     hook.server.shutdown()
     hook.server.server_close()
+
+
+@pytest.fixture
+def hook() -> Iterator[Hook]:
+    with hooked() as hook:
+        yield hook
 
 
 @pytest.fixture(scope="module")
@@ -132,6 +143,77 @@ def test_a_masked_target_sent_back_stays_what_it_is(client: httpx.Client, alerts
     changed = client.patch(f"/alerts/{alert['id']}", json={"targets": alert["targets"], "improve": 2})
     assert changed.status_code == 200, changed.text
     assert client.post(f"/alerts/{alert['id']}/test").json()["data"]["sent"] is True
+
+
+def test_two_webhooks_of_one_host_sent_back_masked_stay_two(client: httpx.Client, alerts: rules.Alerts) -> None:
+    with hooked() as one, hooked() as other:
+        alert = made(client, targets=[one.url, other.url])
+        assert alert["targets"] == ["http://localhost/..."] * 2
+        client.patch(f"/alerts/{alert['id']}", json={"targets": alert["targets"]})
+        client.post(f"/alerts/{alert['id']}/test")
+        assert [len(one.bodies), len(other.bodies)] == [1, 1]
+        answer = client.patch(f"/alerts/{alert['id']}", json={"targets": [*alert["targets"], "http://localhost/..."]})
+        assert answer.status_code == 400
+        assert "masked" in answer.json()["error"]["message"]
+
+
+def test_a_message_goes_once_where_it_arrives(server: Running, client: httpx.Client, alerts: rules.Alerts) -> None:
+    with hooked() as one, hooked() as other:
+        made(client, targets=[one.url, other.url], improve=500.0)
+        other.status = 500
+        assert alerts.look() == 1
+        kept = client.get("/alerts").json()["data"][0]
+        assert (kept["sent"], kept["error"]) == (1, "http://localhost/... answered 500")
+        alerts._clock = lambda: server.clock() + 3600.0
+        alerts.look()
+        assert len(one.bodies) == 1
+
+
+def test_an_alert_that_breaks_holds_up_no_other(
+    server: Running, client: httpx.Client, alerts: rules.Alerts, hook: Hook
+) -> None:
+    made(client, targets=[hook.url], improve=500.0)
+    records = server.node.records
+    records.put("a", "alert", "b", rules.Alert(filter="f", id="b", targets=[hook.url]), "active")
+    records.put("a", "filter", "f", Filter(list="unknown", name="f"))  # type: ignore[arg-type]
+    try:
+        with pytest.raises(msgspec.ValidationError):
+            alerts.look()
+        assert len(hook.bodies) == 1
+        alerts.look()  # it is put off
+    finally:
+        records.forget("a", "alert", "b")
+
+
+def test_what_cannot_be_recorded_is_not_sent(
+    server: Running, client: httpx.Client, alerts: rules.Alerts, hook: Hook
+) -> None:
+    made(client, targets=[hook.url])
+    records = server.node.records
+    (pages,) = records._base.execute("PRAGMA page_count").fetchone()
+    records._base.execute(f"PRAGMA max_page_count = {pages}")  # the disk is full
+    try:
+        for i in range(300):
+            if client.put(f"/marks/{i}", json={"note": "x" * 1000}).status_code == 507:
+                break
+        with pytest.raises(Problem, match="no space"):
+            alerts.look()
+        assert hook.bodies == []
+    finally:
+        records._base.execute("PRAGMA max_page_count = 1073741823")
+
+
+def test_an_alert_that_is_deleted_while_it_is_sent_stays_deleted(
+    server: Running, client: httpx.Client, alerts: rules.Alerts, hook: Hook
+) -> None:
+    alert = made(client, targets=[hook.url])
+    hook.before = lambda: client.delete(f"/alerts/{alert['id']}").raise_for_status()
+    alerts.look()
+    assert len(hook.bodies) == 1
+    assert client.get("/alerts").json()["data"] == []
+    assert not server.node.records._base.execute(
+        "SELECT name FROM records WHERE kind = 'sent' AND name = ?", (alert["id"],)
+    ).fetchall()
 
 
 def test_alerts_are_of_one_key_and_its_rights(

@@ -1,13 +1,15 @@
 """Alerts of a key."""
 
 import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import msgspec
 from msgspec import UNSET
 
-from oddsengine_service.alerts import Alert, AlertChanges, Alerts, NewAlert, keep, masked, shown
+from oddsengine_service.alerts import Alert, AlertChanges, Alerts, NewAlert, edit, keep, masked, shown
 from oddsengine_service.endpoints import Answer, Context, Endpoint, data
 from oddsengine_service.problems import Problem, invalid
 from oddsengine_service.records import changed
@@ -31,10 +33,29 @@ def _alerts(context: Context) -> Alerts:
     return context.node.alerts
 
 
-def _checked(context: Context, alert: Alert, before: Alert | None = None) -> Alert:
+@contextmanager
+def _reaching(context: Context) -> Iterator[Alerts]:
+    """Reach other hosts within a request, which occupies a thread that others need for answers."""
+    alerts = _alerts(context)
+    if not alerts.requests.acquire(timeout=1.0):
+        raise Problem(503, "unavailable", "other targets are being checked now", retry_after=2)
+    try:
+        yield alerts
+    finally:
+        alerts.requests.release()
+
+
+def _checked(context: Context, alert: Alert, before: Sequence[str] = ()) -> Alert:
     """Refuse an alert that could not be sent; a target that came masked is the one there was."""
-    known = {masked(target): target for target in before.targets} if before is not None else {}
-    alert = msgspec.structs.replace(alert, targets=[known.get(target, target) for target in alert.targets])
+    left, targets = list(before), []
+    for target in alert.targets:
+        one = next((each for each in left if target in (each, masked(each))), None)
+        if one is None and target == masked(target):
+            raise invalid(f"a target is masked, and the alert has no such target: {target}")
+        if one is not None:
+            left.remove(one)
+        targets.append(target if one is None else one)
+    alert = msgspec.structs.replace(alert, targets=targets)
     try:
         ZoneInfo(alert.time_zone)
     except (KeyError, ValueError, OSError):
@@ -42,11 +63,14 @@ def _checked(context: Context, alert: Alert, before: Alert | None = None) -> Ale
     if (alert.quiet_from is None) != (alert.quiet_to is None):
         raise invalid("quiet_from and quiet_to must be given together")
     context.node.records.get(context.caller.key, "filter", alert.filter, Filter)
-    for target in alert.targets:
-        try:
-            _alerts(context).sender.check(target)
-        except ValueError as error:
-            raise invalid(str(error)) from None
+    new = [target for target in alert.targets if target not in before]
+    if new:
+        with _reaching(context) as alerts:
+            for target in new:
+                try:
+                    alerts.sender.check(target)
+                except ValueError as error:
+                    raise invalid(str(error)) from None
     return alert
 
 
@@ -67,11 +91,15 @@ def change(context: Context) -> Any:
     """Change an alert."""
     changes: AlertChanges = context.body
     before = context.node.records.get(context.caller.key, "alert", context.path["alertId"], Alert)
-    alert = _checked(context, changed(before, changes), before)
-    if changes.targets is not UNSET:
-        alert = msgspec.structs.replace(alert, failures=0, error=None)
-    keep(context.node.records, context.caller.key, alert)
-    return data(context, shown(alert))
+    targets = _checked(context, changed(before, changes), before.targets).targets
+
+    def change(now: Alert) -> Alert:
+        now = changed(now, changes)
+        if changes.targets is UNSET:
+            return now
+        return msgspec.structs.replace(now, targets=targets, failures=0, error=None)
+
+    return data(context, shown(edit(context.node.records, context.caller.key, before.id, change)))
 
 
 def delete(context: Context) -> Any:
@@ -84,8 +112,9 @@ def delete(context: Context) -> Any:
 def test(context: Context) -> Any:
     """Send a test message."""
     alert = context.node.records.get(context.caller.key, "alert", context.path["alertId"], Alert)
-    error = _alerts(context).deliver(alert, f"{alert.filter}: test", ["This is a test of an alert."], [])
-    return data(context, Tried(not error, error or None))
+    with _reaching(context) as alerts:
+        wrong = alerts.deliver(alert, f"{alert.filter}: test", ["This is a test of an alert."], [])
+    return data(context, Tried(not wrong, "; ".join(wrong) or None))
 
 
 endpoints = (
