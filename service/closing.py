@@ -159,7 +159,7 @@ class Closings:
     def put(self, close: Close) -> None:
         """Keep an event's close, and grade its bets."""
         buffer = io.BytesIO()
-        close.lines.write_ipc_stream(buffer, compression="zstd")
+        close.lines.clone().write_ipc_stream(buffer, compression="zstd")  # others may read it, and polars locks it
         start = None if close.start == NO_TIME else close.start
         fair = dict(zip(close.outcome.view(np.int64).tolist(), close.fair.tolist(), strict=True))
         with self._writing() as base:

@@ -6,6 +6,7 @@ The world begins at the time in WORLD_START. A writer that takes over goes on wi
 log, so that what is in the log at the end is what one undisturbed writer would have put there.
 """
 
+import faulthandler
 import os
 import signal
 import sys
@@ -46,6 +47,7 @@ def feed(service: Any, pause_s: float, steps: int, events: int) -> None:
 
 
 def main(config: str, pause_s: str, steps: str, events: str = "10") -> None:
+    faulthandler.register(signal.SIGUSR2)  # where every thread is
     signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
     roles.CHECK_S = float(os.environ.get("CHECK_S", "1"))
     if "NO_SNAPSHOTS" in os.environ:

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -82,7 +83,12 @@ class Process:
         return f"http://127.0.0.1:{self.port}/api/v1"
 
     def get(self, path: str, tier: str = "enterprise", **headers: str) -> httpx.Response:
-        return httpx.get(self.base + path, headers={"X-API-Key": f"demo_{tier}", **headers}, timeout=60.0)
+        try:
+            return httpx.get(self.base + path, headers={"X-API-Key": f"demo_{tier}", **headers}, timeout=60.0)
+        except httpx.TimeoutException:
+            self.send(signal.SIGUSR2)  # its log says where its threads are
+            time.sleep(1.0)
+            raise
 
     @property
     def health(self) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """Futures: identity, fields, margin removal with several winners, guards, and the laws of what comes out."""
 
+import subprocess
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -723,3 +725,24 @@ def test_outrights_that_are_no_offers() -> None:
     american["bookmakers"][0]["markets"][0]["outcomes"] = [{"name": "Utah Jazz", "price": 900}]
     (row,) = TheOddsApi(american=True).read(body(american), Asked.of(["outrights"])).futures
     assert (row["odds_american"], "odds_decimal" in row) == (900, False)
+
+
+def test_a_board_that_is_written_can_be_read_meanwhile() -> None:
+    code = """
+import threading
+from datetime import UTC, datetime
+from oddsengine.futures import FuturesBoard
+from oddsengine.simulate.futures import Season
+
+now = datetime(2026, 11, 1, 12, tzinfo=UTC)
+board, written = FuturesBoard().apply(Season(7, "nba", 2026).quotes(now), now), threading.Event()
+def read():
+    while not written.is_set():
+        board.table.lazy()
+for _ in range(2):
+    threading.Thread(target=read, daemon=True).start()
+for _ in range(300):
+    board.taken()
+written.set()
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120.0)  # a deadlock of the GIL ends only so

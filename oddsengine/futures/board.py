@@ -132,7 +132,9 @@ class FuturesBoard:
     def taken(self) -> dict[str, Any]:
         """All that it holds as plain data, for `restored`."""
         table = io.BytesIO()
-        self.table.write_ipc_stream(table, compression="zstd")
+        # polars locks the frame that it writes and may lose the GIL meanwhile: a reader of the same frame then waits
+        # for the lock, with the GIL, for ever. A clone has a lock of its own, and the same columns.
+        self.table.clone().write_ipc_stream(table, compression="zstd")
         return {
             "number": self.number, "now": self.now and self.now.isoformat(), "table": table.getvalue(),
             "markets": list(self.markets.values()), "fields": dict(self.fields),

@@ -76,7 +76,7 @@ def _plain(record: Bets | Close) -> dict[str, Any]:
             out[name] = ["array", value.dtype.str, value.tolist()]
         elif isinstance(value, pl.DataFrame):
             frame = io.BytesIO()
-            value.write_ipc_stream(frame)
+            value.clone().write_ipc_stream(frame)  # others may read it, and polars locks what it writes
             out[name] = ["frame", frame.getvalue()]
         else:
             out[name] = ["plain", value]
