@@ -125,7 +125,8 @@ def find_ev(
     ...         "odds_decimal": [1.95, 1.95, 2.1],
     ...     }
     ... )
-    >>> find_ev(odds, min_ev=1.0).select("sportsbook", "selection", pl.col("ev_percentage").round(2)).rows()
+    >>> found = find_ev(odds, sharp="pinnacle", min_ev=1.0)
+    >>> found.select("sportsbook", "selection", pl.col("ev_percentage").round(2)).rows()
     [('fanduel', 'Over', 5.0)]
     """
     _number("min_ev", min_ev)
@@ -457,7 +458,7 @@ def find_all(
     ...         "odds_decimal": [1.95, 1.95, 2.1],
     ...     }
     ... )
-    >>> found = find_all(prepare(odds), books=["fanduel", "pinnacle"])
+    >>> found = find_all(prepare(odds), books=["fanduel", "pinnacle"], sharp="pinnacle")
     >>> found.ev.height, found.arbitrage.height, found.low_hold.height, found.middles.height, found.set_aside
     (1, 1, 0, 0, {})
     """
@@ -583,17 +584,21 @@ def rejected(
     """
     prepared = prepare(odds, guards, now)
     identity, guarded, table = prepared.identity, prepared.guarded, prepared.table
-    capped_of = board.ask(prepared, None, sharp, method, commission, Wants.of(min_ev=0.0))
-    hits = ev.found(capped_of)
-    capped = ev.over_cap(capped_of, hits)
+    # What the close says nothing of may be beyond belief beside a sharp book.
+    edge: dict[int, float] = {}
+    for asked in (method, "power") if method is None and sharp is None else (method,):
+        capped_of = board.ask(prepared, None, sharp, asked, commission, Wants.of(min_ev=0.0))
+        hits = ev.found(capped_of)
+        capped = hits.only(ev.over_cap(capped_of, hits))
+        for row, of in zip(capped.row.tolist(), capped.edge.tolist(), strict=True):
+            edge.setdefault(row, 100.0 * of)
     g = identity.groups
     rows = np.flatnonzero(identity.verdict)
     held = np.flatnonzero(guarded.aside)
-    at = np.concatenate((rows, g.row[held], g.row[hits.row[capped]]))
+    at = np.concatenate((rows, g.row[held], g.row[list(edge)]))
     names = [NAMES[c] for c in (*identity.verdict[rows].tolist(), *guarded.aside[held].tolist())]
-    names += ["ev_cap"] * int(capped.sum())
-    edge = hits.fair * capped_of.view.net[hits.row] * 100.0 - 100.0
-    measure = [np.nan] * rows.size + guarded.measure[held].tolist() + edge[capped].tolist()
+    names += ["ev_cap"] * len(edge)
+    measure = [np.nan] * rows.size + guarded.measure[held].tolist() + list(edge.values())
     kept = table[at]
     frame = pl.DataFrame(
         {

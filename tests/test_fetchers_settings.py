@@ -93,7 +93,7 @@ WRONG = {  # what is written, and what the sentence has to hold
     "typing error": (GOOD + "intervall = 3", "feeds.node.intervall is not a setting; settings are backoff,"),
     "flag": (GOOD.replace("false", "'no'"), "feeds.node.stream must be true or false, got 'no'"),
     "url": (GOOD.replace("https://node", "node"), "feeds.node.url must be an address that begins with http"),
-    "section": ("[fedes.a]\nkind = 'table'", "[fedes] is not a section; sections are data,"),
+    "section": ("[fedes.a]\nkind = 'table'", "[fedes] is not a section; sections are archive, data,"),
     "name": ("[feeds.'A b']\nkind = 'table'", "feed names must be lower-case letters"),
     "no table": ("feeds = 3", "feeds must be a table, got 3"),
     "both": ("[feeds.t]\nkind = 'table'\npath = 'a'\nurl = 'http://b'", "feeds.t takes path or url, not both"),

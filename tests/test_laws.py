@@ -553,7 +553,7 @@ def test_a_game_that_cannot_end_level(sport: str, league: str, level: float) -> 
 def known(*extra: Rows, low: float = 220.5, high: float = 223.5, **fields: Any) -> dict[str, Any]:
     """The middle of a's over and b's under."""
     odds = table(total("a", low, 1.95, None, **fields), total("b", high, None, 1.95, **fields), *extra)
-    return between(odds)[0]
+    return between(odds, method="power")[0]
 
 
 def test_the_ladder_before_the_median_before_the_shape() -> None:

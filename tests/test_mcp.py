@@ -211,9 +211,9 @@ def test_margins_are_removed_and_stakes_computed(service: Running) -> None:
         ("get_odds", {"limit": 500}, "limit must be a whole number from 1 to 50"),
         ("get_odds", {"limit": "many"}, "limit must be"),
         ("get_odds", {"sport": {"a": 1}}, "sport must be a text"),
-        ("what_was_rejected", {}, "say where to look"),
+        ("what_was_rejected", {}, "give at least one of"),
         ("compare_odds", {}, "event is required: id of one event"),
-        ("get_weather", {}, "there is no tool"),
+        ("get_weather", {}, "unknown tool"),
     ],
 )
 def test_what_cannot_be_used_is_explained(service: Running, name: str, arguments: dict[str, Any], told: str) -> None:

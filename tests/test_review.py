@@ -109,7 +109,7 @@ def test_a_wide_reference_is_not_trusted_alone_with_weights_either() -> None:
 
 def test_numbers_of_numpy_are_numbers() -> None:
     board = table(moneyline("pinnacle", 1.95, 1.95), moneyline("c", 2.1, 1.8))
-    words: dict[str, Any] = dict(min_ev=np.float32(1), commission={"c": np.float32(0.02)})
+    words: dict[str, Any] = dict(method="power", min_ev=np.float32(1), commission={"c": np.float32(0.02)})
     found = oe.find_ev(board, now=MOMENT, **words)
     assert found.height == 1
 

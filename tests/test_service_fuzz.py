@@ -299,7 +299,7 @@ def test_requests_in_a_row_and_junk_behind_them(service: Running) -> None:
 
 
 def test_a_body_that_does_not_come_is_given_up(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("oddsengine_service.app.BODY_S", 0.5)
+    monkeypatch.setattr("oddsengine_service.request.BODY_S", 0.5)
     with socket.create_connection(("127.0.0.1", service.port), CALM_S) as one:
         one.sendall(posted(b'{"event_ids', length=100))
         got = b""

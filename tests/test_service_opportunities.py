@@ -470,6 +470,7 @@ def test_features_are_declared() -> None:
         "/opportunities/middles/{id}": "middles",
         "/opportunities/low_hold": "low_hold",
         "/opportunities/low-hold": "low_hold",
+        "/opportunities/explain/{opportunityId}": "",
     }
 
 

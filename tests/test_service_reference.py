@@ -391,7 +391,7 @@ def test_health() -> None:
     node_.changed_at = datetime.now(UTC).timestamp()
     status, body = _health(node_)
     assert (status, body["status"], body["version"]) == (200, "ok", "v1")
-    assert set(body) == {"status", "version", "timestamp", "checks"}
+    assert set(body) == {"status", "version", "timestamp", "checks", "fair"}
     assert set(body["checks"]) == {"cache", "data", "schema"}
     assert all(isinstance(check["latency_ms"], int) for check in body["checks"].values())
     assert all(set(check) <= {"status", "latency_ms", "message"} for check in body["checks"].values())
