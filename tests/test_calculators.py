@@ -107,6 +107,8 @@ def test_endpoints_say_what_the_library_does(client: httpx.Client) -> None:
     assert figures("arbitrage?odds=2.1,2.0&total=1000&step=5&limits=100,500")["stakes"] == [100.0, 105.0]
     dear = figures("arbitrage?odds=1.9,1.9&total=100&step=0")
     assert dear["profit"] == pytest.approx(-5.0)
+    short = figures("arbitrage?odds=3,3,3.1&total=90&step=1&limits=1,20,1000")  # no step fits a profit
+    assert short["payouts"] == pytest.approx([3.0, 3.0, 3.0])
 
 
 @pytest.mark.parametrize(
@@ -114,6 +116,8 @@ def test_endpoints_say_what_the_library_does(client: httpx.Client) -> None:
     [
         "arbitrage?odds=2", "hedge?odds=1&against=2", "arbitrage?odds=2.1,x", "parlay?odds=2,2&probabilities=0.5",
         "arbitrage?odds=2.1,2&limits=1", "arbitrage?odds=2.1,2&total=1000000000&step=0.01", "boost?odds=2&boost=-1",
+        "arbitrage?odds=2.1,2.1&limits=-0.5,10", "arbitrage?odds=2_0,1_0", "arbitrage?odds=inf,2",
+        "hedge?odds=2&against=nan",
     ],
 )  # fmt: skip
 def test_what_cannot_be_calculated_is_refused(client: httpx.Client, path: str) -> None:

@@ -24,7 +24,7 @@ def _price(name: str, doc: str) -> Param:
 def _numbers(context: Context, name: str, low: float, high: float) -> list[float]:
     """A list of numbers between two limits."""
     try:
-        values = [float(word) for word in context.query[name].split(",")]
+        values = [float(word) for word in context.query[name].replace("_", "x").split(",")]
     except ValueError:
         values = []
     if not 1 <= len(values) <= _MOST or not all(low < value < high for value in values):
@@ -37,13 +37,17 @@ def arbitrage(context: Context) -> Any:
     """Stakes that pay alike whatever happens."""
     odds, total, step = _numbers(context, "odds", 1.0, 1e6), context.query["total"], context.query["step"]
     limits = [np.inf] * len(odds) if context.query["limits"] is None else _numbers(context, "limits", -1.0, 1e15)
+    if min(limits) < 0.0:
+        raise invalid(f"limits must be 0 or more, got {min(limits):g}")
     if len(limits) != len(odds):
         raise invalid(f"limits must have as many numbers as odds, {len(odds)}, got {len(limits)}")
     if step and total / step > _MOST_STEPS:
         raise invalid(f"total must be at most {_MOST_STEPS:,} steps, got {total / step:,.0f}")
     stakes = round_stakes(odds, total, step, limits).stakes.tolist() if step else []
     if not any(stakes):  # no arbitrage: every outcome pays alike
-        stakes = np.minimum(arbitrage_stakes(odds, total), limits).tolist()
+        equal = arbitrage_stakes(odds, total)
+        share = min([1.0, *(limit / stake for limit, stake in zip(limits, equal, strict=True) if stake)])
+        stakes = (equal * share).tolist()
     payouts = [stake * price for stake, price in zip(stakes, odds, strict=True)]
     staked = sum(stakes)
     return data(context, {"stakes": stakes, "payouts": payouts, "staked": staked, "profit": min(payouts) - staked})
