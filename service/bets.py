@@ -5,8 +5,8 @@ push. Bets that a final score does not settle (props, periods) get their result 
 """
 
 import math
-from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
@@ -130,7 +130,8 @@ def figures(bet: Bet) -> Bet:
 def result_of(bet: NewBet, home: float, away: float) -> Result | None:
     """What a final score makes of a bet; None where it does not say."""
     row = {name: getattr(bet, name) for name in bet.__struct_fields__}
-    start = row.pop("event_start_time")
+    row.pop("event_start_time")
+    start = _start(bet)
     frame = pl.DataFrame({name: [value] for name, value in row.items() if value not in (None, "")}).with_columns(
         event_start_time=pl.lit(start, pl.Datetime("us", "UTC"))
     )
@@ -142,6 +143,15 @@ def result_of(bet: NewBet, home: float, away: float) -> Result | None:
         return None
     near: list[Result] = [name for name in SHARES if name != "void"]
     return min(near, key=lambda name: abs(SHARES[name] - share))
+
+
+def _start(bet: NewBet) -> datetime | None:
+    """When the event begins, in UTC; without an offset it is UTC already."""
+    start = bet.event_start_time
+    try:
+        return start and (start.astimezone(UTC) if start.tzinfo else start.replace(tzinfo=UTC))
+    except OverflowError:  # in year 1 or 9999
+        return None
 
 
 def graded(bet: Bet, home: int, away: int) -> Bet:
@@ -202,25 +212,53 @@ def settle(node: Node, records: Records) -> int:
         for event, game in node.games.rows().items()
         if not game.is_live and game.home_score is not None and game.away_score is not None
     }
-    done = 0
+    closes: dict[str, pl.DataFrame | None] = {}  # read once, however many bets are on an event
+
+    def close_of(event: str) -> pl.DataFrame | None:
+        if event not in closes:
+            close = node.past.closings.closing(event) if node.past is not None else None
+            closes[event] = None if close is None else close.lines
+        return closes[event]
+
+    done, wrong = 0, None
     for owner, bet in records.waiting("bet", Bet):
-        now = bet
-        if bet.event_id and bet.closing_odds is None and bet.closing_probability is None and node.past is not None:
-            close = node.past.closings.closing(bet.event_id)
-            if close is not None and not bet.is_live:
-                now = with_close(now, close.lines)
-        if bet.event_id and bet.event_id in scores and bet.result is None and bet.home_score is None:
-            now = graded(now, *scores[bet.event_id])
-        if now != bet:
-            done += 1
-            keep(records, owner, now)
+        try:
+            now = _settled(bet, close_of, scores)
+            if now != bet or _late(bet):
+                with records.alone:  # it may have been changed or deleted meanwhile
+                    if records.find(owner, "bet", bet.id, Bet) == bet:
+                        done += 1
+                        keep(records, owner, now)
+        except Exception as error:  # one bet holds up no other
+            wrong = error
+    if wrong is not None:
+        raise wrong
     return done
+
+
+def _settled(bet: Bet, close_of: Callable[[str], pl.DataFrame | None], scores: Mapping[str, _Score]) -> Bet:
+    """A bet with what is known by now."""
+    event = bet.event_id
+    if not event:
+        return bet
+    if bet.closing_odds is None and bet.closing_probability is None and not bet.is_live:
+        lines = close_of(event)
+        if lines is not None:
+            bet = with_close(bet, lines)
+    if event in scores and bet.result is None and bet.home_score is None:
+        bet = graded(bet, *scores[event])
+    return bet
+
+
+def _late(bet: Bet) -> bool:
+    """Whether it is too late for a close and a result: 30 days after the start, which is at most a year away."""
+    since = min(max(bet.placed_at, _start(bet) or bet.placed_at), bet.placed_at + timedelta(days=366))
+    return (datetime.now(UTC) - since).days >= 30
 
 
 def keep(records: Records, owner: str, bet: Bet) -> None:
     """Store a bet; one that is settled and has its close waits no longer."""
     closed = bet.is_live or bet.closing_probability is not None
     open_ = bet.result is None and bet.home_score is None
-    late = (datetime.now(UTC) - bet.placed_at).days > 30
-    event = bet.event_id if (open_ or not closed) and not late else None
+    event = bet.event_id if (open_ or not closed) and not _late(bet) else None
     records.put(owner, "bet", bet.id, bet, event)

@@ -108,13 +108,18 @@ class Records:
         Problem
             404 if the key has none of that name.
         """
+        found = self.find(owner, kind, name, as_)
+        if found is None:
+            raise unknown(kind, name)
+        return found
+
+    def find(self, owner: str, kind: str, name: str, as_: type[Body]) -> Body | None:
+        """One record; None if the key has none of that name."""
         with self._lock:
             row = self._base.execute(
                 "SELECT body FROM records WHERE owner = ? AND kind = ? AND name = ?", (owner, kind, name)
             ).fetchone()
-        if row is None:
-            raise unknown(kind, name)
-        return msgspec.json.decode(row[0], type=as_)
+        return None if row is None else msgspec.json.decode(row[0], type=as_)
 
     def all(self, owner: str, kind: str, as_: type[Body]) -> list[Body]:
         """All records of a kind that a key has, by name."""
@@ -150,7 +155,11 @@ class Records:
             rows = self._base.execute(
                 "SELECT owner, body FROM records WHERE kind = ? AND event IS NOT NULL", (kind,)
             ).fetchall()
-        return [(owner, msgspec.json.decode(body, type=as_)) for owner, body in rows]
+        found = []
+        for owner, body in rows:
+            with suppress(msgspec.DecodeError):  # of another form: its key is told when it asks for it
+                found.append((owner, msgspec.json.decode(body, type=as_)))
+        return found
 
 
 def opened(folder: str | Path | None) -> "closing[Records]":

@@ -12,11 +12,13 @@ from msgspec import UNSET
 from oddsengine_service.bets import Bet, BetChanges, NewBet, Summary, figures, graded, keep, summary
 from oddsengine_service.endpoints import Answer, Context, Endpoint, answer_meta, data, page
 from oddsengine_service.params import choice
+from oddsengine_service.problems import invalid
 from oddsengine_service.records import Records, changed
 from oddsengine_service.routes.odds import LIMIT, OFFSET
 from oddsengine_service.wire.envelopes import Counted, Data, Deleted, Pagination
 
 _TAG = "Bets"
+_FORMULA = ("=", "@", "+", "-", "\t", "\r", "\n")
 _encode = msgspec.json.Encoder().encode
 
 
@@ -58,7 +60,7 @@ def _download(found: list[Bet]) -> Answer:
     writer.writerow(Bet.__struct_fields__)
     for bet in found:
         row = msgspec.to_builtins(bet)
-        writer.writerow([f"'{v}" if isinstance(v, str) and v[:1] in "=@+-\t\r" and v[:1] else v for v in row.values()])
+        writer.writerow([f"'{v}" if isinstance(v, str) and v.startswith(_FORMULA) else v for v in row.values()])
     name = f'attachment; filename="bets_{datetime.now(UTC):%Y-%m-%d}.csv"'
     return Answer(out.getvalue().encode(), type="text/csv; charset=utf-8", headers=(("content-disposition", name),))
 
@@ -74,18 +76,23 @@ def place(context: Context) -> Any:
 def change(context: Context) -> Any:
     """Change a bet, or settle it by hand."""
     changes: BetChanges = context.body
-    bet = changed(_records(context).get(context.caller.key, "bet", context.path["betId"], Bet), changes)
-    if changes.result is not UNSET:
-        bet = msgspec.structs.replace(bet, graded_by=None if bet.result is None else "hand")
-        if bet.result is None:
-            bet = msgspec.structs.replace(bet, home_score=None, away_score=None)
-    elif (changes.home_score, changes.away_score) != (UNSET, UNSET):
-        if bet.home_score is not None and bet.away_score is not None:
-            bet = graded(bet, bet.home_score, bet.away_score)
-        else:
-            bet = msgspec.structs.replace(bet, result=None, graded_by=None)
-    bet = figures(bet)
-    keep(_records(context), context.caller.key, bet)
+    scores = (changes.home_score, changes.away_score)
+    if (None in scores or UNSET in scores) and scores not in ((None, None), (UNSET, UNSET)):
+        raise invalid("home_score and away_score must be given together")
+    records = _records(context)
+    with records.alone:
+        bet = changed(records.get(context.caller.key, "bet", context.path["betId"], Bet), changes)
+        if changes.result is not UNSET:
+            bet = msgspec.structs.replace(bet, graded_by=None if bet.result is None else "hand")
+            if bet.result is None:
+                bet = msgspec.structs.replace(bet, home_score=None, away_score=None)
+        elif UNSET not in scores:
+            if bet.home_score is not None and bet.away_score is not None:
+                bet = graded(bet, bet.home_score, bet.away_score)
+            else:
+                bet = msgspec.structs.replace(bet, result=None, graded_by=None)
+        bet = figures(bet)
+        keep(records, context.caller.key, bet)
     return data(context, bet)
 
 

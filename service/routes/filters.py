@@ -33,8 +33,8 @@ class Filter(NewFilter, kw_only=True):
 
 def named(name: str) -> str:
     """Check the name of a record."""
-    if not name.strip() or len(name) > MOST_TEXT or any(ord(c) < 32 for c in name):
-        raise invalid(f"name must be 1 to {MOST_TEXT} printable characters, got {len(name)}")
+    if name.strip() in ("", ".", "..") or len(name) > MOST_TEXT or any(ord(c) < 32 for c in name):
+        raise invalid(f"name must be 1 to {MOST_TEXT} printable characters, not . or .., got {len(name)}")
     return name
 
 
