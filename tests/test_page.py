@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import httpx
 import pytest
@@ -751,6 +751,31 @@ def test_a_revoked_key_is_told_so(visit: Visiting, server: Running) -> None:
     expect(page.locator("#key-error")).to_have_text("Invalid API key.")
     expect(page.locator("#key")).to_be_focused()
     assert page.evaluate("sessionStorage.length") == 0
+
+
+def test_nothing_of_a_key_stays_when_it_is_revoked(visit: Visiting, server: Running) -> None:
+    v = visit()
+    v.accepted = "401"
+    made = keys_of(server).create("acme", Terms("enterprise"))
+    hostile = "<img src=x onerror=alert(1)>"
+    with server.client(None, headers={"X-API-Key": made.key}) as client:
+        bet = {"sportsbook": "fanduel", "selection": hostile, "odds_decimal": 2, "stake": 5, "note": hostile}
+        assert client.post("/bets", json=bet).status_code == 201
+        assert client.put(f"/filters/{quote(hostile, safe='')}", json={"list": "ev"}).status_code == 200
+        assert client.post("/alerts", json={"filter": hostile}).status_code == 201
+    page = v.enter(made.key)
+    v.tab("alerts")
+    expect(page.locator("#alert-list")).to_contain_text(hostile)
+    page.fill("#alert-targets", "https://example.com/secret")
+    v.tab("bets")
+    expect(page.locator("#bets-table")).to_contain_text(hostile)
+    keys_of(server).revoke(made.record.id)
+    expect(page.locator("#key-error")).to_have_text("Invalid API key.")
+    expect(page.locator("#bets-table")).not_to_contain_text("onerror")
+    for part in ("#bets-summary", "#alert-list", "#alert-filter", "#saved"):
+        expect(page.locator(part)).not_to_contain_text("onerror")
+    assert page.input_value("#alert-targets") == ""
+    v.check()
 
 
 def test_a_broken_stream_is_shown_and_comes_back(visit: Visiting, tmp_path: Path) -> None:

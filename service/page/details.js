@@ -288,6 +288,9 @@ class Details {
 }
 
 async function readMarks() {
-  marks = new Map(((await ask("/marks"))?.data ?? []).map((each) => [each.id, each]));
+  const mine = key;
+  const found = await ask("/marks");
+  if (key !== mine) return;
+  marks = new Map((found?.data ?? []).map((each) => [each.id, each]));
   stakeMark += 1;
 }

@@ -114,7 +114,10 @@ function drawFilters() {
 // ---- saved ones ----
 
 async function readSaved() {
-  saved = (await ask("/filters"))?.data ?? [];
+  const mine = key;
+  const found = await ask("/filters");
+  if (key !== mine) return;
+  saved = found?.data ?? [];
   drawFilters();
   alerts.render();
 }

@@ -169,7 +169,8 @@ function leave(why = "") {
   games.clear();
   board.choose("");
   details.close();
-  [marks, placedIds, tracker.bets, saved, alerts.alerts] = [new Map(), new Set(), [], [], []];
+  [marks, placedIds, saved, alerts.alerts] = [new Map(), new Set(), [], []];
+  Object.assign(tracker, { bets: [], meta: null, more: false, page: 0 });
   $("alert-now").hidden = true;
   rights = {};
   lists.filter.books = board.books = null; // another key may have other books
@@ -185,6 +186,10 @@ function leave(why = "") {
   write($("age"), "");
   $("again").hidden = true;
   $("key").focus();
+  for (const id of ["alert-targets", "details-note"]) $(id).value = "";
+  tracker.render(); // nothing of this key stays for the next one to read
+  alerts.render();
+  drawFilters();
 }
 
 // What the key may do. If nobody says, the streams will.
