@@ -21,6 +21,7 @@ from oddsengine_service.problems import Problem, unknown
 FILE = "records.sqlite"
 MOST = {"bet": 20_000, "mark": 5_000, "filter": 100, "alert": 50, "sent": 50}  # of one key
 _VERSION = 1
+_WAIT_S = 1.0  # for a lock of another program; threads that answer others wait too
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS records (
     owner TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, body BLOB NOT NULL, event TEXT, at REAL NOT NULL,
@@ -49,7 +50,7 @@ class Records:
             os.chmod(file, 0o600)
         try:
             self._base = sqlite3.connect(
-                ":memory:" if file is None else file, timeout=5.0, isolation_level=None, check_same_thread=False
+                ":memory:" if file is None else file, timeout=_WAIT_S, isolation_level=None, check_same_thread=False
             )
             (version,) = self._base.execute("PRAGMA user_version").fetchone()
             if version not in (0, _VERSION):

@@ -2,8 +2,10 @@
 
 import csv
 import io
+import sqlite3
 import stat
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from oddsengine.engine import micros
 from oddsengine.games import Reading
 from oddsengine_service import bets as rules
 from oddsengine_service.keys import KeyStore, Terms
+from oddsengine_service.problems import Problem
 from oddsengine_service.records import FILE, MOST, Records, RecordsError
 
 BET = {
@@ -230,6 +233,23 @@ def test_the_file_is_its_owners_alone_and_lasts(tmp_path: Path) -> None:
     (tmp_path / "broken").write_bytes(b"no database" * 100)
     with pytest.raises(RecordsError, match="cannot be used"):
         Records(tmp_path / "broken")
+
+
+def test_a_locked_file_is_said_and_can_still_be_read(tmp_path: Path) -> None:
+    records, bet = Records(tmp_path / FILE), bet_of(datetime.now(UTC))
+    records.put("k", "bet", "b", bet)
+    with closing(sqlite3.connect(tmp_path / FILE, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(Problem, match="cannot be written now"):
+            records.put("k", "bet", "c", bet)
+        assert records.all("k", "bet", rules.Bet) == [bet]
+    records.put("k", "bet", "c", bet)
+    assert len(records.all("k", "bet", rules.Bet)) == 2
+    records.close()
+    with closing(sqlite3.connect(tmp_path / FILE)) as other:
+        other.execute("PRAGMA user_version = 7")
+    with pytest.raises(RecordsError, match="its version is 7"):
+        Records(tmp_path / FILE)
 
 
 def test_a_key_has_a_bounded_number(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
