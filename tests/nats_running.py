@@ -134,5 +134,5 @@ def wait_for(done: Callable[[], bool], what: str, within: float = PATIENCE_S) ->
     begun = time.monotonic()
     while not done():
         assert time.monotonic() - begun < within, f"{what}: not within {within:g} s"
-        time.sleep(0.01)
+        time.sleep(0.03)
     return time.monotonic() - begun

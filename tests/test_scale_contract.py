@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import test_service_conformance as contract_tests
 from nats_running import Servers, servers, wait_for
@@ -31,7 +32,8 @@ class Behind(Running):
         assert self.service.member is not None
         self.member = self.service.member
         self.service._run = partial(self.member.run, feed=self._play)
-        self.gateway = Gateway(folder / "gateway", {**scale, "ODDSENGINE_SCALE_ROLE": "gateway"})
+        self.gateway_settings = {**scale, "ODDSENGINE_SCALE_ROLE": "gateway"}
+        self.gateway = Gateway(folder / "gateway", self.gateway_settings)
 
     def start(self) -> "Behind":
         self.gateway.start()
@@ -82,3 +84,31 @@ for name in (
     "test_a_free_key_sees_everything_a_minute_late", "test_a_free_key_does_not_see_what_is_new",
 ):  # fmt: skip
     globals()[name] = getattr(contract_tests, name)
+
+
+@pytest.mark.exhaustive
+def test_a_stream_of_prices_goes_on_at_another_gateway(service: Behind, tmp_path: Path) -> None:
+    def read(base: str, last: str) -> tuple[bool, str]:
+        """Whether a stream is resumed, and the id of its first update."""
+        url, resumed = f"{base}/stream/odds?resume=true&last_event_id={last}", False
+        with httpx.stream("GET", url, headers={"X-API-Key": "demo_enterprise"}, timeout=PATIENCE_S) as answer:
+            for line in answer.iter_lines():
+                resumed |= '"resumed":true' in line
+                if line.startswith("id: evt_") and line != "id: evt_0":
+                    return resumed, line[4:]
+        raise AssertionError("the stream ended")
+
+    other = Gateway(tmp_path / "other", service.gateway_settings)
+    try:
+        other.start()
+        wait_for(lambda: other.node.ready, "the other gateway is ready")
+        assert not read(other.base, "")[0]
+        service.advance()
+        service.sync()
+        resumed, last = read(service.gateway.base, "")
+        assert not resumed
+        service.advance()
+        wait_for(lambda: other.node.engine.number == service.node.engine.number, "all steps")
+        assert read(other.base, last)[0]
+    finally:
+        other.stop()

@@ -76,6 +76,8 @@ def test_a_message_in_the_wrong_place_is_refused(links: tuple[Link, Link]) -> No
         links[1].call(second.append(b"b", 0, 2))
     with pytest.raises(RefusedError):
         links[1].call(second.append(b"b", 7, 2))
+    with pytest.raises(RefusedError):  # even with an epoch that both believe to have
+        links[1].call(second.append(b"b", 0, 1))
     assert links[1].call(second.bounds()).last == 1
 
 

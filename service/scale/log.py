@@ -5,6 +5,7 @@ of its writer. No answer is no refusal: the same message is sent again, with the
 """
 
 import asyncio
+import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -97,6 +98,7 @@ class Log:
         self.name = f"{kind}-{self.scale.shard}"
         self.subject = f"{kind}.{self.scale.shard}"
         self._born = 0
+        self._own = secrets.token_hex(4)  # two writers never send the same id
 
     @property
     def _js(self) -> Any:
@@ -114,7 +116,7 @@ class Log:
         LostError
             If the stream was made anew.
         """
-        ident = f"{self.scale.shard}-{epoch}-{after}"
+        ident = f"{self.scale.shard}-{epoch}-{after}-{self._own}"
         headers = {"epoch": str(epoch), "Nats-Msg-Id": ident, "Nats-Expected-Last-Sequence": str(after)}
         while True:
             try:

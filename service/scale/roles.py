@@ -64,6 +64,7 @@ class Member(Collector):
         self._over: Callable[[str], None] = lambda _: None
         self._tasks: list[Future[Any]] = []
         self._helpers: set[asyncio.Task[None]] = set()
+        self._outdated = False  # the log has messages that this version does not read: it must not lead
         node.standing_by = self.leads
         node.waits_for = "standing by" if self.leads else "waits for the log"
 
@@ -95,6 +96,12 @@ class Member(Collector):
     def run(self, service: "Service", feed: "Callable[[Service], None]") -> None:
         """Follow, and where it is a writer's turn, feed the board; in a thread, until the node closes."""
         self._over = service.begin_again
+        try:
+            self._live(service, feed)
+        except LostError as error:  # where nothing follows yet, or no more
+            self._over(str(error))
+
+    def _live(self, service: "Service", feed: "Callable[[Service], None]") -> None:
         node = self.node
         if not self.leads:
             node.splits_to = self._ask_splits
@@ -124,15 +131,17 @@ class Member(Collector):
         started.add_done_callback(self._ended)
         return started
 
-    def _ended(self, task: "Future[Any]") -> None:
+    def _ended(self, task: "Future[Any] | asyncio.Task[Any]") -> None:
         if not task.cancelled() and (error := task.exception()) is not None and not self.node.closing.is_set():
             self._over(f"{type(error).__name__}: {error}")
 
-    def _background(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run something on the link's loop for as long as that runs."""
+    def _background(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        """Run something on the link's loop for as long as that runs; if it fails, all begins again."""
         task = self.link.loop.create_task(work)
         self._helpers.add(task)
         task.add_done_callback(self._helpers.discard)
+        task.add_done_callback(self._ended)
+        return task
 
     def _wait(self, work: Any) -> Any:
         """Wait for something on the link's loop until the node closes."""
@@ -199,7 +208,7 @@ class Member(Collector):
         except (LostError, DivergedError) as error:
             self._over(str(error))
         except FormError as error:
-            self.node.ready, self.node.waits_for = False, str(error)
+            self.node.ready, self.node.waits_for, self._outdated = False, str(error), True
         except RuntimeError:  # the node closes
             if not self.node.closing.is_set():
                 raise
@@ -249,7 +258,7 @@ class Member(Collector):
             await asyncio.sleep(self.scale.snapshot_s * (0.9 + 0.2 * (hash(self.name) % 100) / 100.0))
             if self.outbox is not None or self.follower.sequence == 0 or self.node.engine.now is None:
                 continue
-            with suppress(*_TROUBLE):
+            try:
                 about, data = await self._written(self.follower.snapshot, self.born)
                 newest = await self.board.newest()
                 if (
@@ -258,37 +267,44 @@ class Member(Collector):
                     or ((int(about["now"]) - int(newest["now"])) / 1e6 >= 0.8 * self.scale.snapshot_s)
                 ):
                     await self.board.save(about, data)
+            except _TROUBLE as error:
+                self.node.failures["snapshot"] = f"not saved: {error or type(error).__name__}"
+            else:
+                self.node.failures.pop("snapshot", None)
 
     # ---- leading ----
 
     async def _win(self) -> bool:
         """Wait for the lease, read to the end, and begin; True once the log has said so."""
         while True:
-            with suppress(*_TROUBLE):
-                self._lease = await self.board.lease(self.name)
             if self._lease is None:
-                await asyncio.sleep(self.scale.lease_s / 5.0)
-                continue
-            self._renewing = asyncio.create_task(self._renew())
-            following = self._tasks[0]
-            while True:
-                end = await self._until_answered(self.board.bounds)
-                if self.follower.sequence < end.last:
-                    await asyncio.sleep(0.01)
+                with suppress(*_TROUBLE):
+                    self._lease = None if self._outdated else await self.board.lease(self.name)
+                if self._lease is None:
+                    await asyncio.sleep(self.scale.lease_s / 5.0)
                     continue
-                following.cancel()
-                await self._written(lambda: None)  # what it was applying is applied
-                if self.follower.sequence >= end.last:
-                    break
-                following = self._tasks[0] = self._start(self._follow())
-            begin = packed([Entry("begin", Begin(self._lease.epoch, self.name, VERSION))])
-            try:
-                self._last = await self.board.append(begin, self.follower.sequence, self._lease.epoch)
-            except RefusedError:  # the one before wrote once more
-                self._tasks[0] = self._start(self._follow())
+                self._renewing = self._background(self._renew())
+            end = await self._until_answered(self.board.bounds)
+            if self._outdated:
+                self._renewing.cancel()
+                with suppress(*_TROUBLE):
+                    await self._lease.release()
+                self._lease = None
                 continue
-            break
-        self.follower.sequence, self.follower.epoch = self._last, self._lease.epoch
+            if self.follower.sequence < end.last:
+                await asyncio.sleep(0.01)
+                continue
+            self._tasks[0].cancel()
+            await self._written(lambda: None)  # what it was applying is applied
+            # The lease's bucket may be a new one, whose revisions begin again; an older epoch would change nothing.
+            epoch = max(self._lease.epoch, self.follower.epoch + 1)
+            if self.follower.sequence >= end.last:
+                with suppress(RefusedError):  # the one before wrote once more
+                    begin = packed([Entry("begin", Begin(epoch, self.name, VERSION))])
+                    self._last = await self.board.append(begin, self.follower.sequence, epoch)
+                    break
+            self._tasks[0] = self._start(self._follow())
+        self.follower.sequence, self.follower.epoch = self._last, epoch
         self._news = asyncio.Event()
         self.outbox = Outbox(self.node, self._wake)
         self.records.writing = True
@@ -412,9 +428,10 @@ class Member(Collector):
     async def _take_splits(self, message: Any) -> None:
         """Take records that a gateway was given."""
         given = msgspec.json.decode(message.data, type=list[SplitsGiven])
+        assert self.outbox is not None
         taken = await self._written(lambda: self.node.put_splits(given, self.node.clock.now()))
-        before = self._last
-        while taken and self._last == before:  # the next step takes them along
+        put = time.monotonic()
+        while taken and time.monotonic() - self.outbox.waiting_s <= put:  # the next step takes them along
             await asyncio.sleep(0.005)
         await message.respond(b"%d" % taken)
 

@@ -129,13 +129,14 @@ class SharedCounts:
     async def run(self) -> None:
         """Tell and hear until the process ends."""
         await self._link.client.subscribe(self._subject, cb=self._hear)
-        await self._tell(everything=True)
+        first = True
         while True:
+            with suppress(*_TROUBLE):
+                await self._tell(everything=first)
+                first = False
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._due.wait(), TELL_S)
             self._due.clear()
-            with suppress(*_TROUBLE):
-                await self._tell()
             self._forget()
 
     async def _tell(self, *, everything: bool = False) -> None:
