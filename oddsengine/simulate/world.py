@@ -70,7 +70,7 @@ class World:
         there are fewer arbitrages and smaller edges.
     slow
         How many times later than usual books hear of news before a game; above 1 none is sharp and
-        they follow each other. At 20 the market takes half an hour, about as US books do.
+        they follow each other. At 10 the market takes a quarter of an hour, about as US books do.
     exchange_hold
         The margin of exchanges, as a multiple of the usual.
     hazards
