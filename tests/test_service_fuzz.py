@@ -83,7 +83,7 @@ def obey_descriptions(case: Any, tier: Tier) -> None:
         if case.path.startswith(("/filters", "/marks")):
             case.path_parameters = dict.fromkeys(case.path_parameters or {}, "x")
     if case.path.startswith("/calculators"):
-        numbers = {"odds": "2.1,2.2", "probabilities": "0.5,0.5", "limits": "100,100"}
+        numbers = {"odds": "2.1,2.2", "probabilities": "0.5,0.5", "limits": "100,100", "total": 100, "step": 1}
         case.query = {name: numbers.get(name, value) for name, value in (case.query or {}).items()}
     for first, last in (("since", "until"), ("start_time", "end_time")):
         if first in case.query and last in case.query:
