@@ -95,6 +95,18 @@ class Servers(list[Server]):
     def urls(self) -> list[str]:
         return [server.url for server in self]
 
+    def delete(self, stream: str) -> None:
+        """Delete a stream."""
+
+        async def ask() -> None:
+            client = await nats.connect(self.urls)
+            try:
+                await client.jetstream().delete_stream(stream)
+            finally:
+                await client.close()
+
+        asyncio.run(ask())
+
     def leader(self, stream: str = "board-main") -> Server:
         """The server that leads a stream."""
 

@@ -136,3 +136,20 @@ def test_a_start_from_a_snapshot_and_one_from_the_log(tmp_path: Path) -> None:
         # The board of a minute ago begins a minute after a snapshot, and here time stands still.
         assert g2.state()[1].split("/")[0] == g1.state()[1].split("/")[0]
         equal_answers(g1, g2, g3)  # `detected_at` is in the bodies
+
+
+@pytest.mark.exhaustive
+def test_a_new_lease_and_a_stream_that_is_deleted(tmp_path: Path) -> None:
+    with servers(tmp_path / "nats") as found, run(tmp_path, found, steps=60, pause_s=0.05) as shard:
+        w1, g1 = begun(shard, "w1", "g1")
+        wait_for(lambda: w1.done, "the last step", 300.0)
+        w1.send(signal.SIGKILL)
+        shard.lease_s, shard.steps = 1.5, 90  # another bucket, whose revisions begin again
+        shard.pace = 0.05, 90, shard.pace[2]
+        w2 = shard.add("w2", "writer")
+        wait_for(lambda: w2.done, "the last step", 300.0)
+        equal_state(shard, w2, g1)
+        assert '"epoch":2' in w2.log
+        found.delete("board-main")
+        wait_for(lambda: "begins again" in g1.log, "the gateway notices")
+        ready(g1)
