@@ -267,10 +267,12 @@ async function learn() {
   known += 1;
   drawFilters();
   drawBooks();
-  readSaved();
-  readMarks();
-  alerts.read();
-  tracker.read();
+  if (Object.keys(KINDS).some(may)) { // without opportunities these are asked for where they are looked at: few requests a minute are left
+    readSaved();
+    readMarks();
+    alerts.read();
+    tracker.read();
+  }
   await learnEvents();
   draw();
 }
