@@ -222,7 +222,7 @@ class Log:
         key = f"writer.{self.scale.shard}"
         try:
             return Lease(leases, key, holder.encode(), await leases.create(key, holder.encode()))
-        except KeyWrongLastSequenceError:
+        except (KeyWrongLastSequenceError, KeyNotFoundError):  # somebody has it, or had it until between two looks
             return None
 
     # ---- parts ----
