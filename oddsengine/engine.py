@@ -27,10 +27,11 @@ from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.quotes import Door, Quotes, readable
 from oddsengine.board.rows import BOOK_BITS, FREE, GONE, LEVELS, LIVE, MOVED, NEW, ON, REJECTED, SEEN, UNKNOWN, Quoted
 from oddsengine.board.state import REMEMBERED_S, SECOND, STATUSES, Applied, Batch, Board
+from oddsengine.board.units import Gathered
 from oddsengine.detect import Scope
 from oddsengine.find.board import Sharp
 from oddsengine.find.ids import hexadecimal
-from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words, distinct, mix
+from oddsengine.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs, Words, distinct, mix
 from oddsengine.guards import Guarded, alone, honour, judge
 from oddsengine.identity import Wording
 from oddsengine.momentum import Memory, Sampled
@@ -234,8 +235,10 @@ class Engine:
         for found in search.views:
             found.view.open.commit(search.units, found.hits, found.difference, found.ends, now)
         if search.changes is not None:
-            rows = self._board.rows
-            rows.mark[search.slots], rows.close_mark[search.slots] = search.changes.marks, search.changes.close
+            rows, changes = self._board.rows, search.changes
+            rows.mark[search.slots] = changes.marks
+            if changes.close is not None:
+                rows.close_mark[search.slots] = changes.close
         if search.sampled is not None:
             self._board.momentum.commit(search.sampled)
 
@@ -336,36 +339,21 @@ class Engine:
         board = self._board
         some = board.gather(units)
         g, rows, names = some.groups, board.rows, board.names
-        if fresh:
-            guarded = judge(
-                g, names.traits, some.start, some.flap, some.confirmed, self._off, board.moment, board.limits
-            )
-            honour(guarded, (rows.flags[g.row] & REJECTED) != 0, self._off)
-            rows.stingy[g.row], rows.doubt[g.row] = guarded.stingy, guarded.doubt
-            slots, aside = np.concatenate((g.row, some.out)), np.concatenate((guarded.aside, some.why))
-            rejected = aside.copy()
-            rejected[g.row.size :] = self._alone(some.out, some.why)
-            board.judge(slots, aside, rejected)
-            board.watch_gaps(some, guarded.aside)
-        else:
-            nothing = np.full(g.row.size, np.nan)
-            guarded = Guarded(
-                rows.aside[g.row], nothing, rows.stingy[g.row], rows.doubt[g.row], board.moment, board.limits
-            )
-        changes, where, votes = None, Scope.everything(g), None
+        slots = np.concatenate((g.row, some.out))
+        guarded = self._judge(some, slots) if fresh else self._judged(g)
+        changes, where, votes, estimated, sampled = None, Scope.everything(g), None, None, None
         if fresh:
             due = self._due
             if self._samples and (due is None or due.size != names.unit_event.size):
                 due = np.zeros(names.unit_event.size, np.uint8)  # nothing is due between steps
             curves = tails.curves(g, names.forms)
             changes = since_last_search(some, guarded, curves, rows, names.event_lead.values, due)
-            first, votes = voting(some, changes, curves)
-        estimated, sampled = None, None
+            votes = voting(some, changes, curves) if self._samples else None
         if self._samples:
             estimated, sampled = board.estimated(some, guarded.aside, g.row, self._fair, votes)
-            if changes is not None:
-                changes = at_close(some, changes, estimated, first, guarded, rows)
         if changes is not None:
+            if estimated is not None:
+                changes = at_close(some, changes, estimated, rows)
             where = scope(some, changes.markets, curves)
             if estimated is not None:
                 estimated = estimated._replace(needed=np.where(where.markets != 0, np.uint8(2), where.fair))
@@ -383,7 +371,29 @@ class Engine:
                 for view, hits in zip(shared, search(some, seen, shared, where, names, self._off), strict=True):
                     difference, ends = view.open.compare(units, hits, there)
                     found.append(Searched(view, hits, difference, ends))
-        return Findings(units, found, np.concatenate((g.row, some.out)), changes, sampled)
+        return Findings(units, found, slots, changes, sampled)
+
+    def _judge(self, some: Gathered, slots: Ints) -> Guarded:
+        """Run the guards over some units, and put their verdicts on the board."""
+        board, g = self._board, some.groups
+        rows = board.rows
+        guarded = judge(
+            g, board.names.traits, some.start, some.flap, some.confirmed, self._off, board.moment, board.limits
+        )
+        honour(guarded, (rows.flags[g.row] & REJECTED) != 0, self._off)
+        rows.stingy[g.row], rows.doubt[g.row] = guarded.stingy, guarded.doubt
+        aside = np.concatenate((guarded.aside, some.why))
+        rejected = aside.copy()
+        rejected[g.row.size :] = self._alone(some.out, some.why)
+        board.judge(slots, aside, rejected)
+        board.watch_gaps(some, guarded.aside)
+        return guarded
+
+    def _judged(self, g: Groups) -> Guarded:
+        """The verdicts that are on the board."""
+        board, rows = self._board, self._board.rows
+        nothing = np.full(g.row.size, np.nan)
+        return Guarded(rows.aside[g.row], nothing, rows.stingy[g.row], rows.doubt[g.row], board.moment, board.limits)
 
     def _alone(self, out: Ints, why: Bytes) -> Bytes:
         """Why rows that identity sets aside cannot be bet; 0 where their market is only not compared."""

@@ -430,7 +430,7 @@ def _posterior(m, f, others, sharp, most, sharps, own_x, own, least, push, c):
 
 @kernel
 def _estimate(
-    chosen, needed, segments, rows, markets, row_book, row_seen, net, aside, live, threshold, slope, near, minute,
+    needed, segments, rows, markets, row_book, row_seen, net, aside, live, threshold, slope, near, minute,
     start, momentum, base_flags, v_start, v_book, v_x, v_total, v_seen, v_latest, v_changed, feed, own, sharp,
     exchange, gross, scale, c, outlier, place, b_from, b_feed, b_x, b_total, b_seen, b_weight, b_fresh, b_sharp,
     ordered, sorted_, rank, tallies, centres, post, stamp, own_x,
@@ -444,8 +444,6 @@ def _estimate(
     behind = np.int64(c.vote_live_behind_s * 1e6)
     fade = c.fresh_fade_s * 1e6
     for at in range(markets.size - 1):
-        if chosen[at] == 0:
-            continue
         hours = np.nan
         if start[at] != never:
             hours = (start[at] - minute[at]) / 3.6e9
@@ -635,7 +633,7 @@ class Times(NamedTuple):
     """The times of a board that the estimator reads beside those of `Groups`."""
 
     changed: Longs  # per row: when the price last changed, microseconds or NO_TIME
-    start: Longs  # per row: the start of its event, microseconds or NO_TIME
+    start: Longs  # per ladder: the start of its event, microseconds or NO_TIME; see `starts`
     minute: Longs  # per ladder; see `minutes`
 
 
@@ -679,8 +677,6 @@ def estimate(
     """
     needed = np.full(groups.threshold.size, 2, np.uint8) if needed is None else needed
     g, c = groups, of.table.constants
-    ladders_needed = np.zeros(groups.event.size, np.uint8)
-    ladders_needed[g.ladder[needed != 0]] = 1
     n, ladders = g.row.size, g.event.size
     widest, most = ballot.x.shape[1], traits.feed.size + 1
     sport = of.lines.sport[g.event]
@@ -689,9 +685,8 @@ def estimate(
         np.full(g.rows.size - 1, np.nan), np.zeros((ladders, widest)) if momentum is None else momentum,
     )  # fmt: skip
     _estimate(
-        ladders_needed, needed, g.segments, g.rows, g.markets, g.book, g.seen, net, aside, g.live, g.threshold,
-        of.lines.slope[g.kind, sport], neighbours(of.table), times.minute,
-        starts(g, times.start, aside, ladders_needed), out.momentum,
+        needed, g.segments, g.rows, g.markets, g.book, g.seen, net, aside, g.live, g.threshold,
+        of.lines.slope[g.kind, sport], neighbours(of.table), times.minute, times.start, out.momentum,
         of.lines.flags[g.kind, sport], ballot.start, ballot.book, ballot.x, ballot.total, ballot.seen, ballot.latest,
         ballot.changed, traits.feed, of.voters.own, of.voters.sharp, traits.exchange, barred,
         np.array(of.table.scale), c, _OUTLIER,
@@ -719,11 +714,12 @@ def _starts(needed, markets, segments, rows, start, aside, out):
                 out[at] = start[i]
 
 
-def starts(groups: Groups, start: Longs, aside: Bytes, needed: Bytes) -> Longs:
-    """When the event of each ladder that is needed starts: the earliest that a surviving price says."""
+def starts(groups: Groups, start: Longs, aside: Bytes, voting: Bytes | None = None) -> Longs:
+    """When the event of each ladder starts, or of some: the earliest that a surviving price says."""
     g = groups
     out = np.empty(g.event.size, np.int64)
-    _starts(needed, g.markets, g.segments, g.rows, start, aside, out)
+    some = np.ones(g.event.size, np.uint8) if voting is None else voting
+    _starts(some, g.markets, g.segments, g.rows, start, aside, out)
     return out
 
 

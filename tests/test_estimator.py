@@ -68,16 +68,17 @@ class Board:
         changed, start = (times(self.prepared.table, c)[g.row] for c in ("odds_changed_at", "event_start_time"))
         self.minute = estimator.minutes(ids.words(["e"] * g.event.size), self.prepared.guarded.now, table)
         ballot = estimator.votes(g, g.odds, changed, self.prepared.guarded.aside, 3, table)
+        known = estimator.Times(changed, estimator.starts(g, start, self.prepared.guarded.aside), self.minute)
         moved = None if pushed is None else np.tile(np.array(pushed, np.float64), (g.event.size, 1))
         self.fair = estimator.estimate(
             of, g, identity.traits, g.odds, self.prepared.guarded.aside, np.zeros(len(identity.books), np.uint8),
-            estimator.Times(changed, start, self.minute), moved, ballot,
+            known, moved, ballot,
         )  # fmt: skip
         # The probability before anything is scaled for its flags.
         scaled = table._replace(scale=(1.0,) * len(table.scale))
         self.plain = estimator.estimate(
             of._replace(table=scaled), g, identity.traits, g.odds, self.prepared.guarded.aside,
-            np.zeros(len(identity.books), np.uint8), estimator.Times(changed, start, self.minute), moved, ballot,
+            np.zeros(len(identity.books), np.uint8), known, moved, ballot,
         )  # fmt: skip
 
     def of(self, book: str, line: float | None = None) -> list[float]:

@@ -18,9 +18,9 @@ from oddsengine.board.rows import Rows
 from oddsengine.board.units import Gathered
 from oddsengine.detect import Scope
 from oddsengine.estimator import Board as Estimated
-from oddsengine.estimator import neighbours, starts
+from oddsengine.estimator import neighbours
 from oddsengine.find.ids import _step
-from oddsengine.groups import NO_TIME, Bytes, Ints, Words
+from oddsengine.groups import NO_TIME, Bytes, Groups, Ints, Words
 from oddsengine.guards import Guarded
 from oddsengine.tails import Curves
 
@@ -32,7 +32,7 @@ class Changes(NamedTuple):
 
     markets: Bytes  # per market
     marks: Words  # per row of the groups, then 0 for each that was left out: its market forgot it
-    close: Words  # the second marks of the same rows
+    close: Words | None = None  # the second marks of the same rows, where prices at the close are estimated
 
 
 @kernel
@@ -92,7 +92,7 @@ def _mark(
 
 @kernel
 def _close_marks(
-    chosen, markets, segments, rows, row, threshold, slope, near, start_bits, momentum_bits, raw, mark, out, changed
+    chosen, markets, segments, rows, row, threshold, slope, near, start, momentum_bits, raw, mark, out, changed
 ):
     """Second marks of all rows; the markets of some ladders where they differ have changed too."""
     for at in range(markets.size - 1):
@@ -100,7 +100,7 @@ def _close_marks(
             for i in range(rows[segments[markets[at]]], rows[segments[markets[at + 1]]]):
                 out[i] = mark[row[i]]
             continue
-        h0 = _step(np.uint64(2), np.uint64(start_bits[at]))
+        h0 = _step(np.uint64(2), np.uint64(start[at]))
         for k in range(momentum_bits.shape[1]):
             h0 = _step(h0, np.uint64(momentum_bits[at, k]))
         for m in range(markets[at], markets[at + 1]):
@@ -115,7 +115,7 @@ def _close_marks(
                 same &= mark[row[i]] == h
                 out[i] = h
             if not same:
-                changed[m] |= 1
+                changed[m] = 1
 
 
 @kernel
@@ -128,24 +128,24 @@ def _spread(markets, segments, rows, market, ladder, twin, two, three, totals, c
         t = twin[s]
         while t != s:
             # The market of an empty segment is nobody's; a market is known by its rows.
-            if rows[t] < rows[t + 1] and changed[market[rows[t]]] & 1 and rows[s] < rows[s + 1]:
+            if rows[t] < rows[t + 1] and changed[market[rows[t]]] == 1 and rows[s] < rows[s + 1]:
                 m = market[rows[s]]
                 if changed[m] == 0:
-                    changed[m] = 2  # as what is due: it does not reach further
+                    changed[m] = 2  # not by itself, so that it does not reach further
                 break
             t = twin[t]
     for at in range(markets.size - 1):
         ladders[at] = 0
         for m in range(markets[at], markets[at + 1]):
-            if changed[m] & 1:
+            if changed[m] == 1:
                 ladders[at] = 1
     for at in range(markets.size - 1):
         if ladders[at] == 0:
-            linked = two[at] >= 0 and (changed[two[at]] & 1) != 0
-            linked |= three[at] >= 0 and (changed[three[at]] & 1) != 0
+            linked = two[at] >= 0 and changed[two[at]] == 1
+            linked |= three[at] >= 0 and changed[three[at]] == 1
             if totals[at] >= 0:
                 for m in range(markets[totals[at]], markets[totals[at] + 1]):
-                    linked |= (changed[m] & 1) != 0
+                    linked |= changed[m] == 1
             ladders[at] = 1 if linked else 0
     for m in range(changed.size):
         needed[m] = changed[m] != 0
@@ -197,31 +197,35 @@ def since_last_search(
     )  # fmt: skip
     if due is not None:
         changed |= due[some.units][some.ladder_unit][g.ladder]
-    return Changes(changed, marks, rows.close_mark[np.concatenate((g.row, some.out))])
+    return Changes(changed, marks)
 
 
-def voting(some: Gathered, changes: Changes, curves: Curves) -> tuple[Bytes, Bytes]:
-    """Ladders with a market that changed, and those whose prices at the close a search may ask for then."""
-    g = some.groups
-    first, out = np.zeros(g.event.size, np.uint8), np.zeros(g.event.size, np.uint8)
-    first[g.ladder[changes.markets != 0]] = 1
-    out[g.ladder[scope(some, first[g.ladder], curves).fair != 0]] = 1
-    return first, out
+def voting(some: Gathered, changes: Changes, curves: Curves) -> Bytes:
+    """Ladders whose prices at the close a search may ask for: those with a change, and what is searched with them."""
+    g, out = some.groups, np.zeros(some.groups.event.size, np.uint8)
+    out[g.ladder[scope(some, _ladders(g, changes)[g.ladder], curves).fair != 0]] = 1
+    return out
 
 
-def at_close(some: Gathered, changes: Changes, board: Estimated, where: Bytes, guarded: Guarded, rows: Rows) -> Changes:
-    """The same changes, and the markets of some ladders whose price at the close rests on what changed elsewhere."""
+def at_close(some: Gathered, changes: Changes, board: Estimated, rows: Rows) -> Changes:
+    """The same changes, and the markets of their ladders whose price at the close rests on what changed elsewhere."""
     g, momentum = some.groups, board.momentum
     sport = board.of.lines.sport[g.event]
-    close, changed = changes.close.copy(), changes.markets.copy()
-    close[g.row.size :] = 0
+    close, changed = np.zeros(changes.marks.size, np.uint64), changes.markets.copy()
     _close_marks(
-        where, g.markets, g.segments, g.rows, g.row, g.threshold, board.of.lines.slope[g.kind, sport],
-        neighbours(board.of.table), starts(g, some.start, guarded.aside, where),
+        _ladders(g, changes), g.markets, g.segments, g.rows, g.row, g.threshold, board.of.lines.slope[g.kind, sport],
+        neighbours(board.of.table), board.times.start,
         (np.zeros((g.event.size, 1)) if momentum is None else momentum).view(np.int64), changes.marks,
         rows.close_mark, close, changed,
     )  # fmt: skip
     return changes._replace(markets=changed, close=close)
+
+
+def _ladders(g: Groups, changes: Changes) -> Bytes:
+    """Ladders with a market that changed."""
+    out = np.zeros(g.event.size, np.uint8)
+    out[g.ladder[changes.markets != 0]] = 1
+    return out
 
 
 def scope(some: Gathered, changed: Bytes, curves: Curves) -> Scope:

@@ -158,7 +158,7 @@ class Door:
                 return read
         if not isinstance(rows, list | tuple) or not all(isinstance(row, Mapping) for row in rows):
             raise OddsError(f"Quotes are a list of rows, each a mapping of fields; got {_shape(rows)}.")
-        return self._table(_frame(rows), names) if rows else _empty()
+        return self._table(_frame(rows), names)
 
     def _plain(self, text: bytes) -> Quotes | None:
         """Columns of plain rows; None where a row is to be refused, for the table's way to say which and why."""
@@ -302,21 +302,13 @@ def _prices(odds, american, flags, bad, mismatch):
             bad[i] = 1
 
 
-def _empty() -> Quotes:
-    codes, none, moments = np.empty(0, np.int32), np.empty(0), np.empty(0, np.int64)
-    return Quotes(
-        codes, codes, [], [], none, none, moments, moments, moments, np.empty(0, np.uint8), [], _NONE_REJECTED
-    )
-
-
 _NONE_REJECTED = pl.DataFrame(schema=BAD_ROW_SCHEMA)
 
 
 def _unwritable(rows: Sequence[_Plain]) -> bool:
     """Whether rows have numbers that JSON has no form for."""
-    return any(
-        not np.isfinite(np.array([v for v in map(attrgetter(name), rows) if v is not None])).all() for name in _NUMBERS
-    )
+    columns = (np.array(list(map(attrgetter(name), rows)), np.float64) for name in _NUMBERS)
+    return any(np.isinf(column).any() for column in columns)
 
 
 def _named(wording: Wording) -> bool:

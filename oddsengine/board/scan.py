@@ -243,33 +243,33 @@ def _rounded(whole, power, pair):
 
 
 @kernel
-def _number(text, at, out):
-    """The end of a JSON number, -1 if it is none; `out` gets its value, and 0, or 1 if the value is not known."""
-    negative = text[at] == 45
-    if negative:
-        at += 1
-    first = at
-    whole = np.int64(0)
-    digits, point, power = 0, 0, 0
+def _run(text, at, whole, digits):
+    """The end of the digits at a place; the number with them behind it, and how many of its digits count."""
     while at < text.size and 48 <= text[at] <= 57:
         if digits > 0 or text[at] != 48:
             digits += 1
         if digits < 19:
             whole = whole * 10 + np.int64(text[at] - 48)
         at += 1
+    return at, whole, digits
+
+
+@kernel
+def _number(text, at, out):
+    """The end of a JSON number, -1 if it is none; `out` gets its value, and 0, or 1 if the value is not known."""
+    negative = text[at] == 45
+    if negative:
+        at += 1
+    first = at
+    point, power = 0, 0
+    at, whole, digits = _run(text, at, np.int64(0), 0)
     if at == first or (text[first] == 48 and at - first > 1):
         return -1
     if at < text.size and text[at] == 46:
-        at += 1
-        first = at
-        while at < text.size and 48 <= text[at] <= 57:
-            if digits > 0 or text[at] != 48:
-                digits += 1
-            if digits < 19:
-                whole = whole * 10 + np.int64(text[at] - 48)
-            point += 1
-            at += 1
-        if at == first:
+        first = at + 1
+        at, whole, digits = _run(text, first, whole, digits)
+        point = at - first
+        if point == 0:
             return -1
     if at < text.size and (text[at] == 101 or text[at] == 69):
         at += 1

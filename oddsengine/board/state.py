@@ -36,7 +36,7 @@ from oddsengine.board.rows import (
 from oddsengine.board.units import Gathered, Units, gather
 from oddsengine.detect import Scope
 from oddsengine.estimator import Board as Estimated
-from oddsengine.estimator import Times, Votes, minutes
+from oddsengine.estimator import Times, Votes, minutes, starts
 from oddsengine.find.ids import word
 from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words, distinct
 from oddsengine.identity import Wording
@@ -639,7 +639,8 @@ class Board:
             made.append(sampled)
             return sampled.momentum
 
-        board = read(of, g, names.traits, aside, Times(self.rows.changed[slots], some.start, minute), momentum, voting)
+        times = Times(self.rows.changed[slots], starts(g, some.start, aside, voting), minute)
+        board = read(of, g, names.traits, aside, times, momentum, voting)
         return board, made[0]
 
     def due(self, before: int, table: catalog.FairTable) -> Bytes:
