@@ -188,8 +188,9 @@ def _add_question(parser: argparse.ArgumentParser) -> None:
     ask.add_argument(
         "--method",
         metavar="NAME",
-        help="what +EV is over: close, the fair price at the close that all other books make (the default), or the "
-        f"reference with its margin removed by one of {', '.join(DEVIG_METHODS)} (power with --sharp)",
+        help="what +EV is measured against: close, the fair price at the close estimated from at least two other "
+        "books (the default), or the reference with its margin removed by one of "
+        f"{', '.join(DEVIG_METHODS)} (power with --sharp)",
     )
     ask.add_argument("--commission", type=_rates, metavar="BOOK=RATE", help="share of winnings, 0.02 for 2 %%")
 
@@ -452,7 +453,7 @@ def _add_watch(commands: Any) -> None:
     parser = commands.add_parser(
         "watch", help="the four lists and a board in the terminal, of a file, a tape or a node",
         description="1 to 5 change the list, Enter shows the board of a row's event, / filters, p pauses, q quits. "
-        "A filter is words that a row has; >2 is a value of at least 2 %%.",
+        "A filter is words that a row has; >2 is a value of at least 2 %.",
     )  # fmt: skip
     parser.add_argument("file", nargs="?", metavar="FILE", help="prices: CSV, Parquet or NDJSON; read again on changes")
     parser.add_argument("--sample", action="store_true", help="the board that comes with the package")

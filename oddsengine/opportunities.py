@@ -5,8 +5,8 @@ Every finder takes any polars frame of prices (see `ODDS_SCHEMA`) and these word
 - `books`: whose prices may be bet; None is all. Opportunities are computed over exactly these.
 - `sharp`: whose prices say what is fair: a book, books in order of preference, or weights of a consensus
   (`{"pinnacle": 3, "circa": 1}`). None is the catalog's order. A reference may stand outside `books`.
-- `method`: what +EV is over: "close" (see `oddsengine.estimator`), the default without `sharp`, or how the
-  reference's margin is removed, one of `DEVIG_METHODS`.
+- `method`: what +EV is measured against: "close" (see `oddsengine.estimator`), the default without `sharp`, which takes
+  at least two other books, or the reference with its margin removed by one of `DEVIG_METHODS`.
 - `commission`: rates on winnings that replace the catalog's, book by book.
 - `guards`: which guards run; None is all of `GUARDS`, an empty list none, a mapping changes thresholds
   (`{"stale": 300}`) or switches single guards off (`{"flap": False}`). They look at all books.
@@ -68,7 +68,10 @@ def find_ev(
     include: Iterable[str] = (),
     now: datetime | None = None,
 ) -> pl.DataFrame:
-    """Prices that beat the reference's fair probability.
+    """Prices that beat the fair probability.
+
+    By default that is made from the other books: at least two of them, of different feeds, must quote the whole market.
+    A table of two books therefore gives no rows unless `sharp` names one of them as the reference.
 
     Parameters
     ----------
@@ -84,8 +87,9 @@ def find_ev(
         Whose prices say what is fair: a book, books in order of preference, or weights of a consensus
         (``{"pinnacle": 3, "circa": 1}``); None, the default, is the catalog's order. It may stand outside `books`.
     method
-        What +EV is over: "close", the fair price at the close that all other books make, or the reference with its
-        margin removed by one of `DEVIG_METHODS`. None, the default, is "close", or "power" where `sharp` is given.
+        What +EV is measured against: "close", the fair price at the close estimated from all other books, or the
+        reference with its margin removed by one of `DEVIG_METHODS`. None, the default, is "close", or "power" where
+        `sharp` is given.
     commission
         Rates on winnings, fractions below 1 such as 0.02, that replace the catalog's, book by book; None,
         the default, keeps those.
@@ -166,8 +170,9 @@ def find_arbitrage(
         consensus (``{"pinnacle": 3, "circa": 1}``); None, the default, is the catalog's order. It may stand outside
         `books`.
     method
-        What +EV is over: "close", the fair price at the close that all other books make, or the reference with its
-        margin removed by one of `DEVIG_METHODS`. None, the default, is "close", or "power" where `sharp` is given.
+        What +EV is measured against: "close", the fair price at the close estimated from all other books, or the
+        reference with its margin removed by one of `DEVIG_METHODS`. None, the default, is "close", or "power" where
+        `sharp` is given.
     commission
         Rates on winnings, fractions below 1 such as 0.02, that replace the catalog's, book by book; None,
         the default, keeps those.
@@ -243,8 +248,9 @@ def find_low_hold(
         weights of a consensus (``{"pinnacle": 3, "circa": 1}``); None, the default, is the catalog's order. It may
         stand outside `books`.
     method
-        What +EV is over: "close", the fair price at the close that all other books make, or the reference with its
-        margin removed by one of `DEVIG_METHODS`. None, the default, is "close", or "power" where `sharp` is given.
+        What +EV is measured against: "close", the fair price at the close estimated from all other books, or the
+        reference with its margin removed by one of `DEVIG_METHODS`. None, the default, is "close", or "power" where
+        `sharp` is given.
     commission
         Rates on winnings, fractions below 1 such as 0.02, that replace the catalog's, book by book; None,
         the default, keeps those.
@@ -323,8 +329,9 @@ def find_middles(
         Whose prices say what is fair: a book, books in order of preference, or weights of a consensus
         (``{"pinnacle": 3, "circa": 1}``); None, the default, is the catalog's order. It may stand outside `books`.
     method
-        What +EV is over: "close", the fair price at the close that all other books make, or the reference with its
-        margin removed by one of `DEVIG_METHODS`. None, the default, is "close", or "power" where `sharp` is given.
+        What +EV is measured against: "close", the fair price at the close estimated from all other books, or the
+        reference with its margin removed by one of `DEVIG_METHODS`. None, the default, is "close", or "power" where
+        `sharp` is given.
     commission
         Rates on winnings, fractions below 1 such as 0.02, that replace the catalog's, book by book; None,
         the default, keeps those.
@@ -417,8 +424,9 @@ def find_all(
         Whose prices say what is fair: a book, books in order of preference, or weights of a consensus
         (``{"pinnacle": 3, "circa": 1}``); None, the default, is the catalog's order. It may stand outside `books`.
     method
-        What +EV is over: "close", the fair price at the close that all other books make, or the reference with its
-        margin removed by one of `DEVIG_METHODS`. None, the default, is "close", or "power" where `sharp` is given.
+        What +EV is measured against: "close", the fair price at the close estimated from all other books, or the
+        reference with its margin removed by one of `DEVIG_METHODS`. None, the default, is "close", or "power" where
+        `sharp` is given.
     commission
         Rates on winnings, fractions below 1 such as 0.02, that replace the catalog's, book by book; None,
         the default, keeps those.
@@ -540,8 +548,9 @@ def rejected(
         consensus (``{"pinnacle": 3, "circa": 1}``); None, the default, is the catalog's order. It may stand outside
         `books`.
     method
-        What +EV is over: "close", the fair price at the close that all other books make, or the reference with its
-        margin removed by one of `DEVIG_METHODS`. None, the default, is "close", or "power" where `sharp` is given.
+        What +EV is measured against: "close", the fair price at the close estimated from all other books, or the
+        reference with its margin removed by one of `DEVIG_METHODS`. None, the default, is "close", or "power" where
+        `sharp` is given.
     commission
         Rates on winnings, fractions below 1 such as 0.02, that replace the catalog's, book by book; None,
         the default, keeps those.
@@ -642,7 +651,8 @@ def fair(
         `prepare` will do, then without `guards` and `now`; of it the rows are those of its checked table, without the
         ones that are no price.
     sharp, method, commission, guards, now
-        As in `find_ev`.
+        As in `find_ev`, but `method` is "power" by default, so that without `sharp` the catalog's sharp books are the
+        reference; "close" estimates from all other books.
 
     Returns
     -------

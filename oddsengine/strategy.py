@@ -88,7 +88,8 @@ class Strategy:
     Parameters
     ----------
     books, sharp, method, commission
-        As of `Engine.view`: EV is over the fair price at the close, unless `sharp` or another `method` is given.
+        As of `Engine.view`: EV is measured against the fair price at the close unless `sharp` or another
+        `method` is given.
     min_ev, max_ev
         Expected value in percent.
     min_odds, max_odds

@@ -138,6 +138,37 @@ def test_scan_shows_every_kind_and_what_was_set_aside(run: Run) -> None:
     assert "\x1b" not in out
 
 
+TWO_BOOKS = """sportsbook,event_id,sport,home_team,away_team,market_type,selection,odds_decimal
+draftkings,g1,basketball,Boston Celtics,Miami Heat,moneyline,Boston Celtics,1.91
+draftkings,g1,basketball,Boston Celtics,Miami Heat,moneyline,Miami Heat,1.95
+fanduel,g1,basketball,Boston Celtics,Miami Heat,moneyline,Boston Celtics,1.70
+fanduel,g1,basketball,Boston Celtics,Miami Heat,moneyline,Miami Heat,2.22
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "rows", "why"),
+    [
+        ((), 0, "at least two other books that quote the whole market"),
+        (("--method", "shin"), 0, "a sharp book of the catalog"),
+        (("--sharp", "fanduel", "--books", "fanduel"), 0, "a market that a --sharp book quotes in full"),
+        (("--sharp", "fanduel"), 1, None),
+        (("--sharp", "fanduel", "--min-ev", "20"), 0, None),  # no price beats the fair one by that much
+    ],
+)
+def test_an_empty_list_of_ev_prices_says_if_there_was_no_fair_price(
+    run: Run, tmp_path: Path, words: tuple[str, ...], rows: int, why: str | None
+) -> None:
+    path = tmp_path / "two.csv"
+    path.write_text(TWO_BOOKS)
+    status, out, _ = run("scan", str(path), "--kind", "ev", *words)
+    assert status == 0
+    assert f"+EV: prices that beat the fair price ({rows})" in out
+    last = out.splitlines()[-1]
+    assert last.startswith("no fair price: ") == (why is not None)
+    assert why is None or why in last
+
+
 def test_piped_tables_are_whole(run: Run) -> None:
     """Nothing is cut, every row repeats what it shares with its neighbours, and columns line up."""
     _, out, _ = run("scan", "--sample", "--kind", "arb")
@@ -313,6 +344,7 @@ BAD = [
     (("scan", "--sample", "--method", "magic"), "'magic'"),
     (("scan", "--sample", "--guards", "all,magic"), "magic"),
     (("scan", "--sample", "--without", "magic"), "magic is not one of bad_price"),
+    (("scan", "--sample", "--without", "bad_price"), "--without bad_price: cannot be switched off"),
     (("scan", "--sample", "--books", "magic"), "no prices of magic; the books are bet365"),
     (("scan", "--sample", "--sharp", "magic"), "no prices of magic"),
     (("scan", "--sample", "--sharp", "pinnacle=3,circa"), "every book a weight or none"),

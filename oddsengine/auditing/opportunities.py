@@ -295,7 +295,8 @@ def scan_history(
         such, of which odds tables are read piece by piece; a Delta table such as `oddsengine archive` writes; or the
         folder of a tape. Times may come in all forms of `check_odds`; every row must have one.
     books, sharp, method, kinds, min_ev, min_profit, max_hold, min_size, min_middle_ev, commission
-        As of `Engine.view`: EV is over the fair price at the close, unless `sharp` or another `method` is given.
+        As of `Engine.view`: EV is measured against the fair price at the close unless `sharp` or another
+        `method` is given.
     guards
         As of `Engine`.
     fair

@@ -12,13 +12,12 @@ from typing import Any
 
 import polars as pl
 
-from oddsengine import catalog
 from oddsengine.commands.layout import table as text_table
 from oddsengine.commands.output import Notice, bold, say, terminal, wrapped, write
 from oddsengine.commands.report import KINDS, MARKETS, REJECTED, Report, csv_text, moment, records
 from oddsengine.explain import explain
 from oddsengine.find.books import absent, refused
-from oddsengine.opportunities import find_all, markets, rejected
+from oddsengine.opportunities import find_all, find_ev, markets, rejected
 from oddsengine.reading import STANDARD_INPUT, files_of, read_odds
 from oddsengine.reasons import GUARDS, NAMES
 from oddsengine.sample import SAMPLE_BOARD
@@ -56,7 +55,9 @@ def _guards(arguments: argparse.Namespace) -> list[str] | None:
         raise ValueError(f"--without takes guards; {', '.join(unknown)} is not one of {', '.join(GUARDS)}")
     fixed = sorted({"bad_price", "unknown_outcome"} & set(arguments.without or []))
     if fixed:
-        raise ValueError(f"--without {', '.join(fixed)}cannot be switched off: its rows have no usable price or market")
+        raise ValueError(
+            f"--without {', '.join(fixed)}: cannot be switched off, its rows have no usable price or market"
+        )
     if arguments.without:
         return [name for name in GUARDS if name not in arguments.without]
     if arguments.guards in (None, ["all"]):
@@ -109,9 +110,27 @@ def scan_command(arguments: argparse.Namespace) -> None:
         "set_aside": counts,
     }
     lines = _summary(table, counts, facts["now"], time.perf_counter() - began)
-    if not arguments.sharp and not any(catalog.book(b).sharp for b in table["sportsbook"].unique()):
-        lines.append("no reference: none of these books is known to be sharp; --sharp names one, and +EV needs one")
+    if KINDS["ev"] in found and not found[KINDS["ev"]].height and "ev_cap" not in counts:
+        lines += _no_fair_price(arguments, table)
     _show(found, facts, lines, arguments, form)
+
+
+def _no_fair_price(arguments: argparse.Namespace, table: OddsTable) -> list[str]:
+    """Say why the list of +EV prices is empty, if no price of the table has a fair price to be compared with."""
+    question = _question(arguments, table, ("books", "sharp", "method", "commission"))
+    if find_ev(table, min_ev=-100.0, **question).height:
+        return []
+    if arguments.sharp:
+        return ["no fair price: no usable price here is in a market that a --sharp book quotes in full"]
+    if arguments.method in (None, "close"):
+        return [
+            "no fair price: +EV compares a price with at least two other books that quote the whole market, and no "
+            "usable price here has them; --sharp BOOK names a reference instead"
+        ]
+    return [
+        "no fair price: no usable price here is in a market that a sharp book of the catalog quotes in full; "
+        "--sharp BOOK names a reference"
+    ]
 
 
 def _summary(table: OddsTable, counts: Mapping[str, int], now: Any, seconds: float) -> list[str]:
