@@ -6,6 +6,7 @@ import logging
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from datetime import datetime
 from email.utils import formatdate
@@ -85,6 +86,7 @@ _LAG_EVERY = 0.25  # s between two looks at the event loop
 _SWEEP_EVERY = 10.0  # s
 _SETTLE_EVERY = 10.0  # s
 _TICK = 1.0  # s between two steps when nothing comes
+_AGAIN_S = 5.0  # at least, from one node's beginning to the next one's
 _CURLS = """  curl -H 'X-API-Key: demo_pro' '{at}/odds?market=main&limit=3'
   curl -H 'X-API-Key: demo_pro' '{at}/opportunities/ev?min_ev=1&limit=3'
   curl -H 'X-API-Key: demo_hobby' '{at}/opportunities/arbitrage?format=csv'"""
@@ -603,8 +605,11 @@ def serve(settings: Settings, environ: Mapping[str, str], *, demonstration: bool
             f"--demo uses public keys and must bind to a loopback address, got host {settings.service.host}"
         )
     sys.setswitchinterval(_SWITCH)
+    began = time.monotonic()
     while _serve(settings, environ, demonstration=demonstration, say=say):
         say = lambda _: None  # noqa: E731  the address was said
+        time.sleep(max(0.0, began + _AGAIN_S - time.monotonic()))  # what ended this node may last
+        began = time.monotonic()
 
 
 def _serve(settings: Settings, environ: Mapping[str, str], *, demonstration: bool, say: Callable[[str], None]) -> str:

@@ -1,12 +1,18 @@
 """Several processes over real servers: equal answers, and faults that no caller sees."""
 
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from nats_running import servers, wait_for
 from scale_running import Process, Run, run
+
+from oddsengine_service import server
+from oddsengine_service.settings import load
 
 PATHS = (
     "/odds?limit=50", "/odds?market=main&sport=basketball", "/odds/best?limit=20", "/events", "/sports", "/leagues",
@@ -50,6 +56,26 @@ def killed_and_replaced(shard: Run, leader: Process, other: Process, number: int
     """Stop the writer that leads; how long it takes until the other one leads."""
     leader.send(number)
     return wait_for(lambda: other.leads, "the other writer leads", 10 * (shard.lease_s + 1.5))
+
+
+def test_a_node_that_ends_at_once_does_not_begin_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, lives, began = 0.0, [1.0, 0.0, 60.0, 2.0], list[float]()
+
+    def wait(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    def one_node(*_: Any, **__: Any) -> str:
+        began.append(now)
+        wait(lives[len(began) - 1])
+        return "state is not the writer's" if len(began) < len(lives) else ""
+
+    monkeypatch.setattr(server, "_serve", one_node)
+    monkeypatch.setattr(server, "time", SimpleNamespace(monotonic=lambda: now, sleep=wait))
+    monkeypatch.setattr(sys, "setswitchinterval", lambda _: None)
+    server.serve(load(None, {}), {}, demonstration=False, say=lambda _: None)
+    assert began == [0.0, 5.0, 10.0, 70.0]
+    assert now == 72.0  # the last one was told to stop
 
 
 def test_writers_and_gateways_that_are_killed(tmp_path: Path) -> None:
