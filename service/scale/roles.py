@@ -259,14 +259,13 @@ class Member(Collector):
             if self.outbox is not None or self.follower.sequence == 0 or self.node.engine.now is None:
                 continue
             try:
-                about, data = await self._written(self.follower.snapshot, self.born)
                 newest = await self.board.newest()
                 if (
                     newest is None
-                    or newest.get("born") != about["born"]
-                    or ((int(about["now"]) - int(newest["now"])) / 1e6 >= 0.8 * self.scale.snapshot_s)
+                    or newest.get("born") != str(self.born)
+                    or self.node.engine.now.timestamp() - int(newest["now"]) / 1e6 >= 0.8 * self.scale.snapshot_s
                 ):
-                    await self.board.save(about, data)
+                    await self.board.save(*await self._written(self.follower.snapshot, self.born))
             except _TROUBLE as error:
                 self.node.failures["snapshot"] = f"not saved: {error or type(error).__name__}"
             else:
