@@ -4,9 +4,13 @@ import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
+import zstandard
 from nats_running import Servers, servers, wait_for
 
+from oddsengine_service.scale import log as log_module
+from oddsengine_service.scale.follower import opened
 from oddsengine_service.scale.link import Link
 from oddsengine_service.scale.log import Log, LostError, Message, RefusedError
 from oddsengine_service.settings import Settings, SettingsError, load
@@ -112,12 +116,29 @@ def test_a_lease_that_nobody_renews_ends(links: tuple[Link, Link]) -> None:
 
 def test_the_newest_snapshot_that_fits(links: tuple[Link, Link]) -> None:
     log = log_of(links[0])
-    assert links[0].call(log.load(lambda _: True)) is None
+    assert links[0].call(log.load(lambda _: True, bytes)) is None
     for sequence in (9, 10, 200, 1000):
         links[0].call(log.save({"sequence": str(sequence), "form": "1"}, b"%d" % sequence * 100_000))
-    about, data = links[0].call(log.load(lambda about: int(about["sequence"]) < 1000))
+    about, data = links[0].call(log.load(lambda about: int(about["sequence"]) < 1000, bytes))
     assert (about["sequence"], data) == ("200", b"200" * 100_000)
-    assert links[0].call(log.load(lambda about: about["sequence"] == "9")) is None  # three are kept
+    assert links[0].call(log.load(lambda about: about["sequence"] == "9", bytes)) is None  # three are kept
+
+
+def test_a_damaged_snapshot_is_passed_over(links: tuple[Link, Link], monkeypatch: pytest.MonkeyPatch) -> None:
+    link, log = links[0], log_of(links[0])
+    monkeypatch.setattr(log_module, "_LOAD_S", 1.0)
+
+    async def lose_a_part(name: str) -> None:
+        jetstream = link.client.jetstream()
+        part = (await (await jetstream.object_store("snapshots")).get_info(name)).nuid
+        await jetstream.purge_stream("OBJ_snapshots", subject=f"$O.snapshots.C.{part}")
+
+    whole = zstandard.compress(msgspec.msgpack.encode({"epoch": 7}))
+    for sequence, data in enumerate((whole, whole[:-3], whole), 1):
+        link.call(log.save({"sequence": str(sequence)}, data))
+    link.call(lose_a_part(f"{link.scale.shard}.{3:020}"))
+    about, held = link.call(log.load(lambda _: True, opened), 10.0)
+    assert (about["sequence"], held) == ("1", {"epoch": 7})
 
 
 def test_a_server_that_is_killed_and_one_that_is_wiped(tmp_path: Path) -> None:

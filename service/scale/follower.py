@@ -132,9 +132,8 @@ class Follower:
         }  # fmt: skip
         return about, zstandard.ZstdCompressor(3).compress(msgspec.msgpack.encode(held))
 
-    def restore(self, about: Mapping[str, str], data: bytes) -> None:
-        """Begin with what a snapshot holds."""
-        held = msgspec.msgpack.decode(zstandard.ZstdDecompressor().decompress(data, max_output_size=1 << 32))
+    def restore(self, about: Mapping[str, str], held: Mapping[str, Any]) -> None:
+        """Begin with what a snapshot holds, as `opened` has it."""
         node = self.node
         restore(node.engine, held["engine"])
         node.games.restore(held["games"])
@@ -144,6 +143,22 @@ class Follower:
         self.feeds.of_books = msgspec.convert(held["sources"][1], list[BookStatus])
         self.decisions = {one.key: one for one in msgspec.convert(held["decisions"], list[Decision])}
         self.epoch, self.sequence = held["epoch"], int(about["sequence"])
+
+
+def opened(data: bytes) -> dict[str, Any]:
+    """What a snapshot holds.
+
+    Raises
+    ------
+    ValueError
+        If it is damaged.
+    """
+    try:
+        return msgspec.msgpack.decode(
+            zstandard.ZstdDecompressor().decompress(data, max_output_size=1 << 32), type=dict[str, Any]
+        )
+    except zstandard.ZstdError as error:
+        raise ValueError(str(error)) from error
 
 
 def fits(about: Mapping[str, str], born: int, first: int, before: float) -> bool:
@@ -156,4 +171,4 @@ def fits(about: Mapping[str, str], born: int, first: int, before: float) -> bool
     )
 
 
-__all__ = ["LEAST_AGE_S", "DivergedError", "Follower", "RemoteFeeds", "fits"]
+__all__ = ["LEAST_AGE_S", "DivergedError", "Follower", "RemoteFeeds", "fits", "opened"]

@@ -1,4 +1,4 @@
-"""The log of a shard on NATS JetStream: six methods, and the only code that knows how JetStream says no.
+"""The log of a shard on NATS JetStream: seven methods, and the only code that knows how JetStream says no.
 
 A message names the sequence that it must follow, so that a writer who wakes up late is refused, and carries the epoch
 of its writer. No answer is no refusal: the same message is sent again, with the same id, until it is stored or refused.
@@ -21,7 +21,14 @@ from nats.js.api import (
     StorageType,
     StreamConfig,
 )
-from nats.js.errors import APIError, KeyNotFoundError, KeyWrongLastSequenceError, NotFoundError, ObjectNotFoundError
+from nats.js.errors import (
+    APIError,
+    DigestMismatchError,
+    KeyNotFoundError,
+    KeyWrongLastSequenceError,
+    NotFoundError,
+    ObjectNotFoundError,
+)
 from nats.js.kv import KeyValue
 from nats.js.object_store import ObjectStore
 
@@ -32,6 +39,7 @@ _ACK_S = 2.0
 _AGAIN_S = 0.05
 _WRONG_SEQUENCE = 10071
 _KEPT_SNAPSHOTS = 3
+_LOAD_S = 60.0  # for a snapshot; parts that are lost do not come at all
 
 
 class RefusedError(Exception):
@@ -104,7 +112,7 @@ class Log:
     def _js(self) -> Any:
         return self._link.client.jetstream(timeout=_ACK_S)
 
-    # ---- the six ----
+    # ---- the seven ----
 
     async def append(self, body: bytes, after: int, epoch: int) -> int:
         """Store a message right after a sequence, and return its own.
@@ -198,14 +206,26 @@ class Log:
         for each in (await self._saved(store))[:-_KEPT_SNAPSHOTS]:
             await store.delete(each.name)
 
-    async def load(self, fits: Callable[[Mapping[str, str]], bool]) -> tuple[dict[str, str], bytes] | None:
-        """The newest snapshot whose `about` fits; None if there is none."""
+    async def load(
+        self, fits: Callable[[Mapping[str, str]], bool], read: Callable[[bytes], Any]
+    ) -> tuple[dict[str, str], Any] | None:
+        """The newest snapshot whose `about` fits, as `read` reads it; None if there is none.
+
+        One that is damaged is passed over: its parts do not come, are not what was saved, or `read` has a `ValueError`.
+        """
         store = await self._snapshots()
         for each in reversed(await self._saved(store)):
             about = {key: str(value) for key, value in (each.headers or {}).items()}
             if fits(about):
-                found = await store.get(each.name)
-                return about, bytes(found.data or b"")
+                try:
+                    async with asyncio.timeout(_LOAD_S) as limit:
+                        found = await store.get(each.name)
+                    return about, await asyncio.to_thread(read, bytes(found.data or b""))
+                except (DigestMismatchError, ValueError):
+                    continue
+                except TimeoutError:
+                    if not limit.expired():  # it is the server that did not answer
+                        raise
         return None
 
     async def newest(self) -> Mapping[str, str] | None:

@@ -24,7 +24,7 @@ from oddsengine_service.keys import KeyStore
 from oddsengine_service.log import Log as ServiceLog
 from oddsengine_service.node import VERSION, Node
 from oddsengine_service.problems import Problem
-from oddsengine_service.scale.follower import LEAST_AGE_S, DivergedError, Follower, fits
+from oddsengine_service.scale.follower import LEAST_AGE_S, DivergedError, Follower, fits, opened
 from oddsengine_service.scale.link import Link
 from oddsengine_service.scale.log import Lease, Log, LostError, Message, RefusedError
 from oddsengine_service.scale.messages import Begin, Check, Entry, FormError, Sources, packed
@@ -184,11 +184,11 @@ class Member(Collector):
         self.node.born = self.born / 1e6
         self._target = bounds.last
 
-    async def _snapshot(self, born: int, first: int) -> tuple[Mapping[str, str], bytes] | None:
+    async def _snapshot(self, born: int, first: int) -> tuple[Mapping[str, str], Mapping[str, Any]] | None:
         """The newest that is older than any delay, else the newest."""
         old = (time.time() - LEAST_AGE_S) * 1e6
-        return await self.board.load(lambda about: fits(about, born, first, old)) or await self.board.load(
-            lambda about: fits(about, born, first, float("inf"))
+        return await self.board.load(lambda about: fits(about, born, first, old), opened) or await self.board.load(
+            lambda about: fits(about, born, first, float("inf")), opened
         )
 
     async def _written(self, work: Callable[..., Any], *arguments: Any) -> Any:
