@@ -43,6 +43,7 @@ GONE_S = 60.0  # without a connection; then a gateway is not ready
 _ASK_S = 5.0
 _RECORDS_HOURS, _RECORDS_BYTES = 400 * 24.0, 4 << 30
 _TROUBLE = (NatsError, OSError, TimeoutError)
+_DOUBTFUL = (DivergedError, LostError, RefusedError)
 
 
 class Member(Collector):
@@ -126,17 +127,17 @@ class Member(Collector):
         self.link.close()
 
     def _start(self, work: Coroutine[Any, Any, None]) -> "Future[Any]":
-        """Run something on the link's loop; if it fails by an error of ours, all begins again."""
+        """Run something on the link's loop; if it fails, all begins again."""
         started = self.link.start(work)
         started.add_done_callback(self._ended)
         return started
 
     def _ended(self, task: "Future[Any] | asyncio.Task[Any]") -> None:
         if not task.cancelled() and (error := task.exception()) is not None and not self.node.closing.is_set():
-            self._over(f"{type(error).__name__}: {error}")
+            self._over(str(error) if isinstance(error, _DOUBTFUL) else f"{type(error).__name__}: {error}")
 
     def _background(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
-        """Run something on the link's loop for as long as that runs; if it fails, all begins again."""
+        """The same from the loop itself, for as long as that runs."""
         task = self.link.loop.create_task(work)
         self._helpers.add(task)
         task.add_done_callback(self._helpers.discard)
@@ -205,13 +206,8 @@ class Member(Collector):
                 if message is None:
                     continue
                 await self._take(message)
-        except (LostError, DivergedError) as error:
-            self._over(str(error))
         except FormError as error:
             self.node.ready, self.node.waits_for, self._outdated = False, str(error), True
-        except RuntimeError:  # the node closes
-            if not self.node.closing.is_set():
-                raise
 
     async def _take(self, message: Message) -> None:
         await self._written(self.follower.apply, message)
@@ -243,14 +239,10 @@ class Member(Collector):
         """Store closing lines and bets as they come."""
         assert self.node.past is not None
         closings = self.node.past.closings
-        try:
-            born = (await self.past.bounds()).born
-            after = closings.place(born)
-            async for message in self.past.follow(after):
-                if message is not None:
-                    await asyncio.to_thread(store, closings, born, message.sequence, message.body)
-        except LostError as error:
-            self._over(str(error))
+        born = (await self.past.bounds()).born
+        async for message in self.past.follow(closings.place(born)):
+            if message is not None:
+                await asyncio.to_thread(store, closings, born, message.sequence, message.body)
 
     async def _save_snapshots(self) -> None:
         """Keep snapshots coming; whoever finds that one is due makes it, but never the process that leads."""
@@ -346,35 +338,32 @@ class Member(Collector):
         outbox, epoch = self.outbox, self.follower.epoch
         checked = sourced = time.monotonic()
         said: Any = None
-        try:
-            while True:
-                entries = outbox.first()
-                if not entries:
-                    self._news.clear()
-                    with suppress(TimeoutError):
-                        await asyncio.wait_for(self._news.wait(), 0.05)
-                    continue
-                more = []
-                now = time.monotonic()
-                sources = self._sources()
-                if sources is not None and (sources != said or now - sourced > SOURCES_S):
-                    said, sourced = sources, now
-                    more.append(Entry("sources", sources))
-                if now - checked > CHECK_S:
-                    check = await asyncio.to_thread(self._check, entries)
-                    if check is not None:
-                        checked = now
-                        more.append(Entry("check", check))
-                body = await asyncio.to_thread(packed, [*entries, *more])
-                self._last = await self.board.append(body, self._last, epoch)
-                self.follower.sequence = self._last
-                outbox.stored(len(entries))
-                if outbox.waiting_s < 2.0:
-                    self.node.failures.pop("log", None)
-                else:
-                    self.node.failures["log"] = f"steps wait for {outbox.waiting_s:.0f} s"
-        except (RefusedError, LostError) as error:
-            self._over(str(error))
+        while True:
+            entries = outbox.first()
+            if not entries:
+                self._news.clear()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._news.wait(), 0.05)
+                continue
+            more = []
+            now = time.monotonic()
+            sources = self._sources()
+            if sources is not None and (sources != said or now - sourced > SOURCES_S):
+                said, sourced = sources, now
+                more.append(Entry("sources", sources))
+            if now - checked > CHECK_S:
+                check = await asyncio.to_thread(self._check, entries)
+                if check is not None:
+                    checked = now
+                    more.append(Entry("check", check))
+            body = await asyncio.to_thread(packed, [*entries, *more])
+            self._last = await self.board.append(body, self._last, epoch)
+            self.follower.sequence = self._last
+            outbox.stored(len(entries))
+            if outbox.waiting_s < 2.0:
+                self.node.failures.pop("log", None)
+            else:
+                self.node.failures["log"] = f"steps wait for {outbox.waiting_s:.0f} s"
 
     def _sources(self) -> Sources | None:
         feeds = self.node.feeds
@@ -392,16 +381,13 @@ class Member(Collector):
         """Store closing lines and bets."""
         epoch = self.follower.epoch
         after = (await self._until_answered(self.past.bounds)).last
-        try:
-            while True:
-                body = self.records.first()
-                if body is None:
-                    await asyncio.sleep(0.02)
-                    continue
-                after = await self.past.append(body, after, epoch)
-                self.records.stored()
-        except (RefusedError, LostError) as error:
-            self._over(str(error))
+        while True:
+            body = self.records.first()
+            if body is None:
+                await asyncio.sleep(0.02)
+                continue
+            after = await self.past.append(body, after, epoch)
+            self.records.stored()
 
     async def _finish(self) -> None:
         """Store what waits, and delete the lease."""
