@@ -145,3 +145,13 @@ def test_an_opportunity_is_explained_with_the_line_of_its_fair_price(client: htt
         assert found["reference"] == "circa"
         assert found["fair_line"][-1]["probability"] == pytest.approx(each["fair_probability"], abs=1e-6)
     assert client.get(f"/opportunities/explain/nothing?event_id={row['game_id']}").status_code == 404
+
+
+@pytest.mark.parametrize(("book", "status"), [("mybookie", 403), ("MyBookie", 403), ("nobody", 404)])
+def test_an_explanation_takes_no_reference_that_the_list_refuses(client: httpx.Client, book: str, status: int) -> None:
+    row = client.get("/opportunities/ev?min_ev=0&limit=1").json()["data"][0]
+    listed = client.get(f"/opportunities/ev?min_ev=0&devig_book={book}")
+    assert listed.status_code == 403 if status == 403 else listed.json()["data"] == []
+    answer = client.get(f"/opportunities/explain/{row['id']}?event_id={row['game_id']}&devig_book={book}")
+    assert answer.status_code == status
+    assert status == 404 or answer.json()["error"]["message"].startswith("devig_book mybookie requires")

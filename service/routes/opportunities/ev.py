@@ -64,7 +64,7 @@ def reference(context: Context, strange: dict[str, list[str]]) -> tuple[bool, st
 
     A sharp book may be the reference of everybody's answers; another one only of those who may see it.
     """
-    word = context.query["devig_book"]
+    word = context.query.get("devig_book")
     if word is None:
         return True, None
     book = catalog.book(word)

@@ -18,6 +18,7 @@ from oddsengine_service.endpoints import Context, Endpoint, data
 from oddsengine_service.params import choice, text
 from oddsengine_service.problems import Problem, shown
 from oddsengine_service.routes.odds import SPORTSBOOK, books_for
+from oddsengine_service.routes.opportunities.ev import reference
 from oddsengine_service.routes.opportunities.lists import TAG
 from oddsengine_service.tiers import books_of, required
 from oddsengine_service.wire.envelopes import Data
@@ -32,11 +33,13 @@ def explained(context: Context, wanted: str, event: str) -> dict[str, Any]:
     Raises
     ------
     Problem
-        404 if the event or the opportunity is not there, 403 if the tier lacks its kind.
+        404 if the event or the opportunity is not there, 403 if the tier lacks its kind or a book that is named.
     """
     query, own = context.query, books_of(context.caller.tier.id)
     books = books_for(context, query["sportsbook"])
-    sharp = query.get("devig_book")
+    there, sharp = reference(context, {})
+    if not there:
+        books = frozenset()
     method = query.get("devig_method") or ("power" if sharp else context.node.method)
     table = context.board.table()
     table = table.filter(table["event_id"] == event)
