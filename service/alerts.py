@@ -22,7 +22,7 @@ import httpx
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from oddsengine_service.endpoints import Context, Endpoint
+from oddsengine_service.endpoints import MOST_LIMIT, Context, Endpoint
 from oddsengine_service.keys import KeysError
 from oddsengine_service.node import Node
 from oddsengine_service.params import parse
@@ -35,7 +35,7 @@ try:
 except ImportError:  # the extra `alerts` is not installed
     apprise = None  # type: ignore[assignment]
 
-MOST_TARGETS, MOST_LINES, MOST_SENT = 5, 10, 2000
+MOST_TARGETS, MOST_LINES, MOST_ROWS, MOST_SENT = 5, 10, 1000, 2000
 TIMEOUT_S = 10.0
 SENDERS, SHARE_S = 8, 15.0  # keys whose alerts are sent at once; how long those of one key may take at a look
 REMEMBERED_S = 6 * 3600.0  # after an opportunity was last open
@@ -123,10 +123,20 @@ def masked(target: str) -> str:
         name, _, host = target[len("mailto:") :].strip("/").partition("@")
         return f"mailto:{name[:1]}...@{host}"
     try:
-        host = httpx.URL(target).host if scheme in ("http", "https") else ""
-    except httpx.InvalidURL:
+        host = _parsed(target).host if scheme in ("http", "https") else ""
+    except ValueError:
         host = ""
     return f"{scheme}://{host}/..."
+
+
+def _parsed(target: str) -> httpx.URL:
+    """A URL whose host can be read: httpx decodes it late."""
+    try:
+        url = httpx.URL(target)
+        _ = url.host
+    except (httpx.InvalidURL, UnicodeError):
+        raise ValueError("a target is not a valid address") from None
+    return url
 
 
 def checked(host: str, port: int, *, private: bool) -> Address:
@@ -203,10 +213,7 @@ class Sender:
             raise ValueError(f"{masked(target)} did not take the message")
 
     def _webhook(self, target: str) -> httpx.URL:
-        try:
-            url = httpx.URL(target)
-        except httpx.InvalidURL:
-            raise ValueError("a target is not a valid address") from None
+        url = _parsed(target)
         if not 0 < _port(url) < 65536 or "\\" in target:
             raise ValueError("a target is not a valid address")
         if url.scheme == "http" and not self.private:
@@ -400,7 +407,7 @@ class Alerts:
         return 1
 
     def rows(self, owner: str, name: str) -> tuple[str, list[Any]]:
-        """What fits a saved filter of a key now."""
+        """What fits a saved filter of a key now, whatever page or format its query names."""
         one = self._records.get(owner, "filter", name, Filter)
         record = self._node.keys.record(owner)  # type: ignore[attr-defined]
         if not record.active:
@@ -409,10 +416,17 @@ class Alerts:
         if endpoint.feature not in caller.features:
             raise invalid(f"the key's tier has no {endpoint.feature}")
         query, _ = parse(one.query.encode(), endpoint.by_name)
-        query["limit"] = 200
-        context = Context(caller, query, {}, None, self._node.board(caller.tier), self._node, ())
-        answer = msgspec.json.decode(msgspec.json.encode(endpoint.answer(context)))
-        return one.list, answer["data"]
+        query |= {"limit": MOST_LIMIT, "format": "json"}
+        rows: list[Any] = []
+        for offset in range(0, MOST_ROWS, MOST_LIMIT):
+            context = Context(
+                caller, query | {"offset": offset}, {}, None, self._node.board(caller.tier), self._node, ()
+            )  # fmt: skip
+            answer = msgspec.json.decode(msgspec.json.encode(endpoint.answer(context)))
+            rows += answer["data"]
+            if not answer["pagination"]["has_more"]:
+                break
+        return one.list, rows
 
     def deliver(self, alert: NewAlert, title: str, lines: list[str], rows: list[Any]) -> list[str]:
         """Send to all targets at once; what went wrong, one sentence per target that took nothing."""

@@ -102,8 +102,8 @@ def test_each_opportunity_is_sent_once(server: Running, client: httpx.Client, al
     total = client.get("/opportunities/ev?min_ev=0&limit=1").json()["meta"]["total"]
     assert alerts.look() == 1
     (body,) = hook.bodies
-    assert len(body["opportunities"]) == min(total, 200)
-    assert body["title"].startswith(f"mine: {min(total, 200)} opportunit")
+    assert len(body["opportunities"]) == min(total, 1000)
+    assert body["title"].startswith(f"mine: {min(total, 1000)} opportunit")
     assert re.search(r"^\d+\.\d\d % .+ at \w+ \(", body["text"])
     assert alerts.look() == 0
     server.advance(3)
@@ -185,6 +185,16 @@ def test_an_alert_that_breaks_holds_up_no_other(
         records.forget("a", "alert", "b")
 
 
+@pytest.mark.parametrize("query", ["min_profit=-99&format=csv", "min_profit=-99&offset=1000"])
+def test_what_fits_a_filter_is_sent_whatever_page_it_shows(
+    client: httpx.Client, alerts: rules.Alerts, hook: Hook, query: str
+) -> None:
+    client.put("/filters/sure", json={"list": "arbitrage", "query": query}).raise_for_status()
+    made(client, filter="sure", targets=[hook.url])
+    alerts.look()
+    assert hook.bodies[0]["opportunities"]
+
+
 def test_what_cannot_be_recorded_is_not_sent(
     server: Running, client: httpx.Client, alerts: rules.Alerts, hook: Hook
 ) -> None:
@@ -248,6 +258,7 @@ def test_alerts_are_of_one_key_and_its_rights(
         ("discord://123/abc json://127.0.0.1/", "one address"),
         ("discord://123/abc,json://127.0.0.1/", "valid discord"), ("https://1.1.1.1:0/", "valid address"),
         ("tgram://123456789:abcdefg_hijklmnop/1\tjson://127.0.0.1/", "one address"),
+        ("https://xn--/", "valid address"),
     ],
 )  # fmt: skip
 def test_addresses_are_checked(client: httpx.Client, target: str, why: str) -> None:
