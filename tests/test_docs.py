@@ -305,7 +305,7 @@ def test_every_setting_is_in_its_table() -> None:
     for section, kind in settings.SECTIONS.items():
         assert table("service", f"### `[{section}]`") == _defaults(kind), section
     shared = _defaults(settings.Feed)
-    assert table("feeds", "## Every source") == {name: default for name, default in shared.items() if name != "name"}
+    assert table("feeds", "## Common settings") == {name: default for name, default in shared.items() if name != "name"}
     for name, feed in settings.KINDS.items():
         own = {field: default for field, default in _defaults(feed).items() if shared.get(field) != default}
         assert table("feeds", f"### `{name}`") == own, name
