@@ -74,6 +74,12 @@ class Api:
         if endpoint.path == HEALTH:  # waits for nobody: the threads may be busy for seconds
             return self._health(request)
 
+        shared = self.node.shared_records if endpoint.lasts == "records" else None
+        if shared is not None and endpoint.method == "GET":
+            await shared.current()
+        elif shared is not None:
+            return CachedAnswer(await shared.forward(endpoint, self.context(request, body)), cacheable=False)
+
         def computed(context: Context) -> CachedAnswer:
             kept = CachedAnswer(encoded(endpoint.answer(context)), cacheable=endpoint.method == "GET")
             kept.sent(request.etag, request.codings)  # compressed here, not on the event loop
@@ -83,7 +89,7 @@ class Api:
             context = self.context(request, body)
             return await self.pool.run(request.account, lambda: computed(context))
 
-        if endpoint.lasts == "never" or body is not None:
+        if not endpoint.cacheable or body is not None:
             return await made()
         return await self.cache.answer(request, made)
 

@@ -42,7 +42,8 @@ class Endpoint:
 
     `answer` computes; it runs in a worker thread and returns an `Answer`, or what is encoded as JSON. A key is
     `needed`, `optional` or `none`; `query_key` says that it may come in the query. `lasts` says what the answer hangs
-    on beside the request and the caller's rights: the `board`'s update, or more (`never` kept).
+    on beside the request and the caller's rights: the `board`'s update, or more (`never` kept, nor is
+    what the key stores, `records`, which of several processes the writer changes).
     """
 
     path: str
@@ -62,6 +63,11 @@ class Endpoint:
     doc: str = ""
     path_kinds: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # JSON Schema of the path's parameters
     by_name: Mapping[str, Param] = field(init=False)
+
+    @property
+    def cacheable(self) -> bool:
+        """Whether an answer may be sent again."""
+        return self.lasts not in ("never", "records")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_name", by_name(self.params))

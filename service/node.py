@@ -29,6 +29,7 @@ from oddsengine_service.wire.splits import SplitsGiven
 if TYPE_CHECKING:
     from oddsengine_service.alerts import Alerts
     from oddsengine_service.feeds.status import Feeds
+    from oddsengine_service.scale.bettors import SharedRecords
     from oddsengine_service.stream.hub import Stream
 
 VERSION = "v1"
@@ -67,6 +68,7 @@ class Node:
         self.feeds: Feeds | None = None
         self.alerts: Alerts | None = None
         self.records = Records()  # of bettors; in memory unless a folder has them
+        self.shared_records: SharedRecords | None = None  # where another process stores them
         self.stream: Stream | None = None  # made for the first subscriber
         self.stream_settings: dict[str, Any] = {}
         self.closing = threading.Event()

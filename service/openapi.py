@@ -176,7 +176,7 @@ def _responses(endpoint: Endpoint, of: Mapping[int, Any], samples: Mapping[str, 
     bad["429"]["headers"] = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}}
     if endpoint.path == "/health":
         bad = {"503": {"description": "The service is down.", "content": {"application/json": media}}}
-    if endpoint.method == "GET" and endpoint.lasts != "never":
+    if endpoint.method == "GET" and endpoint.cacheable:
         bad["304"] = {"description": "Not modified."}
     return {str(endpoint.status): good, **bad}
 

@@ -9,18 +9,19 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Set
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
-from oddsengine_service.problems import Problem, unknown
+from oddsengine_service.problems import Problem, invalid, unknown
 
 FILE = "records.sqlite"
 MOST = {"bet": 20_000, "mark": 5_000, "filter": 100, "alert": 50, "sent": 50}  # of one key
-_VERSION = 1
+MOST_BYTES = 24 << 20  # of one key, without `sent`, which is the node's own
+_VERSION = 2
 _WAIT_S = 1.0  # for a lock of another program; threads that answer others wait too
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS records (
@@ -28,6 +29,8 @@ CREATE TABLE IF NOT EXISTS records (
     PRIMARY KEY (owner, kind, name)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS records_open ON records (kind, event) WHERE event IS NOT NULL;
+CREATE INDEX IF NOT EXISTS records_size ON records (owner, kind, length(body));
+CREATE TABLE IF NOT EXISTS followed (one INTEGER PRIMARY KEY, born INTEGER NOT NULL, sequence INTEGER NOT NULL);
 """
 Body = TypeVar("Body", bound=msgspec.Struct)
 _encode = msgspec.json.Encoder().encode
@@ -37,10 +40,26 @@ class RecordsError(ValueError):
     """The file cannot be used; the message is one sentence."""
 
 
+class Change(msgspec.Struct, array_like=True, frozen=True):
+    """A record as it is from now on; without a body it is deleted."""
+
+    owner: str
+    kind: str
+    name: str
+    body: bytes | None = None
+    event: str | None = None
+
+
 class Records:
-    """The table; every method may be called from any thread. None for `file` keeps it in memory."""
+    """The table; every method may be called from any thread. None for `file` keeps it in memory.
+
+    Of several processes the writer alone changes records (`writable`); `share` puts each change into a log first, and
+    returns when the log began and where the change stands in it. The others apply what the log has (`follow`).
+    """
 
     def __init__(self, file: Path | None = None) -> None:
+        self.writable = True
+        self.share: Callable[[Change], tuple[int, int]] | None = None
         self._lock = threading.RLock()
         self.alone: AbstractContextManager[Any] = self._lock  # held from reading a record to writing it again
         if file is not None:
@@ -53,10 +72,11 @@ class Records:
                 ":memory:" if file is None else file, timeout=_WAIT_S, isolation_level=None, check_same_thread=False
             )
             (version,) = self._base.execute("PRAGMA user_version").fetchone()
-            if version not in (0, _VERSION):
+            if version > _VERSION:
                 raise sqlite3.DatabaseError(f"its version is {version}; this program reads version {_VERSION}")
             self._base.execute("PRAGMA journal_mode = WAL").fetchall()
             self._base.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT;")
+            self._followed = self._read_followed()
         except sqlite3.DatabaseError as error:
             raise RecordsError(f"{file} cannot be used for bettors' records: {error}") from None
 
@@ -65,6 +85,9 @@ class Records:
         with self._lock:
             self._base.close()
 
+    def _read_followed(self) -> tuple[int, int]:
+        return self._base.execute("SELECT born, sequence FROM followed").fetchone() or (0, 0)
+
     @contextmanager
     def changing(self) -> Iterator[sqlite3.Connection]:
         """One change, whole or not at all; 507 or 503 where the disk does not take it."""
@@ -72,7 +95,9 @@ class Records:
             try:
                 self._base.execute("BEGIN IMMEDIATE")
                 yield self._base
+                followed = self._read_followed()
                 self._base.execute("COMMIT")
+                self._followed = followed
             except BaseException as error:
                 with suppress(sqlite3.Error):
                     self._base.execute("ROLLBACK")
@@ -88,18 +113,45 @@ class Records:
         Raises
         ------
         Problem
-            400 if the key has as many of the kind as it may have.
+            400 if the key stores as much as it may.
         """
+        encoded = _encode(body)
         with self.changing() as base:
-            (n,) = base.execute(
-                "SELECT count(*) FROM records WHERE owner = ? AND kind = ? AND name != ?", (owner, kind, name)
+            n, size = base.execute(
+                "SELECT count(*) FILTER (WHERE kind = ?2), coalesce(sum(length(body)) FILTER (WHERE kind != 'sent'), 0)"
+                " FROM records WHERE owner = ?1",
+                (owner, kind),
             ).fetchone()
-            if n >= MOST[kind]:
-                raise Problem(400, "validation_error", f"a key has at most {MOST[kind]:,} {kind}s; delete some first")
+            before = base.execute(
+                "SELECT length(body) FROM records WHERE owner = ? AND kind = ? AND name = ?", (owner, kind, name)
+            ).fetchone()
+            if before is None and n >= MOST[kind]:
+                raise invalid(f"a key stores at most {MOST[kind]:,} {kind}s; delete some first")
+            more = len(encoded) - (before[0] if before else 0)
+            if kind != "sent" and more > 0 and size + more > MOST_BYTES:
+                raise invalid(
+                    f"a key stores at most {MOST_BYTES:,} bytes, has {size:,}, and this takes {more:,} more; "
+                    "delete some records first"
+                )
+            self._store(base, Change(owner, kind, name, encoded, event))
+
+    def _store(self, base: sqlite3.Connection, change: Change) -> None:
+        if not self.writable:
+            raise Problem(503, "unavailable", "records cannot be changed here now", retry_after=1)
+        place = None if self.share is None else self.share(change)
+        self._apply(base, change, place)
+
+    def _apply(self, base: sqlite3.Connection, change: Change, place: tuple[int, int] | None) -> None:
+        key = change.owner, change.kind, change.name
+        if change.body is None:
+            base.execute("DELETE FROM records WHERE owner = ? AND kind = ? AND name = ?", key)
+        else:
             base.execute(
                 "INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?, ?)",
-                (owner, kind, name, _encode(body), event, time.time()),
+                (*key, change.body, change.event, time.time()),
             )
+        if place is not None:
+            base.execute("INSERT OR REPLACE INTO followed VALUES (1, ?, ?)", place)
 
     def get(self, owner: str, kind: str, name: str, as_: type[Body]) -> Body:
         """One record.
@@ -138,20 +190,52 @@ class Records:
         Problem
             404 if the key has none of that name.
         """
-        with self.changing() as base:
-            gone = base.execute(
-                "DELETE FROM records WHERE owner = ? AND kind = ? AND name = ?", (owner, kind, name)
-            ).rowcount
-        if not gone:
+        if not self.forget(owner, kind, name):
             raise unknown(kind, name)
 
-    def forget(self, owner: str, kind: str, name: str) -> None:
-        """Delete a record if it is there."""
+    def forget(self, owner: str, kind: str, name: str) -> bool:
+        """Delete a record if it is there, and say whether it was."""
         with self.changing() as base:
-            base.execute("DELETE FROM records WHERE owner = ? AND kind = ? AND name = ?", (owner, kind, name))
+            there = base.execute(
+                "SELECT 1 FROM records WHERE owner = ? AND kind = ? AND name = ?", (owner, kind, name)
+            ).fetchone()
+            if there:
+                self._store(base, Change(owner, kind, name))
+        return there is not None
+
+    def drop(self, owners: Set[str]) -> None:
+        """Delete all records of some owners."""
+        for owner in owners:
+            with self._lock:
+                rows = self._base.execute("SELECT kind, name FROM records WHERE owner = ?", (owner,)).fetchall()
+            for row in rows:
+                self.forget(owner, *row)
+
+    # ---- of several processes ----
+
+    def place(self, born: int) -> int:
+        """How far a log is applied; 0 for another one than last time. Waits for nobody."""
+        log, sequence = self._followed
+        return sequence if log == born else 0
+
+    def follow(self, born: int, sequence: int, change: Change) -> None:
+        """Apply a change that stands in a log, unless it was made here; another log begins with nothing."""
+        with self.changing() as base:
+            if self._followed[0] != born:
+                base.execute("DELETE FROM records")
+            if self.place(born) < sequence:
+                self._apply(base, change, (born, sequence))
+
+    def adopt(self, born: int) -> list[Change]:
+        """Make the records here those of a log that is empty; all of them, for that log."""
+        with self.changing() as base:
+            base.execute("INSERT OR REPLACE INTO followed VALUES (1, ?, 0)", (born,))
+            return [Change(*row) for row in base.execute("SELECT owner, kind, name, body, event FROM records")]
+
+    # ---- for the node ----
 
     def waiting(self, kind: str, as_: type[Body]) -> "list[tuple[str, Body]]":
-        """Records of all keys that wait for a result, with their owners: for the node itself."""
+        """Records of all keys that wait for a result, with their owners."""
         with self._lock:
             rows = self._base.execute(
                 "SELECT owner, body FROM records WHERE kind = ? AND event IS NOT NULL", (kind,)

@@ -85,6 +85,7 @@ _SWITCH = 0.0005  # s; a thread that computes lets the event loop in so soon
 _LAG_EVERY = 0.25  # s between two looks at the event loop
 _SWEEP_EVERY = 10.0  # s
 _SETTLE_EVERY = 10.0  # s
+_TIDY_EVERY = 3600.0  # records of revoked keys
 _TICK = 1.0  # s between two steps when nothing comes
 _AGAIN_S = 5.0  # at least, from one node's beginning to the next one's
 _CURLS = """  curl -H 'X-API-Key: demo_pro' '{at}/odds?market=main&limit=3'
@@ -121,6 +122,7 @@ class Service:
             )
         self.ends = contextlib.ExitStack()  # what is closed at the end
         self.member: Member | None = None  # of several processes
+        self.loop: asyncio.AbstractEventLoop  # that answers
         self.again = ""  # why the node has to be made anew
         self.exit: Callable[[], None] = lambda: None  # stops the server
         self._run = run
@@ -210,18 +212,23 @@ class Service:
     async def _lifespan(self, receive: Any, send: Any) -> None:
         await receive()
         self.node.bus.begin()
+        self.loop = asyncio.get_running_loop()
         running = asyncio.create_task(asyncio.to_thread(self._start))
         measuring = asyncio.create_task(self._measure_lag())
         sweeping = asyncio.create_task(self._sweep())
-        settling = asyncio.create_task(self._regularly("bets", _SETTLE_EVERY, self._settle))
-        every = self.settings.alerts.every
-        alerting = asyncio.create_task(self._regularly("alerts", every, self._alert))
+        jobs = [
+            asyncio.create_task(self._regularly(name, every, job))
+            for name, every, job in (
+                ("bets", _SETTLE_EVERY, self._settle), ("alerts", self.settings.alerts.every, self._alert),
+                ("records", _TIDY_EVERY, self._tidy),
+            )
+        ]  # fmt: skip
         await send({"type": "lifespan.startup.complete"})
         await receive()
         measuring.cancel()
         sweeping.cancel()
-        settling.cancel()
-        alerting.cancel()
+        for each in jobs:
+            each.cancel()
         self.node.close()
         with contextlib.suppress(Exception):
             await running
@@ -257,8 +264,8 @@ class Service:
         """Do something every few seconds; what goes wrong is in `failures` until it goes well."""
         while True:
             await asyncio.sleep(every)
-            if not self.node.ready:
-                continue
+            if not self.node.records.writable or not (self.node.ready or self.node.standing_by):
+                continue  # of several processes one does it
             try:
                 await run_in_threadpool(job)
                 self.node.failures.pop(name, None)
@@ -269,8 +276,14 @@ class Service:
     def _settle(self) -> None:
         bets.settle(self.node, self.node.records)
 
+    def _tidy(self) -> None:
+        """Delete the records of keys that were revoked: nobody can read them."""
+        store = self.node.keys
+        if isinstance(store, keys.KeyStore):
+            self.node.records.drop({record.id for record in store.list() if not record.active})
+
     def _alert(self) -> None:
-        if self.node.alerts is not None and (self.member is None or self.member.outbox is not None):  # one of several
+        if self.node.alerts is not None:
             self.node.alerts.look()
 
     def _start(self) -> None:
@@ -524,6 +537,7 @@ def build(
             )  # fmt: skip
             held.callback(archive.close)
         node.records = held.enter_context(records.opened(None if demonstration else folder))
+        node.records.writable = member is None
         options = settings.service
         node.stream_settings = {
             "heartbeat": options.heartbeat, "stalled": options.stalled, "send_buffer": options.send_buffer,

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 import sqlite3
 import stat
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from service_running import Running, running
 from oddsengine.engine import micros
 from oddsengine.games import Reading
 from oddsengine_service import bets as rules
+from oddsengine_service import records as records_module
 from oddsengine_service.keys import KeyStore, Terms
 from oddsengine_service.problems import Problem
 from oddsengine_service.records import FILE, MOST, Records, RecordsError
@@ -259,6 +261,38 @@ def test_a_key_has_a_bounded_number(client: httpx.Client, monkeypatch: pytest.Mo
     answer = client.put("/marks/b", json={})
     assert answer.status_code == 400
     assert "at most 1 marks" in answer.json()["error"]["message"]
+
+
+def test_a_key_has_a_bounded_size(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records_module, "MOST_BYTES", 3000)
+    bet = placed(client)
+    big = {**BET, "note": "\N{SNOWMAN}" * 800}
+    answer = client.post("/bets", json=big)
+    assert answer.status_code == 400
+    assert re.fullmatch(
+        r"a key stores at most 3,000 bytes, has [\d,]+, and this takes 3,[\d,]+ more; delete some records first",
+        answer.json()["error"]["message"],
+    )
+    assert client.patch(f"/bets/{bet['id']}", json={"note": big["note"]}).status_code == 400
+    assert client.put("/marks/a", json={"note": "x" * 500}).status_code == 200
+    client.delete(f"/bets/{bet['id']}")
+    monkeypatch.setattr(records_module, "MOST_BYTES", 10)
+    assert client.put("/marks/a", json={"note": "x"}).status_code == 200  # smaller than before
+
+
+def test_records_of_a_revoked_key_are_deleted(server: Running, client: httpx.Client) -> None:
+    assert isinstance(server.node.keys, KeyStore)
+    with server.client("sharp") as other:
+        other.put("/marks/a", json={}).raise_for_status()
+        placed(client)
+        owner = client.get("/account").json()["data"]["key_id"]
+        server.node.keys.rotate(owner)
+        server.service._tidy()
+        assert server.node.records.all(owner, "bet", rules.Bet)
+        server.node.keys.revoke(owner)
+        server.service._tidy()
+        assert server.node.records.all(owner, "bet", rules.Bet) == []
+        assert other.get("/marks").json()["data"]
 
 
 def test_old_bets_wait_no_longer() -> None:

@@ -119,17 +119,17 @@ def test(context: Context) -> Any:
 
 endpoints = (
     Endpoint(
-        "/alerts", alerts, "Alerts of this key", _TAG, Data[list[Alert]], lasts="never",
+        "/alerts", alerts, "Alerts of this key", _TAG, Data[list[Alert]], lasts="records",
         doc="Targets are masked: no answer has their secrets.",
     ),
     Endpoint(
-        "/alerts", create, "Create an alert", _TAG, Data[Alert], method="POST", body=NewAlert, lasts="never",
+        "/alerts", create, "Create an alert", _TAG, Data[Alert], method="POST", body=NewAlert, lasts="records",
         status=201, errors=(404,), doc="Sends what fits a saved filter: once per opportunity, again when it improves.",
     ),
     Endpoint(
         "/alerts/{alertId}", change, "Change an alert", _TAG, Data[Alert], method="PATCH", body=AlertChanges,
-        lasts="never", doc="A target may be sent back masked, and stays what it is.",
+        lasts="records", doc="A target may be sent back masked, and stays what it is.",
     ),
-    Endpoint("/alerts/{alertId}/test", test, "Send a test message", _TAG, Data[Tried], method="POST", lasts="never"),
-    Endpoint("/alerts/{alertId}", delete, "Delete an alert", _TAG, Data[Deleted], method="DELETE", lasts="never"),
+    Endpoint("/alerts/{alertId}/test", test, "Send a test message", _TAG, Data[Tried], method="POST", lasts="records"),
+    Endpoint("/alerts/{alertId}", delete, "Delete an alert", _TAG, Data[Deleted], method="DELETE", lasts="records"),
 )  # fmt: skip

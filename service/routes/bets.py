@@ -113,17 +113,17 @@ endpoints = (
             choice("status", "Open or settled bets only.", ("open", "settled")),
             choice("format", "Response format.", ("json", "csv"), default="json"), LIMIT, OFFSET,
         ),
-        lasts="never", doc="Newest first. No other key sees them, not even one of the same account.",
+        lasts="records", doc="Newest first. No other key sees them, not even one of the same account.",
     ),
     Endpoint(
-        "/bets", place, "Record a bet", _TAG, Data[Bet], method="POST", body=NewBet, lasts="never", status=201,
+        "/bets", place, "Record a bet", _TAG, Data[Bet], method="POST", body=NewBet, lasts="records", status=201,
         doc="The node adds the closing line when the event begins, and the result when its game is over. Bets on props "
         "and periods get their result by hand.",
     ),
     Endpoint(
         "/bets/{betId}", change, "Change or settle a bet", _TAG, Data[Bet], method="PATCH", body=BetChanges,
-        lasts="never",
+        lasts="records",
         doc="With `home_score` and `away_score` the market's own rule settles it; `result` overrides it.",
     ),
-    Endpoint("/bets/{betId}", delete, "Delete a bet", _TAG, Data[Deleted], method="DELETE", lasts="never"),
+    Endpoint("/bets/{betId}", delete, "Delete a bet", _TAG, Data[Deleted], method="DELETE", lasts="records"),
 )  # fmt: skip

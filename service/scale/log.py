@@ -99,14 +99,21 @@ class Lease:
 
 
 class Log:
-    """One of the streams of a shard: `board`, which everything follows, or `records`."""
+    """One of the streams of a shard: `board`, which everything follows, `records` or `bettors`.
 
-    def __init__(self, link: Link, kind: str) -> None:
-        self._link, self.scale = link, link.scale
+    With `latest` it has the newest message of each subject below its own for good, and sequences have holes.
+    """
+
+    def __init__(self, link: Link, kind: str, *, latest: bool = False) -> None:
+        self._link, self.scale, self._latest = link, link.scale, latest
         self.name = f"{kind}-{self.scale.shard}"
         self.subject = f"{kind}.{self.scale.shard}"
         self._born = 0
         self._own = secrets.token_hex(4)  # two writers never send the same id
+
+    @property
+    def _subjects(self) -> str:
+        return f"{self.subject}.>" if self._latest else self.subject
 
     @property
     def _js(self) -> Any:
@@ -114,8 +121,8 @@ class Log:
 
     # ---- the seven ----
 
-    async def append(self, body: bytes, after: int, epoch: int) -> int:
-        """Store a message right after a sequence, and return its own.
+    async def append(self, body: bytes, after: int, epoch: int, below: str = "") -> int:
+        """Store a message right after a sequence, and return its own; `below` ends its subject.
 
         Raises
         ------
@@ -128,7 +135,7 @@ class Log:
         headers = {"epoch": str(epoch), "Nats-Msg-Id": ident, "Nats-Expected-Last-Sequence": str(after)}
         while True:
             try:
-                stored = await self._js.publish(self.subject, body, stream=self.name, headers=headers)
+                stored = await self._js.publish(self.subject + below, body, stream=self.name, headers=headers)
             except APIError as error:
                 if error.err_code == _WRONG_SEQUENCE:
                     if await self._stored(after + 1, ident):
@@ -146,7 +153,7 @@ class Log:
             await asyncio.sleep(_AGAIN_S)
 
     async def follow(self, after: int) -> AsyncIterator[Message | None]:
-        """Messages after a sequence, in order and without a hole; None now and then while there are none.
+        """Messages after a sequence, in order and none left out; None now and then while there are none.
 
         Raises
         ------
@@ -156,11 +163,11 @@ class Log:
         while not self._link.closing:
             try:
                 bounds = await self.bounds()
-                if bounds.last < after or (bounds.first > after + 1 and bounds.last > after):
+                if bounds.last < after or (bounds.first > after + 1 and bounds.last > after and not self._latest):
                     raise LostError(f"{self.name} holds {bounds.first} to {bounds.last}, and {after + 1} was to come")
                 config = ConsumerConfig(deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=after + 1)
                 messages = await self._js.subscribe(
-                    self.subject, stream=self.name, ordered_consumer=True, config=config, idle_heartbeat=1.0
+                    self._subjects, stream=self.name, ordered_consumer=True, config=config, idle_heartbeat=1.0
                 )
             except (NatsError, OSError, TimeoutError):
                 yield None
@@ -170,7 +177,7 @@ class Log:
                 while True:
                     message = await messages.next_msg(timeout=SILENT_S)
                     sequence = message.metadata.sequence.stream
-                    if sequence != after + 1:
+                    if sequence <= after or (sequence > after + 1 and not self._latest):
                         break
                     after = sequence
                     yield Message(sequence, int((message.headers or {}).get("epoch", 0)), message.data)
@@ -247,18 +254,17 @@ class Log:
 
     # ---- parts ----
 
-    async def open(self, hours: float, most: int) -> None:
-        """Make the stream, if it is not there."""
+    async def open(self, hours: float = 0.0, most: int = -1) -> Bounds:
+        """Make the stream, if it is not there; 0 hours are for ever, -1 is any number of bytes."""
         config = StreamConfig(
-            name=self.name, subjects=[self.subject], max_age=hours * 3600.0, max_bytes=most, storage=StorageType.FILE,
+            name=self.name, subjects=[self._subjects], max_age=hours * 3600.0, max_bytes=most, storage=StorageType.FILE,
             num_replicas=self.scale.replicas, discard=DiscardPolicy.OLD, deny_delete=True, deny_purge=True,
-            duplicate_window=120.0, allow_direct=True,
+            max_msgs_per_subject=1 if self._latest else -1, duplicate_window=120.0, allow_direct=True,
         )  # fmt: skip
         self._born = 0
         while True:
             try:
-                await self.bounds()
-                return
+                return await self.bounds()
             except LostError:
                 with suppress(APIError, NatsError, TimeoutError):  # another process may be faster
                     await self._js.add_stream(config)

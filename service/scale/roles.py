@@ -24,6 +24,7 @@ from oddsengine_service.keys import KeyStore
 from oddsengine_service.log import Log as ServiceLog
 from oddsengine_service.node import VERSION, Node
 from oddsengine_service.problems import Problem
+from oddsengine_service.scale.bettors import SharedRecords
 from oddsengine_service.scale.follower import LEAST_AGE_S, DivergedError, Follower, fits, opened
 from oddsengine_service.scale.link import Link
 from oddsengine_service.scale.log import Lease, Log, LostError, Message, RefusedError
@@ -56,6 +57,7 @@ class Member(Collector):
         self.board, self.past = Log(self.link, "board"), Log(self.link, "records")
         self.follower = Follower(node)
         self.records = Records()
+        self._bettors = SharedRecords(self.link, node, self._background)
         self._keys = None if node.demo or not isinstance(node.keys, KeyStore) else SharedKeys(self.link, node.keys)
         self.name = f"{socket.gethostname()}-{os.getpid()}-{time.time_ns() % 1_000_000}"
         self.born = 0
@@ -115,6 +117,7 @@ class Member(Collector):
         if self.leads and self._wait(self._win()):
             node.write(self.follower.drop_views).result()
             node.waits_for = ""
+            self._start(self._bettors.lead(self.follower.epoch, service))
             self._say("leads", epoch=self.follower.epoch, step=node.engine.number)
             feed(service)
         node.closing.wait()
@@ -165,6 +168,8 @@ class Member(Collector):
             self._background(SharedCounts(self.link, self.node.limits, self.name).run())
         await self.board.open(self.scale.log_hours, self.scale.log_bytes)
         await self.past.open(_RECORDS_HOURS, min(_RECORDS_BYTES, self.scale.log_bytes))
+        await self._bettors.open(gateway=not self.leads)
+        self._background(self._bettors.follow())
         while True:
             try:
                 bounds = await self.board.bounds()

@@ -1,0 +1,40 @@
+"""Endpoints of what a key stores under names of its own choice."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from oddsengine_service.endpoints import Context, Endpoint, data
+from oddsengine_service.params import MOST_TEXT
+from oddsengine_service.problems import invalid
+from oddsengine_service.wire.envelopes import Data, Deleted
+
+
+def named(
+    path: str, parameter: str, stored: type[msgspec.Struct], given: type[msgspec.Struct],
+    make: Callable[[Any, str], msgspec.Struct], summaries: tuple[str, str, str],
+) -> tuple[Endpoint, ...]:  # fmt: skip
+    """GET, PUT and DELETE of records of one kind; `make` makes one of what is given and its name."""
+    kind, tag, one = stored.__name__.lower(), "Saved", f"{path}/{{{parameter}}}"
+
+    def every(context: Context) -> Any:
+        return data(context, context.node.records.all(context.caller.key, kind, stored))
+
+    def put(context: Context) -> Any:
+        name = context.path[parameter]
+        if name.strip() in ("", ".", "..") or len(name) > MOST_TEXT or any(ord(c) < 32 for c in name):
+            raise invalid(f"name must be 1 to {MOST_TEXT} printable characters, not . or .., got {len(name)}")
+        record = make(context.body, name)
+        context.node.records.put(context.caller.key, kind, name, record)
+        return data(context, record)
+
+    def delete(context: Context) -> Any:
+        context.node.records.delete(context.caller.key, kind, context.path[parameter])
+        return data(context, Deleted(deleted=True))
+
+    return (
+        Endpoint(path, every, summaries[0], tag, Data[list[stored]], lasts="records"),  # type: ignore[valid-type]
+        Endpoint(one, put, summaries[1], tag, Data[stored], method="PUT", body=given, lasts="records"),  # type: ignore[valid-type]
+        Endpoint(one, delete, summaries[2], tag, Data[Deleted], method="DELETE", lasts="records"),
+    )

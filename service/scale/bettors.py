@@ -1,0 +1,232 @@
+"""Records of bettors where there are several processes: the writer stores them, and every process has a copy.
+
+A gateway hands a request that changes records to the writer. The writer answers it, and each change counts once it is
+in a stream that keeps the newest version of every record. A gateway reads this stream to its end before it answers.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from nats.errors import Error as NatsError
+from nats.errors import NoRespondersError
+
+from oddsengine_service.answers import encoded
+from oddsengine_service.endpoints import Answer, Context, Endpoint
+from oddsengine_service.node import Node
+from oddsengine_service.problems import INTERNAL, Problem
+from oddsengine_service.records import Change
+from oddsengine_service.scale.link import Link
+from oddsengine_service.scale.log import Log, LostError, RefusedError
+from oddsengine_service.tiers import TIERS, Caller
+
+if TYPE_CHECKING:
+    from oddsengine_service.server import Service
+
+_ASK_S = 15.0  # a test message to slow targets takes ten
+_STORE_S = 5.0
+_READ_S = 5.0  # for changes on their way
+_AGAIN_S = 0.05
+_TROUBLE = (NatsError, OSError, TimeoutError)
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class Forwarded(msgspec.Struct, array_like=True):
+    """A request that a gateway admitted."""
+
+    method: str
+    path: str  # of the endpoint
+    values: Mapping[str, str]
+    body: msgspec.Raw
+    ignored: list[str]
+    account: str
+    key: str
+    tier: str
+    rate: int
+    streams: int
+    features: list[str]
+
+
+class Reply(msgspec.Struct, array_like=True):
+    """What the writer answered, and how far its stream was; with a code it is a `Problem`."""
+
+    status: int
+    body: bytes = b""
+    sequence: int = 0
+    code: str = ""
+    message: str = ""
+    extra: dict[str, Any] = {}
+
+
+class SharedRecords:
+    """The records of one process of several."""
+
+    def __init__(self, link: Link, node: Node, background: Callable[[Coroutine[Any, Any, None]], Any]) -> None:
+        self._link, self._node, self._background = link, node, background
+        self._log = Log(link, "bettors", latest=True)
+        self._subject = f"ask.{link.scale.shard}.bettors"
+        self._born = self._epoch = 0
+        self._stored = 0  # the last message of the writer that leads
+        self._storing: asyncio.Task[None] | None = None
+        self._service: Service | None = None
+
+    @property
+    def _applied(self) -> int:
+        """The last message that is in the table here."""
+        return self._node.records.place(self._born)
+
+    async def follow(self) -> None:
+        """Copy the records of the stream as they change."""
+        node, records = self._node, self._node.records
+        async for message in self._log.follow(self._applied):
+            if message is None:
+                continue
+            change = msgspec.msgpack.decode(message.body, type=Change)
+            while True:
+                try:
+                    await asyncio.to_thread(records.follow, self._born, message.sequence, change)
+                    break
+                except Problem as problem:  # the disk takes nothing
+                    node.failures["records"] = problem.message
+                    await asyncio.sleep(1.0)
+            node.failures.pop("records", None)
+
+    async def open(self, *, gateway: bool) -> None:
+        """Make the stream if need be."""
+        self._born = (await self._log.open()).born
+        if gateway:
+            self._node.shared_records = self
+
+    # ---- a gateway ----
+
+    async def current(self) -> None:
+        """Wait for what is stored by now; without a connection the copy here has to do."""
+        with suppress(LostError, *_TROUBLE):
+            if not self._link.gone_s:
+                end = await asyncio.wrap_future(self._link.start(self._log.bounds()))
+                await self._reach(end.last)
+
+    async def _reach(self, sequence: int) -> None:
+        until = time.monotonic() + _READ_S
+        while self._applied < sequence and time.monotonic() < until:
+            await asyncio.sleep(0.002)
+
+    async def forward(self, endpoint: Endpoint, context: Context) -> Answer:
+        """Let the writer answer; what it stored can be read here when this returns.
+
+        Raises
+        ------
+        Problem
+            The writer's, or 503 if it does not answer.
+        """
+        caller = context.caller
+        forwarded = Forwarded(
+            endpoint.method, endpoint.path, context.path, msgspec.Raw(_encode(context.body)), list(context.ignored),
+            caller.account, caller.key, caller.tier.id, caller.rate, caller.streams, sorted(caller.features),
+        )  # fmt: skip
+        try:
+            body = await asyncio.wrap_future(self._link.start(self._asked(_encode(forwarded))))
+        except NoRespondersError as error:
+            raise _unavailable("no writer is there to store records; nothing was changed") from error
+        except _TROUBLE as error:
+            raise _unavailable("the writer did not answer; look whether the change was made") from error
+        reply = msgspec.msgpack.decode(body, type=Reply)
+        if reply.code:
+            raise Problem(reply.status, reply.code, reply.message, **reply.extra)
+        await self._reach(reply.sequence)
+        return Answer(reply.body, reply.status)
+
+    async def _asked(self, body: bytes) -> bytes:
+        """Ask the writer; while another one takes over there is none for a moment."""
+        until = time.monotonic() + self._link.scale.lease_s + _STORE_S
+        while True:
+            try:
+                return bytes((await self._link.client.request(self._subject, body, _ASK_S)).data)
+            except NoRespondersError:
+                if time.monotonic() > until:
+                    raise
+                await asyncio.sleep(_AGAIN_S)
+
+    # ---- the writer that leads ----
+
+    async def lead(self, epoch: int, service: "Service") -> None:
+        """Read to the end, keep the writer before out, and store from now on."""
+        records, own = self._node.records, list[Change]()
+        self._epoch, self._service = epoch, service
+        while True:
+            try:
+                end = (await self._log.bounds()).last
+                if not end:
+                    own = await asyncio.to_thread(records.adopt, self._born)
+                self._stored = await self._log.append(_encode(Change("", "writer", "")), end, epoch, ".writer")
+                break
+            except RefusedError:  # the one before stored once more
+                continue
+            except _TROUBLE:
+                await asyncio.sleep(_AGAIN_S)
+        for change in own:
+            await self._append(change)
+        while self._applied < self._stored:
+            await asyncio.sleep(_AGAIN_S)
+        records.share, records.writable = self._store, True
+        await self._link.client.subscribe(self._subject, cb=self._take)
+
+    async def _append(self, change: Change) -> None:
+        name = blake2b(_encode(change.name), digest_size=16).hexdigest()
+        owner = blake2b(_encode(change.owner), digest_size=8).hexdigest()
+        below = f".{owner}.{change.kind}.{name}"
+        self._stored = await self._log.append(_encode(change), self._stored, self._epoch, below)
+
+    def _store(self, change: Change) -> tuple[int, int]:
+        """Put a change into the stream; from a thread that holds the table's lock."""
+        try:
+            self._link.call(self._wait_for(change), _STORE_S)
+        except (LostError, RefusedError, *_TROUBLE) as error:
+            raise _unavailable("the log takes no records now; look whether the change was made") from error
+        return self._born, self._stored
+
+    async def _wait_for(self, change: Change) -> None:
+        """Append; what takes too long is not given up, but nobody waits for it, and `follow` applies it."""
+        if self._storing is not None and (not self._storing.done() or self._applied < self._stored):
+            raise TimeoutError
+        self._storing = self._background(self._append(change))
+        assert self._storing is not None
+        await asyncio.shield(self._storing)
+
+    async def _take(self, message: Any) -> None:
+        self._background(self._reply(message))
+
+    async def _reply(self, message: Any) -> None:
+        """Answer a request of a gateway."""
+        assert self._service is not None
+        service = self._service
+        try:
+            forwarded = msgspec.msgpack.decode(message.data, type=Forwarded)
+            answering = asyncio.run_coroutine_threadsafe(self._answered(service, forwarded), service.loop)
+            answer = await asyncio.wrap_future(answering)
+            reply = Reply(answer.status, answer.body, self._stored)
+        except Problem as problem:
+            reply = Reply(problem.status, code=problem.code, message=problem.message, extra=problem.extra)
+        except Exception as error:
+            service.log.failure(b"-", "(records)", error)
+            reply = Reply(500, code="internal_error", message=INTERNAL)
+        with suppress(NatsError, OSError):
+            await message.respond(_encode(reply))
+
+    async def _answered(self, service: "Service", asked: Forwarded) -> Answer:
+        endpoint = service.api.routes[asked.path].endpoints[asked.method]
+        caller = Caller(
+            asked.account, asked.key, TIERS[asked.tier], asked.rate, asked.streams, frozenset(asked.features)
+        )  # fmt: skip
+        body = None if endpoint.body is None else msgspec.msgpack.decode(asked.body, type=endpoint.body)
+        context = Context(caller, {}, asked.values, body, self._node.engine, self._node, asked.ignored)
+        answer: Answer = await service.api.pool.run(asked.account, lambda: encoded(endpoint.answer(context)))
+        return answer
+
+
+def _unavailable(message: str) -> Problem:
+    return Problem(503, "unavailable", message, retry_after=5)
