@@ -5,6 +5,7 @@ The first three draw the same examples every time, so that a change is judged by
 """
 
 import os
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +14,11 @@ from effort import ALL
 from hypothesis import HealthCheck, settings
 
 import oddsengine
+
+# Without files of bytecode each worker, and each process that a test starts, compiles every module again: where an
+# environment forbids them, collecting takes twice as long.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 for name, examples in {"few": 10, "quick": 20, "dev": 50, "ci": 500, "nightly": 20_000}.items():
     settings.register_profile(
@@ -25,8 +31,17 @@ for name, examples in {"few": 10, "quick": 20, "dev": 50, "ci": 500, "nightly": 
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev" if ALL else "quick"))
 
 
+LONGEST = (
+    "test_service_operated", "test_simulate", "test_scan", "test_tape", "test_notebooks", "test_service_http",
+    "test_clv", "test_service_conformance", "test_scale_contract", "test_docs", "test_service_fuzz", "test_cli",
+    "test_service_strangers", "test_stream_slow", "test_service_node", "test_replay", "test_archive",
+)  # fmt: skip
+"""Files that take longest: they begin first, so that no worker is left with one of them at the end."""
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is exhaustive, unless it is asked for."""
+    """The longest files first; without what is exhaustive, unless it is asked for."""
+    items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
     if not ALL:
         left_out = [item for item in items if item.get_closest_marker("exhaustive")]
         config.hook.pytest_deselected(items=left_out)

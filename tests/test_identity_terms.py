@@ -358,18 +358,18 @@ def test_a_moneyline_keeps_both_its_kinds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("term", "verdict"),
+    ("given", "verdict"),
     [
-        (term_of("Celtics", selection_type="away"), "side_conflict"),
-        (term_of("Nonsense United"), "unknown_outcome"),
-        (term_of("Over", "team_total", 1.0), "unknown_outcome"),
-        (term_of("Over", "total"), "no_line"),
-        (term_of("Celtics", line=1.5), "no_line"),
-        (term_of("Celtics", "double_chance"), "unmapped"),
+        (dict(selection="Celtics", selection_type="away"), "side_conflict"),
+        (dict(selection="Nonsense United"), "unknown_outcome"),
+        (dict(selection="Over", market="team_total", line=1.0), "unknown_outcome"),
+        (dict(selection="Over", market="total"), "no_line"),
+        (dict(selection="Celtics", line=1.5), "no_line"),
+        (dict(selection="Celtics", market="double_chance"), "unmapped"),
     ],
 )
-def test_a_verdict_says_why(term: Term, verdict: str) -> None:
-    assert NAMES[term.verdict] == verdict
+def test_a_verdict_says_why(given: dict[str, Any], verdict: str) -> None:
+    assert NAMES[term_of(**given).verdict] == verdict
 
 
 @pytest.mark.parametrize("line", [None, math.nan, 0.0, -0.0])

@@ -3,7 +3,6 @@
 from itertools import product
 from typing import Any
 
-import cvxpy
 import naive_maths as naive
 import numpy as np
 import pytest
@@ -14,7 +13,6 @@ import oddsengine as oe
 from oddsengine import portfolio
 from oddsengine.portfolio import Games, Limits, best_stakes, growth, shrink, whole_steps
 
-cp: Any = cvxpy
 Pairs = list[tuple[list[float], list[list[float]]]]
 
 
@@ -108,6 +106,9 @@ def binary_games(rng: np.random.Generator, games: int, bets: int) -> list[tuple[
 
 def solved(prob: Any, gains: Any, most: Any, groups: Any, ends: Any) -> float:
     """The largest growth by a convex solver, over listed scenarios."""
+    import cvxpy  # takes a second, and only here is it needed
+
+    cp: Any = cvxpy
     f = cp.Variable(gains.shape[1], nonneg=True)
     limits = [f <= most, cp.sum(f) <= 1.0, *(cp.sum(f[g]) <= end for g, end in zip(groups, ends, strict=True))]
     problem = cp.Problem(cp.Maximize(prob @ cp.log(1.0 + gains @ f)), limits)
