@@ -10,7 +10,7 @@ import contextlib
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar
 
@@ -144,17 +144,27 @@ class Pool:
 
 
 class Turns:
-    """Jobs of accounts, one of each account in turn."""
+    """Jobs of accounts for one thread: the account that had the least of its time comes next.
 
-    def __init__(self) -> None:
+    This is start-time fair queueing: however long an account's jobs take, another one waits for one of them at most.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._ready = threading.Condition()
-        self._jobs: OrderedDict[str, deque[Callable[[], None]]] = OrderedDict()
+        self._jobs: dict[Hashable, deque[Callable[[], None]]] = {}
+        self._used: dict[Hashable, float] = {}  # by each account; who comes back begins where the thread is
+        self._at = 0.0  # what the account whose job was taken last had used by then
+        self._running: tuple[Hashable, float] | None = None
         self._ended = False
 
-    def put(self, account: str, job: Callable[[], None]) -> None:
+    def put(self, account: Hashable, job: Callable[[], None]) -> None:
         """Add a job; from any thread."""
         with self._ready:
-            self._jobs.setdefault(account, deque()).append(job)
+            if account not in self._jobs:
+                self._jobs[account] = deque()
+                self._used[account] = max(self._at, self._used.get(account, 0.0))
+            self._jobs[account].append(job)
             self._ready.notify()
 
     def end(self) -> None:
@@ -164,15 +174,22 @@ class Turns:
             self._ready.notify_all()
 
     def next(self) -> Callable[[], None] | None:
-        """Wait for a job; None at the end."""
+        """Wait for a job; None at the end. The thread has done the one before."""
         with self._ready:
+            self._charge()
             self._ready.wait_for(lambda: self._jobs or self._ended)
             if self._ended:
                 return None
-            account, jobs = next(iter(self._jobs.items()))
-            job = jobs.popleft()
-            if jobs:
-                self._jobs.move_to_end(account)
-            else:
+            account = min(self._jobs, key=self._used.__getitem__)
+            job = self._jobs[account].popleft()
+            if not self._jobs[account]:
                 del self._jobs[account]
+            self._at, self._running = self._used[account], (account, self._clock())
             return job
+
+    def _charge(self) -> None:
+        if self._running is not None:
+            account, began = self._running
+            self._used[account] += self._clock() - began
+            self._running = None
+        self._used = {who: used for who, used in self._used.items() if who in self._jobs or used > self._at}

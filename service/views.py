@@ -21,11 +21,11 @@ from oddsengine import View, catalog
 from oddsengine.columns import NO_TIME, Floats, Longs
 from oddsengine.engine import Engine
 from oddsengine.query.values import league_id, sport_id
+from oddsengine_service.wire.columns import Encoding
 
 MOST_VIEWS = 32  # of a node
 SHARE = 8  # that one account alone reads
 IDLE_S = 30.0  # after which a view that nobody reads is closed
-_encode = msgspec.json.Encoder().encode
 Bools = npt.NDArray[np.bool_]
 Value = TypeVar("Value")
 
@@ -50,10 +50,10 @@ class Coded(NamedTuple):
 class Table:
     """Opportunities of one kind: columns for filters and sorts, and rows that are encoded when first shown."""
 
-    def __init__(self, frame: pl.DataFrame, struct: Callable[[Mapping[str, Any]], msgspec.Struct]) -> None:
+    def __init__(self, frame: pl.DataFrame, encoding: Encoding) -> None:
         self.frame = frame
         self.size = frame.height
-        self._struct = struct
+        self._encoding = encoding
         self._made: dict[Hashable, Any] = {}
         self._shown: dict[int, msgspec.Raw] = {}
 
@@ -102,13 +102,12 @@ class Table:
         shown = self._shown
         missing = [row for row in at if row not in shown]
         if missing:
-            for row, struct in zip(missing, self.structs(missing), strict=True):
-                shown[row] = msgspec.Raw(_encode(struct))
+            shown.update(zip(missing, self._encoding.raw(self.frame[missing]), strict=True))
         return [shown[row] for row in at]
 
-    def structs(self, at: Sequence[int]) -> list[msgspec.Struct]:
+    def structs(self, at: Sequence[int]) -> list[Any]:
         """Some rows as structs."""
-        return [self._struct(row) for row in self.frame[list(at)].iter_rows(named=True)]
+        return [msgspec.json.decode(row, type=self._encoding.struct) for row in self.shown(at)]
 
 
 def _coded(columns: list[list[Any]]) -> Coded:
@@ -149,7 +148,7 @@ class Opened:
         self._lock = threading.Lock()
         self.tables: dict[str, Table] = {}
 
-    def table(self, kind: str, struct: Callable[[Mapping[str, Any]], msgspec.Struct]) -> Table:
+    def table(self, kind: str, encoding: Encoding) -> Table:
         """The opportunities of a kind."""
         table = self.tables.get(kind)
         if table is None:
@@ -157,7 +156,7 @@ class Opened:
                 table = self.tables.get(kind)
                 if table is None:
                     frame = getattr(self._view.opportunities([kind], counted=False), kind)
-                    table = self.tables[kind] = Table(_named(frame), struct)
+                    table = self.tables[kind] = Table(_named(frame), encoding)
         return table
 
 

@@ -209,7 +209,7 @@ class Client(threading.Thread):
         self.before, self.resumed = before, False  # who resumes may be told twice of what it missed
         self.last = ""
         self.odds: dict[str, dict[str, Any]] = {}
-        self.finds: dict[str, dict[str, dict[str, Any]]] = {name: {} for name, _ in KINDS.values()}
+        self.finds: dict[str, dict[str, dict[str, Any]]] = {kind.event_name: {} for kind in KINDS.values()}
         self.games: dict[str, Any] = {}
         self.names: list[str] = []
         self.samples: dict[str, Any] = {}

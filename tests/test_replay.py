@@ -19,7 +19,7 @@ from socket_running import SocketClient
 from stream_running import PATIENCE_S, Client, Served, full_board, lasting, moment, price, turned, wait_for, world
 
 from oddsengine import catalog
-from oddsengine_service.stream.watch import steady
+from oddsengine_service.wire.columns import without_ages
 
 STEPS = int(os.environ.get("REPLAY_STEPS", less(60, 30)))
 SECONDS = float(os.environ.get("REPLAY_SECONDS", "0"))
@@ -127,7 +127,7 @@ class Follower:
 
 
 def undated(row: dict[str, Any]) -> Any:
-    return steady({name: value for name, value in row.items() if name != "detected_at"})
+    return without_ages({name: value for name, value in row.items() if name != "detected_at"})
 
 
 def test_clients_that_drop_and_resume_hold_what_the_lists_have(served: Served) -> None:

@@ -165,16 +165,36 @@ def test_while_others_are_active_an_account_has_its_budget(*, others: bool) -> N
     assert waited >= 8 if others else waited == 0
 
 
-def test_jobs_of_streams_take_turns_too() -> None:
-    turns, done = Turns(), list[str]()
-    for account, jobs in (("hog", 3), ("other", 2)):
-        for n in range(jobs):
-            turns.put(account, lambda a=account, n=n: done.append(f"{a}{n}"))  # type: ignore[misc]
-    for _ in range(5):
-        job = turns.next()
-        assert job is not None
-        job()
-    assert done == ["hog0", "other0", "hog1", "other1", "hog2"]
+def test_jobs_of_streams_go_to_who_used_the_least_time() -> None:
+    now, done = [0.0], list[str]()
+    turns = Turns(clock=lambda: now[0])
+
+    def run(times: int) -> None:
+        for _ in range(times):
+            job = turns.next()
+            assert job is not None
+            job()
+
+    def put(account: str, seconds: float, name: str) -> None:
+        def job() -> None:
+            now[0] += seconds
+            done.append(name)
+
+        turns.put(account, job)
+
+    for n in range(3):
+        put("hog", 3.0, f"hog{n}")
+    run(1)
+    for n in range(4):
+        put("other", 1.0, f"other{n}")
+    run(6)
+    assert done == ["hog0", "other0", "other1", "other2", "hog1", "other3", "hog2"]
+    now[0] += 100.0  # time in which nobody waits counts for nobody
+    for n in range(2):
+        put("hog", 1.0, f"again{n}")
+        put("late", 1.0, f"late{n}")
+    run(4)
+    assert done[-4:] == ["late0", "late1", "again0", "again1"]
     turns.end()
     assert turns.next() is None
 

@@ -15,8 +15,8 @@ import pytest
 from stream_running import PATIENCE_S, Client, Look, Served, full_board, lasting, turned, wait_for, world
 
 from oddsengine import catalog
-from oddsengine_service.stream.watch import steady
 from oddsengine_service.tiers import TIERS, books_of
+from oddsengine_service.wire.columns import without_ages
 
 STEPS = int(os.environ.get("STREAM_STEPS", "26"))
 SEED = int(os.environ.get("STREAM_SEED", "5"))
@@ -52,7 +52,7 @@ class Listener:
                     default = {"min_ev": "2", "min_profit": "0.5"}
                     more = {least: self.query.get(least, default[least])} if least else {}
                     rows = self.served.rows(f"/opportunities/{list_}", self.tier, {**filters, **more})
-                    found[event] = {id_: steady(undated(row)) for id_, row in rows.items()}
+                    found[event] = {id_: without_ages(undated(row)) for id_, row in rows.items()}
             self.finds[number] = found
 
     def check(self) -> None:
@@ -71,7 +71,7 @@ class Listener:
             self.compared["rows"] += len(have)
         if look.opportunities >= self._since and self.channel in ("opportunities", "all"):
             for event, rows in self.finds[look.opportunities].items():
-                held = {id_: steady(undated(row)) for id_, row in look.finds[event].items()}
+                held = {id_: without_ages(undated(row)) for id_, row in look.finds[event].items()}
                 self._same(held, rows, look.opportunities)
             self.compared["opportunities"] += 1
 

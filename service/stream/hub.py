@@ -79,6 +79,7 @@ class Stream:
         self._coming_lock = threading.Lock()
         self._looked: list[_Looked] = []
         self._look_at = 0.0
+        self._pauses: dict[Hashable, float] = {}  # until when nothing is read for an account
         self._following = False  # while there are prices to tell, or somebody may resume
         self._followed = 0.0  # when there last were prices to tell
         self._since: int | None = None  # the update from which on all changes are remembered
@@ -167,7 +168,7 @@ class Stream:
                 return
             try:
                 job()
-                if any(watch.stirred for watch in self._watches.values()) and time.monotonic() >= self._look_at:
+                if self._patience() == 0.0:
                     self._look()
             except Exception as error:
                 self._log.failure(b"-", "(stream)", error)
@@ -186,9 +187,8 @@ class Stream:
 
     def _patience(self) -> float | None:
         """How long to wait for a job before looking at what is open."""
-        if not any(watch.stirred for watch in self._watches.values()):
-            return None
-        return max(0.0, self._look_at - time.monotonic())
+        due = [self._pauses.get(watch.payer, 0.0) for watch in self._watches.values() if watch.stirred]
+        return max(0.0, max(self._look_at, min(due)) - time.monotonic()) if due else None
 
     def _post(self, call: Callable[..., None], *args: Any) -> None:
         try:
@@ -252,11 +252,13 @@ class Stream:
 
     def _look(self) -> None:
         """Have what was stirred looked at."""
-        self._look_at = time.monotonic() + LEAST_LOOK_S
+        now = time.monotonic()
+        self._look_at = now + LEAST_LOOK_S
+        self._pauses = {payer: until for payer, until in self._pauses.items() if until > now}
         for watch in self._watches.values():
-            if watch.stirred:
+            if watch.stirred and watch.payer not in self._pauses:
                 stirred = watch.look()
-                self._looks.put(watch.account, lambda w=watch, s=stirred: self._read(w, s))  # type: ignore[misc]
+                self._looks.put(watch.payer, lambda w=watch, s=stirred: self._read(w, s))  # type: ignore[misc]
 
     def _when_heard(self, number: int, settle: Callable[[], None]) -> None:
         """Do something once an update was heard, and all before it."""
@@ -270,7 +272,7 @@ class Stream:
 
     def _settle(self, watch: Watch, stirred: set[OpportunityId], found: ViewSnapshot, spent: float) -> None:
         """Tell what opened and expired."""
-        self._look_at = max(self._look_at, time.monotonic() + 3.0 * spent)
+        self._pause(watch.payer, spent)
         looked = watch.settle(stirred, found)
         batches: list[tuple[Group, int, list[StreamEvent]]] = [
             (group, watch.number, group.events(looked, self._mirror.number if self._mirror is not None else 0))
@@ -279,6 +281,12 @@ class Stream:
         ]
         if batches:
             self._deliver(batches)
+
+    def _pause(self, payer: Hashable, spent: float) -> None:
+        """Let an account wait three times as long as a look took; where others wait too, looks add up."""
+        now = time.monotonic()
+        others = any(watch.payer != payer for watch in self._watches.values())
+        self._pauses[payer] = (max(now, self._pauses.get(payer, 0.0)) if others else now) + 3.0 * spent
 
     def _play(self, states: Mapping[str, Any], removed: tuple[str, ...]) -> None:
         self._states.update(states)
@@ -370,6 +378,8 @@ class Stream:
                 self._making[view] = [(subscriber, wants)]
                 self._looks.put(account, lambda: self._make(view, account))
             return False
+        if watch.account != subscriber.account:
+            watch.account = ""
         watch.members += 1
         group = self._finds[wants.finds, wants.wire] = OpportunityGroup(wants.finds, watch, wants.wire)
         if wants.wire is RESUMABLE and self._mirror is not None:

@@ -89,8 +89,8 @@ class OpportunityGroup:
                 if self.wire is RESUMABLE:
                     self._gone[lost.kind, lost.id] = heard
         out: list[StreamEvent] = []
-        for kind, (name, _) in KINDS.items():
-            out += self.wire.expired(name, gone.get(kind, []))
+        for kind, form in KINDS.items():
+            out += self.wire.expired(form.event_name, gone.get(kind, []))
         return out + self._detections(here, fresh)
 
     def beginning(self) -> list[bytes]:
@@ -100,7 +100,9 @@ class OpportunityGroup:
             here[find.kind].append(find)
         out = list[bytes]()
         for kind, finds in here.items():
-            out += self.wire.opened(KINDS[kind][0], [find.id for find in finds], [self._row(find) for find in finds])
+            out += self.wire.opened(
+                KINDS[kind].event_name, [find.id for find in finds], [self._row(find) for find in finds]
+            )
         return out
 
     def replay(self, since: int) -> list[bytes]:
@@ -110,9 +112,9 @@ class OpportunityGroup:
             if number >= since:
                 here.setdefault(self._open[word].kind, []).append(self._open[word])
         out: list[StreamEvent] = []
-        for kind, (name, _) in KINDS.items():
+        for kind, form in KINDS.items():
             gone = [id_ for (of, id_), number in self._gone.items() if of == kind and number >= since]
-            out += self.wire.expired(name, gone)
+            out += self.wire.expired(form.event_name, gone)
         return bodies(out + self._detections(here, ()))
 
     def forget(self, before: int) -> None:
@@ -121,21 +123,26 @@ class OpportunityGroup:
 
     def _detections(self, here: Mapping[str, list[Opportunity]], fresh: Container[str]) -> list[StreamEvent]:
         out = list[StreamEvent]()
-        for kind, (name, _) in KINDS.items():
+        for kind, form in KINDS.items():
             finds = here.get(kind, [])
             rows = [self._row(find) for find in finds]
-            out += self.wire.detected(name, [find.id for find in finds], rows, [find.id in fresh for find in finds])
+            out += self.wire.detected(
+                form.event_name, [find.id for find in finds], rows, [find.id in fresh for find in finds]
+            )
         return out
 
     def _row(self, find: Opportunity) -> msgspec.Raw:
-        asked, row = self.asked, find.row
+        asked = self.asked
+        if asked.add_game is None and not asked.form.state and not asked.form.refs:
+            return find.raw
+        row = find.row
         if asked.add_game is not None and find.kind in ("arbitrage", "low_hold"):
             row = asked.add_game(row)
         if asked.form.state:
             row = with_links_in(row, asked.form.state)
         if asked.form.refs:
             row = with_leg_references(row)
-        return find.raw if row is find.row else msgspec.Raw(_encode(row))
+        return msgspec.Raw(_encode(row))
 
     def _fits(self, find: Opportunity) -> bool:
         asked = self.asked
@@ -144,7 +151,7 @@ class OpportunityGroup:
             return False
         if asked.event is not None and find.event not in asked.event:
             return False
-        if asked.live is not None and find.row.is_live != asked.live:
+        if asked.live is not None and find.live != asked.live:
             return False
         if asked.low is not None or asked.high is not None:
             prices = _prices(find.row)

@@ -8,34 +8,41 @@ An opportunity that is not what it was is told again. Ages alone, and what follo
 the range of an EV, which narrows as the start comes nearer.
 """
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+import polars as pl
 
 from oddsengine import View, catalog
 from oddsengine.engine import Engine
-from oddsengine.update import Update
-from oddsengine_service.wire.arbitrage import arbitrage
-from oddsengine_service.wire.ev import ev
-from oddsengine_service.wire.low_hold import low_hold
-from oddsengine_service.wire.middles import middle
+from oddsengine.update import Update, hexadecimal
+from oddsengine_service.wire.arbitrage import ARBITRAGE
+from oddsengine_service.wire.columns import Encoding
+from oddsengine_service.wire.ev import EV
+from oddsengine_service.wire.low_hold import LOW_HOLD
+from oddsengine_service.wire.middles import MIDDLE
 
-KINDS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], Any]]] = {
-    "ev": ("ev", ev),
-    "arbitrage": ("arb", arbitrage),
-    "low_hold": ("low_hold", low_hold),
-    "middles": ("middles", middle),
+
+class Kind(NamedTuple):
+    """One kind of opportunities: its name in events, how it goes out, and what its columns are called."""
+
+    event_name: str
+    encoding: Encoding
+    value: str | None
+    event: str = "event_id"
+    market: str = "market_type"
+
+
+KINDS: Mapping[str, Kind] = {
+    "ev": Kind("ev", EV, "ev_percentage", "game_id", "market"),
+    "arbitrage": Kind("arb", ARBITRAGE, "profit_percent"),
+    "low_hold": Kind("low_hold", LOW_HOLD, None),
+    "middles": Kind("middles", MIDDLE, None),
 }
-"""By their names in the engine, which are those of features: name in events, and row as it goes out."""
-AGES = frozenset(
-    {
-        "oldest_odds_age_seconds", "odds_age_seconds", "possibly_stale", "warnings", "confidence", "confidence_score",
-        "quality_score", "timestamp", "ev_low", "ev_high", "ev_error", "prob_positive", "kelly_shrunk",
-    }
-)  # fmt: skip
-_encode = msgspec.json.Encoder().encode
+"""By their names in the engine, which are those of features."""
 OpportunityId = int  # id of an opportunity as the engine has it
 Near = tuple[str, str]  # event and player: what stands beside each other
 
@@ -50,10 +57,15 @@ class Opportunity(NamedTuple):
     sport: str
     league: str
     market: str
-    row: Any
+    live: bool
     raw: msgspec.Raw
-    steady: bytes  # all but ages; what is compared
+    steady: int  # a hash of all but ages; what is compared
     near: Near
+
+    @property
+    def row(self) -> Any:
+        """As a struct."""
+        return msgspec.json.decode(self.raw, type=KINDS[self.kind].encoding.struct)
 
 
 class ViewSnapshot(NamedTuple):
@@ -85,6 +97,11 @@ class Watch:
         self._stirred: dict[OpportunityId, int] = {}  # and by which update first
         self._looking = True  # until `fill`
         self._meanwhile: dict[Near, int] = {}  # what was touched since the look that is under way began
+
+    @property
+    def payer(self) -> Hashable:
+        """Whose time it takes to read it: the only account that wants it, else its own."""
+        return self.account or self
 
     @property
     def stirred(self) -> bool:
@@ -168,33 +185,28 @@ class Watch:
         near = None if words is None else np.fromiter(words, np.uint64, len(words))
         frames = self._view.opportunities(near=near)
         after = self._engine.number
+        hexes = None if near is None else hexadecimal(near)
         out = {}
-        for kind, (_, made) in KINDS.items():
+        for kind in KINDS:
             table = getattr(frames, kind)
-            if words is not None:
-                table = table[[at for at, id_ in enumerate(table["id"].to_list()) if int(id_[-16:], 16) in words]]
-            for row in table.iter_rows(named=True):
-                find = _find(kind, row, made(row))
+            if hexes is not None:
+                table = table.filter(pl.col("id").str.tail(16).is_in(hexes))
+            for find in _opportunities(kind, table):
                 out[int(find.id[-16:], 16)] = find
         return ViewSnapshot(out, before, after)
 
 
-def _find(kind: str, row: Mapping[str, Any], made: Any) -> Opportunity:
-    value = row["ev_percentage"] if kind == "ev" else row["profit_percent"] if kind == "arbitrage" else np.inf
-    event, market = ("game_id", "market") if kind == "ev" else ("event_id", "market_type")
-    return Opportunity(
-        made.id, kind, value, row[event], row["sport"] or "", row["league"] or "", row[market], made,
-        msgspec.Raw(_encode(made)), _encode(steady(msgspec.to_builtins(made))), near(row[event], row["player_name"]),
-    )  # fmt: skip
+def _opportunities(name: str, table: pl.DataFrame) -> Iterator[Opportunity]:
+    kind = KINDS[name]
+    raw, steady = kind.encoding.with_prints(table)
+    value = [np.inf] * table.height if kind.value is None else table[kind.value].to_list()
+    events = table[kind.event].to_list()
+    places = map(near, events, table["player_name"].to_list())
+    sport, league = (table[each].fill_null("").to_list() for each in ("sport", "league"))
+    columns = (value, events, sport, league, table[kind.market].to_list(), table["is_live"].to_list())
+    return map(Opportunity, table["id"].to_list(), repeat(name), *columns, raw, steady, places)
 
 
 def near(event: str, player: str | None) -> Near:
     """Where a price or an opportunity stands."""
     return event, catalog.normalise(player) if player else ""
-
-
-def steady(value: Any) -> Any:
-    """An opportunity without its ages."""
-    if isinstance(value, dict):
-        return {name: steady(each) for name, each in value.items() if name not in AGES}
-    return [steady(each) for each in value] if isinstance(value, list) else value

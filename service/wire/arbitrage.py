@@ -7,6 +7,7 @@ import msgspec
 
 from oddsengine import catalog
 from oddsengine.query import values
+from oddsengine_service.wire.columns import Encoding
 from oddsengine_service.wire.envelopes import Counted, GameState, Pagination
 from oddsengine_service.wire.numbers import Number, american, exact, moment, rounded
 
@@ -124,6 +125,9 @@ def _leg(leg: Mapping[str, Any], stake: float) -> Leg:
         line=rounded(leg["line"]),
         odds_id=leg["odds_id"],
     )
+
+
+ARBITRAGE = Encoding(Arbitrage, row=arbitrage)
 
 
 class ArbitrageSummary(msgspec.Struct, frozen=True):

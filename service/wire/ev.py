@@ -1,14 +1,15 @@
 """+EV opportunities on the wire. Field order is the wire's."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+import polars as pl
 
 from oddsengine import catalog
 from oddsengine.query import values
+from oddsengine_service.wire.columns import Encoding, american_of, mapped, moment_of, rounded_of
 from oddsengine_service.wire.envelopes import Counted, Pagination
-from oddsengine_service.wire.numbers import Number, american, exact, moment, rounded
+from oddsengine_service.wire.numbers import Number
 
 
 class Ev(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,67 +73,43 @@ class Ev(msgspec.Struct, frozen=True, kw_only=True):
     kelly_shrunk: Number
 
 
-def ev(row: Mapping[str, Any]) -> Ev:
-    """A row of a +EV frame as it goes out."""
-    percent = exact(row["ev_percentage"])
-    return Ev(
-        id=row["id"],
-        game_id=row["game_id"],
-        external_event_id=row["external_event_id"],
-        selection_id=row["selection_id"],
-        ev_percentage=percent,
-        odds_american=american(row["odds_american"]),
-        odds_decimal=exact(row["odds_decimal"], 6),
-        no_vig_odds=None if row["no_vig_odds"] is None else american(row["no_vig_odds"]),
-        fair_probability=rounded(row["fair_probability"], 6),
-        market_width=rounded(row["market_width"]),
-        devig_method=row["devig_method"],
-        sharp_book=row["sharp_book"],
-        selection=row["selection"],
-        market=row["market"],
-        line=rounded(row["line"]),
-        sportsbook=catalog.book(row["sportsbook"]).id,
-        game=row["game"],
-        sport=row["sport"] or "",
-        league=row["league"] or "",
-        home_team=row["home_team"],
-        away_team=row["away_team"],
-        start_time=moment(row["start_time"]),
-        is_live=row["is_live"],
-        confidence_score=exact(row["confidence_score"]),
-        kelly_percent=rounded(row["kelly_percent"], 6),
-        book_count=row["book_count"],
-        arb_available=row["arb_available"],
-        arb_profit=rounded(row["arb_profit"]),
-        is_player_prop=row["is_player_prop"],
-        player_name=row["player_name"],
-        player_id=values.player_id(row["player_name"]),
-        stat_category=row["stat_category"],
-        possibly_stale=row["possibly_stale"],
-        oldest_odds_age_seconds=rounded(row["oldest_odds_age_seconds"]),
-        warnings=row["warnings"],
-        unconfirmed=row["unconfirmed"],
-        detected_at=moment(row["detected_at"]) or "",
-        ev_percent=percent,
-        devig_book=row["sharp_book"],
-        team_side=row["team_side"],
-        market_segment=row["market_segment"],
-        selection_type=row["selection_type"],
-        push_probability=rounded(row["push_probability"], 6),
-        ev_per_stake=rounded(row["ev_per_stake"]),
-        is_alternate_line=row["is_alternate_line"],
-        shared_feed=row["shared_feed"],
-        odds_id=row["odds_id"],
-        odds_decimal_net=exact(row["net_odds"], 6),
-        reference=row["reference"],
-        ev_vs_sharp=rounded(row["ev_vs_sharp"]),
-        ev_low=rounded(row["ev_low"]),
-        ev_high=rounded(row["ev_high"]),
-        ev_error=rounded(row["ev_error"]),
-        prob_positive=rounded(row["prob_positive"], 6),
-        flags=row["flags"] or [],
-        kelly_shrunk=rounded(row["kelly_shrunk"], 6),
-    )
+_SIX = {
+    "odds_decimal", "fair_probability", "kelly_percent", "push_probability", "odds_decimal_net", "prob_positive",
+    "kelly_shrunk",
+}  # fmt: skip
+_FROM = {"ev_percent": "ev_percentage", "devig_book": "sharp_book", "odds_decimal_net": "net_odds"}
+_AMERICAN = {"odds_american", "no_vig_odds"}
+_TIMES = {"start_time", "detected_at"}
+
+
+def _column(name: str, kind: Any) -> pl.Expr:
+    """A field of `Ev` from columns of a +EV frame."""
+    column = pl.col(_FROM.get(name, name))
+    if name in _AMERICAN:
+        column = american_of(column)
+    elif kind in (float, Number):
+        column = rounded_of(column, 6 if name in _SIX else 4)
+    elif name in _TIMES:
+        column = moment_of(column)
+    if kind is str:
+        column = column.fill_null("")
+    elif name == "flags":
+        column = column.fill_null(pl.lit([], pl.List(pl.String)))
+    return column.alias(name)
+
+
+_COLUMNS = [_column(field.name, field.type) for field in msgspec.structs.fields(Ev)]
+
+
+def ev_columns(frame: pl.DataFrame) -> pl.DataFrame:
+    """The rows of a +EV frame as they go out, one column a field of `Ev`."""
+    return frame.with_columns(
+        mapped(frame["sportsbook"], lambda name: catalog.book(name).id),
+        mapped(frame["player_name"], values.player_id).alias("player_id"),
+    ).select(_COLUMNS)
+
+
+EV = Encoding(Ev, columns=ev_columns)
 
 
 class EvSummary(msgspec.Struct, frozen=True):

@@ -8,6 +8,7 @@ import msgspec
 
 from oddsengine import catalog
 from oddsengine.query import values
+from oddsengine_service.wire.columns import Encoding
 from oddsengine_service.wire.envelopes import GameState, ListMeta, Pagination
 from oddsengine_service.wire.numbers import Number, american, exact, moment, rounded
 
@@ -135,6 +136,9 @@ def _hold_side(side: Mapping[str, Any]) -> HoldSide:
         odds_ids=dict(zip(map(_id, side["books"]), side["odds_ids"], strict=True)),
         deep_links={catalog.book(link["sportsbook"]).id: link["deep_link"] for link in side["deep_links"]},
     )
+
+
+LOW_HOLD = Encoding(LowHold, row=low_hold)
 
 
 class LowHoldPage(msgspec.Struct):

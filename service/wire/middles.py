@@ -7,6 +7,7 @@ import msgspec
 
 from oddsengine import catalog
 from oddsengine.query import values
+from oddsengine_service.wire.columns import Encoding
 from oddsengine_service.wire.envelopes import ListMeta, Pagination
 from oddsengine_service.wire.numbers import Number, american, exact, moment, rounded
 
@@ -150,6 +151,9 @@ def _middle_side(side: Mapping[str, Any], stake: float) -> MiddleSide:
         deep_link=side["deep_link"],
         odds_id=side["odds_id"],
     )
+
+
+MIDDLE = Encoding(Middle, row=middle)
 
 
 class MiddlesSummary(msgspec.Struct, frozen=True, kw_only=True):

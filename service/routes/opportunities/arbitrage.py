@@ -35,7 +35,7 @@ from oddsengine_service.routes.opportunities.lists import (
     source,
 )  # fmt: skip
 from oddsengine_service.views import Bools, Table
-from oddsengine_service.wire.arbitrage import Arbitrage, ArbitragePage, arbitrage
+from oddsengine_service.wire.arbitrage import ARBITRAGE, Arbitrage, ArbitragePage
 
 _DELIMITED = ("event", "sport", "market", "line", "profit%", "implied_total", "book1", "selection1", "odds1", "stake1%",
               "book2", "selection2", "odds2", "stake2%", "is_live", "is_alternate_line", "possibly_stale", "warnings",
@@ -62,7 +62,7 @@ def _leg_prices(table: Table) -> tuple[Floats, Floats]:
 
 
 _ARB = Kind(
-    "arbitrage", arbitrage,
+    "arbitrage", ARBITRAGE,
     Shape("event_id", "market_type", ("event_name",), "oldest_odds_age_seconds", _leg_prices), _ARB_SORTS,
     (("profit_percent", "min_profit", ""),),
 )  # fmt: skip

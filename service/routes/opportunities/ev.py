@@ -26,7 +26,7 @@ from oddsengine_service.routes.opportunities.lists import (
 )
 from oddsengine_service.tiers import books_of
 from oddsengine_service.views import Table
-from oddsengine_service.wire.ev import EvPage, ev
+from oddsengine_service.wire.ev import EV, EvPage
 from oddsengine_service.wire.numbers import moment
 
 _EV_SORTS = {
@@ -50,7 +50,7 @@ def _single_prices(table: Table) -> tuple[Floats, Floats]:
 
 
 _EV = Kind(
-    "ev", ev, Shape("game_id", "market", ("game", "selection"), "oldest_odds_age_seconds", _single_prices), _EV_SORTS,
+    "ev", EV, Shape("game_id", "market", ("game", "selection"), "oldest_odds_age_seconds", _single_prices), _EV_SORTS,
     (
         ("ev_percentage", "min_ev", "max_ev"), ("market_width", "min_market_width", "max_market_width"),
         ("market_width", "", "max_hold"), ("kelly_percent", "min_kelly", "max_kelly"),

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 
 from oddsengine import catalog
@@ -17,6 +16,7 @@ from oddsengine_service.routes import odds
 from oddsengine_service.routes.odds import books_for, index_of
 from oddsengine_service.routes.opportunities.filters import EPSILON, Shape, Sort, arranged, every, keep, within
 from oddsengine_service.views import Bools, Opened, Table
+from oddsengine_service.wire.columns import Encoding
 from oddsengine_service.wire.numbers import exact
 from oddsengine_service.wire.references import with_leg_references
 
@@ -42,7 +42,7 @@ class Kind(NamedTuple):
     """
 
     name: str  # in the engine
-    struct: Callable[[Mapping[str, Any]], msgspec.Struct]
+    encoding: Encoding
     shape: Shape
     sorts: Mapping[str, Sort]
     bounds: Sequence[tuple[str, str, str]]
@@ -72,7 +72,7 @@ def listed(
     if books is not None and not books:
         return Listed(None, np.empty(0, np.int64), context.board.now)
     found = opened(context, kind.name, books, **wanted)
-    table = found.table(kind.name, kind.struct)
+    table = found.table(kind.name, kind.encoding)
     kept = every(
         [
             keep(table, query, kind.shape, found.now),

@@ -21,7 +21,7 @@ from oddsengine_service.routes.opportunities.lists import (
     source,
 )
 from oddsengine_service.routes.opportunities.sides import rows_in_state, side_prices
-from oddsengine_service.wire.low_hold import LowHoldPage, low_hold
+from oddsengine_service.wire.low_hold import LOW_HOLD, LowHoldPage
 from oddsengine_service.wire.numbers import moment
 
 _HOLD_SORTS = {
@@ -32,7 +32,7 @@ _HOLD_SORTS = {
 }
 _HOLD_STEPS = (2.0, 5.0, 10.0, 25.0, 100.0)
 _HOLD = Kind(
-    "low_hold", low_hold,
+    "low_hold", LOW_HOLD,
     Shape(
         "event_id", "market_type", ("event_name",), "oldest_odds_age_seconds",
         lambda table: side_prices(table, ("side1", "side2", "side3")),

@@ -32,7 +32,7 @@ from oddsengine_service.routes.opportunities.lists import (
 from oddsengine_service.routes.opportunities.sides import rows_in_state, side_prices
 from oddsengine_service.views import Table
 from oddsengine_service.wire.envelopes import Data
-from oddsengine_service.wire.middles import BestEv, Middle, MiddlePage, MiddlesSummary, middle
+from oddsengine_service.wire.middles import MIDDLE, BestEv, Middle, MiddlePage, MiddlesSummary
 from oddsengine_service.wire.numbers import exact, moment
 
 _ID = re.compile("[0-9a-f]{16}")
@@ -48,7 +48,7 @@ _MIDDLE_STEPS = (0.0, -2.0, -10.0)  # below them: all
 
 
 _MIDDLE = Kind(
-    "middles", middle,
+    "middles", MIDDLE,
     Shape(
         "event_id", "market_type", ("event_name",), "odds_age_seconds",
         lambda table: side_prices(table, ("side1", "side2")), None, ("side1.line", "team_side"),
@@ -83,7 +83,7 @@ def one_middle(context: Context) -> Any:
     books, strange = asked(context)
     if books is None or books:
         for step in (_MIDDLE_STEPS[0], None):
-            table = opened(context, "middles", books, min_middle_ev=step).table("middles", middle)
+            table = opened(context, "middles", books, min_middle_ev=step).table("middles", MIDDLE)
             place = table.kept("ids", lambda t=table: {i: at for at, i in enumerate(t.column("id").to_list())})  # type: ignore[misc]
             if ident in place:
                 return data(context, rows_in_state(context, table, [place[ident]])[0], strange)
