@@ -19,7 +19,7 @@ SCHEMA = find_ev(pl.DataFrame(schema={
     "odds_decimal": pl.Float64,
 })).schema  # fmt: skip
 SIX = {"odds_decimal", "fair_probability", "kelly_percent", "push_probability", "prob_positive", "kelly_shrunk"}
-TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=6)
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=6)
 VALUES: dict[Any, st.SearchStrategy[Any]] = {
     pl.Float64: st.floats(-1e6, 1e6) | st.sampled_from([-100.0, -0.00001, 1e-6, 112.125, math.nan]),
     pl.Int64: st.integers(0, 1 << 40),
@@ -50,7 +50,7 @@ def written(row: dict[str, Any]) -> dict[str, Any]:
         name = {"ev_percent": "ev_percentage", "devig_book": "sharp_book", "odds_decimal_net": "net_odds"}.get(
             field.name, field.name
         )
-        value = values.player_id(row["player_name"]) if name == "player_id" else row[name]
+        value: Any = values.player_id(row["player_name"]) if name == "player_id" else row[name]
         if name in ("odds_american", "no_vig_odds"):
             value = None if value is None else american(value)
         elif isinstance(value, float):
