@@ -1,4 +1,4 @@
-"""Sports odds in, trustworthy opportunities out.
+"""Find +EV bets, arbitrages, middles and low-hold markets in sports odds.
 
 Reading order: odds, devig, kelly, arbitrage, value, middle (the maths); catalog, schema, tables (what a table is and
 what is known of the world); identity, traits, twins, markets, groups (identity); reasons, guards; estimator,

@@ -51,7 +51,7 @@ _EXAMPLES = """examples:
   oddsengine replay day.tape --speed 10 --updates -
 """
 _PRICES = """prices are decimal (1.87), American with their sign (+150, -110) or fractional (5/2, evens);
-a whole number from 100 up without a sign could be either and is refused: write 110.0 or +110"""
+a whole number of 100 or more without a sign is ambiguous and rejected: write 110.0 or +110"""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -67,7 +67,7 @@ class _Parser(argparse.ArgumentParser):
 def _names(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
-        raise argparse.ArgumentTypeError("expected names separated by commas, got nothing")
+        raise argparse.ArgumentTypeError("expected comma-separated names, got nothing")
     return names
 
 
@@ -88,7 +88,7 @@ def _sharp(text: str) -> list[str] | dict[str, float]:
     names = _names(text)
     weighted = sum("=" in name for name in names)
     if 0 < weighted < len(names):
-        raise argparse.ArgumentTypeError(f"give every book a weight or none, got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a weight for every book or for none, got {text!r}")
     return _rates(text) if weighted else names
 
 
@@ -122,7 +122,7 @@ def _speed(text: str) -> float:
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="oddsengine",
-        description="Sports odds in, trustworthy opportunities out.",
+        description="Find +EV bets, arbitrages, middles and low-hold markets in sports odds.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -161,34 +161,40 @@ def _add_source(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_sample(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--sample", action="store_true", help="read the board that ships with the package")
+    parser.add_argument("--sample", action="store_true", help="use the sample board")
     parser.add_argument(
-        "--odds-format", choices=ODDS_FORMATS, help="of responses of The Odds API (default: what the prices show)"
+        "--odds-format",
+        choices=ODDS_FORMATS,
+        help="odds format of The Odds API responses (default: detected from the prices)",
     )
 
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--format", choices=_FORMATS, help="default: table, or what the suffix of --output says")
-    parser.add_argument("--output", metavar="PATH", help="write there instead of standard output")
-    parser.add_argument("--limit", type=_count, metavar="N", help="at most N rows of each kind; 0 is all")
+    parser.add_argument("--format", choices=_FORMATS, help="default: table, or according to the suffix of --output")
+    parser.add_argument("--output", metavar="PATH", help="write to this file instead of standard output")
+    parser.add_argument("--limit", type=_count, metavar="N", help="show at most N rows of each kind; 0 shows all")
 
 
 def _add_guards(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--guards", type=_names, metavar="all|none|A,B", help="which guards run (default: all)")
     which.add_argument("--without", type=_names, metavar="A,B", help="all guards but these")
-    parser.add_argument("--now", type=_moment, metavar="ISO", help="when ages are judged (default: newest price)")
+    parser.add_argument(
+        "--now", type=_moment, metavar="ISO", help="time at which ages are measured (default: that of the newest price)"
+    )
 
 
 def _add_question(parser: argparse.ArgumentParser) -> None:
     """Add whose prices may be bet and what is fair."""
     ask = parser.add_argument_group("whose prices")
-    ask.add_argument("--books", type=_names, metavar="A,B", help="only prices of these books may be bet")
-    ask.add_argument("--sharp", type=_sharp, metavar="A,B|A=3,B=1", help="reference books in order, or their weights")
+    ask.add_argument("--books", type=_names, metavar="A,B", help="only bet at these books")
+    ask.add_argument(
+        "--sharp", type=_sharp, metavar="A,B|A=3,B=1", help="reference books in order of preference, or with weights"
+    )
     ask.add_argument(
         "--method",
         metavar="NAME",
-        help="what +EV is measured against: close, the fair price at the close estimated from at least two other "
+        help="fair price for +EV: close (default), the fair price at the close estimated from at least two other "
         "books (the default), or the reference with its margin removed by one of "
         f"{', '.join(DEVIG_METHODS)} (power with --sharp)",
     )
@@ -198,22 +204,24 @@ def _add_question(parser: argparse.ArgumentParser) -> None:
 def _add_thresholds(parser: argparse.ArgumentParser) -> None:
     least = parser.add_argument_group("what is worth showing")
     for name, default, text in (
-        ("min-ev", 0.0, "least edge of a +EV price"),
-        ("max-ev", None, "largest edge of a +EV price"),
-        ("min-profit", 0.5, "least profit of an arbitrage"),
-        ("max-hold", 2.0, "largest hold of a low-hold market"),
-        ("min-middle-ev", 0.0, "least expected value of a middle"),
+        ("min-ev", 0.0, "minimum EV"),
+        ("max-ev", None, "maximum EV"),
+        ("min-profit", 0.5, "minimum profit of arbitrages"),
+        ("max-hold", 2.0, "maximum hold of low-hold markets"),
+        ("min-middle-ev", 0.0, "minimum EV of middles"),
     ):
         shown = "" if default is None else f" (default {default:g})"
         least.add_argument(f"--{name}", type=float, default=default, metavar="PCT", help=f"{text}, percent{shown}")
-    least.add_argument("--min-size", type=float, default=0.0, metavar="PTS", help="least distance of a middle's lines")
+    least.add_argument(
+        "--min-size", type=float, default=0.0, metavar="PTS", help="minimum distance between the lines of a middle"
+    )
 
 
 def _add_scan(commands: Any) -> None:
     parser = commands.add_parser("scan", help="find opportunities in a file of prices")
     _add_source(parser)
     parser.add_argument("--kind", choices=_KINDS, default="all", help="default: all")
-    parser.add_argument("--rejected", action="store_true", help="list what is kept from the detectors, and why")
+    parser.add_argument("--rejected", action="store_true", help="list rejected rows with the reasons")
     _add_question(parser)
     _add_thresholds(parser)
     _add_guards(parser)
@@ -221,8 +229,12 @@ def _add_scan(commands: Any) -> None:
 
 
 def _add_explain(commands: Any) -> None:
-    parser = commands.add_parser("explain", help="show what stands behind one opportunity")
-    parser.add_argument("names", nargs="+", metavar="[FILE] ID", help="prices, and the id that scan shows")
+    parser = commands.add_parser(
+        "explain", help="explain one opportunity: prices, fair probability, what was passed over"
+    )
+    parser.add_argument(
+        "names", nargs="+", metavar="[FILE] ID", help="file of prices, and the opportunity's id from scan"
+    )
     _add_sample(parser)
     _add_question(parser)
     _add_guards(parser)
@@ -258,42 +270,48 @@ def _add_kelly(commands: Any) -> None:
 def _add_stakes(commands: Any) -> None:
     parser = commands.add_parser("stakes", help="stakes that pay the same whatever happens", epilog=_PRICES)
     parser.add_argument("odds", nargs="+", metavar="PRICE", help="the best price of each outcome")
-    parser.add_argument("--total", type=float, default=100.0, help="money to stake in all (default 100)")
-    parser.add_argument("--step", type=float, help="stakes in whole steps, the best worst case for at most the total")
+    parser.add_argument("--total", type=float, default=100.0, help="total stake (default 100)")
+    parser.add_argument("--step", type=float, help="round stakes to multiples of this, maximising the worst case")
     parser.add_argument("--format", choices=_FORMATS[:3], default="table")
 
 
 _BATCHES = """a batch is a line of JSON with any of these:
   {"now": "2026-02-08T18:00:00Z", "quotes": [{"sportsbook": ...}, ...], "removed": [ID, ...],
    "complete": [BOOK, [BOOK, EVENT], ...], "events": [{"event_id": ..., "status": "live"}, ...]}
-without "now" the newest last_seen_at is the time; an interrupted recording is whole and can be gone on with"""
+"now" defaults to the newest last_seen_at; an interrupted recording is valid and can be continued"""
 
 
 def _add_record(commands: Any) -> None:
     parser = commands.add_parser(
-        "record", help="apply batches of prices and record them on a tape", epilog=_BATCHES,
+        "record", help="apply batches of prices and record them to a tape", epilog=_BATCHES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    parser.add_argument("tape", metavar="TAPE", help="a folder; if it is a tape, it is gone on with")
-    parser.add_argument("--from", dest="source", metavar="FILE|-", help="batches, one a line; - is standard input")
-    parser.add_argument("--simulate", type=_count, metavar="SEED", help="batches of a made-up world instead")
-    world = parser.add_argument_group("the made-up world")
-    world.add_argument("--seconds", type=_count, default=60, metavar="N", help="how long it runs (default 60)")
-    world.add_argument("--events", type=_count, default=40, metavar="N", help="how many games it has (default 40)")
-    world.add_argument("--hazards", action="store_true", help="with the errors that feeds make")
-    parser.add_argument("--sync", choices=SYNC, default="block", help="when it is put on the disk (default: block)")
+    parser.add_argument("tape", metavar="TAPE", help="a folder; an existing tape is continued")
+    parser.add_argument("--from", dest="source", metavar="FILE|-", help="batches, one per line; - is standard input")
+    parser.add_argument("--simulate", type=_count, metavar="SEED", help="simulate a market with this seed instead")
+    world = parser.add_argument_group("simulation")
+    world.add_argument("--seconds", type=_count, default=60, metavar="N", help="duration in seconds (default 60)")
+    world.add_argument("--events", type=_count, default=40, metavar="N", help="number of games (default 40)")
+    world.add_argument("--hazards", action="store_true", help="add typical feed errors")
+    parser.add_argument("--sync", choices=SYNC, default="block", help="when to flush to disk (default: block)")
 
 
 def _add_replay(commands: Any) -> None:
-    parser = commands.add_parser("replay", help="do again what is on a tape")
-    parser.add_argument("tape", metavar="TAPE", help="a folder that record made")
+    parser = commands.add_parser("replay", help="replay a tape")
+    parser.add_argument("tape", metavar="TAPE", help="a tape written by record")
     parser.add_argument(
-        "--speed", type=_speed, default=float("inf"), metavar="N|max", help="times as fast as it was (default: max)"
+        "--speed",
+        type=_speed,
+        default=float("inf"),
+        metavar="N|max",
+        help="multiple of the recorded speed (default: max)",
     )
-    parser.add_argument("--from", dest="since", type=_moment, metavar="ISO", help="show nothing of what was before")
+    parser.add_argument(
+        "--from", dest="since", type=_moment, metavar="ISO", help="show only what happened from this time on"
+    )
     parser.add_argument("--to", type=_moment, metavar="ISO", help="stop after this time")
     parser.add_argument(
-        "--updates", metavar="FILE|-", help="write each update as a line of JSON, with the first view that is awake"
+        "--updates", metavar="FILE|-", help="write each update as a line of JSON, with the first active view"
     )
     parser.add_argument("--json", action="store_true", help="the summary as JSON")
 
@@ -303,87 +321,100 @@ def _add_archive(commands: Any) -> None:
         "archive", help="write tapes as Parquet, a Delta table that polars, DuckDB, Dask and Spark read"
     )
     parser.add_argument("tapes", metavar="TAPES", help="a tape, or a folder of tapes")
-    parser.add_argument("dest", metavar="DEST", help="a folder, or an address such as s3://bucket/odds")
+    parser.add_argument("dest", metavar="DEST", help="a folder, or a URL such as s3://bucket/odds")
     parser.add_argument(
         "--option",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="of the object store; else the environment's",
+        help="option of the object store (default: from the environment)",
     )
     parser.add_argument("--json", action="store_true", help="the summary as JSON")
 
 
 def _add_clv(commands: Any) -> None:
-    parser = commands.add_parser("clv", help="grade the +EV prices that were shown against the closing lines")
-    parser.add_argument("--data", metavar="FOLDER", help="what a service kept (default: as the settings say)")
-    parser.add_argument("--tape", metavar="TAPE", help="what an engine shows of a tape instead")
-    parser.add_argument("--by", choices=GROUPINGS, default="sportsbook", help="groups (default: sportsbook)")
-    parser.add_argument("--min-ev", type=float, default=0.0, metavar="PCT", help="least EV when first shown")
-    parser.add_argument("--config", metavar="FILE", help="settings (default: oddsengine.toml, if it is there)")
+    parser = commands.add_parser("clv", help="grade past +EV prices by the closing line")
+    parser.add_argument("--data", metavar="FOLDER", help="data folder of a node (default: from the settings)")
+    parser.add_argument("--tape", metavar="TAPE", help="replay this tape instead")
+    parser.add_argument("--by", choices=GROUPINGS, default="sportsbook", help="group by (default: sportsbook)")
+    parser.add_argument("--min-ev", type=float, default=0.0, metavar="PCT", help="minimum EV when first shown")
+    parser.add_argument("--config", metavar="FILE", help="settings file (default: oddsengine.toml, if it exists)")
     parser.add_argument("--format", choices=_FORMATS[:3], default="table")
 
 
 _HISTORY = (
-    "a folder with a tape, or a .parquet, .ndjson, .jsonl or .csv file: spells of prices (seen_from, seen_to), "
-    "openings and closings with results, or an odds table with last_seen_at"
+    "a tape, or a .parquet, .ndjson, .jsonl or .csv file with price intervals (seen_from, seen_to), "
+    "opening and closing odds with results, or an odds table with last_seen_at"
 )
 
 
 def _add_audit(commands: Any) -> None:
-    parser = commands.add_parser("audit", help="what the EV that a history showed was worth at the others' close")
+    parser = commands.add_parser("audit", help="compare the EV shown over a history with the close of the other books")
     _add_history(parser)
     parser.add_argument(
-        "--method", choices=(*DEVIG_METHODS, "close"), help="of +EV (default: close, or power with --sharp)"
+        "--method",
+        choices=(*DEVIG_METHODS, "close"),
+        help="method for fair prices (default: close, or power with --sharp)",
     )
-    parser.add_argument("--sharp", type=_names, metavar="BOOKS", help="references in order, instead of the fair price")
-    parser.add_argument("--books", type=_names, metavar="BOOKS", help="books whose prices may be bet (default: all)")
-    parser.add_argument("--shown", metavar="FILE", help="write what was shown: .parquet, .ndjson or .jsonl")
-    parser.add_argument("--plot", metavar="FILE", help="write the reliability diagram: .svg")
+    parser.add_argument(
+        "--sharp",
+        type=_names,
+        metavar="BOOKS",
+        help="reference books in order of preference, instead of the fair price at the close",
+    )
+    parser.add_argument("--books", type=_names, metavar="BOOKS", help="only bet at these books (default: all)")
+    parser.add_argument("--shown", metavar="FILE", help="write the prices shown to a .parquet, .ndjson or .jsonl file")
+    parser.add_argument("--plot", metavar="FILE", help="write the reliability diagram to an .svg file")
     parser.add_argument("--json", action="store_true", help="the table as JSON")
 
 
 def _add_calibrate(commands: Any) -> None:
     parser = commands.add_parser(
-        "calibrate", help="fit the constants of the fair price to a history of 50 games or more"
+        "calibrate", help="fit the constants of the fair price to a history of at least 50 games"
     )
     _add_history(parser, nargs="*")
-    parser.add_argument("--data", metavar="FOLDER", help="the tapes in this data folder of serve, instead of HISTORY")
+    parser.add_argument("--data", metavar="FOLDER", help="use the tapes in this data folder instead of HISTORY")
     parser.add_argument(
-        "--output", metavar="FILE", help="write the fitted table (default: print it; with --data, its fair.toml)"
+        "--output",
+        metavar="FILE",
+        help="file for the fitted constants (default: print them; with --data, fair.toml in that folder)",
     )
 
 
 def _add_history(parser: argparse.ArgumentParser, nargs: str | None = None) -> None:
     parser.add_argument("history", metavar="HISTORY", nargs=nargs, help=_HISTORY)
-    parser.add_argument("--fair", metavar="FILE", help="constants that replace the catalog's, as calibrate writes them")
-    parser.add_argument("--hours", type=_speed, default=72.0, metavar="H", help="most before the start (default 72)")
+    parser.add_argument("--fair", metavar="FILE", help="constants written by calibrate (default: those of the catalog)")
+    parser.add_argument(
+        "--hours", type=_speed, default=72.0, metavar="H", help="maximum hours before the start (default 72)"
+    )
 
 
-_CHECKED = "exit status: 0 if every source is ok, 1 if one of them is not"
+_CHECKED = "exit status: 0 if every feed is ok, otherwise 1"
 
 
 def _add_feeds(commands: Any) -> None:
-    parser = commands.add_parser("feeds", help="try the declared sources, or list what of them is not understood")
+    parser = commands.add_parser("feeds", help="test the configured feeds, or list unknown market names")
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=_Parser)
     for name, text in (
-        ("check", "try each source and say what it would deliver; starts nothing"),
-        ("unmapped", "list market names that the catalog does not know, as the last run saw them"),
+        ("check", "fetch once from each feed and report what it delivers"),
+        ("unmapped", "list market names of the last run that the catalog does not have"),
     ):
         action = actions.add_parser(name, help=text, epilog=_CHECKED if name == "check" else None)
-        action.add_argument("--config", metavar="FILE", help="settings (default: oddsengine.toml, if it is there)")
-        action.add_argument("--seconds", type=_speed, default=20.0, metavar="N", help="for each source (default 20)")
+        action.add_argument("--config", metavar="FILE", help="settings file (default: oddsengine.toml, if it exists)")
+        action.add_argument(
+            "--seconds", type=_speed, default=20.0, metavar="N", help="time limit per feed (default 20)"
+        )
         action.add_argument("--format", choices=_FORMATS[:2], default="table")
         if name == "unmapped":
-            action.add_argument("--check", action="store_true", help="try the sources now instead")
+            action.add_argument("--check", action="store_true", help="fetch from the feeds now instead")
 
 
 def _add_catalog(commands: Any) -> None:
-    parser = commands.add_parser("catalog", help="list the thresholds of guards and detectors, and what changes them")
+    parser = commands.add_parser("catalog", help="list the thresholds of guards and detectors")
     parser.add_argument(
-        "file", nargs="?", metavar="FILE", help="an operator's own file (`data.catalog`), checked first"
+        "file", nargs="?", metavar="FILE", help="an own catalog file (`data.catalog`) to check and apply"
     )
-    parser.add_argument("--changed", action="store_true", help="only those that the file changes")
+    parser.add_argument("--changed", action="store_true", help="only thresholds that the file changes")
     parser.add_argument("--format", choices=_FORMATS[:3], default="table")
 
 
@@ -393,82 +424,92 @@ def _own_limit(text: str) -> int | str:
 
 
 def _add_keys(commands: Any) -> None:
-    parser = commands.add_parser("keys", help="make, list, stop and change the keys of callers")
+    parser = commands.add_parser("keys", help="create, list, revoke and change API keys")
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=_Parser)
-    create = actions.add_parser("create", help="make a key and print it, once")
-    create.add_argument("--account", required=True, metavar="NAME", help="whose; limits count per account")
+    create = actions.add_parser("create", help="create a key and print it; it cannot be shown again")
+    create.add_argument(
+        "--account", required=True, metavar="NAME", help="account that the key belongs to; limits are per account"
+    )
     create.add_argument("--tier", required=True, metavar="TIER", help="free, hobby, pro, sharp or enterprise")
-    create.add_argument("--name", default="", metavar="TEXT", help="what people call it")
-    create.add_argument("--streaming", action="store_true", help="with the streaming add-on")
-    create.add_argument("--rate", type=_count, metavar="N", help="requests a minute (default: the tier's)")
-    create.add_argument("--streams", type=_count, metavar="N", help="streams at once (default: the tier's)")
-    create.add_argument("--features", type=_names, metavar="A,B", help="only these (default: the tier's)")
+    create.add_argument("--name", default="", metavar="TEXT", help="display name")
+    create.add_argument("--streaming", action="store_true", help="include the streaming add-on")
+    create.add_argument("--rate", type=_count, metavar="N", help="requests per minute (default: from the tier)")
+    create.add_argument("--streams", type=_count, metavar="N", help="concurrent streams (default: from the tier)")
+    create.add_argument("--features", type=_names, metavar="A,B", help="only these features (default: from the tier)")
     listing = actions.add_parser("list", help="list keys, without their secrets")
-    listing.add_argument("--account", metavar="NAME", help="only this account's")
-    listing.add_argument("--all", action="store_true", help="revoked ones too")
-    revoke = actions.add_parser("revoke", help="stop a key for good")
-    rotate = actions.add_parser("rotate", help="give a key another secret and print it, once; the old one stops")
-    tier = actions.add_parser("tier", help="change what a key may do")
+    listing.add_argument("--account", metavar="NAME", help="only keys of this account")
+    listing.add_argument("--all", action="store_true", help="include revoked keys")
+    revoke = actions.add_parser("revoke", help="revoke a key permanently")
+    rotate = actions.add_parser(
+        "rotate", help="replace a key's secret and print the new key; the old one stops working"
+    )
+    tier = actions.add_parser("tier", help="change the tier, add-ons and limits of a key")
     for action in (revoke, rotate, tier):
-        action.add_argument("id", metavar="ID", help="what stands before the dot of the key")
+        action.add_argument("id", metavar="ID", help="id of the key: the part before the dot")
     tier.add_argument("tier", metavar="TIER", help="free, hobby, pro, sharp or enterprise")
-    tier.add_argument("--streaming", action=argparse.BooleanOptionalAction, help="the streaming add-on")
-    tier.add_argument("--rate", type=_own_limit, metavar="N|tier", help="requests a minute")
-    tier.add_argument("--streams", type=_own_limit, metavar="N|tier", help="streams at once")
-    tier.add_argument("--features", type=_names, metavar="A,B|tier", help="only these")
-    export = actions.add_parser("export", help="write all keys to a file, as hashes, for a backup")
-    importing = actions.add_parser("import", help="put the keys of such a file in; the pepper must be the same")
+    tier.add_argument("--streaming", action=argparse.BooleanOptionalAction, help="add or remove the streaming add-on")
+    tier.add_argument("--rate", type=_own_limit, metavar="N|tier", help="requests per minute")
+    tier.add_argument("--streams", type=_own_limit, metavar="N|tier", help="concurrent streams")
+    tier.add_argument("--features", type=_names, metavar="A,B|tier", help="only these features")
+    export = actions.add_parser("export", help="write all keys to a file, hashed, for a backup")
+    importing = actions.add_parser("import", help="import keys from an export; the pepper must be the same")
     for action in (export, importing):
-        action.add_argument("file", metavar="FILE", help="one JSON object a line" + ("; - prints" * (action is export)))
+        action.add_argument(
+            "file", metavar="FILE", help="one JSON object per line" + ("; - is standard output" * (action is export))
+        )
     for action in (create, listing, revoke, rotate, tier, export, importing):
-        action.add_argument("--config", metavar="FILE", help="settings (default: oddsengine.toml, if it is there)")
+        action.add_argument("--config", metavar="FILE", help="settings file (default: oddsengine.toml, if it exists)")
         action.add_argument("--json", action="store_true", help="as JSON")
 
 
 def _add_serve(commands: Any) -> None:
     parser = commands.add_parser("serve", help="serve prices and opportunities over HTTP")
-    parser.add_argument("--demo", action="store_true", help="a made-up world and keys to try; on this machine only")
-    parser.add_argument("--config", metavar="FILE", help="settings (default: oddsengine.toml, if it is there)")
-    parser.add_argument("--host", help="address to listen on (default 127.0.0.1)")
-    parser.add_argument("--port", type=_count, help="port to listen on (default 8000)")
+    parser.add_argument("--demo", action="store_true", help="simulated market with demo keys, on localhost only")
+    parser.add_argument("--config", metavar="FILE", help="settings file (default: oddsengine.toml, if it exists)")
+    parser.add_argument("--host", help="address to bind to (default 127.0.0.1)")
+    parser.add_argument("--port", type=_count, help="port to bind to (default 8000)")
 
 
 def _add_mcp(commands: Any) -> None:
     parser = commands.add_parser(
-        "mcp", help="tools for language models over standard input and output",
-        description="Serve the tools of the Model Context Protocol to one client that starts this command.",
+        "mcp", help="Model Context Protocol server over standard input and output",
+        description="Serve tools for language models to a client that starts this command.",
     )  # fmt: skip
     parser.add_argument("file", nargs="?", metavar="FILE", help="prices: CSV, Parquet or NDJSON")
-    parser.add_argument("--sample", action="store_true", help="the board that comes with the package")
-    parser.add_argument("--url", help="a node, such as https://odds.example.com")
+    parser.add_argument("--sample", action="store_true", help="use the sample board")
+    parser.add_argument("--url", help="URL of a node, such as https://odds.example.com")
     parser.add_argument(
         "--key-env",
         default="ODDSENGINE_API_KEY",
         metavar="NAME",
-        help="variable with the key of the node (default %(default)s)",
+        help="variable that holds the node's API key (default %(default)s)",
     )
 
 
 def _add_watch(commands: Any) -> None:
     parser = commands.add_parser(
-        "watch", help="the four lists and a board in the terminal, of a file, a tape or a node",
-        description="1 to 5 change the list, Enter shows the board of a row's event, / filters, p pauses, q quits. "
-        "A filter is words that a row has; >2 is a value of at least 2 %.",
+        "watch", help="show opportunities and prices from a file, a tape or a node in the terminal",
+        description="Keys: 1 to 5 switch lists, Enter shows all prices of a row's event, / filters, p pauses, q quits. "
+        "A filter is text that rows contain; >2 means a value of at least 2 %.",
     )  # fmt: skip
-    parser.add_argument("file", nargs="?", metavar="FILE", help="prices: CSV, Parquet or NDJSON; read again on changes")
-    parser.add_argument("--sample", action="store_true", help="the board that comes with the package")
+    parser.add_argument(
+        "file", nargs="?", metavar="FILE", help="prices: CSV, Parquet or NDJSON; reloaded when it changes"
+    )
+    parser.add_argument("--sample", action="store_true", help="use the sample board")
     parser.add_argument("--tape", metavar="FOLDER", help="a tape, replayed")
     parser.add_argument(
-        "--speed", type=_speed, default=1.0, metavar="X", help="of the tape; 0 is as fast as it goes (default 1)"
+        "--speed", type=_speed, default=1.0, metavar="X", help="replay speed; 0 is as fast as possible (default 1)"
     )
-    parser.add_argument("--url", help="a node, such as https://odds.example.com")
+    parser.add_argument("--url", help="URL of a node, such as https://odds.example.com")
     parser.add_argument(
         "--key-env", default="ODDSENGINE_API_KEY", metavar="NAME",
-        help="variable with the key of the node (default %(default)s)",
+        help="variable that holds the node's API key (default %(default)s)",
     )  # fmt: skip
     parser.add_argument("--books", type=_names, metavar="BOOK,...", help="only these books")
-    parser.add_argument("--filter", default="", metavar="WORDS", help="what the filter says at the beginning")
-    parser.add_argument("--every", type=float, metavar="SECONDS", help="between two looks (default 1, a node's 5)")
+    parser.add_argument("--filter", default="", metavar="WORDS", help="initial filter")
+    parser.add_argument(
+        "--every", type=float, metavar="SECONDS", help="seconds between refreshes (default 1, for a node 5)"
+    )
 
 
 # ---- entry ----
@@ -492,7 +533,7 @@ def _run(words: Sequence[str]) -> int:
         print(f"oddsengine {oddsengine.__version__}")
         return 0
     if arguments.command is None:
-        parser.error(f"name a command: {', '.join(_COMMANDS)}; --help shows examples")
+        parser.error(f"no command given; choose one of {', '.join(_COMMANDS)}, or see --help")
     try:
         _COMMANDS[arguments.command](arguments)
         sys.stdout.flush()

@@ -449,7 +449,7 @@ def test_unmapped_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str], m
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"), [("", "no source is declared"), ("[feeds.a]\nkind = 'x'", "must be one of")]
+    ("text", "sentence"), [("", "no feeds are configured"), ("[feeds.a]\nkind = 'x'", "must be one of")]
 )
 def test_check_refuses_in_one_sentence(
     text: str, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -68,7 +68,7 @@ def test_the_command_takes_the_tapes_of_a_data_folder(tmp_path: Path, capsys: py
     assert main(["calibrate", "--data", str(tmp_path)]) == 2
     assert "there are no tapes in" in capsys.readouterr().err
     assert main(["calibrate"]) == 2
-    assert "calibrate takes a history, or --data" in capsys.readouterr().err
+    assert "give a history, or --data" in capsys.readouterr().err
     assert main(["calibrate", "x.parquet", "--data", str(tmp_path)]) == 2
     assert "got both" in capsys.readouterr().err
 

@@ -995,7 +995,7 @@ def test_replay_says_that_the_tape_was_torn(small: tuple[Path, list[str]], comma
     status, out, err = command("record", str(path), "--simulate", "1", "--seconds", "0")
     assert status == 0
     assert err.startswith(f"oddsengine record: {file} is torn at byte ")
-    assert err.endswith("; it was cut off there\n")
+    assert err.endswith("; the incomplete end was removed\n")
     assert command("record", str(path), "--simulate", "1", "--seconds", "0")[2] == ""
 
 
@@ -1037,13 +1037,13 @@ def test_a_bad_line_ends_it_and_what_came_before_is_kept(tmp_path: Path, command
     assert err.count("\n") == 1
     assert said in err
     assert err.startswith(f"oddsengine record: {file}, line 3")
-    assert err.endswith("; what came before it is on the tape\n")
+    assert err.endswith("; the batches before it were recorded\n")
     assert len(err) < 400
     assert Tape(tmp_path / "t").quotes == 1
 
 
 WRONG = [
-    (("record", "T"), "record takes batches from --from or from --simulate, got neither"),
+    (("record", "T"), "give either --from or --simulate, got neither"),
     (("record", "T", "--from", "-", "--simulate", "3"), "got both"),
     (("record", "T", "--from", "no_such.ndjson"), "no_such.ndjson"),
     (("record", "T", "--simulate", "x"), "expected a whole number"),

@@ -36,14 +36,14 @@ def calibrate_command(arguments: argparse.Namespace) -> None:
     histories, output = arguments.history, arguments.output
     if arguments.data is not None:
         if histories:
-            raise ValueError("calibrate takes a history or --data, got both")
+            raise ValueError("give either a history or --data, got both")
         histories = sorted(str(path) for path in (Path(arguments.data) / "tapes").glob("*") if path.is_dir())
         output = output or str(Path(arguments.data) / "fair.toml")
     if not histories:
         raise ValueError(
-            f"there are no tapes in {arguments.data}: set tape in [data]"
+            f"{arguments.data} has no tapes; set tape = true in [data] to record them"
             if arguments.data
-            else "calibrate takes a history, or --data with the data folder of a node"
+            else "give a history, or --data with the data folder of a node"
         )
     found = calibrate(histories, fair=_table(arguments.fair), hours=arguments.hours)
     say(f"{found.games} games with a close; first showings at EV >= 1 of the last third:\n")
@@ -57,7 +57,7 @@ def calibrate_command(arguments: argparse.Namespace) -> None:
             f"90 % range holds {row['inside_90']:.0f} %\n"
         )
     if found.kept:
-        say("The table in force stays: the fitted one is no better on games it has not seen.\n")
+        say("The fitted constants are no better on unseen games, so the current ones stay in use.\n")
         return
     text = toml(found.changes)
     if output is None:
@@ -66,7 +66,7 @@ def calibrate_command(arguments: argparse.Namespace) -> None:
     new = Path(f"{output}.new")
     new.write_text(text, encoding="utf-8")
     new.replace(output)  # a node may read it at any moment
-    say(f"The fitted table is in {output}.\n")
+    say(f"The fitted constants were written to {output}.\n")
 
 
 def _table(path: str | None) -> catalog.FairTable | None:

@@ -42,8 +42,7 @@ def _read(arguments: argparse.Namespace) -> OddsTable:
     if table.rejected.height and not table.height:
         row, field, value, reason, _ = table.rejected.row(0)
         raise ValueError(
-            f"{path}: none of its {table.rejected.height:,} rows is valid; the first, row {row}: "
-            f"{field} {value!r}, {reason}"
+            f"{path}: none of the {table.rejected.height:,} rows is valid; row {row}: {field} {value!r}, {reason}"
         )
     return table
 
@@ -52,11 +51,11 @@ def _guards(arguments: argparse.Namespace) -> list[str] | None:
     """Which guards run; None is all of them."""
     unknown = sorted(set(arguments.without or []) - set(GUARDS))
     if unknown:
-        raise ValueError(f"--without takes guards; {', '.join(unknown)} is not one of {', '.join(GUARDS)}")
+        raise ValueError(f"--without: unknown guards {', '.join(unknown)}; allowed: {', '.join(GUARDS)}")
     fixed = sorted({"bad_price", "unknown_outcome"} & set(arguments.without or []))
     if fixed:
         raise ValueError(
-            f"--without {', '.join(fixed)}: cannot be switched off, its rows have no usable price or market"
+            f"--without {', '.join(fixed)}: cannot be disabled, because its rows have no usable price or market"
         )
     if arguments.without:
         return [name for name in GUARDS if name not in arguments.without]
@@ -86,10 +85,10 @@ def scan_command(arguments: argparse.Namespace) -> None:
     """Find opportunities, or list what is kept from the detectors."""
     form = _format(arguments)
     if form in ("csv", "parquet") and arguments.kind == "all" and not arguments.rejected:
-        raise ValueError(f"{form} holds one table: choose one with --kind ev, arb, low-hold or middles")
+        raise ValueError(f"{form} can hold only one table; choose one with --kind ev, arb, low-hold or middles")
     began = time.perf_counter()
     table = _read(arguments)
-    with Notice("looking for opportunities", _SLOW):
+    with Notice("finding opportunities", _SLOW):
         if arguments.rejected:
             frame = rejected(table, **_question(arguments, table, ("sharp", "method", "commission")))
             counts = dict(sorted(frame["guard"].value_counts().iter_rows()))
@@ -143,11 +142,11 @@ def _summary(table: OddsTable, counts: Mapping[str, int], now: Any, seconds: flo
     lines = [
         f"{table.height + table.rejected.height:,} rows read: {books} books, {events} events, "
         f"as of {now or 'an unknown time'}; {seconds:.2f} s",
-        f"{table.rejected.height:,} rejected at the door" + _listed(door),
+        f"{table.rejected.height:,} invalid" + _listed(door),
         f"{sum(guards.values()):,} set aside" + _listed(guards),
     ]
     if results:
-        lines.append(f"{sum(results.values()):,} over the cap of what is believed" + _listed(results))
+        lines.append(f"{sum(results.values()):,} above the plausibility cap" + _listed(results))
     return lines
 
 
@@ -159,7 +158,7 @@ def markets_command(arguments: argparse.Namespace) -> None:
     """List the markets of a table."""
     form = _format(arguments)
     table = _read(arguments)
-    with Notice("looking at the markets", _SLOW):
+    with Notice("listing markets", _SLOW):
         frame = markets(table, guards=_guards(arguments), now=arguments.now)
     _show({MARKETS: frame}, {}, [f"{frame.height:,} markets of {table.height:,} prices"], arguments, form)
 
@@ -171,7 +170,7 @@ def explain_command(arguments: argparse.Namespace) -> None:
         raise ValueError(f"explain takes {wanted}, got {' '.join(arguments.names)}")
     arguments.file = None if arguments.sample else arguments.names[0]
     table = _read(arguments)
-    with Notice("looking for it", _SLOW):
+    with Notice("explaining the opportunity", _SLOW):
         question = _question(arguments, table, ("books", "sharp", "method", "commission"))
         text = str(explain(table, arguments.names[-1], **question))
     say(text.rstrip("\n") + "\n")
@@ -183,11 +182,11 @@ def _format(arguments: argparse.Namespace) -> str:
     forms = {"": "table", ".txt": "table", ".json": "json", ".csv": "csv", ".parquet": "parquet"}
     if not arguments.format and suffix not in forms:
         raise ValueError(
-            f"--output {arguments.output}: no such form; use {', '.join(list(forms)[1:])}, or say --format"
+            f"--output {arguments.output}: unknown suffix; use {', '.join(list(forms)[1:])}, or set --format"
         )
     form = str(arguments.format or forms[suffix])
     if form == "parquet" and suffix != ".parquet":
-        raise ValueError(f"parquet needs --output with a name that ends in .parquet, got {arguments.output or 'none'}")
+        raise ValueError(f"parquet needs an --output file that ends in .parquet, got {arguments.output or 'none'}")
     return form
 
 

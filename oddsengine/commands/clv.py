@@ -21,8 +21,8 @@ from oddsengine.tape import Tape, engine_for, play
 
 _WAIT = ("graded", "no close", "waiting", "in play")
 _NOTE = (
-    "EV and CLV in percent of the stake, of the graded bets, +- a standard error over events; Beat: share that beat "
-    "the close; Best: CLV at the best price; Others: CLV at the close of all other books; Return: by results. No "
+    "EV and CLV are means over the graded bets in percent of the stake, +- standard errors by event. Beat: share that "
+    "beat the close. Best: CLV at the best price. Others: CLV at the close of all other books. Return: by results. No "
     "close: no reference quoted the outcome at the start."
 )
 
@@ -30,7 +30,7 @@ _NOTE = (
 def clv_command(arguments: argparse.Namespace) -> None:
     """Grade what was shown, of a data folder or of a tape."""
     if arguments.data is not None and arguments.tape is not None:
-        raise ValueError("clv takes --data or --tape, got both")
+        raise ValueError("give either --data or --tape, got both")
     bets = _graded(arguments) if arguments.tape is None else _replayed(arguments.tape)
     bets = bets.filter(pl.col("ev") >= arguments.min_ev / 100.0 - 1e-9)
     groups, total = report(bets, arguments.by), report(bets)
@@ -59,7 +59,7 @@ def _graded(arguments: argparse.Namespace) -> pl.DataFrame:
         folder = load(arguments.config, os.environ).data.folder
     file = Path(folder) / closing.FILE
     if not file.is_file():
-        raise ValueError(f"{file} does not exist: serve writes it, or give a tape with --tape")
+        raise ValueError(f"{file} does not exist: start a node to create it, or use --tape")
     closings = closing.opened(folder)
     try:
         bets: pl.DataFrame = closings.bets()

@@ -30,7 +30,7 @@ def feeds_command(arguments: argparse.Namespace) -> None:
         _unmapped(check.unmapped_of(settings) if found is None else found, arguments)
         return
     if not settings.feeds:
-        raise ValueError(f"{settings.file}: no source is declared; add a [feeds.NAME] table with a kind")
+        raise ValueError(f"{settings.file}: no feeds are configured; add a [feeds.NAME] table with a kind")
     checked = check.check(settings, os.environ, arguments.seconds)
     _checked(checked, arguments)
     if any(one.status != "ok" for one in checked):

@@ -20,7 +20,7 @@ _LIST = (
     Column("Rate", right=True), Column("Streams", right=True), Column("Status"),
     Column("Created", drop=2), Column("Used", drop=1),
 )  # fmt: skip
-_SHOWN_ONCE = "The key is shown this once; only its hash is kept."
+_SHOWN_ONCE = "Store the key now: it cannot be shown again."
 
 
 def keys_command(arguments: argparse.Namespace) -> None:
@@ -32,7 +32,7 @@ def keys_command(arguments: argparse.Namespace) -> None:
     file = Path(settings.data.folder) / settings.keys.file
     if arguments.action not in ("create", "import") and not file.exists() and settings.scale is None:
         if arguments.action != "list":
-            raise ValueError(f"{file} does not exist: make a key with `oddsengine keys create`")
+            raise ValueError(f"{file} does not exist; create a key with `oddsengine keys create`")
         _say_list([], arguments)
         return
     make_folder(settings)
@@ -90,7 +90,7 @@ def _export(store: "KeyStore", arguments: argparse.Namespace) -> None:
     descriptor = os.open(arguments.file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with open(descriptor, "w", encoding="utf-8") as out:
         out.write(text)
-    say(f"exported {len(rows):,} keys; back up the pepper too, without it they are of no use\n")
+    say(f"exported {len(rows):,} keys; back up the pepper too, they cannot be used without it\n")
 
 
 def _import(store: "KeyStore", arguments: argparse.Namespace) -> None:
@@ -98,7 +98,7 @@ def _import(store: "KeyStore", arguments: argparse.Namespace) -> None:
     try:
         rows = [json.loads(line) for line in lines if line.strip()]
     except ValueError as error:
-        raise ValueError(f"{arguments.file} must hold one JSON object a line: {error}") from None
+        raise ValueError(f"{arguments.file} must have one JSON object per line: {error}") from None
     say(f"imported {store.take(rows, offer=True):,} keys\n")
 
 
@@ -148,7 +148,7 @@ def _say_record(record: "Record", what: str, arguments: argparse.Namespace) -> N
         _say_json(_plain(record))
         return
     caller = record.caller
-    say(f"{what} {record.id} of {record.account}: tier {caller.tier.id}, {caller.rate:,} requests a minute, "
+    say(f"{what} {record.id} of {record.account}: tier {caller.tier.id}, {caller.rate:,} requests per minute, "
         f"{caller.streams} streams\n")  # fmt: skip
 
 

@@ -13,13 +13,15 @@ def mcp_command(arguments: argparse.Namespace) -> None:
     """Serve tools until the client leaves: of a file of prices, or of a node."""
     given = [name for name in ("file", "sample", "url") if getattr(arguments, name)]
     if len(given) != 1:
-        raise ValueError(f"give one of a FILE of prices, --sample or --url, got {' and '.join(given) or 'none'}")
+        raise ValueError(f"give exactly one of FILE, --sample and --url, got {' and '.join(given) or 'none'}")
     with service_needed():
         from oddsengine_service.mcp.stdio import serve_file, serve_node  # noqa: PLC0415  only for this command
     if arguments.url:
         key = os.environ.get(arguments.key_env, "")
         if not key:
-            raise ValueError(f"set {arguments.key_env} to a key of the node, or name another variable with --key-env")
+            raise ValueError(
+                f"set {arguments.key_env} to an API key of the node, or name another variable with --key-env"
+            )
         serve_node(arguments.url, key)
         return
     path = arguments.file or str(SAMPLE_BOARD)

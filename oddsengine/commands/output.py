@@ -39,7 +39,9 @@ def service_needed() -> Iterator[None]:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] in _OURS:
             raise
-        raise ValueError(f"this needs the package {error.name}: pip install 'oddsengine[service]' brings it") from None
+        raise ValueError(
+            f"this command needs the package {error.name}; run pip install 'oddsengine[service]'"
+        ) from None
 
 
 class Notice:

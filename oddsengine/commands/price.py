@@ -94,7 +94,7 @@ def devig_command(arguments: argparse.Namespace) -> None:
     """Fair probabilities of one market."""
     odds = [_price(text) for text in arguments.odds]
     if len(odds) < 2:
-        raise ValueError("a market has two outcomes or more, got one price")
+        raise ValueError("a market needs at least two prices, got one")
     total = sum(1.0 / price for price in odds)
     methods = DEVIG_METHODS if arguments.all_methods else (arguments.method,)
     fair = {method: devig(odds, method).tolist() for method in methods}
@@ -111,7 +111,7 @@ def devig_command(arguments: argparse.Namespace) -> None:
     note += f", a margin of {(total - 1.0) * 100.0 + 0.0:.2f} %"
     empty = [method for method, chances in fair.items() if math.isnan(chances[0])]
     if empty:
-        note += f"; no answer for these prices: {', '.join(empty)}"
+        note += f"; no solution for these prices: {', '.join(empty)}"
     facts = {"methods": list(methods), "implied_total": total * 100.0}
     _small(rows, arguments.format, note, facts)
 
@@ -123,9 +123,9 @@ def kelly_command(arguments: argparse.Namespace) -> None:
         raise ValueError(f"--bankroll must be a finite number above 0, got {bank:g}")
     probs = _probabilities(arguments.probs) if arguments.probs else [_probability(arguments.prob)]
     if len(probs) != len(odds):
-        raise ValueError(f"every probability needs one price, got {len(probs)} and {len(odds)}")
+        raise ValueError(f"expected one price per probability, got {len(probs)} and {len(odds)}")
     if sum(probs) > 1.0 + 1e-9:
-        raise ValueError(f"probabilities of outcomes that exclude each other sum to at most 1, got {sum(probs):g}")
+        raise ValueError(f"probabilities of mutually exclusive outcomes must sum to at most 1, got {sum(probs):g}")
     if arguments.probs:
         stakes = kelly_exclusive(probs, odds, arguments.fraction).tolist()
     else:
@@ -136,7 +136,7 @@ def kelly_command(arguments: argparse.Namespace) -> None:
         rows.append(row if bank is None else {**row, "stake": share * bank})
     note = f"stake {sum(stakes) * 100.0:.2f} % of the bankroll"
     note += "" if bank is None else f", {sum(stakes) * bank:.2f} of {bank:.2f}"
-    note += "" if arguments.fraction == 1.0 else f", at {arguments.fraction:g} of full Kelly"
+    note += "" if arguments.fraction == 1.0 else f", at {arguments.fraction:g} Kelly"
     _small(rows, arguments.format, note, {"fraction": arguments.fraction, "bankroll": bank})
 
 
@@ -144,7 +144,7 @@ def stakes_command(arguments: argparse.Namespace) -> None:
     """Stakes that pay the same whatever happens."""
     odds, total, step = [_price(text) for text in arguments.odds], arguments.total, arguments.step
     if len(odds) < 2:
-        raise ValueError("a market has two outcomes or more, got one price")
+        raise ValueError("a market needs at least two prices, got one")
     if not 0.0 < total < float("inf"):
         raise ValueError(f"--total must be a finite number above 0, got {total:g}")
     stakes = (arbitrage_stakes(odds, total) if step is None else round_stakes(odds, total, step).stakes).tolist()
@@ -156,7 +156,7 @@ def stakes_command(arguments: argparse.Namespace) -> None:
     ]
     held = float(hold(odds)) * 100.0
     if staked == 0.0:
-        note = f"staking nothing is best: the hold is {held + 0.0:.2f} %, and no stakes in steps of {step:g} gain"
+        note = f"no profitable stakes in steps of {step:g}: the hold is {held + 0.0:.2f} %"
     else:
         word = "wins" if least >= 0 else "loses"
         note = f"{word} {abs(least):.2f} on {staked:.2f} at worst, {abs(least) / staked * 100.0:.2f} %"

@@ -251,7 +251,7 @@ EV = Report(
     _ev,
 )  # fmt: skip
 ARBITRAGE = Report(
-    "arbitrage", "Arbitrage: best prices that pay more than they cost",
+    "arbitrage", "Arbitrage: guaranteed profit across books",
     [
         Column("Profit %", right=True, shared=True), _event(), _MARKET, _BET, Column("Book"), _US, _DEC,
         Column("Stake %", right=True, drop=1), _AGE, _NOTE, _ID,
@@ -259,7 +259,7 @@ ARBITRAGE = Report(
     _arbitrage,
 )  # fmt: skip
 LOW_HOLD = Report(
-    "low_hold", "Low hold: markets that cost little to play",
+    "low_hold", "Low hold: markets that are cheap to bet on all sides",
     [
         Column("Hold %", right=True, shared=True), _event(), _MARKET, _BET, Column("Books", least=14), _US, _DEC,
         Column("Fair %", right=True, drop=4), _AGE, _NOTE, _ID,
@@ -277,7 +277,7 @@ MIDDLES = Report(
     _middle,
 )  # fmt: skip
 REJECTED = Report(
-    "rejected", "Rows kept from the detectors",
+    "rejected", "Rejected rows",
     [
         Column("Guard"), Column("Row", right=True), Column("Book"), Column("Event", least=14, drop=4),
         Column("Market", least=9, drop=3), Column("Selection", least=12, names=True),

@@ -18,7 +18,7 @@ def serve_command(arguments: argparse.Namespace) -> None:
     if arguments.port is not None and arguments.port > MOST_PORT:
         raise ValueError(f"--port must be a port from 0 to {MOST_PORT}, got {arguments.port}")
     if arguments.host == "":
-        raise ValueError("--host must be an address or a name of this machine, got an empty text")
+        raise ValueError("--host must be an address or host name, got an empty string")
     environ = dict(os.environ)
     for name, value in (("HOST", arguments.host), ("PORT", arguments.port)):
         if value is not None:
@@ -30,8 +30,8 @@ def serve_command(arguments: argparse.Namespace) -> None:
         settings = load(arguments.config, environ)
         if arguments.demo and arguments.config is not None and settings.feeds:
             raise ValueError(
-                f"--demo has a made-up world and reads no feeds, and {settings.file} declares "
-                f"{', '.join(f'feeds.{name}' for name in settings.feeds)}; serve without --demo reads them"
+                f"--demo cannot be combined with feeds, but {settings.file} declares "
+                f"{', '.join(f'feeds.{name}' for name in settings.feeds)}"
             )
         make_folder(settings)
         learn(settings)
@@ -41,9 +41,7 @@ def serve_command(arguments: argparse.Namespace) -> None:
 
 def _warn(settings: Any, *, demo: bool) -> None:
     if not demo and not settings.feeds:
-        sys.stderr.write(
-            f"oddsengine: {settings.file} declares no source, so the board stays empty; --demo has a world\n"
-        )
+        sys.stderr.write(f"oddsengine: {settings.file} has no feeds, so the board stays empty; try --demo\n")
 
 
 def _say(text: str) -> None:

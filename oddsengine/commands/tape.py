@@ -79,7 +79,7 @@ def record_command(arguments: argparse.Namespace) -> None:
     """Apply batches and record them."""
     if (arguments.source is None) == (arguments.simulate is None):
         word = "neither" if arguments.source is None else "both"
-        raise ValueError(f"record takes batches from --from or from --simulate, got {word}")
+        raise ValueError(f"give either --from or --simulate, got {word}")
     began, interrupted, counted = time.perf_counter(), False, _Counted()
     with ExitStack() as stack:
         held = stack.enter_context(_Held())
@@ -96,7 +96,7 @@ def record_command(arguments: argparse.Namespace) -> None:
                 on_update=lambda update: restoring(None, update.number, f"restoring {arguments.tape}"),
             )  # fmt: skip
         if writer.torn:
-            print(f"oddsengine record: {writer.torn}; it was cut off there", file=sys.stderr)
+            print(f"oddsengine record: {writer.torn}; the incomplete end was removed", file=sys.stderr)
         before = engine.number
         try:
             with writer, Progress("quotes") as progress:
@@ -113,7 +113,7 @@ def record_command(arguments: argparse.Namespace) -> None:
         except KeyboardInterrupt:
             interrupted = True
         except _BatchError as error:
-            raise ValueError(f"{error}; what came before it is on the tape") from None
+            raise ValueError(f"{error}; the batches before it were recorded") from None
     tape, spent = Tape(arguments.tape), time.perf_counter() - began
     lines = [] if tape.last > before or interrupted else [_why_nothing(arguments)]
     lines += [
@@ -130,10 +130,10 @@ def record_command(arguments: argparse.Namespace) -> None:
 def _why_nothing(arguments: argparse.Namespace) -> str:
     """Say why a recording added nothing."""
     if arguments.source is not None:
-        return f"nothing was added: {arguments.source} holds no batch"
+        return f"nothing was recorded: {arguments.source} has no batches"
     return (
-        f"nothing was added: a made-up world begins at the same time always, and the tape goes beyond the first "
-        f"{arguments.seconds:,} s already; --seconds with a larger number goes on"
+        f"nothing was recorded: a simulation always starts at the same time, and the tape already covers its first "
+        f"{arguments.seconds:,} s; use a larger --seconds"
     )
 
 
@@ -325,7 +325,7 @@ def archive_command(arguments: argparse.Namespace) -> None:
         raise ValueError(f"--option takes NAME=VALUE, got {next(o for o in arguments.option if '=' not in o)!r}")
     tapes = [folder] if any(folder.glob("*.tape")) else sorted(path.parent for path in folder.glob("*/00000001.tape"))
     if not tapes:
-        raise TapeError(f"{folder} is neither a tape nor a folder of tapes")
+        raise TapeError(f"{folder} is not a tape or a folder of tapes")
     quotes, pieces = 0, 0
     for path in tapes:
         for last, rows in rows_of(Tape(path), archived(arguments.dest, path.name, options)):
@@ -335,7 +335,7 @@ def archive_command(arguments: argparse.Namespace) -> None:
     if arguments.json:
         say(json.dumps({"tapes": len(tapes), "quotes": quotes, "pieces": pieces, "seconds": round(took, 3)}) + "\n")
     else:
-        say(f"{quotes:,} quotes of {len(tapes)} tapes in {pieces} pieces, {took:.2f} s\n")
+        say(f"{quotes:,} quotes from {len(tapes)} tapes in {pieces} commits, {took:.2f} s\n")
 
 
 COMMANDS = {"record": record_command, "replay": replay_command, "archive": archive_command}

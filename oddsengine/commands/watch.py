@@ -12,13 +12,13 @@ def watch_command(arguments: argparse.Namespace) -> None:
     """Watch a file, a tape or a node."""
     given = [name for name in ("file", "sample", "tape", "url") if getattr(arguments, name)]
     if len(given) != 1:
-        raise ValueError(f"give one of FILE, --sample, --tape or --url, got {' and '.join(given) or 'none'}")
+        raise ValueError(f"give exactly one of FILE, --sample, --tape and --url, got {' and '.join(given) or 'none'}")
     try:
         from oddsengine.commands import watching  # noqa: PLC0415  textual is an extra
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] == "oddsengine":
             raise
-        raise ValueError(f"watch needs the package {error.name}: pip install 'oddsengine[watch]' brings it") from None
+        raise ValueError(f"watch needs the package {error.name}; run pip install 'oddsengine[watch]'") from None
     every, words = arguments.every, arguments.filter
     if arguments.url:
         with closing(_client(arguments.url, arguments.key_env)) as client:
@@ -37,7 +37,7 @@ def _client(url: str, variable: str) -> Any:
 
     key = os.environ.get(variable, "")
     if not key:
-        raise ValueError(f"set {variable} to a key of the node, or name another variable with --key-env")
+        raise ValueError(f"set {variable} to an API key of the node, or name another variable with --key-env")
     base = url.rstrip("/")
     return httpx.Client(
         base_url=base if base.endswith("/api/v1") else f"{base}/api/v1", headers={"X-API-Key": key}, timeout=20.0
