@@ -40,6 +40,7 @@ from oddsengine.reasons import CODES
 from oddsengine.traits import Kind, Traits
 
 SECOND = 1_000_000
+_ROUNDING = 1e-9  # equal prices give no edge
 RANGE = 1.6448536269514722  # standard errors on both sides of a range that holds nine times in ten
 BITS = {name: np.uint16(1 << at) for at, name in enumerate(FLAGS)}
 _TOTALS = frozenset({"total"})
@@ -740,6 +741,36 @@ def sharpest(of: Estimator, ballot: Votes, traits: Traits, market: Longs, book: 
     out = np.empty(market.size, np.int32)
     _sharpest(market, book, ballot.start, ballot.book, traits.feed, of.voters.sharp, out)
     return out
+
+
+@kernel
+def _agreeing(market, book, side, net, outcomes, start, voter, x, feed, others, agree):
+    """Feeds with a vote on markets beside the judged books' own, and those among them that give the price an edge."""
+    for i in range(market.size):
+        m, others[i], agree[i] = market[i], 0, 0
+        for v in range(start[m], start[m + 1]):
+            f = feed[voter[v]]
+            fresh = f != feed[book[i]]
+            for u in range(start[m], v):  # books of one feed are one vote, the first one's
+                fresh = fresh and feed[voter[u]] != f
+            if fresh:
+                logit = x[v, side[i]] if outcomes[m] > 2 else x[v, 0] if side[i] == 0 else -x[v, 0]
+                others[i] += 1
+                agree[i] += net[i] > (1.0 + np.exp(-logit)) * (1.0 + _ROUNDING)
+
+
+def agreeing(groups: Groups, ballot: Votes, traits: Traits, row: Ints, net: Floats) -> tuple[Longs, Longs]:
+    """Count the independent books on the line of some prices, and those whose own prices give them a positive EV.
+
+    Books of one feed are one, and a price's own feed does not count.
+    """
+    g = groups
+    others, agree = np.empty(row.size, np.int64), np.empty(row.size, np.int64)
+    _agreeing(
+        g.market[row], g.book[row], g.side[row], net[row], g.outcomes, ballot.start, ballot.book, ballot.x, traits.feed,
+        others, agree,
+    )  # fmt: skip
+    return others, agree
 
 
 def named(flags: int) -> list[str]:

@@ -66,6 +66,8 @@ EV_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "prob_positive": pl.Float64,
     "flags": _TEXTS,
     "kelly_shrunk": pl.Float64,
+    "independent_books": pl.Int64,  # feeds with complete prices on the line, but the row's own
+    "agreeing_books": pl.Int64,  # those whose own prices give the row a positive EV
 }
 
 LEG = pl.Struct(

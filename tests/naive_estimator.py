@@ -116,6 +116,18 @@ def ballots(prices: Sequence[Price], line: float, but: str, at: Moment, books: B
     return out
 
 
+def agreeing(
+    prices: Sequence[Price], judged: str, line: float, side: int, odds: float, books: Books, params: Params
+) -> tuple[int, int]:
+    """Feeds beside the judged book's with a vote on a line, and those by which a price of it has a positive EV."""
+    vote, voters = params["vote"], dict[str, Price]()
+    for price in sorted((p for p in prices if p.line == line), key=lambda p: p.book):
+        if vote["sum_low"] - 1e-9 <= price.total <= vote["sum_high"] + 1e-9:
+            voters.setdefault(books.feed[price.book], price)
+    voters.pop(books.feed[judged], None)
+    return len(voters), sum(power(list(p.odds))[side] * odds > 1.0 + 1e-9 for p in voters.values())
+
+
 def fair(
     prices: Sequence[Price], judged: str | None, line: float, seen: float, at: Moment, books: Books, params: Params
 ) -> list[float] | None:

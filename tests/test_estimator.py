@@ -67,7 +67,7 @@ class Board:
         of = estimator.estimator(identity.kinds, identity.sports, identity.books, table)
         changed, start = (times(self.prepared.table, c)[g.row] for c in ("odds_changed_at", "event_start_time"))
         self.minute = estimator.minutes(ids.words(["e"] * g.event.size), self.prepared.guarded.now, table)
-        ballot = estimator.votes(g, g.odds, changed, self.prepared.guarded.aside, 3, table)
+        ballot = self.ballot = estimator.votes(g, g.odds, changed, self.prepared.guarded.aside, 3, table)
         known = estimator.Times(changed, estimator.starts(g, start, self.prepared.guarded.aside), self.minute)
         moved = None if pushed is None else np.tile(np.array(pushed, np.float64), (g.event.size, 1))
         self.fair = estimator.estimate(
@@ -127,6 +127,20 @@ def boards(draw: st.DrawFn) -> tuple[str, list[Row], list[naive.Price], list[flo
             prices.append(naive.Price(book, line or 0.0, odds, at - age, None if since is None else at - since))
     pushed = [draw(st.sampled_from([0.0, 0.03, -0.1, 0.4])) for _ in range(3)]
     return market, rows, prices, pushed
+
+
+@given(boards())
+def test_agreeing_books_are_their_twin(case: tuple[str, list[Row], list[naive.Price], list[float]]) -> None:
+    _, rows, prices, _ = case
+    board = Board(rows)
+    g, identity = board.groups, board.prepared.identity
+    every = np.arange(g.row.size, dtype=np.int32)
+    others, agree = estimator.agreeing(g, board.ballot, identity.traits, every, g.odds)
+    for at in every.tolist():
+        book, line = identity.books[g.book[at]], g.threshold[g.market[at]] / 100.0
+        odds = float(g.odds[at])
+        expected = naive.agreeing(prices, book, line, int(g.side[at]), odds, books_of(board.prepared), PARAMS)
+        assert (others[at], agree[at]) == expected
 
 
 @given(boards())

@@ -434,7 +434,7 @@ def test_a_row_opens_with_its_movement_prices_and_reasons(visit: Visiting, serve
     same = [each for each in said["prices"] if (each["outcome"], each.get("line")) == (leg["outcome"], leg.get("line"))]
     expect(page.locator("#details-prices tbody tr")).to_have_count(len(same))
     expect(page.locator("#details-prices .chip.good")).to_have_text("This bet")
-    expect(page.locator("#details-agree")).to_have_text(re.compile(r"^\d+ of \d+ other independent books"))
+    expect(page.locator("#details-agree")).to_have_text(re.compile(r"^\d+ of \d+ independent books agree"))
     expect(page.locator(".chart")).to_have_attribute("aria-label", re.compile("^Prices of"))
     assert page.locator(".chart .leg-line").count() == 1
     assert page.locator(".chart .book-line").count() > 3

@@ -156,6 +156,7 @@ def _close(question: Question, hits: Hits, market: Longs) -> _Close | None:
     some = np.unique(market)
     sharp = sharp_edges(v, np.zeros(some.size, np.int64), some, np.array([-1.0]))
     over[sharp.row] = sharp.fair * v.net[sharp.row] - 1.0
+    others, agree = estimator.agreeing(g, v.board.ballot, v.traits, hits.row, v.net)
     return _Close(
         sharpest=estimator.sharpest(v.board.of, v.board.ballot, v.traits, market, g.book[hits.row]),
         sharp=over[hits.row],
@@ -167,6 +168,8 @@ def _close(question: Question, hits: Hits, market: Longs) -> _Close | None:
             "prob_positive": board.nullable(estimator.normal((x + np.log(net - 1.0)) / se)),
             "flags": pl.Series([estimator.named(int(f)) for f in flags], dtype=pl.List(pl.String)),
             "kelly_shrunk": board.nullable(estimator.shrunk(hits.fair, net, se)),
+            "independent_books": others,
+            "agreeing_books": agree,
         },
     )
 

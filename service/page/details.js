@@ -170,11 +170,7 @@ class Details {
     const chosen = outcomes[Math.min(this.#outcome, outcomes.length - 1)];
     const mine = (this.#said?.prices ?? []).filter((each) => chosen && each.outcome === chosen.outcome && each.line === chosen.line);
     const fair = this.#fairOf(chosen);
-    // Desks, not books: those that share one are one opinion.
-    const opinions = new Map(mine.filter((each) => each.own_fair_probability && each.role !== "set aside" && (desks[each.sportsbook] ?? each.sportsbook) !== (desks[chosen.sportsbook] ?? chosen.sportsbook)).map((each) => [desks[each.sportsbook] ?? each.sportsbook, each.own_fair_probability]));
-    const price = chosen?.odds_decimal_after_commission ?? chosen?.odds_decimal;
-    const agree = [...opinions.values()].filter((p) => p * price > 1).length;
-    write($("details-agree"), this.it.kind === "ev" && opinions.size ? `${agree} of ${opinions.size} other independent books make this bet worth more than it costs, each by its own prices.` : "");
+    write($("details-agree"), this.it.kind === "ev" && agreeing(this.it.row) ? `${agreeing(this.it.row)}: by their own prices this bet is worth more than it costs.` : "");
     $("details-prices").tBodies[0].replaceChildren(...mine.map((each) => {
       const row = this.#rows.get(each.odds_id);
       const why = row ? refused(row) : "";

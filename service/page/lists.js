@@ -112,6 +112,12 @@ function basis({ row, seen }) {
   const how = `${close ? `All other books, judged by how well each predicts the close; the sharpest is ${called("sportsbooks", row.sharp_book)}` : `${name}'s prices`}, margin removed (${spelled(row.devig_method)})`;
   return [el("span", { class: "under", title: how }, `${name} `, aged(seen))];
 }
+// Independent books, whose own prices say that the bet is worth more than it costs; books of one desk are one.
+const agreeing = ({ agreeing_books: agree, independent_books: others }) => (others ? `${agree} of ${others} independent books agree` : "");
+function agreement(row) {
+  const title = [agreeing(row) && `By their own prices ${agreeing(row)} that the bet is worth more than it costs`, `${row.book_count} books price the market`].filter(Boolean).join("; ");
+  return row.book_count ? el("span", { class: "under", title }, row.independent_books ? `${row.agreeing_books} of ${row.independent_books} agree` : `${row.book_count} books`) : null;
+}
 const GAME = { id: "game", name: "Event", key: (it) => it.game, fill: (it) => [el("span", { class: "bet" }, called("markets", it.market)), " ", el("span", { class: "league" }, league(it)), ...chips(it), gameLine(it)], whole: true };
 const LEGS = (name) => ({ id: "legs", name, fill: legRows, whole: true });
 const STARTS = { id: "start", name: "Starts", label: "Starts", key: (it) => it.start, fill: (it) => [it.row.start_time ? time(it.row.start_time) : ""] };
@@ -128,7 +134,7 @@ KINDS.ev.columns = [
   { id: "odds", name: "Odds", number: true, key: (it) => it.row.odds_decimal, fill: (it) => [el("b", {}, odds(it.row.odds_american, it.row.odds_decimal))] },
   { id: "fair", name: "Fair", label: "Fair", number: true, key: (it) => decimalOf(it.row.no_vig_odds), fill: (it) => [odds(it.row.no_vig_odds, decimalOf(it.row.no_vig_odds)), ...basis(it)] },
   { id: "kelly", name: "Stake", label: "Stake", number: true, key: (it) => kellyOf(it.row), fill: (it) => stakeCell(it) },
-  { id: "trust", name: "Confidence", label: "Confidence", number: true, key: (it) => it.row.confidence_score, fill: (it) => [it.row.confidence_score.toFixed(0), it.row.book_count ? el("span", { class: "under" }, `${it.row.book_count} books`) : null] },
+  { id: "trust", name: "Confidence", label: "Confidence", number: true, key: (it) => it.row.confidence_score, fill: (it) => [it.row.confidence_score.toFixed(0), agreement(it.row)] },
   STARTS, { ...FOUND, fill: (it) => [time(it.row.detected_at)] },
 ];
 KINDS.arbitrage.columns = [VALUE("Profit", good), GAME, LEGS("Legs: bet, book, odds, stake"), STARTS, FOUND];

@@ -71,6 +71,8 @@ class Ev(msgspec.Struct, frozen=True, kw_only=True):
     prob_positive: Number
     flags: list[str]
     kelly_shrunk: Number
+    independent_books: int | None
+    agreeing_books: int | None
 
 
 _SIX = {
