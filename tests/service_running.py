@@ -2,20 +2,23 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from io import StringIO
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 from contract import FEATURES
 
-from oddsengine.simulate import World
+from oddsengine.games import Reading
+from oddsengine.simulate import Batch, World
 from oddsengine.simulate.world import START
+from oddsengine_service import futures
 from oddsengine_service.clock import Clock as NodeClock
 from oddsengine_service.demo import take, teams_of
 from oddsengine_service.limits import Limits
@@ -30,6 +33,7 @@ PATIENCE_S = 60.0  # on a busy machine; nothing waits so long when all is well
 SPLITS_TOKEN = "token-of-the-operator"
 METRICS_TOKEN = "token-for-metrics"
 _SEED, _EVENTS, _TICK = 7, 12, 5.0
+futures.EVERY_S = 60.0  # the demo's 10 make up half of a server's start
 _WARM_UP = 18  # ticks: the board of 60 s ago has something too
 
 
@@ -49,6 +53,35 @@ class Clock:
 
     def pass_minute(self) -> None:
         self._now += 60.0
+
+
+class Tick(NamedTuple):
+    """What a world brings, and what is true then."""
+
+    batch: Batch
+    scores: Sequence[Reading]
+    points: Any  # (events, lanes)
+
+
+class Film:
+    """The ticks of a world, made once however many servers show them."""
+
+    def __init__(self, seed: int, events: int, start: datetime) -> None:
+        self.world = World(seed, events=events, live=0.4, tick=_TICK, hazards=True, start=start)
+        self.teams = teams_of(self.world)
+        self._batches = self.world.run(86_400.0)
+        self._ticks: list[Tick] = []
+        self._making = threading.Lock()
+
+    def tick(self, number: int) -> Tick:
+        with self._making:
+            while len(self._ticks) <= number:
+                batch = next(self._batches)
+                self._ticks.append(Tick(batch, self.world.scores, self.world._games.score.copy()))
+            return self._ticks[number]
+
+
+film = cache(Film)
 
 
 class Running:
@@ -81,8 +114,8 @@ class Running:
         warm = self.node.warm
         self.node.warm = lambda: (self.begin.wait(PATIENCE_S), warm())[1]  # type: ignore[method-assign]
         self.played = threading.Event()
-        self._world = World(seed, events=events, live=0.4, tick=_TICK, hazards=True, start=_begins() if now else START)
-        self._teams = teams_of(self._world)
+        self.film = film(seed, events, _begins() if now else START)
+        self.shown = 0  # ticks
         self._ticks: SimpleQueue[tuple[int, Future[None]] | None] = SimpleQueue()
         self._listening = threading.Event()
         self._server = Server(self.service, "127.0.0.1", 0, self._heard)
@@ -165,23 +198,23 @@ class Running:
 
     def _play(self, service: Service) -> None:
         node = service.node
-        batches = self._world.run(86_400.0)
-        self._step(batches, _WARM_UP)
+        self._step(_WARM_UP)
         demonstrate(node.splits, node.engine, datetime.now(UTC), hours=1)
         self.played.set()
         while (asked := self._ticks.get()) is not None:
             ticks, done = asked
             try:
-                self._step(batches, ticks)
+                self._step(ticks)
             except BaseException as error:
                 done.set_exception(error)
                 raise
             done.set_result(None)
 
-    def _step(self, batches: Iterator[Any], ticks: int) -> None:
+    def _step(self, ticks: int) -> None:
         for _ in range(ticks):
-            batch = next(batches)
-            self.node.write(take, self.node, batch, self._world.scores, self._teams, batch.now).result()
+            batch, scores, _ = self.film.tick(self.shown)
+            self.shown += 1
+            self.node.write(take, self.node, batch, scores, self.film.teams, batch.now).result()
 
     # ---- requests ----
 

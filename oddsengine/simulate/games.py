@@ -138,6 +138,7 @@ class Games:
         self.win, self.lose = np.full((2, n, LADDERS, WIDTH), 0.5)  # of over, home; a moneyline has its outcomes there
         self._renewed = np.full(n, -np.inf)
         self._laws: dict[int, Floats] = {}
+        self._shares: dict[tuple[int, int, int], tuple[float, float]] = {}  # of `chances`, while no time passes
         self._now = 0.0
 
     def _of_league(self, field: str) -> Floats:
@@ -158,6 +159,7 @@ class Games:
         """Let time pass until `now`: reports before the games, scores in them."""
         self._now = now
         self._laws.clear()
+        self._shares.clear()
         open_ = np.flatnonzero(self.status != ENDED)
         played = np.clip(now - self.start[open_], 0.0, seconds)
         reports = self._report(open_, seconds - played)
@@ -172,6 +174,7 @@ class Games:
     def finish(self) -> None:
         """Play every game to its end at once."""
         self._laws.clear()
+        self._shares.clear()
         open_ = np.flatnonzero(self.status != ENDED)
         self._play(open_, np.ones(open_.size))
 
@@ -241,15 +244,21 @@ class Games:
         if self.status[event] == ENDED:
             win, lose = self._outcome(event, ladder, quarters)
         else:
-            if event not in self._laws:
-                self._laws[event] = self._law(LEAGUES[self.league[event]], np.array([event]))[0]
-            origin = self._laws[event].shape[-1] // 2 if ladder in {MONEYLINE, SPREAD} else 0
-            found = shares(self._laws[event][ladder], np.array([quarters]), origin)
-            win, lose = float(found[0][0]), float(found[1][0])
+            key = event, ladder, quarters
+            if key not in self._shares:
+                self._shares[key] = self._expected(*key)
+            win, lose = self._shares[key]
         if ladder == MONEYLINE:
             won = (win, 1.0 - win - lose, lose)[side]
             return Chances(won, 1.0 - won)
         return Chances(win, lose) if side == 0 else Chances(lose, win)
+
+    def _expected(self, event: int, ladder: int, quarters: int) -> tuple[float, float]:
+        if event not in self._laws:
+            self._laws[event] = self._law(LEAGUES[self.league[event]], np.array([event]))[0]
+        origin = self._laws[event].shape[-1] // 2 if ladder in {MONEYLINE, SPREAD} else 0
+        win, lose = shares(self._laws[event][ladder], np.array([quarters]), origin)
+        return float(win[0]), float(lose[0])
 
     def _outcome(self, event: int, ladder: int, quarters: int) -> tuple[float, float]:
         home, away = self.score[event, _TEAMS]
