@@ -23,7 +23,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from oddsengine_service.endpoints import MOST_LIMIT, Context, Endpoint
-from oddsengine_service.keys import KeysError
+from oddsengine_service.keys import KeysError, Record
 from oddsengine_service.node import Node
 from oddsengine_service.params import parse
 from oddsengine_service.problems import Problem, invalid
@@ -37,11 +37,10 @@ except ImportError:  # the extra `alerts` is not installed
 
 MOST_TARGETS, MOST_LINES, MOST_ROWS, MOST_SENT = 5, 10, 1000, 2000
 TIMEOUT_S = 10.0
-SENDERS, SHARE_S = 8, 15.0  # keys whose alerts are sent at once; how long those of one key may take at a look
+SENDERS, SHARE_S = 32, 15.0  # accounts whose alerts are sent at once; how long those of one may take at a look
 REMEMBERED_S = 6 * 3600.0  # after an opportunity was last open
 FIRST_RETRY_S, LAST_RETRY_S = 30.0, 3600.0
 _SERVICES = ("tgram", "discord")
-_NEVER = datetime.min.replace(tzinfo=UTC)
 _UNICAST = ipaddress.IPv6Network("2000::/3")  # outside of it no IPv6 address is public
 _TUNNELS = tuple(map(ipaddress.IPv6Network, ("2002::/16", "2001::/32")))  # they carry IPv4 addresses
 _VALUES = {
@@ -97,6 +96,15 @@ class Alert(NewAlert, kw_only=True):
     sent_at: datetime | None = None
     failures: Annotated[int, Meta(description="Since the last message that arrived.")] = 0
     error: Annotated[str | None, Meta(description="Why the last message did not arrive.")] = None
+
+
+class ShareError(Exception):
+    """An account has had its share of computing for now."""
+
+
+_Name = tuple[str, str]  # owner and id of an alert
+Share = Callable[[str, Callable[[], Any], float], Any]
+"""Runs a job of an account when it is its turn, within some seconds; else raises `ShareError`."""
 
 
 class Sent(msgspec.Struct):
@@ -335,50 +343,68 @@ class Alerts:
     ) -> None:  # fmt: skip
         self._node, self._records, self.sender, self._clock = node, records, sender, clock
         self._endpoints = endpoints  # of the lists, by kind
-        self._retry: dict[tuple[str, str], float] = {}
+        self._retry: dict[_Name, float] = {}
+        self._looked: dict[_Name, int] = {}  # by which look an alert was last looked at
+        self._looks = 0
         self._lock = threading.Lock()
+        self.share: Share = lambda _, job, __: job()
         self.requests = threading.BoundedSemaphore(2)  # that may reach out at once: answers have few threads
 
     def look(self) -> int:
         """Look once; how many messages were sent.
 
-        Keys do not wait for each other: those whose targets are slow, or whose alerts fail, hold up their own only.
+        Accounts do not wait for each other: one whose alerts are many, slow or failing holds up its own only.
         """
         with self._lock:
-            owners: dict[str, list[Alert]] = {}
-            for owner, alert in self._records.waiting("alert", Alert):
-                if alert.targets:
-                    owners.setdefault(owner, []).append(alert)
-            known = {(owner, alert.id) for owner, alerts in owners.items() for alert in alerts}
-            self._retry = {name: at for name, at in self._retry.items() if name in known}
-            if not owners:
+            waiting = [(owner, alert) for owner, alert in self._records.waiting("alert", Alert) if alert.targets]
+            names = {(owner, alert.id) for owner, alert in waiting}
+            self._retry = {name: at for name, at in self._retry.items() if name in names}
+            self._looked = {name: look for name, look in self._looked.items() if name in names}
+            self._looks += 1
+            accounts: dict[str, list[tuple[str, Alert]]] = {}
+            for owner, alert in sorted(waiting, key=lambda each: self._looked.get((each[0], each[1].id), 0)):
+                accounts.setdefault(self._account_of(owner), []).append((owner, alert))
+            if not accounts:
                 return 0
-            with ThreadPoolExecutor(min(SENDERS, len(owners)), thread_name_prefix="alerts") as pool:
-                done = list(pool.map(self._key, *zip(*owners.items(), strict=True)))
+            with ThreadPoolExecutor(min(SENDERS, len(accounts)), thread_name_prefix="alerts") as pool:
+                done = list(pool.map(self._account, *zip(*accounts.items(), strict=True)))
         for _, error in done:
             if error is not None:
                 raise error
         return sum(sent for sent, _ in done)
 
-    def _key(self, owner: str, alerts: list[Alert]) -> tuple[int, Exception | None]:
-        """Look for one key, beginning with what was sent longest ago; messages, and what nobody expected."""
+    def _account_of(self, owner: str) -> str:
+        try:
+            return self._record(owner).account
+        except KeysError:  # it is told when its alert is looked at
+            return owner
+
+    def _record(self, owner: str) -> Record:
+        return self._node.keys.record(owner)  # type: ignore[attr-defined,no-any-return]
+
+    def _account(self, account: str, alerts: list[tuple[str, Alert]]) -> tuple[int, Exception | None]:
+        """Look for one account, at alerts of the longest ago first; messages, and what nobody expected."""
         sent, wrong, until = 0, None, time.monotonic() + SHARE_S
-        for alert in sorted(alerts, key=lambda each: each.sent_at or _NEVER):
-            if time.monotonic() > until or self._node.closing.is_set():
+        for owner, alert in alerts:
+            left = until - time.monotonic()
+            if left <= 0.0 or self._node.closing.is_set():
                 break
             try:
-                sent += self._one(owner, alert)
+                sent += self._one(account, owner, alert, left)
+            except ShareError:
+                break
             except Exception as error:
                 self._put_off(owner, alert)
                 wrong = error
+            self._looked[owner, alert.id] = self._looks
         return sent, wrong
 
-    def _one(self, owner: str, alert: Alert) -> int:
+    def _one(self, account: str, owner: str, alert: Alert, left: float) -> int:
         now = self._clock()
         if self._retry.get((owner, alert.id), 0.0) > now or quiet(alert, datetime.fromtimestamp(now, UTC)):
             return 0
         try:
-            kind, rows = self.rows(owner, alert.filter)
+            kind, rows = self.share(account, lambda: self.rows(owner, alert.filter), left)
         except (Problem, KeysError) as error:
             self._failed(owner, alert, f"filter {alert.filter!r}: {error}")
             return 0
@@ -409,7 +435,7 @@ class Alerts:
     def rows(self, owner: str, name: str) -> tuple[str, list[Any]]:
         """What fits a saved filter of a key now, whatever page or format its query names."""
         one = self._records.get(owner, "filter", name, Filter)
-        record = self._node.keys.record(owner)  # type: ignore[attr-defined]
+        record = self._record(owner)
         if not record.active:
             raise invalid("the key was revoked")
         caller, endpoint = record.caller, self._endpoints[one.list]

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from concurrent.futures import wait
 from datetime import datetime
 from email.utils import formatdate
 from functools import cached_property, partial
@@ -32,7 +33,7 @@ from oddsengine.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine.tape.moves import Tapes
 from oddsengine_service import bets, demo, keys, pages, recording, records, routes
-from oddsengine_service.alerts import Alerts, Sender
+from oddsengine_service.alerts import Alerts, Sender, ShareError
 from oddsengine_service.answers import CachedAnswer, encode
 from oddsengine_service.app import BASE, Api
 from oddsengine_service.archiving import NodeArchive
@@ -213,6 +214,8 @@ class Service:
         await receive()
         self.node.bus.begin()
         self.loop = asyncio.get_running_loop()
+        if self.node.alerts is not None:
+            self.node.alerts.share = self._in_share
         running = asyncio.create_task(asyncio.to_thread(self._start))
         measuring = asyncio.create_task(self._measure_lag())
         sweeping = asyncio.create_task(self._sweep())
@@ -272,6 +275,16 @@ class Service:
             except Exception as error:
                 self.node.failures[name] = f"{type(error).__name__}: {error}"
                 self.log.failure(b"-", f"({name})", error)
+
+    def _in_share(self, account: str, job: Callable[[], Any], seconds: float) -> Any:
+        """Run a job in an account's share of the answer threads; for other threads."""
+        running = asyncio.run_coroutine_threadsafe(self.api.pool.run(account, job), self.loop)
+        until = time.monotonic() + seconds
+        while not running.done() and time.monotonic() < until and not self.node.closing.is_set():
+            wait([running], 0.1)
+        if not running.done() and running.cancel():
+            raise ShareError
+        return running.result()
 
     def _settle(self) -> None:
         bets.settle(self.node, self.node.records)

@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from email import message_from_string
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -27,6 +28,7 @@ class Hook:
 
     def __init__(self) -> None:
         self.bodies: list[Any] = []
+        self.paths: list[str] = []
         self.status, hook = 200, self
         self.before: Callable[[], Any] = lambda: None
 
@@ -36,6 +38,7 @@ class Hook:
                 hook.before()
                 if hook.status == 200:
                     hook.bodies.append(json.loads(body))
+                    hook.paths.append(self.path)
                 self.send_response(hook.status)
                 if hook.status == 302:
                     self.send_header("location", "http://127.0.0.1:1/")
@@ -195,6 +198,57 @@ def test_what_fits_a_filter_is_sent_whatever_page_it_shows(
     assert hook.bodies[0]["opportunities"]
 
 
+def test_alerts_of_an_account_take_turns_within_its_share(
+    server: Running, client: httpx.Client, alerts: rules.Alerts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert isinstance(server.node.keys, KeyStore)
+    other = server.node.keys.create("somebody", Terms("pro"))
+    spent = dict[str, int]()
+
+    def share(account: str, job: Callable[[], Any], _: float) -> Any:
+        """Two queries a look for each account."""
+        spent[account] = spent.get(account, 0) + 1
+        if spent[account] > 2:
+            raise rules.ShareError
+        return job()
+
+    monkeypatch.setattr(alerts, "share", share)
+    with contextlib.ExitStack() as held:
+        hooks = [held.enter_context(hooked()) for _ in range(4)]
+        theirs = held.enter_context(server.client(None, headers={"X-API-Key": other.key}))
+        theirs.put("/filters/mine", json={"list": "ev", "query": "min_ev=0"})
+        for hook, who in zip(hooks, (client, client, client, theirs), strict=True):
+            made(who, targets=[hook.url], improve=500.0)
+        alerts.look()
+        assert sorted(len(hook.bodies) for hook in hooks[:3]) == [0, 1, 1]
+        assert len(hooks[3].bodies) == 1
+        spent.clear()
+        alerts.look()
+        assert [len(hook.bodies) for hook in hooks] == [1, 1, 1, 1]
+
+
+def test_queries_of_alerts_run_in_the_accounts_share_of_the_answer_threads(alerts: rules.Alerts) -> None:
+    over, running = threading.Event(), threading.Semaphore(0)
+
+    def long() -> None:
+        running.release()
+        over.wait(60.0)
+
+    both = [threading.Thread(target=alerts.share, args=("busy", long, 60.0)) for _ in range(2)]
+    for thread in both:
+        thread.start()
+    for _ in both:
+        assert running.acquire(timeout=60.0)
+    try:
+        with pytest.raises(rules.ShareError):
+            alerts.share("busy", lambda: None, 0.2)
+        assert alerts.share("idle", lambda: threading.current_thread().name, 60.0).startswith("answer")
+    finally:
+        over.set()
+        for thread in both:
+            thread.join()
+
+
 def test_what_cannot_be_recorded_is_not_sent(
     server: Running, client: httpx.Client, alerts: rules.Alerts, hook: Hook
 ) -> None:
@@ -336,6 +390,78 @@ def test_mail_goes_through_the_operators_server_only() -> None:
     ):
         with pytest.raises(ValueError, match="not a valid"):
             sender.check(wrong)
+
+
+class Smtp:
+    """A mail server."""
+
+    def __init__(self) -> None:
+        self.messages: list[str] = []
+        self.refuses = False
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                with self.listener.accept()[0] as one, one.makefile("rwb") as lines:
+                    self._session(lines)
+
+    def _session(self, lines: Any) -> None:
+        def say(text: str) -> None:
+            lines.write(text.encode() + b"\r\n")
+            lines.flush()
+
+        say("220 here")
+        while word := lines.readline().split(b" ")[0].strip().upper():
+            if word == b"DATA":
+                say("354 go on")
+                message = b""
+                while (line := lines.readline()) not in (b".\r\n", b""):
+                    message += line
+                self.messages.append(message.decode())
+            say("550 no" if self.refuses else "221 bye" if word == b"QUIT" else "250 localhost")
+
+
+def test_mail_arrives() -> None:
+    pytest.importorskip("apprise")
+    server = Smtp()
+    sender = Sender(mail=f"mailto://127.0.0.1:{server.port}?from=odds@example.com&mode=insecure")
+    sender.check("mailto:me@example.com")
+    sender.send("mailto:me@example.com", "mine: 1 opportunity", ["2.10 % Celtics +110 at fanduel"], [])
+    (mail,) = (message_from_string(each) for each in server.messages)
+    assert mail["Subject"] == "mine: 1 opportunity"
+    assert "me@example.com" in mail["To"]
+    assert "odds@example.com" in mail["From"]
+    assert "2.10 % Celtics +110 at fanduel" in server.messages[0]
+    server.refuses = True
+    with pytest.raises(ValueError, match=r"mailto:m\.\.\.@example.com did not take the message"):
+        sender.send("mailto:me@example.com", "t", ["x"], [])
+
+
+@pytest.mark.parametrize(
+    ("target", "path", "word"),
+    [
+        ("discord://123456789/abcdefgh", "/123456789/abcdefgh", "discord"),
+        ("tgram://123456789:abcdefg_hijklmnop/12315544/", "123456789:abcdefg_hijklmnop/sendMessage", "tgram"),
+    ],
+)
+def test_services_are_sent_to(target: str, path: str, word: str, hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The libraries' own requests, to a server of this machine."""
+    apprise = pytest.importorskip("apprise")
+    service = type(apprise.Apprise.instantiate(target))
+    monkeypatch.setattr(service, "notify_url", hook.url + ("/bot" if word == "tgram" else ""))
+    sender = Sender()
+    sender.check(target)
+    sender.send(target, "mine: 1 opportunity", ["2.10 % Celtics <b> +110"], [])
+    (body,) = hook.bodies
+    assert hook.paths[0].endswith(path)
+    assert "2.10 % Celtics" in json.dumps(body)
+    assert "mine: 1 opportunity" in json.dumps(body)
+    hook.status = 401
+    with pytest.raises(ValueError, match=rf"^{word}:///\.\.\. did not take the message$"):
+        sender.send(target, "t", ["x"], [])
 
 
 def test_news_are_what_is_new_or_better() -> None:
