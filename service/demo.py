@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 from oddsengine.games import Reading
 from oddsengine.simulate import Batch, World
 from oddsengine_service import futures
 from oddsengine_service.log import Log
-from oddsengine_service.node import Node
+from oddsengine_service.node import Node, StalledError
 from oddsengine_service.splits import EVERY_S, demonstrate
 from oddsengine_service.wire.games import Teams
 
@@ -59,9 +60,14 @@ def run(node: Node, log: Log, *, seed: int = SEED, events: int = EVENTS, hazards
             if node.closing.is_set():
                 return
             now = max(batch.now, clock.now() - timedelta(seconds=5))
-            node.write(take, node, batch, world.scores, teams, now).result()
+            while not node.closing.is_set():
+                with suppress(StalledError):
+                    node.write(take, node, batch, world.scores, teams, now).result()
+                    break
+                node.closing.wait(0.2)
             if time.monotonic() >= due:
-                demonstrate(node.splits, node.engine, clock.now(), seed=seed, hours=hours)
-                due, hours = time.monotonic() + EVERY_S, 0
+                with suppress(StalledError):
+                    demonstrate(node.splits, node.engine, clock.now(), seed=seed, hours=hours)
+                    due, hours = time.monotonic() + EVERY_S, 0
         seed += 1
     log.say("demo ended", at_seed=seed, after_s=round(clock.time() - node.started, 1))

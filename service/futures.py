@@ -38,8 +38,9 @@ class Futures:
         self, quotes: Sequence[Mapping[str, Any]], now: datetime, *, source: str = "", removed: Collection[str] = ()
     ) -> None:
         """Take prices, and take prices back; all of it or, with an error, nothing."""
-        self.board = self.board.apply(quotes, now, source=source, removed=removed)
+        board = self.board.apply(quotes, now, source=source, removed=removed)
         self.tell("futures", [dict(quote) for quote in quotes], now, source, list(removed))
+        self.board = board
 
     @contextmanager
     def taking(
@@ -59,8 +60,8 @@ class Futures:
 
     def state(self, fields: Sequence[FuturesField]) -> None:
         """Say who takes part, instead of what was said before."""
-        self.board = self.board.stating(fields)
         self.tell("fields", *fields)
+        self.board = self.board.stating(fields)
 
     def judged(self, board: FuturesBoard, market: str, books: frozenset[str] | None, now: datetime | None) -> Judged:
         """What there is to say of a market at a moment, over some books."""

@@ -8,7 +8,7 @@ import sqlite3
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from ipaddress import IPv6Address
@@ -20,7 +20,7 @@ from oddsengine_service.keys import connect
 WINDOW_S = 60
 MOST_COUNTERS = 200_000  # beyond it the oldest are forgotten
 USAGE_DAYS = 400  # that are kept
-_FLUSH_S = 10.0
+_FLUSH_S = 5.0
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS usage (
     account TEXT NOT NULL, day INTEGER NOT NULL, requests INTEGER NOT NULL, PRIMARY KEY (account, day)
@@ -47,8 +47,15 @@ class Room(NamedTuple):
     allowed: bool
 
 
+AccountDay = tuple[str, int]  # an account, and a UTC day since 1970
+
+
 class Usage:
-    """Requests per account and UTC day: counted in memory, added to a file every few seconds."""
+    """Requests per account and UTC day: counted in memory, added to a file every few seconds.
+
+    With `share` the file holds the totals of all processes: `share(batch, counts)` adds counts to them, once per batch
+    number however often it is called, and returns the new totals.
+    """
 
     def __init__(self, file: Path, every: float = _FLUSH_S, clock: Callable[[], float] = time.time) -> None:
         self.failure = ""  # why the last writing did not go well; what was counted is kept and tried again
@@ -56,8 +63,11 @@ class Usage:
             None  # called with `failure` when it begins, and when it is over
         )
         self._clock = clock
-        self._lock, self._writing = threading.Lock(), threading.Lock()
-        self._waiting: dict[tuple[str, int], int] = {}
+        self.share: Callable[[int, Mapping[AccountDay, int]], Mapping[AccountDay, int]] | None = None
+        self._lock, self._writing, self._flushing = threading.Lock(), threading.Lock(), threading.Lock()
+        self._waiting: dict[AccountDay, int] = {}
+        self._batch: dict[AccountDay, int] = {}  # what is being written
+        self._batches = 0
         self._file = connect(file)
         self._file.execute("PRAGMA synchronous = NORMAL")  # the last seconds may be lost with the machine
         self._file.execute(_SCHEMA)
@@ -74,43 +84,69 @@ class Usage:
 
     def used(self, account: str) -> Used:
         """Requests of an account so far."""
-        today = int(self._clock()) // _DAY_S
-        week = today - (_EPOCH + timedelta(today)).weekday()
-        month = (period(self._clock())[0].date() - _EPOCH).days
+        today, week, month = self._periods()
         with self._writing:  # what is just being written is in neither place
             rows = self._file.execute(
                 "SELECT day, requests FROM usage WHERE account = ? AND day >= ?", (account, min(week, month))
             ).fetchall()
             with self._lock:
-                rows += [(day, count) for (who, day), count in self._waiting.items() if who == account]
+                waiting = [*self._waiting.items(), *self._batch.items()]
+        rows += [(day, count) for (who, day), count in waiting if who == account]
         return Used(*(sum(count for day, count in rows if day >= since) for since in (today, week, month)))
+
+    def _periods(self) -> tuple[int, int, int]:
+        """Today, and the first days of the week and of the month."""
+        today = int(self._clock()) // _DAY_S
+        week = today - (_EPOCH + timedelta(today)).weekday()
+        return today, week, (period(self._clock())[0].date() - _EPOCH).days
+
+    def totals(self) -> dict[AccountDay, int]:
+        """What the file has of this week and month."""
+        with self._writing:
+            rows = self._file.execute(
+                "SELECT account, day, requests FROM usage WHERE day >= ?", (min(self._periods()),)
+            )
+            return {(account, day): count for account, day, count in rows}
+
+    def take(self, totals: Mapping[AccountDay, int]) -> None:
+        """Take the totals of all processes; they only grow."""
+        with self._writing:
+            self._write("max(requests, excluded.requests)", totals)
 
     def flush(self) -> None:
         """Write what waits."""
-        today = int(self._clock()) // _DAY_S
-        with self._writing:
+        today = self._periods()[0]
+        with self._flushing:
             with self._lock:
-                waiting, self._waiting = self._waiting, {}
-            if not waiting:
+                if not self._batch and self._waiting:
+                    self._batch, self._waiting = self._waiting, {}
+                    self._batches += 1
+            if not self._batch:
                 return
             try:
-                with self._file:
-                    self._file.execute("BEGIN IMMEDIATE")
-                    self._file.executemany(
-                        "INSERT INTO usage VALUES (?, ?, ?) ON CONFLICT (account, day) "
-                        "DO UPDATE SET requests = requests + excluded.requests",
-                        [(account, day, count) for (account, day), count in waiting.items()],
-                    )
+                totals = None if self.share is None else self.share(self._batches, self._batch)
+                with self._writing:
+                    if totals is None:
+                        self._write("requests + excluded.requests", self._batch)
+                    else:
+                        self._write("max(requests, excluded.requests)", totals)
+                    self._batch = {}
                     if self._swept != today:
-                        self._file.execute("DELETE FROM usage WHERE day < ?", (today - USAGE_DAYS,))
-            except sqlite3.Error as error:
+                        with self._file:
+                            self._file.execute("DELETE FROM usage WHERE day < ?", (today - USAGE_DAYS,))
+                        self._swept = today
+            except (sqlite3.Error, OSError) as error:
                 self._fail(f"usage is not written: {error}")
-                with self._lock:
-                    for key, count in waiting.items():
-                        self._waiting[key] = self._waiting.get(key, 0) + count
             else:
-                self._swept = today
                 self._fail("")
+
+    def _write(self, change: str, counts: Mapping[AccountDay, int]) -> None:
+        with self._file:
+            self._file.execute("BEGIN IMMEDIATE")
+            self._file.executemany(
+                f"INSERT INTO usage VALUES (?, ?, ?) ON CONFLICT (account, day) DO UPDATE SET requests = {change}",
+                [(account, day, count) for (account, day), count in counts.items()],
+            )
 
     def _fail(self, failure: str) -> None:
         was, self.failure = self.failure, failure
@@ -143,7 +179,7 @@ class Limits:
         self, usage: Usage | None = None, clock: Callable[[], float] = time.time,
         ahead: Callable[[], float] = lambda: 0.0, most: int = MOST_COUNTERS,
     ) -> None:  # fmt: skip
-        self._usage, self._clock, self._ahead, self._most = usage, clock, ahead, most
+        self.usage, self._clock, self._ahead, self._most = usage, clock, ahead, most
         self._lock = threading.Lock()
         self._minute, self._counts = 0, dict[str, int]()  # requests of this minute
         self._open: dict[str, int] = {}
@@ -172,8 +208,8 @@ class Limits:
         allowed = left >= 0
         if self.counted is not None:
             self.counted(key, count, left)
-        if allowed and account and self._usage is not None:
-            self._usage.add(who, now)
+        if allowed and account and self.usage is not None:
+            self.usage.add(who, now)
         return Room(rate, left if allowed else 0, self._end(minute), allowed)
 
     def room(self, who: str, rate: int) -> Room:
@@ -190,7 +226,7 @@ class Limits:
 
     def used(self, account: str) -> Used:
         """Requests of an account that were answered."""
-        return Used(0, 0, 0) if self._usage is None else self._usage.used(account)
+        return Used(0, 0, 0) if self.usage is None else self.usage.used(account)
 
     def open(self, who: str, most: int) -> bool:
         """Take a stream's slot, if one is free; whoever took it gives it back once."""

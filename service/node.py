@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 VERSION = "v1"
 
 
+class StalledError(RuntimeError):
+    """What came cannot be stored now, so that nothing of it was taken."""
+
+
 class Node:
     """An engine with one writer.
 

@@ -57,7 +57,7 @@ from oddsengine_service.mcp.endpoint import Mcp
 from oddsengine_service.memory import trim
 from oddsengine_service.metrics import CONTENT_TYPE, UNAUTHORIZED, Listener, Metrics, allowed
 from oddsengine_service.middleware.access import limited
-from oddsengine_service.node import Node
+from oddsengine_service.node import Node, StalledError
 from oddsengine_service.openapi import document
 from oddsengine_service.origins import Origins
 from oddsengine_service.past import Past
@@ -457,7 +457,8 @@ def demonstrate(service: Service) -> None:
 def tick(service: Service) -> None:
     """Nothing but time."""
     while not service.node.closing.wait(_TICK):
-        service.node.write(service.node.step).result()
+        with contextlib.suppress(StalledError):
+            service.node.write(service.node.step).result()
 
 
 def feeding(settings: Settings, environ: Mapping[str, str]) -> Callable[[Service], None]:

@@ -45,10 +45,8 @@ class Series:
         self.times = array("q")  # microseconds, rising
         self.values = array("f")
 
-    def put(self, time: int, numbers: list[float]) -> bool:
-        """Add a snapshot, or renew the last one while it is young; False if it is not newer than that."""
-        if self.times and time <= self.times[-1]:
-            return False
+    def put(self, time: int, numbers: list[float]) -> None:
+        """Add a snapshot, which is newer than the last one, or renew that one while it is young."""
         before = self.times[-2] if len(self.times) > 1 else None
         if before is not None and time - before < (EVERY_S - _ON_TIME_S) * SECOND:
             self.times.pop()
@@ -56,7 +54,6 @@ class Series:
         self.times.append(time)
         self.values.extend(numbers)
         self.forget(time)
-        return True
 
     def forget(self, now: int) -> None:
         """Drop what is older than what is kept."""
@@ -92,15 +89,16 @@ class Splits:
         key = given.event_id, catalog.book(given.sportsbook).id
         with self._lock:
             series = self._known.get(key)
+            if series is not None and series.times and time <= series.times[-1]:
+                return False
+            self.tell("splits", given, now)
             if series is None:
                 series = self._known[key] = Series(given)
-            if not series.put(time, _numbers(given)):
-                return False
+            series.put(time, _numbers(given))
             series.about = given
             self._known.move_to_end(key)
             while len(self._known) > self._most:
                 self._known.popitem(last=False)
-            self.tell("splits", given, now)
             return True
 
     def taken(self) -> list[Any]:

@@ -9,11 +9,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.request import urlopen
 
 import nats
+import pytest
 
 PATIENCE_S = 60.0  # on a busy machine; nothing waits so long when all is well
 PROGRAM = Path(sys.executable).parent / "nats-server"
@@ -139,6 +140,39 @@ def servers(folder: Path, n: int = 1, stores: list[Path] | None = None) -> Itera
     finally:
         for server in found:
             server.end()
+
+
+@contextmanager
+def small_disks(folder: Path, n: int, megabytes: int = 128) -> Iterator[list[Path]]:
+    """File systems of a bounded size for a while, in memory; skips the test where they may not be mounted."""
+    made: list[Path] = []
+    try:
+        for at in range(n):
+            path = folder / f"disk{at}"
+            path.mkdir(parents=True)
+            mount = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(path)]
+            try:
+                failed = subprocess.run(mount, capture_output=True, text=True, check=False)
+            except FileNotFoundError:
+                pytest.skip("there is no program mount")
+            if failed.returncode:
+                pytest.skip(f"a file system cannot be mounted: {failed.stderr.strip()}")
+            made.append(path)
+        yield made
+    finally:
+        for path in made:
+            subprocess.run(["umount", "-l", str(path)], check=False)
+
+
+def fill(folder: Path) -> Path:
+    """Take all room that is left where a folder is; the file that takes it."""
+    path = folder / "ballast"
+    with path.open("wb", buffering=0) as file:
+        for size in (1 << 20, 1 << 12):
+            with suppress(OSError):
+                while True:
+                    file.write(bytes(size))
+    return path
 
 
 def wait_for(done: Callable[[], bool], what: str, within: float = PATIENCE_S) -> float:

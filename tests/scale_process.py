@@ -18,6 +18,7 @@ from typing import Any
 from oddsengine.simulate import World
 from oddsengine_service import server
 from oddsengine_service.demo import take, teams_of
+from oddsengine_service.node import StalledError
 from oddsengine_service.scale import roles
 from oddsengine_service.settings import load, make_folder
 
@@ -37,12 +38,17 @@ def feed(service: Any, pause_s: float, steps: int, events: int) -> None:
     for batch in islice(made.run(1e9), node.engine.number, steps):
         if node.closing.wait(pause_s):
             return
-        try:
-            node.write(take, node, batch, made.scores, teams, batch.now).result()
-        except RuntimeError:  # the node closes, or the log takes nothing
-            if node.closing.wait(0.2):
-                return
-            raise
+        while True:
+            try:
+                node.write(take, node, batch, made.scores, teams, batch.now).result()
+                break
+            except StalledError:
+                if node.closing.wait(0.2):
+                    return
+            except RuntimeError:  # the node closes
+                if node.closing.wait(0.2):
+                    return
+                raise
     print(f"done {node.engine.number}", flush=True)
 
 

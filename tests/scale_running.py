@@ -153,7 +153,13 @@ class Run:
         return node.engine.number, hashes(node)
 
     def logs(self) -> str:
-        return "\n".join(f"---- {process.name}\n{process.log[-3000:]}" for process in self.processes)
+        said = []
+        for process in self.processes:
+            lines = [
+                line for line in process.log.splitlines() if '"event":"request"' not in line and line[:6] != "state "
+            ]
+            said += [f"---- {process.name}", *lines[-40:]]
+        return "\n".join(said)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from nats_running import servers, wait_for
+from nats_running import fill, servers, small_disks, wait_for
 from scale_running import Process, Run, run
 
 from oddsengine_service import server
@@ -146,6 +146,32 @@ def test_the_only_server_is_down_and_then_wiped(tmp_path: Path) -> None:
         wait_for(lambda: "begins again" in g1.log and "begins again" in w1.log, "both notice")
         wait_for(lambda: w1.log.count("\ndone ") == 2, "the world from its beginning", 300.0)
         ready(g1)
+        equal_state(shard, w1, g1)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("n", [1, 3], ids=["of the only server", "of the leading server of three"])
+def test_a_disk_that_is_full(tmp_path: Path, n: int) -> None:
+    with (
+        small_disks(tmp_path / "disks", n) as disks, servers(tmp_path / "nats", n, disks) as found,
+        run(tmp_path, found, steps=250, pause_s=0.08) as shard,
+    ):  # fmt: skip
+        w1, g1 = begun(shard, "w1", "g1")
+        ready(g1)
+        wait_for(lambda: g1.state()[0] > 20, "20 steps")
+        leader = found.leader()
+        ballast = fill(leader.store)
+        before = g1.state()[0]
+        if n == 1:
+            wait_for(lambda: w1.health["checks"]["data"]["status"] == "down", "the writer says so")
+            wait_for(lambda: "steps not stored" in w1.log, "so does its log")
+            assert g1.get("/odds?limit=1").status_code == 200  # answers go on
+        else:
+            wait_for(lambda: g1.state()[0] > before + 20, "the other two go on", 42.0)
+        leader.kill()
+        ballast.unlink()
+        leader.start()
+        wait_for(lambda: w1.done, "the last step", 300.0)
         equal_state(shard, w1, g1)
 
 

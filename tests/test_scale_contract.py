@@ -99,15 +99,13 @@ def test_a_stream_of_prices_goes_on_at_another_gateway(service: Behind, tmp_path
         raise AssertionError("the stream ended")
 
     other = Gateway(tmp_path / "other", service.gateway_settings)
+    service.sync()
+    resumed, last = read(service.gateway.base, "")
+    assert not resumed
+    service.advance()
     try:
         other.start()
-        wait_for(lambda: other.node.ready, "the other gateway is ready")
-        assert not read(other.base, "")[0]
-        service.advance()
-        service.sync()
-        resumed, last = read(service.gateway.base, "")
-        assert not resumed
-        service.advance()
+        wait_for(lambda: other.node.ready, "a gateway that nobody read from")
         wait_for(lambda: other.node.engine.number == service.node.engine.number, "all steps")
         assert read(other.base, last)[0]
     finally:

@@ -13,9 +13,9 @@ from test_scale_log import link_to
 
 from oddsengine.cli import main
 from oddsengine_service.keys import KeysError, KeyStore, StoreError, Terms
-from oddsengine_service.limits import Limits
+from oddsengine_service.limits import Limits, Usage, Used
 from oddsengine_service.scale.link import Link
-from oddsengine_service.scale.sharing import SharedCounts, SharedKeys
+from oddsengine_service.scale.sharing import SharedCounts, SharedKeys, SharedUsage
 
 
 @pytest.fixture(scope="module")
@@ -130,6 +130,71 @@ def test_stream_slots_of_a_process_that_is_gone_are_free_again(one: Servers) -> 
     finally:
         for link in links:
             link.close()
+
+
+NOON = 1_784_116_800.0  # Wednesday, 15 July 2026
+
+
+@contextmanager
+def counters(found: Servers, folder: Path, *names: str) -> Iterator[list[Usage]]:
+    """Usage of some processes, each with a file of its own."""
+    made: list[tuple[Link, Usage]] = []
+    try:
+        for name in names:
+            usage = Usage(folder / f"{name}.sqlite", 60.0, lambda: NOON)
+            link = link_to(found)
+            made.append((link, usage))
+            shared = SharedUsage(link, usage, f"{name} {len(made)}")
+            link.call(shared.attach(), 30.0)
+            link.start(shared.follow())
+        yield [usage for _, usage in made]
+    finally:
+        for link, usage in made:
+            usage.flush()
+            link.close()
+            usage.close()
+
+
+def flushed(usage: Usage) -> None:
+    """Write what was counted, as soon as a server takes it."""
+
+    def written() -> bool:
+        usage.flush()
+        return not usage.failure
+
+    wait_for(written, "the server takes it")
+
+
+def test_usage_is_counted_over_all_processes(tmp_path: Path) -> None:
+    """Also while the server is down, by a process that starts later, and after the server's disk was wiped."""
+    account = "a.b@example.com"
+    with servers(tmp_path / "nats") as found:
+        with counters(found, tmp_path, "one", "two") as both:
+            for at, usage in enumerate(both):
+                for _ in range(3 + at):
+                    usage.add(account, NOON)
+                usage.add(account, NOON - 86_400.0 * 6)
+                flushed(usage)
+            for usage in both:
+                wait_for(lambda usage=usage: usage.used(account) == Used(7, 7, 9), "the sum")  # type: ignore[misc]
+            found[0].kill()
+            both[0].add(account, NOON)
+            both[0].flush()
+            assert both[0].failure
+            assert both[0].used(account).today == 8
+            found[0].start()
+            flushed(both[0])
+            wait_for(lambda: both[1].used(account).today == 8, "what was counted meanwhile")
+        with counters(found, tmp_path, "three") as (late,):
+            wait_for(lambda: late.used(account) == Used(8, 8, 10), "the sum of others")
+        found[0].kill()
+        found[0].wipe()
+        found[0].start()
+        with counters(found, tmp_path, "one", "two") as both:
+            both[1].add(account, NOON)
+            flushed(both[1])
+            for usage in both:
+                wait_for(lambda usage=usage: usage.used(account) == Used(9, 9, 11), "the sum goes on")  # type: ignore[misc]
 
 
 def test_export_and_import(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -295,7 +295,7 @@ def test_health_says_that_usage_is_not_written(tmp_path: Path) -> None:
     with running(tmp_path, driven=Driven().clock) as server, server.client("enterprise") as client:
         _stepped(server, 1.9)
         limits: Any = server.node.limits
-        path = limits._usage._file.execute("PRAGMA database_list").fetchone()[2]
+        path = limits.usage._file.execute("PRAGMA database_list").fetchone()[2]
         with contextlib.closing(sqlite3.connect(path)) as file:
             for name, other, expected in (
                 ("usage", "gone", ("degraded", "failing: usage")),
@@ -304,7 +304,7 @@ def test_health_says_that_usage_is_not_written(tmp_path: Path) -> None:
                 file.execute(f"ALTER TABLE {name} RENAME TO {other}")
                 file.commit()
                 client.get("/sports")
-                limits._usage.flush()
+                limits.usage.flush()
                 assert _data(client) == expected
         said = [json.loads(line) for line in server.log_text().splitlines()]
         assert [line["event"] for line in said if line["event"].startswith("usage")] == [

@@ -35,6 +35,7 @@ from oddsengine_service.feeds.sink import Failure, Sink
 from oddsengine_service.feeds.status import BookStatus, SourceStatus, Track, books_of
 from oddsengine_service.futures import Futures
 from oddsengine_service.games import Games
+from oddsengine_service.node import StalledError
 from oddsengine_service.settings import Feed
 from oddsengine_service.wire.games import Teams
 
@@ -190,7 +191,8 @@ class Hub:
         """Let time pass on the board: ages and limits."""
         while self._clock is not None:
             await self._override()
-            await self._written(self._pass_time)
+            with contextlib.suppress(StalledError):  # what does not go into the log now does so later
+                await self._written(self._pass_time)
             await asyncio.sleep(seconds)
 
     async def _override(self) -> None:
@@ -234,7 +236,7 @@ class Hub:
         """
         try:
             done: _Applied = await self._written(self._apply, source, payload)
-        except ValueError as error:
+        except (ValueError, StalledError) as error:
             raise Failure(f"the board refuses a payload: {error}") from error
         now, track = self.now(), self._tracks[source]
         well = track.part(part)
@@ -343,10 +345,10 @@ class Hub:
             self._forgot = now
             self._forget(now - _REMEMBERED)
             gone = [key for key in self._decided if self._matcher.decision(*key) is None]
-            for key in gone:
-                del self._decided[key]
             if gone and self._tell is not None:
                 self._tell("unmatch", *gone)
+            for key in gone:
+                del self._decided[key]
         if self._standing is not None:
             self._standing.put((), now)
         update = self._step((), {})
@@ -487,8 +489,8 @@ class Hub:
             return
         found = {key: one for key in games if (one := self._matcher.decision(*key)) and self._decided.get(key) != one}
         if found:
-            self._decided |= found
             self._tell("match", *sorted(found.values(), key=lambda one: one.number))
+            self._decided |= found
 
     def _moved(self, source: str, named: Iterable[str], ours: Mapping[str, str]) -> list[tuple[str, str]]:
         """What was put under events that turn out to be others: it leaves them. The other sources' games count too."""

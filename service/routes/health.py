@@ -45,7 +45,7 @@ def _data(node: Node) -> tuple[str, str]:
     if not (node.ready or node.standing_by):
         return "down", node.waits_for or "starting"
     if node.standing_by and node.waits_for:
-        return "ok", node.waits_for
+        return ("degraded" if node.failures else "ok"), node.waits_for
     if node.closing.is_set():
         return "down", "stopping"
     if not writing(node):

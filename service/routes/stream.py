@@ -138,7 +138,7 @@ def slot(api: "Api", caller: Caller) -> Iterator[None]:
 
 
 def hub_of(api: "Api") -> Stream:
-    """All streams of a node; made for the first one."""
+    """All streams of a node, made when first needed; in the event loop."""
     node = api.node
     if node.stream is None:
         node.stream = Stream(node, node.index(node.engine), api.log, **node.stream_settings)

@@ -1,16 +1,19 @@
 """The log of a shard on NATS JetStream: seven methods, and the only code that knows how JetStream says no.
 
 A message names the sequence that it must follow, so that a writer who wakes up late is refused, and carries the epoch
-of its writer. No answer is no refusal: the same message is sent again, with the same id, until it is stored or refused.
+of its writer. No answer is no refusal: the same message is sent again, with the same id, until it is stored or refused;
+for half a minute while a server is connected, and without limit while none is.
 """
 
 import asyncio
 import secrets
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from nats.errors import Error as NatsError
+from nats.errors import MaxPayloadError
 from nats.js.api import (
     ConsumerConfig,
     DeliverPolicy,
@@ -37,6 +40,7 @@ from oddsengine_service.scale.link import Link
 SILENT_S = 3.0  # the writer steps every second; after so long the follower subscribes again
 _ACK_S = 2.0
 _AGAIN_S = 0.05
+_UNSTORED_S = 30.0  # in which a connected server did not store a message; a leader is elected in less
 _WRONG_SEQUENCE = 10071
 _KEPT_SNAPSHOTS = 3
 _LOAD_S = 60.0  # for a snapshot; parts that are lost do not come at all
@@ -48,6 +52,10 @@ class RefusedError(Exception):
 
 class LostError(Exception):
     """The log is not the one that was followed: it is another stream's birth, or no longer has what comes next."""
+
+
+class UnstoredError(Exception):
+    """The servers do not store messages, and that is no passing trouble; the message says why."""
 
 
 class Message(NamedTuple):
@@ -108,6 +116,7 @@ class Log:
         self._link, self.scale, self._latest = link, link.scale, latest
         self.name = f"{kind}-{self.scale.shard}"
         self.subject = f"{kind}.{self.scale.shard}"
+        self.trouble = ""  # why the message that is to be stored is not stored yet
         self._born = 0
         self._own = secrets.token_hex(4)  # two writers never send the same id
 
@@ -130,10 +139,17 @@ class Log:
             If another message is stored there.
         LostError
             If the stream was made anew.
+        UnstoredError
+            If it is too large, or was not stored for half a minute.
         """
         ident = f"{self.scale.shard}-{epoch}-{after}-{self._own}"
         headers = {"epoch": str(epoch), "Nats-Msg-Id": ident, "Nats-Expected-Last-Sequence": str(after)}
+        until = time.monotonic() + _UNSTORED_S
         while True:
+            if self._link.gone_s:
+                until = time.monotonic() + _UNSTORED_S
+            elif time.monotonic() > until:
+                raise UnstoredError(f"{self.name} stored nothing for {_UNSTORED_S:g} s: {self.trouble}")
             try:
                 stored = await self._js.publish(self.subject + below, body, stream=self.name, headers=headers)
             except APIError as error:
@@ -143,12 +159,20 @@ class Log:
                     await self.bounds()  # tells a stream that was made anew
                     raise RefusedError(str(error.description)) from None
                 # Not the leader, no quorum, the same message still in process: send it again.
-            except (NatsError, OSError, TimeoutError):
+                self.trouble = str(error.description)
+            except MaxPayloadError:
+                raise UnstoredError(
+                    f"a message of {len(body):,} bytes is more than max_payload of the servers, which is "
+                    f"{self._link.client.max_payload:,}; set it to 8MB"
+                ) from None
+            except (NatsError, OSError, TimeoutError) as error:
+                self.trouble = str(error) or type(error).__name__
                 if not self._link.gone_s:
                     await self._exists()
             else:
                 if stored.seq != after + 1:
                     raise RefusedError(f"{self.name} stored message {ident} as {stored.seq}")
+                self.trouble = ""
                 return after + 1
             await asyncio.sleep(_AGAIN_S)
 
@@ -311,4 +335,4 @@ async def bucket_of(js: Any, config: KeyValueConfig) -> KeyValue:
     return bucket
 
 
-__all__ = ["Bounds", "Lease", "Log", "LostError", "Message", "RefusedError"]
+__all__ = ["Bounds", "Lease", "Log", "LostError", "Message", "RefusedError", "UnstoredError"]

@@ -7,15 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from oddsengine.engine import Batch, Engine, Wanted
-from oddsengine_service.node import Node
+from oddsengine_service.node import Node, StalledError
 from oddsengine_service.scale.messages import Entry, FuturesPrices, Scores, SplitsRecord, Step
 
 MOST_QUOTES = 200_000  # in one message: about 1.5 MB
 STALLED_S = 10.0  # of steps that wait; then no more are made
-
-
-class StalledError(RuntimeError):
-    """The log takes nothing; the step that would have to wait was not made."""
+_SLACK_S = 5.0  # for what belongs to the last step
 
 
 class Outbox:
@@ -33,12 +30,19 @@ class Outbox:
     # ---- from the writer's thread ----
 
     def tell(self, kind: str, *what: Any) -> None:
-        """Take something in that is no step."""
+        """Take something in that is no step.
+
+        Raises
+        ------
+        StalledError
+            If the log takes nothing; whoever tells must not have changed anything yet.
+        """
         if kind == "futures" and what[0] is None:  # the step that they came with failed
             with self._lock:
                 at = next(at for at in range(len(self._entries) - 1, -1, -1) if self._entries[at][0].kind == "futures")
                 del self._entries[at]
             return
+        self._check(STALLED_S + _SLACK_S)
         make: dict[str, Callable[..., Any]] = {"scores": Scores, "futures": FuturesPrices, "splits": SplitsRecord}
         self._put(Entry(kind, make[kind](*what) if kind in make else list(what)))
 
@@ -50,10 +54,9 @@ class Outbox:
         StalledError
             If steps of ten seconds wait already; the engine takes this one back.
         """
+        self._check(STALLED_S)
         number = self._engine.number + 1
         with self._lock:
-            if self._entries and time.monotonic() - self._entries[0][1] > STALLED_S:
-                raise StalledError(f"steps of {STALLED_S:g} s wait for the log")
             taken_back = [each for each in self._entries if each[0].kind == "step" and each[0].value.number >= number]
             for each in taken_back:
                 self._entries.remove(each)
@@ -61,6 +64,10 @@ class Outbox:
 
     def note(self, kind: str, what: object) -> None:
         """Views, and constants of fair prices, are each process's own."""
+
+    def _check(self, most: float) -> None:
+        if self.waiting_s > most:
+            raise StalledError(f"the log has taken no step for {self.waiting_s:.0f} s")
 
     def _put(self, entry: Entry) -> None:
         with self._lock:

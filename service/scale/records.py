@@ -2,6 +2,7 @@
 
 import io
 import threading
+import time
 from collections import deque
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +26,7 @@ class Records:
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
-        self._waiting: deque[bytes] = deque()
+        self._waiting: deque[tuple[bytes, float]] = deque()
 
     def show(self, bets: Bets) -> None:
         """+EV prices were shown, or shown again."""
@@ -41,14 +42,20 @@ class Records:
 
     def _put(self, kind: str, value: Any) -> None:
         with self._lock:
-            self._waiting.append(zstandard.compress(msgspec.msgpack.encode([kind, value])))
+            self._waiting.append((zstandard.compress(msgspec.msgpack.encode([kind, value])), time.monotonic()))
             while not self.writing and len(self._waiting) > _KEPT:
                 self._waiting.popleft()
 
     def first(self) -> bytes | None:
         """What is next to be stored."""
         with self._lock:
-            return self._waiting[0] if self._waiting else None
+            return self._waiting[0][0] if self._waiting else None
+
+    @property
+    def waiting_s(self) -> float:
+        """For how long the oldest has waited."""
+        with self._lock:
+            return time.monotonic() - self._waiting[0][1] if self._waiting else 0.0
 
     def stored(self) -> None:
         """It is in the log."""

@@ -24,14 +24,15 @@ from oddsengine_service.keys import KeyStore
 from oddsengine_service.log import Log as ServiceLog
 from oddsengine_service.node import VERSION, Node
 from oddsengine_service.problems import Problem
+from oddsengine_service.routes.stream import hub_of
 from oddsengine_service.scale.bettors import SharedRecords
 from oddsengine_service.scale.follower import LEAST_AGE_S, DivergedError, Follower, fits, opened
 from oddsengine_service.scale.link import Link
-from oddsengine_service.scale.log import Lease, Log, LostError, Message, RefusedError
+from oddsengine_service.scale.log import Lease, Log, LostError, Message, RefusedError, UnstoredError
 from oddsengine_service.scale.messages import Begin, Check, Entry, FormError, Sources, packed
-from oddsengine_service.scale.outbox import Outbox
+from oddsengine_service.scale.outbox import STALLED_S, Outbox
 from oddsengine_service.scale.records import Records, store
-from oddsengine_service.scale.sharing import SharedCounts, SharedKeys
+from oddsengine_service.scale.sharing import SharedCounts, SharedKeys, SharedUsage
 from oddsengine_service.settings import Settings
 from oddsengine_service.wire.splits import SplitsGiven
 
@@ -42,9 +43,12 @@ CHECK_S = 60.0  # between two hashes of the state in the log
 SOURCES_S = 10.0  # between two statuses of sources, where nothing changes
 GONE_S = 60.0  # without a connection; then a gateway is not ready
 _ASK_S = 5.0
+_REPLAYED = 1000  # messages at most that streams can go back from what was the end at the start
+_SLOW_S = 2.0  # after which what waits for the log is a failure to be named
 _RECORDS_HOURS, _RECORDS_BYTES = 400 * 24.0, 4 << 30
 _TROUBLE = (NatsError, OSError, TimeoutError)
-_DOUBTFUL = (DivergedError, LostError, RefusedError)
+_DOUBTFUL = (DivergedError, LostError, RefusedError, UnstoredError)
+_MAX_PAYLOAD = 8_000_000  # that servers should take
 
 
 class Member(Collector):
@@ -67,6 +71,7 @@ class Member(Collector):
         self._over: Callable[[str], None] = lambda _: None
         self._tasks: list[Future[Any]] = []
         self._helpers: set[asyncio.Task[None]] = set()
+        self._streams_of: Service | None = None  # as long as its streams do not remember updates
         self._outdated = False  # the log has messages that this version does not read: it must not lead
         node.standing_by = self.leads
         node.waits_for = "standing by" if self.leads else "waits for the log"
@@ -99,9 +104,11 @@ class Member(Collector):
     def run(self, service: "Service", feed: "Callable[[Service], None]") -> None:
         """Follow, and where it is a writer's turn, feed the board; in a thread, until the node closes."""
         self._over = service.begin_again
+        if not self.leads:
+            self._streams_of = service
         try:
             self._live(service, feed)
-        except LostError as error:  # where nothing follows yet, or no more
+        except (LostError, UnstoredError) as error:  # where nothing follows yet, or no more
             self._over(str(error))
 
     def _live(self, service: "Service", feed: "Callable[[Service], None]") -> None:
@@ -110,10 +117,8 @@ class Member(Collector):
             node.splits_to = self._ask_splits
         node.write(self.follower.keep_views).result()
         self._wait(self._enter())
-        self._tasks = [self._start(self._follow()), self._start(self._store_records())]
-        if not self.leads:
-            self._tasks.append(self._start(self._watch_connection()))
-        self._tasks.append(self._start(self._save_snapshots()))
+        work = (self._follow(), self._store_records(), self._watch(), self._save_snapshots())
+        self._tasks = [self._start(each) for each in work]
         if self.leads and self._wait(self._win()):
             node.write(self.follower.drop_views).result()
             node.waits_for = ""
@@ -124,6 +129,8 @@ class Member(Collector):
 
     def close(self) -> None:
         """Give the lease to the next one, and leave."""
+        if self.node.limits.usage is not None:
+            self.node.limits.usage.flush()
         if self._lease is not None:
             with suppress(*_TROUBLE):
                 self.link.call(self._finish(), 3.0)
@@ -161,11 +168,17 @@ class Member(Collector):
     async def _enter(self) -> None:
         """Connect, and begin with a snapshot or with the first step."""
         await self.link.connect()
+        if (most := self.link.client.max_payload) < _MAX_PAYLOAD:
+            self._say("max_payload is small", bytes=most, wanted=_MAX_PAYLOAD)
         if self._keys is not None:
             await self._until_answered(self._keys.attach)
             self._background(self._keys.watch())
         if not self.leads:
             self._background(SharedCounts(self.link, self.node.limits, self.name).run())
+            if (usage := self.node.limits.usage) is not None:
+                shared = SharedUsage(self.link, usage, self.name)
+                await self._until_answered(shared.attach)
+                self._background(shared.follow())
         await self.board.open(self.scale.log_hours, self.scale.log_bytes)
         await self.past.open(_RECORDS_HOURS, min(_RECORDS_BYTES, self.scale.log_bytes))
         await self._bettors.open(gateway=not self.leads)
@@ -206,6 +219,7 @@ class Member(Collector):
     async def _follow(self) -> None:
         """Apply the log as it grows, until this process leads."""
         try:
+            await self._remember(self.follower.sequence)
             self._caught_up(self.follower.sequence)
             async for message in self.board.follow(self.follower.sequence):
                 if message is None:
@@ -219,7 +233,17 @@ class Member(Collector):
         now = self.node.engine.now
         if now is not None:
             self.lag_s = time.time() - now.timestamp()
+        await self._remember(message.sequence)
         self._caught_up(message.sequence)
+
+    async def _remember(self, sequence: int) -> None:
+        """Let streams remember what is applied from here on, for clients that resume what another gateway sent them."""
+        service = self._streams_of
+        if service is None or self.node.engine.now is None or sequence < self._target - _REPLAYED:
+            return
+        self._streams_of, begun = None, Future[None]()
+        service.loop.call_soon_threadsafe(lambda: hub_of(service.api).remember(lambda: begun.set_result(None)))
+        await asyncio.wrap_future(begun)
 
     def _caught_up(self, sequence: int) -> None:
         """A gateway is ready once what was the end at its start is applied."""
@@ -227,18 +251,28 @@ class Member(Collector):
             self.node.waits_for, self.node.ready = "", True
             self._say("caught up", step=self.node.engine.number, seconds=round(time.time() - self.node.started, 2))
 
-    async def _watch_connection(self) -> None:
-        """A gateway that is cut off answers with what it has, for a while."""
+    async def _watch(self) -> None:
+        """Say how the log is; a gateway that is cut off answers with what it has, for a while."""
+        node = self.node
         while True:
             await asyncio.sleep(0.5)
-            gone = self.link.gone_s
+            gone, waiting = self.link.gone_s, 0.0 if self.outbox is None else self.outbox.waiting_s
             if gone:
-                self.node.failures["log"] = f"no connection for {gone:.0f} s"
+                node.failures["log"] = f"no connection for {gone:.0f} s"
+            elif waiting > _SLOW_S:
+                node.failures["log"] = f"steps have waited for {waiting:.0f} s: {self.board.trouble or 'no answer'}"
+            elif self.records.waiting_s > _SLOW_S and self.outbox is not None:
+                node.failures["log"] = f"closing lines wait to be stored: {self.past.trouble or 'no answer'}"
             else:
-                self.node.failures.pop("log", None)
-            if gone > GONE_S and self.node.ready:
-                self.node.ready, self.node.waits_for = False, "no connection to the log"
-                self._target = 0
+                node.failures.pop("log", None)
+            if self.outbox is not None:
+                stalled = waiting > STALLED_S
+                if stalled and node.ready:
+                    self._say("steps not stored", said=node.failures["log"])
+                node.standing_by, node.ready = not stalled, not stalled
+                node.waits_for = "the log takes no steps" if stalled else ""
+            elif gone > GONE_S and node.ready:
+                node.ready, node.waits_for, self._target = False, "no connection to the log", 0
 
     async def _store_records(self) -> None:
         """Store closing lines and bets as they come."""
@@ -365,10 +399,6 @@ class Member(Collector):
             self._last = await self.board.append(body, self._last, epoch)
             self.follower.sequence = self._last
             outbox.stored(len(entries))
-            if outbox.waiting_s < 2.0:
-                self.node.failures.pop("log", None)
-            else:
-                self.node.failures["log"] = f"steps wait for {outbox.waiting_s:.0f} s"
 
     def _sources(self) -> Sources | None:
         feeds = self.node.feeds

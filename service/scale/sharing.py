@@ -1,24 +1,26 @@
-"""What processes share beside the log: keys, and how many requests and streams each has counted.
+"""What processes share beside the log: keys, how many requests and streams each has counted, and usage by account.
 
 Keys are in a bucket that everybody watches, and copied into each process's own database, which answers. A change is
 made in the bucket first, by the revision that it follows, so that of two changes one is refused. Counts are told: each
-process counts for itself, and adds what the others say.
+process counts for itself, and adds what the others say. Usage is a stream of counters, one per account and day, which
+everybody adds to and copies.
 """
 
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 from nats.errors import Error as NatsError
-from nats.js.api import KeyValueConfig, StorageType
+from nats.js.api import ConsumerConfig, DeliverPolicy, KeyValueConfig, StorageType, StreamConfig
 from nats.js.errors import KeyNotFoundError, KeyWrongLastSequenceError
 from nats.js.kv import KeyValue
 
 from oddsengine_service.keys import KeysError, KeyStore, StoreError, of
-from oddsengine_service.limits import WINDOW_S, Limits
+from oddsengine_service.limits import USAGE_DAYS, WINDOW_S, AccountDay, Limits, Usage
 from oddsengine_service.scale.link import Link
 from oddsengine_service.scale.log import bucket_of
 from oddsengine_service.settings import Settings
@@ -26,6 +28,9 @@ from oddsengine_service.settings import Settings
 TELL_S = 0.1  # between two words of counts, at most
 SILENT_S = 2.0  # after which the streams of a process count no more
 _PEPPER = "pepper"
+_USAGE = "usage"
+_USAGE_SEEN_D = 38  # of which totals are copied: a month and the week in which it began
+_IDLE_S = 30.0  # without a new total; then the consumer is made anew, in case it was lost
 _TROUBLE = (NatsError, OSError, TimeoutError)
 
 
@@ -183,6 +188,89 @@ class SharedCounts:
 
     def _add_streams(self) -> None:
         self._limits.open_elsewhere = sum((Counter(streams) for _, streams in self._streams_of.values()), Counter())
+
+
+class SharedUsage:
+    """Adds the requests counted here to counters of all processes, and copies those into `usage`."""
+
+    def __init__(self, link: Link, usage: Usage, name: str) -> None:
+        self._link, self._usage, self._name = link, usage, name
+
+    async def attach(self) -> None:
+        """Make the stream of counters; a new one begins with what is counted here so far."""
+        config = StreamConfig(
+            name=_USAGE, subjects=[f"{_USAGE}.>"], allow_msg_counter=True, max_msgs_per_subject=1,
+            duplicate_window=120.0, max_age=USAGE_DAYS * 86_400.0, num_replicas=self._link.scale.replicas,
+            storage=StorageType.FILE,
+        )  # fmt: skip
+        stream = await self._link.client.jetstream().add_stream(config)
+        if not stream.state.last_seq and (totals := await asyncio.to_thread(self._usage.totals)):
+            await self._add("first", totals)
+        self._usage.share = self._share
+
+    async def follow(self) -> None:
+        """Copy totals as they change."""
+        since = datetime.now(UTC) - timedelta(_USAGE_SEEN_D)
+        config = ConsumerConfig(deliver_policy=DeliverPolicy.BY_START_TIME, opt_start_time=since)
+        while not self._link.closing:
+            try:
+                config = await self._follow(config)
+            except _TROUBLE:
+                await asyncio.sleep(1.0)
+
+    async def _follow(self, config: ConsumerConfig) -> ConsumerConfig:
+        """Copy totals until none comes for a while; where to go on.
+
+        One that began by time ends after the first: the client cannot make such a consumer anew when it was lost.
+        """
+        jetstream = self._link.client.jetstream()
+        messages = await jetstream.subscribe(f"{_USAGE}.>", stream=_USAGE, ordered_consumer=True, config=config)
+        try:
+            while True:
+                new = [await messages.next_msg(timeout=_IDLE_S)]
+                while messages.pending_msgs:
+                    new.append(await messages.next_msg(timeout=1.0))
+                totals = {_account_day(one.subject): int(msgspec.json.decode(one.data)["val"]) for one in new}
+                await asyncio.to_thread(self._usage.take, totals)
+                after = new[-1].metadata.sequence.stream
+                by_time, config = config.opt_start_time is not None, _after(after)
+                if by_time:
+                    return config
+        except TimeoutError:
+            return config
+        finally:
+            with suppress(*_TROUBLE):
+                await messages.unsubscribe()
+
+    def _share(self, batch: int, counts: Mapping[AccountDay, int]) -> dict[AccountDay, int]:
+        if self._link.closing:
+            raise OSError("the connection was closed")
+        try:
+            found: dict[AccountDay, int] = self._link.call(self._add(f"{self._name}-{batch}", counts))
+        except NatsError as error:
+            raise OSError(f"{type(error).__name__}: {error}") from error
+        return found
+
+    async def _add(self, batch: str, counts: Mapping[AccountDay, int]) -> dict[AccountDay, int]:
+        """Add to counters, each once for a batch however often it is sent; their totals."""
+        jetstream = self._link.client.jetstream()
+
+        async def add(key: AccountDay, count: int) -> tuple[AccountDay, int]:
+            subject = f"{_USAGE}.{key[0].replace('.', '%')}.{key[1]}"
+            headers = {"Nats-Incr": str(count), "Nats-Msg-Id": f"{batch} {subject}"}
+            stored = await jetstream.publish(subject, b"", headers=headers)
+            return key, int(stored.val or 0)  # nothing for one that was sent again
+
+        return dict(await asyncio.gather(*[add(key, count) for key, count in counts.items()]))
+
+
+def _after(sequence: int) -> ConsumerConfig:
+    return ConsumerConfig(deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=sequence + 1)
+
+
+def _account_day(subject: str) -> AccountDay:
+    _, account, day = subject.split(".")
+    return account.replace("%", "."), int(day)
 
 
 def open_keys(settings: Settings, environ: Mapping[str, str]) -> tuple[KeyStore, Callable[[], None]]:

@@ -81,6 +81,7 @@ class Stream:
         self._look_at = 0.0
         self._pauses: dict[Hashable, float] = {}  # until when nothing is read for an account
         self._following = False  # while there are prices to tell, or somebody may resume
+        self._always = False  # whether somebody may resume who never was here
         self._followed = 0.0  # when there last were prices to tell
         self._since: int | None = None  # the update from which on all changes are remembered
         self._heard_at: deque[tuple[float, int]] = deque()
@@ -97,6 +98,12 @@ class Stream:
     def join(self, subscriber: Subscriber, wants: Subscription) -> None:
         """Send the beginning of what is wanted, and from then on all of it."""
         self._jobs.put(lambda: self._join(subscriber, wants))
+
+    def remember(self, then: Callable[[], None]) -> None:
+        """Remember updates though nobody reads them, for whoever read elsewhere; call `then` once that is so."""
+        self._always = True
+        self._jobs.put(self._begin_following)
+        self._jobs.put(then)
 
     async def serve(self, subscriber: Subscriber, wants: Subscription, listening: Awaitable[None]) -> None:
         """Send somebody what is wanted until `listening` ends: the client has left."""
@@ -233,7 +240,7 @@ class Stream:
             group.forget(oldest)
             if group.idle is not None and group.idle < now - REPLAY_S - _SLACK_S:
                 self._close_finds(group)
-        if self._prices:
+        if self._prices or self._always:
             self._followed = now
         elif self._followed < now - REPLAY_S - _SLACK_S:
             self._following, self._since = False, None
@@ -303,12 +310,7 @@ class Stream:
     def _join(self, subscriber: Subscriber, wants: Subscription) -> None:
         if subscriber.gone or subscriber.wants is not wants:
             return
-        engine = self._node.engine
-        if self._mirror is None:
-            engine.keep_judged()
-            with self._index.reading(judged=True) as reading:
-                self._mirror = Mirror(reading, engine.number)
-                self._heard_at.append((time.monotonic(), engine.number))
+        self._begin_mirror()
         finds = (wants.finds, wants.wire) if wants.finds is not None else None
         if finds is not None and finds not in self._finds and not self._follow(subscriber, wants):
             return
@@ -317,12 +319,10 @@ class Stream:
         if wants.prices is not None:
             key = wants.prices, wants.form, wants.seen, wants.wire
             prices = self._prices.get(key)
-            if not self._following:
-                self._following, self._followed = True, time.monotonic()
-                self._since = engine.number  # what earlier updates changed may have gone unnoticed in the writer
+            self._begin_following()
             if prices is None:
                 prices = self._prices[key] = Prices(
-                    wants.prices, wants.form, self._index, engine, wants.wire, seen=wants.seen
+                    wants.prices, wants.form, self._index, self._node.engine, wants.wire, seen=wants.seen
                 )  # fmt: skip
             groups.append(prices)
         if finds is not None:
@@ -347,6 +347,21 @@ class Stream:
             known.append((subscriber, wants))
         if len(known) == 1:
             self._beginnings.put(lambda p=prices: self._take(p, None))  # type: ignore[misc]
+
+    def _begin_mirror(self) -> None:
+        if self._mirror is None:
+            engine = self._node.engine
+            engine.keep_judged()
+            with self._index.reading(judged=True) as reading:
+                self._mirror = Mirror(reading, engine.number)
+                self._heard_at.append((time.monotonic(), engine.number))
+
+    def _begin_following(self) -> None:
+        """Note from now on all that changes prices."""
+        self._begin_mirror()
+        if not self._following:
+            self._following, self._followed = True, time.monotonic()
+            self._since = self._node.engine.number  # what earlier updates changed may have gone unnoticed in the writer
 
     def _resume(self, subscriber: Subscriber, wants: Subscription, prices: Prices) -> None:
         """Have what somebody missed made; everything that the group was not told itself was heard."""
