@@ -286,6 +286,7 @@ class KeyStore:
         try:
             with self._writing() as writer:
                 self._pepper = _prepared(writer, file, pepper)
+                self._keyed = hashlib.blake2b(key=self._pepper, digest_size=32)
         except BaseException:
             self._reader.close()
             self._writer.close()
@@ -322,7 +323,9 @@ class KeyStore:
         return self._read(key, digest) if found is None else found
 
     def _hash(self, key: str) -> bytes:
-        return hashlib.blake2b(key.encode(), key=self._pepper, digest_size=32).digest()
+        keyed = self._keyed.copy()
+        keyed.update(key.encode())
+        return keyed.digest()
 
     def _look(self) -> None:
         """Forget who is remembered, if a key changed or a day began."""

@@ -11,7 +11,6 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar
 
 THREADS = 4
@@ -19,11 +18,12 @@ SHARE = 2  # threads that one account may have
 RATE, BURST = 0.25, 2.0
 ACTIVE_S = 1.0  # after its last request an account counts as active
 _LOOK_S = 0.02
-_MOST_ACTIVE = 10_000
+_MOST_BUDGETS = 10_000
 _Result = TypeVar("_Result")
 
 
 class _Job(NamedTuple):
+    account: str
     call: Callable[[], Any]
     done: asyncio.Future[Any]
 
@@ -44,51 +44,89 @@ class _Budget:
 
 
 class Pool:
-    """Answer threads; used from the event loop only."""
+    """Answer threads. They take the jobs themselves, so that none sleeps and wakes between two of them."""
 
     def __init__(
         self, threads: int = THREADS, share: int = SHARE, clock: Callable[[], float] = time.monotonic
     ) -> None:  # fmt: skip
-        self._free, self._share, self._clock = threads, share, clock
-        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="answer")
+        self._threads, self._share, self._clock = threads, share, clock  # threads that are still to be started
+        self._ready = threading.Condition()
         self._waiting: OrderedDict[str, deque[_Job]] = OrderedDict()  # the account whose turn is next comes first
         self._running: dict[str, int] = {}
         self._budgets: dict[str, _Budget] = {}
-        self._last: OrderedDict[str, float] = OrderedDict()  # request of each account, oldest first
-        self._timer: asyncio.TimerHandle | None = None
+        self._active = ("", -ACTIVE_S), ("", -ACTIVE_S)  # the last request, and the last of another account
+        self._done: deque[tuple[_Job, Any, BaseException | None]] = deque()
+        self._posted = False  # the event loop is about to look at `_done`
+
+    # ---- in the event loop ----
 
     def note(self, account: str) -> None:
         """Note that an account is active."""
-        self._last[account] = self._clock()
-        self._last.move_to_end(account)
-        if len(self._last) > _MOST_ACTIVE:
-            self._last.popitem(last=False)
+        last, before = self._active
+        self._active = (account, self._clock()), before if last[0] == account else last
 
     async def run(self, account: str, call: Callable[[], _Result]) -> _Result:
         """Compute something in a thread, when it is the account's turn."""
         self.note(account)
         done: asyncio.Future[_Result] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(account, deque()).append(_Job(call, done))
-        self._start()
+        with self._ready:
+            self._waiting.setdefault(account, deque()).append(_Job(account, call, done))
+            self._ready.notify()
+            while self._threads:
+                self._threads -= 1
+                threading.Thread(target=self._work, name="answer", daemon=True).start()
         return await done
 
-    def _start(self) -> None:
-        while self._free:
-            account = next((who for who in self._waiting if self._may_run(who)), None)
-            if account is None:
-                self._wake_later()
-                return
+    def _settle(self) -> None:
+        """Give the results to those who wait."""
+        self._posted = False
+        while self._done:
+            job, result, error = self._done.popleft()
+            if job.done.cancelled():
+                continue
+            if error is None:
+                job.done.set_result(result)
+            else:
+                job.done.set_exception(error)
+
+    # ---- in the threads ----
+
+    def _work(self) -> None:
+        while True:
+            job = self._next()
+            result, error, began = None, None, time.thread_time()
+            try:
+                result = job.call()
+            except BaseException as raised:
+                error = raised
+            self._finish(job.account, time.thread_time() - began)
+            self._done.append((job, result, error))
+            loop = job.done.get_loop()
+            del job, result, error
+            if not self._posted:
+                self._posted = True
+                with contextlib.suppress(RuntimeError):  # the loop has ended
+                    loop.call_soon_threadsafe(self._settle)
+
+    def _next(self) -> _Job:
+        """Wait for a job whose account may run."""
+        with self._ready:
+            while (job := self._take()) is None:
+                self._ready.wait(_LOOK_S if self._waiting else None)  # for seconds to come
+            return job
+
+    def _take(self) -> _Job | None:
+        while (account := next((who for who in self._waiting if self._may_run(who)), None)) is not None:
             jobs = self._waiting[account]
             job = jobs.popleft()
             if jobs:
                 self._waiting.move_to_end(account)
             else:
                 del self._waiting[account]
-            if job.done.cancelled():
-                continue
-            self._free -= 1
-            self._running[account] = self._running.get(account, 0) + 1
-            self._threads.submit(self._run, asyncio.get_running_loop(), account, job)
+            if not job.done.cancelled():
+                self._running[account] = self._running.get(account, 0) + 1
+                return job
+        return None
 
     def _may_run(self, account: str) -> bool:
         if self._running.get(account, 0) >= self._share:
@@ -98,46 +136,22 @@ class Pool:
 
     def _others(self, account: str) -> bool:
         """Whether another account was active just now."""
-        latest = [who for who, _ in zip(reversed(self._last), range(2), strict=False) if who != account]
-        return bool(latest) and self._clock() - self._last[latest[0]] < ACTIVE_S
+        last, before = self._active
+        who, at = before if last[0] == account else last
+        return bool(who) and self._clock() - at < ACTIVE_S
 
-    def _wake_later(self) -> None:
-        """Look again while somebody waits for seconds to come."""
-        if self._waiting and self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(_LOOK_S, self._wake)
-
-    def _wake(self) -> None:
-        self._timer = None
-        self._start()
-
-    def _run(self, loop: asyncio.AbstractEventLoop, account: str, job: _Job) -> None:
-        """In a thread."""
-        result, error, began = None, None, time.thread_time()
-        try:
-            result = job.call()
-        except BaseException as raised:
-            error = raised
-        with contextlib.suppress(RuntimeError):  # the loop has ended
-            loop.call_soon_threadsafe(self._finish, account, job, result, error, time.thread_time() - began)
-
-    def _finish(self, account: str, job: _Job, result: Any, error: BaseException | None, spent: float) -> None:
-        self._free += 1
-        self._running[account] -= 1
-        if not self._running[account]:
-            del self._running[account]
-        self._charge(account, spent)
-        if not job.done.cancelled():
-            if error is None:
-                job.done.set_result(result)
-            else:
-                job.done.set_exception(error)
-        self._start()
+    def _finish(self, account: str, spent: float) -> None:
+        with self._ready:
+            self._running[account] -= 1
+            if not self._running[account]:
+                del self._running[account]
+            self._charge(account, spent)
 
     def _charge(self, account: str, spent: float) -> None:
         now = self._clock()
         budget = self._budgets.get(account)
         if budget is None:
-            if len(self._budgets) > _MOST_ACTIVE:  # whoever has saved up all needs none
+            if len(self._budgets) > _MOST_BUDGETS:  # whoever has saved up all needs none
                 self._budgets = {who: each for who, each in self._budgets.items() if each.spend(now) < BURST}
             budget = self._budgets[account] = _Budget(now)
         budget.spend(now, spent)

@@ -3,6 +3,7 @@
 Every field that the contract names is in `test_service_conformance`.
 """
 
+import asyncio
 import gzip
 import http.client
 import json
@@ -31,6 +32,7 @@ from service_running import METRICS_TOKEN, PATIENCE_S, SPLITS_TOKEN, TIER_IDS, R
 
 from oddsengine import catalog, cli
 from oddsengine_service import routes
+from oddsengine_service.pool import THREADS
 from oddsengine_service.server import serve
 from oddsengine_service.settings import load
 from oddsengine_service.tiers import TIERS, books_of, required
@@ -356,8 +358,20 @@ def test_health_takes_any_key_or_none(service: Running) -> None:
 
 def test_health_does_not_wait_for_other_answers(service: Running) -> None:
     """A balancer would take a busy node for a dead one."""
-    pool, release = service.service.api.pool._threads, threading.Event()
-    busy = [pool.submit(release.wait, PATIENCE_S) for _ in range(pool._max_workers)]
+    pool, release, begun = (
+        service.service.api.pool,
+        threading.Event(),
+        threading.Barrier(THREADS + 1, timeout=PATIENCE_S),
+    )
+
+    def hold() -> None:
+        begun.wait()
+        release.wait(PATIENCE_S)
+
+    busy = [
+        asyncio.run_coroutine_threadsafe(pool.run(f"account {n}", hold), service.service.loop) for n in range(THREADS)
+    ]
+    begun.wait()
     try:
         with service.client(None) as client:
             for method in ("GET", "HEAD"):

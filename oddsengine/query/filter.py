@@ -1,6 +1,7 @@
 """The terms of a query: filter, sort order and cursor."""
 
 import re
+from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
@@ -73,6 +74,11 @@ def _escaped(value: Any) -> str:
     """A field, with `.` before two hexadecimal digits where a URL has `%`."""
     if not isinstance(value, str):
         return repr(value).replace("+", "")
+    return _quoted(value)
+
+
+@lru_cache(maxsize=4096)
+def _quoted(value: str) -> str:
     return quote(value, safe="").replace(".", "%2E").replace("~", "%7E").replace("%", ".")
 
 
