@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from effort import less
 from hypothesis import given
 from hypothesis import strategies as st
 from local_servers import Answering, Request, http, iso, running
@@ -235,7 +236,7 @@ def hours_of(
                 feed = TheOddsApi(
                     name="metered", kind="the_odds_api", key_env="KEY", sports=("basketball_nba",), url=url
                 )
-                async with running(hub, TheOddsApiSource(feed, "key", Secrets(["key"])), tick=20.0):
+                async with running(hub, TheOddsApiSource(feed, "key", Secrets(["key"])), tick=less(20, 60)):
                     while loop.time() < until * HOUR:
                         await asyncio.sleep(600.0)
                         (found,) = hub.statuses()

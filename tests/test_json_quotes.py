@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from effort import less
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -63,7 +64,7 @@ def by_table(quotes: list[dict[str, Any]], names: Names) -> dict[str, Any]:
 
 
 @given(st.lists(rows(), min_size=1, max_size=6), st.sampled_from([None, 1]), st.booleans())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=less(150, 40), deadline=None)
 def test_a_text_is_what_its_rows_are_as_a_table(quotes: list[dict[str, Any]], indent: int | None, plain: bool) -> None:
     names = Names(frozenset())
     known = by_table(quotes, names)
@@ -88,7 +89,7 @@ def decimals() -> st.SearchStrategy[str]:
 @example("9007199254740991.5")
 @example("1e22")
 @example("123456789012345e-22")
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=less(2000, 400), deadline=None)
 def test_a_number_is_rounded_as_python_does(number: str) -> None:
     text = json.dumps([{**ROW, "odds_american": 7.0}]).replace("7.0", number).encode()
     said = Door().read(text, Names(frozenset()))
@@ -97,7 +98,7 @@ def test_a_number_is_rounded_as_python_does(number: str) -> None:
 
 
 @given(st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=less(300, 100), deadline=None)
 def test_what_is_no_json_is_refused_or_read_as_json_is(data: st.DataObject) -> None:
     """One byte of a good text is another one, or gone."""
     text = bytearray(

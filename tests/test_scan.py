@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from effort import less
 from test_auditing import SIDES, close_of, history
 
 import oddsengine as oe
@@ -79,7 +80,7 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_scan_is_what_a_live_engine_lists(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    frame = quotes(seed)
+    frame = quotes(seed, looks=less(24, 16))
     small_pieces(monkeypatch)
     found = oe.scan_history(frame, min_ev=0.5)
     slow = slow_scan(frame, min_ev=0.5)
@@ -91,7 +92,7 @@ def test_a_scan_is_what_a_live_engine_lists(seed: int, monkeypatch: pytest.Monke
 
 
 def test_every_way_to_hand_a_history_in_gives_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    frame = quotes(3)
+    frame = quotes(3, looks=less(24, 8), events=less(5, 2))
     wanted = oe.scan_history(frame)
     assert wanted.height > 20
     assert wanted["clv"].drop_nulls().len() > 5
@@ -254,7 +255,7 @@ def test_what_is_born_in_play_has_no_close() -> None:
 
 def days() -> pl.DataFrame:
     """The same hours on two days."""
-    one = quotes(4, looks=12)
+    one = quotes(4, looks=12, events=less(5, 3))
     two = one.with_columns(
         pl.col("last_seen_at", "event_start_time") + timedelta(days=1), event_id=pl.lit("next ") + pl.col("event_id")
     )

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from asks import answer, found, node
+from effort import less
 
 from oddsengine import catalog
 from oddsengine.board import state
@@ -62,7 +63,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Stage:
     moves: dict[Key, list[Point]] = {}
     about: dict[str, dict[str, Any]] = {}
     with writer:
-        for batch in world.run(1800):
+        for batch in world.run(less(1800, 900)):
             past.follow(engine.step(batch.quotes, batch.now, complete=batch.complete, events=batch.events))
             note(engine, moves, about)
     past.settle()
