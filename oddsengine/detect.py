@@ -651,21 +651,47 @@ def edges(view: Offers, who: Longs, markets: Longs, least: Floats) -> Edges:
     return Edges._make(column[:n] for column in out)
 
 
+@kernel
+def _close_candidates(chosen, segments, rows, book, net, fair, wanted, least, most, out_who, out_market):
+    """Callers and markets where the largest fair probability times price of a caller's books is enough for it.
+
+    `wanted` (books, callers) is 1.0 or 0.0. Returns how many there are, also those that there is no room for.
+    """
+    found = 0
+    for m in range(chosen.size):
+        if chosen[m] == 0:
+            continue
+        most[:] = -1.0
+        for i in range(rows[segments[m]], rows[segments[m + 1]]):
+            worth = fair[i] * net[i]
+            if np.isnan(worth):
+                continue
+            mine = wanted[book[i]]
+            for v in range(most.size):
+                most[v] = max(most[v], worth * mine[v])
+        for v in range(most.size):
+            if most[v] >= least[v]:
+                if found < out_who.size:
+                    out_who[found], out_market[found] = v, m
+                found += 1
+    return found
+
+
 def close_candidates(view: Offers, least: Floats, markets: Bytes) -> tuple[Longs, Longs]:
     """Callers and markets, among some, where a price may have an edge over the estimator's fair price."""
-    none = np.empty(0, np.int64)
-    if view.close is None:
-        return none, none
-    g = view.groups
-    edge = view.close.row * view.net - 1.0
-    whos, places = [none], [none]
-    for who, bound in enumerate(least):
-        if bound == np.inf:
-            continue
-        at = np.unique(g.market[(edge >= bound) & (markets[g.market] != 0)]).astype(np.int64)
-        whos.append(np.full(at.size, who))
-        places.append(at)
-    return np.concatenate(whos), np.concatenate(places)
+    g, room = view.groups, 4096
+    close = view.close
+    if close is None:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    wanted, most = view.wanted.T.astype(np.float64, order="C"), np.empty(least.size)
+    while True:
+        who, market = np.empty((2, room), np.int64)
+        n = _close_candidates(
+            markets, g.segments, g.rows, g.book, view.net, close.row, wanted, 1.0 + least, most, who, market
+        )
+        if n <= room:
+            return who[:n], market[:n]
+        room = n
 
 
 def sharp_edges(view: Offers, who: Longs, markets: Longs, least: Floats) -> Edges:

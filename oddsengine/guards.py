@@ -669,48 +669,57 @@ def _biased(
 
 
 @kernel
-def main_market(at, markets, segments, rows, book, odds, aside, wanted, stamp, tick, offered):
-    """The main line of a ladder among some books' prices that are not set aside, -1 if there are none.
+def main_markets(at, markets, segments, rows, book, odds, aside, wanted, stamp, tick, work, chosen, offered):
+    """The main line of a ladder for each of some callers, among the prices of its books that are not set aside.
 
-    Most books, then best balanced, then lowest. `offered` becomes the number of books, per market from the ladder's
-    first, where it has room. `stamp` holds nothing from `tick` on, before; returns the main line and the next tick.
+    Most books, then best balanced, then lowest; `chosen` becomes -1 where there are none. `wanted` (books, callers) is
+    1.0 or 0.0, `work` (5, callers). `offered` becomes the number of the first caller's books, per market, where it has
+    room. `stamp` holds nothing from `tick` on, before; returns the next tick.
     """
-    chosen = np.int64(-1)
-    most = 0
-    best = np.inf
+    most, least, count, first, top = work[0], work[1], work[2], work[3], work[4]
+    callers = chosen.size
+    for v in range(callers):
+        chosen[v], most[v], least[v] = -1, 0.0, np.inf
     for m in range(markets[at], markets[at + 1]):
-        n = 0
-        first, last = 0.0, 0.0
+        for v in range(callers):
+            count[v] = first[v] = 0.0
         for s in range(segments[m], segments[m + 1]):
-            top = 0.0
+            for v in range(callers):
+                top[v] = 0.0
             for i in range(rows[s], rows[s + 1]):
-                if aside[i] == 0 and wanted[book[i]] != 0:
-                    top = max(top, odds[i])
-                    if stamp[book[i]] != tick:
-                        stamp[book[i]] = tick
-                        n += 1
+                if aside[i] != 0:
+                    continue
+                mine, x = wanted[book[i]], odds[i]
+                for v in range(callers):
+                    y = x * mine[v]
+                    top[v] = y if y > top[v] else top[v]
+                if stamp[book[i]] != tick:
+                    stamp[book[i]] = tick
+                    for v in range(callers):
+                        count[v] += mine[v]
             if s == segments[m]:
-                first = top
-            last = top
+                for v in range(callers):
+                    first[v] = top[v]
         tick += 1
         if offered.size:
-            offered[m] = n
-        apart = np.inf
-        if first > 0.0 and last > 0.0:
-            apart = abs(1.0 / first - 1.0 / last)
-        if n > most or (n == most and n > 0 and apart < best):
-            most, best, chosen = n, apart, m
-    return chosen, tick
+            offered[m] = count[0]
+        for v in range(callers):
+            apart = abs(1.0 / first[v] - 1.0 / top[v]) if first[v] > 0.0 and top[v] > 0.0 else np.inf
+            if count[v] > most[v] or (count[v] == most[v] and count[v] > 0.0 and apart < least[v]):
+                most[v], least[v], chosen[v] = count[v], apart, m
+    return tick
 
 
 @kernel
-def _main_lines(ladders, markets, segments, rows, book, odds, aside, wanted, stamp, main, offered):
+def _main_lines(ladders, markets, segments, rows, book, odds, aside, wanted, stamp, work, chosen, main, offered):
     """Mark the main line of each ladder, and count the books of its markets."""
     tick = np.int64(0)
     for at in ladders:
-        chosen, tick = main_market(at, markets, segments, rows, book, odds, aside, wanted, stamp, tick, offered)
-        if chosen >= 0:
-            main[chosen] = 1
+        tick = main_markets(
+            at, markets, segments, rows, book, odds, aside, wanted, stamp, tick, work, chosen, offered
+        )
+        if chosen[0] >= 0:
+            main[chosen[0]] = 1
 
 
 @kernel
@@ -814,8 +823,10 @@ def main_lines(groups: Groups, odds: Floats, aside: Bytes, books: int) -> tuple[
 def _some_main_lines(ladders: Longs, g: Groups, odds: Floats, aside: Bytes, books: int) -> tuple[Bytes, Ints]:
     """The same, of some ladders only."""
     main, offered = np.zeros(g.threshold.size, np.uint8), np.zeros(g.threshold.size, np.int32)
-    every, stamp = np.ones(books, np.uint8), np.full(books, -1, np.int64)
-    _main_lines(ladders, g.markets, g.segments, g.rows, g.book, odds, aside, every, stamp, main, offered)
+    _main_lines(
+        ladders, g.markets, g.segments, g.rows, g.book, odds, aside, np.ones((books, 1)), np.full(books, -1, np.int64),
+        np.empty((5, 1)), np.empty(1, np.int64), main, offered,
+    )  # fmt: skip
     return main, offered
 
 

@@ -393,6 +393,25 @@ def _gross(distance: int, odds: float) -> float:
 
 
 @kernel
+def _expected(low: int, high: int, d1: float, d2: float, tail: Floats) -> tuple[float, float]:
+    """Probability of the window and expected value of over `low` and under `high`; nan where the tails do not tell."""
+    part1, part2 = low % 100, high % 100
+    inside = tail[0 if part1 == 75 else 1] - tail[3 if part2 == 25 else 2]
+    push1 = tail[0] - tail[1]
+    push2 = tail[2] - tail[3]
+    if not (inside >= -_ROUNDING and push1 >= -_ROUNDING and push2 >= -_ROUNDING):
+        return math.nan, math.nan
+    won1 = tail[1] + (0.5 * push1 if part1 == 75 else 0.0)
+    won2 = 1.0 - tail[2] + (0.5 * push2 if part2 == 25 else 0.0)
+    back1 = push1 if part1 == 0 else 0.5 * push1
+    back2 = push2 if part2 == 0 else 0.5 * push2
+    s = 1.0 / d1 + 1.0 / d2
+    w1 = 1.0 / (d1 * s)
+    w2 = 1.0 / (d2 * s)
+    return max(0.0, inside), w1 * (won1 * d1 + back1) + w2 * (won2 * d2 + back2) - 1.0
+
+
+@kernel
 def _evaluate(over_line: Integers, under_line: Integers, over_odds: Floats, under_odds: Floats, tail: Floats) -> Floats:
     """Rows probability, ev, worst and best, (4, m), of m middles; tail (m, 4) at the points of `window`."""
     out = np.empty((4, over_line.size))
@@ -417,21 +436,24 @@ def _evaluate(over_line: Integers, under_line: Integers, over_odds: Floats, unde
             best = max(best, w1 * _gross(100 * x - low, d1) + w2 * _gross(high - 100 * x, d2))
         out[2, i] = 1.0 / s - 1.0
         out[3, i] = best - 1.0
-
-        part1 = low % 100
-        part2 = high % 100
-        inside = tail[i, 0 if part1 == 75 else 1] - tail[i, 3 if part2 == 25 else 2]
-        push1 = tail[i, 0] - tail[i, 1]
-        push2 = tail[i, 2] - tail[i, 3]
-        if not (inside >= -_ROUNDING and push1 >= -_ROUNDING and push2 >= -_ROUNDING):
-            continue
-        won1 = tail[i, 1] + (0.5 * push1 if part1 == 75 else 0.0)
-        won2 = 1.0 - tail[i, 2] + (0.5 * push2 if part2 == 25 else 0.0)
-        back1 = push1 if part1 == 0 else 0.5 * push1
-        back2 = push2 if part2 == 0 else 0.5 * push2
-        out[0, i] = max(0.0, inside)
-        out[1, i] = w1 * (won1 * d1 + back1) + w2 * (won2 * d2 + back2) - 1.0
+        out[0, i], out[1, i] = _expected(low, high, d1, d2, tail[i])
     return out
+
+
+@kernel
+def _promising(
+    over_line: Integers, under_line: Integers, over_odds: Floats, under_odds: Floats, tail: Floats, of: Integers,
+    least: Floats, out: Integers,
+) -> int:  # fmt: skip
+    """Places of middles worth at least as much, and of those that cannot lose; tail (rows, 4), `of` the row of each."""
+    n = 0
+    for i in range(of.size):
+        d1, d2 = over_odds[i], under_odds[i]
+        _, worth = _expected(over_line[i], under_line[i], d1, d2, tail[of[i]])
+        if worth >= least[i] or 1.0 / d1 + 1.0 / d2 < 1.0:
+            out[n] = i
+            n += 1
+    return n
 
 
 @kernel
@@ -767,6 +789,19 @@ def evaluate_columns(
 ) -> Middle:
     """`evaluate` for callers that keep their own flat columns, and rows of four tails; nothing is checked."""
     return Middle(*_evaluate(over_line, under_line, over_odds, under_odds, tail))
+
+
+def promising(
+    over_line: Integers, under_line: Integers, over_odds: Floats, under_odds: Floats, tail: Floats, of: Integers,
+    least: Floats,
+) -> Integers:  # fmt: skip
+    """Which middles are worth at least as much, each its own, or cannot lose: a first look at flat columns.
+
+    `tail` are rows of four tails, `of` the row of each middle.
+    """
+    out = np.empty(of.size, np.int64)
+    n = _promising(over_line, under_line, over_odds, under_odds, tail, of, least, out)
+    return out[:n]
 
 
 def key_numbers(over_line: ArrayLike, under_line: ArrayLike, keys: ArrayLike) -> NDArray[np.bool_]:

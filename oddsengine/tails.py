@@ -19,7 +19,7 @@ from oddsengine import catalog, middle
 from oddsengine._jit import kernel
 from oddsengine.detect import Offers, market_fair
 from oddsengine.groups import Bytes, Floats, Groups, Ints, Longs
-from oddsengine.guards import main_market
+from oddsengine.guards import main_markets
 from oddsengine.traits import Kind
 
 NOWHERE, LADDER, MEDIAN, SHAPE = 0, 1, 2, 3
@@ -29,10 +29,11 @@ _ROLES = {"spread": _MARGIN, "moneyline": _TWO_WAY, "moneyline_3way": _THREE_WAY
 
 
 class Tails(NamedTuple):
-    """P(X > point) at the points asked for, and where it comes from."""
+    """P(X > point) at the points asked for, and where it comes from; cases that rest on the same share a row."""
 
-    tail: Floats  # (cases, 4)
-    source: Bytes
+    tail: Floats  # (rows, 4)
+    source: Bytes  # per row
+    of: Longs  # per case: its row
 
 
 class Forms(NamedTuple):
@@ -188,24 +189,20 @@ def _fill(held, j, segment, scale, shift, rows, books, own, trusted, ids, n):
 @kernel
 def _read(
     who, ladder, points, markets, segments, rows, books, own, trusted, rank, counted, feed, threshold, two, three,
-    level, tail, source, held, ids, order, spread, column,
+    level, tail, source, first, of, voices, held, ids, speaks, order, spread, column,
 ):  # fmt: skip
     """Tails of cases (ladder, four points) from the first reference that has them all, else the books' median.
 
     A book's tail at a point is its half line there; at plus and minus one half of a margin else its moneyline, or its
-    half line on the other side of 0. `held` is nan before. Equal cases of several callers should stand together.
+    half line on the other side of 0. `held` is nan before. Equal cases of several callers should stand together: they
+    share a row where the same books speak, told by `voices`. Returns how many rows there are.
     """
-    n = np.int64(0)
+    n, made, begin, heard = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     for c in range(ladder.size):
         at = ladder[c]
         again = c > 0 and at == ladder[c - 1]
         for j in range(4):
             again = again and points[c, j] == points[c - 1, j]
-        if again and source[c - 1] == 1:  # whoever asks
-            source[c] = 1
-            for j in range(4):
-                tail[c, j] = tail[c - 1, j]
-            continue
         if not again:
             for k in range(n):
                 for j in range(4):
@@ -214,25 +211,42 @@ def _read(
                 at, points[c], markets, segments, rows, books, own, trusted, threshold, two[at], three[at], level[at],
                 held, ids, column,
             )  # fmt: skip
-            best = np.int32(2147483647)
-            source[c] = 0
+            begin = made
+            best, chosen, heard = np.int32(2147483647), np.int32(-1), 0
             for k in range(n):
                 b = ids[k]
+                if _falls(held, 0, column, b):
+                    speaks[heard] = b
+                    heard += 1
                 if rank[b] < best and _falls(held, 1, column, b):
-                    best = rank[b]
-                    source[c] = 1
-                    for j in range(4):
-                        tail[c, j] = held[1, column[j], b]
-            if source[c] == 1:
-                continue
-        source[c] = 0
+                    best, chosen = rank[b], b
+            if chosen >= 0:
+                source[made], first[made] = 1, c
+                for j in range(4):
+                    tail[made, j] = held[1, column[j], chosen]
+                made += 1
+        if made > begin and source[begin] == 1:  # whoever asks
+            of[c] = begin
+            continue
+        voice, bit = np.uint64(0), np.uint64(1)
+        for k in range(heard):
+            voice |= bit if counted[who[c], speaks[k]] != 0 else np.uint64(0)
+            bit <<= np.uint64(1)
+        row = begin if heard <= 64 else made
+        while row < made and voices[row] != voice:
+            row += 1
+        of[c] = row
+        if row < made:
+            continue
+        made += 1
+        voices[row], source[row], first[row] = voice, 0, c
         found = 0
-        for k in range(n):
-            b = ids[k]
+        for k in range(heard):
+            b = speaks[k]
             twin = counted[who[c], b] == 0
             for x in range(found):
                 twin = twin or feed[order[x]] == feed[b]
-            if twin or not _falls(held, 0, column, b):
+            if twin:
                 continue
             gap = held[0, column[0], b] - held[0, column[3], b]
             x = found
@@ -243,11 +257,14 @@ def _read(
             spread[x] = gap
             order[x] = b
             found += 1
+        for j in range(4):
+            tail[row, j] = np.nan
         if found > 0:
-            source[c] = 2
+            source[row] = 2
             low, high = order[(found - 1) // 2], order[found // 2]
             for j in range(4):
-                tail[c, j] = 0.5 * (held[0, column[j], low] + held[0, column[j], high])
+                tail[row, j] = 0.5 * (held[0, column[j], low] + held[0, column[j], high])
+    return made
 
 
 @kernel
@@ -327,20 +344,22 @@ def _centre(ladder, points, markets, segments, threshold, two, three, level, clo
 
 def read(view: Offers, links: Curves, who: Longs, ladder: Longs, points: Longs) -> Tails:
     """Tails at four half points a case (hundredths, rising), from ladders only; source 0 where no book has them."""
-    g, books = view.groups, view.traits.feed.size
-    tail, source = np.full((ladder.size, 4), np.nan), np.zeros(ladder.size, np.uint8)
-    _read(
+    g, books, n = view.groups, view.traits.feed.size, ladder.size
+    tail, source = np.empty((n, 4)), np.empty(n, np.uint8)
+    first, of = np.empty((2, n), np.int64)
+    made = _read(
         who, ladder, points, g.markets, g.segments, g.rows, g.book, view.own, view.trusted, view.rank, view.counted,
-        view.traits.feed, g.threshold, links.two, links.three, links.level, tail, source,
-        np.full((2, 4, books), np.nan), np.empty(books, np.int32), np.empty(books, np.int32), np.empty(books),
+        view.traits.feed, g.threshold, links.two, links.three, links.level, tail, source, first, of,
+        np.empty(n, np.uint64), np.full((2, 4, books), np.nan), *np.empty((3, books), np.int32), np.empty(books),
         np.empty(4, np.int64),
     )  # fmt: skip
+    tail, source, first = tail[:made], source[:made], first[:made]
     if view.close is not None:
         _centre(
-            ladder, points, g.markets, g.segments, g.threshold, links.two, links.three, links.level,
+            ladder[first], points[first], g.markets, g.segments, g.threshold, links.two, links.three, links.level,
             view.close.segment, source, tail,
         )  # fmt: skip
-    return Tails(tail, source)
+    return Tails(tail, source, of)
 
 
 @kernel
@@ -370,7 +389,7 @@ def feeds(view: Offers, ladder: Longs) -> Longs:
 @kernel
 def _bases(
     who, ladder, markets, segments, rows, book, net, aside, wanted, reference, threshold, event, kind, totals, known,
-    sport, shapes, scales, tables, stamp, row_of, none,
+    sport, shapes, scales, tables, stamp, work, mains, others, row_of, none,
     caller, market, line, shape, scale, level, table, total_of, of_case,
 ):  # fmt: skip
     """What is fitted for the ladders of some callers' cases, a ladder's cases together.
@@ -385,13 +404,17 @@ def _bases(
         at, v = ladder[c], who[c]
         if c == 0 or at != ladder[c - 1]:
             begin = ladders
-        if row_of[v] < begin:
-            main, tick = main_market(at, markets, segments, rows, book, net, aside, wanted[v], stamp, tick, none)
-            other = np.int64(-1)
+            tick = main_markets(
+                at, markets, segments, rows, book, net, aside, wanted, stamp, tick, work, mains, none
+            )
             if totals[at] >= 0 and shapes[kind[at], sport[event[at]]] == middle.SKELLAM:
-                other, tick = main_market(
-                    totals[at], markets, segments, rows, book, net, aside, wanted[v], stamp, tick, none
+                tick = main_markets(
+                    totals[at], markets, segments, rows, book, net, aside, wanted, stamp, tick, work, others, none
                 )
+            else:
+                others[:] = -1
+        if row_of[v] < begin:
+            main, other = mains[v], others[v]
             alike = main >= 0 and reference[main] != -1 and (other < 0 or reference[other] != -1)
             row = begin
             while row < ladders and not (alike and market[row] == main and line[row] == other):
@@ -441,38 +464,54 @@ def _scale(points, level, zero, known, own, tail):
                 tail[c, j] = 1.0 - (1.0 - tail[c, j]) * (1.0 - zero[c, 0]) / (1.0 - own[c, 0])
 
 
-def by_shape(view: Offers, forms: Forms, links: Curves, who: Longs, ladder: Longs, points: Longs) -> Floats:
-    """Tails by a shape fitted to what `market_fair` says of each ladder's main line.
+@kernel
+def _share(ladder, points, base, zero, first, of):
+    """Number the different (ladder, points, base, zero) of cases; equal ladders and points stand together."""
+    made, begin = 0, 0
+    for c in range(ladder.size):
+        again = c > 0 and ladder[c] == ladder[c - 1]
+        for j in range(4):
+            again = again and points[c, j] == points[c - 1, j]
+        if not again:
+            begin = made
+        row = begin
+        while row < made and not (base[first[row]] == base[c] and zero[first[row]] == zero[c]):
+            row += 1
+        of[c] = row
+        if row == made:
+            first[row] = c
+            made += 1
+    return made
+
+
+def by_shape(view: Offers, forms: Forms, links: Curves, who: Longs, ladder: Longs, points: Longs) -> Tails:
+    """Tails by a shape fitted to what `market_fair` says of each ladder's main line; source 0 where there is none.
 
     Where a game cannot end level, or three ways are quoted, the two sides of 0 are scaled to what the moneyline says of
     them; a window across 0 in a game that cannot end level has no answer without one.
     """
     if not ladder.size:
-        return np.empty((0, 4))
+        return Tails(np.empty((0, 4)), np.empty(0, np.uint8), np.empty(0, np.int64))
     g = view.groups
     location, shapes, base = _locate(view, forms, links, who, ladder)
     margin = np.flatnonzero(forms.role[g.kind[ladder]] == _MARGIN)
     around = np.empty((margin.size, 4), np.int64)
     around[:, :2], around[:, 2:] = -50, 50
-    zero = read(view, links, who[margin], ladder[margin], around)
-    # Callers who share all that a case rests on share its tails.
-    heard = np.zeros(ladder.size, bool)
-    heard[margin] = zero.source == MEDIAN
-    again = (base[1:] == base[:-1]) & (points[1:] == points[:-1]).all(axis=1) & ~(heard[1:] | heard[:-1])
-    new = np.concatenate(([True], ~again))
-    first, of_case = np.flatnonzero(new), np.cumsum(new) - 1
-    shapes, location = _take(shapes, base[first]), location[base[first]]
-    tail = middle.tail_columns(shapes, location, points[first])
-    at = np.flatnonzero(new[margin])
+    known = read(view, links, who[margin], ladder[margin], around)
+    zero = np.full(ladder.size, -1, np.int64)
+    zero[margin] = known.of
+    first, of = np.empty((2, ladder.size), np.int64)
+    first = first[: _share(ladder, points, base, zero, first, of)]
+    base, zero, points = base[first], zero[first], points[first]
+    tail = middle.tail_columns(_take(shapes, base), location[base], points)
+    at = np.flatnonzero(zero >= 0)
     if at.size:
-        some = of_case[margin[at]]
-        own = middle.tail_columns(_take(shapes, some), location[some], around[at, 1:3])
-        scaled = tail[some]
-        _scale(points[margin[at]], links.level[ladder[margin[at]]], zero.tail[at], zero.source[at], own, scaled)
-        tail[some] = scaled
+        own = middle.tail_columns(_take(shapes, base[at]), location[base[at]], around[: at.size, 1:3])
+        scaled = tail[at]
+        _scale(points[at], links.level[ladder[first[at]]], known.tail[zero[at]], known.source[zero[at]], own, scaled)
+        tail[at] = scaled
     tail[~np.isfinite(tail)] = np.nan
-    out: Floats = tail[of_case]
-    return out
+    return Tails(tail, np.where(np.isnan(tail).any(axis=1), np.uint8(NOWHERE), np.uint8(SHAPE)), of)
 
 
 def _take(shapes: middle.Shapes, at: Longs | slice) -> middle.Shapes:
@@ -492,10 +531,12 @@ def _locate(
     reference = view.reference
     if view.close is not None:  # the close is everybody's, too
         reference = np.where(np.isnan(view.close.segment[g.segments[:-1]]), reference, np.int32(0))
+    callers, books = view.wanted.shape
     n, rows = _bases(
-        who, ladder, g.markets, g.segments, g.rows, g.book, view.net, view.aside, view.wanted, reference,
-        g.threshold, g.event, g.kind, links.totals, links.level, forms.sport, forms.shape, forms.scale, forms.table,
-        np.full(view.wanted.shape[1], -1, np.int64), np.full(view.wanted.shape[0], -1, np.int64), np.empty(0, np.int32),
+        who, ladder, g.markets, g.segments, g.rows, g.book, view.net, view.aside,
+        view.wanted.T.astype(np.float64, order="C"), reference, g.threshold, g.event, g.kind, links.totals, links.level,
+        forms.sport, forms.shape, forms.scale, forms.table, np.full(books, -1, np.int64), np.empty((5, callers)),
+        np.empty(callers, np.int64), np.empty(callers, np.int64), np.full(callers, -1, np.int64), np.empty(0, np.int32),
         caller, market, line, shape, scale, level, table, total_of, of_case,
     )  # fmt: skip
     shapes = middle.Shapes(shape, scale, level, table, forms.weights)
@@ -513,7 +554,8 @@ def best(view: Offers, forms: Forms, ladder: Longs, points: Longs) -> Floats:
     who = np.zeros(ladder.size, np.int64)
     links = curves(view.groups, forms)
     known = read(view, links, who, ladder, points)
-    rest = np.flatnonzero(known.source == NOWHERE)
+    tail, rest = known.tail[known.of], np.flatnonzero(known.source[known.of] == NOWHERE)
     if rest.size:
-        known.tail[rest] = by_shape(view, forms, links, who[rest], ladder[rest], points[rest])
-    return known.tail
+        shape = by_shape(view, forms, links, who[rest], ladder[rest], points[rest])
+        tail[rest] = shape.tail[shape.of]
+    return tail

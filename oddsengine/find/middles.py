@@ -46,12 +46,15 @@ def found(search: Search) -> Found:
     if not swept.low.size:
         return _none()
     who, low, high = swept.pair_who, swept.low, swept.high
+    over, under = g.threshold[low].astype(np.int64), g.threshold[high].astype(np.int64)
     least = wants.worth - search.epsilon
     # What the best prices do not make worth it, no admissible ones do.
-    tail, source = _tails(search, who, low, high)
-    worth = _worth(v, low, high, swept.over, swept.under, tail)
-    near = np.flatnonzero(worth.ev >= (least - search.epsilon)[who])
-    who, low, high, tail, source = who[near], low[near], high[near], tail[near], source[near]
+    known = _tails(search, who, low, middle.points(over, under))
+    near = middle.promising(
+        over, under, swept.over, swept.under, known.tail, known.of, (least - search.epsilon)[who]
+    )
+    who, low, high, of = who[near], low[near], high[near], known.of[near]
+    tail, source = known.tail[of], known.source[of]
     legs = pair_legs(v, who, low, high)
     worth = _worth(v, low, high, v.net[legs.rows[:, 0]], v.net[legs.rows[:, 1]], tail)
     cap = 1.0 / (1.0 + wants.most_profit + search.epsilon)
@@ -66,19 +69,20 @@ def found(search: Search) -> Found:
     return Found(who, low, high, Chosen(rows, legs.total[keep], named), worth, source[keep], generous)
 
 
-def _tails(search: Search, who: Longs, low: Longs, high: Longs) -> tuple[Floats, Bytes]:
-    """The tails at the lines of some pairs, nan where nobody knows them, and where they come from."""
-    v, g = search.view, search.view.groups
-    ladder = g.ladder[low].astype(np.int64)
-    points = middle.points(g.threshold[low].astype(np.int64), g.threshold[high].astype(np.int64))
-    tail, source = tails.read(v, search.curves, who, ladder, points)
+def _tails(search: Search, who: Longs, low: Longs, points: Longs) -> tails.Tails:
+    """The tails of some pairs of lines, nan where nobody knows them, and where they come from."""
+    v = search.view
+    ladder = v.groups.ladder[low].astype(np.int64)
+    known = tails.read(v, search.curves, who, ladder, points)
     # A ladder's word stands; only what no ladder knows waits for a shape.
-    bare = np.flatnonzero(source == tails.NOWHERE)
-    if bare.size:
-        shape = tails.by_shape(v, search.forms, search.curves, who[bare], ladder[bare], points[bare])
-        tail[bare] = shape
-        source[bare] = np.where(np.isnan(shape).any(axis=1), tails.NOWHERE, tails.SHAPE)
-    return tail, source
+    bare = np.flatnonzero(known.source[known.of] == tails.NOWHERE)
+    if not bare.size:
+        return known
+    shape = tails.by_shape(v, search.forms, search.curves, who[bare], ladder[bare], points[bare])
+    of = known.of.copy()
+    of[bare] = known.source.size + shape.of
+    both = (np.concatenate(columns) for columns in zip(known[:2], shape[:2], strict=True))
+    return tails.Tails(*both, of)
 
 
 def _worth(v: Offers, low: Longs, high: Longs, over: Floats, under: Floats, tail: Floats) -> middle.Middle:
@@ -152,7 +156,7 @@ def doubted(search: Search, hits: Found) -> Bools:
         shape = tails.by_shape(
             v, search.forms, search.curves, hits.who[told], ladder, middle.points(lines[0], lines[1])
         )
-        shaped = middle.evaluate_columns(*lines, shape)
+        shaped = middle.evaluate_columns(*lines, shape.tail[shape.of])
         with np.errstate(invalid="ignore", divide="ignore"):
             apart = np.abs(shaped.prob / hits.worth.prob[told] - 1.0)
         out[told] = apart > v.limits.middle_disagree
