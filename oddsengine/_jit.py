@@ -8,8 +8,8 @@ first call of a kernel replaces, in that module, each name the kernel refers to.
 
 Options, the same for every kernel: the GIL released; numpy's error model, because Python's (an
 exception on a division by zero) keeps the compiler from vectorising. `fused` also lets a multiplication and
-an addition become one instruction. Neither permits reassociation or assumes that there is no NaN: NaN
-means "no answer" here.
+an addition become one instruction, and `inlined` puts a body where it is called. None permits reassociation
+or assumes that there is no NaN: NaN means "no answer" here.
 """
 
 import sys
@@ -31,10 +31,11 @@ _COMPILING = "compiling kernels for this machine, once (about half a minute) ...
 class _Kernel:
     """A function that turns into a numba dispatcher when it is first called."""
 
-    def __init__(self, function: Callable[..., Any], fastmath: set[str]) -> None:
+    def __init__(self, function: Callable[..., Any], fastmath: set[str], inline: str = "never") -> None:
         self._function = function
         self._fastmath = fastmath
-        self.options = " ".join(sorted(fastmath))
+        self._inline = inline
+        self.options = " ".join([*sorted(fastmath), *(["inline"] if inline == "always" else [])])
         self._dispatcher: Callable[..., Any] | None = None
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
@@ -55,7 +56,9 @@ class _Kernel:
                     used = names.get(name)
                     if isinstance(used, _Kernel) and used is not self:
                         names[name] = used.dispatcher()
-                compiler = numba.njit(nogil=True, error_model="numpy", fastmath=self._fastmath, no_cfunc_wrapper=True)
+                compiler = numba.njit(
+                    nogil=True, error_model="numpy", fastmath=self._fastmath, inline=self._inline, no_cfunc_wrapper=True
+                )
                 made = compiler(self._function)
                 if made is not self._function:  # numba compiles: NUMBA_DISABLE_JIT is not set
                     made._cache = KernelCache(self._function, self.options, _folders())
@@ -74,6 +77,11 @@ def kernel(function: F) -> F:
 def fused(function: F) -> F:
     """Compile `function` on its first call, multiply-add fused into one rounding."""
     return cast(F, _Kernel(function, fastmath={"contract"}))
+
+
+def inlined(function: F) -> F:
+    """Compile `function` into each kernel that calls it: handing many arrays on costs more than a small body."""
+    return cast(F, _Kernel(function, fastmath=set(), inline="always"))
 
 
 class Reporter:

@@ -286,8 +286,7 @@ class ClosingRecorder:
         if self._begun:
             hits = update.of(self._view).hits
             return hits.take(hits.kind == EV)
-        held = self._view.open
-        at = held.places()
+        held, at = self._view.open.table, self._view.open.places()
         at = at[held.kind[at] == EV]
         return Hits(held.id[at], held.kind[at], held.unit[at], held.legs[at], held.figures[at])
 

@@ -35,7 +35,7 @@ from oddsengine.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs, Words
 from oddsengine.guards import Guarded, alone, honour, judge
 from oddsengine.identity import Wording
 from oddsengine.momentum import Memory, Sampled
-from oddsengine.open import KINDS, Difference, Hits, OpenSet
+from oddsengine.open import KINDS, SAME, Difference, Hits, OpenTable
 from oddsengine.reasons import CODES, GUARDS, NAMES, UNCOMPARED, Guards, enabled, thresholds_of
 from oddsengine.references import CLOSE, lens
 from oddsengine.schema import BAD_ROW_SCHEMA
@@ -51,19 +51,19 @@ Frame = pl.DataFrame | Iterable[Mapping[str, Any]] | bytes | str
 
 
 class Searched(NamedTuple):
-    """What a search makes of one view's open set; nothing is changed yet."""
+    """What a search makes of the open sets of some views; nothing is changed yet."""
 
-    view: View
+    views: list[View]
+    rows: Longs  # of the views, in the table of what is open
     hits: Hits
     difference: Difference
-    ends: Longs
 
 
 class Findings(NamedTuple):
-    """What a search of some units found, view by view, and what is to be remembered of it."""
+    """What the searches of some units found, and what is to be remembered of it."""
 
     units: Longs
-    views: list[Searched]
+    searched: list[Searched]
     slots: Ints  # rows that were looked at
     changes: Changes | None  # the marks to remember; None: they stay
     sampled: Sampled | None  # of the markets' momentum
@@ -114,6 +114,7 @@ class Engine:
         self._board = Board(self._off, thresholds_of(guards))
         self._views: WeakValueDictionary[Wanted, View] = WeakValueDictionary()  # while anybody has one
         self._awake: dict[Wanted, View] = {}
+        self.opened = OpenTable()
         self._lock = threading.RLock()
         self._number = 0
         self._now = int(NO_TIME)  # of the last step that was made
@@ -222,8 +223,7 @@ class Engine:
         for view in idle:
             self._sleep(view)
         if board.tidy():
-            for view in self._awake.values():
-                view.open.rehome(board.rows.unit)
+            self.opened.rehome(board.rows.unit)
         self._published = len(board.names.wordings), len(board.names.books)
         for delayed in self._delayed.values():
             delayed.follow(batch)
@@ -232,8 +232,8 @@ class Engine:
         """Make open sets what a search found."""
         if search is None:
             return
-        for found in search.views:
-            found.view.open.commit(search.units, found.hits, found.difference, found.ends, now)
+        for found in search.searched:
+            self.opened.commit(found.rows, search.units, found.hits, found.difference, now)
         if search.changes is not None:
             rows, changes = self._board.rows, search.changes
             rows.mark[search.slots] = changes.marks
@@ -246,8 +246,9 @@ class Engine:
         board = self._board
         board.mend()
         board.rebuild()
+        self.opened = OpenTable()
         for view in self._awake.values():
-            view.open = OpenSet()
+            view.open = self.opened.add()
         self._published = len(board.names.wordings), len(board.names.books)
 
     def restored(self, number: int) -> None:
@@ -368,9 +369,9 @@ class Engine:
                     g, names.traits, guarded, asked, self._off, referred=shared[0].wanted.referred, needed=where.fair,
                     board=estimated,
                 )  # fmt: skip
-                for view, hits in zip(shared, search(some, seen, shared, where, names, self._off), strict=True):
-                    difference, ends = view.open.compare(units, hits, there)
-                    found.append(Searched(view, hits, difference, ends))
+                who, hits = search(some, seen, shared, where, names, self._off)
+                of = np.array([view.open.row for view in shared], np.int64)
+                found.append(Searched(shared, of, hits, self.opened.compare(of, who, units, hits, there)))
         return Findings(units, found, slots, changes, sampled)
 
     def _judge(self, some: Gathered, slots: Ints) -> Guarded:
@@ -429,15 +430,9 @@ class Engine:
         changes: dict[View, Change] = {}
         rejudged = board.rejudged()
         legs = [slots, rejudged]
-        for found in search.views if search is not None else ():
-            fresh = found.difference.status != 0
-            hits = found.hits.take(fresh)
-            view_open, old = found.view.open, found.difference.old[fresh]
-            born = np.where(old < 0, batch.now, view_open.born[np.maximum(old, 0)])
-            expired = found.difference.expired
-            changes[found.view] = Change(
-                hits, found.difference.status[fresh], born, view_open.id[expired], view_open.kind[expired]
-            )
+        for found in search.searched if search is not None else ():
+            made, hits = self._changes(found, batch.now)
+            changes |= made
             legs.append(hits.legs[hits.legs >= 0])
         every = distinct(np.concatenate(legs))
         facts = board.facts(every)
@@ -460,6 +455,23 @@ class Engine:
             again_key=rows.key[again],
             again_seen=rows.seen[again],
         )
+
+    def _changes(self, found: Searched, now: int) -> tuple[dict[View, Change], Hits]:
+        """What a search changes, view by view; and all that is new or changed."""
+        held, difference = self.opened, found.difference
+        fresh = np.flatnonzero(difference.status != SAME)
+        hits, status, old = found.hits.take(fresh), difference.status[fresh], difference.old[fresh]
+        born = np.where(old < 0, now, held.born[np.maximum(old, 0)])
+        ids, kinds = held.id[difference.expired], held.kind[difference.expired]
+        size = (difference.ends.size - 1) // len(found.views)
+        at = np.searchsorted(fresh, difference.ends[::size]).tolist()
+        out = difference.expired_ends.tolist()
+        changes = {
+            view: Change(hits.take(slice(at[k], at[k + 1])), status[at[k] : at[k + 1]], born[at[k] : at[k + 1]],
+                         ids[out[k] : out[k + 1]], kinds[out[k] : out[k + 1]])
+            for k, view in enumerate(found.views)
+        }  # fmt: skip
+        return changes, hits
 
     def _relined(self, slots: Ints, what: Any, gone: Facts) -> dict[int, int]:
         """New rows that are rows gone, with another line: place of the first -> place of the second."""
@@ -715,7 +727,7 @@ class Engine:
             self._samples, board.momentum = True, Memory()
         self._settle()
         units = np.flatnonzero(board.units.size[: board.names.unit_event.size])
-        view.open = OpenSet()
+        view.open = self.opened.add()
         if units.size:
             self._keep(self._look(units, [view], fresh=False), board.now)
         view.awake = True
@@ -783,7 +795,7 @@ class Engine:
                 pair
                 for view in self._awake.values()
                 for at in [view.open.places()]
-                for pair in zip(view.open.kind[at].tolist(), view.open.id[at].tolist(), strict=True)
+                for pair in zip(self.opened.kind[at].tolist(), self.opened.id[at].tolist(), strict=True)
             }
         counts = Counter(kind for kind, _ in some)
         return {name: counts[code] for code, name in enumerate(KINDS)}
@@ -830,9 +842,9 @@ class Engine:
             for wanted in sorted(self._awake, key=repr) if views else ():
                 view = self._awake[wanted]
                 if view.awake:
-                    at = view.open.places()
-                    figures = view.open.figures[at].view(np.int64)
-                    shown = mix(view.open.id[at], view.open.kind[at], *figures.T, view.open.born[at])
+                    at, table = view.open.places(), self.opened
+                    figures = table.figures[at].view(np.int64)
+                    shown = mix(table.id[at], table.kind[at], *figures.T, table.born[at])
                     total = (total * 31 + int(shown.sum(dtype=np.uint64))) & ((1 << 64) - 1)
             return f"{(total * 31 + self._number) & ((1 << 64) - 1):016x}"
 

@@ -32,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oddsengine import catalog
-from oddsengine._jit import kernel
+from oddsengine._jit import inlined, kernel
 from oddsengine.catalog.fair import FLAGS, FairTable
 from oddsengine.devig import devig_groups
 from oddsengine.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs, Words
@@ -258,23 +258,23 @@ def votes(
     return Votes._make((out.start, *(column[:fit] for column in out[1:])))
 
 
-@kernel
+@inlined
 def _middle(values, n):
     """Median of the first n values, which are sorted."""
     return values[n // 2] if n % 2 == 1 else 0.5 * (values[n // 2 - 1] + values[n // 2])
 
 
-@kernel
+@inlined
 def _middle_without(values, n, left_out):
-    """Median of the first n sorted values without the one at a place."""
+    """Median of the first n sorted values, 3 or more, without one that is equal to a number."""
     i = (n - 1) // 2
-    upper = values[i] if i < left_out else values[i + 1]
+    upper = values[i] if values[i + 1] <= left_out else values[i + 1]
     if (n - 1) % 2 == 1:
         return upper
-    return 0.5 * ((values[i - 1] if i - 1 < left_out else values[i]) + upper)
+    return 0.5 * ((values[i - 1] if values[i] <= left_out else values[i]) + upper)
 
 
-@kernel
+@inlined
 def _insert(values, n, value):
     """Put a value into the first n, which are sorted."""
     k = n
@@ -284,7 +284,7 @@ def _insert(values, n, value):
     values[k] = value
 
 
-@kernel
+@inlined
 def _add(
     at, shift, weight, since, fade, oldest, mark, n, comps, v_start, v_book, v_x, v_total, v_seen, v_changed,
     feed, sharp, place, b_from, b_feed, b_x, b_total, b_seen, b_weight, b_fresh, b_sharp,
@@ -294,10 +294,12 @@ def _add(
         f, s = feed[v_book[v]], sharp[v_book[v]]
         if (mark >= 0 and s > 0.0) or (v_seen[v] < oldest and v_seen[v] != NO_TIME):
             continue
+        i = place[f]
+        if i >= 0 and not (mark >= 0 and i >= mark and b_from[i] != at):
+            continue
         e = 0.0
         if v_changed[v] != NO_TIME:
             e = np.exp(-max(since - v_changed[v], np.int64(0)) / fade)
-        i = place[f]
         if i < 0:
             place[f] = n
             b_from[n], b_feed[n], b_total[n], b_seen[n] = at, f, v_total[v], v_seen[v]
@@ -305,8 +307,7 @@ def _add(
             for k in range(comps):
                 b_x[n, k] = v_x[v, k] + shift
             n += 1
-        elif mark >= 0 and i >= mark and b_from[i] != at:
-            # Two lines equally far: the mean of what the feed says there.
+        else:  # two lines equally far: the mean of what the feed says there
             b_from[i], b_seen[i] = at, min(b_seen[i], v_seen[v])
             b_fresh[i] = 0.5 * (b_fresh[i] + weight * e)
             for k in range(comps):
@@ -314,7 +315,7 @@ def _add(
     return n
 
 
-@kernel
+@inlined
 def _ballots(
     m, first, last, threshold, slope, near, weight, since, fade, oldest, comps, v_start, v_book, v_x, v_total, v_seen,
     v_changed, feed, sharp, place, b_from, b_feed, b_x, b_total, b_seen, b_weight, b_fresh, b_sharp,
@@ -349,13 +350,13 @@ def _ballots(
     return same, n
 
 
-@kernel
+@inlined
 def clip(x, limit):
     """Bring a number within a limit of 0."""
     return min(max(x, -limit), limit)
 
 
-@kernel
+@inlined
 def _tally(centre, clip, n, k, b_x, b_weight, b_fresh, b_sharp, earliest, b_seen, out):
     """Sums of weights, clipped logits, freshness and fresh logits of the ballots of books that are not sharp."""
     out[0], out[1], out[2], out[3] = 0.0, 0.0, 0.0, 0.0
@@ -369,7 +370,7 @@ def _tally(centre, clip, n, k, b_x, b_weight, b_fresh, b_sharp, earliest, b_seen
         out[3] += b_fresh[i] * y
 
 
-@kernel
+@inlined
 def _centre(n, k, left_out, earliest, b_x, b_sharp, b_seen, ordered):
     """Median of the ballots 0..n of books that are not sharp, without one; and of how many it is."""
     count = 0
@@ -380,7 +381,7 @@ def _centre(n, k, left_out, earliest, b_x, b_sharp, b_seen, ordered):
     return _middle(ordered, count) if count > 0 else np.nan, count
 
 
-@kernel
+@inlined
 def _mean(same, n, k, v, earliest, c, b_x, b_weight, b_fresh, b_sharp, b_seen, ordered, sums):
     """The mean of the others, ballot v left out, counted one by one: mean, fresh movers, how many on the line."""
     centre, others = _centre(same, k, v, earliest, b_x, b_sharp, b_seen, ordered)
@@ -397,7 +398,7 @@ def _mean(same, n, k, v, earliest, c, b_x, b_weight, b_fresh, b_sharp, b_seen, o
     return m, (g - m * e) / (1.0 + e), others
 
 
-@kernel
+@inlined
 def _sharps(same, k, v, earliest, b_x, b_sharp, b_seen):
     """The sharps' logit, the feed of ballot v left out, the largest of their weights, how many; nan without one."""
     weight, x, most, count = 0.0, 0.0, 0.0, 0
@@ -410,7 +411,7 @@ def _sharps(same, k, v, earliest, b_x, b_sharp, b_seen):
     return (x / weight if weight > 0.0 else np.nan), most, count
 
 
-@kernel
+@inlined
 def _posterior(m, f, others, sharp, most, sharps, own_x, own, least, push, c):
     """Put the parts together, in logits; nan where too few vote."""
     alone = np.isnan(m)
@@ -434,7 +435,7 @@ def _estimate(
     needed, segments, rows, markets, row_book, row_seen, net, aside, live, threshold, slope, near, minute,
     start, momentum, base_flags, v_start, v_book, v_x, v_total, v_seen, v_latest, v_changed, feed, own, sharp,
     exchange, gross, scale, c, outlier, place, b_from, b_feed, b_x, b_total, b_seen, b_weight, b_fresh, b_sharp,
-    ordered, sorted_, rank, tallies, centres, post, stamp, own_x,
+    ordered, sorted_, tallies, centres, sharpest_, post, stamp, own_x,
     fair, flags, counts, width, se, segment,
 ):  # fmt: skip
     """Fair probabilities of the prices that are needed; see the module's first lines.
@@ -491,12 +492,6 @@ def _estimate(
                         count += 1
                 for j in range(4):
                     centres[k, j] = np.nan
-                for i in range(same):
-                    rank[k, i] = -1
-                    if b_sharp[i] == 0.0:
-                        for j in range(count):
-                            if sorted_[k, j] == b_x[i, k]:
-                                rank[k, i] = j
             # The market itself: nobody is judged.
             odd = 0.0
             earliest = newest - behind if playing and newest != never else never
@@ -505,6 +500,7 @@ def _estimate(
                     same, n, k, -1, earliest, c, b_x, b_weight, b_fresh, b_sharp, b_seen, ordered, tallies[k, 4]
                 )
                 x, most, sharps = _sharps(same, k, -1, earliest, b_x, b_sharp, b_seen)
+                sharpest_[k, 0], sharpest_[k, 1], sharpest_[k, 2] = x, most, sharps
                 push = kappa * clip(momentum[at, k], c.momentum_clip)
                 y = _posterior(mean, f, others, x, most, sharps, np.nan, 0.0, 0.0, push, c)
                 segment[s0 + k] = 1.0 / (1.0 + np.exp(-y))
@@ -521,10 +517,7 @@ def _estimate(
                     b = row_book[i]
                     if (aside[i] != 0 and aside[i] != outlier) or gross[b] != 0:
                         continue
-                    ballot = -1
-                    for j in range(n):
-                        if b_feed[j] == feed[b]:
-                            ballot = j
+                    ballot = place[feed[b]]
                     if playing or stamp[b] != m:
                         stamp[b] = m
                         judged = v_latest[own_x[b]] if own_x[b] >= 0 else row_seen[i]
@@ -535,10 +528,9 @@ def _estimate(
                             if ballot >= 0 and ballot < same and b_sharp[ballot] == 0.0:
                                 others -= 1
                             if not playing and others >= 2:
-                                gone = rank[k, ballot] if others < soft else -1
                                 centre = _middle(sorted_[k], soft)
-                                if gone >= 0:
-                                    centre = _middle_without(sorted_[k], soft, gone)
+                                if others < soft:
+                                    centre = _middle_without(sorted_[k], soft, b_x[ballot, k])
                                 j = 0
                                 while j < 3 and centres[k, j] != centre and not np.isnan(centres[k, j]):
                                     j += 1
@@ -561,7 +553,10 @@ def _estimate(
                                     same, n, k, ballot, earliest, c, b_x, b_weight, b_fresh, b_sharp, b_seen, ordered,
                                     tallies[k, 4],
                                 )  # fmt: skip
-                            x, most, sharps = _sharps(same, k, ballot, earliest, b_x, b_sharp, b_seen)
+                            if playing or (ballot >= 0 and b_sharp[ballot] > 0.0):
+                                x, most, sharps = _sharps(same, k, ballot, earliest, b_x, b_sharp, b_seen)
+                            else:
+                                x, most, sharps = sharpest_[k, 0], sharpest_[k, 1], sharpest_[k, 2]
                             mine = v_x[own_x[b], k] if own_x[b] >= 0 else np.nan
                             push = kappa * clip(momentum[at, k], c.momentum_clip)
                             least = 1.0 if exchange[b] != 0 else c.sharp_share * sharp[b]
@@ -693,7 +688,7 @@ def estimate(
         np.array(of.table.scale), c, _OUTLIER,
         np.full(most, -1, np.int32), np.empty(most, np.int64), np.empty(most, np.int32), np.empty((most, widest)),
         np.empty(most), np.empty(most, np.int64), np.empty(most), np.empty(most), np.empty(most), np.empty(most),
-        np.empty((widest, most)), np.empty((widest, most), np.int32), np.empty((widest, 5, 4)), np.empty((widest, 4)),
+        np.empty((widest, most)), np.empty((widest, 5, 4)), np.empty((widest, 4)), np.empty((widest, 3)),
         np.empty((most, widest + 2)), np.full(most, -1, np.int64), np.full(most, -1, np.int64),
         *out[:6],
     )  # fmt: skip

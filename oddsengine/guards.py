@@ -715,9 +715,7 @@ def _main_lines(ladders, markets, segments, rows, book, odds, aside, wanted, sta
     """Mark the main line of each ladder, and count the books of its markets."""
     tick = np.int64(0)
     for at in ladders:
-        tick = main_markets(
-            at, markets, segments, rows, book, odds, aside, wanted, stamp, tick, work, chosen, offered
-        )
+        tick = main_markets(at, markets, segments, rows, book, odds, aside, wanted, stamp, tick, work, chosen, offered)
         if chosen[0] >= 0:
             main[chosen[0]] = 1
 

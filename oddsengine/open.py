@@ -1,8 +1,9 @@
-"""The open set: which opportunities a view holds, kept by unit, and what a search changes of it.
+"""Open sets: which opportunities the views of an engine hold, kept by view and unit, and what a search changes of them.
 
 A search over some units replaces what was open in the markets that it searched. `compare` says what that means,
-opportunity by opportunity (new, changed, the same, expired) and changes nothing; `commit` does it. An opportunity is
-known by its id; a change of a figure keeps the id, the time of first detection with it.
+opportunity by opportunity (new, changed, the same, expired) and changes nothing; `commit` does it. Both take all views
+of a search at once. An opportunity is known by its id; a change of a figure keeps the id, the time of first detection
+with it.
 """
 
 from typing import NamedTuple
@@ -21,7 +22,7 @@ SAME, CHANGED, NEW = 0, 1, 2
 
 
 class Hits(NamedTuple):
-    """Opportunities as a search finds them, in order of unit."""
+    """Opportunities as a search finds them: in order of view, there of unit."""
 
     id: Words
     kind: Bytes
@@ -51,98 +52,146 @@ class Hits(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """What a search changes."""
+    """What a search changes in the open sets of its views."""
 
+    ends: Longs  # (views * units + 1): where the hits of each view and unit begin
     status: Bytes  # per hit: SAME, CHANGED, NEW
-    old: Ints  # per hit: its place in the open set, -1 where new
-    expired: Ints  # places that are no longer found
+    old: Ints  # per hit: its place, -1 where new
+    expired: Ints  # places that are no longer found, view after view
+    expired_ends: Longs  # (views + 1)
+
+
+@kernel
+def _ends(who, unit, units, ends):
+    """Where the hits of each view and unit begin."""
+    i = 0
+    for c in range(ends.size - 1):
+        ends[c] = i
+        while i < who.size and who[i] == c // units.size and unit[i] == units[c % units.size]:
+            i += 1
+    ends[ends.size - 1] = i
 
 
 @kernel
 def _compare(
-    units, head, following, ids, kinds, legs, figures, ends, h_id, h_kind, h_legs, h_figures, reach, status, old, gone
-):
-    """Match the hits of each unit with what is open there and was searched. Returns how many expired."""
+    views, units, head, following, ids, kinds, legs, figures, ends, h_id, h_kind, h_legs, h_figures, reach, status, old,
+    gone, gone_ends,
+):  # fmt: skip
+    """Match the hits of each view and unit with what is open there and was searched."""
     expired = 0
-    for at in range(units.size):
-        a, b = ends[at], ends[at + 1]
-        for i in range(a, b):
-            status[i] = 2
-            old[i] = -1
-        p = head[units[at]]
-        while p >= 0:
-            i = a
-            while i < b and not (h_id[i] == ids[p] and h_kind[i] == kinds[p]):
-                i += 1
-            if i == b:
-                if reach[legs[p, 0]] & (2 if kinds[p] == 3 else 1):
-                    gone[expired] = p
-                    expired += 1
-            else:
-                old[i] = p
-                same = True
-                for k in range(figures.shape[1]):
-                    if figures[p, k] != h_figures[i, k] and not (np.isnan(figures[p, k]) and np.isnan(h_figures[i, k])):
-                        same = False
-                for k in range(legs.shape[1]):
-                    if legs[p, k] != h_legs[i, k]:
-                        same = False
-                status[i] = 0 if same else 1
-            p = following[p]
-    return expired
+    for v in range(views.size):
+        gone_ends[v] = expired
+        for at in range(units.size):
+            a, b = ends[v * units.size + at], ends[v * units.size + at + 1]
+            for i in range(a, b):
+                status[i] = 2
+                old[i] = -1
+            p = head[views[v], units[at]] if views[v] >= 0 else -1
+            while p >= 0:
+                i = a
+                while i < b and not (h_id[i] == ids[p] and h_kind[i] == kinds[p]):
+                    i += 1
+                if i == b:
+                    if reach[legs[p, 0]] & (2 if kinds[p] == 3 else 1):
+                        gone[expired] = p
+                        expired += 1
+                else:
+                    old[i] = p
+                    same = True
+                    for k in range(figures.shape[1]):
+                        x, y = figures[p, k], h_figures[i, k]
+                        if x != y and not (np.isnan(x) and np.isnan(y)):
+                            same = False
+                    for k in range(legs.shape[1]):
+                        if legs[p, k] != h_legs[i, k]:
+                            same = False
+                    status[i] = 0 if same else 1
+                p = following[p]
+    gone_ends[views.size] = expired
 
 
 @kernel
 def _commit(
-    units, head, following, ids, kinds, unit, legs, figures, born, ends, h_id, h_kind, h_legs, h_figures, old, gone,
-    spare, spares, top, now,
+    views, units, head, following, ids, kinds, unit, legs, figures, born, ends, h_id, h_kind, h_legs, h_figures, old,
+    gone, spare, spares, top, now,
 ):  # fmt: skip
     """Take out what expired, change what changed and add what is new. Returns places ever used, spare ones left."""
     for i in range(gone.size):
         unit[gone[i]] = -1
-    for at in range(units.size):
-        last = np.int32(-1)
-        p = head[units[at]]
-        while p >= 0:
-            later = following[p]
-            if unit[p] >= 0:
-                following[p] = last
-                last = p
-            p = later
-        head[units[at]] = last
-    for i in range(gone.size):
         spare[spares] = gone[i]
         spares += 1
-    for at in range(units.size):
-        for i in range(ends[at], ends[at + 1]):
-            p = old[i]
-            if p < 0:
-                if spares > 0:
-                    spares -= 1
-                    p = spare[spares]
-                else:
-                    p = np.int32(top)
-                    top += 1
-                ids[p] = h_id[i]
-                kinds[p] = h_kind[i]
-                unit[p] = units[at]
-                born[p] = now
-                following[p] = head[units[at]]
-                head[units[at]] = p
-            for k in range(legs.shape[1]):
-                legs[p, k] = h_legs[i, k]
-            for k in range(figures.shape[1]):
-                figures[p, k] = h_figures[i, k]
+    for v in range(views.size):
+        row = views[v]
+        if row < 0:
+            continue
+        for at in range(units.size):
+            last = np.int32(-1)
+            p = head[row, units[at]]
+            while p >= 0:
+                later = following[p]
+                if unit[p] >= 0:
+                    following[p] = last
+                    last = p
+                p = later
+            head[row, units[at]] = last
+    for v in range(views.size):
+        row = views[v]
+        if row < 0:
+            continue
+        for at in range(units.size):
+            for i in range(ends[v * units.size + at], ends[v * units.size + at + 1]):
+                p = old[i]
+                if p < 0:
+                    if spares > 0:
+                        spares -= 1
+                        p = spare[spares]
+                    else:
+                        p = np.int32(top)
+                        top += 1
+                    ids[p] = h_id[i]
+                    kinds[p] = h_kind[i]
+                    unit[p] = units[at]
+                    born[p] = now
+                    following[p] = head[row, units[at]]
+                    head[row, units[at]] = p
+                for k in range(legs.shape[1]):
+                    legs[p, k] = h_legs[i, k]
+                for k in range(figures.shape[1]):
+                    figures[p, k] = h_figures[i, k]
     return top, spares
 
 
-class OpenSet:
-    """What one view holds open."""
+@kernel
+def _places(heads, following, out):
+    """Places of what one view holds. Returns how many there are, also those that there is no room for."""
+    n = 0
+    for u in range(heads.size):
+        p = heads[u]
+        while p >= 0:
+            if n < out.size:
+                out[n] = p
+            n += 1
+            p = following[p]
+    return n
+
+
+@kernel
+def _chain(places, unit, heads, following):
+    """Chain places by their unit."""
+    heads[:] = -1
+    for p in places:
+        following[p] = heads[unit[p]]
+        heads[unit[p]] = p
+
+
+class OpenTable:
+    """What the views of one engine hold open: a row of `head` a view, and chains of places by unit."""
 
     def __init__(self) -> None:
-        self.head: Ints = np.full(256, -1, np.int32)
+        self.head: Ints = np.full((8, 256), -1, np.int32)
         self.top = 0
         self.spares = 0
+        self._free = list(range(8))  # rows of `head`
         self._room(256)
 
     def _room(self, n: int) -> None:
@@ -175,46 +224,95 @@ class OpenSet:
     following: Ints
     spare: Ints
 
-    def compare(self, units: Longs, hits: Hits, reach: Bytes) -> tuple[Difference, Longs]:
-        """What it means that a search over some units (rising) found some hits; and where each unit's hits end.
+    def _heads(self, rows: int, units: int) -> None:
+        """Make room for so many views and units."""
+        have = self.head.shape
+        if rows > have[0] or units > have[1]:
+            wide = have[1] if units <= have[1] else max(units, 2 * have[1])
+            head = np.full((max(rows, have[0]), wide), -1, np.int32)
+            head[: have[0], : have[1]] = self.head
+            self.head = head
 
-        `reach` says by slot of a first leg whether the search went there; see `board.changes`.
+    def add(self) -> "OpenSet":
+        """A view's open set, empty."""
+        if not self._free:
+            rows = self.head.shape[0]
+            self._heads(2 * rows, 0)
+            self._free = list(range(rows, 2 * rows))
+        return OpenSet(self, self._free.pop())
+
+    def drop(self, row: int) -> None:
+        """Forget what a view holds."""
+        places = self.places(row)
+        self.head[row] = -1
+        self.unit[places] = -1
+        self.spare[self.spares : self.spares + places.size] = places
+        self.spares += places.size
+        self._free.append(row)
+
+    def compare(self, views: Longs, who: Longs, units: Longs, hits: Hits, reach: Bytes) -> Difference:
+        """What it means that a search over some units (rising) found some hits for some views.
+
+        `views` are their rows, -1 where a view sleeps; `who` is the view of each hit, a place in `views`. `reach` says
+        by slot of a first leg whether the search went there; see `board.changes`.
         """
-        most = int(units.max(initial=0)) + 1
-        if most > self.head.size:
-            self.head = np.concatenate(
-                (self.head, np.full(max(most, 2 * self.head.size) - self.head.size, -1, np.int32))
-            )
-        ends = np.searchsorted(hits.unit, np.append(units, most + 1)).astype(np.int64)
+        self._heads(0, int(units.max(initial=0)) + 1)
+        ends, expired_ends = np.empty(views.size * units.size + 1, np.int64), np.empty(views.size + 1, np.int64)
+        _ends(who, hits.unit, units, ends)
         status, old = np.empty(hits.size, np.uint8), np.empty(hits.size, np.int32)
         gone = np.empty(self.top, np.int32)
-        n = _compare(
-            units, self.head, self.following, self.id, self.kind, self.legs, self.figures, ends, hits.id, hits.kind,
-            hits.legs, hits.figures, reach, status, old, gone,
+        _compare(
+            views, units, self.head, self.following, self.id, self.kind, self.legs, self.figures, ends, hits.id,
+            hits.kind, hits.legs, hits.figures, reach, status, old, gone, expired_ends,
         )  # fmt: skip
-        gone = gone[:n]
+        gone = gone[: expired_ends[-1]]
         # In an order that no earlier step has a part in: a replay tells of them in the same one.
-        order = np.lexsort((self.id[gone], self.kind[gone], self.unit[gone]))
-        return Difference(status, old, gone[order]), ends
+        of = np.repeat(np.arange(views.size), np.diff(expired_ends))
+        order = np.lexsort((self.id[gone], self.kind[gone], self.unit[gone], of))
+        return Difference(ends, status, old, gone[order], expired_ends)
 
-    def commit(self, units: Longs, hits: Hits, difference: Difference, ends: Longs, now: int) -> None:
+    def commit(self, views: Longs, units: Longs, hits: Hits, difference: Difference, now: int) -> None:
         """Make it so."""
         self._room(self.top + hits.size + 1)
         self.top, self.spares = _commit(
-            units, self.head, self.following, self.id, self.kind, self.unit, self.legs, self.figures, self.born, ends,
-            hits.id, hits.kind, hits.legs, hits.figures, difference.old, difference.expired, self.spare, self.spares,
-            self.top, now,
+            views, units, self.head, self.following, self.id, self.kind, self.unit, self.legs, self.figures, self.born,
+            difference.ends, hits.id, hits.kind, hits.legs, hits.figures, difference.old, difference.expired,
+            self.spare, self.spares, self.top, now,
         )  # fmt: skip
 
     def rehome(self, unit: Ints) -> None:
         """Units have new numbers; `unit` has them by slot of the board. An opportunity is where its first leg is."""
-        at = self.places()
-        self.unit[at] = unit[self.legs[at, 0]]
-        self.head = np.full(max(256, int(self.unit[at].max(initial=0)) + 1), -1, np.int32)
-        for place in at.tolist():
-            self.following[place] = self.head[self.unit[place]]
-            self.head[self.unit[place]] = place
+        held = [self.places(row) for row in range(self.head.shape[0])]
+        every = np.concatenate(held)
+        self.unit[every] = unit[self.legs[every, 0]]
+        self.head = np.full((len(held), max(256, int(self.unit[every].max(initial=0)) + 1)), -1, np.int32)
+        for row, places in enumerate(held):
+            _chain(places, self.unit, self.head[row], self.following)
 
-    def places(self) -> Longs:
+    def places(self, row: int) -> Ints:
+        """Places of everything that a view holds, rising."""
+        room = 1024
+        while True:
+            out = np.empty(room, np.int32)
+            n = _places(self.head[row], self.following, out)
+            if n <= room:
+                return np.sort(out[:n])
+            room = n
+
+
+class OpenSet:
+    """What one view holds open: places in the table of all views."""
+
+    def __init__(self, table: OpenTable, row: int = -1) -> None:
+        self.table = table
+        self.row = row  # -1: the view sleeps
+
+    def places(self) -> Ints:
         """Places of everything that is open."""
-        return np.flatnonzero(self.unit[: self.top] >= 0)
+        return self.table.places(self.row) if self.row >= 0 else np.empty(0, np.int32)
+
+    def drop(self) -> None:
+        """Hold nothing from now on."""
+        if self.row >= 0:
+            row, self.row = self.row, -1
+            self.table.drop(row)

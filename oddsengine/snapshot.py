@@ -41,7 +41,7 @@ def taken(engine: Engine) -> dict[str, Any]:
             "wordings": names.wordings, "books": names.books,
             "momentum": _memory(board.momentum) if engine._samples else None,
             "views": [
-                [view.wanted._asdict(), view.kept, *(_plain(getattr(view.open, name)[view.open.places()])
+                [view.wanted._asdict(), view.kept, *(_plain(getattr(view.open.table, name)[view.open.places()])
                                                      for name in ("id", "kind", "born"))]
                 for view in engine.views
             ],
@@ -86,9 +86,10 @@ def restore(engine: Engine, held: dict[str, Any]) -> None:
             view = engine.awake(Wanted(**{name: _tuples(value) for name, value in wanted.items()}), keep=kept)
             ids, kinds, born = map(_array, columns)
             since = dict(zip(zip(ids.tolist(), kinds.tolist(), strict=True), born.tolist(), strict=True))
+            table = view.open.table
             for place in view.open.places().tolist():
-                key = int(view.open.id[place]), int(view.open.kind[place])
-                view.open.born[place] = since.get(key, view.open.born[place])
+                key = int(table.id[place]), int(table.kind[place])
+                table.born[place] = since.get(key, table.born[place])
 
 
 def _memory(memory: Memory) -> dict[str, Any]:

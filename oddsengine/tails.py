@@ -350,8 +350,8 @@ def read(view: Offers, links: Curves, who: Longs, ladder: Longs, points: Longs) 
     made = _read(
         who, ladder, points, g.markets, g.segments, g.rows, g.book, view.own, view.trusted, view.rank, view.counted,
         view.traits.feed, g.threshold, links.two, links.three, links.level, tail, source, first, of,
-        np.empty(n, np.uint64), np.full((2, 4, books), np.nan), *np.empty((3, books), np.int32), np.empty(books),
-        np.empty(4, np.int64),
+        np.empty(n, np.uint64), np.full((2, 4, books), np.nan), np.empty(books, np.int32), np.empty(books, np.int32),
+        np.empty(books, np.int32), np.empty(books), np.empty(4, np.int64),
     )  # fmt: skip
     tail, source, first = tail[:made], source[:made], first[:made]
     if view.close is not None:
@@ -404,9 +404,7 @@ def _bases(
         at, v = ladder[c], who[c]
         if c == 0 or at != ladder[c - 1]:
             begin = ladders
-            tick = main_markets(
-                at, markets, segments, rows, book, net, aside, wanted, stamp, tick, work, mains, none
-            )
+            tick = main_markets(at, markets, segments, rows, book, net, aside, wanted, stamp, tick, work, mains, none)
             if totals[at] >= 0 and shapes[kind[at], sport[event[at]]] == middle.SKELLAM:
                 tick = main_markets(
                     totals[at], markets, segments, rows, book, net, aside, wanted, stamp, tick, work, others, none

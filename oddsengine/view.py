@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from numbers import Real
 from typing import Any, NamedTuple, Protocol
 
@@ -28,7 +27,7 @@ from oddsengine.find.search import Cases, Search
 from oddsengine.groups import Ints, Longs, Words
 from oddsengine.guards import Guarded
 from oddsengine.markets import Identity
-from oddsengine.open import ARBITRAGE, EV, FIGURES, KINDS, LEGS, LOW_HOLD, MIDDLE, Hits, OpenSet
+from oddsengine.open import ARBITRAGE, EV, FIGURES, KINDS, LEGS, LOW_HOLD, MIDDLE, Hits, OpenSet, OpenTable
 from oddsengine.opportunities import Opportunities
 from oddsengine.reasons import CODES
 from oddsengine.references import CLOSE, Asked, Lens, Reference, asked, lens
@@ -153,6 +152,10 @@ class Host(Protocol):
     def fair(self) -> catalog.FairTable:
         """Constants of the fair prices at the close."""
 
+    @property
+    def opened(self) -> OpenTable:
+        """What its views hold open."""
+
     def reading(self, view: "View") -> AbstractContextManager[Board]:
         """Hold the board still while a view reads it; the view is awake."""
 
@@ -173,7 +176,7 @@ class View:
         self._engine = engine
         self.wanted = wanted
         self.wants = wanted.wants()
-        self.open = OpenSet()
+        self.open = OpenSet(engine.opened)
         self.awake = False
         self.kept = False
         self.read_at = 0
@@ -189,7 +192,7 @@ class View:
     def sleep(self) -> None:
         """Forget the open set and take no part in steps."""
         self.awake = False
-        self.open = OpenSet()
+        self.open.drop()
 
     def asked(self, names: Names) -> Asked:
         """What is asked, resolved against the books that are known by now."""
@@ -217,13 +220,13 @@ class View:
         engine, w = self._engine, self.wanted
         asked_for = [KINDS.index(kind) for kind in kinds if kind in w.kinds]
         with engine.reading(self) as board:
-            at = self.open.places()
-            at = at[np.isin(self.open.kind[at], asked_for)]
+            held, at = self.open.table, self.open.places()
+            at = at[np.isin(held.kind[at], asked_for)]
             if near is not None:
-                unit = self.open.unit[at]
-                at = at[np.isin(unit, unit[np.isin(self.open.id[at], near)])]
-            born = dict(zip(ids.hexadecimal(self.open.id[at]), self.open.born[at].tolist(), strict=True))
-            units = np.unique(self.open.unit[at]).astype(np.int64)
+                unit = held.unit[at]
+                at = at[np.isin(unit, unit[np.isin(held.id[at], near)])]
+            born = dict(zip(ids.hexadecimal(held.id[at]), held.born[at].tolist(), strict=True))
+            units = np.unique(held.unit[at]).astype(np.int64)
             some = board.gather(units)
             rows, names = board.rows, board.names
             slots = some.groups.row
@@ -264,14 +267,14 @@ class View:
     def counts(self) -> dict[str, int]:
         """How many are open, by kind; reading this does not keep the view awake."""
         with self._engine.still():
-            counts = np.bincount(self.open.kind[self.open.places()], minlength=len(KINDS))
+            counts = np.bincount(self.open.table.kind[self.open.places()], minlength=len(KINDS))
         return dict(zip(KINDS, counts.tolist(), strict=True))
 
     def ids(self) -> dict[str, list[str]]:
         """Ids of everything that is open, by kind, as `Update` has them."""
         with self._engine.reading(self):
-            at = self.open.places()
-            kind, ident = self.open.kind[at].copy(), self.open.id[at].copy()
+            held, at = self.open.table, self.open.places()
+            kind, ident = held.kind[at], held.id[at]
         return {name: sorted(ids.hexadecimal(ident[kind == code])) for code, name in enumerate(KINDS)}
 
     def close(self) -> None:
@@ -281,8 +284,8 @@ class View:
 
 def search(
     some: Gathered, lens: Lens, views: Sequence["View"], scope: Scope, names: Names, off: frozenset[int]
-) -> list[Hits]:
-    """Find what each of some views, which share a lens, holds open within a scope of some units."""
+) -> tuple[Longs, Hits]:
+    """Find what some views, which share a lens, hold open within a scope of some units; the view of each hit first."""
     found = Search(**_common(some, lens, views, scope, names, off))
     v, g = found.view, some.groups
     parts: list[tuple[int, Longs, Words, Any, Any, Any]] = []
@@ -308,7 +311,7 @@ def search(
         doubt = unconfirmed(v, pairs.legs.rows)
         figures = np.stack([pairs.worth.ev, pairs.worth.prob, over, under, doubt], axis=1)
         parts.append((MIDDLE, pairs.who, pairs.legs.id, pairs.low, pairs.legs.rows, figures))
-    return _hits(some, parts, len(views))
+    return _hits(some, parts)
 
 
 def _common(
@@ -336,11 +339,10 @@ def _priced(view: Offers, cases: Cases) -> Any:
     return figures
 
 
-def _hits(some: Gathered, parts: list[tuple[int, Longs, Words, Any, Any, Any]], views: int) -> list[Hits]:
-    """The kinds together, view by view, in order of unit."""
-    none = Hits.none()
+def _hits(some: Gathered, parts: list[tuple[int, Longs, Words, Any, Any, Any]]) -> tuple[Longs, Hits]:
+    """The kinds together, in order of view and unit."""
     if not parts:
-        return [none] * views
+        return np.empty(0, np.int64), Hits.none()
     g = some.groups
     sizes = [part[1].size for part in parts]
     n = sum(sizes)
@@ -356,9 +358,7 @@ def _hits(some: Gathered, parts: list[tuple[int, Longs, Words, Any, Any, Any]], 
         start += rows.shape[0]
     order = np.argsort(who << 32 | unit, kind="stable")
     ident = np.concatenate([part[2] for part in parts])
-    hits = Hits(ident[order], kind[order], unit[order].astype(np.int32), legs[order], figures[order])
-    ends = np.searchsorted(who[order], np.arange(views + 1)).tolist()
-    return [hits.take(slice(a, b)) if b > a else none for a, b in pairwise(ends)]
+    return who[order], Hits(ident[order], kind[order], unit[order].astype(np.int32), legs[order], figures[order])
 
 
 def _since(frame: pl.DataFrame, born: dict[str, int]) -> pl.DataFrame:

@@ -20,8 +20,7 @@ Found = dict[tuple[int, int], tuple[list[int], list[float]]]
 
 def held(view: View) -> Found:
     """What a view holds open: legs and figures by kind and id."""
-    kept = view.open
-    at = kept.places()
+    kept, at = view.open.table, view.open.places()
     return columns(kept.kind[at], kept.id[at], kept.legs[at], kept.figures[at])
 
 
@@ -120,3 +119,23 @@ def test_the_fast_pass_overlooks_no_middle(seed: int) -> None:
         some = find_middles(table, min_ev=least - 1e-6)
         assert sorted(some["id"]) == sorted(every.filter(values >= least - 1e-6)["id"])
     assert every.height > 20
+
+
+def test_what_sleeping_views_held_makes_room() -> None:
+    """A view that wakes and sleeps takes places that others gave up, and theirs stay."""
+    engine = Engine()
+    for step in fed([7], 20, events=2, books=8)(engine):
+        engine.step(**step)
+    first = engine.view(min_ev=-5.0, method="power", keep=True)
+    before = held(first)
+    assert before
+    most = 0
+    for turn in range(30):
+        others = [engine.view(min_ev=-5.0 - at, method="power", keep=True) for at in range(1, 12)]
+        assert all(held(other).items() >= before.items() for other in others)
+        for other in others:
+            engine.close(other)
+            assert not held(other)
+        if turn == 1:
+            most = engine.opened.top
+    assert (engine.opened.top, held(first)) == (most, before)

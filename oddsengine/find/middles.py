@@ -50,9 +50,7 @@ def found(search: Search) -> Found:
     least = wants.worth - search.epsilon
     # What the best prices do not make worth it, no admissible ones do.
     known = _tails(search, who, low, middle.points(over, under))
-    near = middle.promising(
-        over, under, swept.over, swept.under, known.tail, known.of, (least - search.epsilon)[who]
-    )
+    near = middle.promising(over, under, swept.over, swept.under, known.tail, known.of, (least - search.epsilon)[who])
     who, low, high, of = who[near], low[near], high[near], known.of[near]
     tail, source = known.tail[of], known.source[of]
     legs = pair_legs(v, who, low, high)
@@ -81,8 +79,8 @@ def _tails(search: Search, who: Longs, low: Longs, points: Longs) -> tails.Tails
     shape = tails.by_shape(v, search.forms, search.curves, who[bare], ladder[bare], points[bare])
     of = known.of.copy()
     of[bare] = known.source.size + shape.of
-    both = (np.concatenate(columns) for columns in zip(known[:2], shape[:2], strict=True))
-    return tails.Tails(*both, of)
+    tail, source = np.concatenate((known.tail, shape.tail)), np.concatenate((known.source, shape.source))
+    return tails.Tails(tail, source, of)
 
 
 def _worth(v: Offers, low: Longs, high: Longs, over: Floats, under: Floats, tail: Floats) -> middle.Middle:

@@ -202,10 +202,10 @@ class Reading:
     def _opportunity(self, number: Words) -> Ints:
         """Slots of the legs of an open opportunity."""
         for view in self.index.engine.views:
-            at = view.open.places()
-            at = at[view.open.id[at] == number[0]]
+            table, at = view.open.table, view.open.places()
+            at = at[table.id[at] == number[0]]
             if at.size:
-                held = view.open.legs[at[0]]
+                held = table.legs[at[0]]
                 legs: Ints = held[held >= 0]
                 return legs
         return np.empty(0, np.int32)

@@ -1,0 +1,90 @@
+"""The estimator alone: a market with 12 books, beside the classical reference in the same run.
+
+    pytest benchmarks/bench_estimator.py -o python_files='bench_*.py' --benchmark-enable --benchmark-only
+
+A board of ladders of five lines with 12 books each. Per round all markets are read again: the prices of every book less
+their margin (`votes`), then for each of the 12 the fair price by the 11 others and the lines near by.
+`extra_info` has microseconds a market.
+"""
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from boards import BOOKS, NOW
+
+from oddsengine import estimator
+from oddsengine.detect import Offers, Wants
+from oddsengine.find.board import ask, prepare
+from oddsengine.guards import Guarded
+from oddsengine.references import Asked, asked, lens
+
+EVENTS, LINES, VOTERS = 2_000, 5, 12
+
+
+def ladders() -> pl.DataFrame:
+    """Totals of basketball games, as quoted by 12 books."""
+    rng = np.random.default_rng(1)
+    event, line, book = (part.ravel() for part in np.indices((EVENTS, LINES, VOTERS)))
+    logit = -0.11 * (line - 2) + rng.normal(0.0, 0.03, event.size)
+    p = 1.0 / (1.0 + np.exp(-logit))
+    odds = np.round(1.0 / (np.stack([p, 1.0 - p], axis=1) * 1.045), 3).ravel()
+    pick, side = np.repeat(np.arange(event.size), 2), np.tile([0, 1], event.size)
+    ids = pl.Series([f"nba_{at}" for at in range(EVENTS)])
+    return pl.DataFrame({"odds_decimal": odds}).with_columns(
+        pl.Series("sportsbook", BOOKS).gather(book[pick]),
+        ids.gather(event[pick]).alias("event_id"),
+        pl.lit("basketball").alias("sport"),
+        pl.lit("nba").alias("league"),
+        pl.lit("Home").alias("home_team"),
+        pl.lit("Away").alias("away_team"),
+        pl.lit("total_points").alias("market_type"),
+        pl.Series("selection", ["Over", "Under"]).gather(side),
+        pl.Series("line", 220.5 + line[pick]),
+        pl.lit(NOW).alias("last_seen_at"),
+        (NOW - pl.duration(seconds=pl.Series(rng.integers(0, 3_600, pick.size)))).alias("odds_changed_at"),
+        (NOW + pl.duration(hours=pl.lit(20))).alias("event_start_time"),
+    )
+
+
+@pytest.fixture(scope="module")
+def view() -> Offers:
+    return ask(prepare(ladders(), [], NOW), None, None, None, None, Wants.of(min_ev=0.0)).view
+
+
+def said(benchmark: Any, view: Offers) -> None:
+    assert view.groups.outcomes.size == EVENTS * LINES
+    assert view.groups.row.size == EVENTS * LINES * VOTERS * 2
+    benchmark.extra_info["microseconds a market"] = benchmark.stats.stats.median / view.groups.outcomes.size * 1e6
+
+
+@pytest.mark.benchmark(group="fair prices of 10,000 markets of 12 books")
+def test_classical_reference(benchmark: Any, view: Offers) -> None:
+    guarded = Guarded(view.aside, np.zeros(0), np.zeros(view.aside.size, np.uint8), view.doubt, view.now, view.limits)
+    words: Asked = asked(BOOKS[:VOTERS], view.traits, None, "pinnacle", "power", None)
+    benchmark(lens, view.groups, view.traits, guarded, words, frozenset())
+    said(benchmark, view)
+
+
+@pytest.mark.benchmark(group="fair prices of 10,000 markets of 12 books")
+def test_votes(benchmark: Any, view: Offers) -> None:
+    assert view.board is not None
+    benchmark(
+        estimator.votes, view.groups, view.net, view.board.times.changed, view.aside, view.widest, view.board.of.table
+    )
+    said(benchmark, view)
+
+
+@pytest.mark.benchmark(group="fair prices of 10,000 markets of 12 books")
+@pytest.mark.parametrize("judged", [2, 1], ids=["every book judged", "the market itself"])
+def test_estimate(benchmark: Any, view: Offers, judged: int) -> None:
+    read, traits = view.board, view.traits
+    assert read is not None
+    needed = np.full(view.groups.outcomes.size, judged, np.uint8)
+    fair = benchmark(
+        estimator.estimate, read.of, view.groups, traits, view.net, view.aside,
+        estimator.gross(traits, traits.commission, traits.fee), read.times, read.momentum, read.ballot, needed,
+    )  # fmt: skip
+    assert np.isnan(fair.row).all() == (judged == 1)
+    said(benchmark, view)
