@@ -17,7 +17,6 @@ from oddsengine import catalog, cli
 from oddsengine.auditing.formats import read_history
 from oddsengine.auditing.picture import reliability
 from oddsengine.auditing.reporting import cell, clustered_mean, clustered_slope
-from oddsengine.simulate import World
 
 BOOKS = ("fanduel", "draftkings", "betmgm", "caesars", "bovada", "mybookie", "betonline", "lowvig")
 START = datetime(2026, 7, 1, 18, 0, tzinfo=UTC)
@@ -68,23 +67,6 @@ def history(games: int, seed: int = 7) -> pl.DataFrame:
     rng = random.Random(seed)
     rows = [row for number in range(games) for row in game(number, rng)]
     return pl.DataFrame(rows, schema_overrides={"line": pl.Float64})
-
-
-def slow_world(seed: int) -> pl.DataFrame:
-    """Moneylines of a world whose books follow each other, as an odds table: a look every five minutes."""
-    world = World(seed, events=20, books=(*BOOKS, "betrivers", "fanatics", "hardrock"), live=0.0, tick=300.0, slow=10.0)
-    names = (
-        "sportsbook", "sport", "league", "home_team", "away_team", "market_type", "selection", "odds_decimal",
-        "odds_american", "event_start_time",
-    )  # fmt: skip
-    rows = [
-        {name: quote.get(name) for name in names}
-        | {"event_id": f"{seed}-{quote['event_id']}", "last_seen_at": batch.now}
-        for batch in world.run(6 * 3600)
-        for quote in batch.quotes
-        if quote["market_type"] == "moneyline" and not quote["is_live"] and quote["sport"] != "soccer"
-    ]
-    return pl.DataFrame(rows, infer_schema_length=None)
 
 
 # ---- formats ----
@@ -163,19 +145,6 @@ def test_first_showings_are_graded_at_the_close_of_the_others() -> None:
         assert row["worth"] == pytest.approx(expected, abs=1e-6), row
         assert row["ev"] >= row["threshold"] - 1e-7
         assert row["close"] == "others"
-
-
-@pytest.mark.exhaustive
-def test_where_books_are_slow_the_price_at_the_close_is_true_and_a_single_book_is_not() -> None:
-    worlds = pl.concat([slow_world(seed) for seed in range(3_000_011, 3_000_023)], how="diagonal_relaxed")
-    worlds = worlds.sort("last_seen_at", maintain_order=True)
-    close = oe.audit(worlds).table.row(0, named=True)
-    assert close["graded"] > 150
-    assert abs(close["bias"]) < 2.0 * close["bias_se"] < 1.5
-    for book in ("betonline", "fanduel"):
-        single = oe.audit(worlds, sharp=book, method="power").table.row(0, named=True)
-        assert single["graded"] > 300
-        assert single["bias"] > 3.0 * single["bias_se"]
 
 
 def test_the_figures_of_a_cell() -> None:

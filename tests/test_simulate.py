@@ -515,7 +515,7 @@ def test_without_guards_nearly_every_hazard_makes_phantoms() -> None:
 
 def test_books_that_follow_each_other_hear_of_news_late_and_one_after_the_other() -> None:
     names = ("betonline", "draftkings", "fanduel", "betmgm", "bovada")
-    news, live = np.full((1, LADDERS), 0.2), np.zeros(1, bool)
+    news, live, soon = np.full((1, LADDERS), 0.2), np.zeros(1, bool), np.full(1, 7_200.0)
     left = {}
     for slow in (1.0, 20.0):
         desks = [desk(name).straying(1.0, slow=slow)._replace(noise=0.0) for name in names]
@@ -523,7 +523,7 @@ def test_books_that_follow_each_other_hear_of_news_late_and_one_after_the_other(
         opinions.hear(np.array([0]), news)
         means = []
         for _ in range(60):
-            opinions.pass_time(60.0, live)
+            opinions.pass_time(60.0, live, soon)
             lags = [float(opinions.of(np.array([b]), np.array([0]), np.array([0]))[0]) for b in range(len(names))]
             means.append(-np.mean(lags) / 0.2)
         left[slow] = means

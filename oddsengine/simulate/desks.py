@@ -5,13 +5,15 @@ A book's opinion of a ladder is the true logit at each line plus one number,
     lag + noise + habit:   what it has not yet heard of, decaying at its own pace; an opinion of its own that
                            wanders slowly (Ornstein-Uhlenbeck); its taste for home sides, overs and favourites
 
-In a world whose books follow each other, half of what a book hears is the mean of the others' opinions. News then takes
-hours: the market's mean moves on in the direction of its last moves, slow books hold it back, and a book that stands
-out may know something.
-
 so its ladder always runs the right way. Books of one feed share the number. The margin m goes in as a power: each
 probability p of a market becomes p^k with sum p^k = 1 + m, which is what the method `power` takes out again.
 A book's character depends on its name alone, not on the world's seed.
+
+**Slow books.** In a world whose books follow each other half of what a book hears is the mean of all opinions, and the
+earlier before the game, the later it hears; a few books, others for every event, hear first and by themselves. A price
+stands until the opinion behind it has moved by a step, and own opinions are small for most and large for some. The
+market's mean then moves on in the direction of its last moves, slow books hold it back, and a book that stands out is
+right about as often as a US book. `tests/test_auditing.py` compares the figures.
 """
 
 from collections.abc import Sequence
@@ -37,12 +39,19 @@ _NEWTON = 3
 _SIDE_MARKETS = 1.35  # margin on team totals, parts and props, as a multiple of that on main markets
 _LIVE = 1.25  # the same in play
 _WANDER = 900.0  # s: a book's own opinion forgets itself
-_FOLLOWING_WANDER = 3_600.0  # s: the same where books follow each other
 _STRIDE = 10.0  # s between the steps in which it does
 _MOST_LAG = 0.6  # logit
-_ORDINARY, _ORDINARY_LAG = 0.03, 30.0  # least noise, and lag in s, of a book that is not sharp
-_HERD = 0.5  # share of what a book hears that is the mean of all books, where they follow each other
+_TINY = 1e-12
 _TICKS = ((150.0, 1.0), (300.0, 5.0), (1000.0, 10.0), (np.inf, 50.0))  # up to this American price, in steps of
+
+# Where books follow each other.
+_SLOW_NOISE, _LEAST_NOISE = 0.3, 0.03  # of a book's usual noise, which is at least so much
+_SLOW_LAG = 40.0  # s, times `slow`: of every book
+_SLOW_WANDER = 21_600.0  # s: as `_WANDER`
+_HERD = 0.5  # share of what a book hears that is the mean of all books
+_FIRST, _FIRST_PACE = 0.15, 10.0  # share of the books that hear of an event first, and how many times sooner
+_USUAL_LEFT = 10_800.0  # s before the start at which lags are the usual; half of it later, up to twice of it before
+_STEP = 0.04  # logit: a price stands until the opinion is off by more
 
 
 class Desk(NamedTuple):
@@ -68,13 +77,14 @@ class Desk(NamedTuple):
     def straying(self, much: float, hold: float = 1.0, slow: float = 1.0) -> "Desk":
         """The same book, closer to the truth or farther from it; an exchange with another margin.
 
-        Where books are slow none of them is sharp.
+        Where books are slow none of them is sharp, and they quote main lines only.
         """
-        noise, lag = self.noise, self.lag
+        noise, lag, depth = self.noise, self.lag, self.depth
         if slow > 1.0:
-            noise, lag = max(noise, _ORDINARY), slow * max(lag, _ORDINARY_LAG)
+            noise, lag = _SLOW_NOISE * max(noise, _LEAST_NOISE), slow * _SLOW_LAG
+            depth = tuple(min(lines, 0) for lines in depth)
         return self._replace(
-            margin=self.margin * (hold if self.book.exchange else 1.0),
+            margin=self.margin * (hold if self.book.exchange else 1.0), depth=depth,
             noise=noise * much, lag=lag * much, live_lag=self.live_lag * much, home=self.home * much,
             over=self.over * much, favourite=self.favourite * much,
         )  # fmt: skip
@@ -120,33 +130,52 @@ class Opinions:
         self._sd = np.array([d.noise for d in self._desks])[:, None, None]
         self._noise = rng.standard_normal((len(feeds), events, LADDERS)) * self._sd
         self._lag = np.zeros((len(feeds), events, LADDERS))
+        self._first = rng.random((len(feeds), events, 1)) < _FIRST if follow else np.zeros((1, 1, 1), bool)
+        self._shown = self._opinion()
         self._wait = 0.0
 
-    def pass_time(self, seconds: float, live: npt.NDArray[np.bool_]) -> None:
-        """Let every book hear more of what it missed, and its own opinion wander."""
+    def _opinion(self) -> Floats:
+        if not self._follow:
+            return np.asarray(self._lag + self._noise)
+        return np.asarray(self._lag + self._noise * np.abs(self._noise) / np.maximum(self._sd, _TINY))
+
+    def pass_time(self, seconds: float, live: npt.NDArray[np.bool_], left: Floats) -> None:
+        """Let every book hear more of what it missed, and its own opinion wander.
+
+        `live` and `left`, the seconds until the start, are per event.
+        """
         kept = [[np.exp(-seconds / lag) for lag in (d.lag, d.live_lag)] for d in self._desks]
-        share = np.array(kept)[:, live.astype(np.int64), None]
-        herd = _HERD * self._lag.mean(axis=0) if self._follow else 0.0
+        share, herd = np.array(kept)[:, live.astype(np.int64), None], np.float64(0.0)
+        if self._follow:
+            hurry = np.where(live, 1.0, np.clip(_USUAL_LEFT / np.maximum(left, 1.0), 0.5, 2.0))[:, None]
+            share = share ** (hurry * np.where(self._first, _FIRST_PACE, 1.0))
+            herd = np.where(self._first, 0.0, _HERD) * self._lag.mean(axis=0)
         self._lag = share * self._lag + (1.0 - share) * herd
         self._wait += seconds
         if self._wait >= _STRIDE:
-            kept_noise = np.exp(-self._wait / (_FOLLOWING_WANDER if self._follow else _WANDER))
+            kept_noise = np.exp(-self._wait / (_SLOW_WANDER if self._follow else _WANDER))
             fresh = self._rng.standard_normal(self._noise.shape) * self._sd
             self._noise = kept_noise * self._noise + np.sqrt(1.0 - kept_noise**2) * fresh
             self._wait = 0.0
+        opinion = self._opinion()
+        if self._follow:
+            stands = (np.abs(opinion - self._shown) <= _STEP) & ~live[:, None]
+            opinion[stands] = self._shown[stands]
+        self._shown = opinion
 
     def hear(self, events: Longs, moved: Floats) -> None:
         """Note that the truth moved: nobody has heard of it yet."""
         self._lag[:, events] = np.clip(self._lag[:, events] - moved, -_MOST_LAG, _MOST_LAG)
+        self._shown[:, events] -= moved
 
     def learn(self, events: Longs) -> None:
         """Bring every book up to date on some events."""
         self._lag[:, events] = 0.0
+        self._shown[:, events] = self._opinion()[:, events]
 
     def of(self, book: Longs, event: Longs, ladder: Longs) -> Floats:
-        """Lag and noise of some books on some ladders."""
-        at = self._voice[book], event, ladder
-        return np.asarray(self._lag[at] + self._noise[at])
+        """By how much the prices of some books are off on some ladders."""
+        return np.asarray(self._shown[self._voice[book], event, ladder])
 
 
 class Habits:

@@ -75,6 +75,13 @@ class Chances(NamedTuple):
         return self.win * (odds - 1.0) - self.lose
 
 
+class News(NamedTuple):
+    """How news of games to come arrives: all reports of `every` seconds together, at random times."""
+
+    drift: float  # logits: standard deviation of what an hour does to an even moneyline
+    every: float  # s, the mean between two of them, for each team and player
+
+
 class Change(NamedTuple):
     """What some time did to the games: events, and how the probabilities moved."""
 
@@ -113,9 +120,13 @@ class Games:
         The only source of chance.
     pace
         How many times faster than in life a game runs.
+    news
+        None: reports trickle in, as often as `League.news` says. Otherwise many come at once, now and then.
     """
 
-    def __init__(self, league: Longs, start: Floats, rng: np.random.Generator, pace: float) -> None:
+    def __init__(
+        self, league: Longs, start: Floats, rng: np.random.Generator, pace: float, news: News | None = None
+    ) -> None:
         n = league.size
         self._rng = rng
         self.league = league
@@ -127,11 +138,14 @@ class Games:
         self._speed = pace / (60.0 * self._of_league("minutes"))
         self._part = self._of_league("part")
         mean = self._means()
-        prior, news = np.full((n, _LANES), PLAYER_PRIOR), np.full((n, _LANES), PLAYER_NEWS)
-        prior[:, _TEAMS], news[:, _TEAMS] = self._of_league("prior")[:, None], self._of_league("news")[:, None]
+        prior, hourly = np.full((n, _LANES), PLAYER_PRIOR), np.full((n, _LANES), PLAYER_NEWS)
+        prior[:, _TEAMS], hourly[:, _TEAMS] = self._of_league("prior")[:, None], self._of_league("news")[:, None]
         self._rate = rng.gamma(prior, mean / prior)
         self._alpha, self._beta = prior, prior / mean
-        self._reports = news / mean / _HOUR  # exposure that a second of reports is worth
+        if news is not None:
+            hourly *= (news.drift / self._of_league("drift")[:, None]) ** 2
+        self._news = news
+        self._reports = hourly / mean / _HOUR  # exposure that a second of reports is worth
         grid = np.array([x.grid for x in LEAGUES])[league]
         self._step, self._base = grid[..., 0], grid[..., 1]
         self.centre = np.zeros((n, LADDERS), np.int64)
@@ -181,6 +195,10 @@ class Games:
     def _report(self, events: Longs, seconds: Floats) -> Bools:
         """Reports on the games to come; tells which events had any."""
         exposure = self._reports[events] * seconds[:, None]
+        if self._news is not None:
+            span = np.maximum(seconds, self._news.every)[:, None]
+            come = self._rng.random(exposure.shape) * span < seconds[:, None]
+            exposure = np.where(come, self._reports[events] * span, 0.0)
         jumps = self._rng.poisson(self._rate[events] * exposure)
         self._alpha[events] += jumps
         self._beta[events] += exposure

@@ -4,6 +4,7 @@ A team scores in jumps (a goal, a run, a touchdown), each worth one of `marks` p
 public results; basketball scores one by one, which gives its margin about the spread that real games have.
 """
 
+import math
 from typing import NamedTuple
 
 MONEYLINE, SPREAD, TOTAL, HOME_TOTAL, AWAY_TOTAL, PART_TOTAL, FIRST_PROP = range(7)
@@ -39,6 +40,13 @@ class League(NamedTuple):
     def draws(self) -> bool:
         """Whether a game may end level."""
         return self.bonus == 0
+
+    @property
+    def drift(self) -> float:
+        """Standard deviation, in logits, by which an hour of reports moves an even moneyline, about."""
+        jump, square = (sum(share * points**power for points, share in self.marks) for power in (1, 2))
+        points = jump * math.hypot(self.home, self.away) * math.sqrt(self.news) / self.prior
+        return 1.6 * points / math.sqrt((self.home + self.away) * square)
 
     @property
     def grid(self) -> tuple[tuple[int, int], ...]:

@@ -11,7 +11,7 @@ from oddsengine.games import Reading
 from oddsengine.groups import Longs
 from oddsengine.simulate.calendar import fixtures, schedule
 from oddsengine.simulate.desks import DEFAULT_BOOKS, Habits, Opinions, american, desk
-from oddsengine.simulate.games import ENDED, LIVE, UPCOMING, Chances, Games
+from oddsengine.simulate.games import ENDED, LIVE, UPCOMING, Chances, Games, News
 from oddsengine.simulate.hazards import HAZARDS, Key, Phantom, Trouble, key_of
 from oddsengine.simulate.leagues import LEAGUES
 from oddsengine.simulate.scoreboards import Scoreboards
@@ -30,6 +30,7 @@ _OUTAGE = (120.0, 480.0)  # s
 _POSTPONED = 0.04  # postponements an hour of an event
 _POSTPONED_BY = (20.0, 90.0)  # minutes
 _POSTPONE_BEFORE = 7200.0  # s: events later than this are not postponed yet
+_SLOW_NEWS = News(drift=0.052, every=18_000.0)  # where books follow each other
 _LATE = 0.004  # share of rows that come a second time, later
 _LATE_BY = (0.5, 20.0)  # s
 
@@ -69,8 +70,9 @@ class World:
         How far books stray from the truth, as a multiple of the usual: their own opinions, tastes and lateness. Below 1
         there are fewer arbitrages and smaller edges.
     slow
-        How many times later than usual books hear of news before a game; above 1 none is sharp and
-        they follow each other. At 10 the market takes a quarter of an hour, about as US books do.
+        How many times later than usual books hear of news before a game. Above 1 no book is sharp and they follow each
+        other: news is rare and large, a few books of each game hear it first, prices stand until they are wrong by a
+        few cents, and books quote their main lines only. At 10 they move about as US books do.
     exchange_hold
         The margin of exchanges, as a multiple of the usual.
     hazards
@@ -110,7 +112,7 @@ class World:
         desks = [desk(name).straying(dissent, exchange_hold, slow) for name in self.books]
         self._desks = desks
         league, begins = schedule(events, live, pace, setting)
-        self._games = Games(league, begins, playing, pace)
+        self._games = Games(league, begins, playing, pace, _SLOW_NEWS if slow > 1.0 else None)
         self._games.advance(0.0, max(0.0, -float(begins.min(initial=0.0))))
         self.fixtures = fixtures(league, begins, start, setting)
         self._place = {fixture.id: at for at, fixture in enumerate(self.fixtures)}
@@ -170,7 +172,7 @@ class World:
         notices += [self._notice(at, "live") for at in change.started.tolist()]
         notices += [self._notice(at, "ended") for at in change.ended.tolist()]
         self._opinions.hear(change.refreshed, change.moved)
-        self._opinions.pass_time(self._tick, self._games.status == LIVE)
+        self._opinions.pass_time(self._tick, self._games.status == LIVE, self._games.start - self._time)
         urgent = [change.started, change.ended, self._suspend(change.scored)]
         self._hurry(np.concatenate(urgent))
         self._fail()
