@@ -93,6 +93,16 @@ def within_twice(value: float, measured: float) -> bool:
     return 0.5 <= value / measured <= 2.0
 
 
+def test_prices_of_slow_books_stand_and_a_market_has_one_line() -> None:
+    book = logits(prices(1, 2.0)).sort("t")
+    assert book.select(pl.struct("event_id", "market", "sportsbook", "t").is_unique().all()).item()
+    same = ["event_id", "market", "at", "sportsbook"]
+    before = book.with_columns(pl.col("t", "a", "b").shift().over(same).name.suffix("_ago"))
+    before = before.filter(pl.col("t") - pl.col("t_ago") == pl.duration(minutes=5))
+    changed = before.select(((pl.col("a") != pl.col("a_ago")) | (pl.col("b") != pl.col("b_ago"))).mean()).item()
+    assert 0.005 < changed < 0.1
+
+
 @pytest.mark.exhaustive
 def test_slow_books_move_as_us_books_do() -> None:
     book = logits(worlds())
@@ -130,6 +140,9 @@ def test_in_slow_worlds_the_price_at_the_close_is_true_and_the_old_references_ar
     for at in (("all", ""), ("market", "moneyline"), ("market", "spread"), ("market", "total")):
         assert abs(cells[at]["bias"]) < 2.0 * cells[at]["bias_se"], at
     assert cells["all", ""]["bias_se"] < 0.4
+    plain = {"own": {"weight": 0.0}, "momentum": {"far": 0.0, "near": 0.0}, "fresh": {"weight": 0.0}}
+    mean = oe.audit(worlds(), fair=catalog.amended_fair_table(plain)).table.row(0, named=True)
+    assert mean["bias"] > 2.0 * mean["bias_se"]
     for book in ("betonline", "fanduel"):
         single = oe.audit(worlds(), sharp=book, method="power").table.row(0, named=True)
         assert single["graded"] > 300
