@@ -184,7 +184,7 @@ def mutants(file: str, source: bytes, *, compiled: bool) -> Iterator[Mutant]:
                 yield from functions(each, f"{outer}{each.name}.")
             elif isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
                 marks = {ast.unparse(mark) for mark in each.decorator_list}
-                if not compiled or marks & {"kernel", "fused"}:
+                if not compiled or marks & {"kernel", "fused", "inlined"}:
                     yield from walk(each, outer + each.name)
 
     yield from functions(ast.parse(source), "")
