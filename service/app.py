@@ -65,6 +65,10 @@ class Api:
         path = request.path
         if b"%2" in request.raw:
             path = unquote(request.raw.decode("latin-1").replace("%2F", _SLASH).replace("%2f", _SLASH))
+        methods = self.routes.get(path)
+        if methods is not None and "{" not in path:  # what the router would find among its routes, one after the other
+            await methods({**scope, "path_params": {}}, receive, send)
+            return
         await self.router({**scope, "path": path, "root_path": ""}, receive, send)
 
     async def answer(self, request: Request, receive: Receive) -> CachedAnswer:

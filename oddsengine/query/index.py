@@ -54,6 +54,7 @@ class Index:
         self.looked = np.empty(0, np.uint8)  # units whose marks are of this update
         self.room = _room(1, 1)
         self.encoded: dict[Any, msgspec.Raw] = {}  # rows as they were sent, by all that they say
+        self.current: tuple[dict[int, msgspec.Raw], ...] = ({}, {})  # those of this update by slot; and best ones
         self._found: dict[Hashable, _Found] = {}  # of this update
         self._held = 0  # rows in it
         self.begin = np.empty(0, np.int64)
@@ -108,6 +109,7 @@ class Index:
             arrange(rows.key, state, self.terms.place, self.rank, self.first, self.slots, self.book)
         self._order(board)
         self._found, self._held = {}, 0
+        self.current = {}, {}
         self.looked = np.zeros(names.unit_event.size, np.uint8)
         self.room = _room(int(board.units.size.max()) + 1, len(names.books) // 64 + 1)
 

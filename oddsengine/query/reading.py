@@ -5,6 +5,7 @@ over the rows of those. All of it is of one update.
 """
 # mypy: allow-untyped-calls
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 MOST_ROWS = 5_000  # of one answer, about as many kilobytes
 _UNSAID = SEPARATOR * 2  # neither main nor alternate
 _BOOK = (1 << BOOK_BITS) - 1
+_LEAST, _MOST = -(1 << 31), (1 << 31) - 1  # hundredths
 
 
 class OwnTexts(NamedTuple):
@@ -585,10 +587,9 @@ def _between(found: Ints, price: Ints, f: Filter) -> Ints:
 def _bounds(low: float | None, high: float | None) -> tuple[int, int]:
     """The hundredths between which American prices are shown; -100 is the price +100, also as a bound."""
     least, most = (None if price is None else 100.0 if price == -100.0 else price for price in (low, high))
-    ends = np.iinfo(np.int32)
     return (
-        ends.min if least is None else int(np.clip(np.ceil(round(least * 100.0, 6)), ends.min, ends.max)),
-        ends.max if most is None else int(np.clip(np.floor(round(most * 100.0, 6)), ends.min, ends.max)),
+        _LEAST if least is None else max(_LEAST, min(math.ceil(round(least * 100.0, 6)), _MOST)),
+        _MOST if most is None else max(_LEAST, min(math.floor(round(most * 100.0, 6)), _MOST)),
     )
 
 

@@ -211,23 +211,33 @@ class RowEncoder:
     """
 
     def __init__(self, reading: Reading, slots: Ints, *, best: bool = False) -> None:
-        self._encoded = reading.index.encoded
+        self._encoded, self._current = reading.index.encoded, reading.index.current[best]
+        self._slots: list[int] = slots.tolist()
+        self._rows: list[Any] = list(map(self._current.get, self._slots))
+        self._new: list[tuple[int, Any]] = []  # where, and what the row says
+        if None not in self._rows:
+            return
         if len(self._encoded) > _MOST_ENCODED:
             self._encoded.clear()
-        said = reading.states(slots)
-        self._said = [(state, "best") for state in said] if best else said
-        known = self._encoded.get
-        self._rows: list[Any] = [known(said) for said in self._said]
-        self._new = [at for at, row in enumerate(self._rows) if row is None]
-        self._found = reading.take(slots[self._new]) if self._new else None
-        self._net = reading.net(slots[self._new]) if best and self._new else None
+        missing = [at for at, row in enumerate(self._rows) if row is None]
+        for at, state in zip(missing, reading.states(slots[missing]), strict=True):
+            said = (state, "best") if best else state
+            row = self._encoded.get(said)
+            if row is None:
+                self._new.append((at, said))
+            else:
+                self._rows[at] = self._current[self._slots[at]] = row
+        some = slots[[at for at, _ in self._new]]
+        self._found = reading.take(some)
+        self._net = reading.net(some) if best else None
 
     def rows(self) -> list[msgspec.Raw]:
         """All rows, encoded."""
-        if self._found is not None:
+        if self._new:
             made = odds(self._found) if self._net is None else best_odds(self._found, self._net)
-            for at, row in zip(self._new, made, strict=True):
-                self._rows[at] = self._encoded[self._said[at]] = msgspec.Raw(_encode(row))
+            for (at, said), row in zip(self._new, made, strict=True):
+                raw = msgspec.Raw(_encode(row))
+                self._rows[at] = self._encoded[said] = self._current[self._slots[at]] = raw
         return self._rows
 
 
