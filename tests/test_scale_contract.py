@@ -1,6 +1,7 @@
 """The published contract once more, asked of a gateway: it answers as the single node does."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ import pytest
 import test_service_conformance as contract_tests
 from nats_running import Servers, servers, wait_for
 from service_running import PATIENCE_S, Running
+
+from oddsengine_service.stream import hub
 
 
 class Gateway(Running):
@@ -110,3 +113,37 @@ def test_a_stream_of_prices_goes_on_at_another_gateway(service: Behind, tmp_path
         assert read(other.base, last)[0]
     finally:
         other.stop()
+
+
+def test_ids_of_a_stream_that_resumes_never_go_back(service: Behind, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of games too; and a gateway that is behind what a client has does not show it older prices."""
+    base = f"{service.gateway.base}/stream/all?resume=true"
+    names, ids = set(), [0]
+    with httpx.stream("GET", base, headers={"X-API-Key": "demo_enterprise"}, timeout=PATIENCE_S) as answer:
+        for line in answer.iter_lines():
+            if line == "event: snapshot:complete":
+                service.advance()
+            elif line.startswith("event: "):
+                names.add(line[7:])
+            elif line.startswith("id: evt_") and line != "id: evt_0":
+                ids.append(int(line[8:]))
+            if {"gamestate:update", "odds:update"} <= names and ids[-1]:
+                break
+    assert ids == sorted(ids)
+    monkeypatch.setattr(hub, "_REACH_S", 0.2)
+    stream = service.gateway.node.stream
+    assert stream is not None
+    ahead = f"{base}&last_event_id=evt_{stream.lines.global_seq(service.node.engine.number) + 1}"
+    with service.gateway.client("enterprise") as client:
+        refused = client.get(ahead)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (503, "not_ready")
+    monkeypatch.setattr(hub, "_REACH_S", PATIENCE_S)
+    with ThreadPoolExecutor(1) as pool:
+
+        def first_line() -> str:
+            with httpx.stream("GET", ahead, headers={"X-API-Key": "demo_enterprise"}, timeout=PATIENCE_S) as answer:
+                return next(line for line in answer.iter_lines() if line.startswith("data: "))
+
+        waiting = pool.submit(first_line)
+        service.advance()
+        assert '"resumed":true' in waiting.result(PATIENCE_S)

@@ -82,6 +82,9 @@ class Channel:
             query["event"] = (values["eventId"],)
         wants = _wants(context, frozenset(channels))
         hub = hub_of(api)
+        last = query["last_event_id"] or (request.last_event or b"").decode("latin-1")
+        if query["resume"] and not await hub.reach(_sequence(last)):
+            raise Problem(503, "not_ready", "this gateway is behind your last event; retry elsewhere", retry_after=1)
         with slot(api, caller):
             headers = [*request.headers, *_HEADERS]
             await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -91,7 +94,6 @@ class Channel:
             echoed: dict[str, Any] = {name: query[name] for name in Filters.__struct_fields__}
             if echoed["live"] is None:
                 echoed["live"] = UNSET
-            last = query["last_event_id"] or (request.last_event or b"").decode("latin-1")
             reconnected, resumed = bool(last), UNSET if not query["resume"] else False
             if query["resume"]:
                 wants = hub.resumable(wants._replace(wire=RESUMABLE), _sequence(last))

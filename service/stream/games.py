@@ -4,17 +4,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from oddsengine.query import Filter, values
-from oddsengine_service.stream.events import SSE, StreamEvent, forgotten, played
+from oddsengine_service.stream.events import StreamEvent, Wire, forgotten, played
 from oddsengine_service.stream.sse import frame
 
 
 class Games:
     """Games of a filter."""
 
-    wire = SSE
-
-    def __init__(self, wanted: Filter) -> None:
-        self.wanted = wanted
+    def __init__(self, wanted: Filter, wire: Wire) -> None:
+        self.wanted, self.wire = wanted, wire
         self.members = 0
         self._shown: set[str] = set()
 

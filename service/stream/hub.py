@@ -34,6 +34,7 @@ from oddsengine_service.stream.watch import Near, OpportunityId, ViewSnapshot, W
 MOST_WATCHES = 64  # sets of books and thresholds whose opportunities are followed
 REPLAY_S = 120.0  # for which a client may resume
 _SLACK_S = 15.0  # that what a replay needs is kept longer, for a client that connects at the last moment
+_REACH_S = 5.0
 SHARE = 16  # that one account may ask for
 LEAST_LOOK_S = 0.05  # between two looks at what is open; longer where a look is slow
 _PLAYER = WORDING.index("player_name")
@@ -73,7 +74,7 @@ class Stream:
         self._prices: dict[Hashable, Prices] = {}
         self._finds: dict[tuple[OpportunityFilter, Wire], OpportunityGroup] = {}
         self._watches: dict[Hashable, Watch] = {}
-        self._games: dict[Filter, Games] = {}
+        self._games: dict[tuple[Filter, Wire], Games] = {}
         self._states: dict[str, Any] = {}
         self._coming: dict[Prices, list[tuple[Subscriber, Subscription]]] = {}
         self._coming_lock = threading.Lock()
@@ -136,6 +137,15 @@ class Stream:
             if group is None or group.since is None or number < group.since:
                 return wants
         return wants._replace(since=number)
+
+    async def reach(self, global_seq: int | None) -> bool:
+        """Wait for an update that a client got elsewhere; False if it does not come in five seconds."""
+        until = time.monotonic() + _REACH_S
+        while global_seq is not None and self._heard_at and self.lines.number_of(global_seq) > self._heard_at[-1][1]:
+            if time.monotonic() > until:
+                return False
+            await asyncio.sleep(0.02)
+        return True
 
     def leave(self, subscriber: Subscriber) -> None:
         """Forget somebody; at once."""
@@ -328,7 +338,7 @@ class Stream:
         if finds is not None:
             groups.append(self._finds[finds])
         if wants.games is not None:
-            groups.append(self._games.setdefault(wants.games, Games(wants.games)))
+            groups.append(self._games.setdefault((wants.games, wants.wire), Games(wants.games, wants.wire)))
         for group in groups:
             group.members += 1
             if isinstance(group, OpportunityGroup):

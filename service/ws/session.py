@@ -149,6 +149,8 @@ class Sockets:
         wants = _wants(context)
         hub = hub_of(api)
         if query["resume"]:
+            if not await hub.reach(query["from_seq"]):
+                raise Problem(503, "not_ready", "this gateway is behind your last message; retry elsewhere")
             wants = hub.resumable(wants, query["from_seq"])
         missing = await api.pool.run(caller.account, lambda: unknown_ids(context))
         with slot(api, caller):
