@@ -793,7 +793,7 @@ def _health(origin: str) -> str:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_the_command_as_a_person_runs_it(tmp_path: Path) -> None:
-    """Its three lines work as they are pasted, and a signal ends it well."""
+    """Its three lines work as they are pasted, a signal ends it well, and it leaves nothing behind."""
     run = "from oddsengine.cli import main; raise SystemExit(main())"
     command = [sys.executable, "-c", run, "serve", "--demo", "--port", "0"]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -822,6 +822,7 @@ def test_the_command_as_a_person_runs_it(tmp_path: Path) -> None:
     events = [json.loads(line) for line in logged.splitlines() if not line.startswith("oddsengine: compiling")]
     assert events[-1]["event"] == "stopped"
     assert "Traceback" not in logged
+    assert list(tmp_path.iterdir()) == []
 
 
 # ---- what describes it ----

@@ -21,6 +21,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import effort
 import numpy as np
 import polars as pl
 import pytest
@@ -413,7 +414,7 @@ for batch in World(5, events=3, hazards=True).run(10_000):
 """
 
 
-@pytest.mark.parametrize("steps", [12, 45])
+@pytest.mark.parametrize("steps", effort.some([45, 12], 1))
 def test_killed_in_the_middle(tmp_path: Path, steps: int) -> None:
     """All that the killed run said of the steps that are on its tape, their replay says."""
     path = tmp_path / "tape"
@@ -788,7 +789,7 @@ class Unwilling:
 
 
 @pytest.mark.parametrize("first", [True, False])
-@pytest.mark.parametrize("rows", [1, 1000, 10**9])
+@pytest.mark.parametrize("rows", effort.some([1, 1000, 10**9], 2))
 def test_steps_that_were_taken_back_are_not_on_the_tape(world: Given, tmp_path: Path, first: bool, rows: int) -> None:
     """Nor are the names they taught lost, whichever recorder failed, and whether the step was written or waits."""
     engine, other = Engine(), Unwilling()
