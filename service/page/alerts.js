@@ -13,7 +13,7 @@ class PageAlerts {
   }
 
   render() {
-    choose($("alert-filter"), [["", saved.length ? saved.map((each) => [each.name, each.name]) : [["", "Save a filter first: a list, More"]]]], $("alert-filter").value || saved[0]?.name || "");
+    choose($("alert-filter"), [["", saved.length ? saved.map((each) => [each.name, each.name]) : [["", "No saved filters: save one under More of a list"]]]], $("alert-filter").value || saved[0]?.name || "");
     const state = window.Notification?.permission ?? "denied";
     $("alert-allow").hidden = state !== "default";
     write($("alert-state"), state === "granted" ? "" : state === "denied" ? "This browser shows no notifications of this page; alerts are sounds here." : "");

@@ -182,7 +182,7 @@ class Board {
     $("board-summary").replaceChildren(...(first
       ? [el("b", {}, stalled() ? "Not live: these prices may be gone. " : ""), `${called("leagues", first.league)} · `, first.is_live ? "in play" : "starts ", first.is_live || !at ? "" : time(at),
         ` · ${lines.reduce((n, line) => n + line.prices.size, 0)} prices of ${books.length} books${this.paused ? ", as they were when you paused" : ""}`]
-      : [this.event ? (this.settled ? "No prices here now." : "Waiting for the prices…") : events.length ? "Choose an event." : "No event is on the board yet."]));
+      : [this.event ? (this.paused ? "Paused: press Pause again to read the prices of this event." : this.settled ? "No prices here now." : "Waiting for the prices…") : events.length ? "Choose an event." : "No event is on the board yet."]));
     write($("board-note"), first ? "★ marks the best price that can be bet, after the book's commission. Below each price is how long ago it was seen; one that is crossed out cannot be bet, for the reason given. Lines show how prices moved: up is better for the bettor." : "");
   }
 

@@ -13,7 +13,7 @@ function keepMoney(changes) {
 
 // Down to a whole step, so that a stake is never more than was asked for.
 const stepped = (amount) => (money.step > 0 ? Math.floor(amount / money.step + 1e-9) * money.step : amount);
-const cash = (amount) => amount.toLocaleString([], { minimumFractionDigits: money.step % 1 ? 2 : 0, maximumFractionDigits: 2 });
+const cash = (amount) => amount.toLocaleString([], { minimumFractionDigits: money.step % 1 || amount % 1 ? 2 : 0, maximumFractionDigits: 2 });
 const kellyOf = (row) => row.kelly_shrunk ?? row.kelly_percent ?? null;
 
 // The stake on a +EV bet: a fraction of Kelly's, at most a share of the bankroll, at most what the book takes.
