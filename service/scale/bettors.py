@@ -21,7 +21,7 @@ from oddsengine_service.node import Node
 from oddsengine_service.problems import INTERNAL, Problem
 from oddsengine_service.records import Change
 from oddsengine_service.scale.link import Link
-from oddsengine_service.scale.log import Log, LostError, RefusedError
+from oddsengine_service.scale.log import Log, LostError, RefusedError, UnstoredError
 from oddsengine_service.tiers import TIERS, Caller
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ class SharedRecords:
         """Put a change into the stream; from a thread that holds the table's lock."""
         try:
             self._link.call(self._wait_for(change), _STORE_S)
-        except (LostError, RefusedError, *_TROUBLE) as error:
+        except (LostError, RefusedError, UnstoredError, *_TROUBLE) as error:
             raise _unavailable("the log takes no records now; look whether the change was made") from error
         return self._born, self._stored
 
