@@ -1,14 +1,16 @@
 """The fair-price table of a node: which one is in force, and fitting it to the node's own tapes.
 
 The table is `fair.toml` in the data folder, or the file that `table` of `[fair]` names; without it, the package's.
-`oddsengine calibrate --data FOLDER` writes it, and so does the node every `calibrate_days`. A file that changes is in
-force within a minute; the tape says so.
+`oddsengine calibrate --data FOLDER` writes it, and so does the node every `calibrate_days`, counted over restarts: the
+file `calibrated` in the data folder has the time of the last run. A table that changes is in force within a minute; the
+tape says so.
 """
 
 import os
 import subprocess
 import sys
 import threading
+import time
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +19,7 @@ from oddsengine import catalog
 from oddsengine_service.log import Log
 from oddsengine_service.settings import Settings, SettingsError
 
-FILE = "fair.toml"
+FILE, STAMP = "fair.toml", "calibrated"
 EVERY_S = 60.0  # between two looks at the file
 _DAY_S = 86_400.0
 _MOST_S = 6 * 3600.0  # that one calibration may take
@@ -110,14 +112,26 @@ class Calibrator:
         return child.returncode
 
     def _run(self) -> None:
-        waited = 0.0
         while not self._ended.wait(EVERY_S):
-            waited += EVERY_S
-            days = self._settings.fair.calibrate_days
-            if days and waited >= days * _DAY_S:
-                waited = 0.0
-                self.fit()
-            self.look()
+            try:
+                if self.due(time.time()):
+                    self.fit()
+                self.look()
+            except OSError as error:
+                self._log.say("calibration failed", error=str(error))
+
+    def due(self, now: float) -> bool:
+        """Whether it is time to fit again; if so, or if there never was a time, this is the last time from now on."""
+        days = self._settings.fair.calibrate_days
+        if not days or not self._settings.data.folder:
+            return False
+        stamp = Path(self._settings.data.folder) / STAMP
+        last = stamp.stat().st_mtime if stamp.exists() else None
+        if last is not None and now - last < days * _DAY_S:
+            return False
+        stamp.touch()
+        os.utime(stamp, (now, now))
+        return last is not None
 
     def _changed(self) -> int:
         """When the file was last written; 0 without one."""

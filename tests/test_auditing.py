@@ -3,6 +3,7 @@
 import json
 import math
 import random
+import tomllib
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from oddsengine import catalog, cli
 from oddsengine.auditing.formats import read_history
 from oddsengine.auditing.picture import reliability
 from oddsengine.auditing.reporting import cell, clustered_mean, clustered_slope
+from oddsengine.commands.audit import toml
 
 BOOKS = ("fanduel", "draftkings", "betmgm", "caesars", "bovada", "mybookie", "betonline", "lowvig")
 START = datetime(2026, 7, 1, 18, 0, tzinfo=UTC)
@@ -251,6 +253,9 @@ def test_a_tape_is_a_history(tmp_path: Path) -> None:
     assert view.awake
     one, two = oe.audit(table), oe.audit(tmp_path / "tape")
     assert one.shown.equals(two.shown)
+    with pytest.raises(ValueError, match="guards that it was recorded with"):
+        oe.audit(tmp_path / "tape", guards=[])
+    assert oe.audit(table, sharp="fanduel").shown.equals(oe.audit(table, sharp="fanduel", method="power").shown)
     assert oe.replay(oe.Tape(tmp_path / "tape")).state_hash() == engine.state_hash()
 
 
@@ -268,8 +273,33 @@ def test_a_fit_is_drawn_to_the_table_and_never_by_itself_in_force() -> None:
     assert found.changes["own"]["weight"] >= 0.0
     assert found.comparison["table"].to_list() == ["in force", "fitted"]
     table = catalog.amended_fair_table(found.changes)
-    assert table.constants.own_weight == found.changes["own"]["weight"]
-    assert table.note["games"] == 51
+    assert table == found.table
+    assert (table.name, table.date, table.note["games"]) == ("calibrated", "2026-08-20", 51)
+
+
+def test_a_fit_keeps_what_an_operator_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    history(54).write_parquet(tmp_path / "history.parquet")
+    own = {
+        "sharp": {"books": {"circa": 0.8}},
+        "flags": {"scale": {"total": 0.5}},
+        "books": {"own": {"Zebra Bets": 0.7}},
+    }
+    before, after = tmp_path / "before.toml", tmp_path / "after.toml"
+    before.write_text(toml(own))
+    table = catalog.amended_fair_table(own)
+    found = oe.calibrate(tmp_path / "history.parquet", fair=table)
+    assert (found.table.sharps, found.table.scale) == (table.sharps, table.scale)
+    assert found.table.own["Zebra Bets"] == 0.7
+    assert set(found.table.own) >= set(BOOKS)
+    command = ["calibrate", str(tmp_path / "history.parquet"), "--fair", str(before), "--output", str(after)]
+    assert cli.main(command) == 0
+    said = capsys.readouterr().out
+    if found.kept:
+        assert "the current ones stay in use" in said
+        assert not after.exists()
+    else:
+        assert catalog.amended_fair_table(tomllib.loads(after.read_text())) == found.table
+    assert catalog.amended_fair_table(tomllib.loads(toml(found.changes))) == found.table
 
 
 # ---- the command ----
@@ -287,7 +317,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert plot.read_text().startswith("<svg")
     assert cli.main(["audit", str(file)]) == 0
     assert "EV >= 1:" in capsys.readouterr().out
-    assert cli.main(["audit", str(file), "--shown", "x.txt"]) == 2
+    assert cli.main(["audit", "nothing.parquet", "--shown", "x.txt"]) == 2
+    assert "--shown takes a .parquet, .ndjson or .jsonl file, got 'x.txt'" in capsys.readouterr().err
     assert cli.main(["calibrate", str(file)]) == 2
     assert "50 games" in capsys.readouterr().err
 

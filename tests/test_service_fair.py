@@ -64,9 +64,22 @@ def test_a_file_that_changes_is_in_force_and_one_that_cannot_be_used_is_not(tmp_
     calibrator.close()
 
 
+def test_days_between_two_fits_are_counted_over_restarts(tmp_path: Path) -> None:
+    def node(days: str = "7") -> Calibrator:
+        return Calibrator(settings(tmp_path, calibrate_days=days), lambda _: None, Log(StringIO()))
+
+    now, day = datetime(2026, 9, 1, tzinfo=UTC).timestamp(), 86_400.0
+    assert not node("0").due(now)
+    assert not node().due(now)  # the first one is a week later
+    assert not node().due(now + 6.9 * day)
+    assert node().due(now + 7.1 * day)
+    assert not node().due(now + 7.2 * day)
+    assert node().due(now + 14.2 * day)
+
+
 def test_the_command_takes_the_tapes_of_a_data_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["calibrate", "--data", str(tmp_path)]) == 2
-    assert "there are no tapes in" in capsys.readouterr().err
+    assert "has no tapes; set tape = true" in capsys.readouterr().err
     assert main(["calibrate"]) == 2
     assert "give a history, or --data" in capsys.readouterr().err
     assert main(["calibrate", "x.parquet", "--data", str(tmp_path)]) == 2

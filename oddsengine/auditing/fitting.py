@@ -9,6 +9,8 @@ by weighted least squares, then what is left on x_j - m, book by book. Errors ar
 drawn to the table in force by how sure both are: posterior = (V^-1 + P^-1)^-1 (V^-1 fit + P^-1 table).
 """
 
+from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,9 +38,14 @@ class Fit(NamedTuple):
 
     games: int
     kept: bool  # the new table is worse on the last third of the games, or no better: the old one stays
-    changes: dict[str, Any]  # of the table, in the form of fair.toml
+    table: FairTable  # the one in force with the fitted constants
     errors: dict[str, float]  # standard errors of the fit alone, by constant
     comparison: pl.DataFrame  # first showings of the last third, by table
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """What differs from the shipped table, in the form of fair.toml."""
+        return catalog.fair_changes(self.table)
 
 
 def calibrate(history: Any, *, fair: FairTable | None = None, hours: float = 72.0) -> Fit:
@@ -49,7 +56,7 @@ def calibrate(history: Any, *, fair: FairTable | None = None, hours: float = 72.
     history
         As of `audit`; or a list of them, such as the tapes of a node.
     fair
-        The table in force; None is the catalog's.
+        The table in force; None is that of the last tape, or the catalog's.
     hours
         Looks earlier before the start are left out.
 
@@ -59,7 +66,7 @@ def calibrate(history: Any, *, fair: FairTable | None = None, hours: float = 72.
         If fewer than 50 games of the history have a close.
     """
     histories = [source(one) for one in (history if isinstance(history, list | tuple) else [history])]
-    said = next((one.fair for one in histories if isinstance(one, Tape) and one.fair is not None), None)
+    said = next((one.fair for one in reversed(histories) if isinstance(one, Tape) and one.fair is not None), None)
     table = fair or said or catalog.fair_table()
     rows = pl.concat([collect(one, table, hours) for one in histories])
     games = rows["event"].n_unique()
@@ -69,35 +76,16 @@ def calibrate(history: Any, *, fair: FairTable | None = None, hours: float = 72.
     early = set(order[: 2 * games // 3])
     first = rows.filter(pl.col("event").is_in(early))
     last = rows.filter(~pl.col("event").is_in(early))
-    changes, _ = fit(first, table)
-    new = catalog.amended_fair_table(_merge(_content(table), changes))
+    new, _ = fit(first, table)
     old_error, new_error = (_squared(last, of) for of in (table, new))
     comparison = pl.DataFrame(
         [{"table": name, **_compared(last, of)} for name, of in (("in force", table), ("fitted", new))]
     )
-    kept = not new_error < old_error
-    changes, errors = fit(rows, table)
-    changes["note"] = {"games": games, "squared_error_in_force": old_error, "squared_error_fitted": new_error, **errors}
-    return Fit(games, kept, changes, errors, comparison)
-
-
-def _content(table: FairTable) -> dict[str, Any]:
-    """The parts of a table that a fit changes, as changes of the shipped one."""
-    c = table.constants
-    return {
-        "own": {"weight": c.own_weight},
-        "momentum": {"far": c.momentum_far, "near": c.momentum_near},
-        "fresh": {"weight": c.fresh_weight},
-        "close": {"sigma": c.close_sigma},
-        "books": {"own": dict(table.own)},
-    }
-
-
-def _merge(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    out = dict(old)
-    for name, value in new.items():
-        out[name] = _merge(old.get(name, {}), value) if isinstance(value, dict) else value
-    return out
+    whole, errors = fit(rows, table)
+    note = {"games": games, "squared_error_in_force": old_error, "squared_error_fitted": new_error, **errors}
+    until = datetime.fromtimestamp(float(rows["start"].max()) / 1e6, UTC)  # type: ignore[arg-type]
+    whole = whole._replace(name="calibrated", date=f"{until:%Y-%m-%d}", note=note)
+    return Fit(games, not new_error < old_error, whole, errors, comparison)
 
 
 def collect(history: Any, table: FairTable, hours: float) -> pl.DataFrame:
@@ -191,8 +179,8 @@ def _design(rows: pl.DataFrame, table: FairTable) -> tuple[Floats, Floats, Float
     return design, left, rows["weight"].to_numpy(), ramp, game
 
 
-def fit(rows: pl.DataFrame, table: FairTable) -> tuple[dict[str, Any], dict[str, float]]:
-    """Changes of a table that rows call for, and the standard errors of the fit alone."""
+def fit(rows: pl.DataFrame, table: FairTable) -> tuple[FairTable, dict[str, float]]:
+    """A table with the constants that rows call for, and the standard errors of the fit alone."""
     design, left, weight, _, game = _design(rows, table)
     weighted = design * weight[:, None]
     inverse = np.linalg.pinv(weighted.T @ design)
@@ -209,9 +197,9 @@ def fit(rows: pl.DataFrame, table: FairTable) -> tuple[dict[str, Any], dict[str,
     gap = design[:, 0] * (c.own_base + rows["n"].to_numpy())  # x_j - m
     usual = found[0] / (c.own_base + 9.0)
     own = {}
-    books = rows["sportsbook"].to_numpy()
-    for book in sorted(set(books.tolist())):
-        at = books == book
+    books = _book_ids(rows)
+    for book in sorted(set(books)):
+        at = np.array([book == other for other in books])
         w, x = weight[at], gap[at]
         bread = float((w * x * x).sum())
         if bread == 0.0 or usual <= 0.0:
@@ -224,15 +212,17 @@ def fit(rows: pl.DataFrame, table: FairTable) -> tuple[dict[str, Any], dict[str,
     hours = np.maximum(rows["hours"].to_numpy(), c.close_least_h)
     z = (left - design @ found) / hours ** (1.0 / 3.0)
     sigma = float(np.sqrt((weight * z * z).sum() / weight.sum()))
-    changes = {
-        "own": {"weight": round(float(found[0]), 4)},
-        "momentum": {"far": round(float(found[1]), 4), "near": round(float(found[2]), 4)},
-        "fresh": {"weight": round(float(found[3]), 4)},
-        "close": {"sigma": round(sigma, 5)},
-        "books": {"own": own},
-    }
+    values = dict(zip(_NAMES, found.round(4).tolist(), strict=True))
+    fitted = table._replace(
+        constants=c._replace(close_sigma=round(sigma, 5), **values), own=MappingProxyType({**table.own, **own})
+    )
     errors = dict(zip(_NAMES, np.sqrt(np.diag(variance)).round(4).tolist(), strict=True))
-    return changes, errors
+    return fitted, errors
+
+
+def _book_ids(rows: pl.DataFrame) -> list[str]:
+    """The catalog's ids of the judged books, which the table has."""
+    return [catalog.book(name).id for name in rows["sportsbook"].to_list()]
 
 
 def _clustered(scores: Floats, inverse: Any, game: Any) -> Floats:
@@ -245,7 +235,7 @@ def _predicted(rows: pl.DataFrame, table: FairTable) -> Floats:
     """The fair logits of rows by a table."""
     design, *_ = _design(rows, table)
     c = table.constants
-    factor = np.array([table.own.get(book, 1.0) for book in rows["sportsbook"].to_list()])
+    factor = np.array([table.own.get(book, 1.0) for book in _book_ids(rows)])
     beta = np.array([getattr(c, name) for name in _NAMES])
     own = design[:, 0] * (factor - 1.0) * beta[0]
     return np.asarray(rows["mean"].to_numpy() + design @ beta + own)

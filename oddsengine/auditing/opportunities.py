@@ -298,7 +298,7 @@ def scan_history(
         As of `Engine.view`: EV is measured against the fair price at the close unless `sharp` or another
         `method` is given.
     guards
-        As of `Engine`.
+        As of `Engine`; a tape has those that it was recorded with, and takes no others.
     fair
         Constants of the fair price at the close: one table, None being that of the tape or the one that ships; tables
         by the date from which they are in force; or a function that is called once a day with its midnight (UTC).

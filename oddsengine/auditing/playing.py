@@ -73,8 +73,18 @@ def span(history: History | Tape) -> tuple[int, int]:
 
 
 def engine_of(history: History | Tape, guards: Guards = None, fair: FairTable | None = None) -> Engine:
-    """A new engine for a history: of a tape, with the guards of the one that was recorded."""
-    return engine_for(history, fair=fair) if isinstance(history, Tape) else Engine(guards=guards, fair=fair)
+    """A new engine for a history: of a tape, with the guards of the one that was recorded.
+
+    Raises
+    ------
+    ValueError
+        If guards are given for a tape.
+    """
+    if not isinstance(history, Tape):
+        return Engine(guards=guards, fair=fair)
+    if guards is not None:
+        raise ValueError("a tape is played with the guards that it was recorded with; guards must be None")
+    return engine_for(history, fair=fair)
 
 
 def steps(engine: Engine, history: History | Tape, calibrations: Calibrations | None = None) -> Iterator[Step]:

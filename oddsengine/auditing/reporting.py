@@ -91,7 +91,7 @@ def _text(value: float | None) -> str:
 def audit(
     history: Any,
     *,
-    method: str | None = "close",
+    method: str | None = None,
     sharp: Any = None,
     books: Iterable[str] | None = None,
     guards: Guards = None,
@@ -106,9 +106,9 @@ def audit(
     history
         A frame or path of spells, openings or quotes, or the folder of a tape; see `oddsengine.auditing.formats`.
     method, sharp, books
-        What is audited, as of `find_ev`; the default is the fair price at the close.
+        What is audited, as of `find_ev`; the default is the fair price at the close, or "power" with `sharp`.
     guards, fair
-        As of `Engine`.
+        As of `Engine`; a tape has those that it was recorded with, and takes no other guards.
     hours
         Showings earlier before the start are listed and not in the table.
     progress

@@ -25,7 +25,14 @@ them. It comes before anything is looked up; own.py shows its form.
 
 from oddsengine.catalog.books import REGIONS, TIERS, Book, book, books, tier_books
 from oddsengine.catalog.fair import FLAGS as EV_FLAGS
-from oddsengine.catalog.fair import FairTable, amended_fair_table, fair_content, fair_table, read_fair_table
+from oddsengine.catalog.fair import (
+    FairTable,
+    amended_fair_table,
+    fair_changes,
+    fair_content,
+    fair_table,
+    read_fair_table,
+)
 from oddsengine.catalog.files import CatalogError
 from oddsengine.catalog.leagues import League, league, leagues
 from oddsengine.catalog.links import Link, allowed, hosts, link, localised, states
@@ -84,6 +91,7 @@ __all__ = [
     "books",
     "categories",
     "changed",
+    "fair_changes",
     "fair_content",
     "fair_table",
     "families",

@@ -113,6 +113,27 @@ def fair_content(table: FairTable) -> dict[str, Any]:
     return out
 
 
+def fair_changes(table: FairTable) -> dict[str, Any]:
+    """The entries of a table that differ from the shipped one; `amended_fair_table` makes the same table of them.
+
+    Examples
+    --------
+    >>> fair_changes(amended_fair_table({"own": {"weight": 1.68, "base": 4.0}}))
+    {'own': {'weight': 1.68}}
+    """
+    return _different(fair_content(fair_table()), fair_content(table))
+
+
+def _different(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for name, value in new.items():
+        before = old.get(name)
+        if value != before:
+            nested = isinstance(value, Mapping) and isinstance(before, Mapping)
+            out[name] = _different(before, value) if nested else value  # type: ignore[arg-type]
+    return out
+
+
 def read_fair_table(content: Mapping[str, Any]) -> FairTable:
     """Check the content of a file in the form of fair.toml."""
     numbers = {}

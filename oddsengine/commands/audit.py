@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,14 @@ from oddsengine.auditing.picture import reliability
 from oddsengine.auditing.progress import Progress
 from oddsengine.commands.output import say
 
+_SHOWN = (".parquet", ".ndjson", ".jsonl")
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+
 
 def audit_command(arguments: argparse.Namespace) -> None:
     """Play a history and grade what it showed."""
+    if arguments.shown is not None and not arguments.shown.endswith(_SHOWN):
+        raise ValueError(f"--shown takes a .parquet, .ndjson or .jsonl file, got {arguments.shown!r}")
     with Progress("looks") as progress:
         found = audit(
             arguments.history, method=arguments.method, sharp=arguments.sharp, books=arguments.books,
@@ -33,19 +39,20 @@ def audit_command(arguments: argparse.Namespace) -> None:
 
 def calibrate_command(arguments: argparse.Namespace) -> None:
     """Fit the constants of the fair price to a history."""
-    histories, output = arguments.history, arguments.output
+    histories, output, fair = arguments.history, arguments.output, arguments.fair
     if arguments.data is not None:
         if histories:
             raise ValueError("give either a history or --data, got both")
         histories = sorted(str(path) for path in (Path(arguments.data) / "tapes").glob("*") if path.is_dir())
-        output = output or str(Path(arguments.data) / "fair.toml")
+        file = Path(arguments.data) / "fair.toml"
+        output, fair = output or str(file), fair or (str(file) if file.is_file() else None)
     if not histories:
         raise ValueError(
             f"{arguments.data} has no tapes; set tape = true in [data] to record them"
             if arguments.data
             else "give a history, or --data with the data folder of a node"
         )
-    found = calibrate(histories, fair=_table(arguments.fair), hours=arguments.hours)
+    found = calibrate(histories, fair=_table(fair), hours=arguments.hours)
     say(f"{found.games} games with a close; first showings at EV >= 1 of the last third:\n")
     for row in found.comparison.iter_rows(named=True):
         if row["shown"] is None:
@@ -81,10 +88,8 @@ def _write(found: Audit, path: str) -> None:
     """What was shown, as Parquet or lines of JSON by the suffix."""
     if path.endswith(".parquet"):
         found.shown.write_parquet(path)
-    elif path.endswith((".ndjson", ".jsonl")):
-        found.shown.write_ndjson(path)
     else:
-        raise ValueError(f"--shown takes a .parquet, .ndjson or .jsonl file, got {path!r}")
+        found.shown.write_ndjson(path)
 
 
 def toml(content: dict[str, Any], path: str = "") -> str:
@@ -100,13 +105,14 @@ def toml(content: dict[str, Any], path: str = "") -> str:
     <BLANKLINE>
     """
     plain = {name: value for name, value in content.items() if not isinstance(value, dict)}
-    lines = [f"{name} = {json.dumps(value)}" for name, value in plain.items()]
+    keys = {name: name if _BARE.fullmatch(name) else json.dumps(name) for name in content}
+    lines = [f"{keys[name]} = {json.dumps(value)}" for name, value in plain.items()]
     if path and lines:
         lines.insert(0, f"[{path}]")
     out = "".join(f"{line}\n" for line in lines)
     for name, value in content.items():
         if isinstance(value, dict):
-            out += toml(value, f"{path}.{name}" if path else name)
+            out += toml(value, f"{path}.{keys[name]}" if path else keys[name])
     return out
 
 
