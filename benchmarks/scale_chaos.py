@@ -1,4 +1,4 @@
-"""Streams of an event each and requests over two gateways, while processes and servers are killed and stopped by a seed.
+"""Streams of an event each and requests over two gateways, while processes and servers are killed by a seed.
 
     python benchmarks/scale_chaos.py --seconds 600 --streams 1000 --seed 1
 
@@ -173,6 +173,7 @@ async def chaos(arguments: argparse.Namespace, found: Any, shard: Any) -> dict[s
     """Read and kill for a while."""
     chance = random.Random(arguments.seed)
     gateways = [process for process in shard.processes if process.role == "gateway"]
+    wait_for(lambda: gateways[0].get("/events").json()["data"] != [], "there are events", 120.0)
     ids = [event["id"] for event in gateways[0].get("/events").json()["data"]]
     clients = [Client(gateways, at, ids[at % len(ids)]) for at in range(arguments.streams)]
     askers = [Asker(gateways, at) for at in range(arguments.askers)]

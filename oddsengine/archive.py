@@ -65,11 +65,17 @@ class Gathered:
         self._batches.append((self.last, batch))
         self.quotes += len(batch.links)
 
-    def taken(self) -> pl.DataFrame:
-        """All that was gathered, as rows with the number of their `step`; nothing is left."""
+    def rows(self) -> pl.DataFrame:
+        """All that was gathered, as rows with the number of their `step`."""
         self._resolve()
-        frames, self._frames, self.quotes = self._frames, [], 0
-        return pl.concat(frames) if frames else pl.DataFrame(schema=_SCHEMA | {"step": pl.Int64()})
+        self._frames = [pl.concat(self._frames)] if self._frames else []
+        return self._frames[0] if self._frames else pl.DataFrame(schema=_SCHEMA | {"step": pl.Int64()})
+
+    def taken(self) -> pl.DataFrame:
+        """The same; nothing is left."""
+        rows = self.rows()
+        self._frames, self.quotes = [], 0
+        return rows
 
     def _resolve(self) -> None:
         batches, self._batches = self._batches, []
@@ -142,7 +148,7 @@ def write(
     delta = _delta()
     properties = delta.WriterProperties(compression="ZSTD", compression_level=3)
     commit = delta.CommitProperties(app_transactions=[delta.Transaction(app_id=origin, version=until)])
-    rows = frame.select(COLUMNS).sort(SORTED, nulls_last=True)
+    rows = frame.select(COLUMNS).sort(SORTED, nulls_last=True, maintain_order=True)
     try:
         delta.write_deltalake(
             str(dest),
@@ -179,52 +185,66 @@ def _delta() -> Any:
 
 
 class Archive:
-    """What an archive says of how prices moved; it may grow meanwhile."""
+    """The quotes of an archive, which may grow meanwhile.
+
+    Parameters
+    ----------
+    dest
+        A folder or the address of an object store.
+    options
+        Credentials and the like of the object store.
+    """
 
     def __init__(self, dest: str | Path, options: Mapping[str, str] | None = None) -> None:
         self._dest, self._options = str(dest), dict(options or {}) or None
 
-    def of(self, event_id: str, until: int) -> Moves:
-        """Moves of an event up to a time, microseconds."""
+    def rows(self, event_id: str, origin: str = "") -> tuple[pl.DataFrame, int]:
+        """Quotes of an event; and the last step of `origin` that the archive has, 0 for none.
+
+        Raises
+        ------
+        ArchiveError
+            If it cannot be read.
+        """
         delta = _delta()
         try:
-            files = delta.DeltaTable(self._dest, storage_options=self._options).file_uris()
+            table = delta.DeltaTable(self._dest, storage_options=self._options)
+            rows = pl.scan_delta(table).filter(pl.col("event_id") == event_id).select(COLUMNS)
+            return rows.collect(engine="streaming"), int(table.transaction_version(origin) or 0)
         except delta.exceptions.TableNotFoundError:
-            return nothing()
-        if not files:
-            return nothing()
-        names = ["recorded_at", "odds_decimal", "odds_american", "is_live", "is_active", *WORDING, "line", "sportsbook"]
-        frame = (
-            pl.scan_parquet(files, hive_partitioning=True, storage_options=self._options)
-            .filter((pl.col("event_id") == event_id) & (pl.col("recorded_at").dt.epoch("us") <= until))
-            .select(names)
-            .collect(engine="streaming")
-            .sort("recorded_at", maintain_order=True)
-        )
-        return _moves(frame)
+            return pl.DataFrame(schema=_SCHEMA), 0
+        except (delta.exceptions.DeltaError, OSError, pl.exceptions.PolarsError) as error:
+            raise ArchiveError(f"{self._dest}: {error}") from error
+
+    def of(self, event_id: str, until: int) -> Moves:
+        """Moves of an event up to a time, microseconds."""
+        return moves(self.rows(event_id)[0], until)
 
 
-def _moves(frame: pl.DataFrame) -> Moves:
-    """Quotes as moves: what repeats a row's last price is none."""
-    if not frame.height:
-        return nothing()
+def moves(quotes: pl.DataFrame, until: int) -> Moves:
+    """Quotes of an event as moves: late ones changed nothing, and a repeated price is no move."""
     key = [*WORDING, "line", "sportsbook"]
-    rows = frame.select(key).unique(maintain_order=True).with_row_index("row")
+    quotes = quotes.filter(pl.col("recorded_at").dt.epoch("us") <= until).sort("recorded_at", maintain_order=True)
+    if not quotes.height:
+        return nothing()
+    rows = quotes.select(key).unique(maintain_order=True).with_row_index("row")
     flags = (~pl.col("is_active")).cast(pl.UInt8) * SUSPENDED + pl.col("is_live").cast(pl.UInt8) * LIVE
-    moves = (
-        frame.join(rows, on=key, how="left", nulls_equal=True, maintain_order="left")
+    frame = (
+        quotes.join(rows, on=key, how="left", nulls_equal=True, maintain_order="left")
+        .filter(pl.col("last_seen_at") >= pl.col("last_seen_at").cum_max().over("row"))
         .with_columns(
             flags.cast(pl.UInt8).alias("flags"), pl.col("odds_decimal", "odds_american").forward_fill().over("row")
         )
-        .filter(pl.col("odds_decimal").is_not_null())
-        .filter(
-            (pl.col("odds_decimal").ne_missing(pl.col("odds_decimal").shift().over("row")))
-            | (pl.col("flags").ne_missing(pl.col("flags").shift().over("row")))
-        )
+        .filter(pl.col("odds_decimal").is_not_null())  # suspended before it ever had a price
+        .filter(pl.struct("row", "recorded_at").is_last_distinct())
     )
+    moved = pl.any_horizontal(
+        pl.col(name).ne_missing(pl.col(name).shift().over("row")) for name in ("odds_decimal", "flags")
+    )
+    frame = frame.filter(moved)
     return Moves(
         list(rows.select(*WORDING, "line").iter_rows()), rows["sportsbook"].to_list(),
-        moves["row"].to_numpy().astype(np.int64), moves["recorded_at"].dt.epoch("us").to_numpy(),
-        moves["odds_decimal"].to_numpy(), moves["odds_american"].fill_null(np.nan).to_numpy(),
-        moves["flags"].to_numpy(),
+        frame["row"].to_numpy().astype(np.int64), frame["recorded_at"].dt.epoch("us").to_numpy(),
+        frame["odds_decimal"].to_numpy(), frame["odds_american"].fill_null(np.nan).to_numpy(),
+        frame["flags"].to_numpy(),
     )  # fmt: skip

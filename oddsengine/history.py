@@ -2,7 +2,7 @@
 
 A *move* is a price that differs from what the same row was before: in its decimal price, in being live, in being
 suspended. `Ring` hears updates and keeps the newest moves of the whole board, with the opening of each row apart so
-that no wrap-around loses it. Where a tape is written, `taped` gives the same moves of the same batches.
+that no wrap-around loses it. `archive.moves` gives the same moves of the same batches.
 """
 
 import threading

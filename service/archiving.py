@@ -6,8 +6,10 @@ from pathlib import Path
 
 import polars as pl
 
-from oddsengine.archive import Gathered, archived, write
+from oddsengine.archive import Archive, ArchiveError, Gathered, archived, moves, write
 from oddsengine.engine import Batch, Engine, Wanted
+from oddsengine.history import Moves
+from oddsengine_service.problems import Problem
 from oddsengine_service.settings import Archiving
 
 FOLDER = "archive"  # of the data folder, for what waits
@@ -31,7 +33,7 @@ class NodeArchive:
         failed: Callable[[str], None], writes: Callable[[], bool] = lambda: True,
     ) -> None:  # fmt: skip
         self._folder, self._settings, self._origin = folder / FOLDER, settings, origin
-        self._failed, self._writes = failed, writes
+        self._failed, self._writes, self._table = failed, writes, Archive(settings.to)
         self._folder.mkdir(parents=True, exist_ok=True)
         for part in self._folder.glob("*.parquet"):  # numbers of an earlier start
             part.unlink()
@@ -78,6 +80,33 @@ class NodeArchive:
             self._failed("")
         except (ValueError, OSError, pl.exceptions.PolarsError) as error:
             self._failed(str(error))
+
+    def of(self, event_id: str, until: int) -> Moves:
+        """Moves of an event up to a time: of the table, and of what waits to become part of it.
+
+        Raises
+        ------
+        Problem
+            503 if the table cannot be read.
+        """
+        mine = pl.col("event_id") == event_id
+        while True:
+            with self._engine.still():
+                waiting, parts = [self._gathered.rows().filter(mine)], sorted(self._folder.glob("*.parquet"))
+            try:
+                waiting = [*(pl.scan_parquet(part).filter(mine).collect() for part in parts), *waiting]
+            except FileNotFoundError:  # it became part of the table
+                continue
+            try:
+                rows, done = self._table.rows(event_id, self._origin())
+            except ArchiveError as error:
+                self._failed(str(error))
+                raise Problem(
+                    503, "unavailable", "the archive cannot be read now; retry later", retry_after=5
+                ) from error
+            return moves(
+                pl.concat([rows, *(some.filter(pl.col("step") > done).drop("step") for some in waiting)]), until
+            )
 
     def close(self) -> None:
         """Write what waits, and end."""

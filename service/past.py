@@ -11,8 +11,8 @@ from typing import Any
 from oddsengine.closing import ClosingRecorder, Store
 from oddsengine.engine import Engine
 from oddsengine.history import Ring
-from oddsengine.tape.moves import Tapes
 from oddsengine.update import Update
+from oddsengine_service.archiving import NodeArchive
 from oddsengine_service.closing import opened
 
 _WAITING = 1000  # jobs
@@ -28,9 +28,8 @@ class Past:
         The engine whose updates are heard.
     folder
         The data folder; None keeps everything in memory.
-    tapes
-        The tape that is written of this engine, and those of earlier starts; without them the newest moves are kept in
-        memory.
+    archive
+        What has all moves; without it the newest are kept in memory.
     records
         Whether closing lines and bets are recorded here; else they come from somewhere else.
     store
@@ -42,7 +41,7 @@ class Past:
     """
 
     def __init__(
-        self, engine: Engine, folder: str | Path | None = None, tapes: Tapes | None = None,
+        self, engine: Engine, folder: str | Path | None = None, archive: NodeArchive | None = None,
         failed: Callable[[Exception], None] = lambda _: None, method: str = "close", *, records: bool = True,
         store: Store | None = None,
     ) -> None:  # fmt: skip
@@ -50,7 +49,7 @@ class Past:
         self._room = threading.BoundedSemaphore(_WAITING)
         self._failed = failed
         self.closings = opened(folder)
-        self.history: Ring | Tapes = Ring(engine) if tapes is None else tapes
+        self.history: Ring | NodeArchive = Ring(engine) if archive is None else archive
         self._recorder: ClosingRecorder | None = None
         self._graded: tuple[int, float | None, float | None, float | None] | None = None
         self._graded_at = -_GRADED_EVERY_S

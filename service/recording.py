@@ -4,7 +4,6 @@ A tape that cannot be written any more (a full disk) ends there, and the node sa
 """
 
 import shutil
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,7 +12,6 @@ from typing import Any
 from oddsengine.engine import Engine
 from oddsengine.tape import TapeError, TapeWriter
 
-_EVERY_S = 1.0
 FOLDER = "tapes"  # of the data folder
 _NAME = "%Y%m%dT%H%M%S.%fZ"
 
@@ -36,8 +34,7 @@ class NodeTape(TapeWriter):
     def __init__(
         self, engine: Engine, folder: str | Path, days: float, now: datetime, failed: Callable[[Exception], None]
     ) -> None:
-        self._followed, self._failed = engine, failed
-        self._ended, self._due = False, 0.0
+        self._failed, self._ended = failed, False
         sweep(Path(folder), now - timedelta(days=days))
         super().__init__(Path(folder) / now.astimezone(UTC).strftime(_NAME))
         self.follow(engine)
@@ -50,14 +47,6 @@ class NodeTape(TapeWriter):
             super().batch(*batch)
         except (OSError, TapeError) as error:
             self._end_with(error)
-
-    def catch_up(self) -> None:
-        """Write what waits, while no step is made; once a second is often enough."""
-        now = time.monotonic()
-        if not self._ended and now >= self._due:
-            self._due = now + _EVERY_S
-            with self._followed.still():
-                self.flush()
 
     def flush(self) -> None:
         """Write what waits."""

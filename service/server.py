@@ -31,7 +31,6 @@ from starlette.types import ASGIApp
 from oddsengine import catalog
 from oddsengine.engine import Engine
 from oddsengine.matching import Matcher
-from oddsengine.tape.moves import Tapes
 from oddsengine_service import bets, demo, keys, pages, recording, records, routes
 from oddsengine_service.alerts import Alerts, Sender, ShareError
 from oddsengine_service.answers import CachedAnswer, encode
@@ -525,14 +524,20 @@ def build(
             held.callback(member.close)
             run = partial(member.run, feed=run)
         usage.on_failure = partial(_unwritten, node, log)
-        tapes: Tapes | None = None
         if settings.data.tape and not demonstration:
             where = folder / recording.FOLDER
             tape = NodeTape(node.engine, where, settings.data.tape_days, clock.now(), partial(_broke, node, log))
             held.callback(tape.close)
-            tapes = Tapes(where, tape.catch_up)
+        archive: NodeArchive | None = None
+        if settings.archive.to:
+            started = f"node {clock.now():%Y-%m-%dT%H:%M:%S.%fZ}"
+            archive = NodeArchive(
+                node.engine, folder, settings.archive, lambda: started if member is None else member.origin,
+                partial(_not_archived, node), lambda: member is None or member.outbox is not None,
+            )  # fmt: skip
+            held.callback(archive.close)
         past = Past(
-            node.engine, None if demonstration else folder, tapes,
+            node.engine, None if demonstration else folder, archive,
             failed=lambda error: node.failures.__setitem__("closing", str(error)), method=node.method,
             records=member is None or member.leads, store=None if member is None else member.records,
         )  # fmt: skip
@@ -543,13 +548,6 @@ def build(
             held.callback(node.calibrator.close)
             node.calibrator.start()
         node.games.listen(past.play)
-        if settings.archive.to and (member is None or member.leads):
-            started = f"node {clock.now():%Y-%m-%dT%H:%M:%S.%fZ}"
-            archive = NodeArchive(
-                node.engine, folder, settings.archive, lambda: started if member is None else member.origin,
-                partial(_not_archived, node), lambda: member is None or member.outbox is not None,
-            )  # fmt: skip
-            held.callback(archive.close)
         node.records = held.enter_context(records.opened(None if demonstration else folder))
         node.records.writable = member is None
         options = settings.service

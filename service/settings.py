@@ -66,7 +66,7 @@ class Data(msgspec.Struct, frozen=True, kw_only=True):
     catalog: str = ""  # an operator's own file of books, leagues, teams and market names
     kept_files: Count = 50  # payloads that did not parse, the newest ones
     kept_bytes: Count = 20_000_000
-    tape: Switch = False  # record every step; history then goes back to earlier starts
+    tape: Switch = False  # record every step
     tape_days: Days = 7.0  # after which a tape is removed at the next start
 
 

@@ -110,7 +110,7 @@ PUBLIC = {
     "", "archive", "calculators", "catalog", "catalog.futures", "catalog.links", "closing", "clv", "columns", "devig",
     "engine", "estimator", "explain", "feeds", "futures", "games", "history", "kelly", "matching", "odds", "outcomes",
     "query", "query.values", "reasons", "schema", "simulate", "simulate.futures", "snapshot", "stakes", "tape",
-    "tape.moves", "timestamps", "update",
+    "timestamps", "update",
 }  # fmt: skip
 PARSERS = {path.stem for path in (ROOT / "feeds").glob("*.py")} - {"__init__"}
 SERVICE = sorted((ROOT.parent / "service").rglob("*.py"))

@@ -1,4 +1,4 @@
-"""The past over the wire: closing lines, movements from memory and from a tape beside plain loops, CLV groups."""
+"""The past over the wire: closing lines, movements from memory and from an archive beside plain loops, CLV groups."""
 
 import os
 from collections.abc import Iterator
@@ -16,14 +16,14 @@ from oddsengine.board import state
 from oddsengine.engine import Engine, micros
 from oddsengine.history import Ring
 from oddsengine.simulate import World
-from oddsengine.tape import Tape, TapeError, TapeWriter
-from oddsengine.tape import moves as moves_of
-from oddsengine.tape.moves import Taped, Tapes
+from oddsengine.tape import Tape, TapeError
+from oddsengine_service.archiving import NodeArchive
 from oddsengine_service.node import Node
 from oddsengine_service.past import Past
 from oddsengine_service.problems import Problem
 from oddsengine_service.recording import NodeTape
 from oddsengine_service.routes import history as module
+from oddsengine_service.settings import Archiving
 from oddsengine_service.tiers import books_of
 
 CLOSING = found(module.endpoints, "/odds/closing")
@@ -42,10 +42,10 @@ class Point(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """A node that heard a world, the same past from a tape, and what plain loops say of its prices."""
+    """A node that heard a world, the same past from an archive, and what plain loops say of its prices."""
 
     node: Node
-    taped: Node
+    archived: Node
     moves: dict[Key, list[Point]]
     about: dict[str, dict[str, Any]]  # by row id
     world: World
@@ -58,17 +58,17 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Stage:
         9, events=6, tick=30.0, live=0.4, pace=30.0, hazards=["flap"], books=["pinnacle", "fanduel", "betmgm"]
     )
     engine = Engine()
-    past, writer = Past(engine), TapeWriter(folder / "first", sync="never", block_rows=400, segment_bytes=60_000)
-    writer.follow(engine)
+    past, archive = Past(engine), archive_of(engine, folder)
     moves: dict[Key, list[Point]] = {}
     about: dict[str, dict[str, Any]] = {}
-    with writer:
-        for batch in world.run(less(1800, 900)):
-            past.follow(engine.step(batch.quotes, batch.now, complete=batch.complete, events=batch.events))
-            note(engine, moves, about)
+    for batch in world.run(less(1800, 900)):
+        past.follow(engine.step(batch.quotes, batch.now, complete=batch.complete, events=batch.events))
+        note(engine, moves, about)
+        if engine.number == 20:
+            archive.write()
     past.settle()
     here, there = node(engine), node(engine)
-    here.past, there.past = past, Past(engine, tapes=Tapes(folder))
+    here.past, there.past = past, Past(engine, archive=archive)
     return Stage(here, there, moves, about, world)
 
 
@@ -129,48 +129,16 @@ def test_every_move_of_every_price_is_there(stage: Stage) -> None:
     assert max(len(moves) for moves in stage.moves.values()) > 10
 
 
-def test_a_tape_says_what_memory_says(stage: Stage) -> None:
+def test_an_archive_says_what_memory_says(stage: Stage) -> None:
     for fixture in stage.world.fixtures:
-        assert list(walk(stage.taped, {"event": fixture.id})) == list(walk(stage.node, {"event": fixture.id}))
+        assert list(walk(stage.archived, {"event": fixture.id})) == list(walk(stage.node, {"event": fixture.id}))
 
 
-def test_only_blocks_with_the_event_are_read(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert stage.taped.past is not None
-    tapes = stage.taped.past.history
-    assert isinstance(tapes, Tapes)
-    tapes.of("none", 0)
-    (taped,) = tapes._known.values()
-    read: list[Any] = []
-    real = moves_of._quotes
-
-    def counted(place: Any, *more: Any) -> Any:
-        read.append(place)
-        return real(place, *more)
-
-    monkeypatch.setattr(moves_of, "_quotes", counted)
-    late = micros(stage.node.engine.now)  # type: ignore[arg-type]
-    counts = set()
-    fewer = False
-    for fixture in stage.world.fixtures:
-        read.clear()
-        taped.of(fixture.id, late)
-        whole = len(read)
-        read.clear()
-        taped.of(fixture.id, late - 900 * 10**6)
-        assert len(read) <= whole
-        fewer |= len(read) < whole
-        counts.add(whole)
-    assert len(taped._places) > 20
-    assert min(counts) < len(taped._places)
-    assert fewer  # than without an end
-
-
-def test_a_tape_that_grows_is_read_on(tmp_path: Path) -> None:
-    engine, writer = Engine(), TapeWriter(tmp_path, sync="never", block_rows=1, segment_bytes=1500)
-    writer.follow(engine)
-    taped, ring = Taped(tmp_path), Ring(engine)
+def test_an_archive_that_grows(tmp_path: Path) -> None:
+    engine = Engine()
+    ring, archive = Ring(engine), archive_of(engine, tmp_path)
     begin = datetime(2026, 2, 8, 18, tzinfo=UTC)
-    assert taped.of("e", 2**62).row.size == 0
+    assert archive.of("e", 2**62).row.size == 0
     for n in range(12):
         at = begin + timedelta(seconds=n)
         rows = [price(1.9 + 0.01 * (n // 2), at, book=book) for book in ("fanduel", "betmgm")]
@@ -178,36 +146,53 @@ def test_a_tape_that_grows_is_read_on(tmp_path: Path) -> None:
         if n == 7:
             rows.append(price(None, at, is_active=False))
         ring.follow(engine.step(rows, at))
-        writer.flush()
-        one, two = taped.of("e", 2**62), ring.of("e", 2**62)
+        if n % 4 == 2:
+            archive.write()
+        one, two = archive.of("e", 2**62), ring.of("e", 2**62)
         assert sorted(listed(one)) == sorted(listed(two))
-    assert len(list(tmp_path.glob("*.tape"))) > 2
+        early = (begin + timedelta(seconds=n / 2)).timestamp() * 1e6
+        assert sorted(listed(archive.of("e", int(early)))) == sorted(row for row in listed(two) if row[1] <= early)
     moves = [row for row in listed(two) if row[0] == "fanduel"]
     assert [odds for _, _, odds, _ in moves] == [pytest.approx(1.9 + 0.01 * k) for k in (0, 1, 2, 3, 3, 4, 5)]
     assert [flags for *_, flags in moves] == [0, 0, 0, 0, 2, 0, 0]
-    writer.close()
+    archive.close()
 
 
 def test_history_goes_back_over_starts(tmp_path: Path) -> None:
-    """A tape for each start; what a row said before the stop is no move when it is said again."""
+    """What a row said before a stop is no move when it is said again."""
     world = World(11, events=3, tick=20.0, live=0.5, pace=30.0, books=["pinnacle", "fanduel", "betmgm"])
     moves: dict[Key, list[Point]] = {}
     about: dict[str, dict[str, Any]] = {}
     batches = list(world.run(1200))
     for part in (batches[:20], batches[20:21], batches[21:]):
         engine = Engine()
-        tape = NodeTape(engine, tmp_path, 7.0, part[0].now, unexpected)
+        archive = archive_of(engine, tmp_path, str(part[0].now))
         for batch in part:
             engine.step(batch.quotes, batch.now, complete=batch.complete, events=batch.events)
             note(engine, moves, about)
-        tape.close()
-    assert len(list(tmp_path.iterdir())) == 3
+        archive.close()
     here = node(engine)
-    here.past = Past(engine, tapes=Tapes(tmp_path))
+    here.past = Past(engine, archive=archive)
     for fixture in world.fixtures:
         entries = {entry["id"]: points(entry) for entry in walk(here, {"event": fixture.id})}
         expected = {i: shown(m) for (i, _), m in moves.items() if about[i]["event_id"] == fixture.id}
         assert entries == expected
+
+
+def test_an_archive_that_cannot_be_read(tmp_path: Path) -> None:
+    engine, failed = Engine(), list[str]()
+    (tmp_path / "odds" / "_delta_log").mkdir(parents=True)
+    (tmp_path / "odds" / "_delta_log" / f"{0:020}.json").write_text("damaged")
+    archive = NodeArchive(engine, tmp_path, Archiving(to=str(tmp_path / "odds")), lambda: "me", failed.append)
+    here = node(engine)
+    here.past = Past(engine, archive=archive)
+    at = datetime(2026, 2, 8, 18, tzinfo=UTC)
+    engine.step([price(1.9, at)], at)
+    with pytest.raises(Problem, match="archive cannot be read") as caught:
+        answer(HISTORY, here, {"event": "e"})
+    assert caught.value.status == 503
+    assert failed
+    archive.close()
 
 
 def test_old_tapes_are_removed_and_nothing_else(tmp_path: Path) -> None:
@@ -245,28 +230,33 @@ def unexpected(error: Exception) -> None:
     raise AssertionError("the tape ended") from error
 
 
-def test_a_tape_whose_terms_were_counted_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_archive_of_terms_that_were_counted_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Now and then an engine drops the names that no row has; codes then mean something else."""
     monkeypatch.setattr(state, "_FEW", 6)
     monkeypatch.setattr(state, "REMEMBERED_S", 30)
     engine = Engine()
     engine._board._tidy_at = 6
-    writer = TapeWriter(tmp_path, sync="never", block_rows=4)
-    writer.follow(engine)
-    taped, ring = Taped(tmp_path), Ring(engine)
+    ring, archive = Ring(engine), archive_of(engine, tmp_path)
     begin = datetime(2026, 2, 8, 18, tzinfo=UTC)
     for n in range(40):
         at = begin + timedelta(seconds=10 * n)
         rows = [price(1.5 + n / 100, at), price(1.9, at, event_id=f"e{n}"), price(1.9, at, event_id=f"f{n}")]
         gone = [row["row_id"] for row in engine.table().to_dicts() if row["event_id"] != "e"]
         ring.follow(engine.step(rows, at, removed=gone))
-    writer.flush()
     assert len(engine.wordings) < 40  # of 81
     for event in ("e", "e0", "f7", "e20", "f39"):
-        assert sorted(listed(taped.of(event, 2**62))) == sorted(listed(ring.of(event, 2**62)))
-    assert len(taped._epochs) > 2
-    assert taped.of("e", 2**62).row.size == 40
-    writer.close()
+        assert sorted(listed(archive.of(event, 2**62))) == sorted(listed(ring.of(event, 2**62)))
+    assert archive.of("e", 2**62).row.size == 40
+    archive.close()
+
+
+def archive_of(engine: Engine, folder: Path, origin: str = "me") -> NodeArchive:
+    """An archive that is written when a test says so."""
+
+    def failed(failure: str) -> None:
+        assert not failure
+
+    return NodeArchive(engine, folder, Archiving(to=str(folder / "odds")), lambda: origin, failed)
 
 
 def price(odds: float | None, at: datetime, book: str = "fanduel", **more: Any) -> Body:
