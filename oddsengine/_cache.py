@@ -61,7 +61,7 @@ def _temporary() -> Path:
     if hasattr(os, "getuid"):
         found = folder.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != user or found.st_mode & 0o022:
-            raise PermissionError(f"{folder} belongs to somebody else")
+            raise PermissionError(f"{folder} belongs to another user")
     return folder
 
 
@@ -141,7 +141,7 @@ def _trusted() -> frozenset[int]:
 
 
 def _content(file: Path) -> bytes:
-    """Read a file; nothing if it is not there or belongs to somebody else."""
+    """Read a file; nothing if it is not there or belongs to another user."""
     try:
         with file.open("rb") as source:
             return source.read() if os.fstat(source.fileno()).st_uid in _trusted() else b""

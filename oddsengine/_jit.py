@@ -25,7 +25,7 @@ from oddsengine._cache import Folders, KernelCache
 F = TypeVar("F", bound=Callable[..., Any])
 
 _lock = threading.RLock()
-_COMPILING = "compiling kernels for this machine, once (about half a minute) ..."
+_COMPILING = "compiling kernels, once per machine (about half a minute) ..."
 
 
 class _Kernel:

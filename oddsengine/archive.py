@@ -180,7 +180,9 @@ def _delta() -> Any:
         import deltalake  # noqa: PLC0415  only where an archive is written
         import deltalake.exceptions  # noqa: PLC0415
     except ImportError:
-        raise ArchiveError("an archive needs the package deltalake: pip install 'oddsengine[archive]'") from None
+        raise ArchiveError(
+            "writing an archive needs the package deltalake; run pip install 'oddsengine[archive]'"
+        ) from None
     return deltalake
 
 

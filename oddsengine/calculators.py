@@ -116,7 +116,7 @@ def parlay(odds: Sequence[float], probs: Sequence[float]) -> Parlay:
     Parlay(odds=5.0, prob=0.25, ev=0.25)
     """
     if len(odds) != len(probs) or not odds:
-        raise ValueError(f"odds and probs must be of one length, got {len(odds)} and {len(probs)}")
+        raise ValueError(f"odds and probs must have the same length, got {len(odds)} and {len(probs)}")
     for value in odds:
         _checked(odds=value)
     price, p = prod(odds), prod(probs)

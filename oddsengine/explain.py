@@ -134,9 +134,7 @@ def explain(
         found = look(question, opportunity_id)
         if found is not None:
             return _told(question, kind, *found)
-    raise ValueError(
-        f"no opportunity has the id {opportunity_id!r} in these prices, with these books, sharp, method and guards"
-    )
+    raise ValueError(f"no opportunity with id {opportunity_id!r} for these prices, books, sharp, method and guards")
 
 
 _Found = tuple[dict[str, Any], Longs, Ints]

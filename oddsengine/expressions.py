@@ -193,7 +193,7 @@ def _keys(by: By) -> list[pl.Expr | str]:
     keys = [by] if isinstance(by, pl.Expr | str) else list(by) if isinstance(by, Iterable) else [by]
     for key in keys:
         if not isinstance(key, pl.Expr | str):
-            raise TypeError(f"by must be names of columns or expressions, got {key!r}")
+            raise TypeError(f"by must be column names or expressions, got {key!r}")
     return keys
 
 
@@ -205,7 +205,7 @@ def _expr(value: IntoExpr) -> pl.Expr:
     if isinstance(value, pl.Expr | str):
         return pl.col(value) if isinstance(value, str) else value
     if not isinstance(value, Real) or isinstance(value, bool):
-        raise TypeError(f"prob must be the name of a column, an expression or a number, got {value!r}")
+        raise TypeError(f"prob must be a column name, an expression or a number, got {value!r}")
     return pl.lit(float(value))
 
 

@@ -121,7 +121,7 @@ def kelly_exclusive(probs: ArrayLike, odds: ArrayLike, fraction: ArrayLike = 1.0
     part = _fraction(fraction)
     p, d = np.asarray(probs, dtype=np.float64), decimal_odds(odds)
     if p.ndim == 0 or d.ndim == 0 or p.shape[-1] != d.shape[-1]:
-        raise ValueError(f"probs and odds must have one number an outcome each, got shapes {p.shape} and {d.shape}")
+        raise ValueError(f"probs and odds must have one number per outcome, got shapes {p.shape} and {d.shape}")
     p, d = np.broadcast_arrays(p, d)
     known = np.all(_known(p, d), axis=-1) & (p.sum(axis=-1) <= 1.0 + _ROUNDING)
     p = np.where(known[..., None], p, 0.0)

@@ -88,7 +88,7 @@ def _scanned(source: str, storage_options: Mapping[str, Any] | None) -> OddsTabl
     options = None if storage_options is None else dict(storage_options)
     suffix = Path(source.partition("?")[0].rstrip("*")).suffix.lower()
     if suffix not in ("", ".parquet", ".csv", ".ndjson", ".jsonl"):
-        raise OddsError(f"Cannot read {source}: an address must end in .parquet, .csv, .ndjson or .jsonl.")
+        raise OddsError(f"Cannot read {source}: a URL must end in .parquet, .csv, .ndjson or .jsonl.")
     try:
         if suffix == ".csv":
             frame = pl.scan_csv(source, infer_schema=False, storage_options=options)
@@ -119,7 +119,7 @@ def files_of(source: str | os.PathLike[str]) -> list[Path]:
         except OSError as error:
             raise OddsError(f"Cannot read {path}: {reason_of(error)}.") from error
         if not within:
-            raise OddsError(f"{path} has no file that ends in {', '.join(READABLE)}.")
+            raise OddsError(f"{path} has no files that end in {', '.join(READABLE)}.")
         return within
     if glob.has_magic(str(path)) and not path.exists():
         matches = sorted(Path(name) for name in glob.glob(str(path), recursive=True))

@@ -181,6 +181,6 @@ def thresholds_of(guards: Guards) -> catalog.Thresholds:
             known = ", ".join((*GUARDS, *(field for field in limits._fields if field != "epsilon")))
             raise ValueError(f"guards: {name!r} is neither a guard nor a threshold; allowed: {known}")
         if field in changes:
-            raise ValueError(f"guards: {name} is {field}, which is given twice")
+            raise ValueError(f"guards: {name} is {field}, which is already given")
         changes[field] = value
     return catalog.changed(limits, changes)

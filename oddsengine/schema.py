@@ -224,7 +224,7 @@ def _cast(frame: pl.DataFrame, faults: "_Faults") -> pl.DataFrame:
             continue
         given = frame[name]
         if not readable(given.dtype, wanted):
-            raise OddsError(f"This is not an odds table: column {name} holds {given.dtype}, not {wanted}.")
+            raise OddsError(f"This is not an odds table: column {name} has the type {given.dtype}, expected {wanted}.")
         if given.dtype in (pl.Categorical, pl.Enum):
             given = given.cast(pl.String)
         cast, reason = CASTS[type(wanted)]

@@ -365,7 +365,7 @@ def bootstrap(above: ArrayLike, below: ArrayLike, seed: int, draws: int = 2000) 
     """
     x, y = np.asarray(above, dtype=np.float64), np.asarray(below, dtype=np.float64)
     if x.ndim != 1 or x.shape != y.shape or x.size == 0:
-        raise ValueError(f"above and below must have one number a match each, got shapes {x.shape} and {y.shape}")
+        raise ValueError(f"above and below must have one number per match, got shapes {x.shape} and {y.shape}")
     if not (np.isfinite(x).all() and np.isfinite(y).all() and (y > 0.0).all()):
         raise ValueError("above must be finite, and below above 0")
     if draws < 1:
@@ -453,7 +453,7 @@ def drawdown(bankroll: ArrayLike) -> Floats:
     """
     path = np.asarray(bankroll, dtype=np.float64)
     if path.ndim != 1 or not np.isfinite(path).all() or not (path[:1] > 0.0).all():
-        raise ValueError("a bankroll must be finite, 1-D, and above 0 at first")
+        raise ValueError("bankroll must be finite, 1-D, and above 0 at the start")
     return np.asarray(1.0 - path / np.maximum.accumulate(path))
 
 
@@ -463,21 +463,21 @@ def drawdown(bankroll: ArrayLike) -> Floats:
 def _matrix(name: str, values: ArrayLike) -> Floats:
     x = decimal_odds(values) if name == "odds" else np.asarray(values, dtype=np.float64)
     if x.ndim != 2:
-        raise ValueError(f"{name} must have a row a match and a column an outcome, got shape {x.shape}")
+        raise ValueError(f"{name} must have one row per match and one column per outcome, got shape {x.shape}")
     return x
 
 
 def _pair(probs: ArrayLike, odds: ArrayLike) -> tuple[Floats, Floats]:
     p, d = _matrix("probs", probs), _matrix("odds", odds)
     if p.shape != d.shape:
-        raise ValueError(f"probs and odds must be of one shape, got {p.shape} and {d.shape}")
+        raise ValueError(f"probs and odds must have the same shape, got {p.shape} and {d.shape}")
     return p, d
 
 
 def _codes(name: str, values: ArrayLike, matches: int) -> Longs:
     x = np.asarray(values)
     if x.shape != (matches,) or (x.size and x.dtype.kind not in "iu"):
-        raise ValueError(f"{name} must be one whole number a match ({matches}), got {x.dtype} of shape {x.shape}")
+        raise ValueError(f"{name} must have one whole number per match ({matches}), got {x.dtype} of shape {x.shape}")
     return x.astype(np.int64)
 
 
@@ -499,11 +499,11 @@ def _scored(probs: ArrayLike, outcome: ArrayLike) -> tuple[Floats, Longs]:
 def _bets(stakes: ArrayLike, gains: ArrayLike) -> tuple[Floats, Floats]:
     s, g = _matrix("stakes", stakes), _matrix("gains", gains)
     if s.shape != g.shape:
-        raise ValueError(f"stakes and gains must be of one shape, got {s.shape} and {g.shape}")
+        raise ValueError(f"stakes and gains must have the same shape, got {s.shape} and {g.shape}")
     if not ((s >= 0.0) & (s < np.inf)).all():
-        raise ValueError("stakes must be 0 or more, and finite")
+        raise ValueError("stakes must be finite and at least 0")
     if np.isinf(g).any():
-        raise ValueError("gains must be finite, or nan where they are unknown")
+        raise ValueError("gains must be finite, or nan if unknown")
     return s, g
 
 
@@ -512,7 +512,7 @@ def _moments(stakes: ArrayLike, gains: ArrayLike, moment: ArrayLike) -> tuple[Fl
     s, g = _bets(stakes, gains)
     when = _codes("moment", moment, s.shape[0])
     if (when < 0).any() or (np.diff(when) < 0).any():
-        raise ValueError("moment must be from 0 up, and must not fall")
+        raise ValueError("moment must be at least 0 and must not decrease")
     size = int(when.max(initial=-1)) + 1
     profit = (s * np.nan_to_num(g)).sum(axis=1)
     won, staked = np.bincount(when, profit, size), np.bincount(when, s.sum(axis=1), size)

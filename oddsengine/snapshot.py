@@ -57,9 +57,9 @@ def restore(engine: Engine, held: dict[str, Any]) -> None:
         If the engine made a step, or the snapshot has a form that this program does not read.
     """
     if held.get("form") != FORM:
-        raise ValueError(f"snapshot has form {held.get('form')}; this program reads form {FORM}")
+        raise ValueError(f"snapshot has format {held.get('form')}; this version reads format {FORM}")
     if engine.number:
-        raise ValueError(f"restore needs an engine without steps, got one with {engine.number}")
+        raise ValueError(f"restore needs a new engine, got one at step {engine.number}")
     with engine._lock:
         board = engine._board
         names, rows = board.names, board.rows

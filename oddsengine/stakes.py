@@ -144,7 +144,7 @@ def kelly_portfolio(
     limits = _limits(frame, table, max_bet, max_book, max_event, scale, order)
     stakes = best_stakes(games, limits)
     if np.isnan(stakes).any():
-        raise ValueError("no stakes were found: the probabilities contradict each other")
+        raise ValueError("no solution: the probabilities contradict each other")
     if step is not None:
         # Limits and steps are of what is staked; the optimum is of the full stakes, which `fraction` makes smaller.
         stakes = whole_steps(games, stakes, np.full(stakes.size, step / scale), limits)
@@ -252,7 +252,7 @@ def _by_book(
             raise ValueError(f"{of} must be {wanted}, got {value!r}")
         book = None if name is None else catalog.book(name).id
         if book is not None and book not in known:
-            raise ValueError(f"{what} must be of books in the catalog or among the bets, got {name!r}")
+            raise ValueError(f"{what} must be for books in the catalog or in the bets, got {name!r}")
         each[book] = min(float(value), each.get(book, np.inf))
     return lambda book, otherwise: each.get(book, each.get(None, otherwise))
 
@@ -485,20 +485,20 @@ def cover(
     held, d, now = (np.asarray(x, dtype=np.float64) for x in (placed, odds, available))
     if held.ndim != 1 or held.shape != d.shape or held.shape != now.shape or held.size < 2:
         raise ValueError(
-            f"placed, odds and available must have one number an outcome, got {held.shape}, {d.shape}, {now.shape}"
+            f"placed, odds and available must have one number per outcome, got {held.shape}, {d.shape}, {now.shape}"
         )
     if not ((held >= 0.0) & np.isfinite(held)).all() or not (d[held > 0.0] > 1.0).all():
-        raise ValueError("placed must be finite numbers from 0, at odds above 1")
+        raise ValueError("placed must be finite and at least 0, at odds above 1")
     gone = np.isnan(now)
     if not (gone | ((now > 1.0) & (now < np.inf))).all():
-        raise ValueError(f"available must be finite decimal odds above 1, nan where there are none, got {now.tolist()}")
+        raise ValueError(f"available must be finite decimal odds above 1, or nan if not available, got {now.tolist()}")
     if not (np.broadcast_to(np.asarray(limits, dtype=np.float64), held.shape) >= 0.0).all():
         raise ValueError(f"limits must be 0 or more, got {np.asarray(limits).tolist()}")
     most = np.where(~gone, np.broadcast_to(np.asarray(limits, dtype=np.float64), held.shape), 0.0)
     now = np.where(gone, 2.0, now)
     pays = held * np.where(held > 0.0, d, 0.0)
     if bankroll is not None and not held.sum() < bankroll < np.inf:
-        raise ValueError(f"bankroll must be finite and above what was placed, {held.sum():g}, got {bankroll!r}")
+        raise ValueError(f"bankroll must be finite and more than was placed, {held.sum():g}, got {bankroll!r}")
     cash = np.inf if bankroll is None else float(bankroll - held.sum())
     choices = {"stand": np.zeros(held.size), "level": _level(pays, now, most, cash)}
     p = None
@@ -534,7 +534,7 @@ def _level(pays: Floats, odds: Floats, most: Floats, cash: float) -> Floats:
     elif cash < np.inf:
         last = float(corners[-1] + (cash - cost[-1]) / (1.0 / odds).sum())
     elif (1.0 / odds).sum() < 1.0:
-        raise ValueError("the available prices are an unbounded arbitrage: give bankroll or limits")
+        raise ValueError("the available prices are an arbitrage with unbounded stakes; set bankroll or limits")
     else:
         last = float(corners[-1])
     corners = np.append(corners[cost <= cash], last)

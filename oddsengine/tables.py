@@ -106,7 +106,7 @@ def _numbered(frame: pl.DataFrame) -> pl.DataFrame:
 
 def _read_csv(data: bytes) -> _Read:
     if b"\0" in data:
-        raise OddsError("This is not a CSV file in UTF-8 (it holds zero bytes).")
+        raise OddsError("This is not a CSV file in UTF-8 (it contains NUL bytes).")
     data = data.removeprefix(_MARK)
     try:
         data[:65536].split(b"\n", 1)[0].decode("utf-8")  # polars does not look at the header's bytes
@@ -195,7 +195,7 @@ def _line_fault(line: str) -> str:
 def _read_ndjson(data: bytes) -> _Read:
     data = data.removeprefix(_MARK)
     if data.lstrip()[:1] == b"[":
-        raise OddsError("This is a JSON array; NDJSON has one object a line.")
+        raise OddsError("This is a JSON array, not NDJSON with one object per line.")
     lines = data.splitlines()
     if all(lines) and data.lstrip()[:1] == b"{":
         try:
@@ -263,7 +263,7 @@ def decoded(data: bytes) -> Any:
     try:
         return msgspec.json.decode(data)
     except RecursionError:
-        raise OddsError("This is not a table in JSON: it is nested too deeply.") from None
+        raise OddsError("This is not a JSON table: it is nested too deeply.") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         try:
             return msgspec.json.decode(b"[" + b",".join([line for line in data.splitlines() if line.strip()]) + b"]")
@@ -277,7 +277,7 @@ def rows_of(document: Any) -> list[Any]:
     if isinstance(document, dict):
         rows = next((document[name] for name in ("data", "odds") if name in document), [document])
     if not isinstance(rows, list):
-        raise OddsError("This is not an odds table: the JSON holds no list of rows.")
+        raise OddsError("This is not an odds table: the JSON has no list of rows.")
     return rows
 
 

@@ -40,7 +40,9 @@ def tear_sheet(result: Backtest) -> Any:
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415  only who draws needs it
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError("a tear sheet needs matplotlib: pip install matplotlib", name=error.name) from None
+        raise ModuleNotFoundError(
+            "a tear sheet needs the package matplotlib; run pip install matplotlib", name=error.name
+        ) from None
     figure = Figure(figsize=(11.0, 10.0), layout="constrained")
     axes = figure.subplots(3, 2)
     for each in axes.ravel():

@@ -65,7 +65,7 @@ class Wanted(NamedTuple):
             raise ValueError(f"books takes a list of book ids, got {books!r}")
         named = {kinds} if isinstance(kinds, str) else set(kinds)
         if not named or not named <= set(KINDS):
-            raise ValueError(f"kinds must be some of {', '.join(KINDS)}, got {kinds!r}")
+            raise ValueError(f"kinds must be a list of {', '.join(KINDS)}, got {kinds!r}")
         Reference.of(sharp)
         for name, value in limits.items():
             optional = name in ("min_middle_ev", "max_profit")
@@ -82,7 +82,7 @@ class Wanted(NamedTuple):
         chosen = None if books is None else tuple(sorted({catalog.book(book).id for book in books}))
         for book, rate in (commission or {}).items():
             if not isinstance(book, str):
-                raise ValueError(f"commission goes by book ids, got {book!r}")
+                raise ValueError(f"the keys of commission must be book ids, got {book!r}")
             if not (isinstance(rate, Real) and 0.0 <= rate < 1.0):
                 raise ValueError(f"commission of {book} must be a rate from 0 to below 1, got {rate!r}")
         rates = tuple(sorted((book, float(rate)) for book, rate in (commission or {}).items()))

@@ -101,7 +101,7 @@ def _header(name: str, value: str) -> Header:
     """
     text = value.encode("latin-1")
     if _UNSAFE.search(text):
-        raise ValueError(f"the header {name} would hold a control character: {value!r}")
+        raise ValueError(f"the header {name} must not contain control characters, got {value!r}")
     return name.lower().encode("latin-1"), text
 
 

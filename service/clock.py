@@ -101,7 +101,9 @@ class Clock:
             self._beyond = None
         elif wall - at <= SENSIBLE_S * _SECOND or self._lasts(passed):
             if wall - at > OFF_S * _SECOND:
-                said = f"the wall clock went forward {(wall - at) / _SECOND:.0f} s; prices are that much older now"
+                said = (
+                    f"the wall clock jumped forward by {(wall - at) / _SECOND:.0f} s; prices are now older by as much"
+                )
             at, self._beyond = wall, None
         self._at, self.ahead = at, (at - wall) / _SECOND
         return self._judged() or said
@@ -116,19 +118,19 @@ class Clock:
         """See whether both clocks agree; gives a sentence if that changed."""
         was, off = self._fault, abs(self.ahead)
         if off > OFF_S and self.ahead > 0.0:
-            self._fault = f"the wall clock is {off:.0f} s behind the node's time"
+            self._fault = f"the wall clock is {off:.0f} s behind the node's clock"
         elif off > OFF_S:
-            self._fault = f"the wall clock is {off:.0f} s ahead of the node's time"
+            self._fault = f"the wall clock is {off:.0f} s ahead of the node's clock"
         elif off < LEVEL_S:
             self._fault = ""
         if bool(was) == bool(self._fault):
             return ""
         if not self._fault:
-            return "the wall clock and the node's time agree again"
+            return "the wall clock and the node's clock agree again"
         return self._fault + (
-            ", which goes on 1 % slower until they agree; a restart follows the wall clock at once"
+            ", which runs 1 % slower until they agree; restart to adopt the wall clock"
             if self.ahead > 0.0
-            else f", which follows if that lasts {LASTING_S:.0f} s"
+            else f", which follows after {LASTING_S:.0f} s"
         )
 
     def _tell(self, said: str) -> None:

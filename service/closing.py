@@ -93,12 +93,12 @@ class Closings:
             )
             self._prepare()
         except sqlite3.DatabaseError as error:
-            raise ClosingError(f"{file} cannot be used as closing lines: {error}") from None
+            raise ClosingError(f"{file} cannot be opened as a database of closing lines: {error}") from None
 
     def _prepare(self) -> None:
         (version,) = self._base.execute("PRAGMA user_version").fetchone()
         if not 0 <= version <= _VERSION:
-            raise sqlite3.DatabaseError(f"it was written in form {version}; this program has form {_VERSION}")
+            raise sqlite3.DatabaseError(f"it has format {version}; this version reads format {_VERSION}")
         self._base.execute("PRAGMA journal_mode = WAL").fetchall()
         self._base.execute("PRAGMA synchronous = NORMAL")
         if version == 1:

@@ -108,7 +108,7 @@ class Calibrator:
                 child.kill()
                 said, _ = child.communicate()
         self._child = None
-        self._log.say("calibration", status=child.returncode, said=said.decode("utf-8", "replace").strip()[-400:])
+        self._log.say("calibration", status=child.returncode, output=said.decode("utf-8", "replace").strip()[-400:])
         return child.returncode
 
     def _run(self) -> None:

@@ -90,7 +90,7 @@ def stated_fields(settings: Settings) -> tuple[FuturesField, ...]:
     try:
         return parse_fields(Path(name).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, FieldsError) as error:
-        raise SettingsError(f"{settings.file}: matching.fields is {name!r}, which cannot be used: {error}") from None
+        raise SettingsError(f"{settings.file}: matching.fields is {name!r}, which is not valid: {error}") from None
 
 
 @lru_cache(maxsize=8)

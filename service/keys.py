@@ -406,7 +406,7 @@ class KeyStore:
         with self._writing() as writer:
             maker = self._asking(writer, by)
             if TIERS[tier].rank > TIERS[maker.terms.tier].rank:
-                raise BeyondError(f"this key's tier is {maker.terms.tier}, and it cannot make one of {tier}")
+                raise BeyondError(f"this key's tier is {maker.terms.tier}, and it cannot create a key of tier {tier}")
             return self._insert(writer, maker.account, maker.terms.lowered(tier), name)
 
     def revoke(self, ident: str, by: Caller | None = None) -> Record:
@@ -424,7 +424,7 @@ class KeyStore:
             if not found.active:
                 raise UnfitError(f"key {shown(found.id)} is revoked; create a new one")
             if by is not None and not _within(found.caller, self._asking(writer, by).caller):
-                raise BeyondError(f"key {shown(found.id)} has more rights than the key of this request")
+                raise BeyondError(f"key {shown(found.id)} has more rights than the API key of this request")
             key = _new_key(found.id)
             writer.execute(
                 "UPDATE keys SET hash = ?, updated_at = ? WHERE id = ?", (self._hash(key), self._now(), found.id)
@@ -516,13 +516,13 @@ class KeyStore:
     def _asking(self, connection: sqlite3.Connection, by: Caller) -> Record:
         found = self._own(connection, by.key, by)
         if not found.active:
-            raise UnknownKeyError("the key that asks was revoked")
+            raise UnknownKeyError("the API key of this request was revoked")
         return found
 
     def _changeable(self, writer: sqlite3.Connection, ident: str, by: Caller | None) -> Record:
         found = self._own(writer, ident, by)
         if found.id in self._fixed:
-            raise UnfitError(f"demonstration key {found.id} cannot be changed")
+            raise UnfitError(f"demo key {found.id} cannot be changed")
         return found
 
     def _opened(self, wait: float) -> sqlite3.Connection:
@@ -530,7 +530,7 @@ class KeyStore:
             with self._told():
                 return connect(self._file, wait)
         except OSError as error:
-            raise StoreError(f"{self._file} cannot be made: {(error.strerror or str(error)).lower()}") from None
+            raise StoreError(f"{self._file} cannot be created: {(error.strerror or str(error)).lower()}") from None
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -626,7 +626,9 @@ def _prepared(writer: sqlite3.Connection, file: Path, pepper: Path) -> bytes:
     """Make what the database lacks, and read the pepper; the lock of the writer keeps others from doing so too."""
     (version,) = writer.execute("PRAGMA user_version").fetchone()
     if version > _VERSION:
-        raise KeysError(f"{file} is of a newer version of oddsengine: {version}, and this one knows {_VERSION}")
+        raise KeysError(
+            f"{file} was written by a newer version of oddsengine: format {version}, this version reads {_VERSION}"
+        )
     if version < _VERSION:
         for statement in _statements(_SCHEMA):
             writer.execute(statement)
@@ -637,13 +639,13 @@ def _prepared(writer: sqlite3.Connection, file: Path, pepper: Path) -> bytes:
     try:
         found = pepper.read_bytes()
     except FileNotFoundError:
-        raise KeysError(f"{pepper} is missing, and without it no key can be read; restore it") from None
+        raise KeysError(f"{pepper} is missing; restore it, keys cannot be verified without it") from None
     if len(found) != _PEPPER:
-        raise KeysError(f"{pepper} must have {_PEPPER} bytes, and has {len(found):,}")
+        raise KeysError(f"{pepper} must have {_PEPPER} bytes, got {len(found):,}")
     if not rows:
         writer.execute("INSERT INTO facts VALUES ('pepper', ?)", (_check(found),))
     elif not hmac.compare_digest(_check(found), rows[0][0]):
-        raise KeysError(f"{pepper} is not the pepper with which these keys were made; restore that one")
+        raise KeysError(f"{pepper} is not the pepper that these keys were created with; restore that file")
     return found
 
 

@@ -248,7 +248,7 @@ class Limits:
         with self._lock:
             taken = self._open.get(who, 0)
             if not taken:
-                raise RuntimeError(f"{who} has no stream that could end")
+                raise RuntimeError(f"{who} has no open stream")
             if taken == 1:
                 del self._open[who]
             else:

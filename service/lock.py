@@ -52,7 +52,7 @@ class FolderLock:
             by = f"another node (process {owner})" if owner.isdecimal() else "another node"
             raise SettingsError(
                 f"{settings.file}: data.folder {str(folder)!r} is in use by {by}; "
-                "stop that one, or give each node a folder of its own"
+                "stop it, or give each node its own folder"
             ) from None
         try:
             self._file.truncate(0)

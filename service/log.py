@@ -151,6 +151,6 @@ class _Handed(logging.Handler):
         trace = record.exc_text  # where a filter of secrets made it
         if trace is None and record.exc_info:
             trace = "".join(traceback.format_exception(record.exc_info[1]))
-        said = "error" if record.levelno >= logging.WARNING else "said"
-        facts = {said: record.getMessage(), **({} if trace is None else {"trace": trace})}
+        key = "error" if record.levelno >= logging.WARNING else "message"
+        facts = {key: record.getMessage(), **({} if trace is None else {"trace": trace})}
         self._log.say(self._event, level=record.levelname.lower(), **facts)

@@ -78,7 +78,7 @@ class Records:
             self._base.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT;")
             self._followed = self._read_followed()
         except sqlite3.DatabaseError as error:
-            raise RecordsError(f"{file} cannot be used for bettors' records: {error}") from None
+            raise RecordsError(f"{file} cannot be opened as a database of records: {error}") from None
 
     def close(self) -> None:
         """Close the file."""
@@ -104,7 +104,9 @@ class Records:
                 if isinstance(error, sqlite3.OperationalError):
                     if error.sqlite_errorcode == sqlite3.SQLITE_FULL:
                         raise Problem(507, "insufficient_storage", "no space left; nothing was changed") from error
-                    raise Problem(503, "unavailable", "records cannot be written now", retry_after=1) from error
+                    raise Problem(
+                        503, "unavailable", "records cannot be written at the moment", retry_after=1
+                    ) from error
                 raise
 
     def put(self, owner: str, kind: str, name: str, body: msgspec.Struct, event: str | None = None) -> None:
@@ -137,7 +139,7 @@ class Records:
 
     def _store(self, base: sqlite3.Connection, change: Change) -> None:
         if not self.writable:
-            raise Problem(503, "unavailable", "records cannot be changed here now", retry_after=1)
+            raise Problem(503, "unavailable", "records cannot be changed at the moment", retry_after=1)
         place = None if self.share is None else self.share(change)
         self._apply(base, change, place)
 

@@ -104,7 +104,7 @@ async def read_body(receive: Receive, most: int, what: str) -> bytes:
             while True:
                 message = await receive()
                 if message["type"] == "http.disconnect":
-                    raise ConnectionError("the caller left")
+                    raise ConnectionError("the client disconnected")
                 part = message.get("body", b"")
                 size += len(part)
                 if size > most:

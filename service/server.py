@@ -100,7 +100,7 @@ class Service:
         self, node: Node, settings: Settings, environ: Mapping[str, str], log: Log, run: Callable[["Service"], Any]
     ) -> None:
         self.node, self.settings, self.environ, self.log = node, settings, environ, log
-        node.say = lambda text: log.say("kernels", said=text)
+        node.say = lambda text: log.say("kernels", message=text)
         self.metrics = Metrics()
         self.metrics.add(Gauges(node))
         self.metrics.add(LineMetrics(lambda: node.stream.lines if node.stream is not None else None))
@@ -505,7 +505,7 @@ def build(
     """A service that is not started yet."""
     log = Log(quiet=settings.service.quiet) if log is None else log
     clock = Clock() if clock is None else clock
-    clock.say = lambda text: log.say("clock", said=text)
+    clock.say = lambda text: log.say("clock", message=text)
     follows = settings.scale is not None and settings.scale.role == "gateway"
     run = demonstrate if demonstration else feeding(settings, environ) if settings.feeds and not follows else tick
     folder = Path(settings.data.folder)
@@ -576,12 +576,14 @@ def _member(settings: Settings, environ: Mapping[str, str], node: Node, log: Log
         If the client is not installed, or the settings do not go together.
     """
     if settings.data.tape:
-        raise SettingsError(f"{settings.file}: data.tape is for a node without [scale]; there the log is the record")
+        raise SettingsError(
+            f"{settings.file}: data.tape cannot be combined with [scale], because the log already records every step"
+        )
     try:
         from oddsengine_service.scale.roles import Member  # noqa: PLC0415
     except ImportError as error:
         raise SettingsError(
-            f"{settings.file}: [scale] needs the package {error.name}: pip install 'oddsengine[scale]'"
+            f"{settings.file}: [scale] needs the package {error.name}; run pip install 'oddsengine[scale]'"
         ) from None
     return Member(settings, environ, node, log)
 
@@ -657,7 +659,7 @@ def _serve(settings: Settings, environ: Mapping[str, str], *, demonstration: boo
     if not server.started:
         service.log.close()
         at = f"{options.host} port {options.port}"
-        raise ValueError(f"cannot listen on {at}: is it in use, or not an address of this machine?")
+        raise ValueError(f"cannot listen on {at}: it is in use, or not an address of this machine")
     return service.again
 
 
@@ -713,10 +715,10 @@ def _is_loopback(host: str) -> bool:
 
 
 def _hello(at: str, *, demonstration: bool) -> str:
-    lines = [f"oddsengine serves {at}{BASE}; its description is at {at}/docs"]
+    lines = [f"Listening on {at}{BASE}; API reference: {at}/docs"]
     if demonstration:
         lines += [
-            "a made-up world, in real time; keys: demo_free, demo_hobby, demo_pro, demo_sharp, demo_enterprise",
+            "Simulated market in real time; API keys: demo_free, demo_hobby, demo_pro, demo_sharp, demo_enterprise",
             _CURLS.format(at=at + BASE),
         ]
     return "\n".join(lines) + "\n"

@@ -39,7 +39,7 @@ Reference = Annotated[str, Meta(pattern="^(close|classical)$", description="clos
 Variable = Annotated[
     str, Meta(pattern="^([A-Za-z_][A-Za-z0-9_]*)?$", description="the name of an environment variable")
 ]
-Url = Annotated[str, Meta(pattern="^https?://[^/]", description="an address that begins with http:// or https://")]
+Url = Annotated[str, Meta(pattern="^https?://[^/]", description="a URL that starts with http:// or https://")]
 Origins = Annotated[
     tuple[Annotated[str, Meta(pattern=r"^(\*|https?://[^/*\s]+)$")], ...],
     Meta(description="a list of origins such as https://app.example.com without a path, or *"),
@@ -326,7 +326,7 @@ def load(path: str | Path | None, environ: Mapping[str, str]) -> Settings:
     used: set[str] = set()
     strange = sorted(set(tables) - set(_ALL))
     if strange:
-        raise SettingsError(f"{name}: [{strange[0]}] is not a section; sections are {', '.join(_ALL)}")
+        raise SettingsError(f"{name}: [{strange[0]}] is not a section; allowed: {', '.join(_ALL)}")
     sections = {
         section: _Section(name, section, tables.get(section, {}), environ, used).read(kind)
         for section, kind in SECTIONS.items()
@@ -418,7 +418,7 @@ def _secret(settings: Settings, place: str, variable: str, environ: Mapping[str,
     value = environ.get(variable, "").strip()
     if not value:
         raise SettingsError(
-            f"{settings.file}: {place} is {variable!r}, and the environment has no such variable or an empty one; "
+            f"{settings.file}: {place} is {variable!r}, but that environment variable is not set or empty; "
             "it must name the variable that holds the secret"
         )
     return value
@@ -462,7 +462,7 @@ def _feed(section: "_Section", name: str) -> Feed:
         if feed.path and feed.url:
             raise section.unfit("takes path or url, not both")
         if feed.url and not feed.url.startswith(("http://", "https://")):
-            raise section.refused("url", feed.url, "an address that begins with http:// or https://")
+            raise section.refused("url", feed.url, "a URL that starts with http:// or https://")
     if isinstance(feed, Betfair) and not feed.session_env and not (feed.user_env and feed.password_env):
         raise section.refused("session_env", "", "given, or user_env and password_env instead")
     assert isinstance(feed, Feed)
@@ -511,7 +511,7 @@ class _Section:
         strange = sorted(set(self._table) - {*fields, *known} | ({"name"} & set(self._table)))
         if strange:
             allowed = ", ".join(sorted({*fields, *known} - {"name"}))
-            raise SettingsError(f"{self._file}: {self._place}.{strange[0]} is not a setting; settings are {allowed}")
+            raise SettingsError(f"{self._file}: {self._place}.{strange[0]} is not a setting; allowed: {allowed}")
         values = {name: self.take(name, hints[name], field.default) for name, field in fields.items()}
         return struct(**values, **known)
 

@@ -100,9 +100,9 @@ def test_spells_become_looks_with_what_is_gone_suspended() -> None:
 
 
 def test_what_is_no_history_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="a history has the columns of spells"):
+    with pytest.raises(ValueError, match="a history must have the columns of price intervals"):
         read_history(pl.DataFrame({"a": [1]}))
-    with pytest.raises(ValueError, match=r"a folder with a tape or Parquet, or a \.parquet"):
+    with pytest.raises(ValueError, match=r"a tape, a folder of Parquet files, or a \.parquet"):
         oe.audit(tmp_path / "x.xlsx")
 
 
@@ -239,7 +239,7 @@ def test_times_of_a_history_come_in_any_form() -> None:
         text = frame.with_columns(pl.Series("last_seen_at", ["2026-02-01T12:00:00Z", wrong, "2026-02-01T12:00:00Z"]))
         with pytest.raises(ValueError, match=f"last_seen_at must be a time in every row, got {value} in row 2"):
             oe.scan_history(text)
-    with pytest.raises(TypeError, match="a history is a frame, a path or the folder of a tape, got int"):
+    with pytest.raises(TypeError, match="a history must be a frame, a path or a tape, got int"):
         oe.scan_history(3)
 
 
@@ -263,7 +263,7 @@ def test_a_tape_is_a_history(tmp_path: Path) -> None:
 
 
 def test_few_games_are_refused() -> None:
-    with pytest.raises(ValueError, match="calibrate needs at least 50 games with a close, got 3"):
+    with pytest.raises(ValueError, match="calibrate requires at least 50 games with a close, got 3"):
         oe.calibrate(history(3))
 
 

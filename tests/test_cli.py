@@ -49,7 +49,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
     return command
 
 
-_COMPILING = "oddsengine: compiling kernels for this machine, once (about half a minute) ...\n"
+_COMPILING = "oddsengine: compiling kernels, once per machine (about half a minute) ...\n"
 
 
 def sentence(err: str) -> str:
@@ -292,7 +292,7 @@ def test_explain(run: Run) -> None:
         assert "pinnacle" in out
     status, _, err = run("explain", "--sample", "nothing")
     assert status == 2
-    assert "no opportunity has the id 'nothing'" in sentence(err)
+    assert "no opportunity with id 'nothing'" in sentence(err)
     status, _, err = run("explain", id_)
     assert status == 2
     assert "a FILE and an ID" in sentence(err)

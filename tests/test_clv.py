@@ -340,7 +340,7 @@ def test_both_kinds_are_bounded(tmp_path: Path) -> None:
 
 def test_a_file_that_is_none_is_refused_in_one_sentence(tmp_path: Path) -> None:
     (tmp_path / FILE).write_text("this is no database, only a long enough text to be looked at as one")
-    with pytest.raises(ClosingError, match="cannot be used as closing lines"):
+    with pytest.raises(ClosingError, match="cannot be opened as a database of closing lines"):
         opened(tmp_path)
 
 

@@ -165,7 +165,7 @@ def test_a_wider_view_may_stand_in_where_it_is_kept() -> None:
 
 @pytest.mark.parametrize("kinds", [[], ["arbs"], "arbs", ["ev", "edges"]])
 def test_a_kind_that_nobody_knows_is_refused(kinds: Any) -> None:
-    with pytest.raises(ValueError, match="kinds must be some of ev, arbitrage, low_hold, middles, got"):
+    with pytest.raises(ValueError, match="kinds must be a list of ev, arbitrage, low_hold, middles, got"):
         Engine().view(kinds=kinds)
 
 

@@ -118,5 +118,5 @@ def test_the_text_says_it_all() -> None:
 
 
 def test_an_id_nobody_has() -> None:
-    with pytest.raises(ValueError, match="no opportunity has the id 'nothing'"):
+    with pytest.raises(ValueError, match="no opportunity with id 'nothing'"):
         explain(table(*BOARD), "nothing", now=MOMENT)

@@ -150,9 +150,9 @@ def test_wrong_arguments_are_refused_when_the_expression_is_made() -> None:
         x.odds.devig("x")
     with pytest.raises(ValueError, match="fraction must be above 0"):
         x.odds.kelly("p", 0.0)
-    with pytest.raises(TypeError, match="by must be names of columns or expressions, got 3"):
+    with pytest.raises(TypeError, match="by must be column names or expressions, got 3"):
         x.odds.devig(by=3)
-    with pytest.raises(TypeError, match="prob must be the name of a column, an expression or a number, got None"):
+    with pytest.raises(TypeError, match="prob must be a column name, an expression or a number, got None"):
         x.odds.kelly(None)
 
 

@@ -145,7 +145,7 @@ async def _hangs_up(_: Request, answering: Answering, __: int) -> None:
 FAULTS: dict[str, tuple[Odds, str, bool]] = {  # what it does, what the status says, whether the body is kept
     "5xx": (_broken, "status 500", False),
     "cut": (_cut, "connection failed", False),
-    "slow": (_slow, "no whole answer within 0.3 s", False),
+    "slow": (_slow, "no complete response within 0.3 s", False),
     "half": (_half_json, "cannot be read", True),
     "changed": (_changed, "cannot be read", True),
     "refused": (_refused, "status 401", False),

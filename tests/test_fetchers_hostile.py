@@ -71,7 +71,7 @@ async def _slow_refusal(_: Request, answering: Answering) -> None:
 
 _ZEROS = bytes(MB)
 ATTACKS: dict[str, tuple[Attack, str]] = {  # what it does, what the status says
-    "gzip in gzip": (sends(lambda: packed(packed(_ZEROS), times=1), content_encoding="gzip, gzip"), "only one coding"),
+    "gzip in gzip": (sends(lambda: packed(packed(_ZEROS), times=1), content_encoding="gzip, gzip"), "one encoding"),
     "gzip": (sends(lambda: packed(_ZEROS), content_encoding="gzip"), "more than 1048576 bytes"),
     "x-gzip": (sends(lambda: packed(_ZEROS), content_encoding="X-GZIP"), "more than 1048576 bytes"),
     "deflate": (sends(lambda: packed(_ZEROS, 15), content_encoding="deflate"), "more than 1048576 bytes"),
@@ -81,14 +81,14 @@ ATTACKS: dict[str, tuple[Attack, str]] = {  # what it does, what the status says
         sends(zstandard.ZstdCompressor(compression_params=zstandard.ZstdCompressionParameters(
             window_log=27, enable_ldm=True)).compress(_ZEROS * 20), content_encoding="zstd"), "invalid zstd",
     ),
-    "brotli": (sends(b"\x0b", content_encoding="br"), "not supported; accepted: gzip, deflate, zstd"),
+    "brotli": (sends(b"\x0b", content_encoding="br"), "not supported; allowed: gzip, deflate, zstd"),
     "no gzip": (sends(b"plain", content_encoding="gzip"), "an invalid gzip body"),
     "half a gzip": (sends(packed(b"{}", times=1)[:-4], content_encoding="gzip"), "a truncated gzip body"),
     "giant": (sends(bytes(3 * MB)), "more than 1048576 bytes"),
     "deep list": (sends(b"[" * 500_000), "nested too deeply"),
     "deep object": (sends(b'{"a":' * 200_000), "nested too deeply"),
-    "drip": (_drip, "no whole answer within 0.3 s"),
-    "hang": (_hang, "no whole answer within 0.3 s"),
+    "drip": (_drip, "no complete response within 0.3 s"),
+    "hang": (_hang, "no complete response within 0.3 s"),
     "redirect": (_redirect, "status 302"),
     "headers": (_headers, "the connection failed"),
     "slow refusal": (_slow_refusal, "status 500"),
@@ -186,5 +186,5 @@ def test_pieces_are_bounded() -> None:
         pieces = [len(piece) for piece in codings.decoder_of(coding).pieces(body)]
         assert sum(pieces) == 40 * MB
         assert max(pieces) <= 3 * MB
-    with pytest.raises(Failure, match="only one coding"):
+    with pytest.raises(Failure, match="only one encoding"):
         codings.decoder_of("gzip, identity, zstd")

@@ -90,10 +90,10 @@ WRONG = {  # what is written, and what the sentence has to hold
     "range": (GOOD.replace("45", "0"), "feeds.american.interval must be a number of seconds above 0, got 0"),
     "list": (GOOD.replace('["basketball_nba", "icehockey_nhl"]', '"nba"'), "american.sports must be a list of at"),
     "none": (GOOD.replace('["basketball_nba", "icehockey_nhl"]', "[]"), "feeds.american.sports must be a list of at"),
-    "typing error": (GOOD + "intervall = 3", "feeds.node.intervall is not a setting; settings are backoff,"),
+    "typing error": (GOOD + "intervall = 3", "feeds.node.intervall is not a setting; allowed: backoff,"),
     "flag": (GOOD.replace("false", "'no'"), "feeds.node.stream must be true or false, got 'no'"),
-    "url": (GOOD.replace("https://node", "node"), "feeds.node.url must be an address that begins with http"),
-    "section": ("[fedes.a]\nkind = 'table'", "[fedes] is not a section; sections are archive, data,"),
+    "url": (GOOD.replace("https://node", "node"), "feeds.node.url must be a URL that starts with http"),
+    "section": ("[fedes.a]\nkind = 'table'", "[fedes] is not a section; allowed: archive, data,"),
     "name": ("[feeds.'A b']\nkind = 'table'", "feed names must be lower-case letters"),
     "no table": ("feeds = 3", "feeds must be a table, got 3"),
     "both": ("[feeds.t]\nkind = 'table'\npath = 'a'\nurl = 'http://b'", "feeds.t takes path or url, not both"),
@@ -124,7 +124,9 @@ def test_a_wrong_environment_is_one_sentence(tmp_path: Path) -> None:
         load(path, {"ODDSENGINE_FEEDS_NODE_INTERVAL": "x"})
     with pytest.raises(SettingsError, match="ODDSENGINE_FEEDS_NODE_INTERVALL is not a setting"):
         load(path, {"ODDSENGINE_FEEDS_NODE_INTERVALL": "3"})
-    with pytest.raises(SettingsError, match=r"feeds.american.key_env is 'ODDS_KEY', and the environment has no such"):
+    with pytest.raises(
+        SettingsError, match=r"feeds.american.key_env is 'ODDS_KEY', but that environment variable is not set"
+    ):
         secret(load(path, {}), load(path, {}).feeds["american"], "key_env", {})
     with pytest.raises(SettingsError, match="no such file"):
         load(str(tmp_path / "nowhere.toml"), {})
@@ -242,7 +244,7 @@ def test_a_source_that_stays_down_is_one_line_and_strangers_are_named(
     said = [message for message in caplog.messages if message.startswith("feeds.t")]
     assert sum("no such file" in message for message in said) == 1
     assert [message for message in said if "catalog" in message] == [
-        f"feeds.t: books the catalog does not know: {book}" for book in ("pinny", "mybookie2")
+        f"feeds.t: books not in the catalog: {book}" for book in ("pinny", "mybookie2")
     ]
 
 
@@ -257,7 +259,7 @@ def test_what_fetchers_log_is_json_without_secrets() -> None:
             logger.exception("feeds.%s stopped", "a")
     log.close()
     told, stopped = map(json.loads, out.getvalue().splitlines())
-    assert (told["event"], told["level"], told["said"]) == ("feeds", "info", "costs 3 credits")
+    assert (told["event"], told["level"], told["message"]) == ("feeds", "info", "costs 3 credits")
     assert (stopped["level"], stopped["error"]) == ("error", "feeds.a stopped")
     assert "ValueError: ***" in stopped["trace"]
     assert (logger.level, logger.handlers) == (level, [])
@@ -409,14 +411,14 @@ url = "http://127.0.0.1:9/api/v1"
         assert american["unmapped"][0]["market"] == "first_dunk_colour"
         assert any("credits an hour now" in note and "400 left" in note for note in american["notes"])
         assert (found["file"]["status"], found["file"]["quotes"]) == ("ok", 1)
-        assert found["file"]["notes"] == ["books the catalog does not know: a"]
+        assert found["file"]["notes"] == ["books not in the catalog: a"]
         assert "NO_SUCH_VARIABLE" in found["keyless"]["reason"]
         assert found["dead"]["status"] in ("degraded", "down")
         assert "secretsecret" not in out
         assert main(["feeds", "check", "--config", "oddsengine.toml"]) == 1
         out = capsys.readouterr().out
         assert "american  the_odds_api  ok" in out
-        assert "file: books the catalog does not know: a" in out
+        assert "file: books not in the catalog: a" in out
         assert main(["feeds", "unmapped", "--check", "--config", "oddsengine.toml"]) == 0
         assert "first_dunk_colour" in capsys.readouterr().out
     assert sorted(path.name for path in tmp_path.iterdir()) == ["odds.csv", "oddsengine.toml"]  # it left nothing
@@ -432,7 +434,7 @@ def test_unmapped_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str], m
     path.write_text(HEAD + "".join(odd))
     config = written(tmp_path, "[feeds.t]\nkind = 'table'\npath = 'odds.csv'\n")
     assert main(["feeds", "unmapped", "--config", config]) == 2
-    assert "no run has left anything there yet" in capsys.readouterr().err
+    assert "no data yet" in capsys.readouterr().err
 
     async def run() -> None:
         from oddsengine_service.feeds.check import state_file

@@ -157,13 +157,13 @@ def test_yes_or_no_at_two_lines_are_two_markets() -> None:
 @pytest.mark.parametrize(
     ("wording", "reason"),
     [
-        (Wording("", "nba", "Season wins", "", "", "Celtics", "Over"), "without a whole or half line"),
-        (Wording("", "nba", "Season wins", "", "", "Celtics", "Over 50.25", 50.25), "without a whole or half line"),
+        (Wording("", "nba", "Season wins", "", "", "Celtics", "Over"), "needs a whole or half line"),
+        (Wording("", "nba", "Season wins", "", "", "Celtics", "Over 50.25", 50.25), "needs a whole or half line"),
         (Wording("", "nba", "Season wins", "", "", "Celtics", "Celtics", 50.5), "neither over nor under"),
-        (Wording("", "nba", "Season wins", "", "", "Celtics", "Over", 1e300), "a line that is none"),
-        (Wording("", "nba", "To make the playoffs", "", "", "Celtics", "Yes", -1e300), "a line that is none"),
+        (Wording("", "nba", "Season wins", "", "", "Celtics", "Over", 1e300), "the line is not a number"),
+        (Wording("", "nba", "To make the playoffs", "", "", "Celtics", "Yes", -1e300), "the line is not a number"),
         (Wording("", "nba", "To make the playoffs", "", "", "Celtics", "Maybe"), "neither yes nor no"),
-        (TITLE._replace(selection=" - "), "without a name"),
+        (TITLE._replace(selection=" - "), "has no name"),
         (TITLE._replace(places=0), "number of places"),
     ],
 )
@@ -602,12 +602,12 @@ def test_an_empty_table() -> None:
     ("text", "reason"),
     [
         ("[[field", "no TOML"),
-        ("[other]\na = 1", "nothing else"),
+        ("[other]\na = 1", "must contain only"),
         ('[[field]]\nmarket = "MVP"', "needs market and contestants"),
         ('[[field]]\nmarket = "MVP"\ncontestants = ["a", "b"]\ncolour = "red"', "needs market and contestants"),
         ('[[field]]\nmarket = "MVP"\ncontestants = ["a", 3]', "contestants is"),
         ('[[field]]\nmarket = "MVP"\nplaces = true\ncontestants = ["a", "b"]', "places is True"),
-        ('[[field]]\nmarket = "MVP"\ncontestants = ["a"]', "1 contestants for 1 places"),
+        ('[[field]]\nmarket = "MVP"\ncontestants = ["a"]', "1 contestants, which is too few for 1 places"),
         ('[[field]]\nmarket = "MVP"\ncontestants = ["Ada", "ADA", "Ben"]', "twice"),
         ('[[field]]\nleague = "nba"\nmarket = "Champion"\ncontestants = ["Celtics", "BOS Celtics"]', "twice"),
         ('[[field]]\nleague = "nba"\nmarket = "Season wins"\ncontestants = ["Over", "Under"]', "cannot be used"),

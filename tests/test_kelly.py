@@ -132,7 +132,7 @@ class TestExclusive:
             [0.25, 0.25],
             [0.5, 0.5],
         ]
-        with pytest.raises(ValueError, match="one number an outcome"):
+        with pytest.raises(ValueError, match="one number per outcome"):
             kelly_exclusive(0.5, 2.0)
         with pytest.raises(ValueError, match="fraction must be"):
             kelly_exclusive([0.5], [2.0], 2.0)

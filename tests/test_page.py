@@ -281,7 +281,7 @@ def test_filters(visit: Visiting, server: Running) -> None:
     assert counted(page, "ev") == total
     page.select_option("#sport", "")
     page.fill("#find", "no such team")
-    expect(page.locator("#list .empty")).to_have_text("Nothing fits these filters.")
+    expect(page.locator("#list .empty")).to_have_text("No matches for these filters.")
     page.fill("#find", "")
     page.click("#pause")
     page.click("#books")
@@ -394,7 +394,7 @@ def test_a_reference_and_a_method_of_ones_own(visit: Visiting) -> None:
         page.select_option("#method", "shin")
     total = found.value.json()["meta"]["total"]
     expect(page.locator("#tab-ev .count")).to_have_text(str(total))
-    expect(page.locator("#state")).to_have_text(re.compile("Live|Asked"))
+    expect(page.locator("#state")).to_have_text(re.compile("Live|Polling"))
 
 
 def test_a_key_is_remembered_only_on_request(visit: Visiting) -> None:
@@ -439,7 +439,7 @@ def test_a_row_opens_with_its_movement_prices_and_reasons(visit: Visiting, serve
     assert page.locator(".chart .leg-line").count() == 1
     assert page.locator(".chart .book-line").count() > 3
     assert page.locator(".chart .fair-line").count() == 1
-    expect(page.locator("#details-why")).to_contain_text("Fair by")
+    expect(page.locator("#details-why")).to_contain_text("Fair price from")
     expect(page.locator("#calculator-out dd").first).to_be_visible()
     for name in ("boost", "free-bet", "parlay", "middle", "arbitrage", "hedge"):
         page.select_option("#calculator", name)
@@ -457,11 +457,11 @@ def test_a_bet_is_placed_tracked_and_settled(visit: Visiting, server: Running) -
     opened(page)
     page.fill("[data-ticket='0'][name=stake]", "")
     page.click("#details-place")
-    expect(page.locator("#details-said")).to_contain_text("how much")
+    expect(page.locator("#details-said")).to_contain_text("stake of each leg")
     page.fill("[data-ticket='0'][name=stake]", "50")
     page.fill("[data-ticket='0'][name=odds]", "+150")
     page.click("#details-place")
-    expect(page.locator("#details-said")).to_have_text("The bet is in the tracker.")
+    expect(page.locator("#details-said")).to_have_text("Bet added.")
     page.click("#details-close")
     expect(page.locator(f"{ROWS} .chip.good").first).to_have_text("Placed")
     v.tab("bets")
@@ -500,7 +500,7 @@ def test_rows_are_hidden_and_noted(visit: Visiting) -> None:
     page.fill("#details-note", "")
     page.locator("#details-note").press("Tab")
     page.click("#details-hide")
-    expect(page.locator("#details-said")).to_have_text("Shown again.")
+    expect(page.locator("#details-said")).to_have_text("No longer hidden.")
 
 
 def test_an_alert_is_told_once_and_again_when_it_improves(visit: Visiting) -> None:
@@ -644,10 +644,10 @@ def test_board_follows_the_merge_rules_and_any_framing(visit: Visiting) -> None:
     expect(page.locator("#board td:nth-child(3) svg")).to_have_attribute(
         "aria-label", "best price: 1 move, from 2.00 to 2.50 decimal"
     )
-    expect(page.locator("#state")).to_have_text("Broken: The server ended the stream.")
+    expect(page.locator("#state")).to_have_text("Broken: The server closed the stream.")
     expect(page.locator("#board td.best")).to_have_count(0)  # nobody knows whether it is still there
     expect(page.locator("#board td").first).to_have_text("not confirmed")
-    expect(page.locator("#board-summary")).to_contain_text("Not live: these prices may be gone.")
+    expect(page.locator("#board-summary")).to_contain_text("Not live: these prices may be out of date.")
     with page.expect_request("**/stream/opportunities*"):
         page.click("#again")
 
@@ -697,8 +697,8 @@ def test_a_tier_without_streams_asks(visit: Visiting, server: Running) -> None:
     v = visit()
     v.page.clock.install()
     page = v.enter("demo_hobby")
-    expect(page.locator("#state")).to_have_text("Asked every 15 s")
-    expect(page.locator("#notice")).to_contain_text("no streaming")
+    expect(page.locator("#state")).to_have_text("Polling every 15 s")
+    expect(page.locator("#notice")).to_contain_text("not include streaming")
     expect(page.locator("#tab-arbitrage")).to_have_attribute("aria-selected", "true")
     expect(page.locator("#tab-ev .count")).to_have_text("Pro")
     for _ in range(2):
@@ -709,7 +709,9 @@ def test_a_tier_without_streams_asks(visit: Visiting, server: Running) -> None:
         server.advance(3)
         page.clock.fast_forward(16_000)
     v.tab("ev")
-    expect(page.locator("#list .empty")).to_have_text("+EV needs the tier pro or higher; this key's is hobby.")
+    expect(page.locator("#list .empty")).to_have_text(
+        "+EV requires the pro tier or higher; this key has the hobby tier."
+    )
     v.tab("board")
     page.wait_for_selector("#board tbody tr")
     page.click("#books")
@@ -728,7 +730,7 @@ def test_the_lowest_tier_compares_books(visit: Visiting) -> None:
     page.fill("#key", "demo_free")
     page.keyboard.press("Enter")
     page.wait_for_selector("#board tbody tr")
-    expect(page.locator("#notice")).to_contain_text("60 s late")
+    expect(page.locator("#notice")).to_contain_text("delayed by 60 s")
     expect(page.locator("#tab-board")).to_have_attribute("aria-selected", "true")
 
 
@@ -738,7 +740,7 @@ def test_a_key_without_a_kind_is_told_so(visit: Visiting, server: Running) -> No
     expect(page.locator("#tab-arbitrage")).to_have_attribute("aria-selected", "true")
     expect(page.locator("#state")).to_have_text("Live")
     v.tab("middles")
-    expect(page.locator("#list .empty")).to_contain_text("needs the tier pro")
+    expect(page.locator("#list .empty")).to_contain_text("requires the pro tier")
 
 
 def test_a_revoked_key_is_told_so(visit: Visiting, server: Running) -> None:
@@ -817,7 +819,7 @@ def test_silence_is_shown_and_ends_in_a_new_connection(visit: Visiting) -> None:
     expect(page.locator("#state")).to_have_text("Late")
     streams = sum("/stream/" in request.url for request in v.requests)
     page.clock.fast_forward(65_000)  # more than enough, even if a heartbeat came since
-    expect(page.locator("#state")).to_have_text("Broken: Nothing came for too long.")
+    expect(page.locator("#state")).to_have_text("Broken: No data received for too long.")
     expect(page.locator("#state")).to_have_text("Live", timeout=PATIENCE_MS)
     assert sum("/stream/" in request.url for request in v.requests) > streams
 
@@ -978,7 +980,7 @@ def test_a_hidden_page_rests_and_wakes(visit: Visiting, server: Running) -> None
     page.clock.fast_forward(30_000)
     expect(page.locator("#state")).to_have_text("Live")
     page.clock.fast_forward(30_500)
-    expect(page.locator("#state")).to_have_text("Resting while hidden")
+    expect(page.locator("#state")).to_have_text("Paused while hidden")
     server.advance(5)
     page.evaluate(hide, False)
     expect(page.locator("#state")).to_have_text("Live")

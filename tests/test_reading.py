@@ -64,7 +64,9 @@ def test_american_odds_are_recognised(tmp_path: Path) -> None:
         gap = (table["odds_decimal"] / decimal["odds_decimal"] - 1.0).abs().max()
         assert isinstance(gap, float)
         assert gap < 0.01
-    with pytest.raises(OddsError, match=r"american.json: The Odds API gave American odds \(-\d+\); decimal"):
+    with pytest.raises(
+        OddsError, match=r"american.json: The Odds API returned American odds \(-\d+\); expected decimal"
+    ):
         read_odds(path, odds_format="decimal")
 
 
@@ -119,9 +121,9 @@ def test_no_events(tmp_path: Path, document: Any) -> None:
         ({"message": "Invalid key", "error_code": "INVALID_KEY"}, "This is an error response: Invalid key."),
         ({"success": False, "error": {"code": "x", "message": "no"}}, "This is an error response: no."),
         ("{", "This is not valid JSON: "),
-        ("[" * 100_000, "This is not a table in JSON: it is nested too deeply."),
-        ("null", "This is not an odds table: the JSON holds no list of rows."),
-        ({"data": 3}, "This is not an odds table: the JSON holds no list of rows."),
+        ("[" * 100_000, "This is not a JSON table: it is nested too deeply."),
+        ("null", "This is not an odds table: the JSON has no list of rows."),
+        ({"data": 3}, "This is not an odds table: the JSON has no list of rows."),
         ({"name": "x"}, "This is not an odds table: it has no sportsbook, no event_id,"),
         (
             [{"id": "x", "sport_key": "y", "bookmakers": 3}],
@@ -148,7 +150,7 @@ def test_a_folder_and_a_pattern(tmp_path: Path) -> None:
     assert read_odds(tmp_path).height == 1
     assert read_odds(tmp_path / "deep").height == 9
     (tmp_path / "empty").mkdir()
-    with pytest.raises(OddsError, match=r"empty has no file that ends in \.csv, "):
+    with pytest.raises(OddsError, match=r"empty has no files that end in \.csv, "):
         read_odds(tmp_path / "empty")
     with pytest.raises(OddsError, match=r"^No file matches .*\*\.csv\.$"):
         read_odds(tmp_path / "*.csv" / "*.csv")
@@ -243,7 +245,7 @@ def test_addresses(tmp_path: Path) -> None:
 
 
 def test_addresses_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(OddsError, match=r"^Cannot read s3://odds/a\.json: an address must end in \.parquet"):
+    with pytest.raises(OddsError, match=r"^Cannot read s3://odds/a\.json: a URL must end in \.parquet"):
         read_odds("s3://odds/a.json")
     (tmp_path / "a.csv").write_text("x,y\n1,2\n")
     with pytest.raises(OddsError, match=r"a\.csv: This is not an odds table: it has no sportsbook"):

@@ -149,7 +149,7 @@ def test_records_from_before_are_shared_and_a_change_that_hangs_is_not_lost(
     stale.close()
     g1, w1 = made.add("g1", gateway=True), made.add("w1", gateway=False)
     wait_for(lambda: names(g1) == ["a"], "what the writer had from before, and nothing else")
-    with pytest.raises(Problem, match="cannot be changed here"):
+    with pytest.raises(Problem, match="cannot be changed at the moment"):
         g1.records.put("k", "mark", "b", Mark(id="b"))
 
     monkeypatch.setattr(bettors, "_STORE_S", 0.3)

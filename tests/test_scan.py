@@ -300,17 +300,17 @@ def test_what_comes_later_changes_nothing_before() -> None:
 
 def test_constants_that_are_none_are_refused() -> None:
     frame = quotes(4, looks=3)
-    with pytest.raises(ValueError, match=r"no table of fair is in force at .*: the first begins 2099-01-01"):
+    with pytest.raises(ValueError, match=r"fair has no table for .*; the first one starts at 2099-01-01"):
         oe.scan_history(frame, fair={date(2099, 1, 1): OLD})
     for wrong, message in (
         (3, "fair must be a FairTable, tables by date, or a function"),
         ({"2026": OLD}, "keys of fair must be dates"),
-        ({date(2026, 1, 1): 3}, "fair must give FairTables"),
-        (lambda _: None, "fair must give FairTables"),
+        ({date(2026, 1, 1): 3}, "fair must return a FairTable"),
+        (lambda _: None, "fair must return a FairTable"),
     ):
         with pytest.raises(TypeError, match=message):
             oe.scan_history(frame, fair=wrong)
-    with pytest.raises(ValueError, match="fair has no table"):
+    with pytest.raises(ValueError, match="fair must have at least one table, got an empty mapping"):
         Calibrations({})
 
 

@@ -242,7 +242,7 @@ def test_a_locked_file_is_said_and_can_still_be_read(tmp_path: Path) -> None:
     records.put("k", "bet", "b", bet)
     with closing(sqlite3.connect(tmp_path / FILE, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(Problem, match="cannot be written now"):
+        with pytest.raises(Problem, match="cannot be written at the moment"):
             records.put("k", "bet", "c", bet)
         assert records.all("k", "bet", rules.Bet) == [bet]
     records.put("k", "bet", "c", bet)

@@ -62,7 +62,7 @@ def test_a_step_back_of_an_hour_and_home() -> None:
     driven = Driven()
     driven.set(-HOUR)
     assert driven.now() == 0.0
-    assert driven.clock.fault() == "the wall clock is 3600 s behind the node's time"
+    assert driven.clock.fault() == "the wall clock is 3600 s behind the node's clock"
     for _ in range(60):
         driven.go_on(1.0)
         driven.now()
@@ -72,7 +72,7 @@ def test_a_step_back_of_an_hour_and_home() -> None:
     driven.set(HOUR)
     assert abs(driven.now() - 60.0) < 1e-6
     assert driven.clock.fault() == ""
-    assert driven.said[1:] == ["the wall clock and the node's time agree again"]
+    assert driven.said[1:] == ["the wall clock and the node's clock agree again"]
 
 
 def test_a_wall_clock_that_stays_behind_is_met() -> None:
@@ -84,7 +84,7 @@ def test_a_wall_clock_that_stays_behind_is_met() -> None:
     assert driven.clock.ahead == 0.0
     assert abs(driven.now() - 991.0) < 1e-6
     assert [line.partition(" s ")[0] for line in driven.said] == [
-        "the wall clock is 10", "the wall clock and the node's time agree again",
+        "the wall clock is 10", "the wall clock and the node's clock agree again",
     ]  # fmt: skip
 
 
@@ -105,12 +105,12 @@ def test_a_step_forward_and_back_is_said() -> None:
     driven = Driven()
     driven.set(HOUR)
     assert driven.now() == HOUR, "prices at most look older"
-    assert driven.said == ["the wall clock went forward 3600 s; prices are that much older now"]
+    assert driven.said == ["the wall clock jumped forward by 3600 s; prices are now older by as much"]
     assert driven.clock.fault() == ""
     driven.go_on(60.0)
     driven.set(-HOUR)
     assert abs(driven.now() - HOUR - 59.4) < 1e-6
-    assert driven.clock.fault() == "the wall clock is 3599 s behind the node's time"
+    assert driven.clock.fault() == "the wall clock is 3599 s behind the node's clock"
     assert len(driven.said) == 2
 
 
@@ -118,7 +118,7 @@ def test_a_wild_step_forward_is_believed_if_it_lasts() -> None:
     driven = Driven()
     driven.set(365 * SENSIBLE_S)
     assert driven.now() == 0.0
-    assert "ahead of the node's time" in driven.clock.fault()
+    assert "ahead of the node's clock" in driven.clock.fault()
     driven.go_on(LASTING_S / 2.0)
     assert driven.now() == LASTING_S / 2.0
     driven.set(-365 * SENSIBLE_S)  # it was an error
@@ -216,7 +216,7 @@ def _data(client: Any) -> tuple[str, str]:
 
 def _clock_lines(server: Running) -> list[str]:
     lines = [json.loads(line) for line in server.log_text().splitlines()]
-    return [line["said"] for line in lines if line["event"] == "clock"]
+    return [line["message"] for line in lines if line["event"] == "clock"]
 
 
 def test_a_node_whose_wall_clock_is_set_back_an_hour(tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_a_node_whose_wall_clock_is_set_back_an_hour(tmp_path: Path) -> None:
         assert _data(client) == ("ok", "")
         driven.set(-HOUR)
         driven.go_on(1.0)
-        assert _data(client) == ("degraded", "the wall clock is 3600 s behind the node's time")
+        assert _data(client) == ("degraded", "the wall clock is 3600 s behind the node's clock")
         _stepped(server, 2.0)
         since = client.get("/odds/delta", params={"since": BEGIN.isoformat()}).json()["meta"]["server_time"]
         _stepped(server, 2.1)
@@ -245,7 +245,7 @@ def test_a_node_whose_wall_clock_is_set_back_an_hour(tmp_path: Path) -> None:
         _stepped(server)
         assert _data(client) == ("ok", "")
         assert [line.partition(" s ")[0] for line in _clock_lines(server)] == [
-            "the wall clock is 3600", "the wall clock and the node's time agree again",
+            "the wall clock is 3600", "the wall clock and the node's clock agree again",
         ]  # fmt: skip
 
 

@@ -320,7 +320,7 @@ def test_a_payload_s_futures_reach_the_board() -> None:
         rows = [{**row, "id": f"{row['selection']}/1"} for row in rows_of("betmgm", {"Ada": 2.2, "Ben": 3.5, " ": 2.0})]
         await hub.deliver("main", Payload(futures=rows))
         assert futures.board.table["pick"].to_list() == ["Ada", "Ben"]
-        assert hub.refused("main") == {"a selection without a name": 1}
+        assert hub.refused("main") == {"the selection has no name": 1}
         (status,) = hub.statuses()
         assert (status.quotes, [one.book for one in hub.books()]) == (3, ["betmgm"])
         board = futures.board

@@ -574,7 +574,7 @@ def test_keys_that_a_demonstration_made_end_with_it(demo: KeyStore, tmp_path: Pa
 def test_demonstration_keys_are_fixed(demo: KeyStore) -> None:
     pro = caller(demo, "demo_pro")
     for attempt in (demo.revoke, demo.rotate):
-        with pytest.raises(UnfitError, match="demonstration key"):
+        with pytest.raises(UnfitError, match="demo key"):
             attempt("demo_pro", pro)
         with pytest.raises(UnknownKeyError):
             attempt("demo_free", pro)

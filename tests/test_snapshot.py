@@ -62,8 +62,8 @@ def test_goes_on_alike(seed: int, method: str) -> None:
 def test_what_does_not_fit_is_refused() -> None:
     engine = Engine()
     held = taken(engine)
-    with pytest.raises(ValueError, match="form 99; this program reads form 1"):
+    with pytest.raises(ValueError, match="format 99; this version reads format 1"):
         restore(Engine(), {**held, "form": 99})
     engine.step([], now=next(World(1, events=1).run(1.0)).now)
-    with pytest.raises(ValueError, match="without steps, got one with 1"):
+    with pytest.raises(ValueError, match="restore needs a new engine, got one at step 1"):
         restore(engine, held)

@@ -183,7 +183,7 @@ def test_a_mark_before_a_damaged_file(save: Save) -> None:
 
 
 def test_zero_bytes_are_named(save: Save) -> None:
-    with pytest.raises(OddsError, match=r"^odds\.csv: This is not a CSV file in UTF-8 \(it holds zero bytes\)\.$"):
+    with pytest.raises(OddsError, match=r"^odds\.csv: This is not a CSV file in UTF-8 \(it contains NUL bytes\)\.$"):
         read_odds(save("odds.csv", HEADER.encode("utf-16-le")))
 
 

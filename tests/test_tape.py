@@ -537,7 +537,7 @@ def test_zeros_at_the_end_are_torn_and_zeros_in_the_middle_are_damage(small: tup
     assert replay(tape).state_hash() == hashes[2]
     start, end = blocks_of(data)[1]
     file.write_bytes(data[:start] + bytes(end - start) + data[end:])
-    with pytest.raises(TapeError, match=f"damaged at byte {start:,}: whole blocks follow at byte {end:,}"):
+    with pytest.raises(TapeError, match=f"damaged at byte {start:,}: valid blocks follow at byte {end:,}"):
         Tape(path)
     file.write_bytes(data[:start] + data[end:])
     with pytest.raises(TapeError, match=r"continues with step 3 at byte .*, after step 1"):
@@ -577,7 +577,7 @@ def test_damage_in_a_segment_that_was_closed(taped: tuple[Path, list[tuple[Any, 
     with pytest.raises(TapeError, match=r"catalogue.json says that 00000002.tape has .* one of them is damaged"):
         Tape(path)
     (path / "catalogue.json").unlink()
-    with pytest.raises(TapeError, match=r"00000002.tape is damaged at byte .*, and 00000003.tape follows it"):
+    with pytest.raises(TapeError, match=r"00000002.tape is damaged at byte .*, but it is not the last segment"):
         Tape(path)
     file.write_bytes(data)
     assert Tape(path).steps == len(taped[1])
@@ -596,12 +596,12 @@ def test_missing_segments(taped: tuple[Path, list[tuple[Any, ...]]], tmp_path: P
     names = sorted(file.name for file in path.glob("*.tape"))
     last = (path / names[-1]).read_bytes()
     (path / names[-1]).unlink()
-    with pytest.raises(TapeError, match=f"{names[-1]} is missing, and catalogue.json lists it"):
+    with pytest.raises(TapeError, match=f"{names[-1]} is missing, but listed in catalogue.json"):
         Tape(path)
     (path / names[-1]).write_bytes(last)
     second = (path / names[1]).read_bytes()
     (path / names[1]).unlink()
-    with pytest.raises(TapeError, match=f"{names[1]} is missing, and {names[2]} follows it"):
+    with pytest.raises(TapeError, match=f"{names[1]} is missing, but {names[2]} exists"):
         Tape(path)
     (path / names[1]).write_bytes((path / names[2]).read_bytes())
     (path / "catalogue.json").unlink()
@@ -688,7 +688,7 @@ def test_no_tape(tmp_path: Path) -> None:
         Tape(tmp_path / "none")
     (tmp_path / "notes.txt").write_text("mine")
     for open_ in (Tape, TapeWriter):
-        with pytest.raises(TapeError, match=r"is not a tape: it has neither segments nor catalogue.json"):
+        with pytest.raises(TapeError, match=r"is not a tape: it has no segments and no catalogue.json"):
             open_(tmp_path)
     assert [file.name for file in tmp_path.iterdir()] == ["notes.txt"]
 
@@ -1049,7 +1049,7 @@ WRONG = [
     (("record", "T", "--from", "no_such.ndjson"), "no_such.ndjson"),
     (("record", "T", "--simulate", "x"), "expected a whole number"),
     (("record", "T", "--simulate", "1", "--sync", "often"), "'often'"),
-    (("record", __file__, "--simulate", "1"), "test_tape.py is a file, and a tape is a folder"),
+    (("record", __file__, "--simulate", "1"), "test_tape.py is a file; a tape must be a folder"),
     (("replay", "T"), "there is no tape at T"),
     (("replay", "T", "--speed", "0"), "expected a number above 0, or max, got '0'"),
     (("replay", "T", "--speed", "nan"), "got 'nan'"),

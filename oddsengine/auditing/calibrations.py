@@ -49,7 +49,7 @@ class Calibrations:
         elif isinstance(fair, Mapping):
             dated = sorted((_since(key), _table(table)) for key, table in fair.items())
             if not dated:
-                raise ValueError("fair has no table")
+                raise ValueError("fair must have at least one table, got an empty mapping")
             self._since, self._tables = [since for since, _ in dated], [table for _, table in dated]
         elif callable(fair):
             self._function = fair
@@ -74,9 +74,7 @@ class Calibrations:
         at = bisect_right(self._since, now) - 1
         if at < 0:
             first, asked = (datetime.fromtimestamp(moment / 1e6, UTC) for moment in (self._since[0], now))
-            raise ValueError(
-                f"no table of fair is in force at {asked:%Y-%m-%d %H:%M}: the first begins {first:%Y-%m-%d}"
-            )
+            raise ValueError(f"fair has no table for {asked:%Y-%m-%d %H:%M}; the first one starts at {first:%Y-%m-%d}")
         return self._tables[at]
 
 
@@ -88,5 +86,5 @@ def _since(key: date) -> int:
 
 def _table(table: FairTable) -> FairTable:
     if not isinstance(table, FairTable):
-        raise TypeError(f"fair must give FairTables, as catalog.amended_fair_table makes them, got {table!r:.80}")
+        raise TypeError(f"fair must return a FairTable (see catalog.amended_fair_table), got {table!r:.80}")
     return table

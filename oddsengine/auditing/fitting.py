@@ -71,7 +71,7 @@ def calibrate(history: Any, *, fair: FairTable | None = None, hours: float = 72.
     rows = pl.concat([collect(one, table, hours) for one in histories])
     games = rows["event"].n_unique()
     if games < LEAST_GAMES:
-        raise ValueError(f"calibrate needs at least {LEAST_GAMES} games with a close, got {games}")
+        raise ValueError(f"calibrate requires at least {LEAST_GAMES} games with a close, got {games}")
     order = rows.group_by("event").agg(pl.col("start").first()).sort("start", "event")["event"].to_list()
     early = set(order[: 2 * games // 3])
     first = rows.filter(pl.col("event").is_in(early))

@@ -100,8 +100,8 @@ def read_history(table: pl.DataFrame | pl.LazyFrame, every: float = 1.0) -> Hist
         width = max(round(every * 1e6), 1)
         return quotes(table, width) if isinstance(table, pl.DataFrame) else lazy_quotes(table, width)
     raise ValueError(
-        f"a history has the columns of spells ({', '.join(SPELLS)}), of openings ({', '.join(OPENINGS)}) or of an odds "
-        f"table with last_seen_at, got {', '.join(sorted(columns))}"
+        f"a history must have the columns of price intervals ({', '.join(SPELLS)}), of opening and closing odds "
+        f"({', '.join(OPENINGS)}) or of an odds table with last_seen_at, got {', '.join(sorted(columns))}"
     )
 
 
@@ -122,7 +122,8 @@ def scan_files(path: str, storage_options: Mapping[str, Any] | None = None) -> p
     if suffix == ".csv":
         return pl.scan_csv(path, infer_schema_length=None, try_parse_dates=True, storage_options=options)
     raise ValueError(
-        f"a history is a folder with a tape or Parquet, or a .parquet, .ndjson, .jsonl or .csv file, got {path!r}"
+        "a history must be a tape, a folder of Parquet files, or a .parquet, .ndjson, .jsonl or .csv file, "
+        f"got {path!r}"
     )
 
 

@@ -55,7 +55,7 @@ def source(history: Any, every: float = 1.0, storage_options: Mapping[str, Any] 
     if isinstance(history, pl.DataFrame) or hasattr(history, "__arrow_c_stream__"):
         return read_history(to_polars(history), every)
     if not isinstance(history, str | os.PathLike):
-        raise TypeError(f"a history is a frame, a path or the folder of a tape, got {type(history).__name__}")
+        raise TypeError(f"a history must be a frame, a path or a tape, got {type(history).__name__}")
     path = os.fspath(history)
     if os.path.isdir(os.path.join(path, "_delta_log")):
         return read_history(pl.scan_delta(path), every)

@@ -143,7 +143,9 @@ def read_fair_table(content: Mapping[str, Any]) -> FairTable:
     by_flag = {"flags.scale": content["flags"]["scale"], "confidence.factor": content["confidence"]["factor"]}
     for name, of in by_flag.items():
         if unknown := sorted(set(of) ^ set(FLAGS)):
-            raise ValueError(f"{name} has one number for each of {', '.join(FLAGS)}; wrong: {', '.join(unknown)}")
+            raise ValueError(
+                f"{name} must have one number for each of {', '.join(FLAGS)}; missing or unknown: {', '.join(unknown)}"
+            )
     scale, factor = (tuple(_number(of[f], f"{name}.{f}") for f in FLAGS) for name, of in by_flag.items())
     return FairTable(
         name=str(content["name"]),
@@ -186,7 +188,7 @@ def _merged(content: Mapping[str, Any], changes: Mapping[str, Any], path: str) -
         at = f"{path}.{name}" if path else name
         free = path.startswith(_OPEN) or at in _OPEN
         if name not in content and not free:
-            raise ValueError(f"the fair table has no entry {at}; allowed here: {', '.join(content)}")
+            raise ValueError(f"the fair table has no key {at}; allowed here: {', '.join(content)}")
         before = content.get(name)
         if before is not None and isinstance(before, Mapping) != isinstance(value, Mapping):
             raise ValueError(

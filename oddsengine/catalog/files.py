@@ -69,4 +69,4 @@ def claimed(table: dict[str, str], names: Iterable[str], owner: str, where: str)
     """Note whose names these are; one that is another's already is an error."""
     for name in names:
         if table.setdefault(name, owner) != owner:
-            raise CatalogError(f"{where}: {name!r} means {table[name]} already and cannot mean {owner} too")
+            raise CatalogError(f"{where}: {name!r} means {table[name]} already; it cannot also mean {owner} too")

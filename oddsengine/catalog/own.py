@@ -157,9 +157,11 @@ def _section(section: str, tables: Mapping[str, Any]) -> dict[str, dict[str, Any
     fields, shipped, found = _FIELDS[section], _shipped(section), dict[str, dict[str, Any]]()
     for where, id_, entry, place in _entries(section, tables):
         if section != "markets" and (id_ != plain(id_) or not id_.isascii()):
-            raise CatalogError(f"{where}: the id is {id_!r}; allowed: small letters and digits, joined by underscores")
+            raise CatalogError(
+                f"{where}: the id is {id_!r}; allowed: lower-case letters and digits, joined by underscores"
+            )
         if id_ in found:
-            raise CatalogError(f"{where}: the id {id_!r} stands in the file already; allowed: one entry for each")
+            raise CatalogError(f"{where}: the id {id_!r} occurs twice; allowed: one entry per id")
         for key, value in entry.items():
             if key not in fields:
                 raise CatalogError(f"{where}.{key} is not a key; allowed: {', '.join(fields)}")
@@ -240,7 +242,7 @@ def load(path: str | Path) -> None:
     if changes == before:
         return
     if late := sorted(asked & {*changes, *before}):
-        raise CatalogError(f"{where}: comes too late: {', '.join(late)} of the catalog are in use already")
+        raise CatalogError(f"{where}: cannot be loaded any more: {', '.join(late)} of the catalog are already in use")
     files.own.changes = changes
     try:
         _read_all()

@@ -209,7 +209,7 @@ class BetfairMarkets:
         message = decode(_message, line.strip(), _SOURCE)
         if message.op == "status" and message.statusCode == "FAILURE":
             why = message.errorMessage or "no reason given"
-            raise FeedError(f"Betfair refused: {message.errorCode or 'unknown'}, {why[:200]}.")
+            raise FeedError(f"Betfair rejected the request: {message.errorCode or 'unknown'}, {why[:200]}.")
         if message.op == "connection":
             self._segments = None
         if message.op != "mcm":
@@ -217,10 +217,10 @@ class BetfairMarkets:
         fresh, changes = message.ct == "SUB_IMAGE", message.mc or []
         if message.segmentType in ("SEG", "SEG_END"):
             if self._segments is None:
-                raise FeedError("A part of a segmented message came without its beginning.")
+                raise FeedError("Received part of a segmented message without its start.")
             fresh, changes = self._segments_fresh, [*self._segments, *changes]
         elif self._segments is not None:
-            raise FeedError("A segmented message was cut short.")
+            raise FeedError("A segmented message is incomplete.")
         if message.segmentType in ("SEG_START", "SEG"):
             self._segments, self._segments_fresh = changes, fresh
             return _NOTHING

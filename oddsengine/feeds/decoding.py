@@ -77,7 +77,7 @@ def plain(data: bytes, source: str) -> Any:
 def taken(kept: Sequence[Any], given: Any, source: str) -> None:
     """Refuse a list of which nothing was read: the source has another form now."""
     if given and not kept:
-        raise FeedError(f"This is not a payload of {source}: none of its {len(given)} items could be read.")
+        raise FeedError(f"This is not a payload of {source}: none of its {len(given)} items is valid.")
 
 
 def moment(value: Time) -> datetime | None:

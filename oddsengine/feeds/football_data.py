@@ -119,7 +119,7 @@ def read(data: bytes) -> History:
             )  # fmt: skip
         quotes += _quotes(game, day, columns, cells, places, refused)
     if not games:
-        raise FeedError(f"This is not a file of {_SOURCE}: no line could be read.")
+        raise FeedError(f"This is not a file of {_SOURCE}: it has no valid line.")
     return History(tuple(games.values()), _frame(quotes), pl.DataFrame(results, schema=_RESULTS), refused)
 
 
@@ -181,9 +181,9 @@ def _whose(code: str, codes: set[str]) -> tuple[str, bool]:
 def _lines(data: bytes) -> tuple[list[str], list[list[str]]]:
     """The header and the lines with anything in them."""
     if len(data) > _MOST:
-        raise FeedError(f"A file of {_SOURCE} has at most {_MOST:,} bytes, this one {len(data):,}.")
+        raise FeedError(f"A file of {_SOURCE} has at most {_MOST:,} bytes, got {len(data):,}.")
     if b"\0" in data:
-        raise FeedError(f"This is not a file of {_SOURCE}: it holds zero bytes.")
+        raise FeedError(f"This is not a file of {_SOURCE}: it contains NUL bytes.")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:

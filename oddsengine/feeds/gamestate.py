@@ -53,7 +53,7 @@ def read_states(data: bytes) -> Payload:
     """
     given = plain(data, _SOURCE)
     if isinstance(given, dict) and isinstance(given.get("error"), dict):
-        raise FeedError(f"The upstream answered with an error: {str(given['error'].get('message', ''))[:200]}")
+        raise FeedError(f"The upstream returned an error: {str(given['error'].get('message', ''))[:200]}")
     sports = given.get("data") if isinstance(given, dict) else None
     if not isinstance(sports, dict):
         raise FeedError(f"This is not a payload of {_SOURCE}: it has no game states.")

@@ -186,7 +186,7 @@ def _read_page(data: bytes, refused: Counter[str]) -> _Page:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise unreadable(_SOURCE, error) from None
     if isinstance(given, dict) and isinstance(given.get("error"), dict):
-        raise FeedError(f"The upstream answered with an error: {str(given['error'].get('message', ''))[:200]}")
+        raise FeedError(f"The upstream returned an error: {str(given['error'].get('message', ''))[:200]}")
     rest = given if isinstance(given, dict) else {"data": given}
     if not isinstance(rest.get("data"), list):
         raise FeedError(f"This is not a payload of {_SOURCE}: it has no list of odds.")

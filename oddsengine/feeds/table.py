@@ -41,7 +41,7 @@ def read(data: bytes, suffix: str) -> Payload:
     [('X', 2.5)]
     """
     if suffix.lower() not in READABLE:
-        raise FeedError(f"A table ends in {', '.join(READABLE)}, not in {suffix!r}.")
+        raise FeedError(f"The suffix of a table must be one of {', '.join(READABLE)}, got {suffix!r}.")
     try:
         table = read_table(data, suffix)
         held = table.with_columns(_sayable())

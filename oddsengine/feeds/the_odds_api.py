@@ -223,9 +223,9 @@ def _scored(data: bytes, refused: Counter[str]) -> list[_Scored]:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise unreadable(_SOURCE, error) from None
     if isinstance(given, dict) and ("error_code" in given or "message" in given):
-        raise FeedError(f"{_SOURCE} answered with an error: {str(given.get('message', given))[:200]}")
+        raise FeedError(f"{_SOURCE} returned an error: {str(given.get('message', given))[:200]}")
     if not isinstance(given, list):
-        raise FeedError(f"This is not a payload of {_SOURCE}: it holds no list of games.")
+        raise FeedError(f"This is not a payload of {_SOURCE}: it has no list of games.")
     kept, _ = salvage(given, _SCORED, refused)
     taken(kept, given, _SOURCE)
     return kept
@@ -264,13 +264,13 @@ def _events(data: bytes, refused: Counter[str]) -> tuple[list[_Event], set[str],
     made = None
     if isinstance(given, dict):
         if "error_code" in given or "message" in given:
-            raise FeedError(f"{_SOURCE} answered with an error: {str(given.get('message', given))[:200]}")
+            raise FeedError(f"{_SOURCE} returned an error: {str(given.get('message', given))[:200]}")
         if "data" in given:
             made = _stamp(given.get("timestamp"))
             given = given["data"]
     items = [given] if isinstance(given, dict) else given
     if not isinstance(items, list):
-        raise FeedError(f"This is not a payload of {_SOURCE}: it holds no list of events.")
+        raise FeedError(f"This is not a payload of {_SOURCE}: it has no list of events.")
     kept, parts = salvage(items, _LEVEL, refused)
     taken(kept, items, _SOURCE)
     return kept, {kept[at].id for at in parts}, made
@@ -287,7 +287,7 @@ def _is_american(events: Iterable[_Event], *, told: bool | None) -> bool:
     negative = next((price for price in prices if -inf < price <= -100.0), None)
     if told is False:
         if negative is not None:
-            raise FeedError(f"{_SOURCE} gave American odds ({negative:g}); decimal odds were expected.")
+            raise FeedError(f"{_SOURCE} returned American odds ({negative:g}); expected decimal odds.")
         return False
     decimal = next((price for price in prices if 1.0 < price < 100.0), None)
     if negative is not None and decimal is not None:

@@ -145,7 +145,9 @@ def chosen_method(method: str | None, sharp: Sharp) -> str:
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
     if method == CLOSE and sharp is not None:
-        raise ValueError(f"the method {CLOSE!r} takes all books and no sharp, got {sharp!r}")
+        raise ValueError(
+            f"sharp cannot be combined with the method {CLOSE!r}, which uses all other books, got {sharp!r}"
+        )
     return method
 
 
@@ -153,7 +155,7 @@ def included(include: Iterable[str]) -> tuple[str, ...]:
     """Check what is listed beside what no guard sets aside."""
     some = (include,) if isinstance(include, str) else tuple(include)
     if not set(some) <= set(INCLUDED):
-        raise ValueError(f"include takes some of {', '.join(INCLUDED)}, got {include!r}")
+        raise ValueError(f"include must be a list of {', '.join(INCLUDED)}, got {include!r}")
     return tuple(sorted(set(some)))
 
 

@@ -58,7 +58,9 @@ def stated(fields: Sequence[FuturesField]) -> Mapping[str, Stated]:
     for field in fields:
         where = f"the field of {field.league} {field.market}".strip()
         if field.places < 1 or len(field.contestants) <= field.places:
-            raise FieldsError(f"{where} has {len(field.contestants)} contestants for {field.places} places")
+            raise FieldsError(
+                f"{where} has {len(field.contestants)} contestants, which is too few for {field.places} places"
+            )
         words = Wording(
             field.sport, field.league, field.market, field.season, field.type, "", field.contestants[0], None,
             field.places,
@@ -69,7 +71,7 @@ def stated(fields: Sequence[FuturesField]) -> Mapping[str, Stated]:
         except UnreadableError as error:
             raise FieldsError(f"{where} cannot be used: {error}") from None
         if market.type not in ("TEAM", "PLAYER"):
-            raise FieldsError(f"{where} is {market.type}; its two sides are its field")
+            raise FieldsError(f"{where} is {market.type}; its field is always its two sides")
         team = market.type == "TEAM"
         names = tuple(
             contestant(market.sport, market.league, text) if team else _person(text) for text in field.contestants
@@ -77,7 +79,7 @@ def stated(fields: Sequence[FuturesField]) -> Mapping[str, Stated]:
         plain = [catalog.normalise(name) for name in names]
         twice = next((name for name, key in zip(names, plain, strict=True) if plain.count(key) > 1 or not key), None)
         if twice is not None:
-            raise FieldsError(f"{where} names {twice!r} twice, or it is no name")
+            raise FieldsError(f"{where} names {twice!r} twice, or it is not a valid name")
         found[market.id] = Stated(names, field.places, "operator")
         if nobody_said.places == 0:
             found[nobody_said.id] = found[market.id]
@@ -126,10 +128,10 @@ def parse_fields(text: str) -> tuple[FuturesField, ...]:
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise FieldsError(f"this is no TOML: {error}") from None
+        raise FieldsError(f"not valid TOML: {error}") from None
     rows = table.get("field", [])
     if set(table) - {"field"} or not isinstance(rows, list):
-        raise FieldsError("a file of fields holds tables [[field]] and nothing else")
+        raise FieldsError("a file of fields must contain only [[field]] tables")
     made = tuple(_field(at, row) for at, row in enumerate(rows, 1))
     stated(made)
     return made
@@ -146,5 +148,5 @@ def _field(at: int, row: Any) -> FuturesField:
     for name, value in row.items():
         fine = isinstance(value, _KINDS[name]) and not isinstance(value, bool)
         if not fine or (name == "contestants" and not all(isinstance(one, str) for one in value)):
-            raise FieldsError(f"field {at}: {name} is {value!r}, which it cannot be")
+            raise FieldsError(f"field {at}: {name} is {value!r}, which is not valid")
     return FuturesField(**{"league": "", **row, "contestants": tuple(row["contestants"])})

@@ -139,7 +139,7 @@ def _type(wording: Wording, kind: known.Kind, sport: str) -> str:
 def _sides(wording: Wording, type_: str, sport: str, league: str) -> tuple[str, str, float | None]:
     """Subject, selection and line."""
     if not catalog.normalise(wording.selection):
-        raise UnreadableError("a selection without a name")
+        raise UnreadableError("the selection has no name")
     if type_ not in _SIDES:
         if type_ == "PLAYER" and catalog.normalise(wording.selection) not in _OTHERS:
             return "", " ".join(wording.selection.split()), None
@@ -153,11 +153,11 @@ def _sides(wording: Wording, type_: str, sport: str, league: str) -> tuple[str, 
     if not side and type_ == "YES_NO" and not wording.subject:
         side = "Yes"  # a list of teams under "to make the playoffs"
     if not side:
-        raise UnreadableError(f"a selection that is neither {' nor '.join(_SIDES[type_]).lower()}")
+        raise UnreadableError(f"the selection is neither {' nor '.join(_SIDES[type_]).lower()}")
     if line is not None and not abs(line) < _MOST_LINE:
-        raise UnreadableError("a line that is none")
+        raise UnreadableError("the line is not a number")
     if type_ == "OVER_UNDER" and (line is None or round(100.0 * line) % 50):
-        raise UnreadableError("an over or under without a whole or half line")
+        raise UnreadableError("over/under needs a whole or half line")
     team = catalog.team(subject, sport, league) if subject else None  # it may be a player: nothing is guessed
     found = team.name if team is not None else " ".join(subject.split())
     return found, side if type_ == "YES_NO" else f"{side} {line:g}", line
@@ -167,7 +167,7 @@ def _places(given: int | None, kind: known.Kind) -> int:
     if given is None:
         return kind.places
     if not 1 <= given <= _MOST_PLACES:
-        raise UnreadableError("a number of places that is none")
+        raise UnreadableError("the number of places is not a positive integer")
     return given
 
 

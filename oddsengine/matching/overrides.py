@@ -32,13 +32,13 @@ def parse_overrides(text: str) -> Overrides:
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise OverrideError(f"the overrides are not TOML: {error}") from error
+        raise OverrideError(f"overrides: not valid TOML: {error}") from error
     found = {}
     for source, entries in tables.items():
         if not isinstance(entries, dict):
-            raise OverrideError(f"{source!r} stands outside of a table; each source has one: [name]")
+            raise OverrideError(f"{source!r} is not in a table; put it into one named after its feed: [name]")
         for id_, meant in entries.items():
             if not isinstance(meant, str) or not meant.strip():
-                raise OverrideError(f"{id_!r} of {source} is not given an event id, new or never")
+                raise OverrideError(f"{id_!r} of {source} must be an event id, new or never")
             found[source, id_] = meant.strip()
     return MappingProxyType(found)

@@ -304,7 +304,7 @@ class Trouble:
     ) -> None:  # fmt: skip
         unknown = sorted(set(hazards) - set(HAZARDS))
         if unknown:
-            raise ValueError(f"hazards must be of {', '.join(HAZARDS)}, got {', '.join(unknown)}")
+            raise ValueError(f"hazards must be a list of {', '.join(HAZARDS)}, got {', '.join(unknown)}")
         self._rng, self._games, self._fixtures, self._desks = rng, games, fixtures, desks
         self._events = len(fixtures)
         self._held: dict[int, _Strike] = {}  # by screen

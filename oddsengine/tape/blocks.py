@@ -187,7 +187,7 @@ def head(data: bytes | memoryview, offset: int) -> Block | None:
     if magic != MAGIC:
         return None
     if version != VERSION and not offset:
-        raise TapeError(f"the tape has format version {version}; this program reads version {VERSION}")
+        raise TapeError(f"the tape has format version {version}; this version of oddsengine reads version {VERSION}")
     if version != VERSION or tables != len(sizes):
         return None
     return Block(offset, steps, quotes, terms, books, first, since, until, tuple(sizes))

@@ -57,10 +57,10 @@ def _names(folder: Path) -> list[str]:
         raise TapeError(f"there is no tape at {folder}")
     found = sorted(path.name for path in folder.iterdir() if _SEGMENT.fullmatch(path.name))
     if not found and not (folder / CATALOGUE).is_file():
-        raise TapeError(f"{folder} is not a tape: it has neither segments nor {CATALOGUE}")
+        raise TapeError(f"{folder} is not a tape: it has no segments and no {CATALOGUE}")
     for at, name in enumerate(found):
         if name != f"{at + 1:08}.tape":
-            raise TapeError(f"{folder / f'{at + 1:08}.tape'} is missing, and {name} follows it")
+            raise TapeError(f"{folder / f'{at + 1:08}.tape'} is missing, but {name} exists")
     return found
 
 
@@ -72,7 +72,7 @@ def _catalogued(folder: Path) -> list[Segment]:
     try:
         return msgspec.convert([_listed(entry) for entry in json.loads(path.read_bytes())["segments"]], list[Segment])
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise TapeError(f"{path} cannot be read ({error}); without it the tape is read from its segments") from None
+        raise TapeError(f"{path} cannot be read ({error}); delete it to read the tape from its segments") from None
 
 
 def _listed(entry: dict[str, Any]) -> list[Any]:
@@ -83,7 +83,7 @@ def survey(folder: Path) -> Files:
     """Look at the files: by the catalogue where it knows a segment that was closed, the last one byte by byte."""
     names, known = _names(folder), _catalogued(folder)
     if len(known) > len(names):
-        raise TapeError(f"{folder / known[len(names)].file} is missing, and {CATALOGUE} lists it")
+        raise TapeError(f"{folder / known[len(names)].file} is missing, but listed in {CATALOGUE}")
     segments: list[Segment] = []
     blocks: list[Block] = []
     torn = None
@@ -96,7 +96,7 @@ def survey(folder: Path) -> Files:
             if listed.file != name or listed.first != empty.first or listed.bytes != size:
                 raise TapeError(
                     f"{folder / CATALOGUE} says that {listed.file} has {listed.bytes:,} bytes from step "
-                    f"{listed.first}, and {path} has {size:,} from step {empty.first}: one of them is damaged"
+                    f"{listed.first}, and {path} has {size:,} from step {empty.first}; one of them is damaged"
                 )
             segments.append(listed)
             continue
@@ -108,7 +108,7 @@ def survey(folder: Path) -> Files:
         segments.append(segment)
         cut = len(data) - segment.bytes
         if cut and at + 1 < len(names):
-            raise TapeError(f"{path} is damaged at byte {segment.bytes:,}, and {names[at + 1]} follows it")
+            raise TapeError(f"{path} is damaged at byte {segment.bytes:,}, but it is not the last segment")
         lost = 0 if listed is None else _lost(path, listed, empty, blocks)
         if lost or cut:
             torn = f"{path} is torn at byte {segment.bytes:,}"
@@ -130,7 +130,7 @@ def _lost(path: Path, listed: Segment, empty: Segment, blocks: Sequence[Block]) 
         return listed.last - then.last
     raise TapeError(
         f"{path.parent / CATALOGUE} says that {listed.file} has steps {listed.first} to {listed.last} in "
-        f"{listed.bytes:,} bytes, and {path} has {then.first} to {then.last} in {then.bytes:,}: one of them is damaged"
+        f"{listed.bytes:,} bytes, and {path} has {then.first} to {then.last} in {then.bytes:,}; one of them is damaged"
     )
 
 
@@ -143,7 +143,7 @@ def _blocks(data: bytes, path: Path, segment: Segment) -> list[Block]:
             at = data.find(MAGIC, segment.bytes + 1)
             while at >= 0:
                 if whole(view[at:], at) is not None:
-                    raise TapeError(f"{path} is damaged at byte {segment.bytes:,}: whole blocks follow at byte {at:,}")
+                    raise TapeError(f"{path} is damaged at byte {segment.bytes:,}: valid blocks follow at byte {at:,}")
                 at = data.find(MAGIC, at + 1)
             break
         follows(block, path, segment)

@@ -145,7 +145,7 @@ class Tape:
     def _next(self, file: BinaryIO, now: Segment, path: Path) -> Block:
         block = head(file.read(HEADER.size), now.bytes)
         if block is None:
-            raise TapeError(f"{path} is damaged at byte {now.bytes:,}: no block begins there")
+            raise TapeError(f"{path} is damaged at byte {now.bytes:,}: expected a block")
         follows(block, path, now)
         return block
 

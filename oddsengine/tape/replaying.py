@@ -55,11 +55,11 @@ def play(tape: Tape, engine: Engine, *, until: datetime | None = None) -> Iterat
     off, own = tape.without, without(engine)
     if own != off:
         raise TapeError(
-            f"{tape.path} was recorded without the guards {', '.join(off) or '(none)'}, "
-            f"and the engine is without {', '.join(own) or '(none)'}"
+            f"{tape.path} was recorded with guards disabled: {', '.join(off) or '(none)'}, "
+            f"but the engine has disabled {', '.join(own) or '(none)'}"
         )
     if engine.number + 1 < tape.first:
-        raise TapeError(f"{tape.path} begins with step {tape.first}, and the engine is at {engine.number}")
+        raise TapeError(f"{tape.path} starts at step {tape.first}, but the engine is at step {engine.number}")
     watch = _Watch(engine, tape.fair)
     try:
         for step in tape.between(until=until, after=engine.number):

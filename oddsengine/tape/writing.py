@@ -63,7 +63,7 @@ class TapeWriter:
         self.torn: str | None = None
         """What was wrong with the end, and was cut off; None if it was whole."""
         if self.path.exists() and not self.path.is_dir():
-            raise TapeError(f"{self.path} is a file, and a tape is a folder")
+            raise TapeError(f"{self.path} is a file; a tape must be a folder")
         self.path.mkdir(parents=True, exist_ok=True)
         self._file: BinaryIO | None = None
         self._engine: Engine | None = None
@@ -190,7 +190,7 @@ class TapeWriter:
         if number == self.last or (number > self.last and not self._open):
             return
         if number != self.last - 1 or not (self._kept or self._wrote):
-            raise TapeError(f"{self.path} is at step {self.last}, and the engine at {number}: they do not go together")
+            raise TapeError(f"{self.path} is at step {self.last}, but the engine is at step {number}")
         if not self._kept and self._wrote is not None:
             before, kept = self._wrote
             self._cut(before)

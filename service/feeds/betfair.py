@@ -129,7 +129,7 @@ class BetfairSource:
         feed, reader = self.feed, self._reader
         hello = _decoded(await lines.receive(feed.timeout))
         if hello.op != "connection":
-            raise Failure(f"a greeting that is none: {hello.op[:80]!r}")
+            raise Failure(f"unexpected greeting: {hello.op[:80]!r}")
         await lines.send(_line(op="authentication", id=1, appKey=self._login.key_env, session=self._session))
         self._accept(await lines.receive(feed.timeout))
         wanted = {"eventTypeIds": feed.sports, "marketCountries": feed.countries, "marketTypeCodes": feed.market_types}
@@ -155,7 +155,9 @@ class BetfairSource:
         if code in _EXPIRED:
             self._session = "" if again else self._session
         fatal = code in _FATAL or (code in _EXPIRED and not again)
-        raise Failure(f"Betfair refused: {code}: {self._secrets.clean(found.errorMessage)[:200]}", fatal=fatal)
+        raise Failure(
+            f"Betfair rejected the request: {code}: {self._secrets.clean(found.errorMessage)[:200]}", fatal=fatal
+        )
 
     async def _log_in(self, web: Web) -> None:
         """Open a session."""
@@ -166,9 +168,9 @@ class BetfairSource:
         try:
             found = _session.decode(answer.body)
         except msgspec.MsgspecError:
-            raise Failure("the answer to the login cannot be read") from None
+            raise Failure("the login response is not valid") from None
         if found.status != "SUCCESS" or not found.token:
-            raise Failure(f"the login was refused: {found.error[:80] or found.status[:80]}", fatal=True)
+            raise Failure(f"the login was rejected: {found.error[:80] or found.status[:80]}", fatal=True)
         self._secrets.add(found.token)
         self._session = found.token
 
@@ -210,7 +212,7 @@ def _decoded(line: bytes) -> _Status:
     try:
         return _status.decode(line)
     except msgspec.MsgspecError:
-        raise Failure("an answer that cannot be read") from None
+        raise Failure("invalid response") from None
 
 
 class BetfairFiles:
@@ -247,7 +249,7 @@ class BetfairFiles:
         root = Path(self.feed.path)
         found = sorted(path for path in root.rglob("*") if path.is_file()) if root.is_dir() else [root]
         if len(found) > _MOST_FILES:
-            raise Failure(f"{root} holds {len(found)} files, more than {_MOST_FILES} at once", fatal=True)
+            raise Failure(f"{root} holds {len(found)} files; at most {_MOST_FILES} are allowed", fatal=True)
         return heapq.merge(*map(_timed, found), key=lambda one: one[0])
 
 

@@ -105,7 +105,7 @@ def _seen(hub: Hub, feed: Feed, settings: Settings, made: Any, *, in_time: bool)
     if status.quarantined:
         notes.append(f"{status.quarantined} of its games are doubtful and kept apart")
     if strange := hub.strange_books(feed.name):
-        notes.append("books the catalog does not know: " + ", ".join(strange))
+        notes.append("books not in the catalog: " + ", ".join(strange))
     if hub.refused(feed.name):
         notes.append("left out: " + ", ".join(f"{why} {n:,}" for why, n in hub.refused(feed.name).most_common()))
     return Checked(
@@ -136,6 +136,6 @@ def unmapped_of(settings: Settings) -> list[Unmapped]:
     try:
         return msgspec.json.decode(path.read_bytes(), type=_State).unmapped
     except FileNotFoundError:
-        raise SettingsError(f"{path}: no run has left anything there yet; `feeds check` counts too") from None
+        raise SettingsError(f"{path}: no data yet; run `oddsengine serve` or `oddsengine feeds check` first") from None
     except (OSError, msgspec.MsgspecError) as error:
         raise SettingsError(f"{path} cannot be read: {error}") from None

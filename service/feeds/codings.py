@@ -99,10 +99,10 @@ def decoder_of(named: str) -> Decoder:
     if not codings:
         return _Identity()
     if len(codings) > 1:
-        raise Failure(f"Content-Encoding {named[:80]!r}: only one coding is accepted")
+        raise Failure(f"Content-Encoding {named[:80]!r}: only one encoding is supported")
     (coding,) = codings
     if coding in ("gzip", "x-gzip", "deflate"):
         return _Zlib(coding.removeprefix("x-"))
     if coding == "zstd":
         return _Zstd()
-    raise Failure(f"Content-Encoding {named[:80]!r} is not supported; accepted: {ACCEPTED}")
+    raise Failure(f"Content-Encoding {named[:80]!r} is not supported; allowed: {ACCEPTED}")

@@ -207,7 +207,7 @@ class Hub:
             decided = parse_overrides(self._overrides.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, OverrideError) as error:
             if self._saying.is_due("overrides", str(error), self.now()):
-                _log.warning("%s: %s; what was decided before still counts", self._overrides, error)
+                _log.warning("%s: %s; the previous overrides stay in use", self._overrides, error)
             return
         await self._written(self._reload, decided)
 
@@ -237,13 +237,13 @@ class Hub:
         try:
             done: _Applied = await self._written(self._apply, source, payload)
         except (ValueError, StalledError) as error:
-            raise Failure(f"the board refuses a payload: {error}") from error
+            raise Failure(f"the board rejected a payload: {error}") from error
         now, track = self.now(), self._tracks[source]
         well = track.part(part)
         well.well(now)
         well.books.update(dict.fromkeys(done.books, now))
         if strange := track.stranger(done.books):
-            _log.warning("feeds.%s: books the catalog does not know: %s", source, ", ".join(strange))
+            _log.warning("feeds.%s: books not in the catalog: %s", source, ", ".join(strange))
         track.last_payload = now
         track.payloads += 1
         track.quotes += done.quotes
@@ -261,7 +261,7 @@ class Hub:
                 await asyncio.to_thread(self._kept.keep, source, body, reason, self.now())
             except OSError as error:
                 if self._saying.is_due(f"{source} kept", str(error), self.now()):
-                    _log.warning("feeds.%s: a payload that did not parse could not be kept: %s", source, error)
+                    _log.warning("feeds.%s: a payload that failed to parse could not be saved: %s", source, error)
 
     def expect(self, source: str, part: str, within: float, *, polled: bool = False) -> None:
         """Know how often a part of a source should be heard of."""

@@ -31,12 +31,12 @@ class Lines:
             async with asyncio.timeout(silence):
                 line = await self._reader.readuntil(b"\n")
         except TimeoutError:
-            raise Failure(f"silent within {silence:g} s") from None
+            raise Failure(f"no data within {silence:g} s") from None
         except asyncio.IncompleteReadError as error:
             half = f" within a line, after {len(error.partial)} bytes of it" if error.partial else ""
             raise Failure(f"the connection was closed{half}") from None
         except asyncio.LimitOverrunError:
-            raise Failure("a line that is too long") from None
+            raise Failure("line too long") from None
         except OSError as error:
             raise Failure(f"the connection failed: {type(error).__name__}") from None
         return line.rstrip(b"\r\n")

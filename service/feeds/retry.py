@@ -72,4 +72,4 @@ async def parsed(feed: Feed, sink: Sink, body: bytes, parse: Callable[[], T]) ->
         return await asyncio.to_thread(parse) if len(body) > _LARGE else parse()
     except FeedError as error:
         await sink.unreadable(feed.name, body, str(error))
-        raise Failure(f"a payload that cannot be read: {error}") from error
+        raise Failure(f"invalid payload: {error}") from error

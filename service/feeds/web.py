@@ -70,9 +70,9 @@ class Web:
                 async for part in _decoded(response):
                     body += part
                     if len(body) > self._feed.body_bytes:
-                        raise Failure(f"a body of more than {self._feed.body_bytes} bytes")
+                        raise Failure(f"response body of more than {self._feed.body_bytes} bytes")
         except TimeoutError:
-            raise Failure(f"no whole answer within {self._feed.timeout:g} s") from None
+            raise Failure(f"no complete response within {self._feed.timeout:g} s") from None
         return Answer(bytes(body), response.headers)
 
     @asynccontextmanager
@@ -96,7 +96,7 @@ class Web:
             finally:
                 await response.aclose()
         except httpx.TimeoutException as error:
-            what = "no whole answer" if silence is None else "silent"
+            what = "no complete response" if silence is None else "no data"
             seconds = self._feed.timeout if silence is None else silence
             where = " while connecting" if isinstance(error, httpx.ConnectTimeout) else ""
             raise Failure(f"{what} within {seconds:g} s{where}") from None

@@ -55,11 +55,11 @@ def _decimal(words: str, form: str | None) -> list[float]:
 def _devig(context: Context) -> Any:
     odds = _decimal(context.query["odds"], context.query["format"])
     if len(odds) < 2:
-        raise invalid("odds must hold the price of every outcome of the market, at least two, got one")
+        raise invalid("odds must have a price for every outcome of the market, at least two, got one")
     method = context.query["method"]
     fair = devig(odds, method)
     if not np.isfinite(fair).all():
-        raise invalid(f"the method {method} has no answer for these odds")
+        raise invalid(f"the method {method} has no solution for these odds")
     return {
         "data": [
             {
@@ -81,7 +81,7 @@ def _kelly(context: Context) -> Any:
     (odds, *more) = _decimal(query["odds"], query["format"])
     p = query["probability"]
     if more:
-        raise invalid("odds must be one price: kelly is for one bet")
+        raise invalid("odds must be a single price: kelly is for one bet")
     if p is None or not 0.0 < p < 1.0:
         raise invalid(f"probability must be between 0 and 1 (0.55 for 55 %), got {p if p is not None else 'nothing'}")
     edge = p * odds - 1.0

@@ -180,7 +180,7 @@ def _text(name: str, value: Any) -> str:
         return ",".join(map(str, value))
     if isinstance(value, (str, int, float)):
         return str(value)
-    raise invalid(f"{name} must be a text, a number or true or false")
+    raise invalid(f"{name} must be a string, a number, true or false")
 
 
 def _whole(given: Mapping[str, str], name: str, default: int, low: int, high: int) -> int:

@@ -16,11 +16,11 @@ class PageAlerts {
     choose($("alert-filter"), [["", saved.length ? saved.map((each) => [each.name, each.name]) : [["", "No saved filters: save one under More of a list"]]]], $("alert-filter").value || saved[0]?.name || "");
     const state = window.Notification?.permission ?? "denied";
     $("alert-allow").hidden = state !== "default";
-    write($("alert-state"), state === "granted" ? "" : state === "denied" ? "This browser shows no notifications of this page; alerts are sounds here." : "");
+    write($("alert-state"), state === "granted" ? "" : state === "denied" ? "Notifications are blocked in this browser; alerts only play a sound." : "");
     $("alert-list").replaceChildren(...this.alerts.map((each) => el(
       "li", { "data-id": each.id },
       el("div", {}, el("b", {}, each.filter), el("span", { class: "under" }, [
-        each.targets.length ? each.targets.join(", ") : "this page only", `again when ${each.improve} points better`, each.quiet_from && `quiet ${each.quiet_from} to ${each.quiet_to} ${each.time_zone}`,
+        each.targets.length ? each.targets.join(", ") : "this page only", `again if improved by ${each.improve} points`, each.quiet_from && `quiet ${each.quiet_from} to ${each.quiet_to} ${each.time_zone}`,
         each.sent ? `${each.sent} sent` : each.targets.length && "nothing sent yet",
       ].filter(Boolean).join(" · "))),
       each.error && el("p", { class: "error" }, `${each.error} (${each.failures} in a row)`),

@@ -24,7 +24,7 @@ class Asker extends Listener {
         }
       }
     } catch {
-      return { text: attempt.signal.aborted ? "Nothing came for too long." : "The server cannot be reached." };
+      return { text: attempt.signal.aborted ? "No data received for too long." : "The server cannot be reached." };
     } finally {
       clearTimeout(slow);
     }

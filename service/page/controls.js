@@ -60,7 +60,7 @@ on("entry-form", "submit", (event) => {
   if (!given) return;
   // A header has room for printable ASCII only.
   if (/^[\x21-\x7e]+$/.test(given)) enter(given);
-  else leave("A key has letters, digits and signs, and no spaces.");
+  else leave("An API key contains letters, digits and punctuation, but no spaces.");
 });
 on("leave", "click", () => leave());
 on("again", "click", () => [opportunities, prices].forEach((each) => each.again()));

@@ -15,7 +15,7 @@ function chart(lines, fairLine) {
   const [width, height, left, bottom] = [Math.max(300, $("details-chart").clientWidth), 240, 56, 22];
   const all = [...lines, fairLine].filter((line) => line.points.length);
   const values = all.flatMap((line) => line.points.map((point) => point.odds));
-  if (!values.length) return el("p", { class: "dim" }, "No movement is known yet.");
+  if (!values.length) return el("p", { class: "dim" }, "No price history yet.");
   const now = clock();
   const first = Math.min(...all.map((line) => line.points[0].at), now - 60_000);
   const [low, high] = [Math.min(...values), Math.max(...values)];
@@ -133,7 +133,7 @@ class Details {
     if (body.contains(document.activeElement)) return; // somebody types
     body.replaceChildren(...this.tickets().map(({ leg, i, row, book, stake }) => el(
       "div", { class: "ticket" },
-      el("span", {}, el("b", {}, leg.selection), el("span", { class: "under" }, bookLink(this.it, book), row?.max_bet ? ` takes up to ${cash(row.max_bet)}` : "")),
+      el("span", {}, el("b", {}, leg.selection), el("span", { class: "under" }, bookLink(this.it, book), row?.max_bet ? ` maximum bet ${cash(row.max_bet)}` : "")),
       el("label", {}, "Odds", el("input", { "data-ticket": i, name: "odds", value: format === "decimal" ? leg.decimal.toFixed(2) : String(Math.round(leg.american)), inputmode: "text", size: 6 })),
       el("label", {}, "Stake", el("input", { "data-ticket": i, name: "stake", value: stake || "", inputmode: "decimal", size: 7 })),
     )));
@@ -148,7 +148,7 @@ class Details {
     const chosen = outcomes[Math.min(this.#outcome, outcomes.length - 1)];
     $("details-outcome").parentElement.hidden = outcomes.length < 2;
     choose($("details-outcome"), [["", outcomes.map((leg, i) => [String(i), bet({ selection: leg.selection, line: leg.line })])]], String(this.#outcome));
-    if (!chosen) return $("details-chart").replaceChildren(el("p", { class: "dim" }, this.#said === null ? "Asking…" : "No movement is known."));
+    if (!chosen) return $("details-chart").replaceChildren(el("p", { class: "dim" }, this.#said === null ? "Asking…" : "No price history."));
     const mine = (this.#said?.prices ?? []).filter((each) => each.outcome === chosen.outcome && each.line === chosen.line);
     const ids = new Map(mine.map((each) => [each.odds_id, each]));
     const lines = this.#moves.filter((each) => ids.has(each.id)).map(({ id, sportsbook, opening, points }) => ({
@@ -170,7 +170,7 @@ class Details {
     const chosen = outcomes[Math.min(this.#outcome, outcomes.length - 1)];
     const mine = (this.#said?.prices ?? []).filter((each) => chosen && each.outcome === chosen.outcome && each.line === chosen.line);
     const fair = this.#fairOf(chosen);
-    write($("details-agree"), this.it.kind === "ev" && agreeing(this.it.row) ? `${agreeing(this.it.row)}: by their own prices this bet is worth more than it costs.` : "");
+    write($("details-agree"), this.it.kind === "ev" && agreeing(this.it.row) ? `${agreeing(this.it.row)}: the bet has a positive EV by their own prices.` : "");
     $("details-prices").tBodies[0].replaceChildren(...mine.map((each) => {
       const row = this.#rows.get(each.odds_id);
       const why = row ? refused(row) : "";
@@ -189,9 +189,9 @@ class Details {
   #why() {
     const said = this.#said;
     $("details-why").replaceChildren(...(said ? [
-      el("p", {}, `Fair by ${said.reference === "close" ? "all other books, as expected at the close" : called("sportsbooks", said.reference)}, margin removed by ${said.devig_method}: `, said.fair.map((each) => `${said.prices.find((price) => price.outcome === each.outcome && price.line === each.line)?.selection ?? this.it.row[`${each.outcome}_team`] ?? spelled(each.outcome)} ${percent(100 * each.fair_probability, 1)}`).join(", "), "."),
+      el("p", {}, `Fair price from ${said.reference === "close" ? "all other books, as expected at the close" : called("sportsbooks", said.reference)}, margin removed by ${said.devig_method}: `, said.fair.map((each) => `${said.prices.find((price) => price.outcome === each.outcome && price.line === each.line)?.selection ?? this.it.row[`${each.outcome}_team`] ?? spelled(each.outcome)} ${percent(100 * each.fair_probability, 1)}`).join(", "), "."),
       el("p", { class: "dim" }, said.formula),
-      said.rejected.length ? el("details", {}, el("summary", {}, `${said.rejected.length} prices were passed over`), el("ul", {}, ...said.rejected.map((each) => el("li", {}, `${called("sportsbooks", each.sportsbook)} ${each.selection} ${odds(each.odds_american, each.odds_decimal)}: ${each.why}`)))) : "",
+      said.rejected.length ? el("details", {}, el("summary", {}, `${said.rejected.length} prices were not used`), el("ul", {}, ...said.rejected.map((each) => el("li", {}, `${called("sportsbooks", each.sportsbook)} ${each.selection} ${odds(each.odds_american, each.odds_decimal)}: ${each.why}`)))) : "",
     ] : []));
   }
 
@@ -218,7 +218,7 @@ class Details {
     const fields = {
       arbitrage: [["odds", "Odds of all legs", decimals.join(",")], ["total", "Amount", money.total || 100], ["step", "Round to", money.step || 0.01]],
       hedge: [["stake", "Stake placed", stake], ["odds", "Its odds", decimals[0]], ["against", "Odds of the other side", this.#against()]],
-      middle: [["total", "Amount", money.total || 100], ["odds", "Odds", decimals[0]], ["against", "Odds of the other line", decimals[1] ?? 2], ["probability", "Chance of the middle", it.row.middle_probability ?? 0]],
+      middle: [["total", "Amount", money.total || 100], ["odds", "Odds", decimals[0]], ["against", "Odds of the other line", decimals[1] ?? 2], ["probability", "Probability of the middle", it.row.middle_probability ?? 0]],
       boost: [["odds", "Odds before the boost", decimals[0]], ["boost", "Boost, %", 50], ["probability", "Fair probability", p]],
       "free-bet": [["stake", "Free bet", stake], ["odds", "Its odds", decimals[0]], ["against", "Odds of the other side", this.#against()]],
       parlay: [["odds", "Odds of all legs", `${decimals[0]},2`], ["probabilities", "Fair probabilities", `${p},0.5`]],
@@ -257,13 +257,13 @@ class Details {
         ...(row && { odds_id: row.id }), ...(p && { fair_probability: p }), note: $("details-note").value,
       };
     });
-    if (bets.some((bet) => !(bet.stake > 0))) return write($("details-said"), "Say how much was staked on each leg.");
+    if (bets.some((bet) => !(bet.stake > 0))) return write($("details-said"), "Enter the stake of each leg.");
     for (const bet of bets) {
       const answer = await call("POST", "/bets", bet);
       if (answer.error) return write($("details-said"), answer.error);
     }
     placedIds.add(it.id);
-    write($("details-said"), bets.length === 1 ? "The bet is in the tracker." : `${bets.length} bets are in the tracker.`);
+    write($("details-said"), bets.length === 1 ? "Bet added." : `${bets.length} bets added.`);
     lists.loosen();
     tracker.read();
   }
@@ -277,7 +277,7 @@ class Details {
     if (bare) marks.delete(it.id);
     else marks.set(it.id, one);
     stakeMark += 1; // rows are drawn again
-    write($("details-said"), one.hidden ? "Hidden." : one.note ? "Noted." : "Shown again.");
+    write($("details-said"), one.hidden ? "Hidden." : one.note ? "Noted." : "No longer hidden.");
     this.render();
     changed();
   }

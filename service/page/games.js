@@ -47,7 +47,7 @@ const clockOf = (state) => [state.game_period, state.game_clock].filter(Boolean)
 function scoreChip(state) {
   const said = `${state.is_live ? "In play" : "Over"}: ${state.away_team} ${state.away_score}, ${state.home_team} ${state.home_score}. ${periodSaid(state.game_period)} ${state.game_clock ?? ""}`;
   return el(
-    "span", { class: `chip live score${state.stale ? " dated" : ""}`, title: state.stale ? `${said} (no news of it lately)` : said },
+    "span", { class: `chip live score${state.stale ? " dated" : ""}`, title: state.stale ? `${said} (no recent update)` : said },
     el("span", { "aria-hidden": "true" }, el("b", {}, `${state.away_score}–${state.home_score}`), ` ${clockOf(state)}`),
     el("span", { class: "unseen" }, said),
   );
@@ -61,6 +61,6 @@ function scoreLine(state) {
   return el(
     "span", { class: `standing${state.stale ? " dated" : ""}` },
     ...side("away"), "  ", ...side("home"), clock && el("span", { class: "clock" }, clock),
-    state.stale && el("span", { class: "chip" }, "Old: no news lately"),
+    state.stale && el("span", { class: "chip" }, "No recent update"),
   );
 }

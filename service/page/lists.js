@@ -18,33 +18,33 @@ const sides = (row) => [row.side1, row.side2, row.side3].filter(Boolean);
 // By kind: events of the stream, what the threshold is compared with, and legs.
 const KINDS = {
   ev: {
-    tab: "+EV", event: "ev", path: "ev?min_ev=0", threshold: "EV at least", rises: true,
+    tab: "+EV", event: "ev", path: "ev?min_ev=0", threshold: "Minimum EV", rises: true,
     value: (row) => row.ev_percentage,
     game: (row) => row.game, market: (row) => row.market, eventId: (row) => row.game_id,
     legs: (row) => [side(row, row, row.sportsbook, priced(row), null)],
-    none: "No bet beats the fair price by that much now.",
+    none: "No +EV bets at this minimum at the moment.",
   },
   arbitrage: {
-    tab: "Arbitrage", event: "arb", path: "arbitrage?min_profit=0", threshold: "Profit at least", rises: true,
+    tab: "Arbitrage", event: "arb", path: "arbitrage?min_profit=0", threshold: "Minimum profit", rises: true,
     value: (row) => row.profit_percent,
     legs: (row) => row.legs.map((leg) => side(row, leg, leg.sportsbook, priced(leg), leg.stake_percent)),
-    none: "No set of prices pays more than it costs now.",
+    none: "No arbitrages at the moment.",
   },
   low_hold: {
-    tab: "Low hold", event: "low_hold", path: "low-hold?max_hold=2", threshold: "Hold at most", rises: false,
+    tab: "Low hold", event: "low_hold", path: "low-hold?max_hold=2", threshold: "Maximum hold", rises: false,
     value: (row) => row.hold_percentage,
     legs: (row) => {
       const all = sides(row).map((each) => 1 / each.odds.decimal);
       const sum = all.reduce((a, b) => a + b, 0);
       return sides(row).map((each, i) => side(row, each, each.books, each.odds, (100 * all[i]) / sum)); // every outcome pays alike
     },
-    none: "No pair of prices is so cheap now.",
+    none: "No low-hold markets at the moment.",
   },
   middles: {
-    tab: "Middles", event: "middles", path: "middles?min_ev=0", threshold: "EV at least", rises: true,
+    tab: "Middles", event: "middles", path: "middles?min_ev=0", threshold: "Minimum EV", rises: true,
     value: (row) => row.expected_value,
     legs: (row) => sides(row).map((each) => side(row, each, each.book, each.odds, each.stake_percent)),
-    none: "No two lines leave room between them now.",
+    none: "No middles at the moment.",
   },
 };
 
@@ -70,11 +70,11 @@ const chips = ({ id, row, gone, eventId }) => [
   placedIds.has(id) && el("span", { class: "chip good" }, "Placed"),
   marks.get(id)?.hidden && el("span", { class: "chip gone" }, "Hidden"),
   marks.get(id)?.note && el("span", { class: "chip note", title: marks.get(id).note }, marks.get(id).note),
-  row.possibly_stale && el("span", { class: "chip", title: "One of the prices was not confirmed lately" }, "May be old"),
+  row.possibly_stale && el("span", { class: "chip", title: "One of the prices has not been confirmed" }, "May be old"),
 ];
 const gameLine = (it, after = null) => el(
   "span", { class: "under game" },
-  el("button", { type: "button", class: "plain", title: "Compare the books", "data-compare": true }, it.game), after,
+  el("button", { type: "button", class: "plain", title: "Compare books", "data-compare": true }, it.game), after,
 );
 const league = (it) => called("leagues", it.row.league);
 function bookLink(it, book) {
@@ -91,15 +91,15 @@ const legRows = (it) => it.legs.map((leg) => el(
 const VALUE = (name, tone) => ({
   id: "value", name, number: true, key: (it) => it.value,
   fill: (it) => [
-    el("button", { type: "button", class: `plain value ${tone(it.value)}`, "data-open": true, title: "Open: movement, every book, calculators, place", "aria-label": `${percent(it.value)}, open ${it.legs.map((leg) => leg.selection).join(" and ")}` }, percent(it.value)),
+    el("button", { type: "button", class: `plain value ${tone(it.value)}`, "data-open": true, title: "Show details: price history, all books, calculators, mark as placed", "aria-label": `${percent(it.value)}, open ${it.legs.map((leg) => leg.selection).join(" and ")}` }, percent(it.value)),
     ...doubts(it.row),
   ],
 });
 // How far a +EV figure may be off, where the service says it.
 function doubts({ ev_low: low, ev_high: high, prob_positive: chance, ev_vs_sharp: sharp, reference, flags = [] }) {
   if (low === null || low === undefined) return [];
-  const said = [`90 % of the time between ${percent(low, 1)} and ${percent(high, 1)}`, `${(100 * chance).toFixed(0)} % likely above zero`];
-  if (reference === "close" && sharp !== null && sharp !== undefined) said.push(`${percent(sharp)} against the sharpest book alone`);
+  const said = [`90 % interval: between ${percent(low, 1)} and ${percent(high, 1)}`, `${(100 * chance).toFixed(0)} % probability of a positive EV`];
+  if (reference === "close" && sharp !== null && sharp !== undefined) said.push(`${percent(sharp)} against the first sharp book`);
   return [
     el("span", { class: "under", title: said.join("; ") }, `${low.toFixed(1).replace("-", "−")} to ${percent(high, 1)}`),
     ...flags.map((flag) => el("span", { class: "chip" }, spelled(flag.toLowerCase()))),
@@ -109,13 +109,13 @@ function doubts({ ev_low: low, ev_high: high, prob_positive: chance, ev_vs_sharp
 function basis({ row, seen }) {
   const close = row.reference === "close";
   const name = close ? "at the close" : called("sportsbooks", row.sharp_book);
-  const how = `${close ? `All other books, judged by how well each predicts the close; the sharpest is ${called("sportsbooks", row.sharp_book)}` : `${name}'s prices`}, margin removed (${spelled(row.devig_method)})`;
+  const how = `${close ? `All other books, weighted by how well they predict the close; the first sharp book is ${called("sportsbooks", row.sharp_book)}` : `${name}'s prices`}, margin removed (${spelled(row.devig_method)})`;
   return [el("span", { class: "under", title: how }, `${name} `, aged(seen))];
 }
 // Independent books, whose own prices say that the bet is worth more than it costs; books of one desk are one.
 const agreeing = ({ agreeing_books: agree, independent_books: others }) => (others ? `${agree} of ${others} independent books agree` : "");
 function agreement(row) {
-  const title = [agreeing(row) && `By their own prices ${agreeing(row)} that the bet is worth more than it costs`, `${row.book_count} books price the market`].filter(Boolean).join("; ");
+  const title = [agreeing(row) && `${agreeing(row)} that the bet has a positive EV, by their own prices`, `${row.book_count} books quote the market`].filter(Boolean).join("; ");
   return row.book_count ? el("span", { class: "under", title }, row.independent_books ? `${row.agreeing_books} of ${row.independent_books} agree` : `${row.book_count} books`) : null;
 }
 const GAME = { id: "game", name: "Event", key: (it) => it.game, fill: (it) => [el("span", { class: "bet" }, called("markets", it.market)), " ", el("span", { class: "league" }, league(it)), ...chips(it), gameLine(it)], whole: true };
@@ -129,7 +129,7 @@ KINDS.ev.columns = [
   { id: "game", name: "Bet", key: (it) => it.game, fill: (it) => [el("span", { class: "bet" }, it.legs[0].selection), ...chips(it), gameLine(it, ` · ${called("markets", it.market)} · ${league(it)}`)], whole: true },
   { id: "book", name: "Book", key: (it) => called("sportsbooks", it.row.sportsbook), fill: (it) => [
     ...bookLinks(it, [it.row.sportsbook]),
-    ...(it.sisters ?? []).map((sister) => el("span", { class: "under", title: "The same desk's price under another name" }, bookLink(sister, sister.row.sportsbook), ` ${odds(sister.row.odds_american, sister.row.odds_decimal)}`)),
+    ...(it.sisters ?? []).map((sister) => el("span", { class: "under", title: "The same feed under another brand" }, bookLink(sister, sister.row.sportsbook), ` ${odds(sister.row.odds_american, sister.row.odds_decimal)}`)),
   ] },
   { id: "odds", name: "Odds", number: true, key: (it) => it.row.odds_decimal, fill: (it) => [el("b", {}, odds(it.row.odds_american, it.row.odds_decimal))] },
   { id: "fair", name: "Fair", label: "Fair", number: true, key: (it) => decimalOf(it.row.no_vig_odds), fill: (it) => [odds(it.row.no_vig_odds, decimalOf(it.row.no_vig_odds)), ...basis(it)] },
@@ -312,7 +312,7 @@ class Lists {
     if (!rows.length) body.append(el("tr", { class: "empty", role: "row" }, el("td", { colspan: columns.length, role: "cell" }, this.#empty(none))));
     if (focused && !focused.isConnected) $("panel-list").focus({ preventScroll: true });
     const all = this.shown[this.kind].size;
-    write($("summary"), !may(this.kind) ? "" : `${stalled() ? "Not live: these may be gone. " : ""}${found.length + this.folded === all ? all : `${found.length + this.folded} of ${all}`} open${this.folded ? `, ${this.folded} of them the same price at a sister book` : ""}${this.paused ? ", as they were when you paused" : this.still ? ", rows hold still while you are among them" : ""}`);
+    write($("summary"), !may(this.kind) ? "" : `${stalled() ? "Not live: these may be out of date. " : ""}${found.length + this.folded === all ? all : `${found.length + this.folded} of ${all}`} open${this.folded ? `, ${this.folded} of them the same price at a sister book` : ""}${this.paused ? ", paused" : this.still ? ", rows hold still while you are among them" : ""}`);
     $("pages").hidden = last === 0;
     write($("where"), found.length ? `${page * PAGE + 1} to ${page * PAGE + rows.length} of ${found.length}` : "");
     $("before").disabled = page === 0;
@@ -331,9 +331,9 @@ class Lists {
   }
 
   #empty(none) {
-    if (!may(this.kind)) return `${KINDS[this.kind].tab} needs the tier ${needs[this.kind]} or higher; this key's is ${rights.tier}.`;
-    if (this.waiting) return "Waiting for the board…";
-    return this.shown[this.kind].size ? "Nothing fits these filters." : none;
+    if (!may(this.kind)) return `${KINDS[this.kind].tab} requires the ${needs[this.kind]} tier or higher; this key has the ${rights.tier} tier.`;
+    if (this.waiting) return "Loading…";
+    return this.shown[this.kind].size ? "No matches for these filters." : none;
   }
 
   #heading(columns, tab) {
@@ -343,7 +343,7 @@ class Lists {
     const other = !this.#head.startsWith(`${this.kind} `);
     this.#head = mark;
     const table = $("list");
-    write(table.caption, `${tab}: open opportunities, a column's button sorts by it`);
+    write(table.caption, `${tab}: open opportunities; use the column buttons to sort`);
     if (other) {
       this.#nodes = new Map();
       table.tBodies[0].replaceChildren();

@@ -93,11 +93,11 @@ function worst() {
 const stalled = () => resting || ["late", "broken", "refused"].includes((tab === "board" ? prices : opportunities).state);
 
 function stated(it) {
-  if (resting) return "Resting while hidden";
+  if (resting) return "Paused while hidden";
   if (it.state === "refused") return `${it === prices ? "Board" : "Lists"}: ${it.reason}`;
   if (it.state === "broken") return `Broken: ${it.reason}`;
   if (it.state === "idle" && key) return "Connected";
-  return it.state === "live" && it.every ? `Asked every ${it.every} s` : SAID[it.state];
+  return it.state === "live" && it.every ? `Polling every ${it.every} s` : SAID[it.state];
 }
 
 function showState(listener) {
@@ -201,8 +201,8 @@ async function learnRights() {
   opportunities = new Kind(takeList, showState);
   prices = new Kind(takePrices, showState);
   const parts = [];
-  if (rights.streams === false) parts.push(`Keys of the tier ${rights.tier} have no streaming: what you see is asked for every ${EVERY_S} s or less often.`);
-  if (rights.delay) parts.push(`Prices are ${rights.delay} s late.`);
+  if (rights.streams === false) parts.push(`The ${rights.tier} tier does not include streaming; the page polls every ${EVERY_S} s or less often.`);
+  if (rights.delay) parts.push(`Prices are delayed by ${rights.delay} s.`);
   write($("notice"), parts.join(" "));
 }
 

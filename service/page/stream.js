@@ -155,9 +155,9 @@ class Listener {
         this.heard = Date.now();
         lines.feed(text.decode(value, { stream: true }));
       }
-      return { text: "The server ended the stream." };
+      return { text: "The server closed the stream." };
     } catch (error) {
-      if (attempt.signal.aborted && !stop.aborted) return { text: "Nothing came for too long." };
+      if (attempt.signal.aborted && !stop.aborted) return { text: "No data received for too long." };
       return { text: error instanceof SyntaxError ? "The stream could not be read." : "The server cannot be reached." };
     } finally {
       clearTimeout(slow);
@@ -179,7 +179,7 @@ async function refusal(answer) {
   try {
     said = (await answer.json()).error.message;
   } catch {
-    said = `the server answered ${answer.status}`;
+    said = `the server returned ${answer.status}`;
   }
   const final = answer.status >= 400 && answer.status < 500 && answer.status !== 429 && answer.status !== 408;
   const text = said.charAt(0).toUpperCase() + said.slice(1) + (/[.!?]$/.test(said) ? "" : ".");

@@ -33,7 +33,7 @@ class Tracker {
     const body = $("bets-table").tBodies[0];
     if (body.contains(document.activeElement) && document.activeElement.matches("select, input")) return; // somebody chooses
     body.replaceChildren(...this.bets.map((bet) => this.#row(bet)));
-    if (!this.bets.length) body.append(el("tr", { class: "empty" }, el("td", { colspan: 9 }, "No bets yet. Open a row of a list and mark it as placed.")));
+    if (!this.bets.length) body.append(el("tr", { class: "empty" }, el("td", { colspan: 9 }, "No bets yet. Open a row in a list and mark it as placed.")));
     $("bets-more").hidden = !this.more && !this.page;
   }
 

@@ -29,7 +29,7 @@ class Tried(msgspec.Struct):
 
 def _alerts(context: Context) -> Alerts:
     if context.node.alerts is None:
-        raise Problem(503, "not_ready", "this node sends no alerts")
+        raise Problem(503, "not_ready", "this node does not send alerts")
     return context.node.alerts
 
 
@@ -38,7 +38,7 @@ def _reaching(context: Context) -> Iterator[Alerts]:
     """Reach other hosts within a request, which occupies a thread that others need for answers."""
     alerts = _alerts(context)
     if not alerts.requests.acquire(timeout=1.0):
-        raise Problem(503, "unavailable", "other targets are being checked now", retry_after=2)
+        raise Problem(503, "unavailable", "other targets are being checked; retry in a few seconds", retry_after=2)
     try:
         yield alerts
     finally:
@@ -51,7 +51,7 @@ def _checked(context: Context, alert: Alert, before: Sequence[str] = ()) -> Aler
     for target in alert.targets:
         one = next((each for each in left if target in (each, masked(each))), None)
         if one is None and target == masked(target):
-            raise invalid(f"a target is masked, and the alert has no such target: {target}")
+            raise invalid(f"a masked target must match one of the alert, got {target}")
         if one is not None:
             left.remove(one)
         targets.append(target if one is None else one)

@@ -197,23 +197,23 @@ class Session:
         try:
             said = _decode(text)
         except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-            raise invalid(f"a message is a JSON object with a type: {error}", "invalid_message") from None
+            raise invalid(f"messages must be JSON objects with a type: {error}", "invalid_message") from None
         if said.type == "ping":
             self._say(message("pong"))
         elif said.type == "subscribe":
             await self._subscribe(said)
         elif said.type in ("auth", "authenticate"):
-            raise invalid("already authenticated: the key came with the handshake", "already_authenticated")
+            raise invalid("already authenticated during the handshake", "already_authenticated")
         else:
             raise invalid(f"type must be subscribe or ping, got {shown(said.type)}", "unknown_message_type")
 
     async def _subscribe(self, said: Message) -> None:
         api, caller = self._api, self._caller
         if not said.channels:
-            raise invalid(f"channels must be some of {', '.join(CHANNELS)}", "missing_channels")
+            raise invalid(f"channels must be a list of {', '.join(CHANNELS)}", "missing_channels")
         room = api.node.limits.take(caller.account, caller.rate)
         if not room.allowed:
-            raise Problem(429, "rate_limited", f"{room.limit} requests a minute reached")
+            raise Problem(429, "rate_limited", f"{room.limit} requests per minute reached")
         context = Context(caller, _query(said), {}, None, api.node.engine, api.node, ())
         wants = _wants(context)
         missing = await api.pool.run(caller.account, lambda: unknown_ids(context))
@@ -225,7 +225,7 @@ def _query(said: Message) -> dict[str, Any]:
     """A `subscribe` message as the query that would ask for the same."""
     query, given = dict(_DEFAULTS), said.filters or Filters()
     if strange := [word for word in said.channels or () if word not in CHANNELS]:
-        raise invalid(f"channels must be some of {', '.join(CHANNELS)}, got {shown(strange[0])}")
+        raise invalid(f"channels must be a list of {', '.join(CHANNELS)}, got {shown(strange[0])}")
     query["channels"] = tuple(dict.fromkeys(said.channels or ()))
     for name, param in _WORDS.items():
         words = getattr(given, name)

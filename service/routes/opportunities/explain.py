@@ -52,8 +52,8 @@ def explained(context: Context, wanted: str, event: str) -> dict[str, Any]:
         )  # fmt: skip
     except ValueError:
         raise Problem(
-            404, "not_found", f"no opportunity {shown(wanted)} is open in event {shown(event)}: it expired, or the "
-            "id is of another event",
+            404, "not_found",
+            f"no opportunity {shown(wanted)} in event {shown(event)}: it has expired or belongs to another event",
         ) from None  # fmt: skip
     feature = _FEATURES[said.kind]
     if feature not in context.caller.features:

@@ -79,7 +79,7 @@ def one_middle(context: Context) -> Any:
     """One middle by its id."""
     ident = context.path["id"]
     if not _ID.fullmatch(ident):
-        raise invalid(f"id of a middle must be 16 hexadecimal digits, got {shown(ident)}")
+        raise invalid(f"middle id must be 16 hexadecimal digits, got {shown(ident)}")
     books, strange = asked(context)
     if books is None or books:
         for step in (_MIDDLE_STEPS[0], None):
