@@ -601,7 +601,7 @@ def test_an_empty_table() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("[[field", "no TOML"),
+        ("[[field", "not valid TOML"),
         ("[other]\na = 1", "must contain only"),
         ('[[field]]\nmarket = "MVP"', "needs market and contestants"),
         ('[[field]]\nmarket = "MVP"\ncontestants = ["a", "b"]\ncolour = "red"', "needs market and contestants"),
