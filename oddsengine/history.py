@@ -166,7 +166,7 @@ class Ring:
             self._events.setdefault(wording[0], []).append(at)
 
     def of(self, event_id: str, until: int) -> Moves:
-        """Moves of an event up to a time."""
+        """Return the price changes of an event up to a time."""
         with self._lock:
             codes = np.array(self._events.get(event_id, ()), np.int64)
             if not codes.size:

@@ -1,4 +1,4 @@
-"""What the EV that was shown was worth at the close: any history, through the live engine, graded by the other books.
+"""Compare the EV shown over a history with the close of the other books, by playing it through the live engine.
 
 `formats` reads a history in pieces; `playing` takes them through an engine; `opportunities` lists what it found;
 `scanning` takes what was shown as +EV; `closes` has the boards at the starts; `grading` says what each first showing

@@ -1,4 +1,4 @@
-"""Which constants of the fair price were in force when.
+"""The constants of the fair price that apply at each time.
 
 A history that is played with constants fitted to its own future shows more than anybody could have known. Constants
 with dates are in force from their date to the next one's; a function is called once a day, with the midnight (UTC) that
@@ -19,7 +19,7 @@ _DAY = 86_400_000_000
 
 
 class Calibrations:
-    """The table of constants at every moment.
+    """Tables of constants by time.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Calibrations:
             )
 
     def at(self, now: int) -> FairTable:
-        """The table in force at a moment, in microseconds.
+        """Return the table that applies at a time, in microseconds.
 
         Raises
         ------

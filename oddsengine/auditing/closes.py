@@ -1,4 +1,4 @@
-"""The board of each event at its last look before the start, for whoever grades by the close."""
+"""The board of each event at its last snapshot before the start, used for grading by the close."""
 
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ CLOSE_S = 1800  # the close is the last look, at most so long before the start
 
 
 class _Rows(NamedTuple):
-    """Rows of events that are about to start."""
+    """Rows of events that start soon."""
 
     facts: Facts
     look: Longs
@@ -28,9 +28,9 @@ class _Rows(NamedTuple):
 
 
 class Closes:
-    """The closing boards of an engine's events, as it is played.
+    """Collects the closing boards of an engine's events during a replay.
 
-    Of an event that is about to start only the newest look is held; when it has started, that is its close.
+    For an event that starts soon only the newest snapshot is kept; once it has started, that is its close.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -40,7 +40,7 @@ class Closes:
         self._closed: list[_Rows] = []
 
     def follow(self, now: int) -> None:
-        """Take in a step."""
+        """Process a step."""
         with self._engine.still() as board:
             rows, names = board.rows, board.names
             left = rows.start[: rows.top] - now
@@ -63,7 +63,7 @@ class Closes:
                 self._closed += [part.where(gone & ~waits)] if (gone & ~waits).any() else []
 
     def take(self, *, everything: bool = False) -> pl.DataFrame | None:
-        """Rows of the events that closed since the last call, or of all, as an odds table with `row_id` and `look`."""
+        """Return rows of events closed since the last call, or of all, as an odds table with `row_id` and `look`."""
         parts, self._closed = self._closed, []
         if everything:
             parts, self._held = parts + self._held, []

@@ -1,4 +1,4 @@
-"""Fit the constants of the fair price to a history of one's own.
+"""Fit the constants of the fair price to a history.
 
 A row for every look, judged book and side that is near the mean m of the others or better, and has a close; rows of one
 game, market, book and side share the weight 1. With everything in logits::
@@ -34,7 +34,7 @@ _NAMES = ("own_weight", "momentum_far", "momentum_near", "fresh_weight")
 
 
 class Fit(NamedTuple):
-    """What a calibration found."""
+    """Result of a calibration."""
 
     games: int
     kept: bool  # the new table is worse on the last third of the games, or no better: the old one stays
@@ -49,7 +49,7 @@ class Fit(NamedTuple):
 
 
 def calibrate(history: Any, *, fair: FairTable | None = None, hours: float = 72.0) -> Fit:
-    """Fit the constants to a history; see the module's first lines.
+    """Fit the constants to a history; see the module docstring.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def _flat(table: FairTable) -> dict[str, FairTable]:
 
 
 def _look(engine: Engine, flat: dict[str, FairTable], now: int, hours: float) -> pl.DataFrame | None:
-    """The rows of one look."""
+    """Return the rows of one snapshot."""
     with engine.still() as board:
         names = board.names
         units = np.flatnonzero(board.units.size[: names.unit_event.size] > 0)
@@ -232,7 +232,7 @@ def _clustered(scores: Floats, inverse: Any, game: Any) -> Floats:
 
 
 def _predicted(rows: pl.DataFrame, table: FairTable) -> Floats:
-    """The fair logits of rows by a table."""
+    """Compute the fair logits of rows with a table."""
     design, *_ = _design(rows, table)
     c = table.constants
     factor = np.array([table.own.get(book, 1.0) for book in _book_ids(rows)])
@@ -248,7 +248,7 @@ def _squared(rows: pl.DataFrame, table: FairTable) -> float:
 
 
 def _compared(rows: pl.DataFrame, table: FairTable) -> dict[str, Any]:
-    """First showings at an EV of 1 or more by a table, against their worth."""
+    """Compare prices first shown at an EV of at least 1 with their value at the close."""
     c = table.constants
     x = _predicted(rows, table)
     frame = rows.with_columns(

@@ -1,4 +1,4 @@
-"""Histories of prices as looks: at each moment, what was on the screens then.
+"""Histories of prices as a sequence of snapshots.
 
 Three tables are read, told apart by their columns:
 
@@ -44,21 +44,21 @@ _MINUTE = 60_000_000
 
 
 class Look(NamedTuple):
-    """What was seen at one moment: prices as quotes, and those that are gone as suspended quotes."""
+    """One snapshot: its prices as quotes, and prices that are gone as suspended quotes."""
 
     now: datetime
     quotes: pl.DataFrame
 
 
 class Piece(NamedTuple):
-    """Quotes of many looks, in order of time, and the time of each one's look."""
+    """Quotes of many snapshots in order of time, with the time of each quote's snapshot."""
 
     quotes: pl.DataFrame
     now: Longs
 
 
 class History(NamedTuple):
-    """A history in order of time, and what became of its games."""
+    """A history in order of time, with the results of its games."""
 
     pieces: Iterator[Piece]
     span: tuple[int, int]  # first and last look
@@ -66,20 +66,20 @@ class History(NamedTuple):
 
     @property
     def looks(self) -> Iterator[Look]:
-        """The looks one by one."""
+        """Iterate over the snapshots."""
         for quotes, now in self.pieces:
             for moment, a, b in cuts(now):
                 yield Look(_moment(moment), quotes[a:b])
 
 
 def cuts(now: Longs) -> Iterator[tuple[int, int, int]]:
-    """The looks of a piece: their times, and the rows from where to where."""
+    """Return the snapshots of a piece: their times and row ranges."""
     moments, first = np.unique(now, return_index=True)
     return zip(moments.tolist(), first.tolist(), [*first[1:].tolist(), now.size], strict=True)
 
 
 def read_history(table: pl.DataFrame | pl.LazyFrame, every: float = 1.0) -> History:
-    """Tell what a table is by its columns.
+    """Detect the format of a history by its columns.
 
     Raises
     ------
@@ -106,7 +106,7 @@ def read_history(table: pl.DataFrame | pl.LazyFrame, every: float = 1.0) -> Hist
 
 
 def scan_files(path: str, storage_options: Mapping[str, Any] | None = None) -> pl.LazyFrame:
-    """A lazy query over a file, a folder of Parquet, a pattern or an address, through polars' readers.
+    """Return a lazy query over a file, a folder of Parquet files, a glob pattern or a URL, with polars' readers.
 
     Raises
     ------
@@ -132,7 +132,7 @@ def _micros(column: pl.Series) -> Longs:
 
 
 def _timed(table: pl.DataFrame, needed: tuple[str, ...], others: tuple[str, ...]) -> pl.DataFrame:
-    """A table with its times read; every row must have the needed ones."""
+    """Parse the times of a table; every row must have the required ones."""
     cast, _ = CASTS[pl.Datetime]
     made = []
     for name in (name for name in (*needed, *others) if name in table.columns):
@@ -212,7 +212,7 @@ def _span(when: Longs) -> tuple[int, int]:
 
 
 def _pieces(when: Longs, some: Callable[[slice], pl.DataFrame]) -> Iterator[Piece]:
-    """Cut rows in order of time into pieces of whole looks."""
+    """Split rows in order of time into pieces of whole snapshots."""
     begin = 0
     while begin < when.size:
         end = min(begin + PIECE, when.size)
@@ -328,7 +328,7 @@ def _ordered(table: pl.DataFrame, width: int) -> tuple[pl.DataFrame, Longs]:
 
 
 def _clock(columns: Iterable[str]) -> str:
-    """The column that says when rows were known."""
+    """Return the name of the column with the time at which rows were known."""
     return next(name for name in _CLOCKS if name in columns)
 
 

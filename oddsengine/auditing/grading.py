@@ -1,4 +1,4 @@
-"""What a price was worth: its EV at the close of the others (`oddsengine.others`)."""
+"""The value of a price: its EV at the close of the other books (`oddsengine.others`)."""
 
 import numpy as np
 import polars as pl
@@ -38,7 +38,7 @@ SHOWN_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 def grade(
     shown: pl.DataFrame, closes: pl.DataFrame | None, results: pl.DataFrame | None, table: catalog.FairTable
 ) -> pl.DataFrame:
-    """Grade what was shown, first showings before the start; `SHOWN_SCHEMA`."""
+    """Grade prices first shown before the start; returns `SHOWN_SCHEMA`."""
     if not shown.height:
         return pl.DataFrame(schema=SHOWN_SCHEMA)
     start = pl.col("event_start_time").to_physical()

@@ -82,7 +82,7 @@ _FORGET_S = 86_400  # s after the start: a price that has no close by then gets 
 
 
 class _Born(NamedTuple):
-    """What became open in one step."""
+    """Opportunities that opened in one step."""
 
     now: int
     fair: str
@@ -94,7 +94,7 @@ class _Born(NamedTuple):
 
 
 class _Scan:
-    """All opportunities of a scan in order of birth, a column each."""
+    """All opportunities of a scan in the order in which they opened, as columns."""
 
     def __init__(self, engine: Engine, view: View) -> None:
         self._engine, self._view, self._closes = engine, view, Closes(engine)
@@ -109,7 +109,7 @@ class _Scan:
         self._graded: list[pl.DataFrame] = []
 
     def follow(self, now: int, update: Update) -> None:
-        """Take in a step."""
+        """Process a step."""
         change = update.of(self._view)
         if change.expired.size:
             gone = [self._place.pop(ident) for ident in change.expired.tolist()]
@@ -124,7 +124,7 @@ class _Scan:
         self._closes.follow(now)
 
     def _move(self, now: int, at: Longs, value: Floats, low: Any) -> None:
-        """Note new figures of opportunities that are open."""
+        """Record new figures of open opportunities."""
         figures = self._figures
         figures[at, _LAST] = value
         early = now < self._times[at, _START]
@@ -134,7 +134,7 @@ class _Scan:
         self._times[at[better], _BEST_AT] = now
 
     def _bear(self, now: int, update: Update, hits: Hits, value: Floats) -> None:
-        """Put new opportunities down."""
+        """Record new opportunities."""
         begin, self._size = self._size, self._size + hits.size
         if self._size > self._times.shape[0]:
             room = max(4096, 2 * self._size)
@@ -153,7 +153,7 @@ class _Scan:
         times[:, _BORN], times[:, _DIED], times[:, _BEST_AT], times[:, _START] = now, NO_TIME, now, start
 
     def settle(self, *, everything: bool = False) -> None:
-        """Make frames of what was born, and grade what has closed."""
+        """Convert recorded opportunities to frames, and grade those that have closed."""
         if self._born:
             heads, legs = _frames(self._born)
             self._born = []
@@ -177,7 +177,7 @@ class _Scan:
         self._waiting = [waiting]
 
     def _grade(self, due: pl.DataFrame, closes: pl.DataFrame) -> pl.DataFrame:
-        """What prices closed at."""
+        """Grade prices at the close."""
         last = closes.select("row_id", closing_odds="odds_decimal").unique("row_id")
         fair = closing_probabilities(due, closes, self._engine.fair)
         return (
@@ -217,7 +217,7 @@ class _Scan:
 
 
 def _values(hits: Hits) -> Floats:
-    """The figures that opportunities are known by, percent."""
+    """Return the main figure of opportunities, in percent."""
     arbitrage, low_hold = hits.kind == ARBITRAGE, hits.kind == LOW_HOLD
     value = 100.0 * hits.figures[:, 0]
     value[arbitrage] = 1e4 / value[arbitrage] - 100.0
@@ -226,7 +226,7 @@ def _values(hits: Hits) -> Floats:
 
 
 def _net(hits: Hits) -> Floats:
-    """Odds after commission of the legs, (n, LEGS)."""
+    """Return the legs' odds after commission, shape (n, LEGS)."""
     out = hits.figures[:, 1 : 1 + LEGS].copy()
     out[hits.kind == EV, 0] = hits.figures[hits.kind == EV, 3]
     out[hits.kind == MIDDLE, :2] = hits.figures[hits.kind == MIDDLE, 2:4]
@@ -234,7 +234,7 @@ def _net(hits: Hits) -> Floats:
 
 
 def _frames(born: list[_Born]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """What was born: a row an opportunity, and a row a leg as in an odds table, with `row_id` and `born_at`."""
+    """Return one row per opportunity, and one per leg as in an odds table, with `row_id` and `born_at`."""
     parts, group = [], [born[0]]
     for one in born[1:]:
         if one.legs.wordings is not group[0].legs.wordings:  # the engine has new codes
@@ -254,7 +254,7 @@ def _frames(born: list[_Born]) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def _odds_table(born: list[_Born]) -> pl.DataFrame:
-    """Legs of births with equal codes."""
+    """Return the legs of opportunities with equal codes."""
     columns = [np.concatenate(column) for column in zip(*(one.legs.columns for one in born), strict=True)]
     facts = Facts._make((*columns, [], born[0].legs.wordings, born[0].legs.books))
     moment = np.repeat([one.now for one in born], [one.at.size for one in born])
@@ -285,7 +285,7 @@ def scan_history(
     progress: bool | Callable[[int], None] = False,
     storage_options: Mapping[str, Any] | None = None,
 ) -> pl.DataFrame:
-    """Every opportunity of a history, by the live engine: birth, death, how good it became, and its closing line.
+    """Find every opportunity of a history with the live engine: opening, expiry, best figure and closing line.
 
     Parameters
     ----------

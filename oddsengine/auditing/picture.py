@@ -1,4 +1,4 @@
-"""The reliability diagram: worth at the close over EV shown, with error bars, as SVG."""
+"""The reliability diagram as SVG: value at the close over EV shown, with error bars."""
 
 from itertools import pairwise
 
@@ -14,7 +14,7 @@ _LEAST = 10
 
 
 def reliability(shown: pl.DataFrame, hours: float = 72.0) -> str:
-    """Draw first showings at an EV of 1 or more, by bands of EV; each point is a mean with two standard errors.
+    """Plot prices first shown at an EV of at least 1 by EV band; each point is a mean with two standard errors.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Histories through an engine: quotes are checked and coded many at a time, then fed look by look."""
+"""Play histories through an engine: quotes are validated and encoded in bulk, then applied snapshot by snapshot."""
 
 import os
 import sys
@@ -37,7 +37,7 @@ class Step(NamedTuple):
 
 
 def source(history: Any, every: float = 1.0, storage_options: Mapping[str, Any] | None = None) -> History | Tape:
-    """A history by what is given: a frame, a lazy query, the path of a table or of files, or of a tape.
+    """Open a history: a frame, a lazy query, the path of a table or of files, or a tape.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def source(history: Any, every: float = 1.0, storage_options: Mapping[str, Any] 
 
 
 def span(history: History | Tape) -> tuple[int, int]:
-    """The first and the last moment of a history."""
+    """Return the first and last time of a history."""
     if isinstance(history, History):
         return history.span
     since, until = history.since, history.until
@@ -88,7 +88,7 @@ def engine_of(history: History | Tape, guards: Guards = None, fair: FairTable | 
 
 
 def steps(engine: Engine, history: History | Tape, calibrations: Calibrations | None = None) -> Iterator[Step]:
-    """Play a history through an engine, with the constants of each day where there are several."""
+    """Play a history through an engine, with the constants of each day if they change."""
     if isinstance(history, Tape):
         since, quotes = span(history)[0], 0
         if calibrations is not None:
@@ -109,7 +109,7 @@ def steps(engine: Engine, history: History | Tape, calibrations: Calibrations | 
 
 
 def batches(engine: Engine, piece: Piece) -> Iterator[Batch]:
-    """The looks of a piece as batches; each has to be fed before the next one is made."""
+    """Yield the snapshots of a piece as batches; apply each before requesting the next."""
     c = checked(piece.quotes)
     code, wordings = _wordings(c.table)
     book, books = _coded(c.table["sportsbook"])

@@ -1,4 +1,4 @@
-"""A line on the terminal, or in a notebook, that says how far something is; nothing anywhere else."""
+"""Progress on a terminal or in a notebook; no output elsewhere."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ _CLEAR = "\r\x1b[K"
 
 
 class Progress:
-    """Progress on standard error, if that is a terminal; erased at the end.
+    """Progress on standard error if it is a terminal; erased at the end.
 
     Examples
     --------
@@ -40,7 +40,7 @@ class Progress:
             _write(_CLEAR)
 
     def __call__(self, done: float | None, count: int, *facts: str) -> None:
-        """Say how much is done (a fraction; None if unknown), how many were counted, and anything else."""
+        """Show the fraction done (None if unknown), a count, and further text."""
         if not self._on:
             return
         now = time.monotonic()
@@ -56,7 +56,7 @@ class Progress:
 
 @contextmanager
 def ticking(span: tuple[int, int], *, progress: bool | Callable[[int], None]) -> Iterator[Callable[[int], None]]:
-    """What a run through a history calls with the time of every look: a bar, somebody's function, or nothing."""
+    """Return the progress callback for a history: a bar, the caller's function, or nothing."""
     count = 0
 
     def call(_: int) -> None:
@@ -80,7 +80,7 @@ def ticking(span: tuple[int, int], *, progress: bool | Callable[[int], None]) ->
 
 
 def line(done: float | None, text: str, width: int) -> str:
-    """One line of at most so many columns.
+    """Format one line of limited width.
 
     Examples
     --------

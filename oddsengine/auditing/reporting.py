@@ -1,4 +1,4 @@
-"""The tables of an audit: shown against worth, with errors clustered by game."""
+"""Tables of an audit: EV shown and value at the close, with standard errors clustered by game."""
 
 import math
 from collections.abc import Iterable
@@ -41,7 +41,7 @@ CELLS = {
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """What a history showed, and what it was worth.
+    """The EV shown over a history, and its value at the close.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ def audit(
     hours: float = MOST_HOURS,
     progress: Any = None,
 ) -> Audit:
-    """Play a history through the live engine and grade every first showing at the others' close.
+    """Play a history through the live engine and grade prices at the other books' close when they are first shown.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def audit(
 
 
 def calibration(shown: pl.DataFrame, hours: float = MOST_HOURS) -> pl.DataFrame:
-    """The calibration table of what was shown: of all, and by league, market, book, hours left, EV and flag."""
+    """Return the calibration table: in total and by league, market, book, hours left, EV and flag."""
     some = shown.filter((pl.col("odds") < MOST_ODDS) & (pl.col("hours") < hours))
     bands = {
         "hours": _band("hours", {"0-3": 3.0, "3-24": 24.0}, "24-72"),
@@ -158,7 +158,7 @@ def calibration(shown: pl.DataFrame, hours: float = MOST_HOURS) -> pl.DataFrame:
 
 
 def _band(column: str, below: dict[str, float], rest: str) -> pl.Expr:
-    """The name of the first bound that a value is below."""
+    """Return the name of the first upper bound above a value."""
     out = pl.lit(rest)
     for name, bound in reversed(below.items()):
         out = pl.when(pl.col(column) < bound).then(pl.lit(name)).otherwise(out)
@@ -166,7 +166,7 @@ def _band(column: str, below: dict[str, float], rest: str) -> pl.Expr:
 
 
 def cell(part: pl.DataFrame) -> dict[str, Any]:
-    """The figures of some showings."""
+    """Summarise some prices."""
     graded = part.drop_nulls("worth")
     n = graded.height
     out: dict[str, Any] = dict.fromkeys(CELLS) | {"n": part.height, "graded": n, "events": graded["event"].n_unique()}
@@ -192,14 +192,14 @@ def cell(part: pl.DataFrame) -> dict[str, Any]:
 
 
 def clustered_mean(values: Floats, game: Any) -> tuple[float, float]:
-    """Mean, and its standard error with the values of a game taken together."""
+    """Return the mean and its standard error, clustered by game."""
     mean, sums = float(values.mean()), np.bincount(game, values - values.mean())
     groups = len(np.unique(game))
     return mean, math.sqrt(groups / max(groups - 1, 1) * float((sums**2).sum())) / values.size
 
 
 def clustered_slope(x: Floats, y: Floats, game: Any) -> tuple[float, float]:
-    """Least-squares slope of y on x, and its standard error with the values of a game taken together."""
+    """Return the least-squares slope of y on x and its standard error, clustered by game."""
     design = np.column_stack((np.ones(x.size), x))
     inverse = np.linalg.inv(design.T @ design)
     left = y - design @ (inverse @ design.T @ y)

@@ -1,4 +1,4 @@
-"""What an audit takes from a history: the prices that were shown as +EV, and each event's board at its close."""
+"""Collect the input of an audit: prices shown as +EV, and each event's board at the close."""
 
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from oddsengine.view import View
 
 
 class Shown(NamedTuple):
-    """+EV of one step, a column each."""
+    """+EV prices of one step, as columns."""
 
     at: int
     id: Any
@@ -32,7 +32,7 @@ class Shown(NamedTuple):
 
 
 def shown(engine: Engine, now: int, update: Update, view: View) -> Shown | None:
-    """What one step showed as +EV: new, or with other figures."""
+    """Return the +EV prices of a step that are new or have new figures."""
     change = update.of(view)
     pick = change.hits.kind == EV
     if not pick.any():
@@ -53,7 +53,7 @@ def shown(engine: Engine, now: int, update: Update, view: View) -> Shown | None:
 
 
 class Played(NamedTuple):
-    """What an audit takes from a history."""
+    """Input of an audit."""
 
     shown: pl.DataFrame  # a row each time a price first reached a threshold
     closes: pl.DataFrame | None
@@ -63,7 +63,7 @@ class Played(NamedTuple):
 def play(
     history: History | Tape, engine: Engine, view: View, thresholds: tuple[float, ...], progress: Any = None
 ) -> Played:
-    """Play a history and keep when each price first reached each threshold, and the boards before the starts."""
+    """Play a history and record when each price first reached each threshold, and the closing boards."""
     closes = Closes(engine)
     facts: list[pl.DataFrame] = []
     ids: list[Any] = []

@@ -1,4 +1,4 @@
-"""Events and players of different sources become one.
+"""Matching of events and players across feeds.
 
 `Matcher` says of each source's game which event of ours it is; `match_player` does the same for the players of props
 within an event. Names are compared in `names` (teams) and `persons`, starts in `schedule`; `overrides` reads what a

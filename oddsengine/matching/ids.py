@@ -1,4 +1,4 @@
-"""Our event ids: `{league}_{away}_{home}_{date}`, readable, the visitors first as in Celtics @ Lakers.
+"""Event ids: `{league}_{away}_{home}_{date}`, readable, the visitors first as in Celtics @ Lakers.
 
 Teams of the catalog have their nickname, other teams their name, players their surname. The date is the day of the
 game where it is played, as far as one rule per league can say: in leagues of the Americas a day ends at 08:00 UTC,
@@ -20,7 +20,7 @@ _NIGHT = timedelta(hours=8)
 
 
 def day_of(league: str, start: datetime) -> date:
-    """Give the day that an event's id names.
+    """Return the day in an event's id.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def _nicknames() -> dict[tuple[str, str], str]:
 
 
 def slug(sport: str, league: str, text: str) -> str:
-    """Write a team or player as ids do.
+    """Convert the name of a team or player to the form used in ids.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def slug(sport: str, league: str, text: str) -> str:
 
 
 def event_id(game: Game, league: str, start: datetime, taken: Container[str]) -> str:
-    """Give a new event its id: `_2` and on, where that of its teams and day is taken."""
+    """Return the id of a new event; `_2` and so on are appended if it is taken."""
     teams = (slug(game.sport, league, text) for text in (game.away, game.home))
     stem = "_".join([catalog.normalise(league).replace(" ", "_"), *teams, day_of(league, start).isoformat()])
     number, found = 1, stem

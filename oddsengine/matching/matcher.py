@@ -1,4 +1,4 @@
-"""Games of sources become events of ours: one event, one id, whoever quotes it.
+"""Assigns games of feeds to events: one event has one id, whichever feed lists it.
 
 A game joins others of its league whose names fit (`names`, `persons`) and whose start does (`schedule`). What is
 doubtful is quarantined and has no event: a false match makes false arbitrages, a missing one only a missing price.
@@ -27,7 +27,7 @@ _KEPT = timedelta(days=7)  # how long an id stays taken after its event was forg
 
 
 class Match(NamedTuple):
-    """What a game is. Without an event it is quarantined, or a person said that it is never to be used."""
+    """Result of matching a game. Without an event it is quarantined, or excluded by an override."""
 
     event_id: str | None
     score: float
@@ -38,7 +38,7 @@ class Match(NamedTuple):
 
 
 class Quarantined(NamedTuple):
-    """A game that waits for a person, or for more to be known."""
+    """A quarantined game."""
 
     source: str
     game: Game
@@ -46,7 +46,7 @@ class Quarantined(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What a matcher holds of one game of a source: enough for another one to go on."""
+    """The state of one game in a matcher, which another matcher can adopt."""
 
     key: Key
     game: Game
@@ -60,7 +60,7 @@ class Decision(NamedTuple):
 
 
 class Matcher:
-    """Matches games of sources, remembers them, and reconsiders.
+    """Matches games of feeds, and revises matches when new games arrive.
 
     Examples
     --------
@@ -82,7 +82,7 @@ class Matcher:
         self._changed: dict[Key, None] = {}
 
     def match(self, source: str, game: Game) -> Match:
-        """Say which event a source's game is; for a game that is known and unchanged this is a look-up."""
+        """Return the event of a feed's game; for an unchanged game this is a lookup."""
         key = source, game.id
         entry = self._memory.entries.get(key)
         if entry is not None and entry.game[1:6] == game[1:6]:
@@ -94,12 +94,12 @@ class Matcher:
         return self._matches[key]
 
     def changes(self) -> list[tuple[str, str, Match]]:
-        """Give the games whose event became another one, without having been asked for, since this was last called."""
+        """Return games that have moved to another event since the last call, other than by `match`."""
         changed, self._changed = self._changed, {}
         return [(*key, self._matches[key]) for key in changed if key in self._matches]
 
     def quarantined(self) -> list[Quarantined]:
-        """Every game that waits, by source and id."""
+        """Return all quarantined games by feed and id."""
         waiting = (e for e in self._memory.entries.values() if e.event is None and e.decree != NEVER)
         return [Quarantined(e.key[0], e.game, self._matches[e.key]) for e in sorted(waiting, key=lambda e: e.key)]
 
@@ -108,13 +108,13 @@ class Matcher:
         return dict(self._memory.events)
 
     def games(self, event_id: str) -> list[tuple[str, Game, Match]]:
-        """Every source's game of an event, as they came."""
+        """Return the games of an event in order of arrival."""
         event = self._memory.events.get(event_id)
         members = [] if event is None else [self._memory.entries[key] for key in event.members]
         return [(e.key[0], e.game, self._matches[e.key]) for e in sorted(members, key=lambda e: e.number)]
 
     def reload(self, overrides: Overrides) -> list[tuple[str, str, Match]]:
-        """Put a person's decisions in place of those before, at once; gives the games that it changed."""
+        """Replace the overrides; returns the games that changed."""
         before, self._overrides = self._overrides, overrides
         entries = self._memory.entries
         touched = [key for key in sorted({*before, *overrides}) if before.get(key) != overrides.get(key)]
@@ -154,7 +154,7 @@ class Matcher:
     # ---- what another matcher goes on from ----
 
     def decision(self, source: str, game: str) -> Decision | None:
-        """What is decided of a game of a source; None if it is not known."""
+        """Return the state of a feed's game; None if it is unknown."""
         entry = self._memory.entries.get((source, game))
         if entry is None:
             return None
@@ -166,7 +166,7 @@ class Matcher:
         )  # fmt: skip
 
     def adopt(self, decisions: Iterable[Decision]) -> None:
-        """Take over what another matcher decided, as it was decided; this one has matched nothing yet."""
+        """Adopt the state of another matcher; this one must not have matched anything yet."""
         memory = self._memory
         for one in sorted(decisions, key=lambda one: one.number):
             entry = Entry(one.key, one.game, one.league, one.number, one.start, one.first, decree=one.decree)
@@ -191,7 +191,7 @@ class Matcher:
         return entry
 
     def _renew(self, entry: Entry, game: Game) -> Entry:
-        """Take what a source now says of a game: it stays in its event unless it names other teams."""
+        """Update a game; it stays in its event unless its teams have changed."""
         memory, event = self._memory, self._memory.events.get(entry.event or "")
         start = entry.start if game.start is None else moment(game.start)
         league = _league(game)
@@ -224,7 +224,7 @@ class Matcher:
             self._compare(entry)
 
     def _obey(self, entry: Entry) -> None:
-        """Do what a person said."""
+        """Apply an override."""
         if entry.decree == NEVER:
             self._memory.leave(entry)
             self._set(entry, Match(None, 1.0, "override: never"))
@@ -324,7 +324,7 @@ class Matcher:
         self._arrange(cluster)
 
     def _only(self, entry: Entry, doubts: list[tuple[float, Entry]]) -> Event | None:
-        """The only event that a game fits by one whole name and a word of the other, at about its time."""
+        """Return the only event around that time that matches one full name and a word of the other."""
         if not names.has_mascots(*entry.league) or any(score < CITY or o.event is None for score, o in doubts):
             return None
         found = {other.event for _, other in doubts}
@@ -384,7 +384,7 @@ class Matcher:
         return owners
 
     def _found(self, entry: Entry, id_: str = "") -> Event:
-        """Make an event of a game."""
+        """Create an event for a game."""
         memory, game = self._memory, entry.game
         if not id_:
             assert entry.start is not None
@@ -399,7 +399,7 @@ class Matcher:
         self._memory.join(entry, event)
 
     def _explain(self, entry: Entry) -> None:
-        """Write down why a game is in its event."""
+        """Record the reason of a match."""
         memory = self._memory
         event = memory.events[entry.event or ""]
         others = [memory.entries[key] for key in event.members if key != entry.key]
@@ -445,7 +445,7 @@ class Matcher:
 
 
 def _league(game: Game) -> League:
-    """Sport and league as the catalog has them; a league that it does not know stays as it is written."""
+    """Return sport and league according to the catalog; an unknown league is returned unchanged."""
     known = catalog.league(game.league, game.sport)
     return known.sport or catalog.sport(game.sport).id, known.id
 

@@ -1,4 +1,4 @@
-"""What is known: every game of every source, and the events that they became.
+"""The games of all feeds, and their events.
 
 Games are found by league, half day and spelling, so that a new one is compared with the names of its own neighbours
 only. The half days are an index and nothing more: neighbours are looked up too, and the distance is then measured.
@@ -37,7 +37,7 @@ class Entry:
 
     @property
     def spelling(self) -> Spelling:
-        """Home and away as written."""
+        """Home and away as spelled by the feed."""
         return self.game.home, self.game.away
 
     @property
@@ -50,7 +50,7 @@ class Entry:
 
 @dataclass
 class Event:
-    """One event of ours: its id never changes, and home and away stay as they were first seen."""
+    """An event: its id never changes, and home and away stay as first seen."""
 
     id: str
     sport: str
@@ -63,7 +63,7 @@ class Event:
 
 @lru_cache(maxsize=1 << 17)
 def fit(league: League, one: Spelling, other: Spelling) -> tuple[float, bool]:
-    """How surely two spellings are one pair of teams, and whether home and away are swapped."""
+    """Score two spellings of a pair of teams; also whether home and away are swapped."""
     straight = _both(league, one[0], other[0], one[1], other[1])
     if straight == 1.0:
         return straight, False
@@ -72,7 +72,7 @@ def fit(league: League, one: Spelling, other: Spelling) -> tuple[float, bool]:
 
 
 def _both(league: League, home: str, home2: str, away: str, away2: str) -> float:
-    """Both teams have to fit; the worse one counts most."""
+    """Combine the scores of both teams; the worse one has more weight."""
     first = names.likeness(*league, home, home2)
     second = names.likeness(*league, away, away2) if first else 0.0
     worse, better = min(first, second), max(first, second)
@@ -80,7 +80,7 @@ def _both(league: League, home: str, home2: str, away: str, away2: str) -> float
 
 
 def moment(start: datetime) -> datetime:
-    """A start in UTC; one without a zone is UTC."""
+    """Convert a start to UTC; without a time zone it is UTC already."""
     return start.replace(tzinfo=UTC) if start.tzinfo is None else start.astimezone(UTC)
 
 
@@ -107,13 +107,13 @@ class Memory:
         return {int(start.timestamp()) // _SECONDS for start in (entry.start, entry.first) if start is not None}
 
     def insert(self, entry: Entry) -> None:
-        """Remember a game."""
+        """Add a game."""
         self.entries[entry.key] = entry
         for half in self._halves(entry):
             self._index.setdefault((entry.league, half), {}).setdefault(entry.spelling, {})[entry.key] = None
 
     def remove(self, entry: Entry) -> None:
-        """Forget a game; its event goes with the last of them."""
+        """Remove a game; its event is removed with its last game."""
         self.leave(entry)
         del self.entries[entry.key]
         for half in self._halves(entry):
@@ -142,7 +142,7 @@ class Memory:
         self.events[event.id] = event
 
     def around(self, entry: Entry, least: float) -> Iterator[tuple[float, Entry]]:
-        """Every other game of its league within the window whose names fit at least so well."""
+        """Return other games of the league within the window whose names score at least this much."""
         if entry.start is None:
             return
         seen: set[Key] = {entry.key}

@@ -1,4 +1,4 @@
-"""Are two names of one league the same team? A figure from 0, no, to 1, surely.
+"""Score whether two names in a league are the same team, from 0 (no) to 1 (certain).
 
 A name is read once into its words, without those that say nothing (fc), and its marks: women, an age (u21), a second
 side (II, B, Jong). Other marks are another team. Then, in this order:
@@ -39,7 +39,7 @@ _SLOT = re.compile(r"^(?:[a-l]?[1-4][a-l]?|[wl]\d{1,3}|(?:1st|2nd|3rd)\b.*)$")
 
 
 class Name(NamedTuple):
-    """A name, read. `words` are those that tell, or all if none does."""
+    """A parsed name. `words` are the significant ones, or all if none is."""
 
     words: tuple[str, ...]
     empty: tuple[str, ...]
@@ -67,7 +67,7 @@ def is_college(league: str) -> bool:
 
 
 def has_mascots(sport: str, league: str) -> bool:
-    """Whether the teams of a league are a city and a mascot, so that no club is called by the city alone."""
+    """Whether the teams of a league are named by city and mascot."""
     return sport not in words.PERSONS and _kind(sport, league) == "team"
 
 
@@ -87,7 +87,7 @@ def _implied(league: str) -> frozenset[str]:
 
 
 def _marks(tokens: list[str]) -> tuple[list[str], set[str]]:
-    """Take what makes another side of the club off the ends of a name."""
+    """Strip the parts of a name that denote another team of the club."""
     marks: set[str] = set()
     if tokens[-2:] == ["2nd", "xi"]:
         tokens, marks = tokens[:-2], {"second"}
@@ -125,7 +125,7 @@ def _college(tokens: list[str]) -> list[str]:
 
 
 def _college_name(tokens: list[str]) -> list[str]:
-    """Write a college's name out; a mascot behind it stays."""
+    """Expand the name of a college; a mascot after it stays."""
     for size in range(len(tokens), 0, -1):
         meant = words.COLLEGE_NAMES.get(" ".join(tokens[:size]))
         if meant is not None and all(token in words.MASCOTS for token in tokens[size:]):
@@ -148,7 +148,7 @@ def _written_out(sport: str, tokens: list[str]) -> list[str]:
 
 @lru_cache(maxsize=65536)
 def read(sport: str, league: str, text: str) -> Name:
-    """Read a team's name.
+    """Parse a team's name.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The kernels of queries: rows of a board in their order, the best of them, main lines.
+"""Kernels of queries: filtering, ordering, best prices and main lines.
 
 Rows are found by term: `terms` holds the terms event by event (`block` cuts it), `first` cuts `slots`, which holds the
 rows of one term after the other, by book. A row that left, or whose place was taken, is passed over.

@@ -1,7 +1,7 @@
-"""Censuses: what is on a board, counted in one pass over its columns and kept until the next update.
+"""Statistics of a board: its events, books and markets, computed in one pass and cached until the next update.
 
-A census is of some books' prices. It has one row an event and as many sets of codes as pages ask for; texts are put
-together only for what is shown.
+The statistics are for a choice of books. There is one row per event and a set of codes for each page; texts are assembled
+only for the rows of a page.
 """
 
 import threading
@@ -26,7 +26,7 @@ _EXTERNAL = LINKS.index("external_event_id")
 
 
 class Seen(NamedTuple):
-    """Ids that a board has."""
+    """Ids on a board."""
 
     sports: Collection[str]
     leagues: Collection[str]
@@ -35,7 +35,7 @@ class Seen(NamedTuple):
 
 
 class Game(NamedTuple):
-    """One event as its rows name it."""
+    """An event as its rows describe it."""
 
     id: str
     sport: str
@@ -45,7 +45,7 @@ class Game(NamedTuple):
 
 
 class Census:
-    """Events, books and market types of some books' prices on a board at one update."""
+    """Events, books and market types on a board at one update, for a choice of books."""
 
     def __init__(self, engine: Engine, books: frozenset[str] | None) -> None:
         with engine.still() as board:
@@ -117,7 +117,7 @@ class Census:
 
     @cached_property
     def sports(self) -> list[str]:
-        """Id of the sport of each event."""
+        """Return the sport id of each event."""
         return [sport_id(game.sport) for game in self.games]
 
     @cached_property
@@ -132,7 +132,7 @@ class Census:
 
     @cached_property
     def order(self) -> Longs:
-        """Places of the events by start, then id; those without a start come last."""
+        """Return the order of events by start, then id; those without a start come last."""
         start = np.where(self.begins == NO_TIME, np.iinfo(np.int64).max, self.begins)
         rank = np.empty(len(self.games), np.int64)
         rank[sorted(range(len(self.games)), key=lambda at: self.games[at].id)] = np.arange(len(self.games))
@@ -140,7 +140,7 @@ class Census:
 
     @cached_property
     def selections(self) -> Longs:
-        """How many selections each market type has, however many books offer them."""
+        """Count the selections of each market type, each once over all books."""
         _, first = np.unique(self._selection, return_index=True)  # the market type is part of it
         return np.bincount(self.term_market[first], minlength=len(self.market_names))
 
@@ -155,7 +155,7 @@ class Census:
 
     @cached_property
     def known(self) -> Seen:
-        """Ids that are here."""
+        """Return the ids on the board."""
         books = [self.book_names[b] for b in np.flatnonzero(self.present.any(axis=0)).tolist()]
         markets = [self.market_names[m] for m in np.flatnonzero(self.markets.any(axis=0)).tolist()]
         raw = {game.sport for game in self.games}
@@ -174,7 +174,7 @@ class Census:
         return sorted(self.market_names[m] for m in np.flatnonzero(self.markets[at]).tolist())
 
     def external_ids(self, at: int) -> dict[str, str]:
-        """Book to its own id of an event, where one is known."""
+        """Return each book's own id of an event, if known."""
         found = {}
         for b in np.flatnonzero(self.present[at]).tolist():
             link = self._links.get((at, b))
@@ -196,14 +196,14 @@ def _external(link: str) -> str:
 
 
 class Censuses:
-    """The last censuses of a node, by board and books; one that is not of the last update is made anew."""
+    """A cache of statistics by board and books, recomputed after each update."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._known: OrderedDict[tuple[int, frozenset[str] | None], Census] = OrderedDict()
 
     def at(self, board: Engine, books: Iterable[str] | None) -> Census:
-        """The census of some books' prices on a board now."""
+        """Return the statistics of a board for some books."""
         key = id(board), None if books is None else frozenset(books)
         found = self._known.get(key)
         if found is None or found.number != board.number:

@@ -1,4 +1,4 @@
-"""The terms of a board, as codes and in order: what each of them says, and which of them a condition on texts fits."""
+"""The terms (distinct wordings) of a board in order, and which of them match a filter."""
 # mypy: allow-untyped-calls
 
 from collections.abc import Callable, Iterable
@@ -21,7 +21,7 @@ _TYPES = frozenset({"home", "draw", "away", "over", "under", "yes", "no", "odd",
 
 
 class Said(NamedTuple):
-    """What a term says on the wire."""
+    """A term as sent to clients."""
 
     event_id: str
     sport: str
@@ -73,13 +73,13 @@ class _Codes:
         return self._data[: self.size]
 
     def among(self, codes: Iterable[int]) -> Bools:
-        """Which terms have one of some codes."""
+        """Return which terms have one of these codes."""
         chosen = np.zeros(len(self.texts) + 1, bool)
         chosen[list(codes)] = True
         return np.take(chosen, self.values)
 
     def holding(self, part: str) -> Bools:
-        """Which terms have a text with a part in it."""
+        """Return which terms have a text that contains a part."""
         return self.among([at for at, text in enumerate(self.texts) if part in text])
 
 
@@ -89,7 +89,7 @@ _COLUMNS = (
 
 
 class Terms:
-    """What the terms of a board say, in order of their codes, and the order they stand in."""
+    """The terms of a board in order of their codes, and their sort order."""
 
     def __init__(self, names: Names) -> None:
         self.names = names
@@ -249,14 +249,14 @@ class Terms:
         return found
 
     def by_sport(self, asked: tuple[str, ...]) -> tuple[Bools, list[str]]:
-        """Terms of some sports, and the unknown ids."""
+        """Return the terms of some sports, and the unknown ids."""
         column = self.columns["sport"]
         ids = {name: values.sport_id(name) for name in asked}
         missing = [name for name, id_ in ids.items() if id_ not in column.of and id_ not in catalog.sports()]
         return column.among(column.of[id_] for id_ in set(ids.values()) if id_ in column.of), missing
 
     def by_league(self, asked: tuple[str, ...]) -> tuple[Bools, list[str]]:
-        """Terms of some leagues, and the unknown ids."""
+        """Return the terms of some leagues, and the unknown ids."""
         column, codes, missing = self.columns["league"], set[int](), list[str]()
         for name in asked:
             hits = [at for at, place in enumerate(column.texts) if values.in_league((name,), *place)]
@@ -266,7 +266,7 @@ class Terms:
         return column.among(codes), missing
 
     def by_market(self, asked: tuple[str, ...]) -> tuple[Bools, list[str]]:
-        """Terms of some market types or categories of them, and the unknown ids."""
+        """Return the terms of some market types or categories, and the unknown ids."""
         column, codes, missing = self.columns["market"], set[int](), list[str]()
         found = np.zeros(len(self.said), bool)
         for name in asked:
@@ -315,7 +315,7 @@ class Terms:
         )
 
     def events_of(self, asked: tuple[str, ...]) -> tuple[set[int], list[str]]:
-        """Events in which a team of some names plays, and the names that nobody has."""
+        """Return the events of teams with these names, and the unknown names."""
         events, missing = set[int](), list[str]()
         places = {(sport, league) for sport, league in self.columns["league"].texts}
         for name in asked:

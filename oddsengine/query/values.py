@@ -1,4 +1,4 @@
-"""Which values of a column the words of a filter mean.
+"""Match the words of a filter to the values of a column.
 
 A sport, league, market or team may be given by any name that the catalog knows; a name that it does not know has to be
 the row's own. Each function takes distinct values and returns one flag for each.
@@ -15,19 +15,19 @@ Text = str | None
 
 @lru_cache(maxsize=16384)
 def slug(word: str) -> str:
-    """A name in lower case, without accents, with underscores for spaces."""
+    """Convert a name to lower case without accents, with underscores for spaces."""
     return catalog.normalise(word).replace(" ", "_")
 
 
 @lru_cache(maxsize=16384)
 def sport_id(word: Text) -> str:
-    """Id of a sport by any name; a word that is none stands for itself."""
+    """Return the id of a sport by any name; an unknown word is returned unchanged."""
     return catalog.sport(word or "").id
 
 
 @lru_cache(maxsize=16384)
 def league_id(word: Text, sport: Text) -> str:
-    """Id of a league in a sport."""
+    """Return the id of a league in a sport."""
     return catalog.league(word or "", sport_id(sport)).id
 
 
@@ -69,7 +69,7 @@ def in_leagues(asked: Sequence[str], places: Iterable[tuple[Text, Text]]) -> lis
 
 
 def in_league(asked: Sequence[str], sport: Text, league: Text) -> bool:
-    """Whether a league of a sport is one of those asked for; no league is none of them."""
+    """Whether a league is one of the requested ones; a missing league is not."""
     return bool(league) and any(league_id(league, sport) == league_id(word, sport) for word in asked)
 
 
@@ -107,18 +107,18 @@ def with_teams(asked: Sequence[str], games: Iterable[tuple[Text, Text, Text, Tex
 
 @lru_cache(maxsize=65536)
 def folded(name: str) -> str:
-    """A text as it compares: no case, no accents, no marks."""
+    """Normalise a text for comparison: without case, accents and punctuation."""
     return catalog.normalise(name)
 
 
 def containing(part: str, texts: Iterable[Text]) -> list[bool]:
-    """Of each text; a part that is only marks is part of none."""
+    """Whether each text contains a part; a part with only punctuation matches none."""
     wanted = folded(part)
     return [bool(wanted) and wanted in folded(name or "") for name in texts]
 
 
 def named(asked: Sequence[str], texts: Iterable[Text]) -> list[bool]:
-    """Of each text: it is one of those asked for, whatever its case and accents."""
+    """Whether each text is one of the requested ones, ignoring case and accents."""
     wanted = {folded(word) for word in asked} - {""}
     return [folded(name or "") in wanted for name in texts]
 

@@ -1,4 +1,4 @@
-"""The tape: every batch that an engine applied, in files; a replay makes the same updates, ids and state.
+"""Tapes: recordings of every batch that an engine applied. A replay gives the same updates, ids and state.
 
 A tape is a folder. Its *segments*, `00000001.tape` and so on, only grow at their end. A segment is a row of *blocks*; a
 block holds whole steps: a header (`blocks.HEADER`, little-endian) and four tables, each one Arrow IPC stream:

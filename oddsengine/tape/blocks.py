@@ -1,4 +1,4 @@
-"""Blocks: some steps as bytes, and back."""
+"""Encoding and decoding of blocks of steps."""
 
 import io
 import json
@@ -32,11 +32,11 @@ Note = tuple[str, Any]
 
 
 class TapeError(ValueError):
-    """A tape that cannot be used; the message is one sentence for a person."""
+    """A tape cannot be used; the message is a sentence for the user."""
 
 
 class TapeStep(NamedTuple):
-    """One step: its number, its batch, and what was noted of views since the step before."""
+    """One step: its number, its batch, and notes on views since the previous step."""
 
     number: int
     batch: Batch
@@ -44,7 +44,7 @@ class TapeStep(NamedTuple):
 
 
 class Block(NamedTuple):
-    """What the header of a block says."""
+    """The header of a block."""
 
     offset: int
     steps: int
@@ -58,7 +58,7 @@ class Block(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Where the next one begins."""
+        """Offset of the next block."""
         return self.offset + HEADER.size + sum(self.sizes)
 
 
@@ -69,7 +69,7 @@ def _packed(frame: pl.DataFrame) -> bytes:
 
 
 class Kept(NamedTuple):
-    """A step that waits to be written, or what was noted after the last one; and how much there is by its end."""
+    """A step that is not written yet, or notes after the last one, with running totals."""
 
     batch: Batch | None
     texts: tuple[str | None, ...]  # of `_JSON`
@@ -88,7 +88,7 @@ NOTHING: tuple[str | None, ...] = (None,) * len(_JSON)
 
 
 def encoded(first: int, kept: Sequence[Kept]) -> bytes:
-    """One block of some steps."""
+    """Encode steps as a block."""
     batches = [step.batch for step in kept if step.batch is not None]
     n = len(batches)
     terms, books = kept[-1].terms, kept[-1].books
@@ -180,7 +180,7 @@ def _terms(first: int, kept: Sequence[Kept]) -> bytes:
 
 
 def head(data: bytes | memoryview, offset: int) -> Block | None:
-    """Read a header; None if it is none."""
+    """Parse a header; None if it is not valid."""
     if len(data) < HEADER.size:
         return None
     magic, version, tables, _, steps, quotes, terms, books, first, since, until, *sizes = HEADER.unpack_from(data)
@@ -194,7 +194,7 @@ def head(data: bytes | memoryview, offset: int) -> Block | None:
 
 
 def whole(data: bytes | memoryview, offset: int) -> Block | None:
-    """The block that begins the data, None unless all of it is there and its checksum is right."""
+    """Return the block at the start of the data; None unless it is complete and its checksum is right."""
     block = head(data, offset)
     if block is None or len(data) < block.end - offset:
         return None
@@ -203,7 +203,7 @@ def whole(data: bytes | memoryview, offset: int) -> Block | None:
 
 
 def decoded(block: Block, data: bytes | memoryview) -> Iterator[TapeStep | list[Note]]:
-    """The steps of a block, and what was noted after them."""
+    """Decode the steps of a block, and the notes after them."""
     frames, at = [], HEADER.size
     for size in block.sizes:
         frames.append(pl.read_ipc_stream(io.BytesIO(data[at : at + size])))
@@ -250,5 +250,5 @@ def _frozen(value: Any) -> Any:
 
 
 def json_of(value: Any) -> str | None:
-    """JSON without spaces, None for nothing; raises where a text is not Unicode."""
+    """Encode as compact JSON, None if empty; raises if a text is not valid Unicode."""
     return msgspec.json.encode(value).decode() if value else None

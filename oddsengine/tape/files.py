@@ -1,4 +1,4 @@
-"""Files: the segments of a tape, whether they fit together, and where the last one is torn."""
+"""The segment files of a tape: consistency checks, and where the last one is torn."""
 
 import json
 import re
@@ -15,7 +15,7 @@ _SEGMENT = re.compile(r"\d{8}\.tape")
 
 
 class Segment(NamedTuple):
-    """What the catalogue says of a segment."""
+    """A segment in the catalogue."""
 
     file: str
     first: int
@@ -39,12 +39,12 @@ class Segment(NamedTuple):
 
 
 def segment_at(number: int, first: int, terms: int, books: int) -> Segment:
-    """A segment that holds nothing yet."""
+    """Return an empty segment."""
     return Segment(f"{number:08}.tape", first, first - 1, None, None, 0, 0, 0, terms, books)
 
 
 class Files(NamedTuple):
-    """What is on disk: the segments, whole, and where the last one is torn."""
+    """The segments on disk, and where the last one is torn."""
 
     segments: list[Segment]
     last: list[Block]  # of the last segment
@@ -65,7 +65,7 @@ def _names(folder: Path) -> list[str]:
 
 
 def _catalogued(folder: Path) -> list[Segment]:
-    """What the catalogue lists; nothing if there is none."""
+    """Read the catalogue; empty if it does not exist."""
     path = folder / CATALOGUE
     if not path.is_file():
         return []

@@ -17,7 +17,7 @@ from oddsengine.tape.files import Segment, follows, segment_at, survey
 
 
 class Tape:
-    """A tape to read.
+    """A tape, opened for reading.
 
     Parameters
     ----------
@@ -43,27 +43,27 @@ class Tape:
 
     @property
     def steps(self) -> int:
-        """How many steps it holds."""
+        """Number of steps."""
         return sum(segment.steps for segment in self._segments)
 
     @property
     def quotes(self) -> int:
-        """How many quotes it holds."""
+        """Number of quotes."""
         return sum(segment.quotes for segment in self._segments)
 
     @property
     def size(self) -> int:
-        """Its bytes."""
+        """Size in bytes."""
         return sum(segment.bytes for segment in self._segments)
 
     @property
     def first(self) -> int:
-        """Number of the first step; 0 if there is none."""
+        """Number of the first step; 0 if the tape is empty."""
         return self._segments[0].first if self.steps else 0
 
     @property
     def last(self) -> int:
-        """Number of the last step; 0 if there is none."""
+        """Number of the last step; 0 if the tape is empty."""
         return self._segments[-1].last if self._segments else 0
 
     @property
@@ -78,12 +78,12 @@ class Tape:
 
     @property
     def without(self) -> tuple[str, ...]:
-        """Guards that were off in the engine that was recorded, and thresholds that differed, as `name=value`."""
+        """Disabled guards and changed thresholds (`name=value`) of the recorded engine."""
         return next((what for kind, what in reversed(self._first_notes()) if kind == "without"), ())
 
     @property
     def fair(self) -> FairTable | None:
-        """Constants of the fair prices of the engine that was recorded; None on tapes that do not say."""
+        """Fair-price constants of the recorded engine; None on tapes without them."""
         said = next((what for kind, what in self._first_notes() if kind == "fair"), None)
         return None if said is None else read_fair_table(said)
 
@@ -93,7 +93,7 @@ class Tape:
 
     @property
     def closing(self) -> list[Note]:
-        """What was noted after the last step."""
+        """Notes after the last step."""
         if not self._tail:
             return []
         block = self._tail[-1]
@@ -108,7 +108,7 @@ class Tape:
     def between(
         self, since: datetime | None = None, until: datetime | None = None, *, after: int = 0
     ) -> Iterator[TapeStep]:
-        """The steps from one time to another, both included, and after the one with some number."""
+        """Iterate over steps between two times, inclusive, and after a step number."""
         low = int(NO_TIME) if since is None else micros(since)
         high = np.iinfo(np.int64).max if until is None else micros(until)
         notes: list[Note] = []

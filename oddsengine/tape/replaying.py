@@ -1,4 +1,4 @@
-"""Replay: an engine does again what is on a tape, and may go on from there."""
+"""Replaying a tape, and continuing it."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +21,7 @@ def replay(
     on_update: Callable[[Update], None] | None = None,
     until: datetime | None = None,
 ) -> Engine:
-    """Do again what is on a tape.
+    """Replay a tape.
 
     Views wake and sleep as they did. Those that were awake at the end stay so until nobody has read them for a while.
 
@@ -51,7 +51,7 @@ def replay(
 
 
 def play(tape: Tape, engine: Engine, *, until: datetime | None = None) -> Iterator[tuple[TapeStep, Update]]:
-    """As `replay`, step by step: what was recorded, and what the engine makes of it now."""
+    """Replay step by step, yielding each recorded step and its update."""
     off, own = tape.without, without(engine)
     if own != off:
         raise TapeError(
@@ -72,7 +72,7 @@ def play(tape: Tape, engine: Engine, *, until: datetime | None = None) -> Iterat
 
 
 def engine_for(tape: Tape, *, fair: FairTable | None = None) -> Engine:
-    """A new engine with the guards of the one that was recorded, and its constants of fair prices unless given."""
+    """Create an engine with the guards and, unless given, the fair-price constants of the recorded one."""
     guards: dict[str, float | bool] = {}
     for text in tape.without:
         name, changed, value = text.partition("=")
@@ -136,7 +136,7 @@ def resume(
     segment_bytes: int = 64 << 20,
     on_update: Callable[[Update], None] | None = None,
 ) -> tuple[Engine, TapeWriter]:
-    """Go on with a tape, or begin one: an engine that is where the tape ends, and the writer that follows it.
+    """Continue or create a tape: returns an engine at the end of the tape, and its writer.
 
     Parameters are those of `replay` and `TapeWriter`.
     """

@@ -24,9 +24,9 @@ _NEW = f"{CATALOGUE}.new"  # before it takes the other's place
 
 
 class TapeWriter:
-    """Writes a tape; begins one or goes on with one.
+    """Writes a tape, new or existing.
 
-    Steps are gathered and written as a block. Use as a context manager, or close it: what is gathered is written then.
+    Steps are buffered and written in blocks. Use it as a context manager, or close it to write what is buffered.
     One writer at a time, and in the thread that makes the steps.
 
     Parameters
@@ -96,12 +96,12 @@ class TapeWriter:
 
     @property
     def last(self) -> int:
-        """Number of the last step that was recorded, written or not."""
+        """Number of the last recorded step, written or buffered."""
         return self._end.last + len(self._kept)
 
     @property
     def written(self) -> int:
-        """Number of the last step that is in a file."""
+        """Number of the last step written to a file."""
         return self._end.last
 
     @property
@@ -112,7 +112,7 @@ class TapeWriter:
     # ---- what the engine tells ----
 
     def follow(self, engine: Engine) -> None:
-        """Record what an engine does from now on.
+        """Start recording an engine.
 
         Raises
         ------
@@ -200,7 +200,7 @@ class TapeWriter:
     # ---- files ----
 
     def flush(self) -> None:
-        """Write what is gathered, whatever it is."""
+        """Write buffered steps."""
         self._agree()
         if self._notes:
             notes, self._notes = self._notes, []
@@ -215,7 +215,7 @@ class TapeWriter:
             self._write()
 
     def close(self) -> None:
-        """Write what is gathered, and end."""
+        """Write buffered steps and close the tape."""
         if not self._open:
             return
         if self._engine is not None:
@@ -231,7 +231,7 @@ class TapeWriter:
             self._leave()
 
     def _write(self) -> None:
-        """Append a block; if that fails, the file is as it was."""
+        """Append a block; on failure the file is restored."""
         if self._broken:
             raise TapeError(self._broken)
         block = encoded(self._end.last + 1, self._kept)
@@ -268,7 +268,7 @@ class TapeWriter:
             raise
 
     def _lock(self) -> None:
-        """Be the only one that writes, where the file system can say so."""
+        """Lock the tape, if the file system supports it."""
         try:
             fcntl.flock(self._folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -277,7 +277,7 @@ class TapeWriter:
             pass
 
     def _continue(self) -> None:
-        """Cut off what is torn."""
+        """Remove an incomplete block at the end."""
         segment = self._end
         path = self.path / segment.file
         self._file = path.open("ab", buffering=0)
@@ -293,7 +293,7 @@ class TapeWriter:
             os.fsync(self._file.fileno())
 
     def _begin_segment(self) -> None:
-        """End the segment, if there is one, and begin the next."""
+        """Close the current segment and start the next."""
         before = self._end
         if self._file is not None:
             self._end_segment()
@@ -321,7 +321,7 @@ class TapeWriter:
         os.close(self._folder)
 
     def _catalogue(self) -> None:
-        """Write the catalogue anew, whole or not at all."""
+        """Rewrite the catalogue atomically."""
         lines = ",".join(f"\n  {json.dumps(segment._asdict())}" for segment in self._segments)
         new = self.path / _NEW
         with new.open("w", encoding="utf-8") as file:
