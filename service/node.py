@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from oddsengine import compile_kernels, query
 from oddsengine.engine import Batch, Engine
-from oddsengine.query import Censuses
+from oddsengine.query import StatsCache
 from oddsengine.update import Update
 from oddsengine_service.bus import Bus
 from oddsengine_service.clock import Clock
@@ -65,7 +65,7 @@ class Node:
         self.games, self.futures, self.splits = Games(), Futures(), Splits()
         self.splits_token = ""  # of who may post splits; empty for nobody
         self.method = "power" if reference == "classical" else "close"  # of views that name no reference
-        self.views, self.stats = Views(method=self.method), Censuses()
+        self.views, self.stats = Views(method=self.method), StatsCache()
         self.splits_to: Callable[[list[SplitsGiven]], int] | None = None  # takes posted ones, where not this node does
         self.past: Past | None = None
         self.calibrator: Calibrator | None = None

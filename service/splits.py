@@ -15,7 +15,7 @@ import numpy as np
 from oddsengine import catalog
 from oddsengine.columns import SECOND
 from oddsengine.engine import Engine, micros
-from oddsengine.query import Census
+from oddsengine.query import BoardStats
 from oddsengine_service.wire.splits import (
     MoneylineSplit,
     OverUnder,
@@ -282,8 +282,8 @@ def demonstrate(splits: Splits, board: Engine, now: datetime, *, seed: int = 7, 
     """Put made-up splits of every event of a board in, and of some hours before; how many records were taken."""
     games = [
         game._replace(sport=sport, league=league)
-        for census in (Census(board, None),)
-        for game, sport, league in zip(census.games, census.sports, census.leagues, strict=True)
+        for stats in (BoardStats(board, None),)
+        for game, sport, league in zip(stats.games, stats.sports, stats.leagues, strict=True)
     ]
     taken = 0
     for back in range(hours * 3600 // EVERY_S, -1, -1):

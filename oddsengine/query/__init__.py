@@ -26,7 +26,7 @@ from oddsengine.query.changes import Changes, Chosen, Mirror, RowChanges, book_i
 from oddsengine.query.filter import CURSOR_PATTERN, LATEST, MOST_CURSOR, SORTS, Cursor, Filter
 from oddsengine.query.index import Index
 from oddsengine.query.reading import Event, Found, Leg, Marks, OwnTexts, Reading
-from oddsengine.query.stats import Census, Censuses, Seen
+from oddsengine.query.stats import BoardStats, Seen, StatsCache
 from oddsengine.query.terms import Terms
 
 
@@ -52,7 +52,29 @@ def warm() -> None:
 
 
 __all__ = [
-    "CURSOR_PATTERN", "LATEST", "MOST_CURSOR", "SORTS", "WORDING", "Census", "Censuses", "Changes", "Chosen", "Cursor",
-    "Event", "Filter", "Found", "Index", "Leg", "Marks", "Mirror", "OwnTexts", "Reading", "RowChanges", "Seen",
-    "Terms", "Wording", "book_ids", "warm",
+    "CURSOR_PATTERN",
+    "LATEST",
+    "MOST_CURSOR",
+    "SORTS",
+    "WORDING",
+    "BoardStats",
+    "Changes",
+    "Chosen",
+    "Cursor",
+    "Event",
+    "Filter",
+    "Found",
+    "Index",
+    "Leg",
+    "Marks",
+    "Mirror",
+    "OwnTexts",
+    "Reading",
+    "RowChanges",
+    "Seen",
+    "StatsCache",
+    "Terms",
+    "Wording",
+    "book_ids",
+    "warm",
 ]  # fmt: skip

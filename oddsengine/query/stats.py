@@ -1,7 +1,7 @@
 """Statistics of a board: its events, books and markets, computed in one pass and cached until the next update.
 
-The statistics are for a choice of books. There is one row per event and a set of codes for each page; texts are assembled
-only for the rows of a page.
+The statistics are for a choice of books. There is one row per event and a set of codes for each page; texts are
+assembled only for the rows of a page.
 """
 
 import threading
@@ -20,7 +20,7 @@ from oddsengine.columns import NO_TIME, Longs
 from oddsengine.engine import Engine
 from oddsengine.query.values import league_id, sport_id, team_id
 
-_KEPT = 24  # censuses of one node
+_KEPT = 24  # statistics of one node
 _BOOK = (1 << BOOK_BITS) - 1
 _EXTERNAL = LINKS.index("external_event_id")
 
@@ -44,7 +44,7 @@ class Game(NamedTuple):
     away: str
 
 
-class Census:
+class BoardStats:
     """Events, books and market types on a board at one update, for a choice of books."""
 
     def __init__(self, engine: Engine, books: frozenset[str] | None) -> None:
@@ -195,19 +195,19 @@ def _external(link: str) -> str:
     return parts[_EXTERNAL] if len(parts) > _EXTERNAL else ""
 
 
-class Censuses:
+class StatsCache:
     """A cache of statistics by board and books, recomputed after each update."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: OrderedDict[tuple[int, frozenset[str] | None], Census] = OrderedDict()
+        self._known: OrderedDict[tuple[int, frozenset[str] | None], BoardStats] = OrderedDict()
 
-    def at(self, board: Engine, books: Iterable[str] | None) -> Census:
+    def at(self, board: Engine, books: Iterable[str] | None) -> BoardStats:
         """Return the statistics of a board for some books."""
         key = id(board), None if books is None else frozenset(books)
         found = self._known.get(key)
         if found is None or found.number != board.number:
-            found = Census(board, key[1])
+            found = BoardStats(board, key[1])
             with self._lock:
                 self._known[key] = found
                 self._known.move_to_end(key)

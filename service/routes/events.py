@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from oddsengine.query import Census, values
+from oddsengine.query import BoardStats, values
 from oddsengine.update import iso
 from oddsengine_service import filters
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta, data, page
@@ -26,70 +26,70 @@ from oddsengine_service.wire.reference import Event
 _TAG = "Events"
 
 
-def _event(census: Census, at: int, games: Mapping[str, Standing]) -> Event:
-    game = census.games[at]
-    books = census.books_of(at)
+def _event(stats: BoardStats, at: int, games: Mapping[str, Standing]) -> Event:
+    game = stats.games[at]
+    books = stats.books_of(at)
     return Event(
         id=game.id,
-        external_ids=census.external_ids(at),
-        sport=census.sports[at],
-        league=census.leagues[at],
+        external_ids=stats.external_ids(at),
+        sport=stats.sports[at],
+        league=stats.leagues[at],
         home_team=game.home,
         away_team=game.away,
-        start_time=iso(int(census.begins[at])),
-        status=census.status_of(at),
-        is_live=bool(census.live[at]),
+        start_time=iso(int(stats.begins[at])),
+        status=stats.status_of(at),
+        is_live=bool(stats.live[at]),
         book_count=len(books),
-        markets=census.markets_of(at),
+        markets=stats.markets_of(at),
         books=books,
         game_state=state_of(games.get(game.id)),
     )
 
 
-def _kept(context: Context, census: Census) -> Bools:
+def _kept(context: Context, stats: BoardStats) -> Bools:
     """The events that a request's filters let through."""
     query = context.query
-    out = np.ones(len(census.games), bool)
+    out = np.ones(len(stats.games), bool)
     if query["sport"] is not None:
-        out &= np.array(values.in_sports(query["sport"], census.sports), bool)
+        out &= np.array(values.in_sports(query["sport"], stats.sports), bool)
     if query["league"] is not None:
-        places = zip(census.sports, census.leagues, strict=True)
+        places = zip(stats.sports, stats.leagues, strict=True)
         out &= np.array(values.in_leagues(query["league"], places), bool)
     if query["live"] is not None:
-        out &= census.live == query["live"]
+        out &= stats.live == query["live"]
     if query["has_score"] is not None:
         scored = context.node.games.rows(context.caller.tier.delay)
-        out &= np.array([(game.id in scored) == query["has_score"] for game in census.games], bool)
+        out &= np.array([(game.id in scored) == query["has_score"] for game in stats.games], bool)
     if query["team"] is not None:
-        games = ((game.sport, game.league, game.home, game.away) for game in census.games)
+        games = ((game.sport, game.league, game.home, game.away) for game in stats.games)
         out &= np.array(values.with_teams(query["team"], games), bool)
     if query["q"] is not None:
-        names = (f"{game.away} @ {game.home}" for game in census.games)
+        names = (f"{game.away} @ {game.home}" for game in stats.games)
         out &= np.array(values.containing(query["q"], names), bool)
-    if query["date"] is not None and census.now is not None:
-        begin, end = filters.span(query["date"], census.now)
-        out &= (census.begins >= begin) & (census.begins < end)
+    if query["date"] is not None and stats.now is not None:
+        begin, end = filters.span(query["date"], stats.now)
+        out &= (stats.begins >= begin) & (stats.begins < end)
     return out
 
 
 def events(context: Context) -> Any:
     """The list of events, by start."""
     books, strange = asked(context)
-    census = context.node.stats.at(context.board, books)
-    order = census.order
-    places = order[_kept(context, census)[order]] if order.size else order
+    stats = context.node.stats.at(context.board, books)
+    order = stats.order
+    places = order[_kept(context, stats)[order]] if order.size else order
     offset = context.query["offset"]
     games = states(context)
-    rows = [_event(census, at, games) for at in places[offset : offset + context.query["limit"]].tolist()]
+    rows = [_event(stats, at, games) for at in places[offset : offset + context.query["limit"]].tolist()]
     return page(context, rows, len(rows), int(places.size), answer_meta(context, strange))
 
 
-def _found(context: Context) -> tuple[Census, int]:
-    census = own(context)
-    at = census.place.get(context.path["eventId"])
+def _found(context: Context) -> tuple[BoardStats, int]:
+    stats = own(context)
+    at = stats.place.get(context.path["eventId"])
     if at is None:
         raise unknown("event", context.path["eventId"])
-    return census, at
+    return stats, at
 
 
 def event(context: Context) -> Any:
@@ -99,8 +99,8 @@ def event(context: Context) -> Any:
 
 def markets(context: Context) -> Any:
     """Market types of one event."""
-    census, at = _found(context)
-    return data(context, census.markets_of(at))
+    stats, at = _found(context)
+    return data(context, stats.markets_of(at))
 
 
 endpoints = (

@@ -1,7 +1,7 @@
 """Reference data: sports, leagues, books, market types and teams, with counts of what the caller sees.
 
 Counts are of the caller's own books on the caller's own board; only `/sportsbooks` counts every book, so that a caller
-sees which book a higher tier would add. They come from a census (`census`), made once an update.
+sees which book a higher tier would add. They come from the statistics of the board (`stats`), computed once per update.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 from oddsengine import catalog
 from oddsengine.columns import NO_TIME
 from oddsengine.engine import micros
-from oddsengine.query import Census, values
+from oddsengine.query import BoardStats, values
 from oddsengine.update import iso
 from oddsengine_service import filters
 from oddsengine_service.endpoints import Context, Endpoint, data
@@ -28,8 +28,8 @@ DEGRADED_S = 60.0  # s without any news of a book; sources look more often
 _EMPTY = flag("include_empty", "Include entries without events.", default=False)
 
 
-def own(context: Context) -> Census:
-    """The census of the caller's books."""
+def own(context: Context) -> BoardStats:
+    """The stats of the caller's books."""
     return context.node.stats.at(context.board, books_of(context.caller.tier.id))
 
 
@@ -41,14 +41,14 @@ def strangers(context: Context) -> dict[str, list[str]]:
 # ---- sports and leagues ----
 
 
-def _sport(ident: str, at: list[int], census: Census) -> Sport:
+def _sport(ident: str, at: list[int], stats: BoardStats) -> Sport:
     known = catalog.sport(ident)
     return Sport(
         id=ident,
         name=known.name if known.id in catalog.sports() else _titled(ident),
         event_count=len(at),
-        live_count=int(census.live[at].sum()),
-        leagues=sorted({census.leagues[place] for place in at} - {""}),
+        live_count=int(stats.live[at].sum()),
+        leagues=sorted({stats.leagues[place] for place in at} - {""}),
         slug=ident,
         active=bool(at),
         numerical_id=catalog.numerical_id("sport", ident),
@@ -68,34 +68,34 @@ def _grouped(keys: list[Any]) -> dict[Any, list[int]]:
 
 def sports(context: Context) -> Any:
     """All sports."""
-    census = own(context)
-    found = _grouped(census.sports)
+    stats = own(context)
+    found = _grouped(stats.sports)
     if context.query["include_empty"]:
         found = {**{ident: [] for ident in catalog.sports()}, **found}
-    return data(context, [_sport(ident, found[ident], census) for ident in sorted(found)])
+    return data(context, [_sport(ident, found[ident], stats) for ident in sorted(found)])
 
 
 def sport(context: Context) -> Any:
     """One sport."""
-    census = own(context)
+    stats = own(context)
     ident = values.sport_id(context.path["sportId"])
-    at = _grouped(census.sports).get(ident, [])
+    at = _grouped(stats.sports).get(ident, [])
     if not at and ident not in catalog.sports():
         raise unknown("sport", context.path["sportId"])
-    return data(context, _sport(ident, at, census))
+    return data(context, _sport(ident, at, stats))
 
 
-def _league(ident: str, within: str, at: list[int], census: Census) -> League:
+def _league(ident: str, within: str, at: list[int], stats: BoardStats) -> League:
     known = catalog.leagues().get(ident)
     if known is None or known.sport != within:
-        names = [census.games[place].league for place in at]
+        names = [stats.games[place].league for place in at]
         known = catalog.League(ident, next((name for name in names if name != ident), _titled(ident)), within)
     return League(
         id=ident,
         name=known.name,
         sport=within,
         event_count=len(at),
-        live_count=int(census.live[at].sum()),
+        live_count=int(stats.live[at].sum()),
         slug=ident,
         active=bool(at),
         sport_id=within,
@@ -104,53 +104,53 @@ def _league(ident: str, within: str, at: list[int], census: Census) -> League:
     )
 
 
-def _leagues(census: Census) -> dict[tuple[str, str], list[int]]:
-    places = list(zip(census.sports, census.leagues, strict=True))
+def _leagues(stats: BoardStats) -> dict[tuple[str, str], list[int]]:
+    places = list(zip(stats.sports, stats.leagues, strict=True))
     return {key: at for key, at in _grouped(places).items() if key[1]}
 
 
 def leagues(context: Context) -> Any:
     """All leagues."""
-    census, strange = own(context), strangers(context)
-    found = _leagues(census)
+    stats, strange = own(context), strangers(context)
+    found = _leagues(stats)
     if context.query["include_empty"]:
         found = {**{(each.sport, each.id): [] for each in catalog.leagues().values()}, **found}
     wanted = context.query["sport"]
     if wanted is not None:
         ids = {values.sport_id(word) for word in wanted}
         found = {key: at for key, at in found.items() if key[0] in ids}
-    rows = [_league(ident, within, found[within, ident], census) for within, ident in sorted(found)]
+    rows = [_league(ident, within, found[within, ident], stats) for within, ident in sorted(found)]
     return data(context, rows, strange)
 
 
 def league(context: Context) -> Any:
     """One league; where two sports have its name, the one with more events."""
-    census, word = own(context), context.path["leagueId"]
-    here = [(key, at) for key, at in _leagues(census).items() if values.league_id(word, key[0]) == key[1]]
+    stats, word = own(context), context.path["leagueId"]
+    here = [(key, at) for key, at in _leagues(stats).items() if values.league_id(word, key[0]) == key[1]]
     if here:
         (within, ident), at = max(here, key=lambda item: len(item[1]))
-        return data(context, _league(ident, within, at, census))
+        return data(context, _league(ident, within, at, stats))
     known = catalog.league(word)
     if known.id not in catalog.leagues():
         raise unknown("league", word)
-    return data(context, _league(known.id, known.sport, [], census))
+    return data(context, _league(known.id, known.sport, [], stats))
 
 
 # ---- books ----
 
 
-def _books(census: Census) -> dict[str, tuple[int, int]]:
+def _books(stats: BoardStats) -> dict[str, tuple[int, int]]:
     """Book to its events and when it was last heard, microseconds."""
-    counts = census.present.sum(axis=0)
+    counts = stats.present.sum(axis=0)
     found: dict[str, tuple[int, int]] = {}
-    for at, name in enumerate(census.book_names):
-        found[name] = int(counts[at]), int(census.seen[at])
+    for at, name in enumerate(stats.book_names):
+        found[name] = int(counts[at]), int(stats.seen[at])
     return found
 
 
-def _book(ident: str, count: int, seen: int, census: Census, told: dict[str, str]) -> Sportsbook:
+def _book(ident: str, count: int, seen: int, stats: BoardStats, told: dict[str, str]) -> Sportsbook:
     known = catalog.book(ident)
-    status = max(_status(seen, census), told.get(ident, ""), key=_ORDER.index) if count else "inactive"
+    status = max(_status(seen, stats), told.get(ident, ""), key=_ORDER.index) if count else "inactive"
     return Sportsbook(
         id=ident,
         name=known.name,
@@ -170,11 +170,11 @@ def _book(ident: str, count: int, seen: int, census: Census, told: dict[str, str
     )
 
 
-def _status(seen: int, census: Census) -> str:
+def _status(seen: int, stats: BoardStats) -> str:
     """Say how fresh a book is."""
-    if census.now is None:
+    if stats.now is None:
         return "active"
-    age = (micros(census.now) - seen) / 1e6
+    age = (micros(stats.now) - seen) / 1e6
     if age > catalog.thresholds().stale_prematch_s:
         return "down"
     return "degraded" if age > DEGRADED_S else "active"
@@ -189,13 +189,13 @@ def _told(context: Context) -> dict[str, str]:
 def books(context: Context) -> Any:
     """All books."""
     query = context.query
-    census = context.node.stats.at(context.board, None)
-    found, told = _books(census), _told(context)
+    stats = context.node.stats.at(context.board, None)
+    found, told = _books(stats), _told(context)
     if query["catalog"] or query["include_inactive"]:
         found = {**{ident: (0, int(NO_TIME)) for ident in catalog.books()}, **found}
     rows = []
     for ident, (count, seen) in found.items():
-        row = _book(ident, count, seen, census, told)
+        row = _book(ident, count, seen, stats, told)
         if row.unlisted and not query["include_unlisted"]:
             continue
         if row.status == "inactive" and not (query["include_inactive"] or query["catalog"]):
@@ -212,11 +212,11 @@ def books(context: Context) -> Any:
 def book(context: Context) -> Any:
     """One book."""
     ident = catalog.book(context.path["bookId"]).id
-    census = context.node.stats.at(context.board, None)
-    count, seen = _books(census).get(ident, (0, int(NO_TIME)))
+    stats = context.node.stats.at(context.board, None)
+    count, seen = _books(stats).get(ident, (0, int(NO_TIME)))
     if not count and ident not in catalog.books():
         raise unknown("sportsbook", context.path["bookId"])
-    return data(context, _book(ident, count, seen, census, _told(context)))
+    return data(context, _book(ident, count, seen, stats, _told(context)))
 
 
 # ---- market types and teams ----
@@ -224,23 +224,23 @@ def book(context: Context) -> Any:
 
 def markets(context: Context) -> Any:
     """Market types that have prices, under the names that rows have."""
-    census = own(context)
-    counts = census.markets.sum(axis=0)
+    stats = own(context)
+    counts = stats.markets.sum(axis=0)
     rows = []
     for at in np.flatnonzero(counts).tolist():
-        where = sorted({census.sports[event] for event in np.flatnonzero(census.markets[:, at]).tolist()})
-        text = catalog.listing(census.market_names[at], where[0] if len(where) == 1 else "")
+        where = sorted({stats.sports[event] for event in np.flatnonzero(stats.markets[:, at]).tolist()})
+        text = catalog.listing(stats.market_names[at], where[0] if len(where) == 1 else "")
         rows.append(
             Market(
-                id=census.market_names[at],
+                id=stats.market_names[at],
                 name=text.name,
                 description=text.description,
                 has_line=text.has_line,
                 examples=list(text.examples),
                 event_count=int(counts[at]),
-                selection_count=int(census.selections[at]),
+                selection_count=int(stats.selections[at]),
                 sports=where,
-                numerical_id=catalog.numerical_id("market", census.market_names[at]),
+                numerical_id=catalog.numerical_id("market", stats.market_names[at]),
             )
         )
     rows.sort(key=lambda row: (-row.event_count, row.id))
@@ -249,36 +249,36 @@ def markets(context: Context) -> Any:
 
 def teams(context: Context) -> Any:
     """Teams with events in an event of the board."""
-    query, census, strange = context.query, own(context), strangers(context)
+    query, stats, strange = context.query, own(context), strangers(context)
     known = {(each.sport, each.id): each for each in catalog.teams()}
     rows = []
-    for (within, ident), at in census.teams.items():
+    for (within, ident), at in stats.teams.items():
         if query["sport"] is not None and not values.in_sports(query["sport"], [within])[0]:
             continue
-        ids = sorted({census.leagues[place] for place in at} - {""})
+        ids = sorted({stats.leagues[place] for place in at} - {""})
         if query["league"] is not None and not any(
             values.in_leagues(query["league"], [(within, each) for each in ids])
         ):
             continue
         found = known.get((within, ident))
-        name = found.name if found is not None else _spelled(census, ident, at)
+        name = found.name if found is not None else _spelled(stats, ident, at)
         aliases = list(found.aliases) if found is not None else []
         if query["q"] is not None and not any(values.containing(query["q"], [name, *aliases])):
             continue
         rows.append(
             Team(
                 id=ident, name=name, sport=within, leagues=ids, aliases=aliases, event_count=len(at),
-                live_count=int(census.live[at].sum()), numerical_id=catalog.numerical_id("team", f"{within}/{ident}"),
+                live_count=int(stats.live[at].sum()), numerical_id=catalog.numerical_id("team", f"{within}/{ident}"),
             )
         )  # fmt: skip
     rows.sort(key=lambda row: (row.sport, row.name, row.id))
     return data(context, rows, strange)
 
 
-def _spelled(census: Census, ident: str, at: list[int]) -> str:
+def _spelled(stats: BoardStats, ident: str, at: list[int]) -> str:
     """The name of a team as a row spells it."""
     for place in at:
-        game = census.games[place]
+        game = stats.games[place]
         for name in (game.home, game.away):
             if values.team_id(name, game.sport, game.league) == ident:
                 return name
