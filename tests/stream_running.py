@@ -33,6 +33,7 @@ from oddsengine_service.node import Node
 from oddsengine_service.protocol import Protocol
 from oddsengine_service.stream import sse
 from oddsengine_service.stream.watch import KINDS
+from oddsengine_service.wire.columns import AGES
 from oddsengine_service.ws.protocol import MOST_MESSAGE, SocketProtocol
 from oddsengine_service.ws.session import PATHS, Sockets
 
@@ -43,6 +44,13 @@ START = datetime(2026, 2, 7, 18, 0, tzinfo=UTC)
 
 DELTA = {"id", "odds_american", "odds_decimal", "odds_probability", "line", "is_live", "odds_changed_at"}
 FRESH = {"last_seen_at", "odds_changed_at", "timestamp", "probability"}  # what no delta carries, or ages alone move
+
+
+def without_ages(value: Any) -> Any:
+    """An opportunity without its ages."""
+    if isinstance(value, dict):
+        return {name: without_ages(each) for name, each in value.items() if name not in AGES}
+    return [without_ages(each) for each in value] if isinstance(value, list) else value
 
 
 class App:

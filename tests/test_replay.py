@@ -16,10 +16,21 @@ from typing import Any
 import pytest
 from effort import less
 from socket_running import SocketClient
-from stream_running import PATIENCE_S, Client, Served, full_board, lasting, moment, price, turned, wait_for, world
+from stream_running import (
+    PATIENCE_S,
+    Client,
+    Served,
+    full_board,
+    lasting,
+    moment,
+    price,
+    turned,
+    wait_for,
+    without_ages,
+    world,
+)
 
 from oddsengine import catalog
-from oddsengine_service.wire.columns import without_ages
 
 STEPS = int(os.environ.get("REPLAY_STEPS", less(60, 30)))
 SECONDS = float(os.environ.get("REPLAY_SECONDS", "0"))

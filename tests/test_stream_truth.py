@@ -12,11 +12,10 @@ import time
 from typing import Any
 
 import pytest
-from stream_running import PATIENCE_S, Client, Look, Served, full_board, lasting, turned, wait_for, world
+from stream_running import PATIENCE_S, Client, Look, Served, full_board, lasting, turned, wait_for, without_ages, world
 
 from oddsengine import catalog
 from oddsengine_service.tiers import TIERS, books_of
-from oddsengine_service.wire.columns import without_ages
 
 STEPS = int(os.environ.get("STREAM_STEPS", "26"))
 SEED = int(os.environ.get("STREAM_SEED", "5"))

@@ -8,9 +8,11 @@ import msgspec
 import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stream_running import without_ages
 
 from oddsengine import catalog, find_ev
 from oddsengine.query import values
+from oddsengine_service.wire.columns import AGES, steady
 from oddsengine_service.wire.ev import EV, Ev
 from oddsengine_service.wire.numbers import american, moment, rounded
 
@@ -87,3 +89,39 @@ def test_rows_by_columns_are_those_of_plain_python(rows: list[dict[str, Any]]) -
         again = EV.with_prints(pl.DataFrame([row | {"confidence_score": 1.0, "warnings": ["x"]}], schema=SCHEMA))
         moved = EV.with_prints(pl.DataFrame([row | {"book_count": row["book_count"] + 1}], schema=SCHEMA))
         assert again[1] == [mark] != moved[1]
+
+
+AGED = (
+    st.floats(-1e9, 1e9)
+    | st.none()
+    | st.booleans()
+    | st.just("2026-11-22T13:00:00.000000Z")
+    | st.lists(TEXTS.filter(lambda text: "]" not in text), max_size=2)
+)
+FIELDS = st.dictionaries(st.sampled_from(["id", "line", 'warnings":1', "a,b"]), st.integers(0, 1) | TEXTS, max_size=3)
+
+
+@st.composite
+def opportunities(draw: st.DrawFn) -> dict[str, Any]:
+    """Fields in any order, ages among them, with sides that have ages too."""
+    flat = [*draw(FIELDS).items(), *draw(st.dictionaries(st.sampled_from(AGES), AGED, max_size=3)).items()]
+    side = dict(draw(st.permutations([*draw(FIELDS).items(), ("odds_age_seconds", draw(AGED))])))
+    return dict(draw(st.permutations([*flat, ("side1", side), ("legs", [side])])))
+
+
+@settings(max_examples=200)
+@given(opportunities())
+def test_the_text_without_ages_tells_the_same_rows_apart(row: dict[str, Any]) -> None:
+    """Other ages leave it as it is, anything else changes it."""
+
+    def aged(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: 7 if name in AGES else aged(each) for name, each in value.items()}
+        return [aged(each) for each in value] if isinstance(value, list) else value
+
+    text = steady(msgspec.json.encode(row))
+    assert steady(msgspec.json.encode(aged(row))) == text
+    for name in without_ages(row):
+        assert steady(msgspec.json.encode(row | {name: "something else"})) != text
+    for name in row["side1"].keys() - set(AGES):
+        assert steady(msgspec.json.encode(row | {"side1": row["side1"] | {name: 2}})) != text

@@ -84,12 +84,10 @@ def moved(book: str, ids: Sequence[str], deltas: Sequence[Any], total: int) -> l
 
 def locked(book: str, ids: Sequence[str], deltas: Sequence[Any], total: int) -> list[StreamEvent]:
     """Prices of a book that are suspended, for those who are told of suspended prices."""
-    out = []
-    for at in range(0, len(ids), CHUNK):
-        some = deltas[at : at + CHUNK]
-        body = frame("odds:locked", OddsUpdate(some, len(some), book, at + CHUNK < len(ids)))
-        out.append(StreamEvent(body, ODDS, ids[at : at + CHUNK], None, book=book, total=total))
-    return out
+    return [
+        each._replace(body=each.body.replace(b"odds:update", b"odds:locked", 1), rows=None, partly=False)
+        for each in moved(book, ids, deltas, total)
+    ]
 
 
 def renewed(ids: Sequence[str], rows: Sequence[Any]) -> list[StreamEvent]:
