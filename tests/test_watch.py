@@ -124,6 +124,6 @@ def test_the_best_price_is_starred_and_rejected_ones_are_left_out() -> None:
 
 def test_what_to_watch_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["watch"]) == 2
-    assert "give one of FILE" in capsys.readouterr().err
+    assert "give exactly one of FILE" in capsys.readouterr().err
     assert cli.main(["watch", "--url", "http://127.0.0.1:1", "--key-env", "NO_SUCH_KEY"]) == 2
     assert "NO_SUCH_KEY" in capsys.readouterr().err
