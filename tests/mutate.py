@@ -5,9 +5,9 @@
 
 A place is a comparison, an operator, a number, a condition or a statement in one of four areas: kernels, guards, the
 wire and authentication. Each is changed in a copy of the checkout, and the test files in `TESTS` are run there, kernels
-as plain Python. A change that no test notices is printed as a diff: either a test is missing, or the program does the
-same as before, which is said, with the reason, in `equivalent_mutants.txt`. Exit status 1 if less than 95 % of the
-others were caught.
+as plain Python; at first without a change, when they have to pass. A change that no test notices is printed as a diff:
+either a test is missing, or the program does the same as before, which is said, with the reason, in
+`equivalent_mutants.txt`. Exit status 1 if less than 95 % of the others were caught, 2 if tests fail without a change.
 """
 
 import argparse
@@ -240,6 +240,7 @@ def main() -> int:
     words = parser.parse_args()
     same = EQUIVALENT.read_text(encoding="utf-8") if EQUIVALENT.exists() else ""
     caught = survived = 0
+    passed = set[str]()  # files whose tests pass without a change
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder)
         for name in FOLDERS:
@@ -254,9 +255,14 @@ def main() -> int:
             if line in same:
                 print(f"{at} equivalent {line}", flush=True)
                 continue
+            tests = concern(mutant.file)
+            if mutant.file not in passed and not passes(tree, tests):
+                print(f"without a change these tests fail: {' '.join(tests)}")
+                return 2
+            passed.add(mutant.file)
             (tree / mutant.file).write_bytes(mutant.apply(source))
             began = time.monotonic()
-            survives = passes(tree, concern(mutant.file))
+            survives = passes(tree, tests)
             (tree / mutant.file).write_bytes(source)
             survived, caught = survived + survives, caught + (not survives)
             said = "SURVIVED" if survives else "caught"

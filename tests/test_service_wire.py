@@ -186,8 +186,9 @@ def test_a_full_disk(small_disk: Path) -> None:
         assert '"event":"failure"' in server.log_text()
 
 
-def test_a_database_that_somebody_else_has_locked(tmp_path: Path) -> None:
+def test_a_database_that_somebody_else_has_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Writing waits, and is refused with a sentence; reading goes on."""
+    monkeypatch.setattr("oddsengine_service.keys._WAIT_S", 0.5)
     with running(tmp_path) as server, server.client("pro") as client:
         key = client.post("/account/keys", json={"name": "mine"}).json()["data"]["key"]
         other = sqlite3.connect(tmp_path / "keys.sqlite", isolation_level=None)
