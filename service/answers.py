@@ -1,4 +1,4 @@
-"""Answers as bytes: encoded and compressed once, and named by a validator; their headers are made with them."""
+"""Encoded responses: bodies are encoded and compressed once, with their ETag and headers."""
 
 import gzip
 import re
@@ -24,7 +24,7 @@ encode = msgspec.json.Encoder().encode
 
 
 class RawResponse:
-    """A status, headers and a body: all that is left is to send it."""
+    """A response that is ready to send: status, headers and body."""
 
     __slots__ = ("body", "headers", "status")
 
@@ -33,7 +33,7 @@ class RawResponse:
 
 
 class CachedAnswer:
-    """An encoded answer, and what is sent of it: in each coding, and where the caller has it already."""
+    """An encoded response in each content encoding, including the 304 response."""
 
     def __init__(self, answer: Answer, *, cacheable: bool = True) -> None:
         self.answer = answer
@@ -44,17 +44,17 @@ class CachedAnswer:
         self._more = [_header(name, value) for name, value in answer.headers]
 
     def at_hand(self, given: bytes, codings: bytes) -> RawResponse | None:
-        """The same as `sent` if there is nothing to compress but a small body."""
+        """Like `sent`, if there is nothing but a small body to compress."""
         whole = self._made.get(self._wanted(given, codings))
         return self.sent(given, codings) if whole is None and len(self.answer.body) <= LARGE else whole
 
     def _wanted(self, given: bytes, codings: bytes) -> tuple[str, bool]:
-        """The coding, and whether the caller has the body already."""
+        """Return the encoding, and whether the client already has the body."""
         coding = _coding(codings) if self.answer.status == 200 and len(self.answer.body) >= SMALL else ""
         return coding, bool(given) and self._tagged and self._matches(given)
 
     def sent(self, given: bytes, codings: bytes) -> RawResponse:
-        """What goes to a caller who has the bodies `given` (If-None-Match) and takes some codings."""
+        """Return the response for a client with these `If-None-Match` and `Accept-Encoding` headers."""
         coding, known = self._wanted(given, codings)
         whole = self._made.get((coding, known))
         if whole is None:
@@ -76,23 +76,23 @@ class CachedAnswer:
         return RawResponse(answer.status, headers + self._more, body)
 
     def _tag(self, coding: str) -> bytes:
-        """The validator of the body in a coding: other bytes, another one."""
+        """Return the ETag of the body in an encoding."""
         return b'"%b-%b"' % (self._etag, coding.encode()) if coding else b'"%b"' % self._etag
 
     def _matches(self, given: bytes) -> bool:
-        """Whether a caller has this answer, in whatever coding."""
+        """Whether the client has this response, in any encoding."""
         if given in self.tags:
             return True
         return given.strip() == b"*" or any(part.strip().removeprefix(b"W/") in self.tags for part in given.split(b","))
 
 
 def encoded(found: Any) -> Answer:
-    """What an endpoint found, as bytes."""
+    """Encode the result of an endpoint."""
     return found if isinstance(found, Answer) else Answer(encode(found))
 
 
 def _header(name: str, value: str) -> Header:
-    """A header as bytes.
+    """Encode a header.
 
     Raises
     ------
@@ -115,7 +115,7 @@ def _zstd(body: bytes) -> bytes:
 
 @lru_cache(maxsize=1024)
 def _coding(accepted: bytes) -> str:
-    """The first of our codings that a caller takes; one with weight 0 is not taken, `*` is any that is not named."""
+    """Choose the first supported encoding that the client accepts; weight 0 excludes one, `*` stands for all others."""
     weights: dict[str, bool] = {}
     for part in accepted.decode("latin-1").lower().split(","):
         name, _, weight = part.partition(";")

@@ -1,4 +1,4 @@
-"""The interface as a Starlette application: a route for each path, behind middleware of plain ASGI.
+"""The Starlette application: a route for each path, behind plain ASGI middleware.
 
 A request passes `middleware.requests` (id, log, metrics, errors) and `middleware.cache` (what was answered before), and
 then Starlette's router, whose routes are the declared endpoints. A route checks access, reads the body, and has the
@@ -35,7 +35,7 @@ _SLASH = "\ufdd0"  # stands for an escaped / while a path is routed; no text has
 
 
 class Api:
-    """The interface under its base path."""
+    """The API under its base path."""
 
     def __init__(
         self, node: Node, endpoints: Iterable[Endpoint], log: Log, metrics: Metrics, trusted: Iterable[str] = (),
@@ -60,7 +60,7 @@ class Api:
         await self.requests(scope, receive, send)
 
     async def _routed(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let the router answer; an escaped slash is part of a name."""
+        """Dispatch to the router; an escaped slash is part of a name."""
         request: Request = scope["state"]["request"]
         path = request.path
         if b"%2" in request.raw:
@@ -72,7 +72,7 @@ class Api:
         await self.router({**scope, "path": path, "root_path": ""}, receive, send)
 
     async def answer(self, request: Request, receive: Receive) -> CachedAnswer:
-        """The answer to a request that is admitted."""
+        """Compute the response to an authorised request."""
         endpoint = request.endpoint
         body = await _body(endpoint, request, receive) if endpoint.body is not None else None
         if endpoint.path == HEALTH:  # waits for nobody: the threads may be busy for seconds
@@ -98,7 +98,7 @@ class Api:
         return await self.cache.answer(request, made)
 
     def _health(self, request: Request) -> CachedAnswer:
-        """The node's health; who asks very often does not have it computed each time."""
+        """Return the node's health, cached for a moment."""
         second = int(time.monotonic())
         if second != self._second:
             self._second, self._computed = second, 0
@@ -108,7 +108,7 @@ class Api:
         return self._last_health
 
     def context(self, request: Request, body: Any = None) -> Context:
-        """What an endpoint is asked.
+        """Build the context of a request.
 
         Raises
         ------
@@ -125,7 +125,7 @@ class Api:
 
 
 class Methods:
-    """One path, as the ASGI application of its route."""
+    """The ASGI application of one route."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -158,7 +158,7 @@ class Methods:
 
 
 class _Nothing:
-    """The route of every other path."""
+    """The route for unknown paths."""
 
     def __init__(self, api: Api) -> None:
         self._access = api.access
@@ -172,7 +172,7 @@ class _Nothing:
 
 
 async def _body(endpoint: Endpoint, request: Request, receive: Receive) -> Any:
-    """Read and check a JSON body."""
+    """Read and validate a JSON body."""
     raw = await read_body(receive, MOST_BODY, "request body")
     raw = _unpacked(raw, request.coded.strip().lower())
     assert endpoint.body is not None

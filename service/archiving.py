@@ -1,4 +1,4 @@
-"""The archive of a node: quotes gather in files of the data folder, and once an hour become part of a Delta table."""
+"""The archive of a node: quotes are buffered in files of the data folder and committed to a Delta table every hour."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ _PART = 500_000  # quotes of a file
 
 
 class NodeArchive:
-    """Records what an engine takes; `writes` says whether this process is the one that writes the table.
+    """Records the quotes of an engine; `writes` says whether this process writes the table.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class NodeArchive:
             self.write()
 
     def write(self) -> None:
-        """Make what waits part of the table; a process that does not write forgets what another one wrote."""
+        """Commit buffered quotes; a process that does not write drops what another one has written."""
         try:
             with self._engine.still():
                 self._spill()
@@ -109,7 +109,7 @@ class NodeArchive:
             )
 
     def close(self) -> None:
-        """Write what waits, and end."""
+        """Commit buffered quotes and close."""
         self._ended.set()
         self._thread.join()
         self._engine.stop_recording(self)

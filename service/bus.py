@@ -1,4 +1,4 @@
-"""The bus: every update of the engine, in order, to whoever serves it."""
+"""The bus delivers every update of the engine, in order, to subscribers."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,23 +9,23 @@ Listener = Callable[[Update], None]
 
 
 class Bus:
-    """Updates within one process: published in the engine's thread, heard in the event loop."""
+    """Updates within a process: published in the engine's thread, delivered in the event loop."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._listeners: list[Listener] = []
 
     def begin(self) -> None:
-        """Deliver in the event loop that runs now."""
+        """Deliver updates in the running event loop."""
         self._loop = asyncio.get_running_loop()
 
     def publish(self, update: Update) -> None:
-        """Tell everybody."""
+        """Publish an update."""
         if self._listeners and self._loop is not None:
             self._loop.call_soon_threadsafe(self._tell, update)
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Call a function with every update from now on."""
+        """Subscribe a function to updates."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 

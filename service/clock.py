@@ -1,4 +1,4 @@
-"""The time of a node: the wall clock's while that goes on sensibly, and never back.
+"""The node's clock: monotonic, and corrected by the wall clock.
 
 Ages, steps and limits need time that passes as it does outside. A wall clock may be set: by a person, by NTP, by the
 host of a virtual machine. So time passes by a clock that nobody sets, and the wall clock only corrects it:
@@ -25,7 +25,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _unset() -> Callable[[], int]:
-    """A clock that nobody sets and, where there is one, that goes on while the machine sleeps."""
+    """Return a monotonic time that, if possible, includes the time that the machine sleeps."""
     for name in ("CLOCK_BOOTTIME", "CLOCK_MONOTONIC_RAW"):  # Linux; macOS
         if hasattr(time, name):
             return partial(time.clock_gettime_ns, getattr(time, name))
@@ -36,7 +36,7 @@ _STEADY = _unset()
 
 
 class Clock:
-    """The time, UTC; from any thread.
+    """The time in UTC; thread-safe.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class Clock:
         self.ahead = 0.0  # seconds that this clock was ahead of the wall clock when it was last read
 
     def now(self) -> datetime:
-        """The time, later than every time told before."""
+        """Return the time, later than all times returned before."""
         with self._lock:
             said = self._read()
             self._told = told = max(self._at // 1000, self._told + 1)
@@ -71,7 +71,7 @@ class Clock:
         return _EPOCH + timedelta(microseconds=told)
 
     def time(self) -> float:
-        """The time in seconds since 1970, never earlier than before."""
+        """Return the time in seconds since 1970; never decreases."""
         with self._lock:
             said = self._read()
             at = self._at
@@ -79,19 +79,19 @@ class Clock:
         return at / _SECOND
 
     def rough_time(self) -> float:
-        """`time` as it was at most 20 ms ago, for who asks with every request."""
+        """Return `time`, up to 20 ms old, for use in every request."""
         passed = self._passed()
         if passed >= self._rough_until:
             self._rough, self._rough_until = self.time(), passed + ROUGH_NS
         return self._rough
 
     def fault(self) -> str:
-        """What is wrong with the wall clock now; empty if it agrees."""
+        """Return what is wrong with the wall clock; empty if nothing."""
         self.time()
         return self._fault
 
     def _read(self) -> str:
-        """Let time pass, in the lock; gives what is to be said of it."""
+        """Advance the clock, with the lock held; returns a message to log, if any."""
         wall, passed = self._wall(), self._passed()
         spent, self._read_at = max(0, passed - self._read_at), passed
         at = self._at + spent
@@ -109,13 +109,13 @@ class Clock:
         return self._judged() or said
 
     def _lasts(self, passed: int) -> bool:
-        """Whether the wall clock is too far ahead for long enough to be right."""
+        """Whether a large jump of the wall clock has lasted long enough to be trusted."""
         if self._beyond is None:
             self._beyond = passed
         return passed - self._beyond >= LASTING_S * _SECOND
 
     def _judged(self) -> str:
-        """See whether both clocks agree; gives a sentence if that changed."""
+        """Compare both clocks; returns a message if their state changed."""
         was, off = self._fault, abs(self.ahead)
         if off > OFF_S and self.ahead > 0.0:
             self._fault = f"the wall clock is {off:.0f} s behind the node's clock"

@@ -1,4 +1,4 @@
-"""Closing lines and bets: what prices were at the start, and what every +EV price that was shown was worth then.
+"""Closing lines, and +EV prices graded by them.
 
 One SQLite file in the data folder, or a database in memory. An event's closing lines are one row: its facts, and all
 lines as one compressed Arrow table. A bet is a row of numbers: when an opportunity was first shown and at which price,
@@ -74,11 +74,11 @@ WHERE excluded.best_price > bets.best_price AND bets.closed_at IS NULL
 
 
 class ClosingError(ValueError):
-    """The file cannot be used; the message is one sentence."""
+    """The file cannot be used; the message is a sentence for the user."""
 
 
 class Closings:
-    """The database; every method may be called from any thread."""
+    """The database of closing lines; thread-safe."""
 
     def __init__(self, file: Path | None = None, *, closes: int = MOST_CLOSES, bets: int = MOST_BETS) -> None:
         self._most_closes, self._most_bets = closes, bets
@@ -107,13 +107,13 @@ class Closings:
         self._base.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT;")
 
     def close(self) -> None:
-        """Give the file up."""
+        """Close the file."""
         with self._lock:
             self._base.close()
 
     @contextmanager
     def _writing(self) -> Any:
-        """One change, whole or not at all."""
+        """Run a transaction."""
         with self._lock:
             self._base.execute("BEGIN IMMEDIATE")
             try:
@@ -130,17 +130,17 @@ class Closings:
     # ---- writing ----
 
     def reached(self, born: int, sequence: int) -> None:
-        """Say which place of a log the next change follows from; it is written in the same transaction."""
+        """Set the log sequence that is stored with the next change."""
         self._reached = born, sequence
 
     def place(self, born: int) -> int:
-        """The last sequence of a log that is in here; 0 for another log."""
+        """Return the last stored sequence of a log; 0 for another log."""
         with self._lock:
             row = self._base.execute("SELECT sequence FROM log WHERE born = ?", (born,)).fetchone()
         return row[0] if row else 0
 
     def show(self, bets: Bets) -> None:
-        """Remember bets that were shown, or shown again."""
+        """Store bets that were shown, or shown again."""
         n = len(bets.id)
         outcome = bets.outcome.view(np.int64).tolist()
         start = [None if s == NO_TIME else s for s in bets.start.tolist()]
@@ -157,7 +157,7 @@ class Closings:
                 base.executemany(_SHOW, rows)
 
     def put(self, close: Close) -> None:
-        """Keep an event's close, and grade its bets."""
+        """Store an event's close and grade its bets."""
         buffer = io.BytesIO()
         close.lines.clone().write_ipc_stream(buffer, compression="zstd")  # others may read it, and polars locks it
         start = None if close.start == NO_TIME else close.start
@@ -184,7 +184,7 @@ class Closings:
                 self._prune(base, close.captured_at)
 
     def take_back(self, event_id: str) -> None:
-        """Forget an event's close: it did not begin after all."""
+        """Discard the close of an event that was postponed."""
         with self._writing() as base:
             base.execute("DELETE FROM closes WHERE event_id = ?", (event_id,))
             base.execute(
@@ -192,7 +192,7 @@ class Closings:
             )
 
     def settle(self, event_id: str, home: int, away: int) -> None:
-        """Take in the final score of an event: what it did to the stakes of its bets."""
+        """Settle the bets of an event by its final score."""
         with self._writing() as base:
             known = base.execute(
                 "SELECT id, family, period, subject, threshold_, side, sport, league FROM bets "
@@ -219,7 +219,7 @@ class Closings:
     # ---- reading ----
 
     def closing(self, event_id: str) -> Close | None:
-        """An event's close, without the fair probabilities by outcome; None if there is none."""
+        """Return an event's close, without fair probabilities by outcome; None if it has none."""
         with self._lock:
             row = self._base.execute("SELECT * FROM closes WHERE event_id = ?", (event_id,)).fetchone()
         if row is None:
@@ -231,7 +231,7 @@ class Closings:
         return Close._make((*about, start, captured, lines, none.view(np.uint64), none, {}))
 
     def closed_between(self, first: int, last: int) -> list[tuple[str, str, str]]:
-        """Events with a close that began from one moment to before another: id, sport, league; by start."""
+        """Return id, sport and league of closed events that started in a half-open interval, by start."""
         with self._lock:
             return self._base.execute(
                 "SELECT event_id, sport, league FROM closes WHERE coalesce(start, captured_at) >= ? "
@@ -240,7 +240,7 @@ class Closings:
             ).fetchall()
 
     def lately(self, days: float) -> tuple[int, float | None, float | None, float | None]:
-        """Bets of the last days with a close of the others: how many, mean EV and CLV in percent, error of the CLV."""
+        """Summarise recent bets graded by the other books' close: count, mean EV and CLV in percent, CLV's error."""
         with self._lock:
             rows = self._base.execute(
                 "SELECT event_id, ev, price * others - 1 FROM bets WHERE others IS NOT NULL AND live = 0 AND "
@@ -256,7 +256,7 @@ class Closings:
         return len(rows), round(100.0 * float(np.mean(ev)), 4), round(100.0 * float(found.mean[0]), 4), error
 
     def by_book(self, bets: pl.DataFrame, book: str) -> pl.DataFrame:
-        """Bets graded by one book's own prices at the close, margin removed, instead of the reference's."""
+        """Return bets graded by the de-vigged close of one book instead of the reference."""
         found: dict[tuple[str, int], float] = {}
         for event_id in bets["event_id"].unique().to_list():
             close = self.closing(event_id)
@@ -275,7 +275,7 @@ class Closings:
         return bets.with_columns(closing, state.otherwise(pl.lit("without_close")).alias("state"))
 
     def bets(self, until: int | None = None) -> pl.DataFrame:
-        """Every bet that was first shown up to a time, as `clv.BETS_SCHEMA`; what closed after it is still open."""
+        """Return bets first shown up to a time, as `clv.BETS_SCHEMA`; those that closed later count as open."""
         until = np.iinfo(np.int64).max if until is None else until
         with self._lock:
             rows = self._base.execute(
@@ -300,5 +300,5 @@ class Closings:
 
 
 def opened(folder: str | Path | None) -> Closings:
-    """The closing lines of a data folder, made when there are none; None is in memory."""
+    """Open or create the closing lines of a data folder; None uses memory."""
     return Closings(None if folder is None else Path(folder) / FILE)

@@ -1,4 +1,4 @@
-"""Open connections: how many a node holds, and how many of them one address may have.
+"""Limits on open connections, in total and per address.
 
 Without a bound an address that opens connections and says nothing takes every file the process may open. Each address
 (of IPv6 each network of 64 bits) gets a quarter of what the node can hold, or `[service] connections`; proxies in
@@ -18,7 +18,7 @@ _LOG_S = 10.0  # between two lines about refused connections
 
 
 class Connections:
-    """Counts connections; used by the event loop only."""
+    """Counts open connections; used only in the event loop."""
 
     def __init__(
         self, log: Log, each: int = 0, trusted: Iterable[str] = (), files: int = 0,
@@ -33,7 +33,7 @@ class Connections:
         self._refused, self._said = 0, -_LOG_S
 
     def enter(self, address: str) -> None:
-        """Count a connection; every one counted is given back with `leave`.
+        """Count a connection; call `leave` when it closes.
 
         Raises
         ------
@@ -52,7 +52,7 @@ class Connections:
         self._total += 1
 
     def leave(self, address: str) -> None:
-        """Give a connection back."""
+        """Count a closed connection."""
         who = network(address)
         self._total -= 1
         if self._open[who] == 1:
@@ -69,7 +69,7 @@ class Connections:
 
 
 def _files() -> int:
-    """How many files the process may have open."""
+    """Return the limit of open files."""
     if sys.platform == "win32":
         return 8192
     import resource  # noqa: PLC0415  not on every platform

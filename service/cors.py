@@ -1,4 +1,4 @@
-"""Cross-origin requests: which web pages may call the interface from a browser, and what they may read of an answer."""
+"""CORS: which origins may call the API from a browser, and which headers they may read."""
 
 from typing import Any
 
@@ -18,14 +18,14 @@ EXPOSED = (
 
 
 class Cors(CORSMiddleware):
-    """Starlette's middleware with the headers of this interface; a preflight it refuses gets the error envelope."""
+    """Starlette's middleware with the headers of this API; a rejected preflight gets the error envelope."""
 
     def __init__(self, app: ASGIApp, origins: tuple[str, ...], address: str = "") -> None:
         super().__init__(app, origins, METHODS, REQUEST_HEADERS, expose_headers=EXPOSED)
         self._address = address
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer; a request without an origin is not from a page of another one."""
+        """Handle a request; one without an Origin header is not cross-origin."""
         for name, _ in scope["headers"]:
             if name == b"origin":
                 await super().__call__(scope, receive, send)

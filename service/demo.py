@@ -1,4 +1,4 @@
-"""The demo: a made-up world in real time, so that everything can be tried without a feed."""
+"""The demo: a simulated market in real time."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ _A_DAY = 86_400.0
 
 
 def take(node: Node, batch: Batch, scores: Sequence[Reading], teams: Mapping[str, Teams], now: datetime) -> None:
-    """Take what a world's feeds bring, in the writer.
+    """Apply a simulation's batch in the writer thread.
 
     Futures and game states come first, so that no answer about the new board lacks them.
     """
@@ -31,7 +31,7 @@ def take(node: Node, batch: Batch, scores: Sequence[Reading], teams: Mapping[str
 
 
 def teams_of(world: World) -> dict[str, Teams]:
-    """Who plays in a world, by event."""
+    """Return the teams of a simulation by event."""
     return {
         fixture.id: Teams(fixture.league.sport, fixture.league.id, fixture.home, fixture.away)
         for fixture in world.fixtures
@@ -39,7 +39,7 @@ def teams_of(world: World) -> dict[str, Teams]:
 
 
 def run(node: Node, log: Log, *, seed: int = SEED, events: int = EVENTS, hazards: bool = False) -> None:
-    """Let a world run at the clock's pace until the node closes; each day another one begins."""
+    """Run a simulation in real time until the node closes; a new one starts each day."""
     clock = node.clock
     due, hours = 0.0, SPLITS_H
     while not node.closing.is_set():

@@ -1,4 +1,4 @@
-"""Endpoints: what a path answers, declared once for dispatch, for reading the request and for OpenAPI."""
+"""Endpoint declarations, used for routing, request parsing and OpenAPI."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Context(NamedTuple):
-    """One request, read and allowed."""
+    """A parsed and authorised request."""
 
     caller: Caller
     query: Mapping[str, Any]  # every declared parameter
@@ -28,7 +28,7 @@ class Context(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What goes back, where it is not plain JSON with status 200."""
+    """A response that is not plain JSON with status 200."""
 
     body: bytes
     status: int = 200
@@ -66,7 +66,7 @@ class Endpoint:
 
     @property
     def cacheable(self) -> bool:
-        """Whether an answer may be sent again."""
+        """Whether a response may be cached."""
         return self.lasts not in ("never", "records")
 
     def __post_init__(self) -> None:
@@ -84,7 +84,7 @@ NOWHERE = Endpoint("(none)", _nothing, "No endpoint", "", dict)  # where a reque
 
 
 def answer_meta(context: Context, unknown: Mapping[str, Sequence[str]] | None = None, **meta: Any) -> dict[str, Any]:
-    """The `meta` of an answer: its own, the unknown ids and the undeclared parameters."""
+    """Build `meta` of a response, with unknown ids and ignored parameters."""
     if unknown:
         meta["unknown"] = dict(unknown)
     if context.ignored:
@@ -95,7 +95,7 @@ def answer_meta(context: Context, unknown: Mapping[str, Sequence[str]] | None = 
 def data(
     context: Context, found: Any, unknown: Mapping[str, Sequence[str]] | None = None, **meta: Any
 ) -> dict[str, Any]:
-    """The data envelope."""
+    """Build the data envelope."""
     more = answer_meta(context, unknown, **meta)
     return {"success": True, "data": found, **({"meta": more} if more else {})}
 

@@ -1,4 +1,4 @@
-"""The fair-price table of a node: which one is in force, and fitting it to the node's own tapes.
+"""The fair-price constants of a node, and refitting them to its own tapes.
 
 The table is `fair.toml` in the data folder, or the file that `table` of `[fair]` names; without it, the package's.
 `oddsengine calibrate --data FOLDER` writes it, and so does the node every `calibrate_days`, counted over restarts: the
@@ -26,12 +26,12 @@ _MOST_S = 6 * 3600.0  # that one calibration may take
 
 
 def table_file(settings: Settings) -> Path:
-    """Where the node's own table is, or would be."""
+    """Return the path of the node's own constants."""
     return Path(settings.fair.table) if settings.fair.table else Path(settings.data.folder) / FILE
 
 
 def table_in_force(settings: Settings) -> catalog.FairTable:
-    """The table of the settings.
+    """Load the constants that the settings specify.
 
     Raises
     ------
@@ -50,7 +50,7 @@ def table_in_force(settings: Settings) -> catalog.FairTable:
 
 
 class Calibrator:
-    """Keeps a node's table in force and, where the settings say so, fits it again; a thread of its own.
+    """A thread that reloads a node's constants and, if configured, refits them.
 
     Parameters
     ----------
@@ -69,17 +69,17 @@ class Calibrator:
         self._thread = threading.Thread(target=self._run, name="calibrator", daemon=True)
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start the thread."""
         self._thread.start()
 
     def close(self) -> None:
-        """End at once."""
+        """Stop immediately."""
         self._ended.set()
         if self._child is not None:
             self._child.terminate()
 
     def look(self) -> bool:
-        """Take the file into force if it changed; returns whether it did."""
+        """Reload the file if it changed; returns whether it did."""
         changed = self._changed()
         if changed == self._seen:
             return False
@@ -94,7 +94,7 @@ class Calibrator:
         return True
 
     def fit(self) -> int:
-        """Fit a table to the tapes of the data folder in a process of its own; its exit status."""
+        """Refit to the tapes of the data folder in a separate process; returns its exit status."""
         command = [sys.executable, "-m", "oddsengine", "calibrate", "--data", self._settings.data.folder]
         command += ["--output", str(self._file)]
         if self._file.is_file():
@@ -134,7 +134,7 @@ class Calibrator:
         return last is not None
 
     def _changed(self) -> int:
-        """When the file was last written; 0 without one."""
+        """Return the modification time of the file; 0 if it does not exist."""
         try:
             return self._file.stat().st_mtime_ns
         except OSError:

@@ -103,7 +103,7 @@ class Log:
                 self._out.flush()
 
     def close(self) -> None:
-        """Write what waits, and end."""
+        """Commit buffered quotes and close."""
         self._ended = True
         self._wake.set()
         self.flush()

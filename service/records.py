@@ -37,7 +37,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class RecordsError(ValueError):
-    """The file cannot be used; the message is one sentence."""
+    """The file cannot be used; the message is a sentence for the user."""
 
 
 class Change(msgspec.Struct, array_like=True, frozen=True):

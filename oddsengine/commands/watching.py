@@ -241,7 +241,7 @@ class Watch(App[None]):
         yield Footer()
 
     def on_mount(self) -> None:
-        """Begin to look."""
+        """Start the thread."""
         for kind in KINDS:
             self._list(kind).add_columns("Value", "Bet", "Event", "Market", "Fair by" if kind == "ev" else "", "Starts")
         self._list("ev").focus()

@@ -1,4 +1,4 @@
-"""The Betfair exchange: its stream over TCP, and recorded lines of it.
+"""The Betfair exchange: its TCP stream, and recordings of it.
 
 A connection greets, is authenticated, subscribes, and then says what changes, a heartbeat at least. A new connection
 goes on at the clock of the last one. Names of events are not in the stream; a request for the catalogue has them.
@@ -42,7 +42,7 @@ _LINES = 500  # of files, read at once
 
 
 class Login(NamedTuple):
-    """Who asks: the application's key, and a session or what opens one."""
+    """Credentials: the application key, and a session or a login."""
 
     key_env: str
     session_env: str = ""
@@ -85,7 +85,7 @@ class BetfairSource:
         self._asked: dict[str, float] = {}  # market -> when its names were asked for
 
     async def run(self, sink: Sink) -> None:
-        """Connect for ever."""
+        """Connect, and reconnect until cancelled."""
         async with Web(self.feed, self._secrets) as web:
             await keep_trying(self.feed, sink, lambda backoff: self._connection(web, sink, backoff))
 
@@ -144,7 +144,7 @@ class BetfairSource:
         await lines.send(_line(op="marketSubscription", id=2, **asked))
 
     def _accept(self, line: bytes) -> None:
-        """Take the answer to a request."""
+        """Handle the response to a request."""
         found = _decoded(line)
         if found.op != "status" or found.statusCode == "SUCCESS":
             return
@@ -175,7 +175,7 @@ class BetfairSource:
         self._session = found.token
 
     async def _name(self, web: Web, sink: Sink) -> None:
-        """Ask for the names of markets that wait for them."""
+        """Request the names of markets that do not have them yet."""
         feed, now = self.feed, asyncio.get_running_loop().time()
         wanted = [one for one in self._reader.unnamed if self._asked.get(one, -_CATALOGUE_S) + _CATALOGUE_S <= now]
         if not wanted or not feed.catalogue_url:
@@ -216,7 +216,7 @@ def _decoded(line: bytes) -> _Status:
 
 
 class BetfairFiles:
-    """The fetcher of recorded lines: those of all files together, in order of time."""
+    """The fetcher of recordings: lines of all files, merged in order of time."""
 
     def __init__(self, feed: BetfairHistory) -> None:
         self.feed = feed

@@ -1,4 +1,4 @@
-"""From settings to fetchers: one entry a kind."""
+"""Creates fetchers from settings, by kind."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -28,7 +28,7 @@ BUILDERS: dict[str, _Build] = {
 
 
 def source(settings: Settings, feed: Feed, environ: Mapping[str, str], secrets: Secrets) -> Source:
-    """Make the fetcher of one feed; its secrets are looked up, and kept out of whatever is said.
+    """Create the fetcher of a feed; its secrets are resolved and masked in all output.
 
     Raises
     ------
@@ -42,5 +42,5 @@ def source(settings: Settings, feed: Feed, environ: Mapping[str, str], secrets: 
 
 
 def sources(settings: Settings, environ: Mapping[str, str], secrets: Secrets) -> list[Source]:
-    """Make the fetchers of all feeds."""
+    """Create the fetchers of all feeds."""
     return [source(settings, feed, environ, secrets) for feed in settings.feeds.values()]

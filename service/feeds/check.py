@@ -1,4 +1,4 @@
-"""Trying sources: what would each deliver? Nothing is started, and nothing of it stays."""
+"""`feeds check`: fetch once from each feed and report what it delivers, without storing anything."""
 
 import asyncio
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ STATE = "feeds.json"
 
 
 class Checked(NamedTuple):
-    """What one source would deliver."""
+    """Result of checking a feed."""
 
     name: str
     kind: str
@@ -34,29 +34,29 @@ class Checked(NamedTuple):
     notes: tuple[str, ...]
 
     def cells(self) -> list[str]:
-        """As a row for people."""
+        """Format as a table row."""
         counts = [self.events, self.quotes, len(self.books), sum(one.times for one in self.unmapped)]
         return [self.name, self.kind, self.status, *(f"{count:,}" for count in counts), self.reason]
 
     def plain(self) -> dict[str, Any]:
-        """As plain lists and mappings."""
+        """Convert to plain lists and dicts."""
         return {**self._asdict(), "unmapped": [one._asdict() for one in self.unmapped]}
 
 
 def state_file(settings: Settings) -> Path:
-    """Where a running node writes down what it knows of its sources."""
+    """Return the file in which a node saves the state of its feeds."""
     return Path(settings.data.folder) / STATE
 
 
 def kept(settings: Settings, secrets: Secrets) -> PayloadQuarantine:
-    """Where payloads go that did not parse."""
+    """Return the folder for payloads that failed to parse."""
     return PayloadQuarantine(
         Path(settings.data.folder) / "kept", settings.data.kept_files, settings.data.kept_bytes, secrets
     )
 
 
 def check(settings: Settings, environ: Mapping[str, str], seconds: float) -> list[Checked]:
-    """Try every source, all at once, each for so many seconds at most."""
+    """Check all feeds concurrently, with a time limit for each."""
 
     async def everything() -> list[Checked]:
         secrets = Secrets()
@@ -115,7 +115,7 @@ def _seen(hub: Hub, feed: Feed, settings: Settings, made: Any, *, in_time: bool)
 
 
 def unmapped_now(settings: Settings, environ: Mapping[str, str], seconds: float) -> list[Unmapped]:
-    """Market names that the sources have now and the catalog has not, the most frequent first."""
+    """Return market names of the feeds that are not in the catalog, most frequent first."""
     found = [one for checked in check(settings, environ, seconds) for one in checked.unmapped]
     return sorted(found, key=lambda one: (-one.times, one))
 
@@ -125,7 +125,7 @@ class _State(msgspec.Struct):
 
 
 def unmapped_of(settings: Settings) -> list[Unmapped]:
-    """Market names that the last run did not know, the most frequent first.
+    """Return market names of the last run that were not in the catalog, most frequent first.
 
     Raises
     ------

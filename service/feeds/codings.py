@@ -1,4 +1,4 @@
-"""Content codings of HTTP bodies: decoded in pieces of a bounded size, whatever the body claims to be."""
+"""Content encodings of HTTP bodies, decoded in chunks of bounded size."""
 
 import zlib
 from collections.abc import Iterator
@@ -16,14 +16,14 @@ _GZIP, _ZLIB, _RAW = 31, 15, -15  # window bits of `zlib`
 
 
 class Decoder(Protocol):
-    """Bytes of the wire in, bytes of the body out."""
+    """Decodes chunks of a body."""
 
     @property
     def ended(self) -> bool:
-        """Whether the body may end here."""
+        """Whether the body is complete."""
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
-        """Yield what some bytes decode to."""
+        """Yield decoded chunks."""
 
 
 class _Identity:
@@ -34,7 +34,7 @@ class _Identity:
 
 
 class _Zlib:
-    """gzip and deflate; of the latter both the standard form and the one without a header."""
+    """gzip and deflate, the latter with or without a zlib header."""
 
     def __init__(self, coding: str) -> None:
         self._coding = coding
@@ -83,7 +83,7 @@ class _Zstd:
 
 
 def decoder_of(named: str) -> Decoder:
-    """Make the decoder for a Content-Encoding header.
+    """Return the decoder for a Content-Encoding header.
 
     Raises
     ------

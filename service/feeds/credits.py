@@ -1,4 +1,4 @@
-"""Credits of a source that is paid by the request: where to spend what is left.
+"""Budgeting the credits of a feed that is paid by request.
 
 A target (a sport's featured markets, one game's props) has a class, which is that of its nearest game: on or within
 an hour, within 6 h, 24 h, 72 h, or beyond. Each class has one interval between two requests. Its weight is the sum,
@@ -33,7 +33,7 @@ _SOON_LOOKS = 6.0  # intervals between two requests within 6 h
 
 
 class Target(NamedTuple):
-    """Something that can be requested."""
+    """A target of requests."""
 
     name: str
     cost: int  # credits
@@ -42,7 +42,7 @@ class Target(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """How often each target is requested, and what that costs."""
+    """Request intervals and their cost."""
 
     every: Mapping[str, float]  # seconds; a target that is not requested now is not there
     an_hour: float  # credits, as things stand now
@@ -78,7 +78,7 @@ def _within(starts: Sequence[float], until: float) -> float:
 
 
 def _weights(targets: Sequence[Target]) -> list[float]:
-    """Weight of every class."""
+    """Return the weight of every class."""
     weights = [0.0] * len(CLASSES)
     for target in targets:
         if target.live:
@@ -141,7 +141,7 @@ def plan(targets: Sequence[Target], interval: float, left: int | None, seconds: 
 
 
 def until_renewal(now: datetime, day: int) -> float:
-    """Seconds until a day of the month begins.
+    """Return the seconds until a day of the month.
 
     Examples
     --------

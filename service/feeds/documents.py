@@ -1,4 +1,4 @@
-"""Sources that are documents: a file, a folder of files, or an address; read once, or watched for changes."""
+"""Feeds that are documents: a file, a folder or a URL, read once or polled."""
 
 import asyncio
 import hashlib
@@ -102,7 +102,7 @@ def _history(body: bytes) -> list[Payload]:
 
 
 def table(feed: Table, secrets: Secrets) -> DocumentSource:
-    """A table with the interface's columns."""
+    """A table with the columns of an odds table."""
     return DocumentSource(feed, _Tables().read, _TABLES, secrets)
 
 

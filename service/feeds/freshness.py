@@ -1,11 +1,11 @@
-"""Is a source requested often enough for the guards? Prices that are older than they allow are rejected as stale."""
+"""Checks that feeds are polled often enough for the guards, which reject old prices as stale."""
 
 from oddsengine import catalog
 from oddsengine_service.settings import Feed, Interface, Table, TheOddsApi
 
 
 def too_slow(feed: Feed, *, seen: bool = True) -> str:
-    """Why a source's settings let prices grow stale before the game; empty if they do not.
+    """Return why a feed's settings let pre-match prices become stale; empty if they do not.
 
     Parameters
     ----------

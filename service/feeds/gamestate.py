@@ -1,4 +1,4 @@
-"""Game states of another node with our interface, beside its prices: the channel of its stream, or its pages.
+"""Game states of another node, from its stream or REST API.
 
 They are a part of their own: where the upstream's key has no right to them, its prices come all the same.
 """
@@ -17,7 +17,7 @@ PART = "gamestate"
 
 
 class GameStateSource:
-    """What is asked for beside prices."""
+    """The fetcher of game states."""
 
     def __init__(self, feed: Settings) -> None:
         self._feed = feed

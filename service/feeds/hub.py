@@ -1,4 +1,4 @@
-"""The hub: what all sources bring goes through here onto one board, in order of arrival.
+"""The hub applies the payloads of all feeds to one board, in order of arrival.
 
     Payload -> match its games -> quotes under our event ids -> Engine.step -> Update
                                   (one worker thread: one writer)
@@ -56,11 +56,11 @@ class Source(Protocol):
         """What it was told."""
 
     async def run(self, sink: Sink) -> None:
-        """Bring payloads until there are no more, or for ever."""
+        """Fetch until there is no more data, or until cancelled."""
 
 
 class Unmapped(NamedTuple):
-    """A market name that the catalog does not know."""
+    """A market name that is not in the catalog."""
 
     source: str
     book: str
@@ -69,7 +69,7 @@ class Unmapped(NamedTuple):
 
 
 class _Applied(NamedTuple):
-    """What became of one payload."""
+    """Result of applying a payload."""
 
     update: Update
     events: set[str]  # the source's, that have one of ours
@@ -80,7 +80,7 @@ class _Applied(NamedTuple):
 
 
 class Hub:
-    """The sink of all fetchers, and the one writer of an engine.
+    """The sink of all fetchers, and the only writer of an engine.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ class Hub:
     # ---- running ----
 
     def add(self, feed: Feed) -> None:
-        """Know of a source, so that its status shows before it says anything."""
+        """Register a feed, so that its status is shown before its first payload."""
         self._tracks[feed.name] = Track(feed.name, feed.kind, self.now(), feed.down_after, declared=feed.books)
         self._caught_up[feed.name] = asyncio.Event()
         self._failed[feed.name] = asyncio.Event()
@@ -156,7 +156,7 @@ class Hub:
             _log.warning("feeds.%s: %s", feed.name, slow)
 
     async def run(self, sources: Sequence[Source], *, tick: float = 1.0, state: Path | None = None) -> None:
-        """Run sources until all have ended; prices age meanwhile, and what is known of sources is saved."""
+        """Run all feeds until they end; also lets prices age and saves the state of feeds."""
         for source in sources:
             self.add(source.feed)
         others = [asyncio.create_task(self._ticking(tick))]
@@ -174,7 +174,7 @@ class Hub:
                 await self.save(state)
 
     async def _watched(self, source: Source) -> None:
-        """Run one source; an error of ours in it is a failure like others."""
+        """Run one feed; unexpected exceptions count as failures."""
         backoff = Backoff(source.feed.backoff, source.feed.backoff_cap)
         while True:
             try:
@@ -188,7 +188,7 @@ class Hub:
                 await asyncio.sleep(backoff.wait(failure))
 
     async def _ticking(self, seconds: float) -> None:
-        """Let time pass on the board: ages and limits."""
+        """Advance the board's time."""
         while self._clock is not None:
             await self._override()
             with contextlib.suppress(StalledError):  # what does not go into the log now does so later
@@ -196,7 +196,7 @@ class Hub:
             await asyncio.sleep(seconds)
 
     async def _override(self) -> None:
-        """Read what a person decided, if that is something new."""
+        """Reload the overrides if they changed."""
         if self._overrides is None:
             return
         try:
@@ -217,7 +217,7 @@ class Hub:
             await self.save(path)
 
     async def close(self) -> None:
-        """Finish what is being written, and stop."""
+        """Finish writing and stop."""
         await asyncio.to_thread(self._writer.shutdown)
 
     # ---- what fetchers say ----
@@ -227,7 +227,7 @@ class Hub:
         return self._clock() if self._clock is not None else self.engine.now or datetime.fromtimestamp(0, UTC)
 
     async def deliver(self, source: str, payload: Payload, part: str = "") -> None:
-        """Put a payload on the board.
+        """Apply a payload to the board.
 
         Raises
         ------
@@ -255,7 +255,7 @@ class Hub:
         track.doubtful = (track.doubtful - done.events) | done.doubtful
 
     async def unreadable(self, source: str, body: bytes, reason: str) -> None:
-        """Keep a body that did not parse."""
+        """Save a body that failed to parse."""
         if self._kept is not None:
             try:
                 await asyncio.to_thread(self._kept.keep, source, body, reason, self.now())
@@ -271,11 +271,11 @@ class Hub:
         known.within, known.polled = within, polled
 
     def alive(self, source: str, part: str = "") -> None:
-        """Know that a source is well though it had nothing to say."""
+        """Report that a feed is alive without new data."""
         self._tracks[source].part(part).well(self.now())
 
     def failed(self, source: str, failure: Failure, part: str = "") -> None:
-        """Know that a try failed."""
+        """Report a failed request."""
         track = self._tracks[source]
         track.failures_total += 1
         self._failed[source].set()
@@ -285,23 +285,23 @@ class Hub:
             _log.warning("%s: %s", place, failure)
 
     def warn(self, source: str, reason: str) -> None:
-        """Know what is wrong with a source that goes on."""
+        """Report a problem of a feed that keeps running."""
         if reason and reason != self._tracks[source].warning:
             _log.warning("feeds.%s: %s", source, reason)
         self._tracks[source].warning = reason
 
     def conflict(self, source: str, reason: str) -> None:
-        """Know why a source's prices cannot be kept fresh."""
+        """Report why a feed's prices cannot be kept fresh."""
         if reason and reason != self._tracks[source].conflict:
             _log.warning("feeds.%s: %s", source, reason)
         self._tracks[source].conflict = reason
 
     def credits(self, source: str, left: int | None, used: int | None, an_hour: float | None) -> None:
-        """Know what a source that is paid by credits has left, has used, and costs."""
+        """Report the credits left, used and spent per hour."""
         self._tracks[source].credits = (left, used, an_hour)
 
     def caught_up(self, source: str, *, ended: bool = False) -> None:
-        """Know that all there was at first has been delivered."""
+        """Report that the first data has been delivered."""
         self._caught_up[source].set()
         for part in self._tracks[source].parts.values():
             part.ended |= ended
@@ -358,7 +358,7 @@ class Hub:
         return update
 
     def _count_stale(self) -> None:
-        """Count, by source, the prices on the board and those that are rejected as stale."""
+        """Count the prices on the board, and those rejected as stale, by feed."""
         quoted = [
             (source, self._ours[source, event], book)
             for (source, event), books in self._quoted.items()
@@ -384,7 +384,7 @@ class Hub:
                 self._quoted.pop((source, event), None)
 
     def _reload(self, overrides: Overrides) -> Update | None:
-        """Put a person's decisions in place; prices leave the events that they do not belong to."""
+        """Apply new overrides; prices are removed from events they no longer belong to."""
         moved = []
         changed = self._matcher.reload(overrides)
         self._say_decided((source, event) for source, event, _ in changed)
@@ -471,7 +471,7 @@ class Hub:
         return used
 
     def _matched(self, source: str, named: set[str], known: Mapping[str, Game]) -> tuple[dict[str, str], set[str]]:
-        """Our ids of a source's events, and the events that are doubtful or never to be used."""
+        """Return our ids of a feed's events, and those that are quarantined or excluded."""
         ours: dict[str, str] = {}
         doubtful: set[str] = set()
         for event in sorted(named & set(known)):  # quotes of a game that the source never named cannot be placed
@@ -525,11 +525,11 @@ class Hub:
     # ---- what an operator asks ----
 
     async def first_round(self, source: str) -> None:
-        """Wait until all that a source had at first is on the board."""
+        """Wait until a feed's first data is on the board."""
         await self._caught_up[source].wait()
 
     async def first_failure(self, source: str) -> None:
-        """Wait until a try of a source failed."""
+        """Wait until a request of a feed has failed."""
         await self._failed[source].wait()
 
     def statuses(self) -> list[SourceStatus]:
@@ -547,11 +547,11 @@ class Hub:
         return [one for one in self.books() if one.status != "ok" and (wanted is None or one.book in wanted)]
 
     def quarantined(self) -> list[Quarantined]:
-        """Games that are kept apart until it is sure which events they are; only while nothing is written."""
+        """Return quarantined games; call it only while nothing is being written."""
         return self._matcher.quarantined()
 
     def unmapped(self) -> list[Unmapped]:
-        """Market names that the catalog does not know, the most frequent first."""
+        """Return market names that are not in the catalog, most frequent first."""
         found = [
             Unmapped(track.name, book, market, times)
             for track in self._tracks.values()
@@ -564,11 +564,11 @@ class Hub:
         return Counter(self._tracks[source].refused)
 
     def strange_books(self, source: str) -> list[str]:
-        """Books of a source that the catalog does not know."""
+        """Return a feed's books that are not in the catalog."""
         return sorted(self._tracks[source].strange)
 
     async def save(self, path: Path) -> None:
-        """Write down what is known of the sources; a file is there whole or as it was."""
+        """Save the state of the feeds atomically."""
         quarantined = await asyncio.get_running_loop().run_in_executor(self._writer, self.quarantined)
         state = {
             "at": self.now(), "sources": self.statuses(), "books": self.books(), "unmapped": self.unmapped(),

@@ -1,4 +1,4 @@
-"""Another node with our interface: its stream, or its pages and what changed since.
+"""Another node: its stream, or its REST lists and deltas.
 
 Prices keep the upstream's ages: nothing is younger here than there. An upstream like this one says when it sees a price
 again, if it is asked to (`seen=true`). Any other is asked for all of its prices every `freshen` seconds.
@@ -29,7 +29,7 @@ _STEP = timedelta(seconds=1)
 
 
 def source(feed: Settings, key: str, secrets: Secrets) -> "InterfaceSource | InterfacePages":
-    """Make the fetcher that the settings ask for."""
+    """Create the fetcher for the settings."""
     return InterfaceSource(feed, key, secrets) if feed.stream else InterfacePages(feed, key, secrets)
 
 
@@ -49,7 +49,7 @@ async def _beside(feed: Settings, web: Web, sink: Sink, prices: Coroutine[Any, A
 
 
 class InterfaceSource:
-    """The stream; a new connection begins with all there is."""
+    """The stream; each connection starts with a snapshot."""
 
     def __init__(self, feed: Settings, key: str, secrets: Secrets) -> None:
         self.feed: Feed = feed
@@ -59,7 +59,7 @@ class InterfaceSource:
         self._reader = InterfaceStream()
 
     async def run(self, sink: Sink) -> None:
-        """Connect for ever."""
+        """Connect, and reconnect until cancelled."""
         async with Web(self.feed, self._secrets, self._headers) as web:
             prices = keep_trying(self.feed, sink, lambda backoff: self._connection(web, sink, backoff))
             await _beside(self._settings, web, sink, prices)
@@ -125,7 +125,7 @@ class InterfaceSource:
 
 
 class InterfacePages:
-    """Pages: all there is, then again and again what changed or was seen again."""
+    """REST: a full list, then deltas."""
 
     def __init__(self, feed: Settings, key: str, secrets: Secrets) -> None:
         self.feed: Feed = feed
@@ -136,7 +136,7 @@ class InterfacePages:
         self._all_at = 0.0  # when all there is was last asked for
 
     async def run(self, sink: Sink) -> None:
-        """Ask for ever."""
+        """Poll until cancelled."""
         async with Web(self.feed, self._secrets, self._headers) as web:
             prices = keep_trying(self.feed, sink, lambda backoff: self._turn(web, sink, backoff))
             await _beside(self._settings, web, sink, prices)
@@ -189,7 +189,7 @@ class InterfacePages:
 async def _pages(
     feed: Settings, web: Web, sink: Sink, path: str, query: dict[str, str | int]
 ) -> tuple[list[Payload], "_Told"]:
-    """Get all pages, by cursor where there is one, else by offset."""
+    """Fetch all pages, by cursor if there is one, otherwise by offset."""
     payloads = []
     base: dict[str, str | int] = {**_filters(feed), **query, "limit": _PAGE}
     more: dict[str, str | int] = {}

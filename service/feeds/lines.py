@@ -1,4 +1,4 @@
-"""A TCP connection, with or without TLS, over which lines go both ways."""
+"""A line-based TCP connection, with or without TLS."""
 
 import asyncio
 import ssl
@@ -12,7 +12,7 @@ _CLOSE_S = 2.0
 
 
 class Lines:
-    """One open connection."""
+    """An open connection."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
@@ -26,7 +26,7 @@ class Lines:
             raise Failure(f"the connection failed: {type(error).__name__}") from None
 
     async def receive(self, silence: float) -> bytes:
-        """Wait for a line, for so many seconds."""
+        """Wait for a line, with a timeout."""
         try:
             async with asyncio.timeout(silence):
                 line = await self._reader.readuntil(b"\n")

@@ -1,4 +1,4 @@
-"""What a log has been told: a source that is tried again and again is not to fill it with one sentence."""
+"""Suppresses repeated log messages of a feed that keeps failing."""
 
 from datetime import datetime, timedelta
 
@@ -6,13 +6,13 @@ AGAIN = timedelta(minutes=10)
 
 
 class RepeatedMessages:
-    """What was last said of each thing, and when."""
+    """The last message on each subject, and its time."""
 
     def __init__(self) -> None:
         self._said: dict[str, tuple[str, datetime]] = {}
 
     def is_due(self, about: str, text: str, now: datetime) -> bool:
-        """Whether to say something of a thing: it is not what was said last, or that is long ago."""
+        """Whether to log a message: it is new, or was last logged long ago."""
         last = self._said.get(about)
         if last is not None and last[0] == text and timedelta(0) <= now - last[1] < AGAIN:
             return False

@@ -1,4 +1,4 @@
-"""Streams in the form of OpticOdds: one connection a sport, resumed after the last entry.
+"""Streams in the format of OpticOdds: one connection per sport, resumed after the last entry.
 
 The stream tells what changes, of fixtures by id. Who plays, and what is offered already, comes from requests: for all
 fixtures when a stream begins, later for those that it names and nobody knows.
@@ -66,7 +66,7 @@ class _Sport:
         self._begun = False
 
     async def run(self, sink: Sink, begun: Callable[[str], None]) -> None:
-        """Connect for ever."""
+        """Connect, and reconnect until cancelled."""
         await keep_trying(self._feed, sink, lambda backoff: self._connection(sink, backoff, begun), self._sport)
 
     async def _connection(self, sink: Sink, backoff: Backoff, begun: Callable[[str], None]) -> float:

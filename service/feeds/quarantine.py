@@ -1,4 +1,4 @@
-"""Payloads that did not parse, in a folder with a limit, for whoever finds out why.
+"""Payloads that failed to parse, saved to a folder of limited size.
 
 Each is two files of one name: `.payload`, the bytes without secrets, and `.reason`. The oldest go first. What is there
 already, as a source that is tried again sends it, is not kept twice: the name ends with the hash of the whole.
@@ -15,7 +15,7 @@ _SHARE = 4  # one payload takes at most this part of the folder
 
 
 class PayloadQuarantine:
-    """The folder. It is made when first needed."""
+    """The folder, created when first needed."""
 
     def __init__(self, folder: Path, files: int, size: int, secrets: Secrets) -> None:
         self.folder = folder
@@ -23,7 +23,7 @@ class PayloadQuarantine:
         self._count = 0
 
     def keep(self, source: str, body: bytes, reason: str, now: datetime) -> Path | None:
-        """Keep a payload; None if the folder has no room at all."""
+        """Save a payload; None if it does not fit."""
         body = self._secrets.clean_bytes(body)
         tag = hashlib.blake2b(body, digest_size=8).hexdigest()
         most = self._size // _SHARE

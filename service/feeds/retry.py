@@ -1,4 +1,4 @@
-"""How long to wait before the next try, and trying.
+"""Retries with exponential backoff.
 
 Waits have full jitter: after the n-th failure in a row, anything from 0 to base 2^n seconds, at most the cap (Brooker
 2015, "Exponential backoff and jitter"). Where a source says how long to wait, that is the least.
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Backoff:
-    """Waits between tries."""
+    """Waiting times between attempts."""
 
     def __init__(self, base: float, cap: float, rng: random.Random | None = None) -> None:
         self._base, self._cap = base, cap
@@ -28,11 +28,11 @@ class Backoff:
         self._failed = 0
 
     def reset(self) -> None:
-        """A try went well."""
+        """Reset after a success."""
         self._failed = 0
 
     def wait(self, failure: Failure) -> float:
-        """Say how long to wait after one more failure."""
+        """Return the wait after another failure."""
         most = min(self._cap, self._base * 2.0 ** min(self._failed, _MOST_DOUBLINGS))
         self._failed += 1
         least = min(failure.wait or 0.0, LONGEST_WAIT)
@@ -44,7 +44,7 @@ class Backoff:
 async def keep_trying(
     feed: Feed, sink: Sink, attempt: Callable[[Backoff], Awaitable[float | None]], part: str = ""
 ) -> None:
-    """Try again and again, for ever or until a try says None: there is no more to come.
+    """Retry until cancelled, or until an attempt returns None.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Which row of the board a source means by its own id of a price."""
+"""Maps a feed's ids of prices to rows of the board."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Secrets stay where they are used: what leaves for a log, a status or the disk has them blacked out."""
+"""Masks secrets in logs, statuses and files."""
 
 import logging
 import re
@@ -16,18 +16,18 @@ _LEAST = 4  # characters; shorter ones would black out half of everything
 
 
 class Secrets:
-    """Texts that nobody may see."""
+    """Secrets to mask."""
 
     def __init__(self, values: Iterable[str] = ()) -> None:
         self._values: set[str] = set()
         self.add(*values)
 
     def add(self, *values: str) -> None:
-        """Learn more of them."""
+        """Add secrets."""
         self._values.update(value for value in values if len(value) >= _LEAST)
 
     def clean(self, text: str) -> str:
-        """Black out secrets in a text: those that are known, and what stands where secrets stand."""
+        """Mask secrets in a text: known ones, and values in places where secrets occur."""
         for value in sorted(self._values, key=len, reverse=True):
             text = text.replace(value, MARK)
         for pattern in (_QUERY, _FIELD, _USER):
@@ -39,7 +39,7 @@ class Secrets:
         return self.clean(body.decode("latin-1")).encode("latin-1", "replace")
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Clean a log record: the HTTP client logs whole addresses."""
+        """Mask secrets in a log record; the HTTP client logs whole URLs."""
         record.msg, record.args = self.clean(record.getMessage()), None
         if record.exc_info:
             record.exc_text = self.clean("".join(traceback.format_exception(*record.exc_info)))

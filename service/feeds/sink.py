@@ -1,4 +1,4 @@
-"""What a fetcher may tell: payloads, failures, signs of life. `Hub` is the one that listens."""
+"""The protocol by which fetchers report payloads, failures and heartbeats. `Hub` implements it."""
 
 from datetime import datetime
 from typing import Protocol
@@ -7,7 +7,7 @@ from oddsengine.feeds import Payload
 
 
 class Failure(Exception):  # noqa: N818  it is expected, and no error of ours
-    """A try that failed; the message is for the operator and holds no secret."""
+    """A failed request; the message is for the operator and contains no secrets."""
 
     def __init__(self, reason: str, *, wait: float | None = None, fatal: bool = False) -> None:
         super().__init__(reason)
@@ -16,25 +16,25 @@ class Failure(Exception):  # noqa: N818  it is expected, and no error of ours
 
 
 class Sink(Protocol):
-    """Whoever takes what fetchers bring."""
+    """Receiver of payloads and reports of fetchers."""
 
     def now(self) -> datetime:
         """Tell the time."""
 
     async def deliver(self, source: str, payload: Payload, part: str = "") -> None:
-        """Take a payload, whole or, as a `Failure`, not at all."""
+        """Apply a payload completely; raises `Failure` if it is rejected."""
 
     async def unreadable(self, source: str, body: bytes, reason: str) -> None:
-        """Keep a body that did not parse."""
+        """Save a body that failed to parse."""
 
     def expect(self, source: str, part: str, within: float, *, polled: bool = False) -> None:
         """Know that a part of a source should be heard of that often; `polled`: its payloads list all its books."""
 
     def alive(self, source: str, part: str = "") -> None:
-        """Know that a source is well though it had nothing to say."""
+        """Report that a feed is alive without new data."""
 
     def failed(self, source: str, failure: Failure, part: str = "") -> None:
-        """Know that a try failed."""
+        """Report a failed request."""
 
     def warn(self, source: str, reason: str) -> None:
         """Know what is wrong with a source that goes on; an empty reason takes it back."""
@@ -43,7 +43,7 @@ class Sink(Protocol):
         """Know why a source's prices cannot be kept fresh; an empty reason takes it back."""
 
     def credits(self, source: str, left: int | None, used: int | None, an_hour: float | None) -> None:
-        """Know what a source that is paid by credits has left, has used, and costs."""
+        """Report the credits left, used and spent per hour."""
 
     def caught_up(self, source: str, *, ended: bool = False) -> None:
         """Know that all there was at first has been delivered; `ended`: and that no more will come."""

@@ -1,4 +1,4 @@
-"""A connection to a stream of server-sent events, resumed where the last one broke off."""
+"""A client of server-sent events that resumes after disconnects."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
@@ -10,7 +10,7 @@ from oddsengine_service.feeds.web import Query, Web
 
 
 class Stream:
-    """One stream, over however many connections."""
+    """One stream over several connections."""
 
     def __init__(self, silence: float, most: int) -> None:
         self._silence, self._most = silence, most

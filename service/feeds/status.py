@@ -1,4 +1,4 @@
-"""Is a source well? What is known of each, and the judgement over it.
+"""The status of feeds.
 
 A source has parts (the sports it is asked for, say) that may fail alone. A part is
 
@@ -27,7 +27,7 @@ _LATE_S = 1.0  # beyond what was expected
 
 
 class BookStatus(msgspec.Struct, frozen=True):
-    """One book as all sources together have it."""
+    """Status of a book over all feeds."""
 
     book: str
     status: str
@@ -37,7 +37,7 @@ class BookStatus(msgspec.Struct, frozen=True):
 
 
 class SourceStatus(msgspec.Struct, frozen=True):
-    """One source."""
+    """Status of a feed."""
 
     name: str
     kind: str
@@ -79,7 +79,7 @@ class Feeds(Protocol):
 
 @dataclass
 class Part:
-    """One of the things that a source is asked for."""
+    """A part of a feed that can fail independently."""
 
     since: datetime
     within: float = 60.0  # it should be heard of so often, seconds
@@ -93,17 +93,17 @@ class Part:
     books: dict[str, datetime] = field(default_factory=dict)
 
     def well(self, now: datetime) -> None:
-        """It was heard of."""
+        """Record a success."""
         self.heard, self.failing, self.failures, self.reason, self.fatal = now, None, 0, "", False
 
     def failed(self, failure: Failure, now: datetime) -> None:
-        """A try failed."""
+        """Record a failure."""
         self.failing = self.failing or now
         self.failures += 1
         self.reason, self.fatal = str(failure), failure.fatal
 
     def judged(self, now: datetime, down_after: float) -> tuple[str, str]:
-        """Status and reason."""
+        """Return status and reason."""
         if self.failing is not None:
             down = self.fatal or _age(self.failing, now) >= down_after
             return (DOWN if down else DEGRADED), self.reason
@@ -119,7 +119,7 @@ class Part:
 
 @dataclass
 class Track:
-    """What is known of one source."""
+    """State of a feed."""
 
     name: str
     kind: str
@@ -160,7 +160,7 @@ class Track:
         return self.warning or self.conflict
 
     def judged(self, now: datetime) -> tuple[str, str]:
-        """Status and reason."""
+        """Return status and reason."""
         found = {name: part.judged(now, self.down_after) for name, part in self.parts.items()}
         kinds = {status for status, _ in found.values()}
         if not kinds:
@@ -193,7 +193,7 @@ class Track:
         return {book for part in self.parts.values() for book in part.books} | set(self.declared)
 
     def status(self, now: datetime) -> SourceStatus:
-        """Everything that an operator wants to know of it."""
+        """Return the full status for operators."""
         status, reason = self.judged(now)
         heard = [part.heard for part in self.parts.values() if part.heard]
         return SourceStatus(
@@ -209,7 +209,7 @@ class Track:
 
 
 def books_of(tracks: list[Track], now: datetime) -> list[BookStatus]:
-    """Every book, as the best of its sources is."""
+    """Return the status of every book: the best of its feeds."""
     order = (OK, STARTING, DEGRADED, DOWN)
     out = []
     for book in sorted(set().union(*(track.books() for track in tracks))):

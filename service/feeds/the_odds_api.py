@@ -61,12 +61,12 @@ class TheOddsApiSource:
         self._said = ""
 
     async def run(self, sink: Sink) -> None:
-        """Ask for ever."""
+        """Poll until cancelled."""
         async with Web(self.feed, self._secrets) as web:
             await keep_trying(self.feed, sink, lambda _: self._turn(web, sink))
 
     async def _turn(self, web: Web, sink: Sink) -> float:
-        """Ask for what is due; give the seconds until something else is."""
+        """Send the requests that are due; returns the seconds until the next one."""
         now = asyncio.get_running_loop().time()
         for sport in self.feed.sports:
             if self._due.get(f"events of {sport}", 0.0) <= now:
@@ -92,7 +92,7 @@ class TheOddsApiSource:
         return {*self._plan.every, *(sport for sport in listed if nearness(self._targets[sport].starts) is not None)}
 
     def _affordable(self, name: str) -> bool:
-        """Whether a request for a target leaves the credits that are kept."""
+        """Whether a request leaves enough credits."""
         return self._left is None or self._left - self._targets[name].cost >= self.feed.credits_kept
 
     def _when(self, name: str, now: float) -> float:
@@ -165,7 +165,7 @@ class TheOddsApiSource:
         return answer
 
     def _replan(self, sink: Sink) -> None:
-        """Plan anew with what is left, and say so where it is something else."""
+        """Update the plan with the credits left, and log it if it changed."""
         feed, now = self.feed, sink.now()
         width = -(-len(feed.books) // _BOOKS_A_REGION) if feed.books else len(feed.regions)
         targets = []
@@ -226,7 +226,7 @@ class TheOddsApiSource:
         return ""
 
     def cost(self) -> str:
-        """What it costs, in one sentence."""
+        """Describe the cost in one sentence."""
         found = self._plan
         left = "an unknown number" if self._left is None else f"{self._left:,}"
         stale = self._stale()
