@@ -365,3 +365,18 @@ def test_what_was_open_before_anybody_asked_has_its_time(running: Running, kind:
     found = {row["detected_at"] for row in json.loads(body)["data"]}
     assert found
     assert min(found) < max(found)
+
+
+def test_encoded_rows_are_bounded_within_one_version_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("oddsengine_service.wire.odds._MOST_ENCODED", 20)
+    engine = Engine()
+    first = feed(7, 3, 5).first()
+    engine.step(first.quotes, first.now)
+    index = Index(engine)
+    with index.reading(judged=True) as reading:
+        slots = reading.rows(Filter(), {})
+        assert slots.size > 60
+        for at in range(0, slots.size, 10):
+            shown, whole = RowEncoder(reading, slots[at : at + 10]), odds(reading.take(slots[at : at + 10]))
+            assert encoded(shown.rows()) == encoded(whole)
+            assert max(map(len, (index.encoded, *index.current))) <= 30

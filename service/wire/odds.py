@@ -218,7 +218,8 @@ class RowEncoder:
         if None not in self._rows:
             return
         if len(self._encoded) > _MOST_ENCODED:
-            self._encoded.clear()
+            for table in (self._encoded, *reading.index.current):
+                table.clear()
         missing = [at for at, row in enumerate(self._rows) if row is None]
         for at, state in zip(missing, reading.states(slots[missing]), strict=True):
             said = (state, "best") if best else state
