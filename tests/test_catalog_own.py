@@ -142,7 +142,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 def test_it_has_to_come_first(tmp_path: Path) -> None:
     catalog.book("draftkings")
-    with pytest.raises(catalog.CatalogError, match="too late: books of the catalog"):
+    with pytest.raises(catalog.CatalogError, match="any more: books of the catalog"):
         load(tmp_path, FULL)
     assert catalog.book("shop").id == "shop"
     # What was not looked up may still come.
@@ -153,7 +153,7 @@ def test_it_has_to_come_first(tmp_path: Path) -> None:
 def test_the_same_twice_is_once_and_another_is_too_late(tmp_path: Path) -> None:
     load(tmp_path, FULL)
     load(tmp_path, FULL)
-    with pytest.raises(catalog.CatalogError, match="too late"):
+    with pytest.raises(catalog.CatalogError, match="cannot be loaded any more"):
         load(tmp_path, "[books.other]\nname = 'Other'")
     assert catalog.book("shop").id == "corner_shop"
 
