@@ -97,6 +97,8 @@ class Pool:
             result, error, began = None, None, time.thread_time()
             try:
                 result = job.call()
+            except StopIteration as raised:  # no future takes it
+                error = RuntimeError(repr(raised))
             except BaseException as raised:
                 error = raised
             self._finish(job.account, time.thread_time() - began)

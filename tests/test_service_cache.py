@@ -380,3 +380,15 @@ def test_encoded_rows_are_bounded_within_one_version_too(monkeypatch: pytest.Mon
             shown, whole = RowEncoder(reading, slots[at : at + 10]), odds(reading.take(slots[at : at + 10]))
             assert encoded(shown.rows()) == encoded(whole)
             assert max(map(len, (index.encoded, *index.current))) <= 30
+
+
+def test_what_an_answer_raises_comes_back() -> None:
+    async def run() -> None:
+        pool = Pool()
+        with pytest.raises(RuntimeError, match="StopIteration"):
+            await pool.run("a", lambda: next(iter(())))
+        with pytest.raises(ZeroDivisionError):
+            await pool.run("a", lambda: 1 // 0)
+        assert await asyncio.gather(*(pool.run("a", lambda n=n: n) for n in range(50))) == list(range(50))  # type: ignore[misc]
+
+    asyncio.run(asyncio.wait_for(run(), 60))
