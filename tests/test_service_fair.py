@@ -7,8 +7,11 @@ from pathlib import Path
 import msgspec
 import pytest
 from asks import NoKeys, ask, found
+from test_auditing import history
 
+import oddsengine as oe
 from oddsengine import catalog
+from oddsengine.auditing.formats import read_history
 from oddsengine.cli import main
 from oddsengine.engine import Engine
 from oddsengine_service.endpoints import Answer
@@ -38,7 +41,7 @@ def test_the_table_is_the_data_folder_s_or_the_named_one_or_the_package_s(tmp_pa
     other.write_text("[own]\nweight = 0.9\n")
     assert table_in_force(settings(tmp_path, table=str(other))).constants.own_weight == 0.9
     other.write_text("[own]\nheight = 0.9\n")
-    with pytest.raises(SettingsError, match=r"has no entry own\.height"):
+    with pytest.raises(SettingsError, match=r"has no key own\.height"):
         table_in_force(settings(tmp_path, table=str(other)))
     with pytest.raises(SettingsError, match="FAIR_CALIBRATE_DAYS must be a number of days, 0 for never"):
         settings(tmp_path, calibrate_days="-1")
@@ -59,9 +62,29 @@ def test_a_file_that_changes_is_in_force_and_one_that_cannot_be_used_is_not(tmp_
     assert calibrator.look()
     assert not calibrator.look()
     assert [table.name for table in adopted] == ["us-2026-08", "mine"]
-    assert calibrator.fit() != 0  # there are no tapes
+    assert calibrator.fit() == 2
+    assert "has no tapes" in out.getvalue()
     assert file.read_text() == OWN
     calibrator.close()
+
+
+def test_a_node_fits_its_table_to_its_own_tapes(tmp_path: Path) -> None:
+    folder = tmp_path / "tapes" / "one"
+    folder.parent.mkdir()
+    engine, writer = oe.resume(folder)
+    view = engine.view(method="close", kinds=("ev",), keep=True)
+    with writer:
+        for look in read_history(history(51)).looks:
+            engine.step(look.quotes, look.now)
+    assert view.awake
+    out, adopted = StringIO(), list[catalog.FairTable]()
+    calibrator = Calibrator(settings(tmp_path), adopted.append, Log(out))
+    assert calibrator.fit() == 0, out.getvalue()
+    assert "games with a close" in out.getvalue()
+    if calibrator.look():
+        assert (adopted[0].name, adopted[0].note["games"]) == ("calibrated", 51)
+    else:
+        assert "the current ones stay in use" in out.getvalue()
 
 
 def test_days_between_two_fits_are_counted_over_restarts(tmp_path: Path) -> None:
