@@ -50,7 +50,8 @@ def test_the_table_is_the_data_folder_s_or_the_named_one_or_the_package_s(tmp_pa
 def test_a_file_that_changes_is_in_force_and_one_that_cannot_be_used_is_not(tmp_path: Path) -> None:
     adopted: list[catalog.FairTable] = []
     out = StringIO()
-    calibrator = Calibrator(settings(tmp_path), adopted.append, Log(out))
+    log = Log(out)
+    calibrator = Calibrator(settings(tmp_path), adopted.append, log)
     assert not calibrator.look()
     file = table_file(settings(tmp_path))
     file.write_text("[own]\nheight = 1\n")
@@ -63,6 +64,7 @@ def test_a_file_that_changes_is_in_force_and_one_that_cannot_be_used_is_not(tmp_
     assert not calibrator.look()
     assert [table.name for table in adopted] == ["us-2026-08", "mine"]
     assert calibrator.fit() == 2
+    log.flush()
     assert "has no tapes" in out.getvalue()
     assert file.read_text() == OWN
     calibrator.close()
@@ -78,8 +80,11 @@ def test_a_node_fits_its_table_to_its_own_tapes(tmp_path: Path) -> None:
             engine.step(look.quotes, look.now)
     assert view.awake
     out, adopted = StringIO(), list[catalog.FairTable]()
-    calibrator = Calibrator(settings(tmp_path), adopted.append, Log(out))
-    assert calibrator.fit() == 0, out.getvalue()
+    log = Log(out)
+    calibrator = Calibrator(settings(tmp_path), adopted.append, log)
+    status = calibrator.fit()
+    log.flush()
+    assert status == 0, out.getvalue()
     assert "games with a close" in out.getvalue()
     if calibrator.look():
         assert (adopted[0].name, adopted[0].note["games"]) == ("calibrated", 51)
