@@ -12,6 +12,8 @@ from golden import fed, world
 
 from oddsengine import find_middles
 from oddsengine.engine import Engine
+from oddsengine.open import MIDDLE
+from oddsengine.simulate import World
 from oddsengine.view import View
 
 START = datetime(2026, 2, 8, tzinfo=UTC)
@@ -49,6 +51,53 @@ def test_open_sets_are_what_a_whole_search_finds(seed: int) -> None:
         check(engine, views)
         found += sum(len(held(view)) for view in views)
     assert found > 100
+
+
+@pytest.mark.parametrize("method", ["close", "power"])
+def test_many_callers_find_together_what_each_finds_alone(method: str) -> None:
+    rng, engine = np.random.default_rng(5), Engine()
+    books = World(7, hazards=True, events=4).books
+    wants: list[dict[str, Any]] = [
+        {"books": sorted(rng.choice(books, int(rng.integers(3, len(books))), replace=False).tolist()), "method": method,
+         "min_ev": -3.0, "min_middle_ev": None} for _ in range(25)
+    ]  # fmt: skip
+    views = [engine.view(**words, keep=True) for words in wants]
+    for step in world(7, 8, events=4, live=0.0, tick=2.0, pace=60.0)(engine):
+        engine.step(**step)
+        together = [held(view) for view in views]
+        for view, words, found in zip(views, wants, together, strict=True):
+            engine.close(view)
+            assert engine.view(**words, keep=True) is view
+            assert held(view) == found
+    assert len({len([kind for kind, _ in found if kind == MIDDLE]) for found in together}) > 5
+
+
+def test_callers_share_a_fitted_shape_but_not_what_their_books_say_of_a_draw() -> None:
+    game = {"event_id": "e", "sport": "hockey", "league": "nhl", "home_team": "Home", "away_team": "Away"}
+    lines = {"fanduel": -1.5, "draftkings": -2.5, "betmgm": None, "caesars": None}
+    prices = {"fanduel": (2.3, 1.66), "draftkings": (2.4, 1.7), "betmgm": (1.8, 2.1), "caesars": (1.5, 2.75)}
+    odds: list[dict[str, Any]] = [
+        {**game, "sportsbook": book, "odds_decimal": price, "selection": team,
+         "market_type": "moneyline" if line is None else "point_spread",
+         "line": None if line is None else line if team == "Home" else -line}
+        for book, line in lines.items() for team, price in zip(("Home", "Away"), prices[book], strict=True)
+    ]  # fmt: skip
+    total: dict[str, Any] = {**game, "sportsbook": "fanduel", "market_type": "total_goals", "odds_decimal": 1.91, "line": 6.5}
+    odds += [{**total, "selection": side} for side in ("Over", "Under")]
+    engine = Engine(guards=[])
+    words = [
+        {"books": [*list(lines)[:2], other], "sharp": "fanduel", "min_middle_ev": None} for other in list(lines)[2:]
+    ]
+    views = [engine.view(**each, keep=True) for each in words]  # type: ignore[arg-type]
+    engine.step(odds, START)
+    together = [held(view) for view in views]
+    chances = [figures[1] for found in together for (kind, _), (_, figures) in found.items() if kind == MIDDLE]
+    assert len(chances) == 2
+    assert chances[0] != chances[1]
+    for view, found in zip(views, together, strict=True):
+        engine.close(view)
+        assert engine.awake(view.wanted) is view
+        assert held(view) == found
 
 
 def test_open_sets_in_play() -> None:
