@@ -94,7 +94,8 @@ class Pool:
     def _work(self) -> None:
         while True:
             job = self._next()
-            result, error, began = None, None, time.thread_time()
+            result, began = None, time.thread_time()
+            error: BaseException | None = None
             try:
                 result = job.call()
             except StopIteration as raised:  # no future takes it
