@@ -58,7 +58,7 @@ TESTS: dict[str, str] = {
     "oddsengine/twins.py": "test_twins.py test_guard_units.py",
     "oddsengine/detect.py": "test_detect_units.py test_naive.py test_laws.py test_open_sets.py",
     "oddsengine/references.py": "test_detect_units.py test_naive.py test_laws.py test_open_sets.py",
-    "oddsengine/tails.py": "test_tails.py test_middle.py test_detect_units.py test_naive.py test_laws.py test_open_sets.py",
+    "oddsengine/tails.py": "test_tails.py test_naive.py test_laws.py test_open_sets.py test_estimator.py",
     "oddsengine/find/*.py": "test_detect_units.py test_naive.py test_laws.py test_golden.py test_open_sets.py",
     "oddsengine/query/scan.py": "test_service_odds.py",
     "oddsengine/open.py": _LIVE,

@@ -82,7 +82,13 @@ def test_callers_share_a_fitted_shape_but_not_what_their_books_say_of_a_draw() -
          "line": None if line is None else line if team == "Home" else -line}
         for book, line in lines.items() for team, price in zip(("Home", "Away"), prices[book], strict=True)
     ]  # fmt: skip
-    total: dict[str, Any] = {**game, "sportsbook": "fanduel", "market_type": "total_goals", "odds_decimal": 1.91, "line": 6.5}
+    total: dict[str, Any] = {
+        **game,
+        "sportsbook": "fanduel",
+        "market_type": "total_goals",
+        "odds_decimal": 1.91,
+        "line": 6.5,
+    }
     odds += [{**total, "selection": side} for side in ("Over", "Under")]
     engine = Engine(guards=[])
     words = [
