@@ -210,7 +210,7 @@ def test_margins_are_removed_and_stakes_computed(service: Running) -> None:
         ("get_odds", {"books": "pinnacle"}, "get_odds takes"),
         ("get_odds", {"limit": 500}, "limit must be a whole number from 1 to 50"),
         ("get_odds", {"limit": "many"}, "limit must be"),
-        ("get_odds", {"sport": {"a": 1}}, "sport must be a text"),
+        ("get_odds", {"sport": {"a": 1}}, "sport must be a string"),
         ("what_was_rejected", {}, "give at least one of"),
         ("compare_odds", {}, "event is required: id of one event"),
         ("get_weather", {}, "unknown tool"),
