@@ -146,8 +146,8 @@ FAULTS: dict[str, tuple[Odds, str, bool]] = {  # what it does, what the status s
     "5xx": (_broken, "status 500", False),
     "cut": (_cut, "connection failed", False),
     "slow": (_slow, "no complete response within 0.3 s", False),
-    "half": (_half_json, "cannot be read", True),
-    "changed": (_changed, "cannot be read", True),
+    "half": (_half_json, "invalid payload", True),
+    "changed": (_changed, "invalid payload", True),
     "refused": (_refused, "status 401", False),
     "hangs_up": (_hangs_up, "connection failed", False),
 }
