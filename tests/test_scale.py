@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from nats_running import fill, servers, small_disks, wait_for
+from nats_running import fill, free_ports, servers, small_disks, wait_for
 from scale_running import Process, Run, run
 
 from oddsengine_service import server
@@ -93,6 +93,22 @@ def test_writers_and_gateways_that_are_killed(tmp_path: Path) -> None:
         ready(g1)
         equal_state(shard, second, g1)
         assert "begins again" not in g1.log
+
+
+@pytest.mark.exhaustive
+def test_two_gateways_on_one_port(tmp_path: Path) -> None:
+    """Both take connections; when one stops, the other takes all."""
+    (port,) = free_ports(1)
+    with servers(tmp_path / "nats") as found, run(tmp_path, found, steps=20, pause_s=0.05) as shard:
+        w1 = shard.add("w1", "writer")
+        g1, g2 = shard.add("g1", "gateway", port), shard.add("g2", "gateway", port)
+        wait_for(lambda: all("caught up" in process.log for process in (g1, g2)), "both are ready", 120.0)
+        wait_for(lambda: w1.done, "the last step", 120.0)
+        wait_for(lambda: g1.get("/odds?limit=1").is_success and all("/odds" in g.log for g in (g1, g2)), "both answer")
+        g1.send(signal.SIGTERM)
+        wait_for(lambda: not g1.alive, "one stops")
+        assert all(g2.get("/odds?limit=1").status_code == 200 for _ in range(20))
+        equal_state(shard, g2)
 
 
 @pytest.mark.exhaustive
