@@ -519,7 +519,8 @@ class Stream:
             for subscriber, _ in subscribers:
                 self._post(subscriber.end)
             return
-        self._jobs.put(lambda: self._begin(subscribers, taken))
+        # Not before its update was heard: an older number would let another gateway show older prices.
+        self._jobs.put(lambda: self._when_heard(taken.number, lambda: self._begin(subscribers, taken)))
 
 
 def _touched(update: Update) -> set[Near]:
