@@ -2,6 +2,7 @@
 
 import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -158,9 +159,16 @@ def test_records_from_before_are_shared_and_a_change_that_hangs_is_not_lost(
         with pytest.raises(Problem, match="takes no records now"):
             w1.records.put("k", "mark", name, Mark(id=name))
     assert names(w1) == ["a"]
-    found[0].start()
-    wait_for(lambda: names(w1) == names(g1) == ["a", "b"], "the first one everywhere")
     monkeypatch.undo()
+    with ThreadPoolExecutor(1) as pool:
+        late = pool.submit(w1.records.put, "k", "mark", "x", Mark(id="x"))  # refused, or stored: never neither
+        wait([late], 1.0)
+        found[0].start()
+        stored = late.exception() is None
+    expected = ["a", "b", "x"] if stored else ["a", "b"]
+    wait_for(lambda: names(w1) == names(g1) == expected, "the first one everywhere")
+    if stored:
+        w1.records.forget("k", "mark", "x")
     w1.records.put("k", "mark", "c", Mark(id="c"))
     w1.records.forget("k", "mark", "a")
     wait_for(lambda: names(g1) == ["b", "c"], "changes go on")
