@@ -233,7 +233,7 @@ def test_the_file_is_its_owners_alone_and_lasts(tmp_path: Path) -> None:
     assert records.all("k", "bet", rules.Bet) == [bet]
     records.close()
     (tmp_path / "broken").write_bytes(b"no database" * 100)
-    with pytest.raises(RecordsError, match="cannot be used"):
+    with pytest.raises(RecordsError, match="cannot be opened"):
         Records(tmp_path / "broken")
 
 
