@@ -157,7 +157,7 @@ def test_a_slot_is_given_back_once() -> None:
     limits = Limits()
     limits.open("acme", 1)
     limits.close("acme")
-    with pytest.raises(RuntimeError, match="acme has no stream"):
+    with pytest.raises(RuntimeError, match="acme has no open stream"):
         limits.close("acme")
     assert limits.streams("acme") == 0
 
