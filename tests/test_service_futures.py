@@ -343,10 +343,10 @@ def test_futures_are_taken_with_their_payload_or_not_at_all() -> None:
         game = Game("x", "basketball", "nba", "Boston Celtics", "Utah Jazz", datetime.now(UTC) + timedelta(hours=1))
         wrong: Any = [(None, "x")]
         moved = rows_of("betmgm", {"Ada": 2.4})
-        with pytest.raises(Failure, match="refuses"):
+        with pytest.raises(Failure, match="rejected"):
             await hub.deliver("main", Payload([game], complete=wrong, futures=moved))
         assert futures.board is before
-        with pytest.raises(Failure, match="refuses"):
+        with pytest.raises(Failure, match="rejected"):
             await hub.deliver("main", Payload(futures=[{"sportsbook": "a", "market": "b"}]))
         assert futures.board is before
         await hub.close()

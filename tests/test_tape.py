@@ -560,7 +560,7 @@ def test_another_form_of_the_format(small: tuple[Path, list[str]]) -> None:
     data[4] = 9
     file.write_bytes(data)
     (path / "catalogue.json").unlink()
-    with pytest.raises(TapeError, match="format version 9; this program reads version 1"):
+    with pytest.raises(TapeError, match="format version 9; this version of oddsengine reads version 1"):
         Tape(path)
     assert zlib.crc32(data[12 : blocks_of(data)[0][1]]) == struct.unpack_from("<I", data, 8)[0]
 
