@@ -73,7 +73,7 @@ TESTS: dict[str, str] = {
     "service/stream/sse.py": "test_stream.py test_stream_moves.py",
     "service/params.py": "test_service_odds.py test_service_opportunities.py test_service_http.py test_stream.py",
     "service/keys.py": "test_service_keys.py test_keys_cli.py test_service_limits.py",
-    "service/limits.py": "test_service_limits.py test_service_keys.py test_service_strangers.py",
+    "service/limits.py": "test_service_limits.py test_service_keys.py",
     "service/tiers.py": "test_service_limits.py test_service_keys.py test_service_opportunities.py",
     "service/middleware/cache.py": "test_service_cache.py test_service_http.py",
     "service/middleware/*.py": "test_service_http.py test_service_keys.py test_service_limits.py",
