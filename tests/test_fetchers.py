@@ -247,7 +247,7 @@ def test_a_payload_is_applied_whole_or_not_at_all() -> None:
         event = Game("x", "basketball", "nba", "Boston Celtics", "Los Angeles Lakers", now() + timedelta(hours=1))
         await hub.deliver("main", Payload([event], [_quote(event)]))
         before, number = hub.engine.state_hash(), hub.engine.number
-        with pytest.raises(Failure, match="refuses"):
+        with pytest.raises(Failure, match="the board rejected a payload"):
             await hub.deliver("main", Payload([event], [_quote(event, 2.5)], complete=[(None, "x")]))  # type: ignore[list-item]
         assert (hub.engine.state_hash(), hub.engine.number) == (before, number)
         await hub.close()

@@ -109,7 +109,7 @@ def test_only_frames(thing: Any) -> None:
     ],
 )
 def test_a_column_of_another_kind(column: dict[str, Any]) -> None:
-    with pytest.raises(OddsError, match=rf"column {next(iter(column))} holds "):
+    with pytest.raises(OddsError, match=rf"column {next(iter(column))} has the type "):
         check_odds(prices(**column))
 
 

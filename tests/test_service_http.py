@@ -747,8 +747,8 @@ def test_an_address_that_is_taken_is_a_sentence(service: Running, tmp_path: Path
     ("setting", "value", "said"),
     [
         ("TRUSTED", "proxy.example", "a list of addresses"), ("TRUSTED", "10.0.0.1, 300", "a list of addresses"),
-        ("METRICS_TOKEN_ENV", "NOBODY_SET_IT", "has no such variable"),
-        ("SPLITS_TOKEN_ENV", "NOBODY_SET_IT", "has no such variable"),
+        ("METRICS_TOKEN_ENV", "NOBODY_SET_IT", "is not set or empty"),
+        ("SPLITS_TOKEN_ENV", "NOBODY_SET_IT", "is not set or empty"),
         ("METRICS_PORT", "http", "a port"), ("QUIET", "perhaps", "true or false"), ("PROT", "80", "is not a setting"),
     ],
 )  # fmt: skip

@@ -486,7 +486,7 @@ def test_a_new_key_is_never_above_the_one_that_made_it(store: KeyStore) -> None:
     found = caller(store, lower.key)
     assert (found.account, found.tier.id, found.rate, found.streams) == ("acme", "free", 12, 0)
     assert found.features == {"odds"}
-    with pytest.raises(BeyondError, match="cannot make one of sharp"):
+    with pytest.raises(BeyondError, match="cannot create a key of tier sharp"):
         store.create_like(pro, "sharp", "")
     with pytest.raises(UnfitError, match="tier must be"):
         store.create_like(pro, "gold", "")

@@ -142,8 +142,9 @@ def test_a_catalog_that_cannot_be_is_refused_at_start(tmp_path: Path, text: str,
         assert "Traceback" not in refused.stderr
 
 
-def test_history_outlives_a_node_that_writes_tapes(tmp_path: Path) -> None:
-    settings(tmp_path, tape=True)
+def test_history_outlives_a_node_that_keeps_an_archive(tmp_path: Path) -> None:
+    with settings(tmp_path, tape=True).open("a") as file:
+        file.write(f'[archive]\nto = "{tmp_path / "archive"}"\n')
     key = a_key(tmp_path)
 
     def told(client: httpx.Client) -> tuple[str, Any]:

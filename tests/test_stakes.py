@@ -334,7 +334,7 @@ def test_a_limit_of_a_book_is_that_of_all_its_names() -> None:
     pair = pair.with_columns(sportsbook=names)
     for limit in ({"BetMGM": 0.05}, {"betmgm": 0.05}, 0.05):
         assert oe.kelly_portfolio(pair, max_book=limit).bets["stake"].sum() <= 0.05 + 1e-9
-    with pytest.raises(ValueError, match="max_book must name books in the catalog or in the bets, got 'betmgn'"):
+    with pytest.raises(ValueError, match="max_book must be for books in the catalog or in the bets, got 'betmgn'"):
         oe.kelly_portfolio(pair, max_book={"betmgn": 0.05})
 
 

@@ -35,6 +35,7 @@ MOST_WATCHES = 64  # sets of books and thresholds whose opportunities are follow
 REPLAY_S = 120.0  # for which a client may resume
 _SLACK_S = 15.0  # that what a replay needs is kept longer, for a client that connects at the last moment
 _REACH_S = 5.0
+_NEAR = 1 << 16  # updates; a number that is farther ahead is none that this node will get to
 SHARE = 16  # that one account may ask for
 LEAST_LOOK_S = 0.05  # between two looks at what is open; longer where a look is slow
 _PLAYER = WORDING.index("player_name")
@@ -141,7 +142,9 @@ class Stream:
     async def reach(self, global_seq: int | None) -> bool:
         """Wait for an update that a client got elsewhere; False if it does not come in five seconds."""
         until = time.monotonic() + _REACH_S
-        while global_seq is not None and self._heard_at and self.lines.number_of(global_seq) > self._heard_at[-1][1]:
+        while global_seq is not None and self._heard_at:
+            if not 0 < self.lines.number_of(global_seq) - self._heard_at[-1][1] < _NEAR:
+                break
             if time.monotonic() > until:
                 return False
             await asyncio.sleep(0.02)
