@@ -8,6 +8,7 @@ the lists. REPLAY_STEPS makes it longer and REPLAY_SEED another one; REPLAY_SECO
 import json
 import os
 import random
+import threading
 import time
 from collections.abc import Iterator
 from datetime import timedelta
@@ -202,6 +203,54 @@ def test_what_was_missed_is_all_that_comes(served: Served) -> None:
     wait_for(lambda: back.held() == {id_: lasting(row) for id_, row in listed.items() if row["is_active"]})
     assert len(back.odds) == 2
     back.close()
+
+
+class Rising(SocketClient):
+    """Notes prices that fall, on a board where they only rise."""
+
+    def _read(self, said: dict[str, Any]) -> None:
+        before = {id_: row["odds_decimal"] for id_, row in self.odds.items()}
+        super()._read(said)
+        for id_, row in self.odds.items():
+            if row["odds_decimal"] < before.get(id_, 0.0):
+                self.faults.append(f"{row['odds_decimal']} after {before[id_]} in {said['type']} {said['global_seq']}")
+
+
+def test_nobody_who_resumes_is_shown_a_price_and_then_an_older_one(served: Served) -> None:
+    start, going = moment(), True
+    names = [(book, side) for book in ("betmgm", "fanduel", "caesars") for side in ("Home", "Away")]
+    steps = 0
+
+    def rise() -> None:
+        nonlocal steps
+        while going and steps < 20_000:
+            steps += 1
+            odds = [price("rising", book, side, 1.5 + steps / 10_000) for book, side in names]
+            served.step(odds, start + timedelta(milliseconds=steps))
+            time.sleep(0.0 if steps % 100 else 1.0)  # streams are behind the board, and get to where it is
+
+    thread = threading.Thread(target=rise)
+    thread.start()
+    others = [SocketClient(served, "sharp", channels="odds", min_odds=str(-1_000 - at)) for at in range(24)]
+    client = Rising(served, "sharp", channels="odds", event_id="rising", resume="true")
+    resumed = 0
+    try:
+        for _ in range(less(60, 20)):
+            assert client.ready.wait(PATIENCE_S)
+            time.sleep(0.03)
+            client.drop()
+            assert client.ended.wait(PATIENCE_S)
+            assert not client.faults, client.faults
+            client = Rising(served, "sharp", channels="odds", event_id="rising", before=client)
+            assert client.ready.wait(PATIENCE_S)
+            resumed += client.resumed
+    finally:
+        going = False
+        thread.join()
+        for each in (client, *others):
+            each.close()
+    assert not client.faults, client.faults
+    assert resumed > less(30, 10)
 
 
 @pytest.mark.parametrize("since", ["0", "9007199254740992", "1700000000000", None])

@@ -359,7 +359,7 @@ class Stream:
             known = self._coming.setdefault(prices, [])
             known.append((subscriber, wants))
         if len(known) == 1:
-            self._beginnings.put(lambda p=prices: self._take(p, None))  # type: ignore[misc]
+            self._beginnings.put(lambda p=prices: self._take(p, None))  # type: ignore[misc, arg-type]
 
     def _begin_mirror(self) -> None:
         if self._mirror is None:
@@ -376,11 +376,26 @@ class Stream:
             self._following, self._followed = True, time.monotonic()
             self._since = self._node.engine.number  # what earlier updates changed may have gone unnoticed in the writer
 
-    def _resume(self, subscriber: Subscriber, wants: Subscription, prices: Prices) -> None:
-        """Have what somebody missed made; everything that the group was not told itself was heard."""
-        if self._mirror is not None and wants.since is not None:
-            missed = Missed(wants.since, self._mirror.number, self._mirror.changed.copy(), tuple(self._lost))
-            self._beginnings.put(lambda: self._take(prices, [(subscriber, wants)], missed))
+    def _resume(self, subscriber: Subscriber, wants: Subscription, prices: Prices, until: float = 0.0) -> None:
+        """Have what somebody missed made, while the board is not ahead of what was heard.
+
+        Rows that are newer than the number that a client is given would be followed by older ones. Where streams stay
+        behind the board there is no such moment: after five seconds it is made all the same.
+        """
+        if self._mirror is None or wants.since is None or subscriber.wants is not wants:
+            return
+        until = until or time.monotonic() + _REACH_S
+        exact, number = time.monotonic() < until, self._node.engine.number
+        if exact and number > self._mirror.number:
+            self._when_heard(number, lambda: self._resume(subscriber, wants, prices, until))
+            return
+        missed = Missed(wants.since, self._mirror.number, self._mirror.changed.copy(), tuple(self._lost))
+
+        def make() -> None:
+            if not self._take(prices, [(subscriber, wants)], missed, exact=exact):
+                self._jobs.put(lambda: self._resume(subscriber, wants, prices, until))
+
+        self._beginnings.put(make)
 
     def _change(self, subscriber: Subscriber, wants: Subscription) -> None:
         """Join what is wanted now before leaving what was: what both need is not made anew."""
@@ -510,20 +525,24 @@ class Stream:
             job()
 
     def _take(
-        self, prices: Prices, resuming: list[tuple[Subscriber, Subscription]] | None, missed: Missed | None = None
-    ) -> None:  # fmt: skip
-        """Make the beginning of those who wait for prices, or of one who resumes."""
+        self, prices: Prices, resuming: list[tuple[Subscriber, Subscription]] | None, missed: Missed | None = None,
+        *, exact: bool = False,
+    ) -> bool:  # fmt: skip
+        """Make the beginning of those who wait for prices, or of one who resumes; False if the board went on since."""
         with self._coming_lock:
             subscribers = self._coming.pop(prices, []) if resuming is None else resuming
         try:
-            taken = prices.take() if missed is None else prices.replay(missed)
+            taken = prices.take() if missed is None else prices.replay(missed, exact=exact)
         except Exception as error:
             self._log.failure(b"-", "(stream)", error)
             for subscriber, _ in subscribers:
                 self._post(subscriber.end)
-            return
+            return True
+        if taken is None:
+            return False
         # Not before its update was heard: an older number would let another gateway show older prices.
         self._jobs.put(lambda: self._when_heard(taken.number, lambda: self._begin(subscribers, taken)))
+        return True
 
 
 def _touched(update: Update) -> set[Near]:

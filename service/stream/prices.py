@@ -140,13 +140,16 @@ class Prices:
     def _active(self, reading: Reading) -> Ints:
         return reading.active(reading.rows(self.wanted, {}))
 
-    def replay(self, missed: Missed) -> Taken:
+    def replay(self, missed: Missed, *, exact: bool) -> Taken | None:
         """What became of rows from an update on, as they are now; from any thread.
 
-        Whatever changed is sent whole, so it does not matter what the client has of it, nor what changes meanwhile.
+        None if it has to be `exact`, and the board is past the update that was heard last.
+        Whatever changed is sent whole, so it does not matter what the client has of it.
         """
         wire, wanted = self.wire, self.wanted
         with self._index.reading(judged=True) as reading:
+            if exact and self._engine.number != missed.number:
+                return None
             every = reading.rows(wanted._replace(live=None, low=None, high=None), {})
             every = every[every < missed.changed.size]
             every = every[missed.changed[every] >= missed.since]
