@@ -11,6 +11,7 @@ Reading is for any thread: a reader waits for the step that is being made, at mo
 import copy
 import re
 import threading
+import time
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ import polars as pl
 from oddsengine import catalog, tails
 from oddsengine.board.changes import Changes, at_close, scope, since_last_search, voting
 from oddsengine.board.facts import Facts, moments_of
+from oddsengine.board.names import Names
 from oddsengine.board.quotes import Door, Quotes, readable
 from oddsengine.board.rows import BOOK_BITS, FREE, GONE, LEVELS, LIVE, MOVED, NEW, ON, REJECTED, SEEN, UNKNOWN, Quoted
 from oddsengine.board.state import REMEMBERED_S, SECOND, STATUSES, Applied, Batch, Board
@@ -44,6 +46,8 @@ from oddsengine.view import View, Wanted, search
 
 _NONE_REJECTED = pl.DataFrame(schema=BAD_ROW_SCHEMA)
 IDLE_S = 300  # a view that nobody reads for so long is put to sleep
+_PART = 1 << 14  # rows that are searched for a new view before others get their turn
+_PAUSE_S = 0.0005  # between two parts
 _BOOK = (1 << BOOK_BITS) - 1
 _UNCOMPARED = np.isin(np.arange(len(NAMES)), [CODES[name] for name in UNCOMPARED])
 _ID = re.compile("[0-9a-f]{16}")
@@ -57,6 +61,15 @@ class Searched(NamedTuple):
     rows: Longs  # of the views, in the table of what is open
     hits: Hits
     difference: Difference
+
+
+class Entering(NamedTuple):
+    """A view for which a part of the board is still to be searched; steps keep what it has up to date."""
+
+    view: View
+    units: Longs  # still to be searched
+    names: Names  # whose codes these are
+    table: OpenTable
 
 
 class Findings(NamedTuple):
@@ -114,6 +127,7 @@ class Engine:
         self._board = Board(self._off, thresholds_of(guards))
         self._views: WeakValueDictionary[Wanted, View] = WeakValueDictionary()  # while anybody has one
         self._awake: dict[Wanted, View] = {}
+        self._entering: dict[Wanted, Entering] = {}
         self.opened = OpenTable()
         self._lock = threading.RLock()
         self._number = 0
@@ -198,9 +212,10 @@ class Engine:
             try:
                 applied = board.apply(batch)
                 idle = self._idle()
-                closing = any(view.wanted.method == CLOSE for view in self._awake.values() if view not in idle)
+                views = [view for view in self._searched_for() if view not in idle]
+                closing = any(view.wanted.method == CLOSE for view in views)
                 self._due = board.due(before, self._fair) if closing else None
-                found = self._search([view for view in self._awake.values() if view not in idle])
+                found = self._search(views)
                 update = self._update(batch, applied, found, read)
                 for recorder in self._recorders:
                     recorder.batch(batch, [view.wanted for view in idle])
@@ -247,6 +262,7 @@ class Engine:
         board.mend()
         board.rebuild()
         self.opened = OpenTable()
+        self._entering.clear()  # whoever searches for one begins anew
         for view in self._awake.values():
             view.open = self.opened.add()
         self._published = len(board.names.wordings), len(board.names.books)
@@ -262,6 +278,7 @@ class Engine:
 
     def _search_again(self) -> None:
         """Let every view that is awake begin anew."""
+        self._entering.clear()
         for view in list(self._awake.values()):
             self._sleep(view)
             self._wake(view)
@@ -323,15 +340,19 @@ class Engine:
 
     # ---- what a step looks at ----
 
-    def _search(self, awake: Sequence[View]) -> Findings | None:
+    def _searched_for(self) -> list[View]:
+        """Views that steps search for: those awake, and those that will be."""
+        return [*self._awake.values(), *(each.view for each in self._entering.values())]
+
+    def _search(self, views: Sequence[View]) -> Findings | None:
         """Judge what is dirty and search it for some views; None where there is nothing to look at."""
         board = self._board
-        if not (awake or self._judges or self._samples):
+        if not (views or self._judges or self._samples):
             return None
         units = np.flatnonzero(board.units.dirty[: board.names.unit_event.size])
         if not units.size:
             return None
-        found = self._look(units, awake, fresh=True)
+        found = self._look(units, views, fresh=True)
         board.units.dirty[units] = 0
         return found
 
@@ -457,7 +478,7 @@ class Engine:
         )
 
     def _changes(self, found: Searched, now: int) -> tuple[dict[View, Change], Hits]:
-        """What a search changes, view by view; and all that is new or changed."""
+        """What a search changes, awake view by awake view; and all that is new or changed in these."""
         held, difference = self.opened, found.difference
         fresh = np.flatnonzero(difference.status != SAME)
         hits, status, old = found.hits.take(fresh), difference.status[fresh], difference.old[fresh]
@@ -469,8 +490,11 @@ class Engine:
         changes = {
             view: Change(hits.take(slice(at[k], at[k + 1])), status[at[k] : at[k + 1]], born[at[k] : at[k + 1]],
                          ids[out[k] : out[k + 1]], kinds[out[k] : out[k + 1]])
-            for k, view in enumerate(found.views)
+            for k, view in enumerate(found.views) if view.awake
         }  # fmt: skip
+        if len(changes) < len(found.views):
+            awake = np.repeat([view.awake for view in found.views], np.diff(at))
+            hits = hits.take(awake)
         return changes, hits
 
     def _relined(self, slots: Ints, what: Any, gone: Facts) -> dict[int, int]:
@@ -643,8 +667,8 @@ class Engine:
                 view = self._views[wanted] = View(self, wanted)
             view.kept |= keep
             view.read_at = self._board.now
-            self._wake(view)
-            return view
+        self._wake(view)
+        return view
 
     def close(self, view: View) -> None:
         """Let a view sleep at once; whoever has it still may read it, which wakes it."""
@@ -691,11 +715,14 @@ class Engine:
     @contextmanager
     def reading(self, view: View) -> Iterator[Board]:
         """Hold the board still while a view reads it; the view is awake."""
-        with self._lock:
-            view.read_at = self._board.now
+        while True:
             self._wake(view)
-            self._settle()
-            yield self._board
+            with self._lock:
+                if view.awake:
+                    view.read_at = self._board.now
+                    self._settle()
+                    yield self._board
+                    return
 
     @contextmanager
     def still(self) -> Iterator[Board]:
@@ -719,20 +746,48 @@ class Engine:
             self._judges = True
 
     def _wake(self, view: View) -> None:
-        """Search the whole board for a view that was not kept up to date."""
-        if view.awake:
-            return
-        board = self._board
-        if view.wanted.method == CLOSE and not self._samples:
-            self._samples, board.momentum = True, Memory()
-        self._settle()
-        units = np.flatnonzero(board.units.size[: board.names.unit_event.size])
-        view.open = self.opened.add()
-        if units.size:
-            self._keep(self._look(units, [view], fresh=False), board.now)
-        view.awake = True
-        self._awake[view.wanted] = view
-        self._note("wake", view)
+        """Search the whole board for a view that was not kept up to date, in parts: others get their turn between."""
+        try:
+            while not self._advance(view):
+                time.sleep(_PAUSE_S)
+        except BaseException:
+            with self._lock:
+                if self._entering.pop(view.wanted, None) is not None:
+                    view.sleep()
+            raise
+
+    def _advance(self, view: View) -> bool:
+        """Search the next part of the board for a view; True once it is awake.
+
+        Several threads that want the same view share the work. While no step judges, one part is all: a replay wakes
+        the view at the end of the search, and must not find that steps did more than they do without it.
+        """
+        with self._lock:
+            if view.awake:
+                return True
+            board, entering = self._board, self._entering.get(view.wanted)
+            part = _PART if self._samples or self._judges else board.rows.top
+            if entering is None or entering.names is not board.names or entering.table is not self.opened:
+                if view.wanted.method == CLOSE and not self._samples:
+                    self._samples, board.momentum = True, Memory()
+                self._settle()
+                view.sleep()
+                view.open = self.opened.add()
+                units = np.flatnonzero(board.units.size[: board.names.unit_event.size])
+                entering = Entering(view, units, board.names, self.opened)
+            units = entering.units
+            some = 1 + int(np.searchsorted(np.cumsum(board.units.size[units]), part))
+            if units.size:
+                self._keep(self._look(units[:some], [view], fresh=False), board.now)
+            if some < units.size:
+                self._entering[view.wanted] = entering._replace(units=units[some:])
+                return False
+            self._entering.pop(view.wanted, None)
+            self.opened.born[view.open.places()] = board.now
+            view.awake = True
+            self._awake[view.wanted] = view
+            self._note("wake", view)
+            return True
 
     def delayed(self, seconds: float) -> "Delayed":
         """Give this engine as it was some seconds ago: the same updates, that much later, with views of its own.
@@ -753,7 +808,7 @@ class Engine:
         board = self._board
         units = np.flatnonzero(board.units.dirty[: board.names.unit_event.size])
         if units.size:
-            self._keep(self._look(units, list(self._awake.values()), fresh=True), board.now)
+            self._keep(self._look(units, self._searched_for(), fresh=True), board.now)
             board.units.dirty[units] = 0
 
     def set_aside(self) -> dict[str, int]:

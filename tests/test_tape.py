@@ -234,6 +234,55 @@ def test_a_replay_says_what_the_run_said(taped: tuple[Path, list[tuple[Any, ...]
     assert sum(late for *_, late, _ in said) > 0
 
 
+def test_views_that_begin_while_steps_are_made(
+    world: Given, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is searched for in parts, between steps; from then on it says what a replay says, which searches at once."""
+    monkeypatch.setattr("oddsengine.engine._PART", 1)
+    books: list[tuple[dict[str, Any], ...]] = [
+        tuple(dict(books=some, method=method, min_ev=-4.0, max_hold=9.0) for method in ("close", "power"))
+        for some in (["fanduel", "draftkings"], ["pinnacle", "betmgm", "fanduel"], ["circa", "caesars", "draftkings"])
+    ]
+    engine, said, between = Engine(), [], []
+    with TapeWriter(tmp_path, **SMALL) as writer:  # type: ignore[arg-type]
+        engine.record(writer)
+        engine.view(keep=True)
+        stop = threading.Event()
+
+        def begin(wanted: dict[str, Any]) -> None:
+            while not stop.is_set():
+                before = engine.number
+                view = engine.view(**wanted)
+                begun = engine.number
+                between.append(begun - before)
+                while engine.number == begun and not stop.wait(0.001):  # it has a part in a step
+                    pass
+                engine.close(view)
+
+        threads = [threading.Thread(target=begin, args=(wanted,)) for wanted in (*books[0], *books[1], books[0][0])]
+        said.append(by_view(engine.step(**world[0])))
+        for thread in threads:
+            thread.start()
+        for batch in world[1:]:
+            said.append(by_view(engine.step(**batch)))
+        stop.set()
+        for thread in threads:
+            thread.join()
+        for wanted in books[2]:
+            engine.view(**wanted)
+        end = engine.state_hash()
+    assert max(between) > 0  # steps were made while a view began
+    again = Engine()
+    assert [by_view(update) for _, update in play(Tape(tmp_path), again)] == said
+    assert sum(len(views) > 1 for _, _, views in said) > 10
+    assert again.state_hash() == end
+
+
+def by_view(update: Update) -> tuple[int, bytes, dict[str, bytes]]:
+    """All that an update says, to each of its views."""
+    return update.number, update.json(), {repr(view.wanted): update.json(view) for view in update.views}
+
+
 def test_replay_stops_where_it_is_told_and_goes_on(taped: tuple[Path, list[tuple[Any, ...]]]) -> None:
     path, said = taped
     until = START + timedelta(seconds=33)
