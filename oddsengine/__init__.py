@@ -1,9 +1,9 @@
 """Find +EV bets, arbitrages, middles and low-hold markets in sports odds.
 
-Reading order: odds, devig, kelly, arbitrage, value, middle (the maths); catalog, schema, tables (what a table is and
-what is known of the world); identity, traits, twins, markets, groups (identity); reasons, guards; estimator,
-references, detect, tails (detection); find, results, opportunities, explain (what comes out); board, open, view,
-update, engine (the same, live); query, history, closing; tape, audit, simulate; futures, beside all of it; cli.
+Reading order: odds, devig, kelly, arbitrage, value, middle (maths); catalog, schema, tables (reference data and input);
+identity, traits, twins, markets, groups (identity); reasons, guards; estimator, references, detect, tails (detection);
+find, results, opportunities, explain (results); board, open, view, update, engine (the live board); query, history,
+closing; tape, auditing, simulate; futures; cli.
 """
 
 import importlib
@@ -128,7 +128,7 @@ __all__ = [
     "write_tear_sheet",
 ]
 
-# Loaded when first asked for: who computes over tables of games needs none of these.
+# Imported on first use, since most programs need none of these.
 _LATER = {
     "World": "simulate", "Tape": "tape", "TapeError": "tape", "replay": "tape", "resume": "tape",
     "FUTURES_SCHEMA": "futures", "Futures": "futures", "FuturesBoard": "futures", "FuturesField": "futures",

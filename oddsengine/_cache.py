@@ -1,20 +1,20 @@
-"""Compiled kernels on disk: where they are kept, and when they may be used again.
+"""Disk cache of compiled kernels.
 
-A file holds one kernel for one signature, one processor and one version of Python. It begins with a digest of its
-content, keyed by everything that the machine code came from: the kernel, all kernels it calls, the constants of their
-modules, and the compiler. A file that is older, damaged or of another program has another digest; it is compiled anew
-and overwritten, never loaded. A file is read only if it belongs to this user, to root, or to whoever owns this package:
-loading one runs what is in it.
+A file has one kernel for one signature, processor and Python version. It starts with a digest of its content, keyed by
+everything the machine code depends on: the kernel, all kernels it calls, constants of their modules, and the compiler.
+A file that is outdated, damaged or from another program has a different digest, and is recompiled and overwritten
+instead of loaded. Since loading a file executes it, only files owned by this user, root or the owner of this package
+are read.
 
-Kernels are read from all of these folders and written to the first that can be written:
+Kernels are read from these folders and written to the first writable one:
 
 1. `ODDSENGINE_CACHE`, or else `NUMBA_CACHE_DIR`;
 2. `__pycache__` of this package;
 3. the user's cache folder (`~/.cache/oddsengine` on Linux);
-4. a private folder among the temporary files.
+4. a private folder for temporary files.
 
-With `ODDSENGINE_CACHE` or `NUMBA_CACHE_DIR`, 2 and 3 are left out. Where nothing can be written, each process compiles
-for itself.
+With `ODDSENGINE_CACHE` or `NUMBA_CACHE_DIR`, 2 and 3 are skipped. If no folder is writable, each process compiles its
+own.
 """
 
 import hashlib
@@ -48,12 +48,12 @@ _NOT_KEPT = (
 
 
 def _temporary() -> Path:
-    """Make the private folder among the temporary files.
+    """Create the private folder for temporary files.
 
     Raises
     ------
     OSError
-        If it cannot be made, or is not this user's alone.
+        If it cannot be created, or others can access it.
     """
     user = os.getuid() if hasattr(os, "getuid") else "user"
     folder = Path(tempfile.gettempdir()) / f"oddsengine-{user}"
@@ -66,7 +66,7 @@ def _temporary() -> Path:
 
 
 def _lasting() -> list[Path]:
-    """Folders that outlive a restart of the machine."""
+    """Return the folders that survive a restart of the machine."""
     given = os.environ.get(VARIABLE) or os.environ.get("NUMBA_CACHE_DIR")
     if given:
         return [Path(given)]
@@ -76,12 +76,12 @@ def _lasting() -> list[Path]:
 
 
 class Folders:
-    """Where kernels are read and written."""
+    """The folders that kernels are read from and written to."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
         self.read = _lasting()
-        self.write: Path | None = None  # the first that takes a file
+        self.write: Path | None = None  # the first writable folder
         reasons = []
         for folder in self.read:
             try:
@@ -105,7 +105,7 @@ class Folders:
                 self._notice = _KEPT_IN_TEMPORARY.format(folder=folder, variable=VARIABLE)
 
     def save(self, name: str, content: bytes) -> None:
-        """Write a file whole or not at all; what the disk refuses is said once and changes nothing else."""
+        """Write a file atomically; a failure is reported once and otherwise ignored."""
         if self.write is not None:
             try:
                 _replace(self.write / name, content)
@@ -135,13 +135,13 @@ def _replace(file: Path, content: bytes) -> None:
 
 @cache
 def _trusted() -> frozenset[int]:
-    """Users whose files are loaded."""
+    """Return the users whose files are trusted."""
     mine = {os.geteuid()} if hasattr(os, "geteuid") else set()
     return frozenset({0, _PACKAGE.stat().st_uid, *mine})
 
 
 def _content(file: Path) -> bytes:
-    """Read a file; nothing if it is not there or belongs to another user."""
+    """Read a file; None if it is missing or owned by another user."""
     try:
         with file.open("rb") as source:
             return source.read() if os.fstat(source.fileno()).st_uid in _trusted() else b""
@@ -149,11 +149,11 @@ def _content(file: Path) -> bytes:
         return b""
 
 
-# ---- what machine code came from ----
+# ---- digests ----
 
 
 def stamp(function: Any, options: str) -> bytes:
-    """Digest what a kernel is compiled from: its code and that of all kernels it calls, and their constants."""
+    """Return the digest of a kernel's code, of all kernels it calls, and of their constants."""
     import llvmlite  # type: ignore[import-untyped]  # noqa: PLC0415  the compiler is loaded late
     import numba  # noqa: PLC0415
 
@@ -197,11 +197,11 @@ def _code(code: CodeType) -> Iterator[bytes]:
             yield repr(sorted(constant, key=repr) if isinstance(constant, frozenset) else constant).encode()
 
 
-# ---- numba's side ----
+# ---- numba interface ----
 
 
 class KernelCache:
-    """What a dispatcher of numba asks for machine code, and gives what it compiled."""
+    """A numba cache, as used by dispatchers."""
 
     cache_path = None
 
@@ -211,7 +211,7 @@ class KernelCache:
         self._folders = folders
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Load what was compiled for a signature; None if it was not."""
+        """Load the machine code of a signature, or return None."""
         from numba.core.compiler import CompileResult  # noqa: PLC0415
 
         target_context.refresh()
@@ -221,15 +221,15 @@ class KernelCache:
             if len(content) > _DIGEST and content[:_DIGEST] == self._digest(name, content[_DIGEST:]):
                 try:
                     return CompileResult._rebuild(target_context, *pickle.loads(content[_DIGEST:]))  # type: ignore[no-untyped-call]
-                except Exception:  # whatever is wrong with it, it can be compiled
+                except Exception:  # any failure only means recompiling
                     continue
         return None
 
     def save_overload(self, sig: Any, compiled: Any) -> None:
-        """Keep what was compiled for a signature."""
+        """Store the machine code of a signature."""
         from numba.core.serialize import dumps  # noqa: PLC0415
 
-        if compiled.lifted or compiled.library.has_dynamic_globals:  # it has addresses of this process in it
+        if compiled.lifted or compiled.library.has_dynamic_globals:  # contains addresses of this process
             return
         name, content = self._file(sig, compiled.codegen), dumps(compiled._reduce())  # type: ignore[no-untyped-call]
         self._folders.save(name, self._digest(name, content) + content)

@@ -1,33 +1,29 @@
-"""Arbitrage: stakes on every outcome of a market that pay the same whatever happens.
+"""Arbitrage: stakes on all outcomes of a market with equal payouts.
 
-**Hold.** With the best price d_i of each outcome, S = sum of 1/d_i. The hold is S - 1: what the market
-keeps. Below 0 it is an arbitrage, and the profit per unit staked is 1/S - 1; a little above 0 is a low hold,
-the cheap way to turn money over.
+**Hold.** With the best price d_i of each outcome, S = sum of 1/d_i. The hold is S - 1. Below 0 it is an
+arbitrage with a profit of 1/S - 1 per unit staked; slightly above 0 it is a low hold.
 
-**Stakes.** The share (1/d_i)/S on outcome i pays 1/S of the total, the same for each.
+**Stakes.** The share (1/d_i)/S on outcome i pays 1/S of the total, whatever the outcome.
 
-**Whole stakes.** Books take stakes in steps, and stakes that stand out are looked at. Which stakes, each a
-whole number s_i of steps and their sum at most the total, leave the most in the worst case? The profit is
-the least payout less what was staked ::
+**Whole stakes.** Books accept stakes in steps, and odd amounts attract attention. Which stakes, each a
+whole number s_i of steps with a sum of at most the total, have the largest profit in the worst case? ::
 
     profit = step (min over i of d_i s_i  -  sum of s_i)
 
-and the answer here is exact, not the rounding of the equal-payout stakes. In units of a step, let the least
-payout of the best stakes be t. Lowering each s_i to ceil(t/d_i), the fewest steps that still pay t, keeps
-the payout and can only save money. So only stakes of that form matter, and among those only where t is a
-payout d_i k of some outcome, for between two such payouts the stakes do not change. As every s_i only grows
-with t, the sum of steps does too, and t ends where it passes the total. That leaves fewer values of t than
-steps.
+The solution is exact, not the rounded equal-payout stakes. In units of a step, let t be the least payout of
+the best stakes. Lowering each s_i to ceil(t/d_i), the fewest steps that pay t, keeps the payout and can only
+save money. So only stakes of that form need to be considered, and only those where t is a payout d_i k of
+some outcome, because stakes do not change between two such payouts. Every s_i increases with t, hence so does
+their sum, and t is bounded by the total. That leaves fewer values of t than steps.
 
-Each outcome may have a step and a limit of its own: then the payouts looked at are those of its own steps, up to the
-least payout that the limits allow. A limit on several outcomes together, as where one book has two of them, is a
-smaller total for those: their stakes grow with t, too.
+Each outcome can have its own step and limit: the payouts are then those of its own steps, up to the least payout that
+the limits allow. A limit on several outcomes together, as when one book has two of them, is a smaller total for these.
 
-They are walked from the top. Stakes that pay t cost at least t S, so the profit is at most t (1 - S), and
-the walk ends where that is below the best found: after about n S/(1 - S) values, however large the total.
+Payouts are tried in descending order. Stakes that pay t cost at least t S, so the profit is at most t (1 - S),
+and the search ends when that is below the best so far: after about n S/(1 - S) values, whatever the total.
 
-Staking nothing is one of the choices. So the profit is never negative, and a market that is no arbitrage
-gets stakes of 0; so has an arbitrage too thin for the steps.
+Staking nothing is allowed, so the profit is never negative. Without an arbitrage, or with one too small for
+the steps, all stakes are 0.
 
 Reference: N. Vlastakis, G. Dotsis and R. N. Markellos, "How efficient is the European football betting
 market? Evidence from arbitrage and trading strategies", Journal of Forecasting 28 (2009),
@@ -44,19 +40,19 @@ from oddsengine.odds import decimal_odds
 Floats = NDArray[np.float64]
 
 _MOST_STEPS = 10_000_000
-_SLACK = 1e-9  # relative; what floats may lose in a payout that is meant to be equal
-_BLOCK = 4096  # values of t looked at together
+_SLACK = 1e-9  # relative rounding error of payouts meant to be equal
+_BLOCK = 4096  # values of t evaluated together
 
 
 class WholeStakes(NamedTuple):
-    """Stakes in whole steps, and the profit they leave in the worst case, both in units of money."""
+    """Stakes in whole steps and their profit in the worst case, both in money."""
 
     stakes: Floats
     profit: float
 
 
 def _prices(odds: ArrayLike) -> Floats:
-    """Decimal odds with an axis of outcomes; nan where they are no price."""
+    """Convert to odds with an axis of outcomes; nan for invalid prices."""
     d = decimal_odds(odds)
     if d.ndim == 0 or d.shape[-1] == 0:
         raise ValueError(f"odds must have an axis of outcomes with at least one, got shape {d.shape}")
@@ -64,7 +60,7 @@ def _prices(odds: ArrayLike) -> Floats:
 
 
 def hold(odds: ArrayLike) -> Floats:
-    """Sum of implied probabilities minus 1.
+    """Return the hold of markets: the sum of implied probabilities minus 1.
 
     Parameters
     ----------
@@ -85,14 +81,14 @@ def hold(odds: ArrayLike) -> Floats:
 
 
 def arbitrage_stakes(odds: ArrayLike, total: ArrayLike) -> Floats:
-    """Stakes that pay the same whichever outcome happens.
+    """Return stakes with equal payouts.
 
     Parameters
     ----------
     odds : array_like of float
         Decimal odds; the outcomes of a market are along the last axis.
     total : array_like of float
-        Money to be staked on a market: one number, or one for each market.
+        Total stake: one number, or one per market.
 
     Returns
     -------
@@ -110,23 +106,23 @@ def arbitrage_stakes(odds: ArrayLike, total: ArrayLike) -> Floats:
 
 
 def round_stakes(odds: ArrayLike, total: float, step: ArrayLike, limits: ArrayLike = np.inf) -> WholeStakes:
-    """Stakes of whole steps with the largest profit in the worst case.
+    """Return stakes in whole steps with the largest profit in the worst case.
 
     Parameters
     ----------
     odds : array_like of float
         Decimal odds of the outcomes of one market, after commission.
     total : float
-        Money that the stakes may not exceed in sum.
+        Maximum sum of stakes.
     step : array_like of float
-        The unit of a stake, in the same money: one, or one for each outcome; the total is at most ten million of them.
+        Step of stakes: one number, or one per outcome. The total is at most ten million steps.
     limits : array_like of float
-        Most money on an outcome: one number, or one for each.
+        Maximum stake: one number, or one per outcome.
 
     Returns
     -------
     WholeStakes
-        Stakes and the profit they leave in the worst case; both 0 where nothing is the best choice.
+        Stakes and their profit in the worst case; both are 0 if no stakes are profitable.
 
     Examples
     --------
@@ -143,7 +139,7 @@ def round_stakes(odds: ArrayLike, total: float, step: ArrayLike, limits: ArrayLi
 def joint_stakes(
     odds: ArrayLike, total: float, step: ArrayLike, limits: ArrayLike, members: ArrayLike, ends: ArrayLike
 ) -> WholeStakes:
-    """`round_stakes` with limits on several outcomes together: `ends` of each, `members` are (limits, outcomes).
+    """`round_stakes` with joint limits: `ends` are the limits, `members` (limits, outcomes) what each applies to.
 
     Examples
     --------
@@ -167,7 +163,7 @@ def _whole_stakes(
     most = np.broadcast_to(np.asarray(limits, dtype=np.float64), d.shape)
     if not (most >= 0.0).all():
         raise ValueError(f"limits must be 0 or more, got {np.asarray(limits).tolist()}")
-    # In units of the smallest step, so that whole numbers stay whole.
+    # In units of the smallest step, so that integers stay exact.
     smallest = float(unit.min())
     unit, most, spent = unit / smallest, most / smallest, total / smallest * (1.0 + _SLACK)
     ends = ends / smallest * (1.0 + _SLACK)
@@ -175,12 +171,12 @@ def _whole_stakes(
     margin = 1.0 - float((1.0 / d).sum())
     best = np.zeros(len(d))
     profit = 0.0
-    # What the total can promise, and what each outcome's limit can.
+    # The payout that the total allows, and that each outcome's limit allows.
     top = min(spent / float((1.0 / d).sum()), float((top_steps * unit * d).min()))
     for some, end in zip(members, ends, strict=True):
         top = min(top, end / float((some / d).sum()))
     while top > 0.0 and top * margin > profit:
-        # The block of payouts below top: as many steps back on each outcome as the block holds.
+        # The block of payouts below `top`, with as many steps for each outcome as the block has room for.
         low = max(0.0, top - _BLOCK / float((1.0 / (d * unit)).sum()))
         payouts = np.concatenate([pay * np.arange(np.floor(low / pay), top / pay + 1.0) for pay in d * unit])
         payouts = payouts[(payouts > 0.0) & (payouts <= top * (1.0 + _SLACK))]
@@ -195,5 +191,5 @@ def _whole_stakes(
             profit = float(left.max())
             best = stakes[left.argmax()]
         top = low
-    # Through text, money in steps of 0.1 is 0.3 and not 0.30000000000000004.
+    # Via text, so that multiples of 0.1 are 0.3 and not 0.30000000000000004.
     return WholeStakes(np.array([float(f"{x:.12g}") for x in best * smallest]), float(f"{profit * smallest:.12g}"))

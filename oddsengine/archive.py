@@ -1,9 +1,8 @@
-"""The archive: every quote with its texts, as a Delta table of hive-partitioned Parquet that anything reads.
+"""The archive: every quote with its texts, as a Delta table of hive-partitioned Parquet.
 
-Partitions are `day=` and `sport=`; a row is a quote with the columns of `ODDS_SCHEMA` that a source gives, and
-`recorded_at`. Rows are sorted by event, market, selection, line, book and time. A table is written in whole pieces, so
-a reader never sees half of one, and each piece says which steps of which tape are in it: archiving again adds only what
-is new. The tape is what is replayed; the archive is what is asked.
+Partitions are `day=` and `sport=`. A row is a quote with the columns of `ODDS_SCHEMA` that a source provides, and
+`recorded_at`. Rows are sorted by event, market, selection, line, book and time. Writes are atomic and record which
+steps of which tape they contain, so that archiving again only adds what is new. Replay tapes; query the archive.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,18 +28,18 @@ COLUMNS = (
     "event_start_time", "last_seen_at", "odds_changed_at", "rejected_upstream", "recorded_at",
 )  # fmt: skip
 SORTED = ["event_id", "market_type", "selection", "line", "sportsbook", "recorded_at"]
-PIECE = 2_000_000  # quotes that are sorted and written together
+PIECE = 2_000_000  # quotes sorted and written at a time
 _BOOK = (1 << BOOK_BITS) - 1
 
 
 class ArchiveError(ValueError):
-    """An archive that cannot be written; the message is one sentence for a person."""
+    """An archive that cannot be written; the message is for the user."""
 
 
 class Gathered:
-    """Quotes of batches in codes, until they get their texts.
+    """Quotes of batches as codes, until their texts are looked up.
 
-    Codes of terms count anew now and then, in the engine's own time; what was gathered is resolved before that.
+    An engine occasionally renumbers the codes of terms; collected quotes are resolved before that.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -49,14 +48,14 @@ class Gathered:
         self._batches: list[tuple[int, Batch]] = []
         self._frames: list[pl.DataFrame] = []
         self.quotes = 0
-        self.last = engine.number  # step
+        self.last = engine.number  # step number
 
     def add(self, batch: Batch) -> None:
-        """Take a batch that the engine is about to apply."""
-        if self._batches and self.last > self._engine.number:  # somebody else failed, and the step was taken back
+        """Add a batch that is about to be applied."""
+        if self._batches and self.last > self._engine.number:  # the step was rolled back because of another failure
             self.quotes -= len(self._batches.pop()[1].links)
             self._words = list(self._engine.wordings[: self._engine.told[0]])
-        if len(self._words) != self._engine.told[0]:  # codes count anew
+        if len(self._words) != self._engine.told[0]:  # codes were renumbered
             self._resolve()
             self._words = list(self._engine.wordings[: self._engine.told[0]])
         self._words += batch.wordings
@@ -66,13 +65,13 @@ class Gathered:
         self.quotes += len(batch.links)
 
     def rows(self) -> pl.DataFrame:
-        """All that was gathered, as rows with the number of their `step`."""
+        """Return all collected quotes as rows, with the number of their `step`."""
         self._resolve()
         self._frames = [pl.concat(self._frames)] if self._frames else []
         return self._frames[0] if self._frames else pl.DataFrame(schema=_SCHEMA | {"step": pl.Int64()})
 
     def taken(self) -> pl.DataFrame:
-        """The same; nothing is left."""
+        """Return all collected quotes and clear them."""
         rows = self.rows()
         self._frames, self.quotes = [], 0
         return rows
@@ -89,7 +88,7 @@ _SCHEMA = {name: pl.Date() if name == "day" else ODDS_SCHEMA.get(name, ODDS_SCHE
 
 
 def _rows(batches: Sequence[Batch], words: Sequence[Any], books: Sequence[str]) -> pl.DataFrame:
-    """Quotes of some batches with their texts."""
+    """Return the quotes of batches with their texts."""
     key, odds, american, seen, changed, start, flags = (
         np.concatenate(column) for column in zip(*(batch.quoted for batch in batches), strict=True)
     )
@@ -119,7 +118,7 @@ def _rows(batches: Sequence[Batch], words: Sequence[Any], books: Sequence[str]) 
 
 
 def rows_of(tape: Tape, after: int = 0, piece: int = PIECE) -> Iterator[tuple[int, pl.DataFrame]]:
-    """The quotes of a tape behind a step, piece by piece, each with its last step."""
+    """Yield the quotes of a tape after a step in pieces, each with its last step."""
     engine = engine_for(tape)
     gathered = Gathered(engine)
     for step in tape:
@@ -138,12 +137,12 @@ def rows_of(tape: Tape, after: int = 0, piece: int = PIECE) -> Iterator[tuple[in
 def write(
     frame: pl.DataFrame, dest: str | Path, origin: str, until: int, options: Mapping[str, str] | None = None
 ) -> None:
-    """Add rows to an archive, all or none; `origin` and `until` say which steps of what they are.
+    """Append rows to an archive atomically; `origin` and `until` record which steps they are.
 
     Raises
     ------
     ArchiveError
-        If the package that writes the table is not installed, or it cannot be written.
+        If deltalake is not installed, or the table cannot be written.
     """
     delta = _delta()
     properties = delta.WriterProperties(compression="ZSTD", compression_level=3)
@@ -164,7 +163,7 @@ def write(
 
 
 def archived(dest: str | Path, origin: str, options: Mapping[str, str] | None = None) -> int:
-    """The last step of something that an archive has; 0 for none."""
+    """Return the last step of an origin in an archive; 0 for none."""
     delta = _delta()
     try:
         table = delta.DeltaTable(str(dest), storage_options=dict(options or {}) or None)
@@ -187,26 +186,26 @@ def _delta() -> Any:
 
 
 class Archive:
-    """The quotes of an archive, which may grow meanwhile.
+    """The quotes of an archive, which can grow while it is read.
 
     Parameters
     ----------
     dest
-        A folder or the address of an object store.
+        A folder or the URL of an object store.
     options
-        Credentials and the like of the object store.
+        Credentials and settings of the object store.
     """
 
     def __init__(self, dest: str | Path, options: Mapping[str, str] | None = None) -> None:
         self._dest, self._options = str(dest), dict(options or {}) or None
 
     def rows(self, event_id: str, origin: str = "") -> tuple[pl.DataFrame, int]:
-        """Quotes of an event; and the last step of `origin` that the archive has, 0 for none.
+        """Return the quotes of an event, and the last archived step of `origin`, 0 for none.
 
         Raises
         ------
         ArchiveError
-            If it cannot be read.
+            If the archive cannot be read.
         """
         delta = _delta()
         try:
@@ -219,12 +218,12 @@ class Archive:
             raise ArchiveError(f"{self._dest}: {error}") from error
 
     def of(self, event_id: str, until: int) -> Moves:
-        """Moves of an event up to a time, microseconds."""
+        """Return the price changes of an event up to a time in microseconds."""
         return moves(self.rows(event_id)[0], until)
 
 
 def moves(quotes: pl.DataFrame, until: int) -> Moves:
-    """Quotes of an event as moves: late ones changed nothing, and a repeated price is no move."""
+    """Convert quotes of an event to price changes, dropping late quotes and repeated prices."""
     key = [*WORDING, "line", "sportsbook"]
     quotes = quotes.filter(pl.col("recorded_at").dt.epoch("us") <= until).sort("recorded_at", maintain_order=True)
     if not quotes.height:
@@ -237,7 +236,7 @@ def moves(quotes: pl.DataFrame, until: int) -> Moves:
         .with_columns(
             flags.cast(pl.UInt8).alias("flags"), pl.col("odds_decimal", "odds_american").forward_fill().over("row")
         )
-        .filter(pl.col("odds_decimal").is_not_null())  # suspended before it ever had a price
+        .filter(pl.col("odds_decimal").is_not_null())  # suspended before its first price
         .filter(pl.struct("row", "recorded_at").is_last_distinct())
     )
     moved = pl.any_horizontal(

@@ -1,20 +1,20 @@
-"""Calculators: what a bettor works out beside a bet. Odds d are decimal, after commission; s is a stake.
+"""Calculators for bettors. Odds d are decimal, after commission; s is a stake.
 
-**Hedge.** A bet of s at d stands, the other side is offered at h. Laying s d / h makes both results pay alike,
+**Hedge.** With a bet of s at d and the other side at h, staking s d / h gives both results the same profit,
 
     profit = s d - s - s d / h
 
-and s / (h - 1) loses nothing if the other side wins, leaving the rest to the first bet.
+and staking s / (h - 1) loses nothing if the other side wins, with the remaining profit if the first bet wins.
 
-**Free bet.** Its stake F is not paid back with the winnings (or is, `returned`). Hedged with H = F (d - 1) / h, or
-F d / h, it keeps F (d - 1) - H whatever happens; the part of F kept is its conversion.
+**Free bet.** Its stake F is not returned with the winnings (or is, with `returned`). Hedged with H = F (d - 1) / h, or
+F d / h, it earns F (d - 1) - H whatever happens; as a share of F, that is its conversion.
 
 **Boost.** Winnings are raised by a share b: d' = 1 + (d - 1) (1 + b).
 
-**Parlay.** Odds multiply; if legs are independent, so do probabilities. Legs of one game are not independent.
+**Parlay.** Odds multiply, and so do probabilities of independent legs. Legs of one game are not independent.
 
-**Middle.** Stakes on two lines in proportion to the other's odds, s1 = T d2 / (d1 + d2), earn the same on either
-side of the middle; with a chance p to win both, EV = p (s1 d1 + s2 d2) + (1 - p) s1 d1 - T.
+**Middle.** Stakes on two lines in proportion to the other's odds, s1 = T d2 / (d1 + d2), have the same profit on either
+side of the middle. With a probability p of winning both, EV = p (s1 d1 + s2 d2) + (1 - p) s1 d1 - T.
 """
 
 from collections.abc import Sequence
@@ -23,12 +23,12 @@ from typing import NamedTuple
 
 
 class Hedge(NamedTuple):
-    """Stakes on the other side, and what is earned."""
+    """Stakes on the other side, and their profit."""
 
-    stake: float  # both results pay alike
+    stake: float  # equal profit on both sides
     profit: float
-    no_loss_stake: float  # nothing is lost if the other side wins
-    no_loss_profit: float  # if the first bet wins then
+    no_loss_stake: float  # no loss if the other side wins
+    no_loss_profit: float  # profit if the first bet wins then
 
 
 class FreeBet(NamedTuple):
@@ -36,11 +36,11 @@ class FreeBet(NamedTuple):
 
     stake: float
     profit: float
-    conversion: float  # share of the free bet that is kept
+    conversion: float  # profit as a share of the free bet
 
 
 class Parlay(NamedTuple):
-    """Legs as one bet."""
+    """A parlay."""
 
     odds: float
     prob: float
@@ -48,12 +48,12 @@ class Parlay(NamedTuple):
 
 
 class Middle(NamedTuple):
-    """Stakes on the two lines of a middle, and what is earned."""
+    """Stakes on the two lines of a middle, and their profit."""
 
     stakes: tuple[float, float]
-    both: float  # if both win
-    one: float  # if one does
-    break_even: float  # chance of both at which nothing is earned on average
+    both: float  # profit if both win
+    one: float  # profit if one wins
+    break_even: float  # probability of both at which EV is 0
     ev: float  # in money
 
 
@@ -64,11 +64,11 @@ def _checked(**odds: float) -> None:
 
 
 def hedge(stake: float, odds: float, against: float) -> Hedge:
-    """Hedge a bet that stands.
+    """Hedge an open bet.
 
     Examples
     --------
-    100 at 3.00, the other side at 2.00: 150 earn 50 whatever happens.
+    With 100 at 3.00 and the other side at 2.00, staking 150 earns 50 whatever happens.
 
     >>> hedge(100, 3.0, 2.0)
     Hedge(stake=150.0, profit=50.0, no_loss_stake=100.0, no_loss_profit=100.0)
@@ -79,7 +79,7 @@ def hedge(stake: float, odds: float, against: float) -> Hedge:
 
 
 def free_bet(amount: float, odds: float, against: float, *, returned: bool = False) -> FreeBet:
-    """Hedge a free bet; `returned` if its stake is paid back with the winnings.
+    """Hedge a free bet; with `returned`, its stake is returned with the winnings.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def free_bet(amount: float, odds: float, against: float, *, returned: bool = Fal
 
 
 def boost(odds: float, share: float) -> float:
-    """Odds whose winnings are raised by a share.
+    """Return odds with winnings raised by a share.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def boost(odds: float, share: float) -> float:
 
 
 def parlay(odds: Sequence[float], probs: Sequence[float]) -> Parlay:
-    """Independent legs as one bet.
+    """Combine independent legs.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def parlay(odds: Sequence[float], probs: Sequence[float]) -> Parlay:
 
 
 def middle_stakes(total: float, odds: float, other: float, prob: float = 0.0) -> Middle:
-    """Divide an amount between the two lines of a middle; `prob` is the chance that both win.
+    """Divide a stake between the two lines of a middle; `prob` is the probability that both win.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""Values as they come, read as the dtypes of a table: numbers, flags, texts and times.
+"""Lenient casts of columns to the dtypes of a table: numbers, flags, texts and times.
 
-Each cast gives null where a value cannot be read; `is_empty` tells which of those stand for nothing.
+Each cast returns null for values it cannot parse; `is_empty` tells which of those were missing.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ def _flag(column: pl.Series) -> pl.Series:
 def _text(column: pl.Series) -> pl.Series:
     if not column.dtype.is_float():
         return column.cast(pl.String)
-    # pandas makes floats of whole numbers where some are missing.
+    # pandas converts integers with missing values to floats.
     whole = column.is_finite() & (column == column.round()) & (column.abs() < 1e15)
     number = pl.when(whole).then(column.cast(pl.Int64, strict=False).cast(pl.String))
     return pl.select(number.otherwise(column.fill_nan(None).cast(pl.String)).alias(column.name)).to_series()
@@ -45,12 +45,12 @@ _ISO = (
     r"^(\d{4}-\d\d-\d\d)(?:[Tt ](\d\d:\d\d)(?::(\d\d(?:[.,]\d+)?))?)?"
     r"(?: ?(?:[Zz]|UTC|([+-])([01]\d|2[0-3]):?([0-5]\d)?))?$"
 )
-# Unix times by size: all of them fall between 1973 and 5138.
+# The unit of Unix times follows from their size: all are between 1973 and 5138.
 _UNIX = ((1e8, 1e11, 1e6), (1e11, 1e14, 1e3), (1e14, 1e17, 1.0), (1e17, 1e20, 1e-3))
 
 
 def _unix(name: str) -> pl.Expr:
-    """Microseconds of a Unix time in whatever unit."""
+    """Convert a Unix time in any unit to microseconds."""
     value = pl.col(name)
     read = pl.lit(None, dtype=pl.Float64)
     for low, high, factor in _UNIX:
@@ -59,7 +59,7 @@ def _unix(name: str) -> pl.Expr:
 
 
 def _iso(column: pl.Series) -> pl.Series:
-    """Read ISO 8601 in its usual forms."""
+    """Parse ISO 8601 in its usual forms."""
     part = column.rename("t").to_frame().select(pl.col("t").str.extract_groups(_ISO)).unnest("t")
     names = ("day", "minute", "second", "sign", "hours", "minutes")
     part = part.rename(dict(zip(part.columns, names, strict=True)))
@@ -106,7 +106,7 @@ CASTS: dict[type[pl.DataType], tuple[Callable[[pl.Series], pl.Series], str]] = {
 
 
 def readable(given: pl.DataType, wanted: pl.DataType) -> bool:
-    """Whether values of one dtype can be read as another at all."""
+    """Whether one dtype can be cast to another at all."""
     if given in (pl.String, pl.Categorical, pl.Enum, pl.Null):
         return True
     if wanted == pl.String:
@@ -117,6 +117,6 @@ def readable(given: pl.DataType, wanted: pl.DataType) -> bool:
 
 
 def is_empty(column: pl.Series) -> pl.Series:
-    """Mark the values that stand for none: null, empty text, NaN."""
+    """Flag missing values: null, empty text, NaN."""
     written = column.cast(pl.String).str.strip_chars().str.to_lowercase()
     return written.fill_null("").is_in(["", "nan", "null", "none"])

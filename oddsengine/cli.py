@@ -1,8 +1,8 @@
 """The command line, `oddsengine COMMAND`.
 
-Exit status 0, or 2 with one sentence on standard error for input that cannot be used (`feeds check`: 1 if a source is
-not ok). Tables fit the terminal; into a pipe they are plain text, uncut. This module reads the words; the commands are
-in `oddsengine.commands`.
+Exit status 0, or 2 with a message on standard error for invalid input (`feeds check`: 1 if a feed is not ok). Tables
+fit the terminal; piped output is plain text without truncation. This module parses arguments; the commands are in
+`oddsengine.commands`.
 """
 
 import argparse
@@ -55,13 +55,13 @@ a whole number of 100 or more without a sign is ambiguous and rejected: write 11
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose complaint is one line."""
+    """An argument parser that reports errors in one line."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message}\n")
 
 
-# ---- what the words of a command mean ----
+# ---- argument types ----
 
 
 def _names(text: str) -> list[str]:
@@ -72,7 +72,7 @@ def _names(text: str) -> list[str]:
 
 
 def _rates(text: str) -> dict[str, float]:
-    """Read `book=0.02,other=0.05`."""
+    """Parse `book=0.02,other=0.05`."""
     found = {}
     for part in _names(text):
         book, _, value = part.partition("=")
@@ -84,7 +84,7 @@ def _rates(text: str) -> dict[str, float]:
 
 
 def _sharp(text: str) -> list[str] | dict[str, float]:
-    """Read an order of preference, or weights."""
+    """Parse an order of preference, or weights."""
     names = _names(text)
     weighted = sum("=" in name for name in names)
     if 0 < weighted < len(names):
@@ -116,7 +116,7 @@ def _speed(text: str) -> float:
     return found
 
 
-# ---- the parser ----
+# ---- parser ----
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -185,7 +185,7 @@ def _add_guards(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_question(parser: argparse.ArgumentParser) -> None:
-    """Add whose prices may be bet and what is fair."""
+    """Add options for books and references."""
     ask = parser.add_argument_group("whose prices")
     ask.add_argument("--books", type=_names, metavar="A,B", help="only bet at these books")
     ask.add_argument(
@@ -419,7 +419,7 @@ def _add_catalog(commands: Any) -> None:
 
 
 def _own_limit(text: str) -> int | str:
-    """Read a limit of a key's own; `tier` ends it."""
+    """Parse a limit of a key; `tier` resets it."""
     return text if text == "tier" else _count(text)
 
 
@@ -512,11 +512,11 @@ def _add_watch(commands: Any) -> None:
     )
 
 
-# ---- entry ----
+# ---- entry point ----
 
 
 def _joined(words: Sequence[str]) -> list[str]:
-    """Bind a list of prices that begins with a minus to its option, which argparse would take for an option itself."""
+    """Join a list of prices that starts with a minus to its option; argparse would take it for an option."""
     out: list[str] = []
     for word in words:
         if out and out[-1] == "--odds" and re.match(r"-\d", word):
@@ -552,13 +552,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv
-        Its words; None takes those of the process.
+        Arguments; None is `sys.argv[1:]`.
 
     Returns
     -------
     int
-        Exit status: 0, 1 if `feeds check` found a source that is not ok, 2 for input that cannot be used, 130 if
-        interrupted, 141 if nobody reads the output.
+        Exit status: 0; 1 if `feeds check` found a feed that is not ok; 2 for invalid input; 130 if interrupted; 141 if
+        the output was closed.
     """
     try:
         return _run(sys.argv[1:] if argv is None else argv)
@@ -567,7 +567,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     except BrokenPipeError:
-        # What is still buffered must not fail once more when Python ends.
+        # Remaining buffered output must not fail again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _BROKEN_PIPE
 

@@ -1,13 +1,12 @@
-"""Closing lines: the last pre-match price of every row, de-vigged when its event begins.
+"""Closing lines: the last pre-match price of every row, de-vigged when its event starts.
 
-An event closes at its start, or when it first goes live, whichever comes first. Then its rows may be live or gone
-already, so the recorder has a column of its own for what each slot of the board last said before the match: prices that
-were seen after the start never enter it. A price that was taken down, suspended or turned live counts as the last one
-if that was within `LAST_S` of the close; what left earlier was no closing price.
+An event closes at its start, or when it first goes live, whichever comes first. Its rows may then be live or removed
+already, so the recorder keeps the last pre-match price of each slot of the board; prices seen after the start are
+ignored. A price that was removed, suspended or went live at most `LAST_S` before the close counts as the last one; a
+price that left earlier has no closing price.
 
-`ClosingRecorder.follow` runs right after each step and copies a few columns; de-vigging the close and storing it is
-handed to `run`. The fair probabilities are those of `find_ev` over the closing prices: the same guards, references and
-method.
+`ClosingRecorder.follow` runs right after each step and copies a few columns; de-vigging and storing are handed to
+`run`. Fair probabilities are those of `find_ev` over the closing prices, with the same guards, references and method.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,17 +34,17 @@ from oddsengine.query.values import league_id, sport_id
 from oddsengine.timestamps import datetimes
 from oddsengine.update import Update, hexadecimal
 
-LAST_S = 300  # s before the close in which a price that left still counts
+LAST_S = 300  # s: a price that left this long before the close still counts
 _OPEN = np.iinfo(np.int64).max
-_MEMBERS = 2  # fewer books are no consensus
+_MEMBERS = 2  # minimum books of a consensus
 Run = Callable[[Callable[[], None]], Any]
 
 
 class Bets(NamedTuple):
-    """+EV prices as they were shown, column by column."""
+    """+EV prices when shown, as columns."""
 
     id: list[str]
-    outcome: Words  # of event, market, line and side, whoever offers it
+    outcome: Words  # of event, market, line and side, for any book
     event_id: list[str]
     sport: list[str]
     league: list[str]
@@ -54,7 +53,7 @@ class Bets(NamedTuple):
     line: list[float | None]
     sportsbook: list[str]
     live: Sequence[bool]
-    start: Longs  # NO_TIME where nobody said
+    start: Longs  # NO_TIME if unknown
     at: Longs
     odds: Floats  # as quoted
     price: Floats  # after commission
@@ -64,7 +63,7 @@ class Bets(NamedTuple):
 
 
 class Close(NamedTuple):
-    """One event as it stood when it began."""
+    """The closing lines of one event."""
 
     event_id: str
     sport: str
@@ -74,21 +73,21 @@ class Close(NamedTuple):
     start: int
     captured_at: int
     lines: pl.DataFrame
-    outcome: Words  # with a fair probability, and that
+    outcome: Words  # outcomes with a fair probability, and that
     fair: Floats
-    votes: Votes  # of all books, for the others' close
+    votes: Votes  # of all books, for the other books' close
 
 
 class _Due(NamedTuple):
-    """Events that closed at one moment, and the rows of all of them."""
+    """Events that close at one time, with their rows."""
 
     at: int
-    events: dict[str, int]  # start of each, by id
+    events: dict[str, int]  # start of each event, by id
     facts: Facts
 
 
 class _Mirror:
-    """What each slot of the board last said before its match."""
+    """The last pre-match price of each slot of the board."""
 
     COLUMNS = (
         ("id", np.uint64), ("odds", np.float64), ("american", np.float64), ("seen", np.int64), ("changed", np.int64),
@@ -100,14 +99,14 @@ class _Mirror:
     american: Floats
     seen: Longs
     changed: Longs
-    shut: Longs  # when it was no longer on offer, `_OPEN` while it is
+    shut: Longs  # time when it left, `_OPEN` while available
 
     def __init__(self) -> None:
         for name, dtype in self.COLUMNS:
             setattr(self, name, np.zeros(0, dtype))
 
     def room_for(self, slots: int) -> None:
-        """Make room for so many slots."""
+        """Grow to a number of slots."""
         for name, dtype in self.COLUMNS:
             old = getattr(self, name)
             if slots > old.size:
@@ -116,7 +115,7 @@ class _Mirror:
                 setattr(self, name, grown)
 
     def take(self, board: Board, slots: Ints, begins: Longs, now: int) -> None:
-        """Look at some slots of the board again."""
+        """Update some slots from the board."""
         rows = board.rows
         on = (rows.state[slots] == 1) & ((rows.flags[slots] & (LIVE | SUSPENDED)) == 0)
         start = begins[board.names.event.values[rows.key[slots] >> BOOK_BITS]]
@@ -131,28 +130,28 @@ class _Mirror:
         self.shut[left] = now
 
     def last(self, board: Board, slots: Ints, since: int) -> Ints:
-        """Those of some slots that had a price before their match, on offer until some time or later."""
+        """Return the slots with a pre-match price that was available at or after a time."""
         known = (self.id[slots] == board.rows.id[slots]) & (self.shut[slots] >= since)
         found: Ints = slots[known]
         return found
 
 
 def at_once(job: Callable[[], None]) -> None:
-    """Run a job now."""
+    """Run a job immediately."""
     job()
 
 
 class Store(Protocol):
-    """Where closing lines and bets go."""
+    """Stores closing lines and bets."""
 
     def show(self, bets: Bets) -> None:
-        """+EV prices were shown, or shown again."""
+        """Store +EV prices that are shown, new or again."""
 
     def put(self, close: Close) -> None:
-        """An event closed."""
+        """Store the close of an event."""
 
     def take_back(self, event_id: str) -> None:
-        """An event that closed did not begin after all."""
+        """Delete the close of an event that has not started after all."""
 
 
 class ClosingRecorder:
@@ -161,28 +160,28 @@ class ClosingRecorder:
     Parameters
     ----------
     engine
-        The engine; its usual view over all books is kept awake, and what that shows is what counts as shown.
+        The engine. Its default view over all books is kept awake; bets are the +EV prices of that view.
     store
-        Where they go.
+        Receives closing lines and bets.
     run
-        What runs a job: in the server a thread of its own, one job after the other.
+        Runs a job; in the service, in a thread of its own, in order.
     method
-        Of the view; see `Engine.view`.
+        Method of the view; see `Engine.view`.
     """
 
     def __init__(self, engine: Engine, store: Store, run: Run = at_once, *, method: str | None = None) -> None:
         self.engine, self.store, self._run = engine, store, run
         self._view = engine.view(method=method, keep=True)
         self._mirror = _Mirror()
-        self._closed: dict[str, int] = {}  # event to the moment of its close
-        self._old_starts: dict[str, int] = {}  # of postponed events, before they were
+        self._closed: dict[str, int] = {}  # event to the time of its close
+        self._old_starts: dict[str, int] = {}  # previous starts of postponed events
         self._moment = int(NO_TIME)
         self._begins: Longs = np.empty(0, np.int64)
         self._names: Names | None = None
         self._begun = False
 
     def follow(self, update: Update) -> None:
-        """Take in what a step did; in the thread that made it, before the next one."""
+        """Process an update, in the thread of the step and before the next one."""
         with self.engine.still() as board:
             rows, names = board.rows, board.names
             self._mirror.room_for(rows.key.size)
@@ -212,7 +211,7 @@ class ClosingRecorder:
     # ---- closes ----
 
     def _put_off(self, names: Names, status: Any, begins: Longs) -> Any:
-        """Events that are postponed and have no later start yet."""
+        """Return postponed events without a new start."""
         off = status == POSTPONED
         before = self._begins if names is self._names else begins[:0]
         known, self._old_starts = self._old_starts, {}
@@ -224,7 +223,7 @@ class ClosingRecorder:
         return off
 
     def _due(self, board: Board, status: Any, begins: Longs, off: Any) -> list[_Due]:
-        """Events that close now; those that turn out not to have begun are taken back."""
+        """Return events that close now; closes of events that did not start are deleted."""
         names, moment = board.names, self._moment
         begun = (begins != NO_TIME) & (begins <= moment)
         waits = ~begun & ((status == UPCOMING) | (status == POSTPONED))
@@ -249,7 +248,7 @@ class ClosingRecorder:
         return [self._taken(board, at, events) for at, events in found.items()]
 
     def _taken(self, board: Board, at: int, events: Sequence[tuple[str, int, Ints]]) -> _Due:
-        """Copy what is needed of some events."""
+        """Copy the columns of some events."""
         facts = board.facts(np.unique(np.concatenate([slots for _, _, slots in events])))
         m, slot = self._mirror, facts.slot
         starts = {id_: start for id_, start, _ in events}
@@ -262,7 +261,7 @@ class ClosingRecorder:
         return _Due(at, starts, facts)
 
     def _close(self, due: _Due) -> None:
-        """De-vig the close of some events and write it down."""
+        """De-vig and store the close of some events."""
         lines, outcome, event_of, fair = closing_lines(due.facts, due.at, self._view.wanted.method, self.engine.fair)
         ends = due.facts.frame().with_columns(look=pl.lit(due.at))
         for id_, start in due.events.items():
@@ -282,7 +281,7 @@ class ClosingRecorder:
     # ---- bets ----
 
     def _shown(self, update: Update) -> Hits:
-        """+EV prices that this step showed, or that were open before the first one."""
+        """Store the +EV prices shown by this step, or open before the first one."""
         if self._begun:
             hits = update.of(self._view).hits
             return hits.take(hits.kind == EV)
@@ -329,7 +328,7 @@ class ClosingRecorder:
 
 
 def outcomes(board: Board, g: Groups, at: Longs) -> Words:
-    """What some rows of groups are bets on, whoever offers them: hashes of event, market, line and side."""
+    """Hash the outcomes of rows: event, market, line and side, for any book."""
     market = g.market[at]
     ladder = board.names.hashes(g).ladder[g.ladder[market]]
     return mix(ladder, g.threshold[market].astype(np.int64), g.side[at].astype(np.int64))
@@ -340,7 +339,7 @@ PLACE = ("ladder", "threshold_", "side", "outcomes", "slope", "reach")
 
 
 def others_close(bets: Sequence[Sequence[Any]], close: Close) -> list[float | None]:
-    """Fair probabilities of bets (book and `PLACE`) by the close of all other books; None where there is none."""
+    """Return fair probabilities of bets (book and `PLACE`) at the close of all other books; None if unknown."""
     if not bets:
         return []
     some = pl.DataFrame(bets, ["sportsbook", *PLACE], orient="row", infer_schema_length=None)
@@ -355,7 +354,7 @@ def others_close(bets: Sequence[Sequence[Any]], close: Close) -> list[float | No
 
 
 def gain(where: tuple[str, str, int, int, int, str, str], home: int, away: int) -> float | None:
-    """The share of a stake that a final score won or lost; None where it does not say.
+    """Return the share of the stake won or lost by a final score; None if undetermined.
 
     `where` is family, period, subject, threshold, side, sport and league.
     """
@@ -374,7 +373,7 @@ LINE = (
 def closing_lines(
     facts: Facts, at: int, method: str, table_of_fair: catalog.FairTable
 ) -> tuple[pl.DataFrame, Words, Any, Floats]:
-    """Lines with the fair probabilities by a method; and of every outcome that has one: hash, event, probability."""
+    """Return lines with fair probabilities by a method; and hash, event and probability of every priced outcome."""
     table = facts.frame().with_columns(id=pl.Series(hexadecimal(facts.id), dtype=pl.String))
     (now,) = datetimes([at])
     question = finder.ask(finder.prepare(table, None, now), None, None, method, None, Wants.of(), fair=table_of_fair)
@@ -386,7 +385,7 @@ def closing_lines(
         reference = estimator.sharpest(v.board.of, v.board.ballot, v.traits, of, g.book)
     else:
         shown = market_fair(v, np.arange(g.threshold.size))[of, g.side] if of.size else np.empty(0)
-        # A consensus of one is none; `market_fair` has the best prices' probabilities where there is no reference.
+        # A single book is no consensus; without a reference, `market_fair` uses the best prices.
         speaks = (v.member[g.book] != 0) & (v.trusted != 0) & ~np.isnan(v.own) & (g.side == 0)
         several = np.bincount(of[speaks], minlength=g.threshold.size) >= _MEMBERS
         fair = np.where((v.reference >= 0) | ((v.reference == -2) & several), 0.0, np.nan)[of] + shown

@@ -1,17 +1,17 @@
-"""Closing line value: whether a price was better than what the market knew when it closed.
+"""Closing line value (CLV): the value of a price by the closing line.
 
 **Grade.** The close is the sharp reference's fair probability q of the same outcome, margin removed, from the last
-prices before the start. A price d (after commission) that was taken earlier is worth
+prices before the start. An earlier price d (after commission) has
 
     CLV = d q - 1
 
-a fraction: the mean profit of the bet if the close is right. It is the formula of the edge with the closing
-probability in the place of the one at the time, so the two compare. As long as nobody knows better than the close,
-q is the best guess of the truth, and the probability at the time is the best guess of q. Then the mean of CLV is the
-mean of the true edges, whatever the results were, and it shows with far fewer bets than results do.
+as a fraction: the mean profit of the bet if the close is right. It is the formula of the edge with the closing
+probability, so the two can be compared. If the close is efficient, q is the best estimate of the true probability, and
+the probability at the time of the bet the best estimate of q. The mean CLV is then the mean true edge, and needs far
+fewer bets than results do.
 
-**Errors.** Bets on one event share its close: five books that offer the same side are hardly five proofs. The standard
-error of a mean is therefore that of sums over events (Liang and Zeger 1986, Longitudinal data analysis using
+**Errors.** Bets on one event share its close: five books with the same side are not five independent bets. The standard
+error of a mean is therefore clustered by event (Liang and Zeger 1986, Longitudinal data analysis using
 generalized linear models, Biometrika 73, https://doi.org/10.1093/biomet/73.1.13): with n values x in G events and the
 sums S of the deviations x - mean within each event,
 
@@ -19,12 +19,12 @@ sums S of the deviations x - mean within each event,
 
 It is ``nan`` for fewer than two events, and too small for very few.
 
-**Whose close.** A reference that is graded by its own later price flatters itself: where it errs and stays, the error
-counts as worth. So beside the reference's own close there is the *others'*: all books but the bet's own and its
-sisters, without the highest and the lowest (`oddsengine.others`).
+**Which close.** A reference graded by its own later price is biased: a lasting error counts as value. There is
+therefore also the *other books'* close: all books except the bet's own and its sisters, without the highest and lowest
+(`oddsengine.others`).
 
-**No close.** Where no sharp book had a complete market at the close there is no q, and CLV is ``nan``. Such bets are
-counted apart: leaving them out in silence would flatter books whose odd markets nobody else quotes.
+**No close.** If no sharp book has a complete market at the close, CLV is ``nan``. Such bets are counted separately,
+because omitting them would favour books with markets that nobody else quotes.
 """
 
 from typing import NamedTuple
@@ -50,21 +50,21 @@ BETS_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "league": pl.String,
     "market": pl.String,
     "day": pl.String,  # of the start, US Eastern
-    "state": pl.String,  # of `STATES`
+    "state": pl.String,  # one of `STATES`
     "ev": pl.Float64,  # fraction, when first shown
     "price": pl.Float64,  # decimal, after commission, when first shown
     "best_price": pl.Float64,
     "closing": pl.Float64,  # fair probability at the close
-    "others": pl.Float64,  # the same by all books but the bet's own and its sisters
-    "gain": pl.Float64,  # share of the stake that the result won or lost, -1 to 1; null where it is not known
+    "others": pl.Float64,  # the same by all books except the bet's own and its sisters
+    "gain": pl.Float64,  # share of the stake won or lost, -1 to 1; null if unknown
 }
 
 REPORT_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "group": pl.String,
     "count": pl.Int64,
     **dict.fromkeys(STATES, pl.Int64()),
-    "events": pl.Int64,  # of the graded ones
-    "avg_ev": pl.Float64,  # percent, of the graded ones; so are the others
+    "events": pl.Int64,  # of graded bets
+    "avg_ev": pl.Float64,  # percent, of graded bets, as are the following
     "avg_ev_error": pl.Float64,
     "avg_clv": pl.Float64,
     "avg_clv_error": pl.Float64,
@@ -72,12 +72,12 @@ REPORT_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "beat_close_error": pl.Float64,
     "avg_best_clv": pl.Float64,
     "avg_best_clv_error": pl.Float64,
-    "others_graded": pl.Int64,  # before the close, with a close of the others
+    "others_graded": pl.Int64,  # before the close, with a close of the other books
     "avg_others_ev": pl.Float64,  # shown, of these
     "avg_others_clv": pl.Float64,
     "avg_others_clv_error": pl.Float64,
     "others_beat_close": pl.Float64,
-    "won": pl.Int64,  # of the bets before the close whose result is known; half won counts as won
+    "won": pl.Int64,  # of bets before the close with a known result; half won counts as won
     "lost": pl.Int64,
     "pushed": pl.Int64,
     "avg_return": pl.Float64,
@@ -86,7 +86,7 @@ REPORT_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 
 
 class Means(NamedTuple):
-    """Of each group: values, clusters, mean, and the standard error of the mean."""
+    """By group: values, clusters, mean and standard error of the mean."""
 
     size: Longs
     clusters: Longs
@@ -95,14 +95,14 @@ class Means(NamedTuple):
 
 
 def clv(price: ArrayLike, closing: ArrayLike) -> Floats:
-    """Closing line value of prices.
+    """Return the closing line value of prices.
 
     Parameters
     ----------
     price : array_like of float
         Decimal odds, after commission.
     closing : array_like of float
-        Fair probability of the same outcome at the close; ``nan`` where there is none.
+        Fair probability of the same outcome at the close; ``nan`` if unknown.
 
     Returns
     -------
@@ -111,7 +111,7 @@ def clv(price: ArrayLike, closing: ArrayLike) -> Floats:
 
     Examples
     --------
-    A price of 2.10 on what closed at 50 % fair, and the same where it closed at 45 %:
+    A price of 2.10 on an outcome that closed at 50 % fair, and at 45 %:
 
     >>> clv(2.10, [0.5, 0.45]).round(4).tolist()
     [0.05, -0.055]
@@ -122,25 +122,25 @@ def clv(price: ArrayLike, closing: ArrayLike) -> Floats:
 
 
 def means(values: ArrayLike, group: ArrayLike, cluster: ArrayLike, groups: int) -> Means:
-    """Means of groups, with standard errors that know which values belong together.
+    """Return means of groups with clustered standard errors.
 
     Parameters
     ----------
     values : array_like of float
-        One each; ``nan`` is left out.
+        Values; ``nan`` is ignored.
     group, cluster : array_like of int
-        Codes from 0 up: the group of a value, and what it shares its luck with.
+        Codes from 0: the group and the cluster of each value.
     groups : int
-        How many groups there are.
+        Number of groups.
 
     Returns
     -------
     Means
-        ``nan`` is the mean of nothing, and the error of fewer than two clusters.
+        The mean is ``nan`` for an empty group, the error for fewer than two clusters.
 
     Examples
     --------
-    Four values of two events: the deviations sum to -0.02 and 0.02.
+    Four values of two events, whose deviations sum to -0.02 and 0.02:
 
     >>> found = means([0.01, 0.03, 0.02, 0.06], [0, 0, 0, 0], [0, 0, 1, 1], 1)
     >>> found.mean.round(4).tolist(), found.error.round(4).tolist()
@@ -163,22 +163,21 @@ def means(values: ArrayLike, group: ArrayLike, cluster: ArrayLike, groups: int) 
 
 
 def report(bets: pl.DataFrame, by: str | None = None) -> pl.DataFrame:
-    """How bets did against the close, by group.
+    """Summarise bets against the close, by group.
 
-    Means are of the graded bets only, so that the edges that were shown and what the close made of them are of the
-    same bets.
+    Means are over graded bets only, so that the EV shown and the CLV are of the same bets.
 
     Parameters
     ----------
     bets
         `BETS_SCHEMA`.
     by
-        One of `GROUPINGS`; None is all of them together.
+        One of `GROUPINGS`; None is a single group.
 
     Returns
     -------
     polars.DataFrame
-        `REPORT_SCHEMA`: most bets first, or day by day.
+        `REPORT_SCHEMA`: by number of bets, descending, or by day.
 
     Examples
     --------
@@ -239,14 +238,14 @@ def report(bets: pl.DataFrame, by: str | None = None) -> pl.DataFrame:
 
 
 def _numbers(bets: pl.DataFrame, name: str) -> Floats:
-    """A column of numbers, nan where there is none."""
+    """Return a column as floats, nan for null."""
     if name not in bets.columns:
         return np.full(bets.height, np.nan)
     return np.asarray(bets[name].cast(pl.Float64).fill_null(np.nan).to_numpy())
 
 
 def _codes(texts: pl.Series, distinct: pl.Series) -> Longs:
-    """Places of texts among the distinct ones."""
+    """Return the index of each text among the distinct ones."""
     place = pl.DataFrame({"text": distinct}).with_row_index("at")
     found = pl.DataFrame({"text": texts}).join(place, on="text", how="left", maintain_order="left")
     return np.asarray(found["at"].to_numpy(), dtype=np.int64)

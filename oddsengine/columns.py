@@ -1,4 +1,4 @@
-"""Types of the flat columns that boards, kernels and queries exchange, and the number that stands for no time."""
+"""Types of the flat columns shared by boards, kernels and queries, and the value of a missing time."""
 
 import numpy as np
 import numpy.typing as npt

@@ -1,4 +1,4 @@
-"""Why an opportunity is one: every price of its market, who set the fair probability, what was passed over and why."""
+"""Explanations of opportunities: every price of the market, the reference, and rejected prices with reasons."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,26 +21,25 @@ from oddsengine.schema import OddsTable
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
-    """What stands behind one opportunity.
+    """The explanation of one opportunity.
 
     Attributes
     ----------
     kind
         ``ev``, ``arbitrage``, ``low_hold`` or ``middle``.
     opportunity
-        The result row, as the finder gives it.
+        The result row of the finder.
     reference, method
-        The book, ``consensus`` or ``close`` whose prices say what is fair, and how its margin was removed; the
-        reference is None where nobody's prices served and the best prices themselves were de-vigged.
+        The book, ``consensus`` or ``close`` behind the fair price, and the de-vig method; the reference is None if the
+        best prices themselves were de-vigged.
     fair
-        One row an outcome of the market (both markets of a middle): its fair probability.
+        One row per outcome of the market (of both markets for a middle) with its fair probability.
     prices
-        One row a price of the market: book, selection, line, quoted and net odds, the book's own fair
-        probability, age, and the role it plays: ``leg``, ``reference``, ``offer``, ``other`` (a book that was not
-        asked for) or ``set aside``.
+        One row per price of the market: book, selection, line, quoted and net odds, the book's own fair probability,
+        age, and role: ``leg``, ``reference``, ``offer``, ``other`` (a book outside `books`) or ``set aside``.
     rejected
-        Prices that were passed over and the reason: set aside by a guard or by identity, or better than the leg that
-        was taken but not admissible with the others.
+        Prices that were not used and why: rejected by a guard or identity, or better than the leg but not admissible
+        with the other legs.
     """
 
     kind: str
@@ -52,11 +51,11 @@ class Explanation:
     rejected: pl.DataFrame
 
     def __repr__(self) -> str:
-        """The same text: a notebook shows it."""
+        """Return the same text, for notebooks."""
         return str(self)
 
     def __str__(self) -> str:
-        """The whole explanation as plain text."""
+        """Format the explanation as plain text."""
         row = self.opportunity
         event = row.get("event_name") or row.get("game")
         market = row.get("market_type") or row.get("market")
@@ -104,21 +103,21 @@ def explain(
     include: Iterable[str] = (),
     fair: FairTable | None = None,
 ) -> Explanation:
-    """Lay open what stands behind one opportunity.
+    """Explain one opportunity.
 
     Parameters
     ----------
     odds
-        The prices it was found in.
+        The prices in which it was found.
     opportunity_id
         Its `id`.
     books, sharp, method, max_profit, commission, guards, now, include, fair
-        As they were when it was found; see `oddsengine.opportunities`.
+        The arguments with which it was found; see `oddsengine.opportunities`.
 
     Raises
     ------
     ValueError
-        If no opportunity of any kind has that id, whatever its size.
+        If there is no opportunity with this id.
     """
     question = board.ask(
         prepare(odds, guards, now),
@@ -198,7 +197,7 @@ def _told(question: Question, kind: str, opportunity: dict[str, Any], markets: L
     name = "consensus" if reference == -2 else identity.books[reference] if reference >= 0 else None
     fair = market_fair(v, markets)
     if v.close is not None and kind == "ev":
-        # What is fair for this book: all the others, and itself as a witness.
+        # The fair price for this book: from all others, with its own price as supporting evidence.
         reference, name = -1, "close"
         side, p = int(g.side[legs[0]]), float(opportunity["fair_probability"])
         first = g.segments[markets[0]]
@@ -229,7 +228,7 @@ def _told(question: Question, kind: str, opportunity: dict[str, Any], markets: L
 
 
 def _prices(question: Question, rows: Longs, legs: Ints, reference: int) -> pl.DataFrame:
-    """Every price of the market with its role, best first within an outcome."""
+    """List the prices of the market with their roles, best first within an outcome."""
     v, g = question.view, question.view.groups
     table = question.table[g.row[rows]]
     aside = question.prepared.guarded.aside[rows] != 0
@@ -257,7 +256,7 @@ def _prices(question: Question, rows: Longs, legs: Ints, reference: int) -> pl.D
 
 
 def _passed_over(question: Question, markets: Longs, rows: Longs, legs: Ints) -> pl.DataFrame:
-    """Prices set aside in the market or beside it, and better ones that could not be taken."""
+    """List rejected prices of the market, and better ones that could not be used."""
     g, prepared = question.view.groups, question.prepared
     table = question.table
     aside = prepared.guarded.aside
@@ -285,7 +284,7 @@ def _passed_over(question: Question, markets: Longs, rows: Longs, legs: Ints) ->
 
 
 def _stray(verdict: Any, table: OddsTable, near: Ints) -> Longs:
-    """Rows of the same event and market type that identity gave no market."""
+    """List the rows of the same event and market type without a market."""
     kinds = table[near].select("event_id", "market_type").unique()
     same = (
         table.select("event_id", "market_type")
@@ -297,7 +296,7 @@ def _stray(verdict: Any, table: OddsTable, near: Ints) -> Longs:
 
 
 def _better(question: Question, rows: Longs, legs: Ints) -> tuple[Longs, list[str]]:
-    """Surviving prices better than the leg of their outcome, and why they are not it."""
+    """List prices better than the leg of their outcome, and why they were not used."""
     v, g = question.view, question.view.groups
     of_outcome = {(int(g.market[leg]), int(g.side[leg])): int(leg) for leg in legs}
     found, why = [], []

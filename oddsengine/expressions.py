@@ -1,7 +1,7 @@
 """Polars expressions over columns of odds: `pl.col("odds").odds`.
 
-Importing `oddsengine` registers the namespace. Each method is the expression of a function of this package and gives
-the same numbers; no answer is null, as is usual in frames.
+Importing `oddsengine` registers the namespace. Each method corresponds to a function of this package and gives the same
+numbers, with null instead of nan.
 
 =================================  ==========================================================================
 expression                         function
@@ -11,20 +11,20 @@ expression                         function
 `from_american()`                  `american_to_decimal`
 `edge(prob)`                       `value.edge`
 `kelly(prob, fraction)`            `kelly`
-`hold(by)`, `devig(method, by)`    `hold`, `devig_groups`: of the market that a row belongs to
+`hold(by)`, `devig(method, by)`    `hold`, `devig_groups`: of a row's market
 =================================  ==========================================================================
 
-All but the last line are made of polars' own operations. A market is the rows that agree in the columns `by`; without
-`by` it is the whole column. Rows of a market need not be adjacent, though it is faster if they are. `hold` and `devig`
-call Python once for the whole column, and never once a market: rows are put together by the 64-bit hash of their keys,
-and where a market's rows are not adjacent, those that share a hash are compared key by key.
+All but the last line are native polars expressions. A market is the rows with equal columns `by`; without `by`, the
+whole column. Rows of a market need not be adjacent, but it is faster if they are. `hold` and `devig` call Python once
+for the whole column, not once per market: rows are grouped by the 64-bit hash of their keys, and keys with equal hashes
+are compared.
 
-Results are named after the column of odds. In a column of decimal odds a price of -100 or less is American and null;
-where one stands in it (in its group, under `over` and `agg`), whole prices of 100 or more count as American too, as
-`check_odds` has it. In a column of positive American prices alone nothing tells +110 from decimal odds of 110.
+Results are named after the column of odds. In a column of decimal odds, a price of -100 or less is American and becomes
+null; if there is one (in the group, under `over` and `agg`), whole prices of 100 or more count as American too, as in
+`check_odds`. A column of positive American prices only cannot be told apart from decimal odds.
 
-`.devig().over("event")` is the same as `.devig(by="event")`. Where something stands between the two, such as
-`.devig().alias("p").over("event")`, polars calls Python once a group, which takes a thousand times as long.
+`.devig().over("event")` is the same as `.devig(by="event")`. With another expression in between, such as
+`.devig().alias("p").over("event")`, polars calls Python once per group, which is a thousand times slower.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -41,16 +41,16 @@ from oddsengine.devig import DEVIG_METHODS, devig_groups
 IntoExpr = pl.Expr | str | float
 By = pl.Expr | str | Iterable[pl.Expr | str] | None
 _CODED = (pl.Categorical, pl.Enum)
-_PerMarket = Callable[[Floats, Longs], Floats]  # prices market by market and offsets, to a number a row
+_PerMarket = Callable[[Floats, Longs], Floats]  # prices market by market and offsets -> a number per row
 
 
 @kernel
 def _cut(hashes: Words, market: Ints, first: Longs, again: Ints) -> tuple[int, int]:
-    """The market of each row by order of appearance, by the hash of its keys, and the first row of each.
+    """Number the markets of rows by first appearance of their hash, and return the first row of each.
 
-    Rows that begin another run of a market that was there before go into `again`. Returns how many markets there are,
-    and how many such rows. Without room for `market` it stops at the first such row. An entry of the table is half a
-    hash and, below it, the number of a market from 1.
+    Rows that continue a market after other rows go into `again`. Returns the number of markets and of such rows.
+    Without room for `market`, stops at the first such row. A table entry has half of a hash and, below it, a market
+    number from 1.
     """
     n, runs = hashes.size, 1
     for i in range(1, n):
@@ -88,7 +88,7 @@ def _cut(hashes: Words, market: Ints, first: Longs, again: Ints) -> tuple[int, i
 
 @kernel
 def _layout(market: Ints, rows: Longs, offsets: Longs) -> None:
-    """Rows market by market, in their order, into `rows`, and where each market begins, into `offsets`, from zeros."""
+    """Sort rows by market into `rows`, keeping their order, and write `offsets` (initially zeros)."""
     for m in market:
         offsets[m + 1] += 1
     for m in range(1, offsets.size):
@@ -100,7 +100,7 @@ def _layout(market: Ints, rows: Longs, offsets: Longs) -> None:
 
 
 def _markets(keys: Sequence[pl.Series], hashes: Words | None = None) -> tuple[Longs | None, Longs]:
-    """Rows market by market, None where they are so already, and the offsets of the markets."""
+    """Return rows sorted by market, or None if they are already, and the offsets of the markets."""
     coded = (key.to_physical() if key.dtype in _CODED else key for key in keys)
     frame = pl.DataFrame({str(at): key for at, key in enumerate(coded)})
     n = frame.height
@@ -116,7 +116,7 @@ def _markets(keys: Sequence[pl.Series], hashes: Words | None = None) -> tuple[Lo
     market, again = np.empty(n, np.int32), np.empty(n, np.int32)
     markets, repeated = _cut(hashes, market, first, again)
     again = again[:repeated]
-    if not frame[again].equals(frame[first[market[again]]]):  # two keys share a hash
+    if not frame[again].equals(frame[first[market[again]]]):  # two keys have the same hash
         ranks = frame.select(pl.struct(pl.all()).rank("dense")).to_series().to_numpy()
         leaders, of = np.unique(ranks, return_inverse=True)
         market, markets = of.astype(np.int32), leaders.size
@@ -127,7 +127,7 @@ def _markets(keys: Sequence[pl.Series], hashes: Words | None = None) -> tuple[Lo
 
 @kernel
 def _decimal(prices: Floats) -> Floats:
-    """Decimal prices, nan for what is none; with American odds among them, which are no error here."""
+    """Convert to decimal odds, nan if invalid, including American odds."""
     american = False
     for x in prices:
         american |= x <= -100.0
@@ -140,7 +140,7 @@ def _decimal(prices: Floats) -> Floats:
 
 
 def _per_market(function: _PerMarket) -> Callable[[Sequence[pl.Series]], pl.Series]:
-    """A function of columns, odds first and then keys, that applies another to the markets they make."""
+    """Wrap a function of markets as a function of columns: odds first, then keys."""
 
     def apply(columns: Sequence[pl.Series]) -> pl.Series:
         odds, *keys = columns
@@ -158,7 +158,7 @@ def _per_market(function: _PerMarket) -> Callable[[Sequence[pl.Series]], pl.Seri
 
 
 def _holds(prices: Floats, offsets: Longs) -> Floats:
-    """The hold of its market, for every row."""
+    """Return the hold of each row's market."""
     if not prices.size:
         return prices
     count = np.diff(offsets)
@@ -167,14 +167,14 @@ def _holds(prices: Floats, offsets: Longs) -> Floats:
 
 
 class _MarketExpr(pl.Expr):
-    """An expression over one market, whose `over` takes all markets together."""
+    """An expression over one market; its `over` evaluates all markets together."""
 
     _odds: pl.Expr
     _function: _PerMarket
 
     @classmethod
     def of(cls, odds: pl.Expr, function: _PerMarket) -> "_MarketExpr":
-        """The expression that takes the whole column for one market."""
+        """Build the expression that treats the whole column as one market."""
         made = cls.__new__(cls)
         made.__dict__.update(_mapped(odds, function, []).__dict__)
         made._odds, made._function = odds, function
@@ -210,15 +210,15 @@ def _expr(value: IntoExpr) -> pl.Expr:
 
 
 def _where(valid: pl.Expr, value: pl.Expr) -> pl.Expr:
-    """`value` where valid and finite, else null; named as `value` is, which is after its first column."""
+    """`value` if valid and finite, else null; named after the first column of `value`."""
     return pl.when(valid & value.is_finite()).then(value)
 
 
 @pl.api.register_expr_namespace("odds")
 class OddsExpr:
-    """Expressions over a column of odds, `pl.col("odds").odds`; the module's docstring lists them.
+    """Expressions on a column of odds, `pl.col("odds").odds`; see the module docstring.
 
-    Odds are decimal, except in `from_american`. A value that is not a price gives null.
+    Odds are decimal, except in `from_american`. Invalid prices become null.
     """
 
     def __init__(self, expr: pl.Expr) -> None:
@@ -230,13 +230,13 @@ class OddsExpr:
 
     @property
     def _decimal(self) -> pl.Expr:
-        """The odds, null where they are no decimal price."""
+        """Decimal odds, null if invalid."""
         d = self._number
         american = (d >= 100.0) & (d == d.round()) & (d <= -100.0).any()
         return pl.when((d > 1.0) & d.is_finite() & ~american).then(d)
 
     def implied(self) -> pl.Expr:
-        """Implied probability, margin included.
+        """Convert to implied probability, including the margin.
 
         Examples
         --------
@@ -247,7 +247,7 @@ class OddsExpr:
         return (d * 0.0 + 1.0) / d
 
     def to_american(self) -> pl.Expr:
-        """American odds, not rounded.
+        """Convert to American odds, without rounding.
 
         Examples
         --------
@@ -259,7 +259,7 @@ class OddsExpr:
         return _where(american.is_finite(), american)
 
     def from_american(self) -> pl.Expr:
-        """Decimal odds of American odds.
+        """Convert American odds to decimal.
 
         Examples
         --------
@@ -272,7 +272,7 @@ class OddsExpr:
         return _where((a.abs() >= 100.0) & a.is_finite() & (odds > 1.0), odds)
 
     def edge(self, prob: IntoExpr) -> pl.Expr:
-        """Mean profit per unit staked, a fraction, at a probability: a column's name, an expression or a number.
+        """Compute the edge, the mean profit per unit staked; `prob` is a column name, an expression or a number.
 
         Examples
         --------
@@ -284,7 +284,7 @@ class OddsExpr:
         return _where(p.is_between(0.0, 1.0), d * p - 1.0)
 
     def kelly(self, prob: IntoExpr, fraction: float = 1.0) -> pl.Expr:
-        """Stake of a single bet as a fraction of the bankroll; `fraction` of full Kelly, above 0 and at most 1.
+        """Compute the Kelly stake as a fraction of the bankroll; `fraction` of full Kelly is above 0 and at most 1.
 
         Examples
         --------
@@ -298,12 +298,12 @@ class OddsExpr:
         return edge.clip(lower_bound=0.0) * fraction / (self._decimal - 1.0)
 
     def hold(self, by: By = None) -> pl.Expr:
-        """Sum of the implied probabilities of a row's market minus 1, in every row of it; null below two rows.
+        """Compute the hold of each row's market, the sum of implied probabilities minus 1; null for a single row.
 
         Parameters
         ----------
         by
-            What makes a market: names of columns, or expressions. None: the whole column is one.
+            Columns that identify a market, by name or as expressions; None: the whole column is one market.
 
         Examples
         --------
@@ -314,16 +314,16 @@ class OddsExpr:
         return self._of_market(_holds, by)
 
     def devig(self, method: str = "power", by: By = None) -> pl.Expr:
-        """Fair probability of every row, the margin of its market removed; null for a market without an answer.
+        """De-vig each row's market; null for a market without a solution.
 
-        Each row counts as an outcome: remove duplicates first, `unique` has them.
+        Each row counts as an outcome, so remove duplicates first (`unique`).
 
         Parameters
         ----------
         method
             One of `DEVIG_METHODS`.
         by
-            What makes a market: names of columns, or expressions. None: the whole column is one.
+            Columns that identify a market, by name or as expressions; None: the whole column is one market.
 
         Examples
         --------

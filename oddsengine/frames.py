@@ -1,11 +1,11 @@
-"""Frames of other libraries in, flat frames out.
+"""Input frames of other libraries, and flat output frames.
 
-Whatever takes a table of prices takes a polars DataFrame or LazyFrame, a pandas DataFrame, a pyarrow Table or
-RecordBatchReader, and any other object with the Arrow PyCapsule interface (`__arrow_c_stream__`), such as a DuckDB
-relation or a narwhals frame. A lazy query is collected; a named pandas index becomes columns. pandas needs pyarrow.
+Functions that take a table of prices accept polars DataFrames and LazyFrames, pandas DataFrames, pyarrow Tables and
+RecordBatchReaders, and any object with the Arrow PyCapsule interface (`__arrow_c_stream__`), such as DuckDB relations
+and narwhals frames. Lazy queries are collected; a named pandas index becomes columns. pandas requires pyarrow.
 
-Results are polars DataFrames, so `.to_pandas()` and `.to_arrow()` are at hand. Where their columns are structs or lists
-of structs, `flatten` gives the same as plain columns, for spreadsheets and pandas, and with `join` for CSV.
+Results are polars DataFrames, with `.to_pandas()` and `.to_arrow()`. For results with struct or list-of-struct columns,
+`flatten` returns plain columns, for spreadsheets and pandas, and with `join` for CSV.
 """
 
 from typing import Protocol
@@ -17,7 +17,7 @@ class ArrowStream(Protocol):
     """An object with the Arrow PyCapsule interface."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """A capsule with an Arrow stream of record batches."""
+        """Return a capsule with an Arrow stream of record batches."""
 
 
 IntoFrame = pl.DataFrame | pl.LazyFrame | ArrowStream
@@ -25,26 +25,26 @@ IntoFrame = pl.DataFrame | pl.LazyFrame | ArrowStream
 
 
 class _Stream:
-    """The Arrow stream of an object and nothing else: polars would drop a pandas index."""
+    """Exposes only the Arrow stream of an object; otherwise polars drops a pandas index."""
 
     def __init__(self, data: ArrowStream) -> None:
         self.__arrow_c_stream__ = data.__arrow_c_stream__
 
 
 def to_polars(data: IntoFrame) -> pl.DataFrame:
-    """A polars DataFrame of any frame.
+    """Convert any frame to a polars DataFrame.
 
     Parameters
     ----------
     data
-        A polars DataFrame, which is returned as it is, or LazyFrame, or an object with the Arrow PyCapsule interface.
+        A polars DataFrame (returned unchanged) or LazyFrame, or an object with the Arrow PyCapsule interface.
 
     Raises
     ------
     TypeError
-        If it is none of these.
+        If `data` is none of these.
     ModuleNotFoundError
-        If it is a pandas DataFrame and pyarrow is not installed.
+        If `data` is a pandas DataFrame and pyarrow is not installed.
     """
     if isinstance(data, pl.DataFrame):
         return data
@@ -56,7 +56,7 @@ def to_polars(data: IntoFrame) -> pl.DataFrame:
         except pl.exceptions.SchemaError:  # a column, not a table
             pass
         else:
-            return frame.drop("__index_level_0__", strict=False)  # an index without a name
+            return frame.drop("__index_level_0__", strict=False)  # an unnamed index
     kind = type(data)
     name = (
         kind.__qualname__
@@ -67,25 +67,25 @@ def to_polars(data: IntoFrame) -> pl.DataFrame:
 
 
 def flatten(frame: IntoFrame, separator: str = "_", join: str | None = None) -> pl.DataFrame:
-    """The flat twin of a frame: no structs, no lists of structs.
+    """Flatten structs and lists of structs into plain columns.
 
     Parameters
     ----------
     frame
         Any result frame.
     separator
-        Stands between the names of a struct and its field.
+        Separator between the name of a struct and its field.
     join
-        Stands between the values of a list, which becomes one text, as CSV needs it; a null among them becomes empty.
-        None leaves lists.
+        Separator with which lists of values are joined to text, as CSV requires; null values become empty. None keeps
+        lists.
 
     Returns
     -------
     polars.DataFrame
-        A column of lists of structs, `legs`, becomes one row an entry: `leg` counts them from 1, `leg_odds_decimal` and
-        so on are the fields, and a row with an empty list keeps one row of nulls. The fields of a struct `side1` become
-        columns `side1_line` and so on, at any depth; a list of structs within one becomes a list for each field. Lists
-        of plain values stay, or are joined. A name that is taken gets the separator at its end, `_` if that is empty.
+        A column of lists of structs such as `legs` becomes one row per entry: `leg` counts from 1, the fields become
+        `leg_odds_decimal` and so on, and an empty list becomes one row of nulls. Fields of a struct `side1` become
+        columns `side1_line` and so on, at any depth; a list of structs within a struct becomes one list per field.
+        A name that is already taken gets the separator (or `_` if that is empty) appended.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def flatten(frame: IntoFrame, separator: str = "_", join: str | None = None) -> 
 
 
 def _joined(lists: pl.Expr, dtype: pl.List, join: str) -> pl.Expr:
-    """Lists as texts."""
+    """Join lists to texts."""
     inner = dtype.inner
     if isinstance(inner, pl.List):
         return lists.list.eval(_joined(pl.element(), inner, join).fill_null("")).list.join(join)
@@ -122,13 +122,13 @@ def _joined(lists: pl.Expr, dtype: pl.List, join: str) -> pl.Expr:
 
 
 def _fields(dtype: pl.DataType) -> list[str]:
-    """Fields of a struct or of a list of structs; none of anything else."""
+    """Return the fields of a struct or list of structs; empty for other dtypes."""
     inner = dtype.inner if isinstance(dtype, pl.List) else dtype
     return [field.name for field in inner.fields] if isinstance(inner, pl.Struct) else []
 
 
 def _replace(frame: pl.DataFrame, nested: str, entry: str, separator: str) -> pl.DataFrame:
-    """A frame with the fields of a column, named after the entry, in its place."""
+    """Replace a column by its fields, named after the entry."""
     at, dtype = frame.get_column_index(nested), frame.schema[nested]
     others = [name for name in frame.columns if name != nested]
     made = []
@@ -140,7 +140,7 @@ def _replace(frame: pl.DataFrame, nested: str, entry: str, separator: str) -> pl
 
 
 def _free(name: str, taken: list[str], separator: str) -> str:
-    """The name, with separators at its end where it is taken."""
+    """Append separators to a name until it is not taken."""
     while name in taken:
         name += separator or "_"
     return name

@@ -1,26 +1,25 @@
-"""How games stand, as several sources tell it: one reading a source, and what the readings come to.
+"""Game states, merged from the readings of several sources.
 
-A reading is what one source said of one game at one moment; of each source the newest counts. Sources differ because
-some are slower, some are stuck and some are wrong, so the parts of a state are merged each in its own way. *Recent*
-are the readings less than `RECENT_S` older than the newest one of the game.
+A reading is what one source reports about one game at one time; the newest reading of each source counts. Sources can
+be slow, stuck or wrong, so the parts of a state are merged separately. *Recent* readings are less than `RECENT_S` older
+than the newest one of the game.
 
-**Score.** Each recent reading votes for its pair of scores, with a weight that falls evenly from 1 for the newest
-reading to 0 at `RECENT_S`. The heaviest pair wins; among equals the newer one, then the higher. A pair lower than what
-stood before, for either team, wins only if more than half of the recent sources say just that and what stood before
-did so for `LATE_S` at least (a goal taken back), or if none of them says as much as stood before; else the heaviest of
-those that are not lower wins. So one source that is stuck holds nothing back, and those that are slow take nothing
-away: of sources that are less than `LATE_S` late, pace included, and never go back themselves, the merged score never
-does.
+**Score.** Each recent reading votes for its score, with a weight that falls linearly from 1 for the newest reading to 0
+at `RECENT_S`. The score with the largest weight wins; among equals the newer, then the higher. A score that is lower
+than the previous one, for either team, wins only if more than half of the recent sources report it and the previous
+score had stood for at least `LATE_S` (a goal disallowed), or if no source reports at least the previous score;
+otherwise the heaviest score that is not lower wins. So a single stuck source delays nothing, and slow sources never
+take a score back: if sources are less than `LATE_S` late and never go back themselves, neither does the merged score.
 
-**Period, clock and possession** are those of the recent reading that is farthest on. **The end** is believed when half
-of the recent sources say so.
+**Period, clock and possession** are those of the recent reading with the most progress. **The end** is accepted when
+half of the recent sources report it.
 
-**Time.** A state is `stale` when no source was heard for `STALE_S`. A game leaves `ENDED_S` after its end, or when no
-source was heard for `SILENT_S`; one that left after its end does not come back while anybody still tells of it. What
-is only heard of as over, or without a score, is not shown.
+**Time.** A state is `stale` if no source reported for `STALE_S`. A game leaves `ENDED_S` after its end, or if no source
+reported for `SILENT_S`; after its end it does not return while sources still report it. Games that are only reported as
+over, or without a score, are not shown.
 
-Readings count in order of the time they were seen at, whatever their order within that time; the same readings give
-the same states. Times are microseconds, UTC, and come from outside: nothing here reads a clock.
+Readings are applied in order of the time they were seen; readings of one time can arrive in any order. Times are UTC
+microseconds and passed in; no clock is read.
 """
 
 import re
@@ -34,7 +33,7 @@ LATE_S = 20
 STALE_S = 60
 ENDED_S = 600
 SILENT_S = 1800
-ARRIVAL = -1  # `Reading.seen` where a source tells no time: it counts as seen when it arrives
+ARRIVAL = -1  # `Reading.seen` of a source without times: seen on arrival
 FINAL = "FT"
 CLOCKS_UP = frozenset(
     {
@@ -55,7 +54,7 @@ _NOWHERE = -1.0
 
 
 class Reading(NamedTuple):
-    """What one source says of one game. A period is Q3, 2H, P2, S2, T5 or B5 (of an inning), OT1, SO, HT or FT."""
+    """One source's report of a game. Periods are Q3, 2H, P2, S2, T5 or B5 (of an inning), OT1, SO, HT or FT."""
 
     event: str
     source: str
@@ -70,12 +69,12 @@ class Reading(NamedTuple):
 
     @property
     def score(self) -> Score | None:
-        """Both scores; None where the source does not tell both."""
+        """Both scores; None unless the source gives both."""
         return None if self.home is None or self.away is None else (self.home, self.away)
 
 
 class State(NamedTuple):
-    """How a game stands."""
+    """The state of a game."""
 
     home: int | None
     away: int | None
@@ -83,22 +82,22 @@ class State(NamedTuple):
     clock: str
     possession: str
     over: bool
-    primary: str  # the source that is farthest on
-    sources: int  # that are recent
+    primary: str  # the source with the most progress
+    sources: int  # number of recent sources
     stale: bool
-    changed: int  # when anything but `seen` last changed
-    seen: int  # the newest reading
+    changed: int  # when anything other than `seen` last changed
+    seen: int  # of the newest reading
 
 
 class Change(NamedTuple):
-    """What one step changed: states that are new or not what they were, and games that left."""
+    """Changes of one step: new or changed states, and games that left."""
 
     changed: Mapping[str, State]
     removed: tuple[str, ...]
 
 
 def progress(sport: str, period: str, clock: str) -> tuple[float, float]:
-    """How far a game is: a number for the period, and one for the time within it; larger is farther on.
+    """Return the progress of a game as (period, time within it); larger is later.
 
     Examples
     --------
@@ -118,7 +117,7 @@ def _place(period: str) -> float:
         return float("inf")
     if period in _BREAKS:
         return _BREAKS[period]
-    if found is None:  # "2H", or nothing that is known
+    if found is None:  # "2H", or unknown
         return 2.0 * int(period[0]) - 1.0 if period in ("1H", "2H") else _NOWHERE
     word, digits = found[1], found[2]
     number = int(digits or 1)
@@ -141,23 +140,23 @@ def _elapsed(sport: str, clock: str) -> float:
 
 
 def turned_round(reading: Reading) -> Reading:
-    """A reading of a source that calls the home team away."""
+    """Swap home and away of a reading."""
     possession = {"home": "away", "away": "home"}.get(reading.possession, reading.possession)
     return reading._replace(home=reading.away, away=reading.home, possession=possession)
 
 
-# ---- one moment ----
+# ---- a single time ----
 
 
 def recent(readings: Iterable[Reading]) -> list[Reading]:
-    """The readings that count, by source."""
+    """Return the recent readings by source."""
     held = sorted(readings, key=lambda reading: reading.source)
     newest = max((reading.seen for reading in held), default=0)
     return [reading for reading in held if reading.seen > newest - _RECENT]
 
 
 def consensus(readings: Collection[Reading], before: Score | None = None, since: int | None = None) -> Score | None:
-    """The score that recent readings come to, where `before` stood since some time (None: for long); see the module.
+    """Merge the scores of recent readings; `before` is the previous score, unchanged `since` (None: for long).
 
     Examples
     --------
@@ -168,7 +167,7 @@ def consensus(readings: Collection[Reading], before: Score | None = None, since:
     (0, 0)
     """
     newest = max((reading.seen for reading in readings), default=0)
-    weights: dict[Score, tuple[int, int, int]] = {}  # weight, newest, how many
+    weights: dict[Score, tuple[int, int, int]] = {}  # weight, newest, count
     for reading in readings:
         if reading.score is not None:
             weight, last, n = weights.get(reading.score, (0, 0, 0))
@@ -193,7 +192,7 @@ def _lower(score: Score, before: Score) -> bool:
 
 
 def merge(readings: Collection[Reading], before: Score | None = None, since: int | None = None) -> State:
-    """What the last readings of a game's sources come to; at least one, each source once."""
+    """Merge the last readings of a game's sources, at least one."""
     held = recent(readings)
     newest = max(reading.seen for reading in held)
     home, away = consensus(held, before, since) or (None, None)
@@ -212,16 +211,16 @@ def merge(readings: Collection[Reading], before: Score | None = None, since: int
 
 
 class _Game:
-    """One game: the last reading of each source, and how it stood before the newest of them."""
+    """One game: the last reading of each source, and the state before the newest one."""
 
     def __init__(self) -> None:
         self.readings: dict[str, Reading] = {}
         self.at = ARRIVAL
         self.before: Score | None = None
-        self.since: int | None = None  # when that score came
+        self.since: int | None = None  # when that score arrived
         self.over_before: int | None = None
-        self.over: int | None = None  # when the end was first believed
-        self.begun = False  # somebody told a score while it was on
+        self.over: int | None = None  # when the end was first accepted
+        self.begun = False  # a source reported a score while it was live
         self.left = False
         self.state: State | None = None
 
@@ -232,7 +231,7 @@ class _Game:
         return None if state is None or state.home is None or state.away is None else (state.home, state.away)
 
     def take(self, seen: int, readings: Iterable[Reading]) -> None:
-        """Take what was seen at one moment."""
+        """Apply the readings of one time."""
         if seen > self.at:
             if self.score != self.before:
                 self.before, self.since = self.score, self.at
@@ -245,20 +244,20 @@ class _Game:
         self.settle()
 
     def settle(self) -> None:
-        """Merge what is known."""
+        """Merge the readings."""
         self.state = merge(self.readings.values(), self.before, self.since)
         since = self.at if self.over_before is None else self.over_before
         self.over = since if self.state.over else None
 
 
 def _rank(reading: Reading) -> tuple[int, bool, Score, str, str, str]:
-    """Which of two readings of one source counts."""
+    """Order of readings of one source; the largest counts."""
     score = reading.score or (-1, -1)
     return reading.seen, reading.over, score, reading.period, reading.clock, reading.possession
 
 
 class Scoreboard:
-    """How every game stands that some source tells of; changed by `step` and `drop` only.
+    """The states of all games; changed by `step` and `drop` only.
 
     Examples
     --------
@@ -270,7 +269,7 @@ class Scoreboard:
 
     def __init__(self) -> None:
         self.now = ARRIVAL
-        self.states: dict[str, State] = {}  # replaced, never written to
+        self.states: dict[str, State] = {}  # states are replaced, not modified
         self._games: dict[str, _Game] = {}
 
     def __len__(self) -> int:
@@ -280,7 +279,7 @@ class Scoreboard:
         return event in self._games
 
     def step(self, readings: Iterable[Reading], now: int) -> Change:
-        """Take readings, in any order, and let time pass; what is seen later than `now` was seen now."""
+        """Apply readings in any order and advance the time; readings from the future count as seen now."""
         self.now = now = max(now, self.now)
         taken = [r._replace(seen=now) if r.seen == ARRIVAL or r.seen > now else r for r in readings]
         taken.sort(key=lambda reading: (reading.event, reading.seen))
@@ -289,11 +288,11 @@ class Scoreboard:
         return self._settle()
 
     def taken(self) -> dict[str, Any]:
-        """All that it holds as plain data, for `restore`."""
+        """Serialise the scoreboard for `restore`."""
         return {"now": self.now, "states": self.states, "games": {id_: vars(game) for id_, game in self._games.items()}}
 
     def restore(self, held: Mapping[str, Any]) -> None:
-        """Hold what another one held."""
+        """Restore the state returned by `taken`."""
         self.now = held["now"]
         self.states = {id_: State(*state) for id_, state in held["states"].items()}
         self._games = {}
@@ -305,7 +304,7 @@ class Scoreboard:
             game.before = None if fields["before"] is None else (fields["before"][0], fields["before"][1])
 
     def drop(self, source: str, event: str) -> None:
-        """Forget what a source said of a game: it was another one. The next step tells what follows from it."""
+        """Drop what a source reported about a game, after a wrong match; takes effect at the next step."""
         game = self._games.get(event)
         if game is None or game.readings.pop(source, None) is None:
             return
@@ -316,7 +315,7 @@ class Scoreboard:
             game.state = None
 
     def _settle(self) -> Change:
-        """Compare how games stand with what was shown."""
+        """Compare the states with those last returned."""
         shown: dict[str, State] = {}
         changed: dict[str, State] = {}
         for event, game in list(self._games.items()):
@@ -334,7 +333,7 @@ class Scoreboard:
         return Change(changed, removed)
 
     def _dated(self, state: State, last: State | None) -> State:
-        """A state with its age, and when it became what it is."""
+        """Return a state with its age and the time of its last change."""
         state = state._replace(stale=not state.over and self.now - state.seen >= STALE_S * SECOND)
         same = last is not None and state._replace(changed=0, seen=0) == last._replace(changed=0, seen=0)
         return state._replace(changed=last.changed if same and last is not None else self.now)

@@ -1,8 +1,8 @@
-"""History: how each price of an event moved, from a bounded memory of changes.
+"""Price history of an event from a bounded memory of changes.
 
-A *move* is a price that differs from what the same row was before: in its decimal price, in being live, in being
-suspended. `Ring` hears updates and keeps the newest moves of the whole board, with the opening of each row apart so
-that no wrap-around loses it. `archive.moves` gives the same moves of the same batches.
+A *move* is a price that differs from the same row's previous one in decimal odds, live flag or suspension. `Ring`
+records the newest moves of the whole board; the opening of each row is stored separately and never overwritten.
+`archive.moves` returns the same moves from an archive.
 """
 
 import threading
@@ -22,33 +22,33 @@ from oddsengine.update import Update
 
 MOST_MOVES, MOST_ROWS = 1 << 20, 1 << 18  # of a ring
 _SHOWN = LIVE | SUSPENDED
-_BATCH = 64  # blocks whose terms are put together
+_BATCH = 64  # blocks whose terms are combined
 
 
 class Moves(NamedTuple):
-    """Moves of one event's rows, each row's in order of time; the first one of a row is its opening."""
+    """Moves of one event's rows, in order of time per row; the first one is the row's opening."""
 
-    wordings: list[Wording]  # of each row
+    wordings: list[Wording]  # by row
     books: list[str]
     row: Longs
-    at: Longs  # when the board took it
+    at: Longs  # when the board applied it
     odds: Floats
-    american: Floats  # nan where it follows from `odds`
+    american: Floats  # nan if derived from `odds`
     flags: Bytes
 
     @property
     def live(self) -> Bools:
-        """Which moves are of prices in play."""
+        """Flag the moves of live prices."""
         return np.asarray((self.flags & LIVE) != 0)
 
     @property
     def active(self) -> Bools:
-        """Which moves are of prices that are not suspended."""
+        """Flag the moves of prices that are not suspended."""
         return np.asarray((self.flags & SUSPENDED) == 0)
 
 
 def nothing() -> Moves:
-    """No moves."""
+    """Return empty moves."""
     none = np.empty(0)
     return Moves([], [], none.astype(np.int64), none.astype(np.int64), none, none, none.astype(np.uint8))
 
@@ -57,9 +57,9 @@ def nothing() -> Moves:
 
 
 class Ring:
-    """The newest moves of a board, and the opening of every row it still knows.
+    """The newest moves of a board, and the opening of every row.
 
-    `most` moves are kept and up to `rows` rows; beyond those the half that moved longest ago is forgotten.
+    At most `most` moves and `rows` rows are kept; beyond that, the half that moved longest ago is dropped.
     """
 
     _ROWS = (
@@ -73,10 +73,10 @@ class Ring:
         self._row = np.full(most, -1, np.int32)
         self._at, self._odds, self._american = np.zeros(most, np.int64), np.zeros(most), np.zeros(most)
         self._flags = np.zeros(most, np.uint8)
-        self._end = 0  # moves ever
+        self._end = 0  # total number of moves
         self._wordings: list[Wording] = []
         self._books: list[str] = []
-        self._codes: dict[int, int] = {}  # row by its id
+        self._codes: dict[int, int] = {}  # row by id
         self._events: dict[str, list[int]] = {}
         self._rows: dict[str, npt.NDArray[Any]] = {name: np.zeros(1024, dtype) for name, dtype in self._ROWS}
         self._slot_row, self._slot_id = np.empty(0, np.int32), np.empty(0, np.uint64)
@@ -86,7 +86,7 @@ class Ring:
         return min(self._end, self._most)
 
     def follow(self, update: Update) -> None:
-        """Take in what a step did."""
+        """Record the changes of an update."""
         if self._begun:
             facts, at = update.facts, update.rows
             id_, slot, key = facts.id[at], facts.slot[at], facts.key[at]
@@ -104,7 +104,7 @@ class Ring:
                 self._take(row, update.now, odds, american, flags & np.uint8(_SHOWN))
 
     def _known(self, id_: Words, slot: Ints, key: Longs, wordings: list[Wording], books: list[str]) -> Longs:
-        """Codes of rows; new ones are learnt."""
+        """Return the codes of rows, adding new ones."""
         most = int(slot.max()) + 1
         if most > self._slot_row.size:
             more = most + most // 4 - self._slot_row.size
@@ -129,7 +129,7 @@ class Ring:
         return self._slot_row[slot].astype(np.int64)
 
     def _take(self, row: Longs, now: int, odds: Floats, american: Floats, flags: Bytes) -> None:
-        """Append what moved."""
+        """Append moves."""
         rows = self._rows
         fresh = rows["last_at"][row] == 0
         moved = np.flatnonzero(fresh | (rows["last_odds"][row] != odds) | (rows["last_flags"][row] != flags))
@@ -147,7 +147,7 @@ class Ring:
         self._end += row.size
 
     def _forget(self, more: int) -> None:
-        """Forget the rows that moved longest ago, so that half are left and there is room for some more."""
+        """Drop the rows that moved longest ago: keep half, and leave room for more."""
         n = len(self._wordings)
         kept = max(0, min(n // 2, self._most_rows - more))
         stay = np.sort(np.argsort(self._rows["last_at"][:n], kind="stable")[n - kept :])
@@ -171,7 +171,7 @@ class Ring:
             codes = np.array(self._events.get(event_id, ()), np.int64)
             if not codes.size:
                 return nothing()
-            place = np.full(len(self._wordings) + 1, -1, np.int64)  # the last one is for moves of forgotten rows
+            place = np.full(len(self._wordings) + 1, -1, np.int64)  # the last entry is for moves of dropped rows
             place[codes] = np.arange(codes.size)
             held = min(self._end, self._most)
             some = np.flatnonzero(place[self._row[:held]] >= 0)
@@ -194,7 +194,7 @@ class Ring:
 
 
 def described(moves: Moves) -> tuple[Terms, Longs, Longs, Words]:
-    """What the rows of some moves say: their texts, and for each row its term, its book and its id."""
+    """Return the texts of moves, and for each row its term, book and id."""
     names = Names()
     book = np.array([names.book(name) for name in moves.books], np.int64)
     term = np.array(names.learn(moves.wordings), np.int64)

@@ -1,16 +1,17 @@
-"""Identity: what the texts and the line of a price mean, whoever asks: a table, the live board, a tape.
+"""Identity: the meaning of the texts and the line of a price, for tables, the live board and tapes.
 
 A *wording* is the texts of one price (`WORDING`). Its parts repeat: a board of a million prices has a few thousand
-distinct selections, teams and market types. So each distinct part is read once, by plain Python, and remembered; what a
-whole wording means is put together from its parts by columns. `read` does it for any number of wordings.
+distinct selections, teams and market types. Each distinct part is parsed once in plain Python and cached; the meaning
+of whole wordings is then assembled by columns. `read` does so for any number of wordings.
 
-What other rows decide is left to the caller:
+What depends on other rows is left to the caller:
 
-- Which way round an event names its teams: `leading` chooses, `crossed` says who names them the other way round.
+- Which team of an event is at home: `leading` chooses a pair, `crossed` flags the rows that name it the other way
+round.
   `Terms` has both readings, straight and turned.
 - Whether a moneyline (`two_way`) is three-way: its book then quotes a draw (side 1) in that event, live flag and
-  `with_draw`. If not, side // 2 is its place in `kind`; it is ambiguous where `two_way` is 2 or an outcome of the
-  book's does not read (side -1), and that comes before `no_line` and after every other verdict.
+  `with_draw`. Otherwise side // 2 is its outcome in `kind`. It is ambiguous if `two_way` is 2 or an outcome of the book
+  cannot be parsed (side -1), which takes precedence over `no_line` but not over other verdicts.
 """
 
 import re
@@ -32,25 +33,25 @@ WORDING = (
     "event_id", "sport", "league", "home_team", "away_team", "market_type", "market_segment", "selection",
     "selection_type", "player_name", "stat_category", "team_side",
 )  # fmt: skip
-Wording = tuple[Any, ...]  # the texts of `WORDING`; on the live board its line stands behind them
+Wording = tuple[Any, ...]  # the texts of `WORDING`; on the live board followed by the line
 SIDES = ("home", "draw", "away", "none", "over", "under", "yes", "no", "odd", "even")
 HOME, DRAW, AWAY = 0, 1, 2
-NO_LINE = np.iinfo(np.int32).min  # the fixed line of a market type that has none
-SUBJECTS = 3  # subjects below are none, home and away; a player is a name's number and this
+NO_LINE = np.iinfo(np.int32).min  # fixed line of market types without one
+SUBJECTS = 3  # subjects below are none, home and away; players are name number + SUBJECTS
 
 Bools = npt.NDArray[np.bool_]
 Sides = npt.NDArray[np.int8]
 _Key = TypeVar("_Key", bound=Hashable)
 _Value = TypeVar("_Value")
 
-_REMEMBERED = 1 << 15  # distinct parts of each sort
+_REMEMBERED = 1 << 15  # distinct parts of each kind
 _SUBJECT_SORTS = ("none", "team", "player")
 _NONE, _TEAM, _PLAYER = range(3)
 _TYPED_OVER_UNDER = {"o": "over", "u": "under"}
 _LABELS = {"home": HOME, "away": AWAY}
 
-# Numbers at the end of a text, which is read backwards: one start, and no part that could be split in two ways, so
-# that time is linear where a backtracking search from the front is exponential. White space is Unicode's White_Space.
+# Numbers at the end of a text, matched from the end: with one start and no part that can be split in two ways, the
+# time is linear; a backtracking search from the front would be exponential. White space is Unicode's White_Space.
 _BLANK = r"\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 _LAST_NUMBER = re.compile(rf"[{_BLANK}]*+[)\]]?+\d++(?:[.,]\d++)?+[+-]?+[{_BLANK}(\[]++")
 _NUMBER = r"\d++(?:\.\d)?+[+-]?+"
@@ -61,39 +62,39 @@ _LAST_WORD = re.compile(r"(?:^| )(yes|no|odd|even)$")
 _COUNTS = re.compile("(?:[0-9]+ )*")
 
 
-# ---- the parts of a wording, each read by itself ----
+# ---- parts of a wording ----
 
 
 class Market(NamedTuple):
-    """What a market type says; the tuples have one entry a side of `SIDES`, and -1 at the end for none."""
+    """The meaning of a market type; tuples have one entry per side of `SIDES`, and -1 at the end for none."""
 
     kind: Kind
-    with_draw: Kind  # of a moneyline, if its book quotes a draw; of all others, `kind`
+    with_draw: Kind  # for a moneyline whose book quotes a draw; otherwise equal to `kind`
     usable: bool
-    two_way: int  # a moneyline whose ways depend on the book: 1; in a sport with draws: 2
-    positional: bool  # its outcomes are teams
-    team: int  # home or away, where its name says whose it is
-    implied: int  # the side of a selection that names only the subject
+    two_way: int  # 1: a moneyline that depends on the book; 2: in a sport with draws
+    positional: bool  # outcomes are teams
+    team: int  # home or away, if the name says so
+    implied: int  # side of a selection that names only the subject
     renamed: tuple[int, ...]
-    place: tuple[int, ...]  # in the outcomes of `with_draw`
-    fixed: int  # its own line, hundredths, else NO_LINE
+    place: tuple[int, ...]  # outcome within `with_draw`
+    fixed: int  # its own line in hundredths, else NO_LINE
 
 
 class Selection(NamedTuple):
-    """A selection text, read. The first four have the sport's aliases applied; `plain` and `bare` stand as written."""
+    """A parsed selection. Aliases of the sport are applied to the first four; `plain` and `bare` are as written."""
 
     whole: str
     shorter: str  # without its last number
-    stripped: str  # without numbers at its end
-    rest: str  # beside the word
-    plain: str  # the same as written
-    bare: str  # without numbers, as written
-    word: int  # the side that a word of it names
+    stripped: str  # without trailing numbers
+    rest: str  # without the word
+    plain: str  # as written
+    bare: str  # as written, without numbers
+    word: int  # side named by one of its words
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def market(sport: str, league: str, market_type: str, segment: str, stat: str) -> Market:
-    """Read a market type; where it names no period, the source's own segment does."""
+    """Parse a market type; without a period in the name, the source's segment applies."""
     found = catalog.meaning(sport, market_type, stat, segment)
     kind = kind_of(found)
     splits = found.family == "moneyline"
@@ -114,7 +115,7 @@ def market(sport: str, league: str, market_type: str, segment: str, stat: str) -
 
 
 def kind_of(found: catalog.MarketType) -> Kind:
-    """What guards and detectors have to know of a market type."""
+    """Return the kind of a market type, as used by guards and detectors."""
     family = catalog.families().get(found.family)
     return Kind(
         period=found.period,
@@ -131,14 +132,14 @@ def kind_of(found: catalog.MarketType) -> Kind:
 
 @lru_cache(maxsize=_REMEMBERED)
 def team(sport: str, text: str) -> str:
-    """Read a team's name as it compares: normalised, the sport's aliases applied."""
+    """Normalise a team's name and apply the sport's aliases."""
     name = catalog.normalise(text)
     return catalog.team_aliases(sport).get(name, name)
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def selection(sport: str, text: str) -> Selection:
-    """Read a selection text.
+    """Parse a selection.
 
     Examples
     --------
@@ -156,7 +157,7 @@ def selection(sport: str, text: str) -> Selection:
 
 @lru_cache(maxsize=_REMEMBERED)
 def selection_type(text: str) -> tuple[int, int]:
-    """Read a source's selection type, `home_over` and the like: its team or draw, and its other word."""
+    """Parse a source's selection type, such as `home_over`, into team or draw, and the other word."""
     parts = [SIDES.index(part) for part in text.strip().lower().split("_") if part in SIDES]
     teams = [part for part in parts if part <= AWAY]
     words = [part for part in parts if part > AWAY]
@@ -170,7 +171,7 @@ def _side(word: str) -> int:
 
 
 def _without_numbers(text: str, whole: str) -> tuple[str, str]:
-    """A text's name without its last number, and without all numbers at its end; `whole` is with them."""
+    """Return a name without its last number, and without all trailing numbers; `whole` has them."""
     backwards = text[::-1]
     numbers = _LAST_NUMBERS.match(backwards)
     if numbers is None:
@@ -181,7 +182,7 @@ def _without_numbers(text: str, whole: str) -> tuple[str, str]:
 
 
 def _worded(whole: str, bare: str) -> tuple[str, str]:
-    """The word that names a side, and what stands beside it."""
+    """Return the word that names a side, and the rest."""
     if phrase := catalog.words().get(bare):
         return phrase, ""
     if found := _SIDE_WORD.search(bare):
@@ -199,13 +200,13 @@ def _worded(whole: str, bare: str) -> tuple[str, str]:
 
 
 class Part(NamedTuple):
-    """One part of some wordings: its distinct values, and each wording's place among them."""
+    """One part of some wordings: its distinct values, and the index of each wording's value."""
 
     values: Sequence[Any]
     at: Ints
 
     def column(self, meaning: Callable[[Any], Any], dtype: npt.DTypeLike, width: int = 1) -> npt.NDArray[Any]:
-        """What the part means, by wording; `width` numbers each."""
+        """Map the part to numbers by wording, `width` numbers each."""
         read = np.array([meaning(value) for value in self.values], dtype)
         return read.reshape((-1, width) if width > 1 else -1)[self.at]
 
@@ -213,13 +214,13 @@ class Part(NamedTuple):
 class Parts(NamedTuple):
     """The parts of some wordings."""
 
-    market: Part  # the arguments of `market`
-    selection: Part  # of `selection`
-    home: Part  # of `team`
+    market: Part  # arguments of `market`
+    selection: Part  # arguments of `selection`
+    home: Part  # arguments of `team`
     away: Part
     type: Part  # text
     player: Part
-    label: Part  # the source's own word for a team
+    label: Part  # the source's label for a team
 
 
 _COLUMNS = {
@@ -234,7 +235,7 @@ _COLUMNS = {
 
 
 def parts_of_rows(wordings: Sequence[Wording]) -> Parts:
-    """The parts of a few wordings; no null but None."""
+    """Split a few wordings into parts; missing values are None."""
     at = np.arange(len(wordings), dtype=np.int32)
 
     def part(columns: Sequence[str]) -> Part:
@@ -246,7 +247,7 @@ def parts_of_rows(wordings: Sequence[Wording]) -> Parts:
 
 
 def parts_of_frame(wordings: pl.DataFrame) -> Parts:
-    """The parts of many wordings, each distinct one once."""
+    """Split many wordings into parts, without duplicates."""
 
     def part(columns: Sequence[str]) -> Part:
         own = wordings.select(columns)
@@ -258,40 +259,40 @@ def parts_of_frame(wordings: pl.DataFrame) -> Parts:
 
 
 def distinct(frame: pl.DataFrame) -> tuple[Ints, Ints]:
-    """Codes of the equal rows of a frame, and where each first stands."""
+    """Number equal rows of a frame, and return the first row of each."""
     if not frame.width:
         return np.zeros(frame.height, np.int32), np.zeros(min(frame.height, 1), np.int32)
     return intern(frame.hash_rows().to_numpy())
 
 
 class Terms(NamedTuple):
-    """What some wordings mean, by column; `_turned` where a row's home and away are the event's away and home.
+    """The meaning of wordings, by column; `_turned` for rows that name the event's teams the other way round.
 
-    Names are numbers: places in `names`, which is sorted and begins with the empty one. A subject below `SUBJECTS` is
-    none, home or away; else it is a name's number and `SUBJECTS`.
+    Names are numbered by `names`, which is sorted and starts with the empty one. A subject below `SUBJECTS` is none,
+    home or away; otherwise it is a name's number plus `SUBJECTS`.
     """
 
     names: list[str]
     kinds: tuple[Kind, ...]
-    kind: Ints  # place in `kinds`
+    kind: Ints  # index in `kinds`
     with_draw: Ints
     two_way: Bytes
-    side: Sides  # place in the outcomes of `with_draw`, -1 if it does not read
+    side: Sides  # outcome within `with_draw`, -1 if it cannot be parsed
     side_turned: Sides
     subject: Ints
     subject_turned: Ints
     fixed: Ints
-    verdict: Bytes  # 0, or the code of the reason that lies in the texts alone
+    verdict: Bytes  # 0, or the code of a reason that depends on the texts alone
     home: Ints
     away: Ints
 
     def subject_name(self, subject: int) -> str:
-        """The name of a subject: a player's, `home`, `away` or empty."""
+        """Return the name of a subject: a player's, `home`, `away` or empty."""
         return self.names[subject - SUBJECTS] if subject >= SUBJECTS else ("", "home", "away")[subject]
 
 
 class _Names:
-    """Numbers of names by appearance, and in the end by order."""
+    """Numbers names by appearance, then sorts them."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {"": 0}
@@ -300,7 +301,7 @@ class _Names:
         return self._numbers.setdefault(name, len(self._numbers))
 
     def sorted(self) -> tuple[list[str], Ints]:
-        """All names in order, and the place of each by its number."""
+        """Return all names sorted, and the position of each by its number."""
         names = sorted(self._numbers)
         rank = np.empty(len(names), np.int32)
         rank[[self._numbers[name] for name in names]] = np.arange(len(names), dtype=np.int32)
@@ -308,14 +309,14 @@ class _Names:
 
 
 def read(parts: Parts, off: frozenset[int] = frozenset()) -> Terms:
-    """Say what some wordings mean.
+    """Return the meaning of wordings.
 
     Parameters
     ----------
     parts
-        Of the wordings.
+        Parts of the wordings.
     off
-        Codes of guards that are switched off.
+        Codes of disabled guards.
 
     Examples
     --------
@@ -351,8 +352,8 @@ def read(parts: Parts, off: frozenset[int] = frozenset()) -> Terms:
     home, away, given = rank[home], rank[away], rank[given]
     whole, shorter, stripped, rest, plain, bare = rank[forms[:, :6]].T
 
-    # The team that a selection names, in full or by the first words of its name alone, and its word: a team's own name
-    # may end in a word that names a side.
+    # The team that a selection names, in full or by its first words, and its word: a team's own name may end in a word
+    # that names a side.
     apart = home != away
     is_home = ((whole == home) | (shorter == home) | (stripped == home) | (rest == home)) & (home > 0) & apart
     is_away = ((whole == away) | (shorter == away) | (stripped == away) | (rest == away)) & (away > 0) & apart
@@ -366,7 +367,7 @@ def read(parts: Parts, off: frozenset[int] = frozenset()) -> Terms:
     word = np.where(full, -1, word)
     beside = (named >= 0) & (rest > 0) & ((rest == home) | (rest == away) | (short & (word >= 0)))
 
-    # The side: what the text says, else what the source's selection type says.
+    # The side: from the text, else from the source's selection type.
     spoken = np.where(word >= 0, word, np.where(positional, named, -1))
     type_team, type_word = typed[:, 0], typed[:, 1]
     type_side = np.where((type_word < 0) & positional, type_team, type_word)
@@ -415,7 +416,7 @@ def _numbered(said: Selection, number: _Names) -> tuple[int, ...]:
 
 
 def _begins(names: Sequence[str], part: Ints, whole: Ints, where: Bools) -> Bools:
-    """Where one name is the first words of another and not all of them: Boston, of the Boston Celtics."""
+    """Flag names that are the first words of another: Boston, of the Boston Celtics."""
     out = np.zeros(part.size, bool)
     at = np.flatnonzero(where & (part > 0))
     pairs, of = np.unique(part[at].astype(np.int64) << 32 | whole[at], return_inverse=True)
@@ -425,7 +426,7 @@ def _begins(names: Sequence[str], part: Ints, whole: Ints, where: Bools) -> Bool
 
 
 def _other(side: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """A side in the eyes of the other team."""
+    """Return the side as seen by the other team."""
     return np.where((side == HOME) | (side == AWAY), HOME + AWAY - side, side)
 
 
@@ -434,7 +435,7 @@ def _other(side: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 @kernel
 def threshold(line, side, lined, spread, fixed):
-    """A price's line as its market's threshold, hundredths, from the side that is given; and whether it fits."""
+    """Convert a line to its market's threshold in hundredths, and whether it is valid."""
     if fixed != -2147483648:
         return np.int32(fixed), True
     if lined == 0:
@@ -446,14 +447,14 @@ def threshold(line, side, lined, spread, fixed):
     return np.int32(-near if spread != 0 and side == 0 else near), True
 
 
-DRAW, MAYBE_DRAW = 1, 2  # what a book quotes beside a two-way side: a draw, or something unreadable that may be one
+DRAW, MAYBE_DRAW = 1, 2  # besides the two sides, a book quotes a draw, or something unparsed that may be one
 
 
 @kernel
 def moneyline(ways, drawn, side, verdict, c_ambiguous, c_no_line):
-    """Whether a moneyline price has a third outcome, its side, and its verdict; `drawn` is what its book quotes.
+    """Resolve a moneyline: whether it has a draw, its side and its verdict; `drawn` is what its book quotes.
 
-    `ways` is 0 for a wording that has no draw to it, and 2 for one that is ambiguous without a draw.
+    `ways` is 0 for wordings without a draw, 2 for those that are ambiguous without one.
     """
     if ways == 0:
         return False, side, verdict
@@ -471,7 +472,7 @@ def _thresholds(line, side, lined, spread, fixed, out, fits):
 
 
 def thresholds(terms: Terms, line: Floats, side: Sides) -> tuple[Ints, Bools]:
-    """Thresholds of the lines of some wordings, and whether each line fits its market."""
+    """Convert lines of wordings to thresholds, and whether each is valid for its market."""
     out, fits = np.empty(line.size, np.int32), np.empty(line.size, np.bool_)
     lined = np.array([kind.has_line for kind in terms.kinds], np.uint8)[terms.kind]
     spread = np.array([kind.spread for kind in terms.kinds], np.uint8)[terms.kind]
@@ -479,22 +480,22 @@ def thresholds(terms: Terms, line: Floats, side: Sides) -> tuple[Ints, Bools]:
     return out, fits
 
 
-# ---- which way round an event names its teams ----
+# ---- home and away ----
 
 
 def leading(
     event: npt.NDArray[Any], home: npt.NDArray[Any], away: npt.NDArray[Any], rows: npt.NDArray[Any], events: int
 ) -> Ints:
-    """Of each event 0, 1, ... the pair of teams that its other rows are read by: a place in the columns given.
+    """Choose the pair of teams by which all rows of an event are read; returns its index, by event.
 
-    Pairs that name both teams come first, then the one of most rows, then the smaller.
+    Pairs that name both teams are preferred, then the one with most rows, then the smaller.
 
     Parameters
     ----------
     event, home, away, rows
-        By pair: its event, its teams (numbers of names, or names), how many rows name them so.
+        By pair: its event, its teams (name numbers or names), and the number of rows that use it.
     events
-        How many there are; each has a pair.
+        Number of events; each has a pair.
 
     Examples
     --------
@@ -508,7 +509,7 @@ def leading(
 
 
 def crossed(home: Any, away: Any, lead_home: Any, lead_away: Any) -> Bools:
-    """Where rows name the teams the other way round than the pair they are read by.
+    """Flag rows that name the teams the other way round than the pair chosen for the event.
 
     Examples
     --------
@@ -522,5 +523,5 @@ def crossed(home: Any, away: Any, lead_home: Any, lead_away: Any) -> Bools:
 
 
 def _given(names: npt.NDArray[Any]) -> Bools:
-    """Where a name is not empty."""
+    """Flag names that are not empty."""
     return np.asarray(names != "" if names.dtype.kind == "U" else names > 0)

@@ -1,4 +1,4 @@
-"""Kelly stakes: the part of the bankroll that makes it grow fastest.
+"""Kelly stakes: the fraction of the bankroll that maximises its growth.
 
 **One bet.** With probability p of winning at decimal odds d, a stake of the fraction f grows the bankroll by
 p log(1 + f (d - 1)) + (1 - p) log(1 - f) on average. The best fraction is ::
@@ -19,18 +19,17 @@ An outcome lowers R exactly when its p_i d_i is above it, so R falls first and r
 smallest value: f_i = p_i - R/d_i for the outcomes taken, 0 for the others. An outcome with p_i d_i below 1
 may be taken: it insures the others.
 
-**Sums.** P below 1 leaves the rest to an outcome that is not listed and loses every stake; with it in play
-even prices with sum 1/d < 1 are no sure bet, and the formula holds as it is. P = 1 says the list is
-complete. If then sum 1/d < 1 no stake is ever lost: R = 0, f_i = p_i, and the whole bankroll is staked,
-however small the margin. Whoever doubts the probabilities takes a fraction. P above 1 has no answer; within
-1e-9 it counts as 1.
+**Sums.** If P is below 1, the rest is the probability of an unlisted outcome that loses every stake; prices with
+sum 1/d < 1 are then not a sure bet, and the formula applies unchanged. P = 1 means the list is complete. If
+sum 1/d < 1 then, no stake is ever lost: R = 0, f_i = p_i, and the whole bankroll is staked, however small the
+margin. If probabilities are uncertain, use a fraction. P above 1 has no solution; within 1e-9 it counts as 1.
 
 **A fraction** of the stakes, such as one half, trades growth for smaller swings. It multiplies the full
-stakes, which for exclusive outcomes is the usual practice and not the optimum of another problem.
+stakes, which for exclusive outcomes is common practice, but not an optimum.
 
-No answer is ``nan``: a probability outside [0, 1], odds of 1 or less, anything not finite. For exclusive
-outcomes one such entry leaves the whole event without an answer: leave out what cannot be bet, its
-probability then belongs to the rest.
+Results are ``nan`` for a probability outside [0, 1], odds of 1 or less, and values that are not finite. For
+exclusive outcomes one such entry makes the whole event nan; leave out outcomes that cannot be bet, and their
+probability belongs to the rest.
 
 References: J. L. Kelly, "A new interpretation of information rate", Bell System Technical Journal 35 (1956),
 https://doi.org/10.1002/j.1538-7305.1956.tb03809.x. P. Smoczynski and D. Tomkins, "An explicit solution to
@@ -45,8 +44,8 @@ from oddsengine.odds import decimal_odds
 
 Floats = NDArray[np.float64]
 
-_ROUNDING = 1e-9  # how far above 1 probabilities may sum and still be complete
-_SURE = 1e-12  # a margin below this is rounding, not a sure bet
+_ROUNDING = 1e-9  # tolerance of probabilities that sum to 1
+_SURE = 1e-12  # a smaller margin is rounding, not a sure bet
 
 
 def _fraction(fraction: ArrayLike) -> Floats:
@@ -58,12 +57,12 @@ def _fraction(fraction: ArrayLike) -> Floats:
 
 
 def _known(probs: Floats, odds: Floats) -> NDArray[np.bool_]:
-    """Where both are usable."""
+    """Flag usable pairs of probabilities and odds."""
     return (probs >= 0.0) & (probs <= 1.0) & (odds > 1.0) & (odds < np.inf)
 
 
 def kelly(prob: ArrayLike, odds: ArrayLike, fraction: ArrayLike = 1.0) -> Floats:
-    """Stake of a single bet as a fraction of the bankroll.
+    """Return the Kelly stake of single bets as a fraction of the bankroll.
 
     Parameters
     ----------
@@ -72,12 +71,12 @@ def kelly(prob: ArrayLike, odds: ArrayLike, fraction: ArrayLike = 1.0) -> Floats
     odds : array_like of float
         Decimal odds; the three arguments broadcast.
     fraction : array_like of float
-        Part of the full stake, above 0 and at most 1.
+        Fraction of the full stake, above 0 and at most 1.
 
     Returns
     -------
     ndarray of float
-        Stakes from 0; ``nan`` where there is no answer.
+        Stakes, 0 or more; ``nan`` without a solution.
 
     Examples
     --------
@@ -95,7 +94,7 @@ def kelly(prob: ArrayLike, odds: ArrayLike, fraction: ArrayLike = 1.0) -> Floats
 
 
 def kelly_exclusive(probs: ArrayLike, odds: ArrayLike, fraction: ArrayLike = 1.0) -> Floats:
-    """Stakes on mutually exclusive outcomes of one event, as fractions of the bankroll.
+    """Return Kelly stakes on mutually exclusive outcomes, as fractions of the bankroll.
 
     Parameters
     ----------
@@ -104,12 +103,12 @@ def kelly_exclusive(probs: ArrayLike, odds: ArrayLike, fraction: ArrayLike = 1.0
     odds : array_like of float
         Decimal odds of the same outcomes.
     fraction : array_like of float
-        Part of the full stakes, above 0 and at most 1: one number, or one for each event.
+        Fraction of the full stakes, above 0 and at most 1: one number, or one per event.
 
     Returns
     -------
     ndarray of float
-        Stakes from 0; ``nan`` for all outcomes of an event without an answer.
+        Stakes, 0 or more; ``nan`` for all outcomes of an event without a solution.
 
     Examples
     --------

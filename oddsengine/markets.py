@@ -1,9 +1,9 @@
-"""Markets of a table: the market and outcome of every price, or why it has none.
+"""Market and outcome of every price of a table, or the reason why it has none.
 
-A market is (event, live flag, period, family, subject, line). `identity` reads every *distinct* wording once; here each
-row gets its key from its wording, live flag, line and book in one kernel.
+A market is (event, live flag, period, family, subject, line). `identity` parses every *distinct* wording once; here
+each row gets its key from its wording, live flag, line and book in one kernel.
 
-Two 64-bit hashes that collide would merge two wordings; with a million of them that has a chance of 3e-8.
+A collision of two 64-bit hashes would merge two wordings; with a million of them the probability is 3e-8.
 """
 
 from typing import NamedTuple
@@ -35,20 +35,20 @@ from oddsengine.twins import linked, rules
 
 
 class Identity(NamedTuple):
-    """Everything that the wordings and keys of a table say."""
+    """The identity of a table's prices."""
 
     groups: Groups
     kinds: tuple[Kind, ...]
-    books: tuple[str, ...]  # sorted; a row's book is its place here
-    verdict: Bytes  # per table row: 0, or the code of the identity or row guard that sets it aside
-    turned: npt.NDArray[np.bool_]  # per table row: its home and away are the event's away and home
+    books: tuple[str, ...]  # sorted; books are indices
+    verdict: Bytes  # per table row: 0, or the code of an identity or row guard
+    turned: npt.NDArray[np.bool_]  # per table row: names the event's teams the other way round
     sports: tuple[tuple[catalog.Sport, str], ...]  # per event: sport and league
     names: pl.Series  # sorted distinct names; the name of a subject from 3 on is at subject - 3
     traits: Traits  # of the kinds and books
 
 
 def _ranks(column: pl.Series) -> tuple[Ints, tuple[str, ...]]:
-    """Ranks of a column's strings in sorted order, and the sorted strings."""
+    """Return ranks of a column's strings, and the sorted strings."""
     codes, first = intern(column.hash().to_numpy())
     values = column.gather(first).to_list()
     order = sorted(range(len(values)), key=values.__getitem__)
@@ -58,7 +58,7 @@ def _ranks(column: pl.Series) -> tuple[Ints, tuple[str, ...]]:
 
 
 def _books(column: pl.Series) -> tuple[Ints, tuple[str, ...]]:
-    """Ranks of a column's books, and their names: two spellings of one book are one, under the first of them."""
+    """Return ranks of a column's books, and their names; spellings of one book share the first name."""
     rank, names = _ranks(column)
     first: dict[str, str] = {}
     for name in names:
@@ -76,7 +76,7 @@ def _key_rows(
     check_line, c_ambiguous, c_no_line,
     draws, quoted, verdict, side, kind, thresholds, key,
 ):  # fmt: skip
-    """Verdict, side, kind, threshold and market hash of every row."""
+    """Compute verdict, side, kind, threshold and market hash of every row."""
     n = term.size
     golden = np.uint64(0x9E3779B97F4A7C15)
     turn = np.uint64(29)
@@ -84,7 +84,7 @@ def _key_rows(
     for i in range(n if draws else 0):
         t = term[i]
         if t_split[t] != 0 and (t_side[t] == 1 or t_side[t] < 0):
-            # An outcome that does not read may be the draw: its book's moneyline is then not known to be two-way.
+            # An unparsed outcome may be the draw, so its book's moneyline cannot be assumed to be two-way.
             odd = np.uint64(0) if t_side[t] == 1 else np.uint64(0x5851F42D4C957F2D)
             h = (t_hash3[t] ^ np.uint64(live[i]) ^ (np.uint64(book[i] + 1) << np.uint64(1))) * golden
             h = h ^ odd
@@ -138,19 +138,19 @@ def _key_rows(
 
 
 def identify(table: OddsTable, off: frozenset[int]) -> Identity:
-    """Give every price of a table its market, or the reason why it has none.
+    """Identify the market of every price of a table, or the reason why it has none.
 
     Parameters
     ----------
     table
         A checked odds table.
     off
-        Codes of guards that are switched off.
+        Codes of disabled guards.
     """
     priced = table.height
     rows: pl.DataFrame = table
     if table.unpriced.height:
-        # What has no price still says what its book quotes: a draw makes a moneyline three-way.
+        # Rows without a price still count as quoted: a draw makes a moneyline three-way.
         rows = pl.concat([table, table.unpriced.select(table.columns)], how="vertical_relaxed")
     n = rows.height
     term, first = distinct(rows.select([c for c in WORDING if rows[c].null_count() < n]))
@@ -197,7 +197,7 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
 
 
 def _stand(terms: Terms, event: Ints, events: int, weight: Longs) -> tuple[Ints, npt.NDArray[np.bool_]]:
-    """A wording of each event that names its teams straight, and the wordings that name them the other way round."""
+    """Return one wording per event with the teams in the chosen order, and the wordings with the opposite order."""
     pair, first = intern(mix(event, terms.home, terms.away))
     if not first.size:
         return np.zeros(0, np.int32), np.zeros(0, bool)
@@ -207,7 +207,7 @@ def _stand(terms: Terms, event: Ints, events: int, weight: Longs) -> tuple[Ints,
 
 
 def _row_verdicts(table: pl.DataFrame, off: frozenset[int]) -> Bytes:
-    """Verdicts that need nothing but the row."""
+    """Return verdicts that depend on the row alone."""
     gone = np.zeros(table.height, np.uint8)
     if CODES["price_mismatch"] not in off and table["price_mismatch"].any():
         gone[table["price_mismatch"].to_numpy()] = CODES["price_mismatch"]
@@ -217,5 +217,5 @@ def _row_verdicts(table: pl.DataFrame, off: frozenset[int]) -> Bytes:
 
 
 def times(table: pl.DataFrame, column: str) -> Longs:
-    """A time column as microseconds; null is the smallest integer."""
+    """Convert a time column to microseconds; null is the smallest integer."""
     return np.array(table[column].to_physical().fill_null(NO_TIME))

@@ -1,7 +1,6 @@
-"""Odds formats: decimal, American, fractional, and the probability a price implies.
+"""Conversion of odds: decimal, American, fractional, and implied probability.
 
-The question: what is one price in another notation? Nothing is rounded here, and no margin is removed (see
-`oddsengine.devig`).
+Nothing is rounded, and no margin is removed (see `oddsengine.devig`).
 
 Symbols and formulas, with d the decimal odds (payout per unit staked, stake included)::
 
@@ -10,17 +9,15 @@ Symbols and formulas, with d the decimal odds (payout per unit staked, stake inc
     probability  q = 1 / d                             d = 1 / q             for 0 < q < 1
     fractional   n / m = d - 1                         d = 1 + n / m         for n, m > 0
 
-Even money is d = 2, a = +100, q = 1/2, 1/1; the American price -100 is the same price and reads as d = 2.
+Even money is d = 2, a = +100, q = 1/2, 1/1; the American price -100 is equivalent and converts to d = 2.
 
-When it fails: a value that is not a price has no answer, and no answer is `nan`. These are decimal odds that
-are not finite or not above 1, American odds strictly between -100 and +100, probabilities outside the
-open interval (0, 1), fractions that are not positive, and anything whose answer cannot be held apart from
-1 or from infinity in double precision. Every function is increasing or decreasing where it has an answer.
+Invalid prices become `nan`: decimal odds that are not finite or not above 1, American odds strictly between -100 and
++100, probabilities outside the open interval (0, 1), fractions that are not positive, and results that double precision
+cannot distinguish from 1 or infinity. Every function is monotonic where it is defined.
 
-What is refused: decimal odds of -100 or less, which are American odds in the wrong place, and decimal odds as text,
-which may be, raise `ValueError` (`decimal_odds`).
+Decimal odds of -100 or less, which can only be American, and decimal odds as text raise `ValueError` (`decimal_odds`).
 
-Every function takes array-likes of any shape (a scalar is the array of rank 0) and answers in that shape.
+Functions take array-likes of any shape (a scalar is an array of rank 0) and return that shape.
 
 References: S. Cortis, "Expected values and variances in bookmaker payouts: a theoretical approach towards
 setting limits on odds", Journal of Prediction Markets 9(1), 2015, https://doi.org/10.5750/jpm.v9i1.987
@@ -45,12 +42,12 @@ def _answer(valid: npt.NDArray[np.bool_], value: npt.ArrayLike) -> Floats:
 
 
 def decimal_odds(odds: npt.ArrayLike) -> Floats:
-    """Decimal odds as float64, refused where they are clearly something else.
+    """Convert decimal odds to float64, and raise if they are clearly in another format.
 
     Parameters
     ----------
     odds : array_like
-        Decimal odds. What is merely no price, such as 0.5 or `nan`, is not refused.
+        Decimal odds. Other invalid prices, such as 0.5 or `nan`, do not raise.
 
     Returns
     -------
@@ -60,7 +57,7 @@ def decimal_odds(odds: npt.ArrayLike) -> Floats:
     Raises
     ------
     ValueError
-        For text, and for a finite number of -100 or less, which only American odds can be.
+        For text, and for finite numbers of -100 or less, which can only be American odds.
 
     Examples
     --------
@@ -83,7 +80,7 @@ def decimal_odds(odds: npt.ArrayLike) -> Floats:
 
 
 def american_to_decimal(american: npt.ArrayLike) -> Floats:
-    """Decimal odds of American odds.
+    """Convert American odds to decimal.
 
     Parameters
     ----------
@@ -102,13 +99,13 @@ def american_to_decimal(american: npt.ArrayLike) -> Floats:
     """
     a = np.asarray(american, dtype=np.float64)
     with np.errstate(all="ignore"):
-        # One rounding, so that +111 is the float that 2.11 is.
+        # A single rounding, so that +111 gives exactly 2.11.
         odds = (100.0 + np.abs(a)) / np.where(a > 0.0, 100.0, -a)
     return _answer((np.abs(a) >= 100.0) & np.isfinite(a) & (odds > 1.0), odds)
 
 
 def decimal_to_american(odds: npt.ArrayLike) -> Floats:
-    """American odds of decimal odds, not rounded; 2.0 is +100.
+    """Convert decimal odds to American, without rounding; 2.0 is +100.
 
     Parameters
     ----------
@@ -132,7 +129,7 @@ def decimal_to_american(odds: npt.ArrayLike) -> Floats:
 
 
 def quoted_american(odds: Floats, quoted: Floats) -> Floats:
-    """American odds of valid decimal odds: as quoted, or where `quoted` is nan as they follow from the decimal.
+    """Return American odds as quoted, or converted from valid decimal odds if `quoted` is nan.
 
     Examples
     --------
@@ -145,7 +142,7 @@ def quoted_american(odds: Floats, quoted: Floats) -> Floats:
 
 
 def decimal_to_probability(odds: npt.ArrayLike) -> Floats:
-    """Implied probability of decimal odds, margin included.
+    """Convert decimal odds to implied probability, including the margin.
 
     Parameters
     ----------
@@ -169,7 +166,7 @@ def decimal_to_probability(odds: npt.ArrayLike) -> Floats:
 
 
 def probability_to_decimal(prob: npt.ArrayLike) -> Floats:
-    """Decimal odds at which a probability breaks even.
+    """Convert probabilities to break-even decimal odds.
 
     Parameters
     ----------
@@ -193,17 +190,17 @@ def probability_to_decimal(prob: npt.ArrayLike) -> Floats:
 
 
 def fractional_to_decimal(numerator: npt.ArrayLike, denominator: npt.ArrayLike = 1.0) -> Floats:
-    """Decimal odds of fractional odds: 5/2 wins 5 on a stake of 2.
+    """Convert fractional odds to decimal; 5/2 wins 5 on a stake of 2.
 
     Parameters
     ----------
     numerator, denominator : array_like
-        What is won and what is staked; they broadcast. `parse_fractional` makes both from text.
+        Profit and stake; they broadcast. `parse_fractional` parses both from text.
 
     Returns
     -------
     ndarray
-        1 + numerator / denominator; `nan` where either is not finite or not positive.
+        1 + numerator / denominator; `nan` if either is not finite or not positive.
 
     Examples
     --------
@@ -218,17 +215,17 @@ def fractional_to_decimal(numerator: npt.ArrayLike, denominator: npt.ArrayLike =
 
 
 def decimal_to_fractional(odds: npt.ArrayLike, max_denominator: int = 100) -> tuple[Floats, Floats]:
-    """Fractional odds closest to decimal odds, in lowest terms.
+    """Convert decimal odds to the closest fractional odds, in lowest terms.
 
-    A fraction whose denominator is at most `max_denominator` comes back as itself, reduced. Decimal odds
-    below every such fraction become 1 / `max_denominator`, never 0.
+    Fractions with denominators up to `max_denominator` are recovered exactly. Odds below every such fraction
+    become 1 / `max_denominator`, never 0.
 
     Parameters
     ----------
     odds : array_like
         Decimal odds.
     max_denominator : int
-        Largest denominator to use, at least 1.
+        Maximum denominator, at least 1.
 
     Returns
     -------
@@ -258,9 +255,9 @@ def decimal_to_fractional(odds: npt.ArrayLike, max_denominator: int = 100) -> tu
 
 
 def parse_fractional(text: npt.ArrayLike) -> tuple[Floats, Floats]:
-    """Numerator and denominator of fractional odds written as text.
+    """Parse fractional odds.
 
-    Reads "5/2", "5-2", "5:2", "5" (to 1) and the words evens, even, evs and ev, in either case.
+    Accepts "5/2", "5-2", "5:2", "5" (to 1) and the words evens, even, evs and ev, in either case.
 
     Parameters
     ----------
@@ -270,7 +267,7 @@ def parse_fractional(text: npt.ArrayLike) -> tuple[Floats, Floats]:
     Returns
     -------
     numerator, denominator : ndarray
-        As written, not reduced; both `nan` for text that is no fraction.
+        As written, not reduced; both `nan` for invalid text.
 
     Examples
     --------
@@ -286,7 +283,7 @@ def parse_fractional(text: npt.ArrayLike) -> tuple[Floats, Floats]:
 
 
 def _pair(text: str) -> tuple[float, float]:
-    """Numerator and denominator of one text, `nan` twice if it is no fraction."""
+    """Parse one text; `nan` twice if it is invalid."""
     if text.strip().lower() in _EVENS:
         return 1.0, 1.0
     match = _FRACTION.fullmatch(text)
@@ -294,17 +291,17 @@ def _pair(text: str) -> tuple[float, float]:
 
 
 def format_fractional(numerator: npt.ArrayLike, denominator: npt.ArrayLike = 1.0) -> Strings:
-    """Text of fractional odds, such as "5/2"; the inverse of `parse_fractional`.
+    """Format fractional odds, such as "5/2"; the inverse of `parse_fractional`.
 
     Parameters
     ----------
     numerator, denominator : array_like
-        What is won and what is staked; they broadcast.
+        Profit and stake; they broadcast.
 
     Returns
     -------
     ndarray of str
-        An empty text where either is not finite or not positive.
+        Empty if either is not finite or not positive.
 
     Examples
     --------
@@ -320,5 +317,5 @@ def format_fractional(numerator: npt.ArrayLike, denominator: npt.ArrayLike = 1.0
 
 
 def _plain(number: float) -> str:
-    """Write a number without exponent and without the `.0` of whole numbers."""
+    """Format a number without exponent or trailing `.0`."""
     return np.format_float_positional(number, trim="-")

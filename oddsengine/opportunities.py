@@ -1,18 +1,18 @@
 """The public finders: a frame of prices in, a frame of opportunities out.
 
-Every finder takes any polars frame of prices (see `ODDS_SCHEMA`) and these words:
+Every finder takes a frame of prices (see `ODDS_SCHEMA`) and these parameters:
 
-- `books`: whose prices may be bet; None is all. Opportunities are computed over exactly these.
-- `sharp`: whose prices say what is fair: a book, books in order of preference, or weights of a consensus
-  (`{"pinnacle": 3, "circa": 1}`). None is the catalog's order. A reference may stand outside `books`.
-- `method`: what +EV is measured against: "close" (see `oddsengine.estimator`), the default without `sharp`, which takes
-  at least two other books, or the reference with its margin removed by one of `DEVIG_METHODS`.
-- `commission`: rates on winnings that replace the catalog's, book by book.
-- `guards`: which guards run; None is all of `GUARDS`, an empty list none, a mapping changes thresholds
-  (`{"stale": 300}`) or switches single guards off (`{"flap": False}`). They look at all books.
-- `now`: the moment at which ages are judged; None is the newest `last_seen_at` of the table.
+- `books`: books that can be bet at; None is all. Opportunities are computed over exactly these.
+- `sharp`: the reference: a book, books in order of preference, or weights of a consensus
+  (`{"pinnacle": 3, "circa": 1}`). None is the catalog's order. References need not be in `books`.
+- `method`: what +EV is measured against: "close" (see `oddsengine.estimator`), the default without `sharp`, which needs
+  at least two other books; or one of `DEVIG_METHODS`, with which the reference is de-vigged.
+- `commission`: rates on winnings by book, replacing the catalog's.
+- `guards`: which guards run; None is all of `GUARDS`, an empty list none; a mapping changes thresholds
+  (`{"stale": 300}`) or disables single guards (`{"flap": False}`). Guards see all books.
+- `now`: the time at which ages are evaluated; None is the newest `last_seen_at` of the table.
 
-Thresholds are in percent and give way by 1e-7 percent, so that a hold of exactly 2 % belongs to `max_hold=2`.
+Thresholds are in percent, with a tolerance of 1e-7, so that a hold of exactly 2 % is within `max_hold=2`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -40,7 +40,7 @@ Commission = Mapping[str, float] | None
 
 
 class Opportunities(NamedTuple):
-    """The four kinds over one board, and what was kept away: rows by guard, and results over their cap."""
+    """Opportunities of all four kinds, with counts of rejected rows by guard and of results above their cap."""
 
     ev: pl.DataFrame
     arbitrage: pl.DataFrame
@@ -68,54 +68,53 @@ def find_ev(
     include: Iterable[str] = (),
     now: datetime | None = None,
 ) -> pl.DataFrame:
-    """Prices that beat the fair probability.
+    """Find +EV prices.
 
-    By default that is made from the other books: at least two of them, of different feeds, must quote the whole market.
-    A table of two books therefore gives no rows unless `sharp` names one of them as the reference.
+    By default the fair price is estimated from the other books: at least two of them, from different feeds, must quote
+    the whole market. A table of two books therefore gives no rows unless `sharp` names one of them as the reference.
 
     Parameters
     ----------
     odds
-        Prices, one a row; `ODDS_SCHEMA` has the columns.
+        Prices, one per row; see `ODDS_SCHEMA`.
     min_ev, max_ev
-        Expected value in percent, from (0 by default) and to (None by default: no bound). Above 30 the guard `ev_cap`
-        takes a price for an error.
+        Range of the expected value in percent; 0 and None (no limit) by default. Above 30, the guard `ev_cap` rejects a
+        price.
     books
-        Books whose prices may be bet, by id, name or alias; None, the default, is all. What is
-        found is computed over exactly these.
+        Books that can be bet at, by id, name or alias; None, the default, is all. Opportunities are computed over
+        exactly these.
     sharp
-        Whose prices say what is fair: a book, books in order of preference, or weights of a consensus
-        (``{"pinnacle": 3, "circa": 1}``); None, the default, is the catalog's order. It may stand outside `books`.
+        The reference: a book, books in order of preference, or weights of a consensus
+        (``{"pinnacle": 3, "circa": 1}``); None, the default, is the catalog's order. References need not be in `books`.
     method
-        What +EV is measured against: "close", the fair price at the close estimated from all other books, or the
-        reference with its margin removed by one of `DEVIG_METHODS`. None, the default, is "close", or "power" where
-        `sharp` is given.
+        What +EV is measured against: "close", the fair price at the close estimated from all other books, or one of
+        `DEVIG_METHODS`, with which the reference is de-vigged. None, the default, is "close", or "power" if `sharp` is
+        given.
     commission
-        Rates on winnings, fractions below 1 such as 0.02, that replace the catalog's, book by book; None,
-        the default, keeps those.
+        Rates on winnings by book, fractions below 1 such as 0.02, replacing the catalog's; None, the default, uses the
+        catalog.
     guards
-        Names of the guards that run, or a mapping of what is different: ``{"stale": 300, "outlier_other": 0.3,
-        "flap": False}``. None, the default, is all of `GUARDS`, an empty list none. They look at all books.
+        Names of the guards to run, or a mapping of changes: ``{"stale": 300, "outlier_other": 0.3, "flap": False}``.
+        None, the default, is all of `GUARDS`, an empty list none. Guards see all books.
     include
-        ``"suspect"`` lists prices that `outlier` sets aside before the game too, flagged: generous, and often true.
+        ``"suspect"`` also lists pre-match prices rejected by `outlier`, flagged; these are generous and often real.
     now
-        Moment at which ages are judged, UTC if it has no zone; None, the default, is the newest `last_seen_at`
-        of the table.
+        Time at which ages are evaluated, UTC if it has no zone; None, the default, is the newest `last_seen_at`.
 
     Returns
     -------
     polars.DataFrame
-        `EV_SCHEMA`, best first: one row for each book on each outcome.
+        `EV_SCHEMA`, best first: one row per book and outcome.
 
     Raises
     ------
     OddsError
-        If `odds` is no table of prices.
+        If `odds` is not an odds table.
     ValueError
-        If a number is out of its range, a method or guard does not exist, or a book is neither in the table nor in the
+        If a number is out of range, a method or guard does not exist, or a book is neither in the table nor in the
         catalog.
     TypeError
-        If `sharp` or `now` is of another type.
+        If `sharp` or `now` has the wrong type.
 
     Examples
     --------
@@ -153,50 +152,47 @@ def find_arbitrage(
     guards: Guards = None,
     now: datetime | None = None,
 ) -> pl.DataFrame:
-    """Markets whose best prices, from two books or more, pay more than they cost.
+    """Find arbitrages: markets whose best prices, from at least two books, guarantee a profit.
 
     Parameters
     ----------
     odds
-        Prices, one a row; `ODDS_SCHEMA` has the columns.
+        Prices, one per row; see `ODDS_SCHEMA`.
     min_profit, max_profit
-        Profit in percent of the whole stake, from (0.5 by default) and to (10); a `max_profit` of None takes the cap
-        off.
+        Range of the profit in percent of the total stake; 0.5 and 10 by default. None as `max_profit` is no limit.
     books
-        Books whose prices may be bet, by id, name or alias; None, the default, is all. What is
-        found is computed over exactly these.
+        Books that can be bet at, by id, name or alias; None, the default, is all. Opportunities are computed over
+        exactly these.
     sharp
-        Whose prices say what is fair, for `ev_available` only: a book, books in order of preference, or weights of a
-        consensus (``{"pinnacle": 3, "circa": 1}``); None, the default, is the catalog's order. It may stand outside
-        `books`.
+        The reference, for `ev_available` only: a book, books in order of preference, or weights of a consensus
+        (``{"pinnacle": 3, "circa": 1}``); None, the default, is the catalog's order. References need not be in `books`.
     method
-        What +EV is measured against: "close", the fair price at the close estimated from all other books, or the
-        reference with its margin removed by one of `DEVIG_METHODS`. None, the default, is "close", or "power" where
-        `sharp` is given.
+        What +EV is measured against: "close", the fair price at the close estimated from all other books, or one of
+        `DEVIG_METHODS`, with which the reference is de-vigged. None, the default, is "close", or "power" if `sharp` is
+        given.
     commission
-        Rates on winnings, fractions below 1 such as 0.02, that replace the catalog's, book by book; None,
-        the default, keeps those.
+        Rates on winnings by book, fractions below 1 such as 0.02, replacing the catalog's; None, the default, uses the
+        catalog.
     guards
-        Names of the guards that run, or a mapping of what is different: ``{"stale": 300, "outlier_other": 0.3,
-        "flap": False}``. None, the default, is all of `GUARDS`, an empty list none. They look at all books.
+        Names of the guards to run, or a mapping of changes: ``{"stale": 300, "outlier_other": 0.3, "flap": False}``.
+        None, the default, is all of `GUARDS`, an empty list none. Guards see all books.
     now
-        Moment at which ages are judged, UTC if it has no zone; None, the default, is the newest `last_seen_at`
-        of the table.
+        Time at which ages are evaluated, UTC if it has no zone; None, the default, is the newest `last_seen_at`.
 
     Returns
     -------
     polars.DataFrame
-        `ARBITRAGE_SCHEMA`, largest profit first: the best one of each market.
+        `ARBITRAGE_SCHEMA`, largest profit first; the best arbitrage of each market.
 
     Raises
     ------
     OddsError
-        If `odds` is no table of prices.
+        If `odds` is not an odds table.
     ValueError
-        If a number is out of its range, a method or guard does not exist, or a book is neither in the table nor in the
+        If a number is out of range, a method or guard does not exist, or a book is neither in the table nor in the
         catalog.
     TypeError
-        If `sharp` or `now` is of another type.
+        If `sharp` or `now` has the wrong type.
 
     Examples
     --------
@@ -232,34 +228,33 @@ def find_low_hold(
     guards: Guards = None,
     now: datetime | None = None,
 ) -> pl.DataFrame:
-    """Markets whose best prices leave a hold from 0 to `max_hold` percent.
+    """Find low-hold markets, whose best prices have a hold from 0 to `max_hold` percent.
 
     Parameters
     ----------
     odds
-        Prices, one a row; `ODDS_SCHEMA` has the columns.
+        Prices, one per row; see `ODDS_SCHEMA`.
     max_hold
-        Largest hold in percent; 2 by default.
+        Maximum hold in percent; 2 by default.
     books
-        Books whose prices may be bet, by id, name or alias; None, the default, is all. What is
-        found is computed over exactly these.
+        Books that can be bet at, by id, name or alias; None, the default, is all. Opportunities are computed over
+        exactly these.
     sharp
-        Whose prices say what is fair, for the sides' fair probabilities only: a book, books in order of preference, or
-        weights of a consensus (``{"pinnacle": 3, "circa": 1}``); None, the default, is the catalog's order. It may
-        stand outside `books`.
+        The reference, for the sides' fair probabilities only: a book, books in order of preference, or weights of a
+        consensus (``{"pinnacle": 3, "circa": 1}``); None, the default, is the catalog's order. References need not be
+        in `books`.
     method
-        What +EV is measured against: "close", the fair price at the close estimated from all other books, or the
-        reference with its margin removed by one of `DEVIG_METHODS`. None, the default, is "close", or "power" where
-        `sharp` is given.
+        What +EV is measured against: "close", the fair price at the close estimated from all other books, or one of
+        `DEVIG_METHODS`, with which the reference is de-vigged. None, the default, is "close", or "power" if `sharp` is
+        given.
     commission
-        Rates on winnings, fractions below 1 such as 0.02, that replace the catalog's, book by book; None,
-        the default, keeps those.
+        Rates on winnings by book, fractions below 1 such as 0.02, replacing the catalog's; None, the default, uses the
+        catalog.
     guards
-        Names of the guards that run, or a mapping of what is different: ``{"stale": 300, "outlier_other": 0.3,
-        "flap": False}``. None, the default, is all of `GUARDS`, an empty list none. They look at all books.
+        Names of the guards to run, or a mapping of changes: ``{"stale": 300, "outlier_other": 0.3, "flap": False}``.
+        None, the default, is all of `GUARDS`, an empty list none. Guards see all books.
     now
-        Moment at which ages are judged, UTC if it has no zone; None, the default, is the newest `last_seen_at`
-        of the table.
+        Time at which ages are evaluated, UTC if it has no zone; None, the default, is the newest `last_seen_at`.
 
     Returns
     -------
@@ -269,12 +264,12 @@ def find_low_hold(
     Raises
     ------
     OddsError
-        If `odds` is no table of prices.
+        If `odds` is not an odds table.
     ValueError
-        If a number is out of its range, a method or guard does not exist, or a book is neither in the table nor in the
+        If a number is out of range, a method or guard does not exist, or a book is neither in the table nor in the
         catalog.
     TypeError
-        If `sharp` or `now` is of another type.
+        If `sharp` or `now` has the wrong type.
 
     Examples
     --------
@@ -310,52 +305,51 @@ def find_middles(
     guards: Guards = None,
     now: datetime | None = None,
 ) -> pl.DataFrame:
-    """Pairs of lines, at two books, that can both win.
+    """Find middles: bets on two lines, at two books, that can both win.
 
     Parameters
     ----------
     odds
-        Prices, one a row; `ODDS_SCHEMA` has the columns.
+        Prices, one per row; see `ODDS_SCHEMA`.
     min_size
-        Least distance of the two lines, points; 0 by default.
+        Minimum distance of the two lines, in points; 0 by default.
     min_ev
-        Least expected value, percent of the whole stake; None, the default, shows those that lose on average too.
+        Minimum expected value in percent of the total stake; None, the default, is no limit.
     max_profit
-        Largest worst case, percent, 10 by default; None takes the cap off.
+        Maximum profit in the worst case in percent, 10 by default; None is no limit.
     books
-        Books whose prices may be bet, by id, name or alias; None, the default, is all. What is
-        found is computed over exactly these.
+        Books that can be bet at, by id, name or alias; None, the default, is all. Opportunities are computed over
+        exactly these.
     sharp
-        Whose prices say what is fair: a book, books in order of preference, or weights of a consensus
-        (``{"pinnacle": 3, "circa": 1}``); None, the default, is the catalog's order. It may stand outside `books`.
+        The reference: a book, books in order of preference, or weights of a consensus
+        (``{"pinnacle": 3, "circa": 1}``); None, the default, is the catalog's order. References need not be in `books`.
     method
-        What +EV is measured against: "close", the fair price at the close estimated from all other books, or the
-        reference with its margin removed by one of `DEVIG_METHODS`. None, the default, is "close", or "power" where
-        `sharp` is given.
+        What +EV is measured against: "close", the fair price at the close estimated from all other books, or one of
+        `DEVIG_METHODS`, with which the reference is de-vigged. None, the default, is "close", or "power" if `sharp` is
+        given.
     commission
-        Rates on winnings, fractions below 1 such as 0.02, that replace the catalog's, book by book; None,
-        the default, keeps those.
+        Rates on winnings by book, fractions below 1 such as 0.02, replacing the catalog's; None, the default, uses the
+        catalog.
     guards
-        Names of the guards that run, or a mapping of what is different: ``{"stale": 300, "outlier_other": 0.3,
-        "flap": False}``. None, the default, is all of `GUARDS`, an empty list none. They look at all books.
+        Names of the guards to run, or a mapping of changes: ``{"stale": 300, "outlier_other": 0.3, "flap": False}``.
+        None, the default, is all of `GUARDS`, an empty list none. Guards see all books.
     now
-        Moment at which ages are judged, UTC if it has no zone; None, the default, is the newest `last_seen_at`
-        of the table.
+        Time at which ages are evaluated, UTC if it has no zone; None, the default, is the newest `last_seen_at`.
 
     Returns
     -------
     polars.DataFrame
-        `MIDDLES_SCHEMA`, best quality first. A worst case below -20 % is left out.
+        `MIDDLES_SCHEMA`, best quality first. Middles with a worst case below -20 % are left out.
 
     Raises
     ------
     OddsError
-        If `odds` is no table of prices.
+        If `odds` is not an odds table.
     ValueError
-        If a number is out of its range, a method or guard does not exist, or a book is neither in the table nor in the
+        If a number is out of range, a method or guard does not exist, or a book is neither in the table nor in the
         catalog.
     TypeError
-        If `sharp` or `now` is of another type.
+        If `sharp` or `now` has the wrong type.
 
     Examples
     --------
@@ -400,59 +394,58 @@ def find_all(
     include: Iterable[str] = (),
     now: datetime | None = None,
 ) -> Opportunities:
-    """All four kinds over one reading of the board.
+    """Find opportunities of all four kinds.
 
     Parameters
     ----------
     odds
-        Prices, one a row; or what `prepare` made of them, and `guards` and `now` are then its own.
+        Prices, one per row; or the result of `prepare`, without `guards` and `now`.
     min_ev, max_ev
-        Expected value of +EV prices in percent, from (0 by default) and to (None by default: no bound).
+        Range of the expected value of +EV prices in percent; 0 and None (no limit) by default.
     min_profit, max_profit
-        Profit of arbitrages in percent, from (0.5 by default) and to (10); the latter bounds the worst case of middles
-        too, and None takes it off.
+        Range of the profit of arbitrages in percent; 0.5 and 10 by default. The maximum also applies to the worst case
+        of middles; None is no limit.
     max_hold
-        Largest hold of low-hold markets, percent; 2 by default.
+        Maximum hold of low-hold markets in percent; 2 by default.
     min_size
-        Least distance of a middle's lines, points; 0 by default.
+        Minimum distance of a middle's lines, in points; 0 by default.
     min_middle_ev
-        Least expected value of a middle in percent, 0 by default; None shows all.
+        Minimum expected value of middles in percent, 0 by default; None is no limit.
     books
-        Books whose prices may be bet, by id, name or alias; None, the default, is all. What is
-        found is computed over exactly these.
+        Books that can be bet at, by id, name or alias; None, the default, is all. Opportunities are computed over
+        exactly these.
     sharp
-        Whose prices say what is fair: a book, books in order of preference, or weights of a consensus
-        (``{"pinnacle": 3, "circa": 1}``); None, the default, is the catalog's order. It may stand outside `books`.
+        The reference: a book, books in order of preference, or weights of a consensus
+        (``{"pinnacle": 3, "circa": 1}``); None, the default, is the catalog's order. References need not be in `books`.
     method
-        What +EV is measured against: "close", the fair price at the close estimated from all other books, or the
-        reference with its margin removed by one of `DEVIG_METHODS`. None, the default, is "close", or "power" where
-        `sharp` is given.
+        What +EV is measured against: "close", the fair price at the close estimated from all other books, or one of
+        `DEVIG_METHODS`, with which the reference is de-vigged. None, the default, is "close", or "power" if `sharp` is
+        given.
     commission
-        Rates on winnings, fractions below 1 such as 0.02, that replace the catalog's, book by book; None,
-        the default, keeps those.
+        Rates on winnings by book, fractions below 1 such as 0.02, replacing the catalog's; None, the default, uses the
+        catalog.
     guards
-        Names of the guards that run, or a mapping of what is different: ``{"stale": 300, "outlier_other": 0.3,
-        "flap": False}``. None, the default, is all of `GUARDS`, an empty list none. They look at all books.
+        Names of the guards to run, or a mapping of changes: ``{"stale": 300, "outlier_other": 0.3, "flap": False}``.
+        None, the default, is all of `GUARDS`, an empty list none. Guards see all books.
     include
-        ``"suspect"`` lists prices that `outlier` sets aside before the game too, flagged: generous, and often true.
+        ``"suspect"`` also lists pre-match prices rejected by `outlier`, flagged; these are generous and often real.
     now
-        Moment at which ages are judged, UTC if it has no zone; None, the default, is the newest `last_seen_at`
-        of the table.
+        Time at which ages are evaluated, UTC if it has no zone; None, the default, is the newest `last_seen_at`.
 
     Returns
     -------
     Opportunities
-        The four frames, and how many rows each guard set aside.
+        The four frames, and the number of rows rejected by each guard.
 
     Raises
     ------
     OddsError
-        If `odds` is no table of prices.
+        If `odds` is not an odds table.
     ValueError
-        If a number is out of its range, a method or guard does not exist, or a book is neither in the table nor in the
+        If a number is out of range, a method or guard does not exist, or a book is neither in the table nor in the
         catalog.
     TypeError
-        If `sharp` or `now` is of another type.
+        If `sharp` or `now` has the wrong type.
 
     Examples
     --------
@@ -501,7 +494,7 @@ def find_all(
     if prepared.table.height < _ROWS_FOR_THREADS:
         frames = [look() for look in asks]
     else:
-        # The kinds share nothing that changes, and leave the interpreter to each other most of the time.
+        # The kinds share no mutable state and mostly run without the GIL.
         with ThreadPoolExecutor(2) as pool:
             frames = list(pool.map(lambda look: look(), asks))
     errors = int(ev.over_cap(question, hits).sum()) + int(middles.over_cap(question, pairs[0]).sum())
@@ -516,7 +509,7 @@ def _cap() -> float:
 
 
 def set_aside(prepared: Prepared) -> dict[str, int]:
-    """How many rows of a prepared board each guard, and identity, keeps from the detectors."""
+    """Count the rows of a prepared board rejected by each guard and by identity."""
     codes = np.concatenate((prepared.identity.verdict, prepared.guarded.aside))
     counts = np.bincount(codes, minlength=len(NAMES))
     found = {NAMES[at]: int(counts[at]) for at in range(1, len(NAMES)) if counts[at]}
@@ -534,32 +527,30 @@ def rejected(
     guards: Guards = None,
     now: datetime | None = None,
 ) -> pl.DataFrame:
-    """Every row that is kept from the detectors, with the guard and the reason.
+    """List every rejected row with its guard and reason.
 
-    Invalid rows come with the field and the value that do not read. A price that only `ev_cap`
-    takes for an error is listed too; it still serves the other detectors.
+    Invalid rows have the field and the invalid value. Prices rejected only by `ev_cap` are listed too; other detectors
+    still use them.
 
     Parameters
     ----------
     odds
-        Prices, one a row; `ODDS_SCHEMA` has the columns.
+        Prices, one per row; see `ODDS_SCHEMA`.
     sharp
-        Whose prices say what is fair, for `ev_cap` only: a book, books in order of preference, or weights of a
-        consensus (``{"pinnacle": 3, "circa": 1}``); None, the default, is the catalog's order. It may stand outside
-        `books`.
+        The reference, for `ev_cap` only: a book, books in order of preference, or weights of a consensus
+        (``{"pinnacle": 3, "circa": 1}``); None, the default, is the catalog's order.
     method
-        What +EV is measured against: "close", the fair price at the close estimated from all other books, or the
-        reference with its margin removed by one of `DEVIG_METHODS`. None, the default, is "close", or "power" where
-        `sharp` is given.
+        What +EV is measured against: "close", the fair price at the close estimated from all other books, or one of
+        `DEVIG_METHODS`, with which the reference is de-vigged. None, the default, is "close", or "power" if `sharp` is
+        given.
     commission
-        Rates on winnings, fractions below 1 such as 0.02, that replace the catalog's, book by book; None,
-        the default, keeps those.
+        Rates on winnings by book, fractions below 1 such as 0.02, replacing the catalog's; None, the default, uses the
+        catalog.
     guards
-        Names of the guards that run, or a mapping of what is different: ``{"stale": 300, "outlier_other": 0.3,
-        "flap": False}``. None, the default, is all of `GUARDS`, an empty list none. They look at all books.
+        Names of the guards to run, or a mapping of changes: ``{"stale": 300, "outlier_other": 0.3, "flap": False}``.
+        None, the default, is all of `GUARDS`, an empty list none. Guards see all books.
     now
-        Moment at which ages are judged, UTC if it has no zone; None, the default, is the newest `last_seen_at`
-        of the table.
+        Time at which ages are evaluated, UTC if it has no zone; None, the default, is the newest `last_seen_at`.
 
     Returns
     -------
@@ -569,12 +560,12 @@ def rejected(
     Raises
     ------
     OddsError
-        If `odds` is no table of prices.
+        If `odds` is not an odds table.
     ValueError
-        If a number is out of its range, a method or guard does not exist, or a book is neither in the table nor in the
+        If a number is out of range, a method or guard does not exist, or a book is neither in the table nor in the
         catalog.
     TypeError
-        If `sharp` or `now` is of another type.
+        If `sharp` or `now` has the wrong type.
 
     Examples
     --------
@@ -593,7 +584,7 @@ def rejected(
     """
     prepared = prepare(odds, guards, now)
     identity, guarded, table = prepared.identity, prepared.guarded, prepared.table
-    # What the close says nothing of may be beyond belief beside a sharp book.
+    # Prices without a fair price at the close may still be implausible compared with a sharp book.
     edge: dict[int, float] = {}
     for asked in (method, "power") if method is None and sharp is None else (method,):
         capped_of = board.ask(prepared, None, sharp, asked, commission, Wants.of(min_ev=0.0))
@@ -642,14 +633,13 @@ def fair(
     guards: Guards = None,
     now: datetime | None = None,
 ) -> pl.DataFrame:
-    """The same rows in the same order, each with what is fair for it.
+    """Return the same rows in the same order, with fair-price columns.
 
     Parameters
     ----------
     odds
-        Prices, one a row; `ODDS_SCHEMA` has the columns. Columns named as in `FAIR_COLUMNS` are refused. A board from
-        `prepare` will do, then without `guards` and `now`; of it the rows are those of its checked table, without the
-        ones that are no price.
+        Prices, one per row; see `ODDS_SCHEMA`. Columns named as in `FAIR_COLUMNS` are not allowed. The result of
+        `prepare` is accepted, without `guards` and `now`; the rows are then those of its checked table.
     sharp, method, commission, guards, now
         As in `find_ev`, but `method` is "power" by default, so that without `sharp` the catalog's sharp books are the
         reference; "close" estimates from all other books.
@@ -657,18 +647,18 @@ def fair(
     Returns
     -------
     polars.DataFrame
-        The columns that came, and after them `FAIR_COLUMNS`:
+        The given columns, followed by `FAIR_COLUMNS`:
 
         - `fair_probability`: of winning, given no push, by the reference without the row's own book; a reference's own
-          rows have their own probability, less the margin. Rows that a guard rejects have one too.
-        - `fair_error`: its standard error. By the method "close" that of the close around it, by the others from how
-          far the other books are apart; null with fewer than two of them.
-        - `reference`: the book that says so, or ``consensus``.
-        - `hold`: the margin of the row's book in this market, a fraction; null where it does not quote all of it.
-        - `ev`: mean profit per unit staked, a fraction, after commission; null where nobody else says what is fair, and
-          for prices that a guard rejects.
+          rows have their own de-vigged probability. Rejected rows have one too.
+        - `fair_error`: its standard error. With the method "close", that of the close; otherwise from the disagreement
+          of the other books, null with fewer than two of them.
+        - `reference`: the reference book, or ``consensus``.
+        - `hold`: the margin of the row's book in this market, a fraction; null unless it quotes the whole market.
+        - `ev`: mean profit per unit staked, a fraction, after commission; null without a fair price from other books,
+          and for rejected prices.
         - `net_odds`: the row's decimal odds after commission.
-        - `guard`: which one rejects the row, null for none.
+        - `guard`: the guard that rejects the row, or null.
 
     Examples
     --------
@@ -692,7 +682,7 @@ def fair(
     if isinstance(odds, Prepared):
         prepared = odds
     else:
-        # Numbers of its own: those that came may be null, or of several tables put together.
+        # Own row numbers: those of the input may be null, or come from several tables.
         place = pl.int_range(1, came.height + 1, dtype=pl.UInt32, eager=True).alias("row")
         checked = isinstance(odds, OddsTable) and odds.checked
         prepared = prepare(odds if checked else came.with_columns(place), guards, now)
@@ -700,7 +690,7 @@ def fair(
     figures = fair_rows.columns(question)
     if figures.height == came.height:
         return came.with_columns(figures)
-    # Rows that are no price stand in `rejected`; the others are numbered as they came.
+    # Invalid rows are in `rejected`; the others are numbered as they came.
     faults = prepared.table.rejected.select("row", "guard")
     numbered = pl.concat([figures.with_columns(prepared.table["row"]), faults], how="diagonal_relaxed")
     order = place.to_frame().join(numbered, on="row", how="left", maintain_order="left")
@@ -708,24 +698,23 @@ def fair(
 
 
 def markets(odds: IntoFrame, *, guards: Guards = None, now: datetime | None = None) -> pl.DataFrame:
-    """Every canonical market of a table: its key, books, completeness, main line.
+    """List every market of a table: key, books, completeness, main line.
 
     Parameters
     ----------
     odds
-        Prices.
+        Prices, one per row; see `ODDS_SCHEMA`.
     guards
-        Names of the guards that run, or a mapping of what is different: ``{"stale": 300, "outlier_other": 0.3,
-        "flap": False}``. None, the default, is all of `GUARDS`, an empty list none. They look at all books.
+        Names of the guards to run, or a mapping of changes: ``{"stale": 300, "outlier_other": 0.3, "flap": False}``.
+        None, the default, is all of `GUARDS`, an empty list none. Guards see all books.
     now
-        Moment at which ages are judged, UTC if it has no zone; None, the default, is the newest `last_seen_at`
-        of the table.
+        Time at which ages are evaluated, UTC if it has no zone; None, the default, is the newest `last_seen_at`.
 
     Returns
     -------
     polars.DataFrame
-        One row a market. `books` have a surviving price in it, `complete_books` one for every outcome; `is_complete`
-        says that every outcome has one somewhere. `line` is the total's, or the home handicap.
+        One row per market. `books` counts books with a usable price, `complete_books` those with one for every outcome;
+        `is_complete` means that every outcome has a price. `line` is the total, or the home handicap.
     """
     prepared = prepare(odds, guards, now)
     identity, table = prepared.identity, prepared.table

@@ -1,9 +1,9 @@
-"""The others' close: what every book but the judged one and its sisters says of an outcome when its game begins.
+"""The other books' close: the fair price of an outcome at the start by all books except the judged one and its sisters.
 
-The close of an event is its last look, at most half an hour before the start. A book votes there with complete prices
-at most 15 minutes old: power de-vig, moved to the judged line where the slope is known, in logits. With five votes or
-more the highest and the lowest are left out and the rest is averaged; four have their median; fewer have none, but for
-a sharp book's own close.
+The close of an event is its last snapshot, at most half an hour before the start. A book votes with complete prices
+that are at most 15 minutes old: de-vigged with `power`, moved to the judged line if the slope is known, in logits. With
+five or more votes, the highest and lowest are dropped and the rest averaged; with four, the median is used; with fewer
+there is no close, except a sharp book's own.
 """
 
 from typing import NamedTuple
@@ -36,7 +36,7 @@ Votes = dict[int, list[Vote]]
 
 
 def votes_at(closes: pl.DataFrame | None, table: catalog.FairTable) -> Votes:
-    """The books' closing logits by ladder; `closes` are prices, with the moment of the last look (`look`)."""
+    """Return the books' closing logits by ladder; `closes` are prices with the time of the last snapshot (`look`)."""
     if closes is None or not closes.height:
         return {}
     fresh = closes.filter(pl.col("last_seen_at").to_physical() > pl.col("look") - _VOTE_S * 1_000_000)
@@ -61,7 +61,7 @@ def votes_at(closes: pl.DataFrame | None, table: catalog.FairTable) -> Votes:
 def close_logit(
     votes: list[Vote], feed: str, threshold: int, side: int, outcomes: int, slope: float, reach: int
 ) -> tuple[float, str]:
-    """The others' close of an outcome, and whose it is; nan and empty where there is none."""
+    """Return the other books' close of an outcome and its source; nan and empty if there is none."""
     found, sharps = [], []
     for vote in votes:
         shift = 0.0
@@ -89,7 +89,7 @@ def close_logit(
 
 
 def located(board: Board, some: Gathered, at: Longs, table: catalog.FairTable) -> pl.DataFrame:
-    """Where some rows of gathered units stand: the key of the ladder, the line, the outcome, and what moves a line."""
+    """Return the position of rows: key of the ladder, line, outcome, and the slope of the line."""
     g, names = some.groups, board.names
     of = names.estimator(table)
     ladder, kinds = g.ladder[g.market[at]], names.kinds
@@ -113,7 +113,7 @@ def located(board: Board, some: Gathered, at: Longs, table: catalog.FairTable) -
 
 
 def closing_logits(some: pl.DataFrame, votes: Votes) -> pl.DataFrame:
-    """The close of some located prices, `x` in logits of their outcome, nan without one; and `who` made it."""
+    """Return the close of located prices, `x` in logits of their outcome (nan if unknown), and its source `who`."""
     columns = ("ladder", "threshold_", "side", "outcomes", "slope", "reach")
     feeds = {name: of.feed or of.id for name in some["sportsbook"].unique() for of in [catalog.book(name)]}
     keys = some.select("sportsbook", *columns).with_columns(

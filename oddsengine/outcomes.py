@@ -1,30 +1,30 @@
-"""Joint outcomes of bets: the scenarios of each game, their probabilities, and what every bet gains in them.
+"""Joint outcomes of bets: the scenarios of each game, their probabilities, and the gain of each bet in them.
 
 **One game, one score.** Moneyline, spread, total and team totals of a full game are functions of its margin M and total
-T, so bets on them share their luck. Their joint law starts from the shapes that the catalog has for the sport, the ones
-`tails` takes where no ladder of prices says more:
+T, so bets on them are correlated. Their joint distribution starts from the catalog's distributions for the sport, which
+`tails` uses without a ladder of prices:
 
 - Counts (soccer, hockey, baseball): the teams' scores are independent, Poisson or negative binomial, with the mean of
-  the total, and the difference of the means, that fit the bets' own probabilities. A game that cannot end level goes on
-  by one score, to each side in proportion to its chance of being ahead.
+  the total, and the difference of the means, that fit the bets' own probabilities. A game that cannot end level is
+  continued by one score, for each side in proportion to its probability of being ahead.
 - Points (football, basketball and the like): margin and total are independent, with the shapes of `middle`.
 
-Then it is changed as little as possible, in relative entropy, so that every bet wins with its own fair probability
-(given no push): scenario c gets the weight w_c exp(sum over markets of lambda_m f_mc), where f_m has mean 0 exactly if
-market m does, and lambda minimises the log of the sum of the weights, by Newton's method. The few bets of a game cut
-the scores into few blocks that they cannot tell apart; those are the scenarios.
+The distribution is then changed as little as possible, in relative entropy, such that every bet wins with its own fair
+probability (given no push): scenario c has the weight w_c exp(sum over markets of lambda_m f_mc), where f_m has mean 0
+exactly if market m is fair, and lambda minimises the log of the sum of weights, by Newton's method. The few bets of a
+game partition its scores into few blocks with equal gains; those are the scenarios.
 
-**Everything else** is a market of its own: lines of one ladder (a player's points, corners) are cut from one number,
-outcomes without a line exclude each other. Markets of one game that are not functions of its score count as independent
-of it and of each other, and so do periods: their bets may be correlated all the same, and are then staked too much.
+**Other markets** are separate: lines of one ladder (a player's points, corners) are functions of one number, and
+outcomes without a line are exclusive. Markets of one game that are not functions of its score are treated as
+independent of it and of each other, as are periods. If they are in fact correlated, stakes are too large.
 
-**What is not known.** A bet whose market or outcome cannot be identified may include another, such as a double chance
-or a top-ten finish, and a sport that is missing or has no scores in the catalog has no joint law. Such bets of a game
-win and lose together as far as their markets let them: the scenarios of each market, the most profitable first, are
-laid along one number. So none of them is a hedge for another, and they share one stake.
+**Unknown markets.** A bet whose market or outcome cannot be identified may include another, such as a double chance or
+a top-ten finish, and a sport without a score distribution in the catalog has no joint distribution. Such bets of a game
+are made to win and lose together as far as their markets allow: the scenarios of each market, most profitable first,
+are coupled through one number. So none of them hedges another, and they share one stake.
 
-Bets on one outcome at several books share its mean fair probability. Where bets contradict each other, as when the
-higher of two totals is the likelier, the weights end in between.
+Bets on one outcome at several books share its mean fair probability. If bets contradict each other, for example if the
+higher of two totals is more likely, the weights are a compromise.
 
 References: S. Kullback, "Probability densities with given marginals", Annals of Mathematical Statistics 39 (1968),
 https://doi.org/10.1214/aoms/1177698249; I. Csiszar, "I-divergence geometry of probability distributions and
@@ -49,24 +49,24 @@ from oddsengine.reasons import CODES, GUARDS
 from oddsengine.schema import OddsError, OddsTable
 
 _COUNTS = ("poisson", "negative_binomial", "skellam")
-_USUAL_TOTAL = {"soccer": 2.7, "hockey": 6.1, "baseball": 8.8, "futsal": 6.5}  # where no bet says it
-_SPREADS = 7.0  # standard deviations of a score that are looked at
-_RIDGE = 1e-9  # keeps contradictory bets from running to infinity
+_USUAL_TOTAL = {"soccer": 2.7, "hockey": 6.1, "baseball": 8.8, "futsal": 6.5}  # if no bet implies it
+_SPREADS = 7.0  # range of scores, in standard deviations
+_RIDGE = 1e-9  # regularises contradictory bets
 _NEWTON = 60
 _MIX = np.uint64(0x9E3779B97F4A7C15)
-_FAR = 40.0  # most that a weight's exponent moves in a step
+_FAR = 40.0  # maximum change of a weight's exponent per step
 _SAME = 1e-10  # gradient at which Newton's method ends
-_GAINED = 1e-9  # or what a shortened step gains
+_GAINED = 1e-9  # or the gain of a shortened step
 
 
 @cache
 def _shape(*values: Any) -> middle.Shapes:
-    """`middle.Shapes.of`; a few are used again and again."""
+    """Return a cached `middle.Shapes.of`."""
     return middle.Shapes.of(*values)
 
 
 class Factor(NamedTuple):
-    """Scenarios of what is independent of everything else, and what they do to its bets."""
+    """Independent scenarios, and their effect on bets."""
 
     prob: Floats
     share: Floats  # (scenarios, bets), from -1 to 1
@@ -74,14 +74,14 @@ class Factor(NamedTuple):
 
 
 def factors(table: OddsTable, prob: Floats, error: Floats, odds: Floats) -> list[Factor]:
-    """Take the bets of a table, one a row, apart into independent factors.
+    """Split the bets of a table, one per row, into independent factors.
 
     Parameters
     ----------
     table
         The bets, as prices.
     prob, error, odds
-        Of each: fair probability given no push, its standard error (nan: none), price after commission.
+        By bet: fair probability given no push, its standard error (nan: none), price after commission.
     """
     identity = identify(table, frozenset(CODES[name] for name in GUARDS))
     g = identity.groups
@@ -109,7 +109,7 @@ def factors(table: OddsTable, prob: Floats, error: Floats, odds: Floats) -> list
     outcomes = np.append(g.outcomes, np.full(len(texts), 2))
     targets = _targets(market, side, outcomes, prob, error, odds)
     made: list[Factor] = []
-    tied: dict[str, list[Factor]] = {}  # of events with bets of which not all is known
+    tied: dict[str, list[Factor]] = {}  # of events with unknown bets
     of_event: dict[str, Factor] = {}
     for key, members in keys.items():
         bets, event_id = np.array(members), unread[members[0]][0]
@@ -132,11 +132,11 @@ def factors(table: OddsTable, prob: Floats, error: Floats, odds: Floats) -> list
 
 
 def _coupled(parts: list[Factor], odds: Floats) -> Factor:
-    """Factors whose relation is not known as one: the most profitable scenarios of all of them come together."""
+    """Couple factors with unknown correlation, such that their most profitable scenarios coincide."""
     order = [np.argsort(-_profit(part, odds), kind="stable") for part in parts]
     ends = [np.cumsum(part.prob[by]) for part, by in zip(parts, order, strict=True)]
     marks = np.unique(np.concatenate([*ends, [0.0, 1.0]]).clip(0.0, 1.0))
-    marks = marks[np.append(np.diff(marks) > _SAME, True)]  # what rounding alone tells apart is one
+    marks = marks[np.append(np.diff(marks) > _SAME, True)]  # merge values that differ by rounding only
     marks[0] = 0.0
     middles = 0.5 * (marks[1:] + marks[:-1])
     share = [
@@ -148,27 +148,27 @@ def _coupled(parts: list[Factor], odds: Floats) -> Factor:
 
 
 def _profit(factor: Factor, odds: Floats) -> Floats:
-    """What a unit on each bet earns in each scenario."""
+    """Return the profit of a unit on each bet, by scenario."""
     earned = np.where(factor.share > 0.0, factor.share * (odds[factor.bets] - 1.0), factor.share)
     return np.asarray(earned.sum(axis=1), dtype=np.float64)
 
 
 def _has_law(identity: Identity, ladder: int) -> bool:
-    """Whether the catalog has a joint law of scores for a ladder's sport."""
+    """Whether the catalog has a score distribution for a ladder's sport."""
     sport, league = identity.sports[identity.groups.event[ladder]]
     scores = sport.scores_in(league)
     return scores.margin is not None and scores.total is not None
 
 
 def _on_score(identity: Identity, ladder: int) -> bool:
-    """Whether a ladder's markets are functions of the game's final score."""
+    """Whether a ladder's markets are functions of the final score."""
     g = identity.groups
     kind = identity.kinds[g.kind[ladder]]
     return _scored(kind.family, kind.period, *identity.sports[g.event[ladder]])
 
 
 def _scored(family: str, period: str, sport: catalog.Sport, league: str) -> bool:
-    """Whether markets of a family are functions of the game's final score."""
+    """Whether markets of a family are functions of the final score."""
     scores = sport.scores_in(league)
     if period != catalog.FULL_GAME or scores.margin is None or scores.total is None:
         return False
@@ -183,19 +183,19 @@ def _scored(family: str, period: str, sport: catalog.Sport, league: str) -> bool
 def _targets(
     market: Longs, side: Longs, outcomes: Longs, prob: Floats, error: Floats, odds: Floats
 ) -> list[dict[int, float]]:
-    """Probabilities that the bets of each market shall have, by outcome, shrunk by their errors.
+    """Return target probabilities of each market by outcome, shrunk by their errors.
 
-    What is bet on one outcome at several prices has the mean probability and error, and the best price. Outcomes of
-    which all are bet sum to 1.
+    Bets on one outcome at several prices have its mean probability and error, and the best price. If all outcomes are
+    bet on, the probabilities sum to 1.
 
     Parameters
     ----------
     market, side, prob, error, odds
-        Of each bet.
+        By bet.
     outcomes
-        Of each market.
+        By market.
     """
-    width = int(outcomes.max(initial=1)) + 1  # the last is what is not bet
+    width = int(outcomes.max(initial=1)) + 1  # the last column is the rest
     cell, n = market * width + side, outcomes.size * width
     count, known = np.bincount(cell, minlength=n), ~np.isnan(error)
     with np.errstate(invalid="ignore"):
@@ -220,7 +220,7 @@ def _targets(
 
 
 def _exclusive(targets: Mapping[int, float], codes: Ints | Longs, bets: Longs, outcomes: int) -> Factor:
-    """Outcomes that exclude each other, and what is left."""
+    """Return the scenarios of exclusive outcomes, and the rest."""
     p = np.zeros(outcomes)
     p[list(targets)] = list(targets.values())
     missing = np.setdiff1d(np.arange(outcomes), list(targets))
@@ -230,16 +230,16 @@ def _exclusive(targets: Mapping[int, float], codes: Ints | Longs, bets: Longs, o
 
 
 def _gathered(p: Floats, share: Floats, bets: Longs) -> Factor:
-    """Scenarios that no bet tells apart, made one."""
+    """Merge scenarios with equal gains for all bets."""
     first, of = _alike(share.T)
     mass = np.bincount(of, p, first.size)
     return Factor(mass / mass.sum(), share[first], bets)
 
 
 def _alike(table: Floats) -> tuple[Longs, Longs]:
-    """Which columns of a table of shares are equal: the first of each kind, and the kind of each."""
+    """Return the first of each distinct column of a table of shares, and the group of each column."""
     factor = _MIX ** np.arange(1, table.shape[0] + 1, dtype=np.uint64)
-    codes = np.rint(table * 1e4).astype(np.int64).view(np.uint64)  # lines are whole hundredths
+    codes = np.rint(table * 1e4).astype(np.int64).view(np.uint64)  # lines are in hundredths
     _, first, of = np.unique(factor @ codes, return_index=True, return_inverse=True)
     return first, of.reshape(-1)
 
@@ -250,7 +250,7 @@ def _of_markets(
     bets: Longs,
     targets: Sequence[Mapping[int, float]],
 ) -> Factor:
-    """Scenarios of bets on markets of one game's score, or of one ladder."""
+    """Return the scenarios of bets on one game's score, or on one ladder."""
     g = identity.groups
     markets = g.market[rows]
     side = g.side[rows].astype(np.int64)
@@ -284,7 +284,7 @@ def _of_markets(
 
 @kernel
 def _law(log_weight: Floats, x: Floats, conditions: Floats, p: Floats) -> float:
-    """The law with multipliers `x`, into `p`; returns the log of the sum of its weights, with the ridge."""
+    """Write the distribution with multipliers `x` to `p`; returns the log of the sum of its weights, with the ridge."""
     top, total, ridge = -np.inf, 0.0, 0.0
     for s in range(p.size):
         p[s] = log_weight[s]
@@ -303,7 +303,7 @@ def _law(log_weight: Floats, x: Floats, conditions: Floats, p: Floats) -> float:
 
 @kernel
 def _tilt(weight: Floats, conditions: Floats) -> Floats:
-    """`tilt`, by Newton's method with steps that are halved until they help."""
+    """`tilt`, by Newton's method with step halving."""
     n, size = conditions.shape
     log_weight = np.where(weight > 0.0, np.log(weight), -np.inf)
     x, p, ahead, ahead_p = np.zeros(n), np.empty(size), np.zeros(n), np.empty(size)
@@ -326,7 +326,7 @@ def _tilt(weight: Floats, conditions: Floats) -> Floats:
                     total += conditions[k, s] * p[s] * conditions[j, s]
                 bend[k, j] = total - mean[k] * mean[j]
             bend[k, k] += _RIDGE
-        for k in range(n):  # Cholesky: bend is what the ridge at least is, and positive
+        for k in range(n):  # Cholesky: positive definite because of the ridge
             for j in range(k + 1):
                 total = bend[k, j]
                 for i in range(j):
@@ -359,17 +359,17 @@ def _tilt(weight: Floats, conditions: Floats) -> Floats:
         gained, value = value - new, new
         x[:], p[:] = ahead, ahead_p
         if gained < _GAINED and part < 1.0:
-            break  # contradictory conditions: nothing more to gain
+            break  # contradictory conditions: no further improvement
     return p
 
 
 def tilt(weight: Floats, conditions: Floats) -> Floats:
-    """Probabilities nearest to `weight` in relative entropy whose mean of every condition is 0.
+    """Return the probabilities nearest to `weight` in relative entropy for which every condition has mean 0.
 
     Parameters
     ----------
     weight
-        (scenarios,), from 0.
+        (scenarios,), at least 0.
     conditions
         (conditions, scenarios).
     """
@@ -377,19 +377,19 @@ def tilt(weight: Floats, conditions: Floats) -> Floats:
 
 
 def _two_way(distance: ArrayLike) -> Floats:
-    """Shares of over and under by how far, in hundredths, a number is above the line: (2, scenarios)."""
+    """Return shares of over and under, (2, scenarios), given the distance above the line in hundredths."""
     u = np.clip(np.asarray(distance, dtype=np.float64) / 50.0, -1.0, 1.0)
     return np.stack([u, -u])
 
 
 def _most_even(wanted: Mapping[int, Mapping[int, float]], markets: Iterable[int]) -> tuple[int, float] | None:
-    """The two-way market whose first outcome is nearest to even, and its probability."""
+    """Return the two-way market whose first outcome is closest to even, and its probability."""
     found = [(m, wanted[m].get(0, 1.0 - wanted[m].get(1, math.nan))) for m in markets]
     return min(found, key=lambda pair: abs(pair[1] - 0.5), default=None)
 
 
 def _score_lays(identity: Identity, wanted: Mapping[int, Mapping[int, float]]) -> tuple[Floats, dict[int, Floats]]:
-    """Weights of a game's scores, and what they do to each market."""
+    """Return the weights of a game's scores, and their effect on each market."""
     g = identity.groups
     kinds = {m: identity.kinds[g.kind[g.ladder[m]]] for m in wanted}
     line = {m: int(g.threshold[m]) for m in wanted}
@@ -417,7 +417,7 @@ def _score_lays(identity: Identity, wanted: Mapping[int, Mapping[int, float]]) -
         h, a = (x.ravel() for x in np.indices((most + 1, most + 1)))
         regular = h - a
         if not math.isnan(level):
-            # Level scores go on by one, to each side in proportion to its chance of being ahead.
+            # Level scores continue by one, for each side in proportion to its probability of being ahead.
             even, ahead = regular == 0, float(weight[h > a].sum())
             share = ahead / (ahead + float(weight[h < a].sum()))
             parts = [(weight[~even], h[~even], a[~even], regular[~even])]
@@ -455,7 +455,7 @@ class Ends(NamedTuple):
 
 
 def _lay(family: str, subject: int, line: int, ends: Ends) -> Floats:
-    """What final scores do to the outcomes of a market: the share of a stake that is won or lost."""
+    """Return the effect of final scores on the outcomes of a market: the share of the stake won or lost."""
     if family == "total":
         return _two_way(100.0 * ends.total - line)
     if family == "spread":
@@ -475,9 +475,9 @@ def settle(
     family: str, period: str, subject: int, threshold: int, side: int, sport: catalog.Sport, league: str,
     home: float, away: float,
 ) -> float:  # fmt: skip
-    """The share of a stake that a final score won or lost; nan where it does not say. See `settled`.
+    """Return the share of the stake won or lost by a final score; nan if undetermined. See `settled`.
 
-    A market is given as the groups of a board have it: family, period, subject, threshold and side of the outcome.
+    A market is given as in the groups of a board: family, period, subject, threshold, and side of the outcome.
     """
     if not (_scored(family, period, sport, league) and math.isfinite(home) and math.isfinite(away)):
         return math.nan
@@ -488,20 +488,20 @@ def settle(
 
 
 def settled(table: OddsTable, home: Floats, away: Floats) -> Floats:
-    """The share of each bet's stake that its game's final score won or lost.
+    """Return the share of each bet's stake won or lost by the final score.
 
     Parameters
     ----------
     table
-        The bets, one a row, as prices.
+        The bets, one per row, as prices.
     home, away
-        Final scores of each bet's game, overtime included; nan where they are not known.
+        Final scores including overtime; nan if unknown.
 
     Returns
     -------
     ndarray of float
-        From -1, lost, to 1, won; 0 for a push. nan where the score is not known or does not say: props, periods, and
-        three ways in a sport that goes to overtime.
+        From -1 (lost) to 1 (won); 0 for a push. nan if the score is unknown or does not determine the result: props,
+        periods, and three-way markets in a sport with overtime.
     """
     identity = identify(table, frozenset(CODES[name] for name in GUARDS))
     g = identity.groups
@@ -521,7 +521,7 @@ def _located(
     scores: catalog.Scores, level: float, counts: bool, sport: str, total: tuple[int, float] | None,  # noqa: FBT001
     margin: tuple[int, float] | None, line: Mapping[int, int],
 ) -> tuple[float, float]:  # fmt: skip
-    """Means of total and margin that fit the market nearest to even of each."""
+    """Return means of total and margin that fit the most even market of each."""
     assert scores.margin is not None
     assert scores.total is not None
     mean, apart = (_USUAL_TOTAL.get(sport, 5.0) if counts else 0.0), 0.0
@@ -547,8 +547,8 @@ def _or(value: float, otherwise: float) -> float:
 
 
 def _cut(weight: Floats, numbers: Longs, lines: list[int]) -> tuple[Floats, Longs]:
-    """Numbers that no line tells apart, made one: the weight of each run, and a number of it."""
-    marks = {0, -1}  # the moneyline's
+    """Merge numbers between the same lines: the weight of each run, and one of its numbers."""
+    marks = {0, -1}  # of the moneyline
     for line in lines:
         below = line // 100
         marks |= {below - 1, below, below + 1}
@@ -558,7 +558,7 @@ def _cut(weight: Floats, numbers: Longs, lines: list[int]) -> tuple[Floats, Long
 
 
 def _ladder_lays(identity: Identity, wanted: Mapping[int, Mapping[int, float]]) -> tuple[Floats, dict[int, Floats]]:
-    """Weights of the number that a ladder cuts, a rough Normal law, and what it does to each line."""
+    """Return the weights of the number behind a ladder, roughly Normal, and its effect on each line."""
     g = identity.groups
     line = {m: int(g.threshold[m]) for m in wanted}
     first = next(iter(wanted))

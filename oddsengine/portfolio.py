@@ -1,15 +1,15 @@
-"""Portfolios: growth-optimal stakes on many bets that are open at the same time.
+"""Portfolios: growth-optimal stakes on many simultaneous bets.
 
-**The question.** Bets i = 1 .. n are open at once. Game g ends in one of its scenarios, s with probability P_gs, in
-which a unit staked on bet i of the game gains r_is (the odds less 1, -1, or something between where part of the stake
-comes back). Games are independent. Which stakes f_i, as parts of the bankroll, make ::
+**The problem.** Bets i = 1 .. n are open at once. Game g ends in one of its scenarios, s with probability P_gs, in
+which a unit on bet i of the game gains r_is (the odds minus 1, -1, or a value in between if part of the stake is
+returned). Games are independent. Which stakes f_i, as fractions of the bankroll, maximise ::
 
     G(f) = E log W        W = 1 + sum over games of X_g        X_g = sum over its bets of f_i r_is
 
-largest, with f_i from 0 to a limit, the stakes at each book and all stakes together within theirs? G is concave, so the
-answer is unique in growth. Stakes are paid when the bets are placed, so they sum to at most 1.
+with f_i from 0 to a limit, and limits on the stakes at each book and in total? G is concave, so the maximum is unique.
+Stakes are paid when bets are placed, so they sum to at most 1.
 
-**Independent games.** The scenarios of all games together cannot be listed. But for w > 0 ::
+**Independent games.** The joint scenarios of all games cannot be enumerated. But for w > 0 ::
 
     log w = integral over t > 0 of (exp(-t) - exp(-t w)) / t
 
@@ -22,26 +22,26 @@ Hessian are sums over the same nodes, of the games' tilted means ::
     d2G/df_i df_j  = - sum_k h t_k^2 Phi_k a_ik a_jk                  in different games
                    = - sum_k h t_k^2 Phi_k sum_s P_gs e^(-t X) r_is r_js / phi_g     in the same game
 
-with a_ik the mean of r_i where scenario s has weight P_gs exp(-t_k X_gs) / phi_g(t_k). A node beyond which W would have
-to be below 1e-5 to matter is left out.
+with a_ik the mean of r_i where scenario s has weight P_gs exp(-t_k X_gs) / phi_g(t_k). Nodes that
+only matter for W below 1e-5 are omitted.
 
-**Limits.** The maximum is found by a primal-dual interior point method: Newton steps on the optimality conditions,
-about fifteen of them, that never leave the feasible set. It begins with the bets that have an edge. A bet that is
-left out would raise growth if its slope dG/df_i exceeds what the limits on it hold back; such bets are added, and the
-maximum is found again, until there are none. So a whole board costs little more than its good bets.
+**Limits.** The maximum is found by a primal-dual interior point method: about fifteen Newton steps on the optimality
+conditions within the feasible set. It starts with the bets that have an edge. Another bet would raise growth if its
+slope dG/df_i exceeds the shadow prices of its limits; such bets are added and the maximum is computed again, until
+there are none. A whole board thus costs little more than its good bets.
 
-**Steps.** Stakes in whole steps start from the nearest ones within the limits and are changed by one step of one bet as
-long as growth rises: no such change improves the answer.
+**Steps.** Stakes in whole steps start from the nearest ones within the limits and are changed by one step of one bet at
+a time while growth increases.
 
-**Uncertain probabilities.** A probability p with standard error e is bet as if it were less. Full Kelly on an estimate
-bets too much: what is lost by betting more than the truth warrants is more than what is lost by betting less. For one
-bet with edge x = p d - 1 the best multiple of the Kelly stake is, to second order ::
+**Uncertain probabilities.** Full Kelly on an estimated probability bets too much, because overbetting costs more growth
+than underbetting. For one bet with probability p, standard error e and edge x = p d - 1, the best multiple of the Kelly
+stake is, to second order ::
 
     k = x^2 / (x^2 + (d e)^2)
 
 (Baker and McHale, equation 8, with its net odds d - 1 written out), which is the Kelly stake for the probability
-1/d + k (p - 1/d): `shrink` moves every probability that has an edge at its price towards 1/d so far, and hands what it
-loses to the other outcomes of the market in proportion. So the two legs of an arbitrage move each other back.
+1/d + k (p - 1/d): `shrink` moves every probability with an edge towards 1/d by that much, and distributes the
+difference over the other outcomes of the market in proportion. The two legs of an arbitrage thus cancel each other.
 
 References: J. L. Kelly, "A new interpretation of information rate", Bell System Technical Journal 35 (1956). L.
 MacLean, E. Thorp and W. Ziemba (eds.), "The Kelly capital growth investment criterion", World Scientific (2011). R.
@@ -65,21 +65,21 @@ Longs = NDArray[np.int64]
 
 _STEP = 0.5  # of the trapezoidal rule, in log t
 _NODES = np.exp(np.arange(-23.0, 14.0, _STEP))
-_ITERATIONS = 80  # of the interior point method; it takes about fifteen
-_GAP = 1e-11  # in growth, at which it ends
-_GAP_AT_END = 1e-7  # at which it may end where it can go no further
-_BACK = 0.98  # part of the way to the nearest limit that a step may go
-_NOTHING = 1e-7  # a stake below this is none
-_MANY = 256  # bets that are added at a time
+_ITERATIONS = 80  # of the interior point method; usually about fifteen
+_GAP = 1e-11  # growth gap at which it ends
+_GAP_AT_END = 1e-7  # accepted gap if no further step is possible
+_BACK = 0.98  # maximum step, as a share of the distance to the nearest limit
+_NOTHING = 1e-7  # smaller stakes count as 0
+_MANY = 256  # bets added at a time
 _ROUNDS = 60
-_GAIN = 1e-8  # growth per unit staked, for which a bet is added
-_SLACK = 1e-12  # by which limits give way, and growth has to rise
+_GAIN = 1e-8  # minimum growth per unit staked for adding a bet
+_SLACK = 1e-12  # tolerance of limits, and minimum increase of growth
 
 
 class Games(NamedTuple):
-    """Independent games in flat columns: game g has `prob[scenario[g]:scenario[g + 1]]` and its bets likewise.
+    """Independent games in flat columns: game g has `prob[scenario[g]:scenario[g + 1]]`, and its bets likewise.
 
-    The gains of a game are a table of scenarios x bets, row after row, from `gain_at[g]`.
+    The gains of a game are a table of scenarios x bets in row order, from `gain_at[g]`.
     """
 
     prob: Floats
@@ -90,7 +90,7 @@ class Games(NamedTuple):
 
     @classmethod
     def of(cls, games: Sequence[tuple[ArrayLike, ArrayLike]]) -> "Games":
-        """Gather pairs of scenario probabilities and gains, (scenarios,) and (scenarios, bets).
+        """Build from pairs of scenario probabilities (scenarios,) and gains (scenarios, bets).
 
         Examples
         --------
@@ -115,16 +115,16 @@ class Games(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """Most that may be staked, as parts of the bankroll."""
+    """Maximum stakes, as fractions of the bankroll."""
 
     bet: Floats  # per bet; inf for none
-    members: NDArray[np.bool_]  # (groups, bets): what stands in each group, such as a book
+    members: NDArray[np.bool_]  # (groups, bets): members of each group, such as a book
     group: Floats  # per group
     total: float = 1.0
 
     @classmethod
     def none(cls, bets: int) -> "Limits":
-        """No limit but the bankroll."""
+        """Return no limits except the bankroll."""
         return cls(np.full(bets, np.inf), np.zeros((0, bets), bool), np.empty(0))
 
 
@@ -133,14 +133,14 @@ def _moments(
     stakes: Floats, prob: Floats, gains: Floats, scenario: Longs, bet: Longs, gain_at: Longs, nodes: Floats,
     step: float, slope: Floats, tilted: Floats, hessian: Floats,
 ) -> float:  # fmt: skip
-    """Growth; its gradient in `slope`, weighted tilted means (nodes, bets), same-game parts of minus the Hessian.
+    """Return growth; write its gradient, weighted tilted means (nodes, bets), and same-game parts of minus the Hessian.
 
-    `tilted` is such that minus the Hessian between games is its product with itself.
+    Minus the Hessian between games is the product of `tilted` with itself.
     """
     games = scenario.size - 1
     won = np.empty(prob.size)  # X of each scenario
     first = np.empty(prob.size)  # weight of a scenario's gains in the gradient
-    second = np.empty(prob.size)  # ... and in the Hessian
+    second = np.empty(prob.size)  # the same in the Hessian
     share = np.empty(prob.size)
     for g in range(games):
         n = bet[g + 1] - bet[g]
@@ -169,12 +169,12 @@ def _moments(
             log_phi += top + np.log(total)
         phi = np.exp(log_phi)
         growth += step * (np.exp(-t) - phi)
-        if log_phi < -300.0:  # nothing to add, and subnormal numbers are slow
+        if log_phi < -300.0:  # negligible, and subnormal numbers are slow
             for i in range(stakes.size):
                 tilted[k, i] = 0.0
             continue
         weight = step * t * phi
-        root = np.sqrt(weight * t) if games > 1 else 0.0  # of one game all is in `hessian`
+        root = np.sqrt(weight * t) if games > 1 else 0.0  # a single game is entirely in `hessian`
         for g in range(games):
             n = bet[g + 1] - bet[g]
             for j in range(n):
@@ -259,7 +259,7 @@ def _solve(bet: Longs, own: Floats, tilted: Floats, diagonal: Floats, rows: Floa
 
 
 class _Growth:
-    """Growth of a portfolio with its derivatives."""
+    """Growth of a portfolio and its derivatives."""
 
     def __init__(self, games: Games) -> None:
         self._games = games
@@ -268,30 +268,30 @@ class _Growth:
         self._own, self._factor = np.zeros((n, n)), np.empty((n, n))
 
     def at(self, stakes: Floats) -> tuple[float, Floats]:
-        """Growth and gradient."""
+        """Return growth and gradient."""
         growth = _moments(stakes, *self._games, _NODES, _STEP, self._slope, self._tilted, self._own)
         return float(growth), self._slope
 
     def bend(self) -> Floats:
-        """Minus the second derivative by each stake where `at` was last called."""
+        """Return minus the second derivative by each stake, at the last point of `at`."""
         return np.diag(self._own).copy()
 
     def solve(self, diagonal: Floats, rows: Floats, sides: Floats) -> Floats:
-        """Solutions of (minus the Hessian + diagonal + rows^T rows) x = side, for each row of `sides`."""
+        """Solve (minus the Hessian + diagonal + rows^T rows) x = side for each row of `sides`."""
         out = sides.copy()
         _solve(self._games.bet, self._own, self._tilted, diagonal, rows, self._factor, out)
         return out
 
 
 def growth(games: Games, stakes: ArrayLike) -> float:
-    """Mean log growth of the bankroll at given stakes.
+    """Return the mean log growth of the bankroll at given stakes.
 
     Parameters
     ----------
     games : Games
-        What may happen.
+        Scenarios.
     stakes : array_like of float
-        Parts of the bankroll, one a bet, from 0; their sum below 1.
+        Fractions of the bankroll by bet, at least 0, with a sum below 1.
 
     Examples
     --------
@@ -304,19 +304,19 @@ def growth(games: Games, stakes: ArrayLike) -> float:
 
 
 def best_stakes(games: Games, limits: Limits) -> Floats:
-    """Stakes of the largest growth.
+    """Return the stakes of maximal growth.
 
     Parameters
     ----------
     games : Games
-        What may happen.
+        Scenarios.
     limits : Limits
-        Most that may be staked.
+        Maximum stakes.
 
     Returns
     -------
     ndarray of float
-        Parts of the bankroll; all `nan` if the method did not converge.
+        Fractions of the bankroll; all `nan` if the method did not converge.
 
     Examples
     --------
@@ -331,7 +331,7 @@ def best_stakes(games: Games, limits: Limits) -> Floats:
     sums = np.vstack([limits.members, np.ones((1, most.size), bool)]).astype(np.float64)
     ends = np.append(limits.group, limits.total * (1.0 - 1e-9))
     value, chosen = _Growth(games), np.zeros(most.size, bool)
-    price = np.zeros(ends.size)  # growth per unit that a limit holds back
+    price = np.zeros(ends.size)  # shadow price of each limit, per unit
     for _ in range(_ROUNDS):
         gain = np.where((most > _NOTHING) & ~chosen, value.at(out)[1] - price @ sums, 0.0)
         late = np.flatnonzero(gain > _GAIN)
@@ -347,7 +347,7 @@ def best_stakes(games: Games, limits: Limits) -> Floats:
 
 
 def _only(games: Games, keep: Longs) -> Games:
-    """The games with some of their bets."""
+    """Return the games with a selection of their bets."""
     if keep.size == games.bet[-1]:
         return games
     parts = []
@@ -362,10 +362,10 @@ def _only(games: Games, keep: Longs) -> Games:
 def _interior(games: Games, most: Floats, sums: Floats, ends: Floats) -> tuple[Floats, Floats]:
     """Primal-dual interior point method for 0 <= f <= most, sums f <= ends; Boyd and Vandenberghe, algorithm 11.2.
 
-    Returns the stakes, nan where they are not found, and the price of each sum's limit.
+    Returns the stakes, nan if it did not converge, and the shadow price of each limit.
     """
     n = most.size
-    share = ends / np.maximum(sums.sum(axis=1), 1.0)  # of each bet, where all of a group are alike
+    share = ends / np.maximum(sums.sum(axis=1), 1.0)  # of each bet, if all bets of a group are equal
     f = 0.4 * np.minimum(most, np.where(sums > 0.0, share[:, None], np.inf).min(axis=0))
     value = _Growth(games)
     _, slope = value.at(f)
@@ -384,13 +384,13 @@ def _interior(games: Games, most: Floats, sums: Floats, ends: Floats) -> tuple[F
             return np.where(f < _NOTHING, 0.0, f), z_sum
         mu = gap / room.size
         weight = dual / room
-        # The direction is linear in how much is centred; without any it says how much is needed (Mehrotra).
+        # The direction is linear in the centring parameter, which follows from a step without centring (Mehrotra).
         lift = 1.0 / room
         sides = np.stack([slope, lift[:n] - lift[n : 2 * n] - lift[2 * n :] @ sums])
         rows = np.sqrt(weight[2 * n :])[:, None] * sums
         plain, centred = value.solve(weight[:n] + weight[n : 2 * n], rows, sides)
         if not np.isfinite(plain + centred).all():
-            # Where limits meet in one point the last steps cannot be solved for any more; they are not needed.
+            # Near a vertex, the last steps may be singular; they are not needed.
             return (np.where(f < _NOTHING, 0.0, f) if gap < _GAP_AT_END else np.full(n, np.nan)), z_sum
         aim = 0.0
         for last in (False, True):
@@ -409,24 +409,24 @@ def _interior(games: Games, most: Floats, sums: Floats, ends: Floats) -> tuple[F
 
 
 def _far(value: Floats, move: Floats) -> float:
-    """How many times `move` can be added before anything becomes 0, at most once over `_BACK`."""
+    """Return the largest multiple of `move` that keeps all values positive, at most 1, times `_BACK`."""
     falls = move < 0.0
     return min(1.0 / _BACK, float((-value[falls] / move[falls]).min(initial=np.inf)))
 
 
 def whole_steps(games: Games, stakes: ArrayLike, steps: ArrayLike, limits: Limits) -> Floats:
-    """Stakes in whole steps near given ones, such that changing one bet by one step does not improve growth.
+    """Round stakes to whole steps such that changing one bet by one step does not improve growth.
 
     Parameters
     ----------
     games : Games
-        What may happen.
+        Scenarios.
     stakes : array_like of float
-        Best stakes, as parts of the bankroll.
+        Best stakes, as fractions of the bankroll.
     steps : array_like of float
-        The step of each bet, as a part of the bankroll.
+        Step of each bet, as a fraction of the bankroll.
     limits : Limits
-        Most that may be staked.
+        Maximum stakes.
 
     Examples
     --------
@@ -452,7 +452,7 @@ def whole_steps(games: Games, stakes: ArrayLike, steps: ArrayLike, limits: Limit
         count[i] += float(fits()[i])
     best, slope = value.at(count * step)
     while True:
-        # Growth is concave: a change whose first-order gain is not positive cannot improve it.
+        # Growth is concave: without a first-order gain, a change cannot improve it.
         first = np.concatenate([np.where(fits(), slope, -1.0) * step, np.where(count > 0.0, -slope, -1.0) * step])
         bend = 0.5 * np.tile(value.bend() * step**2, 2)
         slope = slope.copy()
@@ -471,20 +471,20 @@ def whole_steps(games: Games, stakes: ArrayLike, steps: ArrayLike, limits: Limit
 
 
 def shrink(probs: ArrayLike, odds: ArrayLike, errors: ArrayLike) -> Floats:
-    """Probabilities of a market's outcomes to bet with, given how uncertain they are.
+    """Shrink the probabilities of a market's outcomes by their uncertainty.
 
     Parameters
     ----------
     probs : array_like of float
         Probabilities of all outcomes, along the last axis.
     odds : array_like of float
-        Best decimal odds of each; `nan` where none is bet.
+        Best decimal odds of each; `nan` for outcomes without a bet.
     errors : array_like of float
         Standard errors of the probabilities; `nan` counts as 0.
 
     Examples
     --------
-    An edge of 4 % whose probability has a standard error of 2 points is bet half:
+    With an edge of 4 % and a standard error of 2 points, the stake is halved:
 
     >>> shrink([0.52, 0.48], [2.0, float("nan")], [0.02, 0.02]).round(4).tolist()
     [0.51, 0.49]

@@ -1,12 +1,12 @@
 """Read prices from a file, a folder, a glob pattern, an object store or standard input.
 
-The suffix of a file says how it is written; standard input is recognised by its first bytes. JSON may be a list of
-rows, a response of this interface in either of its envelopes, or a response of The Odds API (a list of events, one
-event, or a historical response), whose odds may be decimal or American.
+The format of a file follows from its suffix; that of standard input from its first bytes. JSON can be a list of rows, a
+response of this API in either envelope, or a response of The Odds API (a list of events, one event, or a historical
+response) with decimal or American odds.
 
-Addresses (`s3://`, `gs://`, `az://`, `hf://`, `https://`, `file://`) and Parquet in hive partitions
-(`odds/date=2026-02-08/part.parquet`) go to polars' own readers, so all of their files must have the same columns; what
-the names of the folders say becomes columns. To read a part of an archive, give finders a query:
+URLs (`s3://`, `gs://`, `az://`, `hf://`, `https://`, `file://`) and Parquet in hive partitions
+(`odds/date=2026-02-08/part.parquet`) are read by polars, so all files must have the same columns; partition keys become
+columns. To read a part of an archive, pass a query to the finders:
 `oe.find_ev(pl.scan_parquet("s3://odds/", hive_partitioning=True).filter(date=day))`.
 """
 
@@ -43,24 +43,24 @@ def read_odds(
     Parameters
     ----------
     source
-        A file that ends in .csv, .parquet, .json, .ndjson or .jsonl, with the columns that `check_odds` needs or, in
-        JSON, a response of The Odds API or of this interface; a folder, whose own files are read, or a pattern such as
-        ``odds/**/*.json``, in the order of their names; a folder or pattern of Parquet in hive partitions; an address
-        of Parquet, CSV or NDJSON, such as ``s3://odds/2026/**/*.parquet``; or ``-``, standard input.
+        A .csv, .parquet, .json, .ndjson or .jsonl file with the columns required by `check_odds`, or a JSON response of
+        The Odds API or this API; a folder (not recursive), or a pattern such as ``odds/**/*.json``, in order of names;
+        a folder or pattern of Parquet in hive partitions; the URL of Parquet, CSV or NDJSON, such as
+        ``s3://odds/2026/**/*.parquet``; or ``-`` for standard input.
     odds_format
-        Odds format of responses of The Odds API, one of `ODDS_FORMATS`. None: recognised by the prices of each file.
+        Odds format of responses of The Odds API, one of `ODDS_FORMATS`; None detects it for each file.
     storage_options
-        For addresses: credentials and settings of the store, as `polars.scan_parquet` takes them.
+        Credentials and settings of the object store, as in `polars.scan_parquet`.
 
     Returns
     -------
     OddsTable
-        The good rows; the others, unreadable lines included, in `.rejected`. Row numbers run through all files.
+        The valid rows; the others, including unreadable lines, are in `.rejected`. Rows are numbered across files.
 
     Raises
     ------
     OddsError
-        If there is no such file, or any of the files is not an odds table.
+        If a file does not exist or is not an odds table.
     """
     if odds_format not in (None, *ODDS_FORMATS):
         raise OddsError(f"odds_format must be one of {', '.join(ODDS_FORMATS)}, got {odds_format!r}.")
@@ -75,7 +75,7 @@ def read_odds(
 
 
 def _is_partitioned(path: Path) -> bool:
-    """Whether a folder, or a pattern of Parquet files, is in hive partitions."""
+    """Whether a path is a folder, or a pattern of Parquet files, in hive partitions."""
     if path.is_dir():
         return any("=" in child.name and child.is_dir() for child in path.iterdir())
     if path.suffix.lower() != ".parquet" or not glob.has_magic(str(path)) or path.exists():
@@ -84,7 +84,7 @@ def _is_partitioned(path: Path) -> bool:
 
 
 def _scanned(source: str, storage_options: Mapping[str, Any] | None) -> OddsTable:
-    """Read what polars' own readers find."""
+    """Read a source with polars."""
     options = None if storage_options is None else dict(storage_options)
     suffix = Path(source.partition("?")[0].rstrip("*")).suffix.lower()
     if suffix not in ("", ".parquet", ".csv", ".ndjson", ".jsonl"):
@@ -105,12 +105,12 @@ def _scanned(source: str, storage_options: Mapping[str, Any] | None) -> OddsTabl
 
 
 def files_of(source: str | os.PathLike[str]) -> list[Path]:
-    """The files that a path, a folder or a pattern stands for.
+    """Return the files of a path, a folder or a pattern.
 
     Raises
     ------
     OddsError
-        If a folder or a pattern has none that can be read.
+        If a folder or a pattern has no readable files.
     """
     path = Path(source)
     if path.is_dir():
@@ -140,7 +140,7 @@ def _read_file(path: Path, odds_format: str | None) -> OddsTable:
 
 
 def _suffix_of(data: bytes) -> str:
-    """How content without a name is written."""
+    """Detect the format of unnamed content."""
     if data.startswith(_PARQUET):
         return ".parquet"
     return ".json" if data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"[", b"{") else ".csv"
@@ -172,14 +172,14 @@ def _message(document: Mapping[str, Any]) -> str:
 
 
 def _is_the_odds_api(document: Any) -> bool:
-    """Whether a JSON document holds events with bookmakers."""
+    """Whether a JSON document has events with bookmakers."""
     events = document.get("data", document) if isinstance(document, dict) else document
     first = next(iter(events), None) if isinstance(events, list) else events
     return isinstance(first, dict) and ("bookmakers" in first or "sport_key" in first)
 
 
 def _the_odds_api(data: bytes, odds_format: str | None) -> OddsTable:
-    """Prices of a response of The Odds API; the parts that do not read are rejected rows behind the others."""
+    """Read a response of The Odds API; invalid parts are appended as rejected rows."""
     told = None if odds_format is None else odds_format == "american"
     payload = TheOddsApi(american=told).read(data, Asked.of(()))
     refused = payload.refused + Counter({"an outright, which find_futures reads": len(payload.futures)})
@@ -200,7 +200,7 @@ def _the_odds_api(data: bytes, odds_format: str | None) -> OddsTable:
 
 
 def _joined(tables: Sequence[OddsTable]) -> OddsTable:
-    """One table of several, with row numbers that run on."""
+    """Concatenate tables and number their rows consecutively."""
     if len(tables) == 1:
         return tables[0]
     parts: tuple[list[pl.DataFrame], ...] = ([], [], [])

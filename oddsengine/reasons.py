@@ -1,7 +1,7 @@
-"""Why a price is kept away from the detectors: names, codes and sentences.
+"""Why prices are rejected: names, codes and sentences.
 
-A row's verdict is one small integer: 0 for a price that is used, else a code of this page. `GUARDS` can be
-switched off by name, in this order they run. `IDENTITY` says what a price is, and has no switch.
+A row's verdict is a small integer: 0 for a price that is used, else a code of this module. `GUARDS` can be disabled by
+name, and run in this order. `IDENTITY` reasons cannot be disabled.
 """
 
 from collections.abc import Iterable, Mapping
@@ -37,7 +37,7 @@ IDENTITY = ("suspended", "unmapped", "ambiguous_moneyline", "bad_value", "missin
 NAMES = ("", *GUARDS, *IDENTITY)
 CODES = {name: code for code, name in enumerate(NAMES)}
 
-# What each verdict says of one row; {x} is the number that was measured, {id} the wording's own reason.
+# Sentence of each verdict; {x} is the measured number, {id} the reason of the wording.
 SENTENCES = {
     "bad_price": "the price is not a finite decimal above 1",
     "price_mismatch": "the American and the decimal price differ by more than 1 %",
@@ -68,7 +68,7 @@ SENTENCES = {
 }
 
 
-# What a row says for as long as the verdict holds, where the sentence has a number that moves.
+# Sentences for rows whose measured number changes while the verdict stays.
 _LASTING = {
     "stale": "not seen for too long",
     "started_not_live": "marked pre-match after the event's start",
@@ -90,13 +90,13 @@ _NOTICED = "the book's two sides sum to exactly 1: mid prices, not offers"
 
 
 def sentence(name: str, measure: float) -> str:
-    """Say why one row is kept away; `measure` is what the guard measured, nan where it measures nothing."""
+    """Return why one row is rejected; `measure` is the guard's measurement, or nan."""
     if name == "mid_price_source" and measure == measure:  # noqa: PLR0124  nan: the catalog says so
         return _NOTICED
     return SENTENCES[name].format(x=measure)
 
 
-# The threshold that a guard's own name stands for, where it has several or is called otherwise.
+# The threshold meant by a guard's name, if it has several or is named differently.
 MAIN_THRESHOLDS = {
     "price_mismatch": "price_mismatch",
     "stale": "stale_prematch_s",
@@ -113,7 +113,7 @@ MAIN_THRESHOLDS = {
     "flap": "flap_away",
     "ev_cap": "ev_cap",
 }
-# These are read where a table or an operator's file is, before any guard runs.
+# Applied when a table or catalog file is read, before any guard runs.
 _NOT_A_CALLERS = ("price_mismatch",)
 
 Guards = Iterable[str] | Mapping[str, float | bool] | None
@@ -121,12 +121,12 @@ Guards = Iterable[str] | Mapping[str, float | bool] | None
 
 
 def enabled(guards: Guards) -> frozenset[int]:
-    """Codes of the guards that are on; None means all of them.
+    """Return the codes of enabled guards; None is all.
 
     Raises
     ------
     ValueError
-        If a name is no guard.
+        If a name is not a guard.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def enabled(guards: Guards) -> frozenset[int]:
 
 
 def reason(name: str) -> str:
-    """Why a verdict sets a price aside, in words and without numbers.
+    """Return why a verdict rejects a price, without numbers.
 
     Examples
     --------
@@ -155,12 +155,12 @@ def reason(name: str) -> str:
 
 
 def thresholds_of(guards: Guards) -> catalog.Thresholds:
-    """Give the thresholds that a caller's `guards` ask for.
+    """Return the thresholds of a caller's `guards`.
 
     Raises
     ------
     ValueError
-        If a name is neither a guard nor a threshold, or a value is not possible for it.
+        If a name is neither a guard nor a threshold, or a value is invalid.
 
     Examples
     --------

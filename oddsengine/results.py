@@ -1,6 +1,6 @@
-"""Columns of every result frame: the published field names, and ours after them.
+"""Columns of all result frames: published fields first, then additional ones.
 
-Percent and American prices are what the names say; nothing is rounded (that happens where it is printed or sent).
+Percentages and American odds are named as such; nothing is rounded (that happens in output).
 """
 
 import polars as pl
@@ -44,7 +44,7 @@ EV_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "oldest_odds_age_seconds": pl.Float64,
     "warnings": _TEXTS,
     "detected_at": _TIME,
-    # Deprecated names of the above, and ours.
+    # Deprecated names of the above, and additional columns.
     "ev_percent": pl.Float64,
     "devig_book": pl.String,
     "team_side": pl.String,
@@ -55,9 +55,9 @@ EV_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "ev_per_stake": pl.Float64,
     "is_alternate_line": pl.Boolean,
     "shared_feed": _TEXTS,
-    "odds_id": pl.String,  # of the row of prices
+    "odds_id": pl.String,  # row of the price
     "unconfirmed": pl.Boolean,
-    # Of the fair price at the close; null with a reference that was named.
+    # Of the fair price at the close; null with another reference.
     "reference": pl.String,  # "close", else the book or "consensus"
     "ev_vs_sharp": pl.Float64,
     "ev_low": pl.Float64,
@@ -66,7 +66,7 @@ EV_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "prob_positive": pl.Float64,
     "flags": _TEXTS,
     "kelly_shrunk": pl.Float64,
-    "independent_books": pl.Int64,  # feeds with complete prices on the line, but the row's own
+    "independent_books": pl.Int64,  # feeds with complete prices on the line, without the row's own
     "agreeing_books": pl.Int64,  # those whose own prices give the row a positive EV
 }
 
@@ -206,7 +206,7 @@ MIDDLES_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "expected_value": pl.Float64,
     "quality_score": pl.Float64,
     "detected_at": _TIME,
-    # Beyond the stream's fields.
+    # Not part of the stream.
     "home_team": pl.String,
     "away_team": pl.String,
     "start_time": _TIME,

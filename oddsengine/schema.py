@@ -1,20 +1,19 @@
-"""Column names and dtypes of every table, and the door through which odds come in.
+"""Column names and dtypes of odds tables, and their validation.
 
-`check_odds` takes any frame of prices (`oddsengine.frames`), casts it to `ODDS_SCHEMA`, fills both forms of the price,
-and puts rows that are no price aside in `OddsTable.rejected`. Code behind it trusts the table.
+`check_odds` takes any frame of prices (`oddsengine.frames`), casts it to `ODDS_SCHEMA`, derives the missing format of
+each price, and moves invalid rows to `OddsTable.rejected`. All other code trusts the table.
 
-- Needed: `sportsbook`, `event_id`, `market_type`, `selection`, and `odds_decimal` or `odds_american`. Every
-  other column may be missing or null; `is_live`, `flap`, `confirmed` and `rejected_upstream` are then false and
-  `is_active` true.
-- Numbers, flags and times may come as text: `+150`, `true` or `1`, ISO 8601 with or without an offset (none:
-  UTC), Unix seconds, milliseconds, microseconds or nanoseconds by their size. NaN in a number is null.
-- `timestamp` stands in for `last_seen_at`. A source's own `odds_probability` (or `probability`) is not read.
-- A text has at most `MOST_CHARACTERS`; a longer one is refused, and the report shows its beginning.
-- Decimal odds have no plus sign: `+120` in `odds_decimal` is refused. A price of -100 or less there is American, and
-  so are whole prices of 100 or more then: of the same book, or of all books where nothing lies between 1 and 100.
-- The decimal price wins over the American; the other forms are derived from it exactly. `price_mismatch`
-  marks rows whose two given prices differ by more than the catalog's share, or whose American price is none.
-- `row` numbers the rows as they came, from 1. A frame with `row` as UInt32 keeps its own numbers.
+- Required: `sportsbook`, `event_id`, `market_type`, `selection`, and `odds_decimal` or `odds_american`. Other columns
+  can be missing or null; `is_live`, `flap`, `confirmed` and `rejected_upstream` are then false and `is_active` true.
+- Numbers, flags and times can be text: `+150`, `true` or `1`, ISO 8601 with or without an offset (none: UTC), Unix
+  seconds, milliseconds, microseconds or nanoseconds by their size. NaN in a number is null.
+- `timestamp` is an alias of `last_seen_at`. `odds_probability` (or `probability`) of a source is ignored.
+- A text has at most `MOST_CHARACTERS`; rows with longer ones are rejected, and the report shows the beginning.
+- Decimal odds have no plus sign: `+120` in `odds_decimal` is rejected. A price of -100 or less there is American, and
+  then so are whole prices of 100 or more: of the same book, or of all books if none has a price between 1 and 100.
+- The decimal price takes precedence over the American; other formats are derived from it. `price_mismatch` marks rows
+  whose two prices differ by more than the catalog's tolerance, or whose American price is invalid.
+- `row` numbers the rows of the input from 1. A frame with `row` as UInt32 keeps its numbers.
 - Columns that are not in the schema are kept.
 """
 
@@ -83,12 +82,12 @@ BAD_ROW_SCHEMA: dict[str, pl.DataType] = {
 
 _REQUIRED = ("sportsbook", "event_id", "market_type", "selection")
 _PRICES = ("odds_decimal", "odds_american")
-_OWN = ("row", "price_mismatch")  # what the check adds
+_OWN = ("row", "price_mismatch")  # columns added by the check
 _STAND_INS = {"timestamp": "last_seen_at", "probability": "odds_probability"}
-_MOST = 1e300  # decimal; the American form of more is infinite
+_MOST = 1e300  # decimal; larger odds have no finite American form
 MOST_CHARACTERS = 1000
 """Longest text of a price."""
-_SHOWN = 200  # characters of a bad value that the report repeats
+_SHOWN = 200  # characters of a bad value in the report
 _LONG = f"longer than {MOST_CHARACTERS:,} characters"
 _AMERICAN = "an American price: give it as odds_american"
 _NO_AMERICAN = "not a finite price of 100 or more, or -100 or less"
@@ -96,11 +95,11 @@ _DEFAULTS = {"is_live": False, "is_active": True, "flap": False, "rejected_upstr
 
 
 class OddsError(ValueError):
-    """The input is not an odds table; the message is one sentence for a person."""
+    """The input is not an odds table; the message is for the user."""
 
 
 class OddsTable(pl.DataFrame):
-    """A frame in `ODDS_SCHEMA` that has been through `check_odds`; do not change it in place."""
+    """A frame in `ODDS_SCHEMA` returned by `check_odds`; do not modify it in place."""
 
     def __init__(self, frame: pl.DataFrame, rejected: pl.DataFrame, unpriced: pl.DataFrame | None = None) -> None:
         super().__init__(frame)
@@ -109,17 +108,17 @@ class OddsTable(pl.DataFrame):
 
     @property
     def rejected(self) -> pl.DataFrame:
-        """The invalid rows, in `BAD_ROW_SCHEMA`."""
+        """Invalid rows, in `BAD_ROW_SCHEMA`."""
         return self._rejected if self.checked else _NONE_REJECTED
 
     @property
     def unpriced(self) -> pl.DataFrame:
-        """Bad rows whose names are all there: never an offer, yet they say what the book quotes."""
+        """Rows with valid names but without a price: not offers, but evidence of what the book quotes."""
         return self._unpriced if self.checked else self.clear()
 
     @property
     def checked(self) -> bool:
-        """Whether this very table was checked; a slice of it was not."""
+        """Whether this table is the result of `check_odds`; a slice of it is not."""
         return "_rejected" in self.__dict__
 
 
@@ -127,25 +126,25 @@ _NONE_REJECTED = pl.DataFrame(schema=BAD_ROW_SCHEMA)
 
 
 def check_odds(frame: IntoFrame) -> OddsTable:
-    """Cast a frame to an odds table and set aside the invalid rows.
+    """Validate a frame of odds and cast it to `ODDS_SCHEMA`.
 
     Parameters
     ----------
     frame
-        One row a price, of polars, pandas, pyarrow or anything with the Arrow PyCapsule interface; the module's
-        docstring says what the columns may hold.
+        One row per price: a polars, pandas or pyarrow frame, or anything with the Arrow PyCapsule interface; the module
+        docstring describes the columns.
 
     Returns
     -------
     OddsTable
-        The good rows in their order, with every column of `ODDS_SCHEMA`, `row` and `price_mismatch`; the
-        others in `.rejected`, each with row number, field, value, reason and guard (`bad_value`,
-        `missing_value`, `bad_price`). A table that has been checked is returned as it is.
+        The valid rows in order, with every column of `ODDS_SCHEMA`, `row` and `price_mismatch`. The others are in
+        `.rejected`, with row number, field, value, reason and guard (`bad_value`, `missing_value`, `bad_price`). An
+        `OddsTable` is returned unchanged.
 
     Raises
     ------
     OddsError
-        If a needed column is missing or of a kind that cannot be read.
+        If a required column is missing or has an unsupported dtype.
 
     Examples
     --------
@@ -185,10 +184,10 @@ def check_odds(frame: IntoFrame) -> OddsTable:
 
 
 def _with_own_names(frame: pl.DataFrame) -> pl.DataFrame:
-    """Rename stand-ins, and refuse a frame without the columns that a price needs."""
+    """Rename aliases, and raise if a required column is missing."""
     came = set(frame.columns)
     frame = frame.rename({a: b for a, b in _STAND_INS.items() if a in came and b not in came})
-    frame = frame.drop("odds_probability", strict=False)  # rounded by its source; made anew from the price
+    frame = frame.drop("odds_probability", strict=False)  # rounded by its source; derived again from the price
     missing = [name for name in _REQUIRED if name not in came]
     if not came.intersection(_PRICES):
         missing.append(" or ".join(_PRICES))
@@ -199,7 +198,7 @@ def _with_own_names(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _bounded(frame: pl.DataFrame, faults: "_Faults") -> pl.DataFrame:
-    """Take out texts that are too long, before anything reads them."""
+    """Remove texts that are too long before they are parsed."""
     cut = []
     for name in ODDS_SCHEMA:
         if name not in frame.columns or frame.schema[name] not in (pl.String, pl.Categorical, pl.Enum):
@@ -214,7 +213,7 @@ def _bounded(frame: pl.DataFrame, faults: "_Faults") -> pl.DataFrame:
 
 
 def _cast(frame: pl.DataFrame, faults: "_Faults") -> pl.DataFrame:
-    """Cast the columns whose dtype differs, noting the values that cannot be read."""
+    """Cast columns with another dtype, recording invalid values."""
     read = []
     signed = _signed(frame)
     if signed is not None:
@@ -237,14 +236,14 @@ def _cast(frame: pl.DataFrame, faults: "_Faults") -> pl.DataFrame:
 
 
 def _signed(frame: pl.DataFrame) -> pl.Series | None:
-    """Which decimal prices are written with a plus sign; None where they are not text."""
+    """Flag decimal prices written with a plus sign; None if they are not text."""
     if "odds_decimal" not in frame.columns or frame.schema["odds_decimal"] != pl.String:
         return None
     return frame["odds_decimal"].str.contains(r"^\s*\+")
 
 
 def _american(table: pl.DataFrame) -> pl.Series:
-    """Which decimal prices are American ones: a negative one says it of its book's whole prices, too."""
+    """Flag decimal prices that are American: a negative price implies it for its book's whole prices, too."""
     decimal, book = pl.col("odds_decimal"), pl.col("sportsbook")
     negative = (decimal <= -100.0) & decimal.is_finite()
     whole = (decimal >= 100.0) & decimal.is_finite() & (decimal == decimal.round())
@@ -253,7 +252,7 @@ def _american(table: pl.DataFrame) -> pl.Series:
 
 
 def _filled(frame: pl.DataFrame) -> pl.DataFrame:
-    """Add the columns that did not come, put the defaults in, and order the columns."""
+    """Add missing columns, fill in defaults, and order the columns."""
     came = set(frame.columns)
     extra = [name for name in frame.columns if name not in ODDS_SCHEMA and name not in _OWN]
     columns = []
@@ -270,12 +269,12 @@ def _filled(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _decimal_of(american: pl.Series) -> pl.Series:
-    """Decimal odds of American ones; null where there is no such price."""
+    """Convert American odds to decimal; null if invalid."""
     return pl.Series(american_to_decimal(american.fill_null(float("nan")).to_numpy())).fill_nan(None)
 
 
 def _priced(table: pl.DataFrame) -> pl.DataFrame:
-    """Fill both forms of the price and the probability; say where the given two differ."""
+    """Derive missing formats of the price and the probability; flag prices that differ."""
     decimal, american = pl.col("odds_decimal"), pl.col("odds_american")
     given = table["odds_american"].null_count() < table.height
     made = _decimal_of(table["odds_american"]) if given else pl.lit(None, pl.Float64)
@@ -293,21 +292,21 @@ def _priced(table: pl.DataFrame) -> pl.DataFrame:
 
 
 class _Faults:
-    """What is wrong with the rows of a frame; the first fault of a row counts."""
+    """The invalid rows of a frame; the first fault of a row counts."""
 
     def __init__(self, frame: pl.DataFrame) -> None:
         self._frame = frame
         self._parts: list[pl.DataFrame] = []
         self.bad = pl.repeat(False, frame.height, dtype=pl.Boolean, eager=True)  # noqa: FBT003
-        self.unpriced = self.bad  # bad, though no name that a price needs is missing
+        self.unpriced = self.bad  # invalid, but with all required names
 
     @property
     def found(self) -> bool:
-        """Whether any row is bad."""
+        """Whether any row is invalid."""
         return bool(self._parts)
 
     def add(self, mask: pl.Series, field: str, reason: str, guard: str, *, named: bool = True) -> None:
-        """Note a fault where the mask is true; `named`: the names that a price needs can be read all the same."""
+        """Record a fault where the mask is true; `named`: the required names are valid."""
         mask = mask.fill_null(False) & ~self.bad  # noqa: FBT003
         if not mask.any():
             return
@@ -328,7 +327,7 @@ class _Faults:
             self.unpriced = self.unpriced | mask
 
     def add_missing(self, table: pl.DataFrame) -> None:
-        """Note rows without a name that a price needs, and lines that are no number."""
+        """Record rows without a required name, and lines that are not numbers."""
         for name in _REQUIRED:
             column = table[name]
             if column.null_count():
@@ -340,7 +339,7 @@ class _Faults:
             self.add(table["line"].is_infinite(), "line", "not a finite number", "bad_value")
 
     def add_prices(self, table: pl.DataFrame) -> None:
-        """Note rows without a finite price above 1."""
+        """Record rows without a finite price above 1."""
         decimal = table["odds_decimal"]
         if (decimal <= -100.0).any():
             self.add(_american(table), "odds_decimal", _AMERICAN, "bad_price")
@@ -360,8 +359,8 @@ class _Faults:
         self.add(near, "odds_american", _NO_AMERICAN, "bad_price")
 
     def table(self) -> pl.DataFrame:
-        """Give the faults by row."""
+        """Return the faults as a table."""
         return pl.concat(self._parts).sort("row") if self._parts else _NONE_REJECTED
 
 
-# ---- results: the frames that the detectors return ----
+# ---- results of detectors ----

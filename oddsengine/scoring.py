@@ -1,34 +1,34 @@
-"""Backtests: how good probabilities were, what bets on them returned, and how sure one can be of either.
+"""Evaluation of probabilities and bets: scores, calibration, returns and bankrolls, with errors.
 
 **Shapes.** A row is a match, a column an outcome or a bet on it: `probs`, `odds`, `stakes` and `gains` are (matches,
-columns). Bets on one match share its luck, so a match is what errors are counted in. Markets are put side by side.
+columns). Bets on one match are correlated, so errors are clustered by match. Markets are placed side by side.
 
-**Scores** of the probabilities p of a match of which the outcome w came true; lower is better, and both are proper,
-which is to say that nobody scores better on average by stating anything but the truth:
+**Scores** of the probabilities p of a match with outcome w. Lower is better, and both are proper: the expected score is
+best for the true probabilities.
 
     log loss   -log p_w                         Brier   sum over i of (p_i - [i = w])^2
 
-Two forecasts of the same matches are compared by the mean of their difference match by match: most of the luck is in
-both and cancels. Probabilities that sum to more than 1 have no score; prices with their margin in would seem wise.
+Two forecasts of the same matches are compared by the mean difference per match, in which most of the noise cancels.
+Probabilities that sum to more than 1, such as implied probabilities with their margin, have no score.
 
-**Calibration.** Outcomes are sorted by p and cut into bins of equal size; of those with p near 0.3, were 30 % right?
-The interval about the observed share f of n is Wilson's, with z the quantile of the normal law:
+**Calibration.** Outcomes are sorted by p and cut into bins of equal size; of those with p near 0.3, 30 % should occur.
+The interval of the observed share f of n is Wilson's, with z the quantile of the normal distribution:
 
     (f + z^2 / 2n  -+  z sqrt(f (1 - f) / n + z^2 / 4n^2)) / (1 + z^2 / n)
 
-Two outcomes of one match cannot both be right, which makes it a little too wide where both fall into one bin.
+Since two outcomes of one match exclude each other, it is slightly too wide if both are in one bin.
 
 **Return.** With stakes s and gains g per unit, r = sum s g / sum s. With S_m the sum of s (g - r) over match m and G
 matches that were bet on, its standard error is that of a ratio of sums over clusters,
 
     error = sqrt(G / (G - 1) sum S_m^2) / sum s
 
-which for equal stakes is the error of `oddsengine.clv`. The bootstrap draws G matches with replacement and takes r
-again. Both know only what happened: a long shot that never won is in neither, and one that won is in both too much.
-The same function weighs edges (`value.edge`) and closing line values (`clv.clv`) by stake, in the place of gains.
+which for equal stakes is the error of `oddsengine.clv`. The bootstrap resamples G matches with replacement. Both
+are unreliable for long shots: one that never won is in neither, and one that won has too much weight in both. Edges
+(`value.edge`) and closing line values (`clv.clv`) can be averaged by stake in the same way.
 
-**Bankroll.** Bets of one moment are placed before any of them is known, on one bankroll; where they ask for more than
-all of it, all are cut in proportion. Flat stakes add up, Kelly's multiply.
+**Bankroll.** Bets of one time are placed simultaneously on one bankroll; if they exceed it, all are reduced in
+proportion. Flat stakes add up, Kelly stakes compound.
 
 References: G. W. Brier, "Verification of forecasts expressed in terms of probability", Monthly Weather Review 78
 (1950). T. Gneiting and A. Raftery, "Strictly proper scoring rules, prediction, and estimation", JASA 102 (2007),
@@ -54,16 +54,16 @@ Longs = NDArray[np.int64]
 
 VOID = -1
 """The outcome of a match that has none: stakes come back, and there is no score."""
-_ROUNDING = 1e-9  # by which probabilities may pass 1 in sum
+_ROUNDING = 1e-9  # tolerance of probabilities that sum to 1
 _AT_ONCE = 1 << 20  # draws held in memory
 
 
 class Return(NamedTuple):
-    """What bets returned."""
+    """The return of bets."""
 
     bets: int
-    matches: int  # with a bet on them
-    unknown: int  # bets without a gain, which are in no other number
+    matches: int  # with a bet
+    unknown: int  # bets without a gain, excluded from all other numbers
     staked: float
     profit: float
     rate: float  # profit per unit staked
@@ -73,21 +73,21 @@ class Return(NamedTuple):
 
 
 def prices(quotes: pl.DataFrame, events: Sequence[str], sides: Sequence[str], column: str = "odds_decimal") -> Floats:
-    """Odds of one book and market as a matrix.
+    """Arrange the odds of one book and market as a matrix.
 
     Parameters
     ----------
     quotes : polars.DataFrame
-        One row a price: `event_id`, `selection_type`, and what `column` names.
+        One row per price: `event_id`, `selection_type`, and `column`.
     events, sides : sequence of str
-        What the rows and columns shall be; quotes of others are left out.
+        Labels of rows and columns; other quotes are ignored.
     column : str
-        Where the numbers are.
+        Column of the values.
 
     Returns
     -------
     ndarray of float
-        Shape (events, sides); ``nan`` where there is no price.
+        Shape (events, sides); ``nan`` without a price.
 
     Raises
     ------
@@ -116,19 +116,19 @@ def prices(quotes: pl.DataFrame, events: Sequence[str], sides: Sequence[str], co
 
 
 def log_loss(probs: ArrayLike, outcome: ArrayLike) -> Floats:
-    """Logarithmic score of every match.
+    """Return the logarithmic score of each match.
 
     Parameters
     ----------
     probs : array_like of float
         Shape (matches, outcomes).
     outcome : array_like of int
-        Column that came true, or `VOID`.
+        Column of the outcome, or `VOID`.
 
     Returns
     -------
     ndarray of float
-        Nats, 0 at best; ``nan`` for a match without an outcome, and for what are no probabilities.
+        Nats, 0 at best; ``nan`` for a match without an outcome or with invalid probabilities.
 
     Examples
     --------
@@ -141,14 +141,14 @@ def log_loss(probs: ArrayLike, outcome: ArrayLike) -> Floats:
 
 
 def brier(probs: ArrayLike, outcome: ArrayLike) -> Floats:
-    """Quadratic score of every match, over all of its outcomes.
+    """Return the Brier score of each match, over all of its outcomes.
 
     Parameters
     ----------
     probs : array_like of float
         Shape (matches, outcomes).
     outcome : array_like of int
-        Column that came true, or `VOID`.
+        Column of the outcome, or `VOID`.
 
     Returns
     -------
@@ -165,24 +165,24 @@ def brier(probs: ArrayLike, outcome: ArrayLike) -> Floats:
 
 
 def calibration(probs: ArrayLike, outcome: ArrayLike, bins: int = 10, level: float = 0.95) -> pl.DataFrame:
-    """How often what was given a probability came true.
+    """Compare predicted probabilities with observed frequencies.
 
     Parameters
     ----------
     probs : array_like of float
-        Shape (matches, outcomes). Matches without a score are left out.
+        Shape (matches, outcomes). Matches without a score are ignored.
     outcome : array_like of int
-        Column that came true, or `VOID`.
+        Column of the outcome, or `VOID`.
     bins : int
-        Into how many parts of equal size the outcomes are cut; fewer where there are fewer outcomes.
+        Number of bins of equal size; fewer if there are fewer outcomes.
     level : float
         Coverage of the interval.
 
     Returns
     -------
     polars.DataFrame
-        One row a bin, from unlikely to likely: `least`, `most` and `mean` probability, `count`, the `observed` share
-        and its interval from `low` to `high`.
+        One row per bin, ascending: `least`, `most` and `mean` probability, `count`, the `observed` share and its
+        interval from `low` to `high`.
 
     Examples
     --------
@@ -218,16 +218,16 @@ def calibration(probs: ArrayLike, outcome: ArrayLike, bins: int = 10, level: flo
 
 
 def flat_stakes(probs: ArrayLike, odds: ArrayLike, least: float = 0.0, stake: float = 1.0) -> Floats:
-    """The same stake on every price whose edge is large enough.
+    """Return equal stakes on all prices with a sufficient edge.
 
     Parameters
     ----------
     probs, odds : array_like of float
         Shape (matches, outcomes): fair probabilities and decimal odds; ``nan`` is not bet on.
     least : float
-        Edge that has to be passed, a fraction.
+        Minimum edge, exclusive, as a fraction.
     stake : float
-        In what `odds` are paid in.
+        Stake per bet.
 
     Examples
     --------
@@ -241,21 +241,21 @@ def flat_stakes(probs: ArrayLike, odds: ArrayLike, least: float = 0.0, stake: fl
 
 
 def kelly_stakes(probs: ArrayLike, odds: ArrayLike, least: float = 0.0, fraction: float = 1.0) -> Floats:
-    """Kelly stakes on the exclusive outcomes of every match.
+    """Return Kelly stakes on the exclusive outcomes of each match.
 
     Parameters
     ----------
     probs, odds : array_like of float
         Shape (matches, outcomes): fair probabilities and decimal odds; ``nan`` is not bet on.
     least : float
-        Edge that has to be passed, a fraction. Below 0 it admits prices that only insure others.
+        Minimum edge, exclusive, as a fraction. Below 0, prices that only hedge others are included.
     fraction : float
-        Part of the full stakes, above 0 and at most 1.
+        Fraction of the full stakes, above 0 and at most 1.
 
     Returns
     -------
     ndarray of float
-        Fractions of the bankroll at the time.
+        Fractions of the current bankroll.
 
     Examples
     --------
@@ -268,19 +268,19 @@ def kelly_stakes(probs: ArrayLike, odds: ArrayLike, least: float = 0.0, fraction
 
 
 def gains(odds: ArrayLike, outcome: ArrayLike) -> Floats:
-    """Profit per unit staked on each of the exclusive outcomes; for lines that can push see `middle.settle_over`.
+    """Return the profit per unit staked on exclusive outcomes; for lines that can push see `middle.settle_over`.
 
     Parameters
     ----------
     odds : array_like of float
         Decimal odds, shape (matches, outcomes).
     outcome : array_like of int
-        Column that came true, or `VOID`.
+        Column of the outcome, or `VOID`.
 
     Returns
     -------
     ndarray of float
-        ``odds - 1``, -1, or 0 for all of a void match; ``nan`` where there are no odds.
+        ``odds - 1``, -1, or 0 for all of a void match; ``nan`` without odds.
 
     Examples
     --------
@@ -294,25 +294,25 @@ def gains(odds: ArrayLike, outcome: ArrayLike) -> Floats:
 
 
 def returns(stakes: ArrayLike, gains: ArrayLike, seed: int, draws: int = 2000, level: float = 0.95) -> Return:
-    """What bets returned per unit staked, with the errors that so many matches leave.
+    """Return the profit per unit staked, with errors clustered by match.
 
     Parameters
     ----------
     stakes : array_like of float
         Shape (matches, bets), 0 for no bet.
     gains : array_like of float
-        Profit per unit staked, or whatever shall be weighed by stakes; ``nan`` is unknown, and counted apart.
+        Profit per unit staked, or another value to average by stake; ``nan`` is unknown and counted separately.
     seed : int
-        Of the bootstrap.
+        Seed of the bootstrap.
     draws : int
-        How many times the bootstrap draws the matches anew.
+        Number of bootstrap samples.
     level : float
         Coverage of the bootstrap's interval.
 
     Returns
     -------
     Return
-        Rates and errors are ``nan`` where there are no bets, errors also for a single match.
+        Rates and errors are ``nan`` without bets, errors also for a single match.
 
     Examples
     --------
@@ -342,16 +342,16 @@ def returns(stakes: ArrayLike, gains: ArrayLike, seed: int, draws: int = 2000, l
 
 
 def bootstrap(above: ArrayLike, below: ArrayLike, seed: int, draws: int = 2000) -> Floats:
-    """Ratios of two sums over matches that are drawn with replacement.
+    """Bootstrap the ratio of two sums over matches.
 
     Parameters
     ----------
     above, below : array_like of float
-        One each a match, such as profit and stakes; `below` above 0. Ones below give means.
+        Numerator and denominator by match, such as profit and stakes; `below` is above 0, and 1 for means.
     seed : int
-        The same draws the same matches.
+        Seed of the random numbers.
     draws : int
-        How many.
+        Number of samples.
 
     Returns
     -------
@@ -383,19 +383,19 @@ def bootstrap(above: ArrayLike, below: ArrayLike, seed: int, draws: int = 2000) 
 
 
 def added(stakes: ArrayLike, gains: ArrayLike, moment: ArrayLike) -> Floats:
-    """Bankroll of a bettor whose stakes are shares of what there was at first.
+    """Return the bankroll over time if stakes are fractions of the initial bankroll.
 
     Parameters
     ----------
     stakes, gains : array_like of float
         Shape (matches, bets). An unknown gain counts as 0.
     moment : array_like of int
-        When each match is bet on, from 0 up and without falling; those of one moment are bet on at once.
+        Time index of each match, from 0 and not decreasing; bets with the same index are simultaneous.
 
     Returns
     -------
     ndarray of float
-        1, then the bankroll after each moment. It may fall below 0: then the stakes were too large.
+        1, then the bankroll after each time. It can fall below 0 if stakes are too large.
 
     Examples
     --------
@@ -407,19 +407,19 @@ def added(stakes: ArrayLike, gains: ArrayLike, moment: ArrayLike) -> Floats:
 
 
 def compounded(stakes: ArrayLike, gains: ArrayLike, moment: ArrayLike) -> Floats:
-    """Bankroll of a bettor whose stakes are shares of what there is.
+    """Return the bankroll over time if stakes are fractions of the current bankroll.
 
     Parameters
     ----------
     stakes, gains : array_like of float
         Shape (matches, bets). An unknown gain counts as 0.
     moment : array_like of int
-        When each match is bet on, from 0 up and without falling; those of one moment are bet on at once.
+        Time index of each match, from 0 and not decreasing; bets with the same index are simultaneous.
 
     Returns
     -------
     ndarray of float
-        1, then the bankroll after each moment; never below 0.
+        1, then the bankroll after each time; never below 0.
 
     Examples
     --------
@@ -434,17 +434,17 @@ def compounded(stakes: ArrayLike, gains: ArrayLike, moment: ArrayLike) -> Floats
 
 
 def drawdown(bankroll: ArrayLike) -> Floats:
-    """How far a bankroll stands below its highest point so far.
+    """Return the drawdown of a bankroll: the relative distance below its maximum so far.
 
     Parameters
     ----------
     bankroll : array_like of float
-        In order of time, above 0 at first.
+        In order of time, initially above 0.
 
     Returns
     -------
     ndarray of float
-        Shares of that highest point, 0 on it; the largest is the maximal drawdown.
+        Fractions of the maximum so far; the largest is the maximum drawdown.
 
     Examples
     --------
@@ -457,7 +457,7 @@ def drawdown(bankroll: ArrayLike) -> Floats:
     return np.asarray(1.0 - path / np.maximum.accumulate(path))
 
 
-# ---- what may come in ----
+# ---- validation ----
 
 
 def _matrix(name: str, values: ArrayLike) -> Floats:
@@ -489,7 +489,7 @@ def _outcomes(outcome: ArrayLike, table: Floats) -> Longs:
 
 
 def _scored(probs: ArrayLike, outcome: ArrayLike) -> tuple[Floats, Longs]:
-    """Probabilities, all `nan` for a match without a score, and outcomes."""
+    """Return probabilities, all `nan` for a match without a score, and outcomes."""
     p = _matrix("probs", probs)
     won = _outcomes(outcome, p)
     known = ((p >= 0.0) & (p <= 1.0)).all(axis=1) & (p.sum(axis=1) <= 1.0 + _ROUNDING) & (won != VOID)
@@ -508,7 +508,7 @@ def _bets(stakes: ArrayLike, gains: ArrayLike) -> tuple[Floats, Floats]:
 
 
 def _moments(stakes: ArrayLike, gains: ArrayLike, moment: ArrayLike) -> tuple[Floats, Floats]:
-    """Profit and stakes of every moment."""
+    """Return profit and stakes by time."""
     s, g = _bets(stakes, gains)
     when = _codes("moment", moment, s.shape[0])
     if (when < 0).any() or (np.diff(when) < 0).any():

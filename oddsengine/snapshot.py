@@ -1,7 +1,7 @@
-"""Snapshots of an engine: its board and open views as plain data, from which another engine goes on.
+"""Snapshots of an engine: its board and open views as plain data, from which another engine can continue.
 
-An engine that was restored takes the same batches to the same updates, ids and first detections. What follows from the
-rest (tables, units, verdicts, marks) is made anew, so a snapshot holds the prices, the names and what is remembered.
+Given the same batches, a restored engine produces the same updates, ids and detection times. Derived state (tables,
+units, verdicts, marks) is recomputed, so a snapshot only has prices, names and history.
 
 >>> from datetime import UTC, datetime
 >>> engine, copy = Engine(), Engine()
@@ -26,7 +26,7 @@ _DERIVED = {"unit", "member", "mark"}
 
 
 def taken(engine: Engine) -> dict[str, Any]:
-    """What an engine holds, in types that msgpack and JSON know; arrays as dtype, shape and bytes."""
+    """Serialise an engine for msgpack and JSON; arrays become dtype, shape and bytes."""
     with engine.judged() as board:
         rows, names = board.rows, board.names
         return {
@@ -49,12 +49,12 @@ def taken(engine: Engine) -> dict[str, Any]:
 
 
 def restore(engine: Engine, held: dict[str, Any]) -> None:
-    """Put an engine where another one was; it made no step yet. What arrives later goes on from there.
+    """Restore a snapshot into a new engine.
 
     Raises
     ------
     ValueError
-        If the engine made a step, or the snapshot has a form that this program does not read.
+        If the engine has made a step, or the snapshot's format is not supported.
     """
     if held.get("form") != FORM:
         raise ValueError(f"snapshot has format {held.get('form')}; this version reads format {FORM}")
@@ -96,7 +96,7 @@ def _memory(memory: Memory) -> dict[str, Any]:
     return {
         name: _plain(value) if isinstance(value, np.ndarray) else value
         for name, value in vars(memory).items()
-        if name != "_index"  # follows from the books
+        if name != "_index"  # derived from the books
     }
 
 

@@ -1,8 +1,8 @@
-"""Stakes on bets that belong together: portfolios of value bets, and arbitrages within what the books take.
+"""Stakes on related bets: portfolios of +EV bets, and arbitrages within the limits of books.
 
-`kelly_portfolio` finds the growth-optimal stakes on many open bets (`portfolio`), whose joint outcomes come from the
-margins and totals of their games (`outcomes`). `arbitrage_plan` divides money between arbitrages, and `cover` says what
-to do where a leg was refused.
+`kelly_portfolio` computes growth-optimal stakes on many open bets (`portfolio`), with joint outcomes derived from the
+margins and totals of their games (`outcomes`). `arbitrage_plan` divides a bankroll between arbitrages, and `cover`
+hedges when a leg was rejected.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -22,17 +22,17 @@ from oddsengine.outcomes import factors
 from oddsengine.portfolio import Games, Limits, best_stakes, growth, shrink, whole_steps
 from oddsengine.schema import ODDS_SCHEMA, OddsError, OddsTable, check_odds
 
-_NAMES = {"game_id": "event_id", "market": "market_type"}  # of `find_ev`, as odds tables call them
+_NAMES = {"game_id": "event_id", "market": "market_type"}  # columns of `find_ev` and their names in odds tables
 _ADDED = ("stake", "stake_fraction", "kelly_fraction", "left_out")
 _MONEYLINE = catalog.family_name("moneyline_3way", catalog.FULL_GAME, "soccer")
 
 
 class Portfolio(NamedTuple):
-    """Stakes on open bets, and what they promise."""
+    """Stakes on open bets and their expected result."""
 
-    bets: pl.DataFrame  # the bets that came, with `stake`, `stake_fraction`, `kelly_fraction` and `left_out`
-    growth: float  # mean log growth of the bankroll, by the probabilities that were staked
-    profit: float  # mean profit, in money, by the same
+    bets: pl.DataFrame  # the given bets with `stake`, `stake_fraction`, `kelly_fraction` and `left_out`
+    growth: float  # mean log growth of the bankroll, by the probabilities used
+    profit: float  # mean profit in money, by the same
     deviation: float  # standard deviation of the profit, in money
 
 
@@ -47,62 +47,62 @@ def kelly_portfolio(
     step: float | None = None,
     uncertain: bool = True,
 ) -> Portfolio:
-    """Growth-optimal stakes on bets that are open at the same time.
+    """Compute growth-optimal stakes on simultaneous bets.
 
-    The stakes make the mean log growth of the bankroll largest, over the joint outcomes of all bets: outcomes of one
-    market exclude each other, markets of a game are tied together by its margin and total, games are independent.
-    `oddsengine.portfolio` has the optimisation, `oddsengine.outcomes` the joint law.
+    The stakes maximise the mean log growth of the bankroll over the joint outcomes of all bets: outcomes of one market
+    are exclusive, markets of a game are correlated through its margin and total, games are independent.
+    `oddsengine.portfolio` has the optimisation, `oddsengine.outcomes` the joint distribution.
 
-    A probability p with a standard error e (column `fair_error`) is bet smaller: at odds d it moves towards 1/d, so
-    that a single bet has x^2 / (x^2 + (d e)^2) of its Kelly stake, x = p d - 1 being its edge (Baker and McHale 2013,
-    "Optimal betting under parameter uncertainty", https://doi.org/10.1287/deca.2013.0271).
+    Stakes shrink with the standard error e of a probability p (column `fair_error`): at odds d, p moves towards 1/d
+    such that a single bet has x^2 / (x^2 + (d e)^2) of its Kelly stake, where x = p d - 1 is its edge (Baker and McHale
+    2013, "Optimal betting under parameter uncertainty", https://doi.org/10.1287/deca.2013.0271).
 
-    Rows that cannot be bet get a stake of 0, and `left_out` says why: ``no_fair_probability`` where it is null,
-    ``suspended`` where `is_active` is false, else the guard that rejects the price (column `guard`, as of `fair`).
+    Rows that cannot be bet get a stake of 0 and a reason in `left_out`: ``no_fair_probability`` if it is null,
+    ``suspended`` if `is_active` is false, else the guard that rejects the price (column `guard`, as of `fair`).
 
-    `growth`, `profit` and `deviation` are of the probabilities that the stakes were made for: moved towards 1/d by
-    `fair_error`, and reconciled where those of one market or game contradict each other.
+    `growth`, `profit` and `deviation` are computed with the probabilities used for the stakes: moved towards 1/d by
+    `fair_error`, and reconciled if those of one market or game contradict each other.
 
     Parameters
     ----------
     bets
-        One bet a row, as `find_ev` and `fair` return them: `event_id`, `sportsbook`, `market_type`, `selection`,
-        `odds_decimal` and `fair_probability` (given no push), and where they apply `line`, `selection_type`, the teams,
-        `sport`, `league` and `player_name`. `net_odds` replaces `odds_decimal` for prices after commission. Of
-        `fair_error` and `max_bet`, in money, nulls say that there is none.
+        One bet per row, as returned by `find_ev` and `fair`: `event_id`, `sportsbook`, `market_type`, `selection`,
+        `odds_decimal` and `fair_probability` (given no push), and if applicable `line`, `selection_type`, the teams,
+        `sport`, `league` and `player_name`. `net_odds` replaces `odds_decimal` for prices after commission.
+        `fair_error` and `max_bet` (in money) are optional and may be null.
     bankroll
-        Money of which the stakes are a part.
+        The bankroll in money.
     fraction
-        Of the full stakes, above 0 and at most 1. Limits hold for what is left.
+        Fraction of the full stakes, above 0 and at most 1. Limits apply to the reduced stakes.
     max_bet
-        Most money on one bet; the smaller of this and the column `max_bet` counts.
+        Maximum stake on one bet; the smaller of this and the column `max_bet` applies.
     max_book
-        Most money at one book, or a mapping of books to that. A book may have any name that the catalog knows for it;
-        a book that is neither in the catalog nor among the bets is refused.
+        Maximum stake at one book, or a mapping by book. Books can have any name in the catalog; a book that is neither
+        in the catalog nor among the bets raises.
     max_event
-        Most money on one event.
+        Maximum stake on one event.
     step
-        Stakes are whole multiples of this. Changing any one of them by one step does not make growth larger.
+        Stakes are whole multiples of this. Changing any of them by one step does not increase growth.
     uncertain
-        Whether `fair_error` makes stakes smaller.
+        Whether `fair_error` reduces stakes.
 
     Returns
     -------
     Portfolio
-        The bets in their order, with `stake` in money, `stake_fraction` of the bankroll, `kelly_fraction`, the stake
-        that the bet would have alone, without limits but with `fraction` and `fair_error`, and `left_out`.
+        The bets in order, with `stake` in money, `stake_fraction` of the bankroll, `kelly_fraction` (the stake of the
+        bet alone without limits, but with `fraction` and `fair_error`), and `left_out`.
 
     Raises
     ------
     OddsError
-        If a row is no bet: a column is missing, or a price or probability cannot be. If two of a market's three
-        outcomes have probabilities that leave nothing for the third.
+        If a row is not a valid bet: a column is missing, or a price or probability is invalid; or if the probabilities
+        of two of a market's three outcomes leave nothing for the third.
     ValueError
-        If a number is out of its range.
+        If a number is out of range.
 
     Examples
     --------
-    Both teams' bets in one game, and one in another:
+    Bets on one team in two markets of a game, and a bet on another game:
 
     >>> bets = pl.DataFrame(
     ...     {
@@ -146,7 +146,7 @@ def kelly_portfolio(
     if np.isnan(stakes).any():
         raise ValueError("no solution: the probabilities contradict each other")
     if step is not None:
-        # Limits and steps are of what is staked; the optimum is of the full stakes, which `fraction` makes smaller.
+        # Limits and steps apply to actual stakes; the optimum is of full stakes, which `fraction` reduces.
         stakes = whole_steps(games, stakes, np.full(stakes.size, step / scale), limits)
     out, alone = np.zeros(came.height), np.full(came.height, np.nan)
     out[at[order]] = stakes * fraction
@@ -156,7 +156,7 @@ def kelly_portfolio(
     ]
     alone[at] = kelly(sure.clip(0.0, 1.0), odds) * fraction
     money = out * bankroll
-    if step is not None:  # through text, three steps of 0.1 are 0.3 and not 0.30000000000000004
+    if step is not None:  # via text, so that three steps of 0.1 are 0.3 and not 0.30000000000000004
         money = np.array([float(f"{x:.12g}") for x in money.tolist()])
     mean, variance = _spread(games, stakes * fraction)
     return Portfolio(
@@ -173,7 +173,7 @@ def kelly_portfolio(
 
 
 def _left_out(frame: pl.DataFrame) -> pl.Series:
-    """Why each row cannot be bet; null where it can."""
+    """Return why each row cannot be bet, or null."""
     if "fair_probability" not in frame.columns:
         raise OddsError(f"bets must have the column fair_probability, got {', '.join(frame.columns) or 'none'}")
     reason = pl.when(pl.col("fair_probability").cast(pl.Float64).fill_nan(None).is_null()).then(
@@ -189,11 +189,11 @@ def _left_out(frame: pl.DataFrame) -> pl.Series:
 
 
 def bet_table(frame: pl.DataFrame, at: Longs | None = None) -> OddsTable:
-    """Bets, one a row, as a table of prices; refused if one of them is none. `at` numbers them in messages, from 0."""
+    """Convert bets, one per row, to an odds table; raise if one is invalid. `at` numbers them in messages, from 0."""
     named = frame.rename({a: b for a, b in _NAMES.items() if a in frame.columns and b not in frame.columns})
     known = [name for name in named.columns if name in ODDS_SCHEMA]
     table = check_odds(named.select(known).with_columns(row=pl.int_range(1, pl.len() + 1, dtype=pl.UInt32)))
-    # A book whose bets have no draw among them quotes one all the same, or there would be no fair probability.
+    # Assume that the book of a three-way bet quotes the draw, even if there is no bet on it.
     names = table.select(pl.col("sport", "league").fill_null("")).iter_rows()
     with_draw = pl.Series([catalog.sport(sport).can_draw(league) for sport, league in names], dtype=pl.Boolean)
     draws = table.filter(with_draw & (table["market_type"] == _MONEYLINE)).with_columns(
@@ -207,15 +207,15 @@ def bet_table(frame: pl.DataFrame, at: Longs | None = None) -> OddsTable:
 
 
 def _bets(frame: pl.DataFrame, at: Longs | None = None) -> tuple[OddsTable, Floats, Floats, Floats]:
-    """Bets as a table of prices, their probabilities, standard errors (nan: none) and prices after commission.
+    """Convert bets to an odds table, their probabilities, standard errors (nan: none) and prices after commission.
 
-    `at` has the places of the bets in the frame that came, for messages.
+    `at` has the row numbers of the bets in the input, for messages.
     """
     places = np.arange(frame.height) if at is None else at
     table = bet_table(frame, places)
 
     def column(name: str, wanted: str, low: float, high: float) -> Floats:
-        """Numbers above `low` and below `high`, nan where there are none."""
+        """Return numbers above `low` and below `high`, nan for null."""
         if name not in frame.columns:
             return np.full(frame.height, np.nan)
         x = frame[name].cast(pl.Float64).fill_nan(None).fill_null(np.nan).to_numpy()
@@ -233,14 +233,14 @@ def _bets(frame: pl.DataFrame, at: Longs | None = None) -> tuple[OddsTable, Floa
 
 
 def _gains(share: Floats, odds: Floats) -> Floats:
-    """Profit per unit staked, (scenarios, bets), by the share of the stake that is won or lost."""
+    """Return the profit per unit staked, (scenarios, bets), from the share of the stake won or lost."""
     return np.where(share > 0.0, share * (odds - 1.0), share)
 
 
 def _by_book(
     what: str, given: float | Mapping[str, float] | None, books: Iterable[str], *, above: bool = False
 ) -> Callable[[str, float], float]:
-    """What is given for the id of a book, else another number; what is negative, or not `above` 0, is refused."""
+    """Look up a number by book, else a default; negative values, or values not `above` 0, raise."""
     known = catalog.books().keys() | set(books)
     each: dict[str | None, float] = {}
     for name, value in given.items() if isinstance(given, Mapping) else ((None, given),):
@@ -261,7 +261,7 @@ def _limits(
     frame: pl.DataFrame, table: pl.DataFrame, max_bet: float | None, max_book: float | Mapping[str, float] | None,
     max_event: float | None, scale: float, order: Longs,
 ) -> Limits:  # fmt: skip
-    """Limits of the bets in some order, as parts of `scale`."""
+    """Return the limits of bets in a given order, as fractions of `scale`."""
     n = table.height
     most = np.full(n, np.inf if max_bet is None else max_bet)
     if "max_bet" in frame.columns:
@@ -285,7 +285,7 @@ def _limits(
 
 
 def _spread(games: Games, stakes: Floats) -> tuple[float, float]:
-    """Mean and variance of the profit, as parts of the bankroll."""
+    """Return mean and variance of the profit, as fractions of the bankroll."""
     mean = variance = 0.0
     for g in range(games.scenario.size - 1):
         p = games.prob[games.scenario[g] : games.scenario[g + 1]]
@@ -322,28 +322,28 @@ def arbitrage_plan(
     step: float | Mapping[str, float] = 1.0,
     min_profit: float = 0.0,
 ) -> pl.DataFrame:
-    """Which arbitrages to take with the money there is, and the stakes on their legs.
+    """Divide a bankroll between arbitrages.
 
-    Of those that are left, the one with the largest profit in its worst case is taken next, staked as well as whole
-    steps, the bankroll and the limits allow (`round_stakes`); what it uses is gone for the others. A plan that takes
-    them in another order can be better where several need the same book's money.
+    Repeatedly takes the arbitrage with the largest profit in the worst case, with the best stakes that whole steps, the
+    remaining bankroll and the limits allow (`round_stakes`). Another order can be better if several arbitrages compete
+    for a limit at one book.
 
     Parameters
     ----------
     arbs
         Result of `find_arbitrage`; its `net_odds` are after commission.
     bankroll
-        Money for all stakes together.
+        Total money for all stakes.
     max_bet
-        Most money on one bet, or a mapping of books to that. A bet that several arbitrages need counts once.
+        Maximum stake on one bet, or a mapping by book. A bet shared by several arbitrages counts once.
     max_book
-        Most money at one book over all arbitrages and their legs, or a mapping of books to that. Books go by any name
-        that the catalog knows; one that is neither in it nor among the legs is refused.
+        Maximum stake at one book over all arbitrages, or a mapping by book. Books can have any name in the catalog; a
+        book that is neither in the catalog nor among the legs raises.
     step
-        Stakes are whole multiples of this, or a mapping of books to that; a book that the mapping has not is staked in
-        steps of 1. `bankroll` is at most ten million steps.
+        Stakes are whole multiples of this, or a mapping by book; books missing from it have steps of 1. `bankroll` is
+        at most ten million steps.
     min_profit
-        Arbitrages with less profit in their worst case, in money, are left out; so are those with none.
+        Minimum profit in the worst case, in money; arbitrages without a profit are always left out.
 
     Returns
     -------
@@ -404,7 +404,7 @@ def arbitrage_plan(
             used |= {book, bet}
             left_book[book] = max(left_book.get(book, book_limit(book, np.inf)) - stake, 0.0)
             left_bet[bet] = max(left_bet.get(bet, bet_limit(book, np.inf)) - stake, 0.0)
-        # What none of its books or the bankroll concerns is as it was.
+        # Results for other books are unaffected, unless limited by the bankroll.
         stale = {
             row
             for row in waiting
@@ -442,41 +442,41 @@ def cover(
     bankroll: float | None = None,
     limits: ArrayLike = np.inf,
 ) -> pl.DataFrame:
-    """What to do with the other legs when some of an arbitrage's bets were refused or cut.
+    """Compare ways to hedge when some bets of an arbitrage were rejected or reduced.
 
-    Three choices: ``stand`` leaves what was placed; ``level`` adds the stakes at today's prices that make the worst
-    case best; ``growth`` adds those that make the mean log growth of the bankroll largest, if probabilities and a
-    bankroll are given. To level at bad prices pays for certainty: `growth` says what that is worth to this bankroll.
+    There are three choices: ``stand`` adds nothing; ``level`` adds the stakes at current prices that maximise the worst
+    case; ``growth`` adds those that maximise the mean log growth of the bankroll, if probabilities and a bankroll are
+    given. Levelling at bad prices is insurance; `growth` shows what it is worth to this bankroll.
 
     Parameters
     ----------
     placed : array_like of float
-        Money placed on each outcome of the market, 0 where it was refused.
+        Money placed on each outcome of the market, 0 if rejected.
     odds : array_like of float
-        Decimal odds at which it was placed, after commission; any number where nothing was.
+        Decimal odds of the placed bets, after commission; any number for other outcomes.
     available : array_like of float
-        Best decimal odds of each outcome now, after commission; `nan` where there are none.
+        Best current decimal odds of each outcome, after commission; `nan` for none.
     probs : array_like of float
         Fair probabilities of the outcomes.
     bankroll : float
-        Money before the bets were placed.
+        Bankroll before the bets were placed.
     limits : array_like of float
-        Most money to add to each outcome, 0 or more.
+        Maximum additional stake on each outcome, 0 or more.
 
     Raises
     ------
     ValueError
-        If a number is out of its range; if today's prices are an arbitrage, and neither `bankroll` nor `limits` say
-        where it ends.
+        If a number is out of range, or if current prices are an arbitrage and neither `bankroll` nor `limits` bounds
+        the stakes.
 
     Returns
     -------
     polars.DataFrame
-        `COVER_SCHEMA`, the best choice first: by `growth`, or without it by `worst_case`. Profits are in money.
+        `COVER_SCHEMA`, the best choice first: by `growth`, or else by `worst_case`. Profits are in money.
 
     Examples
     --------
-    100 was placed at 2.10; the other side was to be taken at 2.05, and now stands at 1.90:
+    100 was placed at 2.10; the other side was at 2.05 and is now at 1.90:
 
     >>> choices = cover([100.0, 0.0], [2.10, 2.05], [2.05, 1.90], [0.49, 0.51], bankroll=500.0)
     >>> choices.select("choice", pl.col("worst_case", "mean").round(2)).rows()
@@ -522,9 +522,9 @@ def cover(
 
 
 def _level(pays: Floats, odds: Floats, most: Floats, cash: float) -> Floats:
-    """Stakes to add that make the least payout, less what they cost, largest."""
-    # For a least payout t each outcome below it gets (t - pays) / odds. The profit is piecewise linear in t, so that a
-    # corner is best: a payout there is, one that a limit ends at, or where the cash ends.
+    """Return the additional stakes that maximise the least payout minus their cost."""
+    # For a least payout t, each outcome below it gets (t - pays) / odds. The profit is piecewise linear in t, so the
+    # optimum is a corner: an existing payout, one at which a limit is reached, or where the cash ends.
     end = float((pays + odds * most).min())
     corners = np.concatenate([pays, [end]])
     corners = np.sort(corners[(corners <= end) & np.isfinite(corners)])
@@ -543,7 +543,7 @@ def _level(pays: Floats, odds: Floats, most: Floats, cash: float) -> Floats:
 
 
 def _growing(pays: Floats, cash: float, odds: Floats, most: Floats, probs: Floats) -> Floats:
-    """Stakes to add that make growth largest, given what each outcome pays already and the cash that is left."""
+    """Return the additional stakes that maximise growth, given current payouts and remaining cash."""
     # Wealth cash + pays_s + sum f r_is is (cash + pays_s) (1 + sum (f / cash) r_is cash / (cash + pays_s)).
     gains = np.where(np.eye(odds.size) > 0.0, odds - 1.0, -1.0) * (cash / (cash + pays))[:, None]
     free = Limits.none(odds.size)._replace(bet=most / cash)

@@ -1,17 +1,17 @@
-"""Betting rules, on past prices and on a live board.
+"""Backtesting and paper trading of betting strategies.
 
-A `Strategy` says which +EV prices are bet, and how much. A `Trader` bets by it on an engine, with paper money: it reads
-the view after each step, places orders, and learns after the latency whether they were taken. `backtest` plays a
-history through an engine with a trader on it, so that both are one code, and decisions see what was on the board then.
+A `Strategy` decides which +EV prices to bet on, and the stakes. A `Trader` applies it to an engine with paper money: it
+reads the view after each step, places orders, and receives fills after the latency. `backtest` replays a history
+through an engine with a trader, so both share one implementation, and decisions only see the board at that time.
 
-**Fills.** An order is filled after `latency_s` seconds if the price is still on offer, not suspended, and no more than
-the tolerance below the odds at the decision; at those odds, or the lower ones within the tolerance. Otherwise it is
-rejected, and the reason kept. Stakes are whole steps, within limits, and within the cash that is not tied up in open
-bets. Each outcome of a market is bet at most once, at whatever book.
+**Fills.** An order is filled after `latency_s` seconds if the price is still available, not suspended, and at most the
+tolerance below the odds of the decision; at those odds, or the lower ones. Otherwise it is rejected with a reason.
+Stakes are whole steps, within limits, and within the cash that is not in open bets. Each outcome of a market is bet on
+at most once, at any book.
 
-**Results.** By the final score, where it is known and decides (`outcomes.settled`); else by the closing line, the mean
-profit at the fair price of the other books' close (`auditing.grading`); else there is none. Standard errors count
-events, as bets on one share its luck.
+**Results.** By the final score, if known and decisive (`outcomes.settled`); else by the closing line, the mean profit
+at the fair price of the other books' close (`auditing.grading`); else there is none. Standard errors are clustered by
+event.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -39,7 +39,7 @@ from oddsengine.update import Update
 
 TRADES_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "placed_at": TIME,
-    "status": pl.String,  # of `STATUSES`
+    "status": pl.String,  # one of `STATUSES`
     "reason": pl.String,  # why it was rejected
     "event_id": pl.String,
     "sport": pl.String,
@@ -56,7 +56,7 @@ TRADES_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "selection_type": pl.String,
     "line": pl.Float64,
     "sportsbook": pl.String,
-    "odds_decimal": pl.Float64,  # filled at, or asked for
+    "odds_decimal": pl.Float64,  # of the fill, or of the order
     "net_odds": pl.Float64,  # after commission
     "fair_probability": pl.Float64,
     "ev": pl.Float64,  # fraction, at the odds above
@@ -81,14 +81,14 @@ Staking = Literal["flat", "kelly", "portfolio"]
 
 @dataclass(frozen=True, kw_only=True)
 class Strategy:
-    """Which +EV prices are bet, and how much.
+    """A betting rule: which +EV prices to bet on, and the stakes.
 
-    A subclass may replace `choose` and `stakes`; both see only what was on the board.
+    Subclasses can override `choose` and `stakes`.
 
     Parameters
     ----------
     books, sharp, method, commission
-        As of `Engine.view`: EV is measured against the fair price at the close unless `sharp` or another
+        As for `Engine.view`: EV is measured against the fair price at the close unless `sharp` or another
         `method` is given.
     min_ev, max_ev
         Expected value in percent.
@@ -97,16 +97,16 @@ class Strategy:
     sports, markets
         Ids of sports and market types; None is all.
     live
-        Whether prices in play are bet.
+        Whether to bet on live prices.
     max_hours
-        Most hours before the start.
+        Maximum hours before the start.
     staking
-        "flat": `size` of the first bankroll on each. "kelly": `size` of the Kelly stake. "portfolio": `size` of the
-        growth-optimal stakes on the bets of the moment (`kelly_portfolio`).
+        "flat": `size` of the initial bankroll on each. "kelly": `size` of the Kelly stake. "portfolio": `size` of the
+        growth-optimal stakes on simultaneous bets (`kelly_portfolio`).
     size
         See `staking`.
     max_bet, max_event
-        Most money on a bet, and on an event.
+        Maximum stake on a bet and on an event.
     step
         Stakes are whole multiples of this.
     """
@@ -138,7 +138,7 @@ class Strategy:
             raise ValueError(f"step must be above 0, got {self.step!r}")
 
     def choose(self, ev: pl.DataFrame) -> pl.DataFrame:
-        """The rows of a frame of +EV prices (`EV_SCHEMA`) that are bet."""
+        """Return the rows of a frame of +EV prices (`EV_SCHEMA`) to bet on."""
         keep = (pl.col("net_odds") >= self.min_odds) & ~pl.col("unconfirmed")
         if not self.live:
             keep &= ~pl.col("is_live")
@@ -155,7 +155,7 @@ class Strategy:
         return ev.filter(keep)
 
     def stakes(self, chosen: pl.DataFrame, bankroll: float, start: float) -> Floats:
-        """Money on each chosen row, before limits and steps, of the bankroll now and at first."""
+        """Return the stake on each chosen row, before limits and steps, given the current and initial bankroll."""
         if self.staking == "flat":
             return np.full(chosen.height, self.size * start)
         if self.staking == "portfolio":
@@ -166,7 +166,7 @@ class Strategy:
 
 @dataclass
 class _Order:
-    """One bet from its decision on."""
+    """One bet, from its decision."""
 
     row: dict[str, Any]
     due: int
@@ -181,17 +181,17 @@ class Trader:
     Parameters
     ----------
     engine
-        A board; call `follow` with every update of its steps.
+        The engine; call `follow` with every update.
     strategy
-        What is bet.
+        The betting rule.
     bankroll
-        Money at first.
+        Initial bankroll.
     latency_s
-        Seconds from a decision to the book's answer.
+        Seconds from a decision to the book's response.
     tolerance
-        Fraction by which the odds may have fallen in the meantime: 0.01 takes 1.98 for 2.00.
+        Fraction by which the odds may fall in the meantime: with 0.01, 1.98 is accepted for 2.00.
     settle_hours
-        Hours after the start at which the stake of a bet is free again, with its profit if `settle` was told the score.
+        Hours after the start at which the stake is released, with its profit if `settle` was called with the score.
 
     Examples
     --------
@@ -229,7 +229,7 @@ class Trader:
         self._scores: dict[str, tuple[float, float]] = {}
 
     def follow(self, update: Update) -> int:
-        """Take in a step: answers to orders that are due, then new decisions. Returns how many orders were placed."""
+        """Process an update: fill due orders, then decide. Returns the number of new orders."""
         self._release(update.now)
         self._answer(update.now)
         change = update.of(self._view)
@@ -241,12 +241,12 @@ class Trader:
         return placed
 
     def trades(self) -> pl.DataFrame:
-        """Every order in the order of its decision, in `TRADES_SCHEMA`."""
+        """Return all orders in order of decision, in `TRADES_SCHEMA`."""
         rows = [{**order.row, "status": order.status, "reason": order.reason} for order in self._orders]
         return pl.DataFrame(rows, schema=TRADES_SCHEMA) if rows else pl.DataFrame(schema=TRADES_SCHEMA)
 
     def settle(self, event_id: str, home_score: float, away_score: float) -> None:
-        """Note a final score; bets on the event are paid when they are due."""
+        """Record a final score; bets on the event are paid when they are due."""
         self._scores[event_id] = (home_score, away_score)
 
     def _decide(self, now: int) -> int:
@@ -285,7 +285,7 @@ class Trader:
         return len(fresh)
 
     def _answer(self, now: int) -> None:
-        """What the books say to the orders that are due."""
+        """Process the orders that are due."""
         due = [order for order in self._waiting if order.due <= now]
         if not due:
             return
@@ -303,7 +303,7 @@ class Trader:
                 self.cash += order.row["stake"]
 
     def _fill(self, bet: dict[str, Any], offer: Mapping[str, Any] | None) -> str | None:
-        """Change a bet's odds to those it is filled at, or say why it is not."""
+        """Fill a bet at the current odds, or reject it with a reason."""
         if offer is None:
             return "gone"
         if not offer["is_active"]:
@@ -320,7 +320,7 @@ class Trader:
         return None
 
     def _release(self, now: int) -> None:
-        """Free the stakes of events that are over, with the profit where the score is known."""
+        """Release the stakes of finished events, with profits if the score is known."""
         over = [order for order in self._open if order.row["start"] + self._settled_after <= now]
         if not over:
             return
@@ -333,7 +333,7 @@ class Trader:
 
 
 def _trade(row: Mapping[str, Any], stake: float, now: int) -> dict[str, Any]:
-    """A bet of a row of +EV."""
+    """Build a trade from a +EV row."""
     same = ("sport", "league", "home_team", "away_team", "is_live", "player_name", "team_side", "selection",
             "selection_type", "line", "sportsbook", "odds_decimal", "net_odds", "fair_probability", "odds_id",
             "market_segment")  # fmt: skip
@@ -351,7 +351,7 @@ def _trade(row: Mapping[str, Any], stake: float, now: int) -> dict[str, Any]:
 
 
 def _gains(trades: pl.DataFrame, scores: Mapping[str, tuple[float, float]]) -> Floats:
-    """Profit per unit staked by final scores; nan where they are not known or do not say."""
+    """Return the profit per unit staked by final scores; nan if undetermined."""
     if not trades.height:
         return np.empty(0)
     table = bet_table(trades)
@@ -362,7 +362,7 @@ def _gains(trades: pl.DataFrame, scores: Mapping[str, tuple[float, float]]) -> F
 
 
 class Summary(NamedTuple):
-    """What the bets of a backtest were, with standard errors that count events."""
+    """Summary of a backtest's bets, with standard errors clustered by event."""
 
     placed: int
     filled: int
@@ -371,7 +371,7 @@ class Summary(NamedTuple):
     profit: float
     rate: float  # profit per unit staked
     rate_error: float
-    ev: float  # mean, shown
+    ev: float  # mean, as shown
     closing_ev: float  # mean, of bets with a close
     closing_ev_error: float
     by_score: int
@@ -381,14 +381,14 @@ class Summary(NamedTuple):
 
 @dataclass(frozen=True)
 class Backtest:
-    """What a strategy would have done with a history.
+    """Result of a backtest.
 
     Attributes
     ----------
     trades
         `TRADES_SCHEMA` and `RESULT_SCHEMA`, in order of decision.
     bankroll
-        Money at first.
+        Initial bankroll.
     """
 
     trades: pl.DataFrame
@@ -397,7 +397,7 @@ class Backtest:
 
     @property
     def bets(self) -> pl.DataFrame:
-        """The filled ones."""
+        """The filled orders."""
         return self.trades.filter(status="filled")
 
     def equity(self) -> pl.DataFrame:
@@ -407,13 +407,13 @@ class Backtest:
         return by_time.select("at", bankroll=self.bankroll + pl.col("profit").cum_sum())
 
     def summary(self) -> Summary:
-        """The figures in one tuple."""
+        """Summary figures."""
         bets = self.bets
         known = bets.drop_nulls("gain")
         events = known["event_id"].rank("dense").to_numpy().astype(np.int64) - 1
         n = int(events.max(initial=-1)) + 1
         stakes, gains = known["stake"].to_numpy(), known["gain"].to_numpy()
-        # A row an event and a column a bet would be mostly empty: sums within events are all that is needed.
+        # Sums within events suffice; a row per event and a column per bet would be mostly empty.
         won = np.bincount(events, stakes * gains, n) if n else np.empty(0)
         staked = np.bincount(events, stakes, n) if n else np.empty(0)
         found = scoring.returns(staked[:, None], (won / np.maximum(staked, 1e-300))[:, None], seed=0)
@@ -427,7 +427,7 @@ class Backtest:
         )  # fmt: skip
 
     def by(self, column: str) -> pl.DataFrame:
-        """Mean EV and closing EV of the bets, by a column of `trades`, with errors that count events.
+        """Mean EV and closing EV of the bets by a column of `trades`, with standard errors clustered by event.
 
         `hours` groups by the time from decision to start.
         """
@@ -483,31 +483,31 @@ def backtest(
     progress: bool | Callable[[int], None] = False,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Backtest:
-    """What a strategy would have earned.
+    """Backtest a strategy on a history.
 
     Parameters
     ----------
     history
-        As of `scan_history`: a frame, a lazy query, the path of a table or an archive, or the folder of a tape.
+        As for `scan_history`: a frame, a lazy query, the path of a table or an archive, or the folder of a tape.
     strategy
-        Which prices are bet, and how much.
+        The betting rule.
     bankroll, latency_s, tolerance, settle_hours
-        As of `Trader`.
+        As for `Trader`.
     results
-        Final scores: `event_id`, `home_score` and `away_score` (or `home_goals` and `away_goals`). None: those that the
-        history brings, if any.
+        Final scores: `event_id`, `home_score` and `away_score` (or `home_goals` and `away_goals`). None: those in the
+        history, if any.
     fair, every, progress, storage_options
-        As of `scan_history`. The close is graded with the constants in force at the end.
+        As for `scan_history`. Grades by the close use the constants in force at the end.
 
     Returns
     -------
     Backtest
-        Trades with their results, and what they sum to.
+        Trades with their results, and summaries.
 
     Raises
     ------
     ValueError
-        If the history is none, or a number is out of its range.
+        If the history or a parameter is invalid.
     """
     calibrations = None if fair is None else Calibrations(fair)
     past = source(history, every, storage_options)
@@ -530,7 +530,7 @@ def backtest(
 
 
 def _scores(results: pl.DataFrame) -> dict[str, tuple[float, float]]:
-    """Final scores by event."""
+    """Return final scores by event."""
     names = {"home_goals": "home_score", "away_goals": "away_score"}
     frame = results.rename({a: b for a, b in names.items() if a in results.columns and b not in results.columns})
     missing = {"event_id", "home_score", "away_score"} - set(frame.columns)
@@ -550,7 +550,7 @@ def _graded(
     scores: Mapping[str, tuple[float, float]],
     table: catalog.FairTable,
 ) -> pl.DataFrame:
-    """Trades with what came of them."""
+    """Return trades with results."""
     closing = _closing(trades, closes, table)
     gain = _gains(trades, scores)
     by_score = ~np.isnan(gain)
@@ -570,7 +570,7 @@ def _graded(
 
 
 def _closing(trades: pl.DataFrame, closes: pl.DataFrame | None, table: catalog.FairTable) -> Floats:
-    """EV of each trade at the other books' close, a fraction; nan where there is none."""
+    """Return the EV of each trade at the other books' close, a fraction; nan without one."""
     out = np.full(trades.height, np.nan)
     before = (~trades["is_live"] & (trades["event_start_time"] > trades["placed_at"])).fill_null(value=False)
     at = before.arg_true().to_numpy()
@@ -583,5 +583,5 @@ def _closing(trades: pl.DataFrame, closes: pl.DataFrame | None, table: catalog.F
 
 
 def variants(strategy: Strategy, **changes: Iterable[Any]) -> list[Strategy]:
-    """Strategies that differ from one in a single field: `variants(s, min_ev=[1, 2, 3])`."""
+    """Return strategies that differ in a single field: `variants(s, min_ev=[1, 2, 3])`."""
     return [replace(strategy, **{name: value}) for name, values in changes.items() for value in values]

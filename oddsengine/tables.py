@@ -1,8 +1,8 @@
-"""Odds tables from the content of files, and result tables into files: CSV, Parquet, JSON, NDJSON by the suffix.
+"""Parse odds tables from file contents, and write result tables: CSV, Parquet, JSON and NDJSON, by suffix.
 
-A damaged file gives what is whole in it. CSV is read as text throughout, so that one bad number never fails a
-file; a line of the wrong length, one that is not UTF-8 or one that is not a JSON object becomes a rejected row.
-Row numbers count data lines from 1, blank ones included. Input that is not an odds table raises one `OddsError`.
+Of a damaged file, the intact part is read. CSV is read as text, so that one bad number does not fail the file; a line
+of the wrong length, that is not UTF-8, or that is not a JSON object becomes a rejected row. Row numbers count data
+lines from 1, including blank ones. Input that is not an odds table raises `OddsError`.
 """
 
 import csv
@@ -20,30 +20,30 @@ import polars.selectors as cs
 from oddsengine.schema import BAD_ROW_SCHEMA, ODDS_SCHEMA, OddsError, OddsTable, check_odds
 
 _MARK = b"\xef\xbb\xbf"  # byte order mark of UTF-8
-_SHOWN = 200  # characters of a bad line that the report repeats
+_SHOWN = 200  # characters of a bad line in the report
 
-_Read = tuple[pl.DataFrame, pl.DataFrame]  # rows with their numbers, and the lines that are none
+_Read = tuple[pl.DataFrame, pl.DataFrame]  # rows with their numbers, and invalid lines
 
 
 def read_table(data: bytes, suffix: str) -> OddsTable:
-    """Read what a file of prices holds.
+    """Parse the contents of an odds file.
 
     Parameters
     ----------
     data
-        The content.
+        Contents of the file.
     suffix
         One of `READABLE`. JSON is a list of rows, or an object with one as `data` or `odds`.
 
     Returns
     -------
     OddsTable
-        The good rows; the others, unreadable lines included, in `.rejected`.
+        The valid rows; the others, including unreadable lines, are in `.rejected`.
 
     Raises
     ------
     OddsError
-        If it is not an odds table.
+        If the data is not an odds table.
     """
     reader = _READERS.get(suffix.lower())
     if reader is None:
@@ -61,12 +61,12 @@ def write_table(frame: pl.DataFrame, path: str | os.PathLike[str]) -> None:
     frame
         Any table of this package.
     path
-        A file that ends in .csv, .parquet, .ndjson or .jsonl.
+        A .csv, .parquet, .ndjson or .jsonl file.
 
     Raises
     ------
     OddsError
-        If the suffix is none of these or the file cannot be written.
+        If the suffix is not supported or the file cannot be written.
     """
     path = Path(path)
     writer = _WRITERS.get(path.suffix.lower())
@@ -79,12 +79,12 @@ def write_table(frame: pl.DataFrame, path: str | os.PathLike[str]) -> None:
 
 
 def reason_of(error: OSError) -> str:
-    """Say in a few words what the system did not like; polars adds its own to them."""
+    """Describe an error of the system or of polars in a few words."""
     return (error.strerror or str(error)).split(" (os error", 1)[0].lower()
 
 
 def _bad_lines(rows: list[int], lines: list[str], reasons: list[str]) -> pl.DataFrame:
-    """Rows of `rejected` for lines that could not be taken apart."""
+    """Build rows of `rejected` for lines that could not be parsed."""
     return pl.DataFrame(
         {
             "row": rows,
@@ -109,7 +109,7 @@ def _read_csv(data: bytes) -> _Read:
         raise OddsError("This is not a CSV file in UTF-8 (it contains NUL bytes).")
     data = data.removeprefix(_MARK)
     try:
-        data[:65536].split(b"\n", 1)[0].decode("utf-8")  # polars does not look at the header's bytes
+        data[:65536].split(b"\n", 1)[0].decode("utf-8")  # polars does not check the header's encoding
         frame = pl.read_csv(data, infer_schema=False).rename(str.strip)
     except (pl.exceptions.PolarsError, UnicodeDecodeError):
         return _read_csv_by_line(data)
@@ -122,7 +122,7 @@ def _read_csv(data: bytes) -> _Read:
 
 
 def _short_lines(data: bytes, frame: pl.DataFrame) -> pl.DataFrame:
-    """Find lines with fewer fields than the header: a file cut off may end in a price cut off."""
+    """Find lines with fewer fields than the header: the last price of a truncated file may be cut."""
     wanted = frame.width - 1
     suspect = frame[:, wanted - 1].is_null()
     if not suspect.any():
@@ -150,7 +150,7 @@ def _wrong_length(fields: int, wanted: int) -> str:
 
 
 def _read_csv_by_line(data: bytes) -> _Read:
-    """Read a damaged file line by line: what is whole is kept, and no open quote swallows what follows."""
+    """Read a damaged file line by line: intact lines are kept, and an open quote ends with its line."""
     header, *lines = [line.decode("utf-8", errors="replace") for line in data.splitlines()] or [""]
     names = [name.strip() for name in _fields(header)]
     if not names or len(set(names)) < len(names) or _line_fault(header):
@@ -176,7 +176,7 @@ def _read_csv_by_line(data: bytes) -> _Read:
 
 
 def _fields(line: str) -> list[str]:
-    """Take a line apart; nothing if it cannot be."""
+    """Split a line; empty if it cannot be parsed."""
     try:
         return next(csv.reader([line]), [])
     except csv.Error:
@@ -208,7 +208,7 @@ def _read_ndjson(data: bytes) -> _Read:
 
 
 def _read_ndjson_by_line(lines: list[bytes]) -> _Read:
-    """Read a damaged or mixed file line by line, every value as text."""
+    """Read a damaged or mixed file line by line, with all values as text."""
     good: list[dict[str, str | None]] = []
     good_rows: list[int] = []
     bad: tuple[list[int], list[str], list[str]] = ([], [], [])
@@ -238,7 +238,7 @@ def _as_text(value: Any) -> str | None:
     if value is None:
         return None
     text = value if isinstance(value, str) else json.dumps(value)
-    return text.encode("utf-8", errors="replace").decode("utf-8")  # half a surrogate pair is no text
+    return text.encode("utf-8", errors="replace").decode("utf-8")  # unpaired surrogates are not valid text
 
 
 # JSON
@@ -252,12 +252,12 @@ def _read_json(data: bytes) -> _Read:
 
 
 def decoded(data: bytes) -> Any:
-    """A JSON document as plain lists and mappings; several objects, one a line, are a list.
+    """Decode JSON; several objects, one per line, become a list.
 
     Raises
     ------
     OddsError
-        If it is not valid JSON.
+        If the data is not valid JSON.
     """
     data = data.removeprefix(_MARK)
     try:
@@ -272,7 +272,7 @@ def decoded(data: bytes) -> Any:
 
 
 def rows_of(document: Any) -> list[Any]:
-    """The rows of a decoded document: a list, one row, or an object with a list as `data` or `odds`."""
+    """Return the rows of a decoded document: a list, one row, or an object with a list as `data` or `odds`."""
     rows = document
     if isinstance(document, dict):
         rows = next((document[name] for name in ("data", "odds") if name in document), [document])

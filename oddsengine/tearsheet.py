@@ -1,4 +1,4 @@
-"""Tear sheets: what a backtest did, as one figure and as one HTML file. They need matplotlib."""
+"""Tear sheets: a backtest as a figure or as an HTML file. Requires matplotlib."""
 
 import base64
 import html
@@ -20,17 +20,17 @@ _Z = 1.96
 
 
 def tear_sheet(result: Backtest) -> Any:
-    """A figure of a backtest: bankroll, drawdown, calibration, and EV at the close by book, market and time to start.
+    """Plot a backtest: bankroll, drawdown, calibration, and EV at the close by book, market and time to start.
 
     Parameters
     ----------
     result
-        Of `backtest`.
+        Result of `backtest`.
 
     Returns
     -------
     matplotlib.figure.Figure
-        Bars and points carry 95 % intervals, whose errors count events.
+        Bars and points have 95 % intervals clustered by event.
 
     Raises
     ------
@@ -59,14 +59,14 @@ def tear_sheet(result: Backtest) -> Any:
 
 
 def write_tear_sheet(result: Backtest, path: str | Path) -> None:
-    """Write a backtest's figures, picture and trades as one HTML file that needs nothing else.
+    """Write a backtest's summary, plots and trades as a self-contained HTML file.
 
     Parameters
     ----------
     result
-        Of `backtest`.
+        Result of `backtest`.
     path
-        Where to write it.
+        Path of the file.
     """
     picture = io.BytesIO()
     tear_sheet(result).savefig(picture, format="png", dpi=110)
@@ -95,7 +95,7 @@ def write_tear_sheet(result: Backtest, path: str | Path) -> None:
 
 
 def lines(summary: Summary) -> list[tuple[str, str]]:
-    """A summary in words, with errors."""
+    """Format the summary with errors."""
     s = summary
 
     def percent(value: float, error: float = math.nan) -> str:
@@ -137,7 +137,7 @@ def _bankroll(path: Any, under: Any, result: Backtest) -> None:
 
 
 def _calibration(axes: Any, result: Backtest) -> None:
-    """Fair probabilities against results where scores are known, else EV shown against EV at the close."""
+    """Plot fair probabilities against results if scores are known, else EV shown against EV at the close."""
     bets = result.bets.filter(graded_by="score")
     decided = bets.filter((pl.col("gain") == -1.0) | (pl.col("gain") > 0.0))
     if decided.height >= _BINS:

@@ -1,4 +1,4 @@
-"""Times in microseconds as RFC 3339 timestamps, many at once, and as datetimes; all in UTC."""
+"""Conversion of microseconds to RFC 3339 timestamps, many at once, and to datetimes; all in UTC."""
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
 
 from collections.abc import Iterable
@@ -43,14 +43,14 @@ def _write(micros, out):
 
 @kernel
 def _digits(out, row, end, count, number):
-    """Write so many digits of a number before a place."""
+    """Write the digits of a number so that they end before a position."""
     for k in range(count):
         out[row, end - 1 - k] = 48 + number % 10
         number //= 10
 
 
 def timestamps(micros: Longs) -> list[Any]:
-    """Times in microseconds as text; None where there is none.
+    """Format times in microseconds; None for a missing time.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def timestamps(micros: Longs) -> list[Any]:
 
 
 def datetimes(micros: Iterable[int]) -> list[datetime | None]:
-    """Times in microseconds as datetimes; None where there is none."""
+    """Convert times in microseconds to datetimes; None for a missing time."""
     return [
         None if m == NO_TIME else datetime.fromtimestamp(m // SECOND, UTC).replace(microsecond=m % SECOND)
         for m in micros

@@ -1,6 +1,6 @@
-"""What is known of the kinds of market and of the books of a board, as arrays that kernels read.
+"""Properties of market kinds and books of a board, as arrays for kernels.
 
-A kind is one period and family; its code is a place in the columns here. So is a book's.
+A kind is one period and family. Kinds and books are indices into the columns.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from oddsengine.groups import Bytes, Floats, Ints, Longs
 
 
 class Kind(NamedTuple):
-    """One period and family, as the ladders of a board refer to it."""
+    """One period and family."""
 
     period: str
     family: str
@@ -23,32 +23,32 @@ class Kind(NamedTuple):
     spread: bool
     prop: bool
     subject: str
-    fraction: float  # of the game; 0 where scores do not scale
+    fraction: float  # of the game; 0 if scores do not scale
     stat: str
 
 
 class Traits(NamedTuple):
     """Columns by kind, then by book."""
 
-    outcomes: Longs  # per kind
+    outcomes: Longs  # number by kind
     lined: Bytes  # has lines
     two_sided: Bytes  # has lines and two outcomes
     spread: Bytes  # lines are handicaps
     margin: Bytes  # the game's own margin: family `spread`
     prop: Bytes
     team: Bytes  # belongs to one team
-    full: Bytes  # of the full game
-    feed: Ints  # per book: the first book that publishes the same desk's numbers
+    full: Bytes  # full game
+    feed: Ints  # per book: the first book with the same trading desk
     exchange: Bytes
     mid: Bytes  # publishes mid prices
-    parlay: Bytes  # takes no single bets
+    parlay: Bytes  # accepts parlays only
     commission: Floats  # on winnings
-    fee: Floats  # F of F p (1 - p) a contract
-    consensus: Bytes  # sharp or an exchange: belongs to the catalog's consensus
+    fee: Floats  # F of the fee F p (1 - p) per contract
+    consensus: Bytes  # sharp or an exchange: part of the catalog's consensus
 
 
 def feeds(books: Sequence[str]) -> Ints:
-    """A feed number for every book: that of the first book that publishes the same desk's numbers."""
+    """Return the feed of each book: the first book with the same trading desk."""
     first: dict[str, int] = {}
     known = [catalog.book(b) for b in books]
     return np.array([first.setdefault(b.feed or f"={b.id}", at) for at, b in enumerate(known)], np.int32)

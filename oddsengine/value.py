@@ -1,20 +1,20 @@
-"""Value: what a price is worth against a fair probability, and how far to trust that.
+"""Value: the edge of a price over a fair probability, and its confidence score.
 
-**Edge.** A unit staked at decimal odds d on an outcome of probability p returns p d - 1 on average. Where a
-push is possible p is the probability given no push, and a stake earns the edge times 1 - P(push).
+**Edge.** A unit staked at decimal odds d on an outcome of probability p earns p d - 1 on average. If a push is
+possible, p is the probability given no push, and a stake earns the edge times 1 - P(push).
 
-**Confidence.** 100 W B F L E, five factors from 0 to 1, each for one way the figure goes wrong:
+**Confidence.** 100 W B F L E, five factors from 0 to 1, one for each source of error:
 
-    W = 1 - (width - 0.02) / 0.08, cut to [0.2, 1]     the reference's own margin: wide is vague
-    B = exp(-gap / 0.15)                               other books disagree, in log-odds
-    F = exp(-age / 300), live exp(-age / 15)           the price is old, in seconds
-    L = sqrt(min(1, p / 0.10))                         a long shot: p itself is uncertain
-    E = 1 - (edge - 0.05) / 0.25, cut to [0, 1]        too good to be true
+    W = 1 - (width - 0.02) / 0.08, clipped to [0.2, 1]   margin of the reference
+    B = exp(-gap / 0.15)                                 disagreement of other books, in log-odds
+    F = exp(-age / 300), live exp(-age / 15)             age of the price in seconds
+    L = sqrt(min(1, p / 0.10))                           long shots, whose p is uncertain
+    E = 1 - (edge - 0.05) / 0.25, clipped to [0, 1]      implausibly large edges
 
 The gap is the distance of the reference's log-odds from those of the median of the other books' fair
 probabilities. With fewer than two other books there is no gap (``nan``), and B is 0.7.
 
-The constants are judgement, set on a few recorded boards. No answer is ``nan``.
+The constants were chosen from a few recorded boards. Results are ``nan`` for invalid input.
 """
 
 import numpy as np
@@ -24,11 +24,11 @@ from oddsengine.odds import decimal_odds
 
 Floats = NDArray[np.float64]
 
-_ALONE = 0.7  # B where fewer than two other books give a gap
+_ALONE = 0.7  # B with fewer than two other books
 
 
 def edge(prob: ArrayLike, odds: ArrayLike) -> Floats:
-    """Mean profit per unit staked.
+    """Return the mean profit per unit staked.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def edge(prob: ArrayLike, odds: ArrayLike) -> Floats:
 def confidence(
     width: ArrayLike, gap: ArrayLike, age: ArrayLike, live: ArrayLike, prob: ArrayLike, edge: ArrayLike
 ) -> Floats:
-    """Trust in an edge, from 0 to 100.
+    """Return the confidence score of an edge, from 0 to 100.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def confidence(
     age : array_like of float
         Seconds since the price was seen.
     live : array_like of bool
-        Whether the game is on.
+        Whether the game is live.
     prob : array_like of float
         Fair probability.
     edge : array_like of float
@@ -75,7 +75,7 @@ def confidence(
     Returns
     -------
     ndarray of float
-        Scores; ``nan`` where anything but the gap is unknown.
+        Scores; ``nan`` if anything except the gap is unknown.
 
     Examples
     --------

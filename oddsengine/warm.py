@@ -1,8 +1,7 @@
-"""Compile every kernel now, so that no compiling falls into a request or a measurement.
+"""Compile every kernel ahead of time, so that no request or measurement includes compilation.
 
-The machine code stays on disk (`oddsengine._cache` says where). Compiling is plain Python for the most part and uses
-one core, so where nothing is compiled yet a second process does the maths modules' kernels while this one does the
-board's.
+Machine code is cached on disk (see `oddsengine._cache`). Compilation is mostly single-threaded Python; if nothing is
+cached yet, a second process compiles the maths kernels while this one compiles those of the board.
 """
 
 import contextlib
@@ -24,25 +23,25 @@ from oddsengine.engine import Engine
 from oddsengine.expressions import OddsExpr
 from oddsengine.opportunities import find_all
 
-_SECONDS = 300  # most that the second process may take
-_done: list[bool] = []  # filled once this process has all kernels
+_SECONDS = 300  # timeout of the second process
+_done: list[bool] = []  # set once this process has all kernels
 
 
 def compile_kernels(say: Callable[[str], None] | None = None) -> None:
-    """Compile all kernels, or load them if this machine has compiled them before.
+    """Compile all kernels, or load them from the cache.
 
     Parameters
     ----------
     say
-        Called with a sentence when compiling begins, how long it took, and if its result cannot be kept on disk; None
-        writes them to standard error.
+        Called with a message when compilation starts, when it ends, and if its result cannot be cached; None prints
+        them to standard error.
     """
     REPORTER.tell = say
     if _done:
         return
     began, before = time.monotonic(), REPORTER.compiled
     collects = gc.isenabled()
-    gc.disable()  # compiling makes many objects and little garbage
+    gc.disable()  # compilation creates many objects and little garbage
     try:
         _compile()
     finally:
@@ -57,9 +56,9 @@ def _compile() -> None:
     other: subprocess.Popen[bytes] | None = None
     before = REPORTER.compiled
     devig([1.9, 2.1], "power")
-    if REPORTER.compiled > before and keeps():  # it was not on disk, so the others are not either
+    if REPORTER.compiled > before and keeps():  # not cached, so the others are not either
         code = "import gc; gc.disable(); from oddsengine.warm import maths; maths()"
-        with contextlib.suppress(OSError):  # no interpreter to start: an embedded one
+        with contextlib.suppress(OSError):  # no interpreter to start, as in an embedded one
             other = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     board()
     if other is not None:
@@ -68,7 +67,7 @@ def _compile() -> None:
         except subprocess.TimeoutExpired:
             other.kill()
             other.wait()
-    maths()  # loads what the other process compiled, and compiles what it did not
+    maths()  # load what the other process compiled, and compile the rest
 
 
 def maths() -> None:

@@ -1,8 +1,8 @@
-"""Compare the EV shown over a history with the close of the other books, by playing it through the live engine.
+"""Compare the EV shown over a history with the close of the other books, by replaying it through the live engine.
 
-`formats` reads a history in pieces; `playing` takes them through an engine; `opportunities` lists what it found;
-`scanning` takes what was shown as +EV; `closes` has the boards at the starts; `grading` says what each first showing
-was worth; `reporting` makes the tables; `fitting` fits the constants of the estimator to a history.
+`formats` reads histories in pieces; `playing` replays them; `opportunities` lists every opportunity; `scanning` records
++EV prices when first shown; `closes` collects the closing boards; `grading` computes the value of each price at the
+close; `reporting` builds tables; `fitting` fits the estimator's constants to a history.
 """
 
 from oddsengine.auditing.fitting import Fit, calibrate

@@ -1,8 +1,7 @@
-"""The constants of the fair price that apply at each time.
+"""The fair-price constants in force at each time of a replay.
 
-A history that is played with constants fitted to its own future shows more than anybody could have known. Constants
-with dates are in force from their date to the next one's; a function is called once a day, with the midnight (UTC) that
-the day begins with, and may use what came before it.
+Constants fitted to a period must not be used within it. Dated constants are in force from their date to the next one; a
+function is called once per day with the day's midnight (UTC) and may use data from before it.
 """
 
 from bisect import bisect_right
@@ -24,12 +23,12 @@ class Calibrations:
     Parameters
     ----------
     fair
-        One table for all times, None for the one that ships; tables by date or datetime; or a function of a midnight.
+        One table for all times (None: the packaged one), tables by date or datetime, or a function of a midnight.
 
     Raises
     ------
     TypeError, ValueError
-        If it is none of these.
+        If `fair` is none of these.
 
     Examples
     --------
@@ -40,7 +39,7 @@ class Calibrations:
     """
 
     def __init__(self, fair: Fair = None) -> None:
-        self._made: dict[int, FairTable] = {}  # by day, all of them: engines tell tables apart by identity
+        self._made: dict[int, FairTable] = {}  # by day; engines compare tables by identity
         self._function: Callable[[datetime], FairTable] | None = None
         self._since: list[int] = []
         self._tables: list[FairTable] = []
@@ -59,12 +58,12 @@ class Calibrations:
             )
 
     def at(self, now: int) -> FairTable:
-        """Return the table that applies at a time, in microseconds.
+        """Return the table in force at a time in microseconds.
 
         Raises
         ------
         ValueError
-            If the first one begins later.
+            If the first table starts later.
         """
         if self._function is not None:
             day = now // _DAY

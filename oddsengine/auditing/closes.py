@@ -1,4 +1,4 @@
-"""The board of each event at its last snapshot before the start, used for grading by the close."""
+"""Closing boards of a replay: the last snapshot of each event before its start."""
 
 from typing import Any, NamedTuple
 
@@ -12,11 +12,11 @@ from oddsengine.columns import SECOND, Longs
 from oddsengine.engine import Engine
 from oddsengine.find.ids import hexadecimal
 
-CLOSE_S = 1800  # the close is the last look, at most so long before the start
+CLOSE_S = 1800  # maximum time from the last snapshot to the start, in seconds
 
 
 class _Rows(NamedTuple):
-    """Rows of events that start soon."""
+    """Rows of events about to start."""
 
     facts: Facts
     look: Longs
@@ -28,9 +28,9 @@ class _Rows(NamedTuple):
 
 
 class Closes:
-    """Collects the closing boards of an engine's events during a replay.
+    """Collects the closing boards of events during a replay.
 
-    For an event that starts soon only the newest snapshot is kept; once it has started, that is its close.
+    Only the newest snapshot of an event about to start is kept; once the event starts, it is the close.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -58,7 +58,7 @@ class Closes:
         for part in before:
             gone = ~np.isin(part.event, event)
             if gone.any():
-                waits = gone & (part.facts.start > now)  # nothing of it is on offer now
+                waits = gone & (part.facts.start > now)  # none of these is available now
                 self._held += [part.where(waits)] if waits.any() else []
                 self._closed += [part.where(gone & ~waits)] if (gone & ~waits).any() else []
 
@@ -77,5 +77,5 @@ class Closes:
 
 
 def _codes(names: Names, facts: Facts) -> Any:
-    """Codes of the rows' events; -1 where there is no such event any more."""
+    """Return the event codes of rows; -1 if the event is gone."""
     return np.array([names.event_codes.get(text[0] or "", -1) for text in facts.texts], np.int32)

@@ -1,12 +1,12 @@
-"""Fit the constants of the fair price to a history.
+"""Fit the fair-price constants to a history.
 
-A row for every look, judged book and side that is near the mean m of the others or better, and has a close; rows of one
-game, market, book and side share the weight 1. With everything in logits::
+There is a row for each snapshot, judged book and side near or above the mean m of the others that has a close; rows of
+one game, market, book and side have a total weight of 1. In logits::
 
     close - m  ~  own (x_j - m) / (base + n) + far r M + near (1 - r) M + fresh f
 
-by weighted least squares, then what is left on x_j - m, book by book. Errors are clustered by game. The estimate is
-drawn to the table in force by how sure both are: posterior = (V^-1 + P^-1)^-1 (V^-1 fit + P^-1 table).
+is fitted by weighted least squares, then the residuals on x_j - m by book. Errors are clustered by game. The estimate
+is shrunk towards the table in force by the precision of both: posterior = (V^-1 + P^-1)^-1 (V^-1 fit + P^-1 table).
 """
 
 from datetime import UTC, datetime
@@ -27,9 +27,9 @@ from oddsengine.others import closing_logits, located, votes_at
 from oddsengine.tape import Tape
 
 LEAST_GAMES = 50
-_PRIOR = np.array([0.4, 0.25, 0.08, 0.4])  # sd of own, far, near, fresh around the table in force
-_BOOK_SD = 0.09  # of a book's own weight around the mean
-_NEAR = -0.02  # logits: least ln(d - 1) + m of a row
+_PRIOR = np.array([0.4, 0.25, 0.08, 0.4])  # prior sd of own, far, near, fresh
+_BOOK_SD = 0.09  # prior sd of a book's own weight
+_NEAR = -0.02  # logits: minimum ln(d - 1) + m of a row
 _NAMES = ("own_weight", "momentum_far", "momentum_near", "fresh_weight")
 
 
@@ -37,14 +37,14 @@ class Fit(NamedTuple):
     """Result of a calibration."""
 
     games: int
-    kept: bool  # the new table is worse on the last third of the games, or no better: the old one stays
-    table: FairTable  # the one in force with the fitted constants
+    kept: bool  # the table in force stays, since the new one is not better on the last third of the games
+    table: FairTable  # the table in force with the fitted constants
     errors: dict[str, float]  # standard errors of the fit alone, by constant
-    comparison: pl.DataFrame  # first showings of the last third, by table
+    comparison: pl.DataFrame  # prices first shown in the last third, by table
 
     @property
     def changes(self) -> dict[str, Any]:
-        """What differs from the shipped table, in the form of fair.toml."""
+        """Return the differences from the packaged table, in the form of fair.toml."""
         return catalog.fair_changes(self.table)
 
 
@@ -54,16 +54,16 @@ def calibrate(history: Any, *, fair: FairTable | None = None, hours: float = 72.
     Parameters
     ----------
     history
-        As of `audit`; or a list of them, such as the tapes of a node.
+        As for `audit`, or a list of histories, such as the tapes of a node.
     fair
-        The table in force; None is that of the last tape, or the catalog's.
+        The table in force; None is that of the last tape, or the packaged one.
     hours
-        Looks earlier before the start are left out.
+        Use snapshots at most this long before the start.
 
     Raises
     ------
     ValueError
-        If fewer than 50 games of the history have a close.
+        If fewer than 50 games have a close.
     """
     histories = [source(one) for one in (history if isinstance(history, list | tuple) else [history])]
     said = next((one.fair for one in reversed(histories) if isinstance(one, Tape) and one.fair is not None), None)
@@ -89,7 +89,7 @@ def calibrate(history: Any, *, fair: FairTable | None = None, hours: float = 72.
 
 
 def collect(history: Any, table: FairTable, hours: float) -> pl.DataFrame:
-    """The rows of a fit: keys, m, x_j - m over (base + n), momentum, fresh movers, the close; in the side's logits."""
+    """Collect the rows of a fit, in logits: keys, m, x_j - m over (base + n), momentum, fresh movers, close."""
     found = source(history)
     engine = engine_of(found, fair=table)
     engine.view(method="close", kinds=("ev",), min_ev=0.0, keep=True)
@@ -113,7 +113,7 @@ def collect(history: Any, table: FairTable, hours: float) -> pl.DataFrame:
 
 
 def _flat(table: FairTable) -> dict[str, FairTable]:
-    """Tables that have one term each, with the coefficient 1, and no scaling: what they add to m is the term."""
+    """Build tables with a single term of coefficient 1 and no scaling, which add just that term to m."""
     zero = table.constants._replace(own_weight=0.0, own_sharp=0.0, own_sharp_alone=0.0, momentum_far=0.0,
                                     momentum_near=0.0, fresh_weight=0.0)  # fmt: skip
     plain = table._replace(own={}, scale=(1.0,) * len(table.scale))
@@ -180,7 +180,7 @@ def _design(rows: pl.DataFrame, table: FairTable) -> tuple[Floats, Floats, Float
 
 
 def fit(rows: pl.DataFrame, table: FairTable) -> tuple[FairTable, dict[str, float]]:
-    """A table with the constants that rows call for, and the standard errors of the fit alone."""
+    """Return a table with the fitted constants, and the standard errors of the fit alone."""
     design, left, weight, _, game = _design(rows, table)
     weighted = design * weight[:, None]
     inverse = np.linalg.pinv(weighted.T @ design)
@@ -221,7 +221,7 @@ def fit(rows: pl.DataFrame, table: FairTable) -> tuple[FairTable, dict[str, floa
 
 
 def _book_ids(rows: pl.DataFrame) -> list[str]:
-    """The catalog's ids of the judged books, which the table has."""
+    """Return catalog ids of the judged books, as used in the table."""
     return [catalog.book(name).id for name in rows["sportsbook"].to_list()]
 
 

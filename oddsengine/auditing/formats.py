@@ -1,20 +1,21 @@
-"""Histories of prices as a sequence of snapshots.
+"""Histories of prices as sequences of snapshots.
 
-Three tables are read, told apart by their columns:
+Three kinds of table are recognised by their columns:
 
-- *spells*: one row per outcome and unchanged spell of a price, with `seen_from` and `seen_to`; the board at a moment is
-  what was seen then. `update_from` and `update_to` are the source's own times at both ends.
-- *openings*: football results with opening and closing odds, one row a game and book (`open_home`, `close_home`, ...).
-- *quotes*: odds tables (`ODDS_SCHEMA`), a row each time a price was seen. Their looks are ordered by `recorded_at`, as
-  an `archive` has it, else by `last_seen_at`.
+- *spells*: one row per outcome and interval of an unchanged price, with `seen_from` and `seen_to`. `update_from` and
+  `update_to` are the source's own times at both ends.
+- *openings*: football results with opening and closing odds, one row per game and book (`open_home`, `close_home`,
+...).
+- *quotes*: odds tables (`ODDS_SCHEMA`), one row per observation of a price, ordered by `recorded_at`, as in an
+  `archive`, or else by `last_seen_at`.
 
-Times come in the forms that `check_odds` reads; a row without the time that orders it is refused.
+Times can have any form accepted by `check_odds`. Rows must have the time that orders them.
 
-Quotes of one `every` seconds, at most, are one look, at the time of the last of them. An odds table that is a lazy
-query or an archive in files is read piece by piece, in order of time: a first query counts the quotes of every minute,
-then each piece is a query for some minutes, of which Parquet reads the row groups it needs. The others are read whole.
+Quotes within `every` seconds are one snapshot, at the time of the last one. Lazy odds tables and archives are read in
+pieces in order of time: a first query counts the quotes per minute, then each piece is a query for some minutes, for
+which Parquet reads only the needed row groups. Other tables are read at once.
 
-A tape is played by the engine itself; see `scanning`.
+Tapes are replayed by the engine itself; see `scanning`.
 """
 
 import os
@@ -34,24 +35,24 @@ from oddsengine.schema import ODDS_SCHEMA
 SPELLS = ("event", "book", "market", "selection", "odds", "seen_from", "seen_to", "start")
 OPENINGS = ("division", "date", "home", "away", "book", "open_home", "open_draw", "open_away")
 _MARKETS = {"spread": "point_spread", "total": "total_points"}
-_CLOCKS = ("recorded_at", "last_seen_at")  # when an odds table's rows were known; the first that there is
+_CLOCKS = ("recorded_at", "last_seen_at")  # time at which a row was known; the first that exists
 _NO_BOOKS = ("market_average", "market_best")
 _SIDES = {"home": "Home", "draw": "Draw", "away": "Away"}
 
 
-PIECE = 1 << 18  # quotes, about, that are read at a time
+PIECE = 1 << 18  # approximate quotes read at a time
 _MINUTE = 60_000_000
 
 
 class Look(NamedTuple):
-    """One snapshot: its prices as quotes, and prices that are gone as suspended quotes."""
+    """One snapshot: prices as quotes, and removed prices as suspended quotes."""
 
     now: datetime
     quotes: pl.DataFrame
 
 
 class Piece(NamedTuple):
-    """Quotes of many snapshots in order of time, with the time of each quote's snapshot."""
+    """Quotes of many snapshots in order of time, with their snapshots' times."""
 
     quotes: pl.DataFrame
     now: Longs
@@ -61,7 +62,7 @@ class History(NamedTuple):
     """A history in order of time, with the results of its games."""
 
     pieces: Iterator[Piece]
-    span: tuple[int, int]  # first and last look
+    span: tuple[int, int]  # first and last snapshot
     results: pl.DataFrame | None  # event_id, home_goals, away_goals
 
     @property
@@ -84,7 +85,7 @@ def read_history(table: pl.DataFrame | pl.LazyFrame, every: float = 1.0) -> Hist
     Raises
     ------
     ValueError
-        If it is none of the tables that are known, or `every` is not a number above 0.
+        If the columns match no format, or `every` is not a number above 0.
     """
     if not 0.0 < every < np.inf:
         raise ValueError(f"every must be a number of seconds above 0, got {every!r}")
@@ -111,7 +112,7 @@ def scan_files(path: str, storage_options: Mapping[str, Any] | None = None) -> p
     Raises
     ------
     ValueError
-        If the suffix is none that is known.
+        If the suffix is unknown.
     """
     options = None if storage_options is None else dict(storage_options)
     suffix = os.path.splitext(path.partition("?")[0].rstrip("*/"))[1].lower()
@@ -150,7 +151,7 @@ def _timed(table: pl.DataFrame, needed: tuple[str, ...], others: tuple[str, ...]
 
 
 def spells(table: pl.DataFrame) -> History:
-    """Looks of a table of spells: the moments at which any price of an event was first or last seen."""
+    """Read spells; snapshots are the times at which any price of an event was first or last seen."""
     table = _timed(table, ("seen_from", "seen_to"), ("update_from", "update_to", "start"))
     d = table.with_columns(
         pl.col("line").cast(pl.Float64) if "line" in table.columns else pl.lit(None, pl.Float64).alias("line"),
@@ -168,7 +169,7 @@ def spells(table: pl.DataFrame) -> History:
     spell, moment = _seen(code, begin, end)
     gone, left = _gone(code, key, begin, end)
     width = np.maximum(end - begin, 1)
-    # In between, the source's own time moves evenly; never beyond the moment it was seen.
+    # In between, the source's own time is interpolated, up to the time seen.
     seen = np.minimum(moment, up[spell] + (moment - begin[spell]) * ((last - up)[spell] / width[spell])).astype(
         np.int64
     )
@@ -227,7 +228,7 @@ def _moment(micros: int) -> datetime:
 
 
 def _seen(event: Longs, begin: Longs, end: Longs) -> tuple[Longs, Longs]:
-    """Each spell at each moment at which its event was looked at: spell, moment."""
+    """Expand spells to every snapshot of their event: spell, time."""
     order = np.argsort(event, kind="stable")
     bounds = np.searchsorted(event[order], np.arange(int(event.max(initial=-1)) + 2))
     spells_, moments = [], []
@@ -244,7 +245,7 @@ def _seen(event: Longs, begin: Longs, end: Longs) -> tuple[Longs, Longs]:
 
 
 def _gone(event: Longs, key: Longs, begin: Longs, end: Longs) -> tuple[Longs, Longs]:
-    """Spells that no other one of the same price follows, and the event's next look."""
+    """Find spells without a successor of the same price, and the event's next snapshot."""
     order = np.argsort(event, kind="stable")
     bounds = np.searchsorted(event[order], np.arange(int(event.max(initial=-1)) + 2))
     spells_, moments = [], []
@@ -262,7 +263,7 @@ def _gone(event: Longs, key: Longs, begin: Longs, end: Longs) -> tuple[Longs, Lo
 
 
 def openings(table: pl.DataFrame) -> History:
-    """Two looks a game: the openings a day before, the closing prices a minute before the start at three o'clock."""
+    """Read openings as two snapshots per game: a day before, and one minute before a start at three o'clock."""
     d = table.filter(~pl.col("book").is_in(_NO_BOOKS))
     keyed = d.with_columns(
         event_id=pl.format("{} {} {} {}", "division", "date", "home", "away"),
@@ -311,19 +312,19 @@ def openings(table: pl.DataFrame) -> History:
 
 
 def quotes(table: pl.DataFrame, width: int) -> History:
-    """Looks of an odds table: prices of one moment, or of so many microseconds, are one look."""
+    """Read an odds table; quotes within `width` microseconds are one snapshot."""
     d, when = _ordered(table, width)
     return History(_pieces(when, lambda cut: d[cut]), _span(when), None)
 
 
 def _ordered(table: pl.DataFrame, width: int) -> tuple[pl.DataFrame, Longs]:
-    """An odds table in order of time, and the time of each quote's look."""
+    """Sort an odds table by time, and return the time of each quote's snapshot."""
     clock = _clock(table.columns)
     d = _timed(table, (clock,), (*({"last_seen_at"} - {clock}), "event_start_time"))
     if not d[clock].is_sorted():
         d = d.sort(clock, maintain_order=True)
     when = _micros(d[clock])
-    last = np.flatnonzero(np.diff(when // width, append=-1))  # of each look
+    last = np.flatnonzero(np.diff(when // width, append=-1))  # last quote of each snapshot
     return d, np.repeat(when[last], np.diff(last, prepend=-1))
 
 
@@ -333,7 +334,7 @@ def _clock(columns: Iterable[str]) -> str:
 
 
 def lazy_quotes(table: pl.LazyFrame, width: int) -> History:
-    """Looks of an odds table that is read piece by piece."""
+    """Read an odds table in pieces."""
     schema = table.collect_schema()
     clock = _clock(schema)
     table = table.select(name for name in schema if name == clock or (name in ODDS_SCHEMA and name not in LINKS))
@@ -346,7 +347,7 @@ def lazy_quotes(table: pl.LazyFrame, width: int) -> History:
 
         time = time.map_batches(cast, return_dtype=TIME, is_elementwise=True)
         dtype = TIME
-    minute = width * max(_MINUTE // width, 1)  # whole looks
+    minute = width * max(_MINUTE // width, 1)  # whole snapshots
     bucket = time.dt.epoch("us") // minute
     counts = table.select(at=bucket).group_by("at").len().collect(engine="streaming").sort("at")
     if counts["at"].null_count():

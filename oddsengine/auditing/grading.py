@@ -1,4 +1,4 @@
-"""The value of a price: its EV at the close of the other books (`oddsengine.others`)."""
+"""Value of a price: its EV at the close of the other books (`oddsengine.others`)."""
 
 import numpy as np
 import polars as pl
@@ -28,9 +28,9 @@ SHOWN_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "hours": pl.Float64,
     "flags": pl.List(pl.String),
     "worth": pl.Float64,  # null: no close
-    "error": pl.Float64,  # logits: the close less what was shown
+    "error": pl.Float64,  # logits: close minus the probability shown
     "close": pl.String,  # "others" or "sharp"
-    "won": pl.Float64,  # 1, 0, between for half a stake; null for a push and where the result is not known
+    "won": pl.Float64,  # 1, 0, between for half a stake; null for a push or an unknown result
 }
 """Columns of what an audit graded."""
 
@@ -79,13 +79,13 @@ def grade(
 
 
 def closing_probabilities(prices: pl.DataFrame, closes: pl.DataFrame | None, table: catalog.FairTable) -> pl.Series:
-    """Fair probabilities of prices, rows of an odds table, at the other books' close; null without one."""
+    """Return fair probabilities of the rows of an odds table at the other books' close; null without one."""
     logits = closing_logits(located_prices(prices, table), votes_at(closes, table))["x"].fill_nan(None)
     return (1.0 / (1.0 + (-logits).exp())).alias("closing_probability")
 
 
 def located_prices(prices: pl.DataFrame, constants: catalog.FairTable) -> pl.DataFrame:
-    """Where prices stand on their ladders, as `others.located` says it of a board's rows."""
+    """Return the ladder position of prices, as `others.located` does for a board's rows."""
     prepared = prepare(bet_table(prices), [])
     identity, g = prepared.identity, prepared.identity.groups
     of = estimator.estimator(identity.kinds, identity.sports, identity.books, constants)
@@ -104,15 +104,15 @@ def located_prices(prices: pl.DataFrame, constants: catalog.FairTable) -> pl.Dat
     )
     books = prices.select("sportsbook").with_columns(at=pl.int_range(pl.len()))
     joined = books.join(found, on="at", how="left", maintain_order="left")
-    # A wording that no market is read from has no ladder, and so no votes.
+    # A wording without a market has no ladder, and so no votes.
     nothing = pl.col("ladder", "threshold_", "side", "outcomes", "reach").fill_null(0)
     return joined.with_columns(nothing, pl.col("slope").fill_null(np.nan))
 
 
 def _won(some: pl.DataFrame, results: pl.DataFrame | None) -> pl.Series:
-    """What a stake of 1 came back as, over the odds: 1 won, 0 lost, between where half of it stood.
+    """Return the payout of a stake of 1 divided by the odds: 1 won, 0 lost, between for half a stake.
 
-    Null for a push, and where the result is not known or the final score does not say.
+    Null for a push, and if the result is unknown or not determined by the final score.
     """
     if results is None:
         return pl.Series([None] * some.height, dtype=pl.Float64)

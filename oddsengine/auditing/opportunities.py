@@ -1,15 +1,14 @@
-"""Every opportunity of a history: birth, death, best figure, closing line and CLV, by the live engine.
+"""Every opportunity of a history: birth, death, best figure, closing line and CLV (`scan_history`).
 
-**Closing line.** The close of an event is its last look before the start (`closes`). `closing_odds` are the last odds
-of the very price that was offered, by the same book on the same line; `closing_probability` is what the other books'
-close says is fair (`grading`). With stakes that pay the same whichever leg wins, legs at odds `d` after commission and
-closing probabilities `q` were worth
+**Closing line.** The close of an event is its last snapshot before the start (`closes`). `closing_odds` are the last
+odds of the same price: same book, same line. `closing_probability` is the fair probability at the other books' close
+(`grading`). With stakes of equal payout, legs at odds `d` after commission and closing probabilities `q` are worth
 
     CLV = sum q / sum 1 / d - 1
 
-of the money staked: `d q - 1` for a single bet.
+of the total stake; for a single bet, `d q - 1`.
 
-**Memory.** What is open, what is about to close, and a piece of the quotes are held; of the rest the result's rows.
+**Memory.** Only open opportunities, those about to close, one piece of quotes and the result are held.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -51,7 +50,7 @@ SCAN_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "sportsbooks": pl.List(pl.String),
     "selections": pl.List(pl.String),
     "lines": pl.List(pl.Float64),
-    "odds": pl.List(pl.Float64),  # at birth, and so are the net ones, after commission
+    "odds": pl.List(pl.Float64),  # at birth; net odds too, after commission
     "net_odds": pl.List(pl.Float64),
     "born_at": TIME,
     "died_at": TIME,  # null: open at the end of the history
@@ -60,8 +59,8 @@ SCAN_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "best_at": TIME,
     "last": pl.Float64,
     "last_before_start": pl.Float64,
-    "closing_odds": pl.List(pl.Float64),  # of the same prices; null where they were no longer on offer
-    "closing_probability": pl.List(pl.Float64),  # fair at the other books' close
+    "closing_odds": pl.List(pl.Float64),  # of the same prices; null if no longer available
+    "closing_probability": pl.List(pl.Float64),  # fair, at the other books' close
     "clv": pl.Float64,  # percent, of the first odds after commission
     "fair": pl.String,  # name of the constants in force at birth
 }
@@ -78,7 +77,7 @@ _FIRST, _BEST, _LAST, _PRESTART = range(4)
 _TIMES = ("born_at", "died_at", "best_at", "start")
 _BORN, _DIED, _BEST_AT, _START = range(4)
 _NEVER = 1 << 62
-_FORGET_S = 86_400  # s after the start: a price that has no close by then gets none
+_FORGET_S = 86_400  # seconds after the start when a price without a close is given up
 
 
 class _Born(NamedTuple):
@@ -94,18 +93,18 @@ class _Born(NamedTuple):
 
 
 class _Scan:
-    """All opportunities of a scan in the order in which they opened, as columns."""
+    """All opportunities of a scan in order of birth, as columns."""
 
     def __init__(self, engine: Engine, view: View) -> None:
         self._engine, self._view, self._closes = engine, view, Closes(engine)
         self._size = 0
-        self._place: dict[int, int] = {}  # by id, of those that are open
+        self._place: dict[int, int] = {}  # by id, of open ones
         self._figures = np.empty((0, len(_FIGURES)))
         self._times = np.empty((0, len(_TIMES)), np.int64)
-        self._born: list[_Born] = []  # since the frames below were made
+        self._born: list[_Born] = []  # not yet in the frames below
         self._heads: list[pl.DataFrame] = []
         self._legs: list[pl.DataFrame] = []
-        self._waiting: list[pl.DataFrame] = []  # prices that have no close yet
+        self._waiting: list[pl.DataFrame] = []  # prices waiting for a close
         self._graded: list[pl.DataFrame] = []
 
     def follow(self, now: int, update: Update) -> None:
@@ -237,7 +236,7 @@ def _frames(born: list[_Born]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return one row per opportunity, and one per leg as in an odds table, with `row_id` and `born_at`."""
     parts, group = [], [born[0]]
     for one in born[1:]:
-        if one.legs.wordings is not group[0].legs.wordings:  # the engine has new codes
+        if one.legs.wordings is not group[0].legs.wordings:  # the engine has renumbered its codes
             parts.append(_odds_table(group))
             group = []
         group.append(one)
@@ -254,7 +253,7 @@ def _frames(born: list[_Born]) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def _odds_table(born: list[_Born]) -> pl.DataFrame:
-    """Return the legs of opportunities with equal codes."""
+    """Return the legs of opportunities with the same codes."""
     columns = [np.concatenate(column) for column in zip(*(one.legs.columns for one in born), strict=True)]
     facts = Facts._make((*columns, [], born[0].legs.wordings, born[0].legs.books))
     moment = np.repeat([one.now for one in born], [one.at.size for one in born])
@@ -290,35 +289,35 @@ def scan_history(
     Parameters
     ----------
     quotes
-        A history: a frame of any kind (spells, openings, or an odds table with `recorded_at`, else `last_seen_at` or
-        `timestamp`); a lazy query, a file, a folder or pattern of Parquet in hive partitions or not, or an address of
-        such, of which odds tables are read piece by piece; a Delta table such as `oddsengine archive` writes; or the
-        folder of a tape. Times may come in all forms of `check_odds`; every row must have one.
+        A history: a frame (spells, openings, or an odds table with `recorded_at`, else `last_seen_at` or `timestamp`);
+        a lazy query, a file, a folder or glob pattern of Parquet with or without hive partitions, or a URL of one,
+        where odds tables are read in pieces; a Delta table as written by `oddsengine archive`; or the folder of a tape.
+        Times can have any form accepted by `check_odds`; every row must have one.
     books, sharp, method, kinds, min_ev, min_profit, max_hold, min_size, min_middle_ev, commission
-        As of `Engine.view`: EV is measured against the fair price at the close unless `sharp` or another
+        As for `Engine.view`: EV is measured against the fair price at the close unless `sharp` or another
         `method` is given.
     guards
-        As of `Engine`; a tape has those that it was recorded with, and takes no others.
+        As for `Engine`. Tapes use the recorded guards and accept no others.
     fair
-        Constants of the fair price at the close: one table, None being that of the tape or the one that ships; tables
-        by the date from which they are in force; or a function that is called once a day with its midnight (UTC).
+        Fair-price constants: one table (None: that of the tape, or the packaged one), tables by the date from which
+        they are in force, or a function called once per day with its midnight (UTC).
     every
-        Seconds: quotes of so long a time are one step, at the last of them. More is faster, and misses what lives
-        shorter. Tapes have their own steps.
+        Seconds combined into one step, at the time of the last quote. Larger values are faster but miss opportunities
+        that live shorter. Tapes have their own steps.
     progress
-        True: a bar on standard error, in terminals and notebooks. A function: called with the number of looks so far.
+        True: a bar on standard error, in terminals and notebooks. A function: called with the number of snapshots.
     storage_options
-        For addresses: credentials and settings of the store, as `polars.scan_parquet` takes them.
+        Credentials and settings of the object store, as in `polars.scan_parquet`.
 
     Returns
     -------
     polars.DataFrame
-        `SCAN_SCHEMA`: one row for each time an opportunity was open, in order of birth.
+        `SCAN_SCHEMA`: one row for each period an opportunity was open, in order of birth.
 
     Raises
     ------
     ValueError
-        If the history is none, a parameter is out of its range, or no constants are in force yet.
+        If the history or a parameter is invalid, or no constants are in force yet.
 
     Examples
     --------

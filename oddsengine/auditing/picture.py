@@ -21,7 +21,7 @@ def reliability(shown: pl.DataFrame, hours: float = 72.0) -> str:
     shown
         `SHOWN_SCHEMA`.
     hours
-        Showings earlier before the start are left out.
+        Include prices shown at most this long before the start.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Play histories through an engine: quotes are validated and encoded in bulk, then applied snapshot by snapshot."""
+"""Replay histories through an engine: quotes are validated and encoded in bulk, then applied snapshot by snapshot."""
 
 import os
 import sys
@@ -33,7 +33,7 @@ class Step(NamedTuple):
 
     now: int
     update: Update
-    settles: bool = False  # another piece begins: time to put together what was taken down
+    settles: bool = False  # another piece begins: results so far can be processed
 
 
 def source(history: Any, every: float = 1.0, storage_options: Mapping[str, Any] | None = None) -> History | Tape:
@@ -42,11 +42,11 @@ def source(history: Any, every: float = 1.0, storage_options: Mapping[str, Any] 
     Raises
     ------
     ValueError
-        If it is no table that is known, or a row of it has no time.
+        If the format is unknown, or a row has no time.
     TypeError
-        If it is neither a frame nor a path.
+        If `history` is neither a frame nor a path.
     FileNotFoundError
-        If there is nothing at the path.
+        If the path does not exist.
     """
     if isinstance(history, History | Tape):
         return history
@@ -73,7 +73,7 @@ def span(history: History | Tape) -> tuple[int, int]:
 
 
 def engine_of(history: History | Tape, guards: Guards = None, fair: FairTable | None = None) -> Engine:
-    """A new engine for a history: of a tape, with the guards of the one that was recorded.
+    """Create an engine for a history; for a tape, with the recorded guards.
 
     Raises
     ------
@@ -83,12 +83,12 @@ def engine_of(history: History | Tape, guards: Guards = None, fair: FairTable | 
     if not isinstance(history, Tape):
         return Engine(guards=guards, fair=fair)
     if guards is not None:
-        raise ValueError("a tape is played with the guards that it was recorded with; guards must be None")
+        raise ValueError("a tape is replayed with the guards it was recorded with; guards must be None")
     return engine_for(history, fair=fair)
 
 
 def steps(engine: Engine, history: History | Tape, calibrations: Calibrations | None = None) -> Iterator[Step]:
-    """Play a history through an engine, with the constants of each day if they change."""
+    """Replay a history through an engine, with each day's constants if they change."""
     if isinstance(history, Tape):
         since, quotes = span(history)[0], 0
         if calibrations is not None:
@@ -119,7 +119,7 @@ def batches(engine: Engine, piece: Piece) -> Iterator[Batch]:
     refused = dict(c.table.rejected.group_by("guard").len().iter_rows()) if c.table.rejected.height else {}
     held: Any = None
     for moment, a, b in cuts(now):
-        if engine.wordings is not held:  # the first look, or the engine has new codes
+        if engine.wordings is not held:  # the first snapshot, or the engine has renumbered its codes
             held, terms, names = engine.wordings, _none, _none
         terms, names = _more(engine, terms, wordings, code[a:b], names, books, book[a:b])
         key = terms[code[a:b]] << BOOK_BITS | names[book[a:b]]
@@ -140,7 +140,7 @@ _none: Longs = np.empty(0, np.int64)
 def _more(
     engine: Engine, terms: Longs, wordings: list[Any], code: Longs, names: Longs, books: list[str], book: Longs
 ) -> tuple[Longs, Longs]:
-    """The engine's codes of wordings and books, with those that a look is the first to have."""
+    """Return the engine's codes of wordings and books, adding those that are new."""
     upto, last = int(code.max()) + 1, int(book.max()) + 1
     if upto > terms.size or last > names.size:
         new, met = engine.codes(wordings[terms.size : upto], books[names.size : last])
@@ -149,11 +149,11 @@ def _more(
 
 
 def _wordings(table: pl.DataFrame) -> tuple[Longs, list[Any]]:
-    """The wording of each row, coded by first appearance, and the wordings."""
+    """Code the wording of each row by first appearance, and return the wordings."""
     words = table.select(_KEY)
     code, first = intern(words.hash_rows().to_numpy(), expected=1 << 14)
     distinct = words[first]
-    if not distinct[code].equals(words):  # two wordings have one hash
+    if not distinct[code].equals(words):  # two wordings have the same hash
         code, first = _ranked(words.select(pl.struct(pl.all()).rank("dense")).to_series().to_numpy())
         distinct = words[first]
     texts = [[None if text is None else sys.intern(text) for text in distinct[name]] for name in WORDING]
@@ -165,7 +165,7 @@ def _ranked(ranks: Longs) -> tuple[Any, Any]:
 
 
 def _coded(texts: pl.Series) -> tuple[Longs, list[str]]:
-    """Texts, coded by first appearance, and the texts."""
+    """Code texts by first appearance, and return the texts."""
     distinct = texts.unique(maintain_order=True)
     codes = pl.Series(range(distinct.len()), dtype=pl.Int64)
     return texts.replace_strict(distinct, codes).to_numpy(), distinct.to_list()

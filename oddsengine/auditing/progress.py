@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self
 
-_EVERY = 0.1  # seconds between two looks
-_LEAST = 8  # columns of a bar; a narrower one is left out
+_EVERY = 0.1  # seconds between updates
+_LEAST = 8  # minimum width of a bar
 _CLEAR = "\r\x1b[K"
 
 

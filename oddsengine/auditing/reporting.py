@@ -18,8 +18,8 @@ from oddsengine.reasons import Guards
 from oddsengine.tape import Tape
 
 MOST_ODDS, MOST_HOURS = 4.0, 72.0
-_LEAST = 20  # rows of a cell that is shown
-_SLOPE_BELOW = 8.0  # %: what is more is left out of the slope
+_LEAST = 20  # minimum rows of a cell
+_SLOPE_BELOW = 8.0  # %: maximum EV in the slope
 
 CELLS = {
     "n": pl.Int64,
@@ -46,11 +46,11 @@ class Audit:
     Attributes
     ----------
     shown
-        `SHOWN_SCHEMA`: a row each time a price first reached a threshold.
+        `SHOWN_SCHEMA`: one row each time a price first reached a threshold.
     table
         The calibration table: cells by threshold, `by` and `value`.
     looks
-        How many looks were played.
+        Number of snapshots.
     fair
         Name of the table of constants.
     """
@@ -61,7 +61,7 @@ class Audit:
     fair: str
 
     def __str__(self) -> str:
-        """The table as plain text."""
+        """Format the table as plain text."""
         head = (
             f"{self.looks:,} looks, fair table {self.fair}; EV in percent of the stake, +- one standard error by game"
         )
@@ -99,30 +99,30 @@ def audit(
     hours: float = MOST_HOURS,
     progress: Any = None,
 ) -> Audit:
-    """Play a history through the live engine and grade prices at the other books' close when they are first shown.
+    """Replay a history through the live engine and grade prices, when first shown, at the other books' close.
 
     Parameters
     ----------
     history
         A frame or path of spells, openings or quotes, or the folder of a tape; see `oddsengine.auditing.formats`.
     method, sharp, books
-        What is audited, as of `find_ev`; the default is the fair price at the close, or "power" with `sharp`.
+        The fair price to audit, as for `find_ev`; by default the fair price at the close, or "power" with `sharp`.
     guards, fair
-        As of `Engine`; a tape has those that it was recorded with, and takes no other guards.
+        As for `Engine`. Tapes use the recorded guards and accept no others.
     hours
-        Showings earlier before the start are listed and not in the table.
+        Prices shown earlier before the start are listed, but not part of the table.
     progress
-        Called with the number of looks played so far.
+        Called with the number of snapshots so far.
 
     Returns
     -------
     Audit
-        What was shown, graded, and the calibration table of prices under 4.
+        Graded prices, and the calibration table of prices below 4.
 
     Raises
     ------
     ValueError
-        If the history is none, or a parameter is out of its range.
+        If the history or a parameter is invalid.
     """
     found = source(history)
     table = fair or (found.fair if isinstance(found, Tape) else None) or catalog.fair_table()
@@ -135,7 +135,7 @@ def audit(
 
 
 def calibration(shown: pl.DataFrame, hours: float = MOST_HOURS) -> pl.DataFrame:
-    """Return the calibration table: in total and by league, market, book, hours left, EV and flag."""
+    """Return the calibration table: total, and by league, market, book, hours left, EV and flag."""
     some = shown.filter((pl.col("odds") < MOST_ODDS) & (pl.col("hours") < hours))
     bands = {
         "hours": _band("hours", {"0-3": 3.0, "3-24": 24.0}, "24-72"),
@@ -166,7 +166,7 @@ def _band(column: str, below: dict[str, float], rest: str) -> pl.Expr:
 
 
 def cell(part: pl.DataFrame) -> dict[str, Any]:
-    """Summarise some prices."""
+    """Summarise a set of prices."""
     graded = part.drop_nulls("worth")
     n = graded.height
     out: dict[str, Any] = dict.fromkeys(CELLS) | {"n": part.height, "graded": n, "events": graded["event"].n_unique()}

@@ -1,4 +1,4 @@
-"""Collect the input of an audit: prices shown as +EV, and each event's board at the close."""
+"""Collect the input of an audit: prices shown as +EV, and the closing board of each event."""
 
 from typing import Any, NamedTuple
 
@@ -28,7 +28,7 @@ class Shown(NamedTuple):
     net: Floats
     odds: Floats
     flags: Any
-    facts: pl.DataFrame  # of those that are new
+    facts: pl.DataFrame  # of new ones
 
 
 def shown(engine: Engine, now: int, update: Update, view: View) -> Shown | None:
@@ -55,7 +55,7 @@ def shown(engine: Engine, now: int, update: Update, view: View) -> Shown | None:
 class Played(NamedTuple):
     """Input of an audit."""
 
-    shown: pl.DataFrame  # a row each time a price first reached a threshold
+    shown: pl.DataFrame  # one row each time a price first reached a threshold
     closes: pl.DataFrame | None
     looks: int
 
@@ -63,11 +63,11 @@ class Played(NamedTuple):
 def play(
     history: History | Tape, engine: Engine, view: View, thresholds: tuple[float, ...], progress: Any = None
 ) -> Played:
-    """Play a history and record when each price first reached each threshold, and the closing boards."""
+    """Replay a history, recording when each price first reached each threshold, and the closing boards."""
     closes = Closes(engine)
     facts: list[pl.DataFrame] = []
     ids: list[Any] = []
-    seen: dict[int, int] = {}  # id -> how many thresholds it has reached
+    seen: dict[int, int] = {}  # id -> thresholds reached
     rows: list[tuple[Any, ...]] = []
     count = 0
     for now, update, _ in steps(engine, history):

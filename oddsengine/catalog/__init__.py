@@ -1,26 +1,26 @@
-"""What the engine knows about the world: books, sports, markets, teams, thresholds.
+"""Reference data: books, sports, markets, teams, thresholds.
 
-Knowledge is data, in the files of this folder, each with its own legend; the modules here read them, once,
-when first asked, into frozen records. Adding a book or a market name is a change of data.
+The data is in files of this folder, each with its own legend. They are read once, on first use, into frozen records.
+Adding a book or a market name is a change of data.
 
-| ask | get | data |
+| function | returns | data |
 | --- | --- | --- |
 | `book(id)`, `books()`, `tier_books(tier)` | sharp, exchange, commission, feed, regions, tier ... | books.toml |
 | `link(book, ...)`, `localised(url, state)`, `allowed(url)`, `hosts(book)` | pages of the books | links.toml |
 | `sport(id)`, `sports()` | draws, level games, shapes of scores | sports.toml |
 | `league(name, sport)`, `leagues()` | id, name, sport, country | leagues.csv |
 | `market_type(name, sport, stat)` | period, family, outcomes, line | market_types.csv, player_stats.csv |
-| `families()`, `outcomes(set)`, `period(text)`, `shape(...)` | the parts of it | markets.toml |
-| `listings()`, `listing(name, sport)` | market types as a page lists them | market_texts.csv, player_stats.csv |
+| `families()`, `outcomes(set)`, `period(text)`, `shape(...)` | parts of market types | markets.toml |
+| `listings()`, `listing(name, sport)` | names and descriptions of market types | market_texts.csv, player_stats.csv |
 | `words()`, `categories()` | words of selections, words of filters | markets.toml |
 | `fair_table()` | constants of the fair price at the close | fair.toml |
 | `thresholds()` | every threshold of the guards and detectors | guards.toml |
-| `team(name, sport, league)`, `teams()`, `team_aliases(sport)` | what teams are called | teams.csv |
+| `team(name, sport, league)`, `teams()`, `team_aliases(sport)` | team names and aliases | teams.csv |
 | `numerical_id(domain, id)` | the number of an id, never reused | numbers.csv |
-| `normalise(text)`, `normalised(expr)` | the form in which names compare | |
+| `normalise(text)`, `normalised(expr)` | normalised names | |
 
-`load(path)` takes an operator's own file, which adds to the books, links, leagues, teams and market names, or changes
-them. It comes before anything is looked up; own.py shows its form.
+`load(path)` loads your own catalog file, which adds or changes books, links, leagues, teams and market names. It must
+be called before the first lookup; own.py shows the format.
 """
 
 from oddsengine.catalog.books import REGIONS, TIERS, Book, book, books, tier_books

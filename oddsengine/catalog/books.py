@@ -1,4 +1,4 @@
-"""Sportsbooks: which are sharp, exchanges, mid prices, parlay-only or sisters, where they bet, and what they charge."""
+"""Sportsbooks: sharp, exchange, parlay-only and so on, their regions, feeds, tiers and commission."""
 
 from collections.abc import Mapping
 from functools import cache, lru_cache
@@ -9,12 +9,12 @@ from oddsengine.catalog import files
 from oddsengine.catalog.names import plain
 
 REGIONS = ("US", "UK", "EU", "AU", "GLOBAL")
-# A tier sees the books of the tiers before it too.
+# A tier includes the books of lower tiers.
 TIERS = ("free", "hobby", "pro", "sharp")
 
 
 class Book(NamedTuple):
-    """One sportsbook; books.toml says what each field means."""
+    """A sportsbook; books.toml documents the fields."""
 
     id: str
     name: str
@@ -34,13 +34,13 @@ class Book(NamedTuple):
 
     @property
     def display_name(self) -> str:
-        """How a page shows the book."""
+        """Name for display."""
         return self.display or self.name
 
 
 @cache
 def books() -> Mapping[str, Book]:
-    """Id to book, best reference first."""
+    """Return books by id, best reference first."""
     table = {}
     for id_, entry in files.amended("books", files.toml("books.toml")).items():
         entry["aliases"] = tuple(entry.get("aliases", ()))
@@ -60,7 +60,7 @@ def _by_alias() -> Mapping[str, Book]:
 
 @lru_cache(maxsize=4096)
 def book(id_: str) -> Book:
-    """Look a book up by its id, name or an alias, however spaced and capitalised; an unknown one has no flag set.
+    """Return a book by id, name or alias, ignoring case and spaces; an unknown book has no flags.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def book(id_: str) -> Book:
 
 @cache
 def tier_books(tier: str) -> tuple[str, ...]:
-    """Ids of the books a tier may see, in catalog order; a tier above the last one sees all.
+    """Return the ids of a tier's books, in catalog order; tiers above the last one have all.
 
     Examples
     --------

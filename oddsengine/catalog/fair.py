@@ -1,4 +1,4 @@
-"""The table of the fair-price estimator: fair.toml, or an operator's own, as one frozen record."""
+"""Fair-price constants: fair.toml, or your own, as one frozen record."""
 
 import math
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ FLAGS = ("thin", "no_sharp", "early", "long", "total", "unmeasured", "suspect", 
 
 
 class Constants(NamedTuple):
-    """The numbers that kernels read: `own_weight` is `weight` of the table `[own]` in fair.toml."""
+    """Constants passed to kernels: `own_weight` is `weight` of the table `[own]` in fair.toml."""
 
     vote_age_s: float
     vote_sum_low: float
@@ -56,7 +56,7 @@ class Constants(NamedTuple):
 
 
 class FairTable(NamedTuple):
-    """One table of the estimator."""
+    """Constants of the estimator."""
 
     name: str
     date: str
@@ -66,13 +66,13 @@ class FairTable(NamedTuple):
     lines: Mapping[str, Mapping[str, float]]  # league: sigma of spread and total, points
     measured: Mapping[str, tuple[str, ...]]  # sport: families of a full game
     scale: tuple[float, ...]  # by flag
-    factor: tuple[float, ...]  # by flag: of the confidence
-    note: Mapping[str, Any] = MappingProxyType({})  # of a table that was fitted: games, errors
+    factor: tuple[float, ...]  # by flag: factor of the confidence
+    note: Mapping[str, Any] = MappingProxyType({})  # of a fitted table: games, errors
 
 
 @cache
 def fair_table() -> FairTable:
-    """The table that the package ships with.
+    """Return the packaged table.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def fair_table() -> FairTable:
 
 
 def amended_fair_table(changes: Mapping[str, Any]) -> FairTable:
-    """The shipped table with some entries replaced, given in the form of fair.toml.
+    """Return the packaged table with some entries replaced, given in the form of fair.toml.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def amended_fair_table(changes: Mapping[str, Any]) -> FairTable:
 
 
 def fair_content(table: FairTable) -> dict[str, Any]:
-    """Everything that a table says, in the form of fair.toml; `read_fair_table` makes the same table of it."""
+    """Return the content of a table in the form of fair.toml, the inverse of `read_fair_table`."""
     out: dict[str, Any] = {"name": table.name, "date": table.date, "note": dict(table.note)}
     for field, value in table.constants._asdict().items():
         section, _, name = field.partition("_")
@@ -114,7 +114,7 @@ def fair_content(table: FairTable) -> dict[str, Any]:
 
 
 def fair_changes(table: FairTable) -> dict[str, Any]:
-    """The entries of a table that differ from the shipped one; `amended_fair_table` makes the same table of them.
+    """Return the entries that differ from the packaged table, the inverse of `amended_fair_table`.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def _different(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]
 
 
 def read_fair_table(content: Mapping[str, Any]) -> FairTable:
-    """Check the content of a file in the form of fair.toml."""
+    """Parse and check a table in the form of fair.toml."""
     numbers = {}
     for field in Constants._fields:
         section, _, name = field.partition("_")
@@ -179,7 +179,7 @@ def _numbers(content: Mapping[str, Any], name: str) -> Mapping[str, float]:
     return MappingProxyType({key: _number(value, f"{name}.{key}") for key, value in content.items()})
 
 
-_OPEN = ("sharp.books", "books.own", "lines", "measured", "sources", "note")  # where entries may be added
+_OPEN = ("sharp.books", "books.own", "lines", "measured", "sources", "note")  # tables that accept new entries
 
 
 def _merged(content: Mapping[str, Any], changes: Mapping[str, Any], path: str) -> dict[str, Any]:

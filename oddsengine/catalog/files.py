@@ -1,4 +1,4 @@
-"""Read the data files that lie beside this module, and what an operator's own file says about the same things."""
+"""Read the data files of the catalog and your own file."""
 
 import csv
 import tomllib
@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import Any
 
 _FOLDER = Path(__file__).parent
-# Lists that an own entry adds to; whatever else it gives replaces what the package says.
+# Lists that an own entry extends; other values replace those of the package.
 _GROWING = ("aliases", "in_league")
 
 Changes = Mapping[str, Mapping[str, Any]]  # section to id to entry
 
 
 class CatalogError(ValueError):
-    """An own file that cannot be used, or that comes too late; nothing of it was taken."""
+    """An own catalog file that is invalid, or loaded too late; nothing of it was applied."""
 
 
 class _Own:
-    """What the own file says, and which sections of it have been asked for."""
+    """The own file, and the sections that have been read."""
 
     def __init__(self) -> None:
         self.changes: Changes = {}
@@ -29,20 +29,20 @@ own = _Own()
 
 
 def toml(name: str) -> dict[str, Any]:
-    """Read the tables of a TOML file."""
+    """Load a TOML file."""
     with (_FOLDER / name).open("rb") as file:
         return tomllib.load(file)
 
 
 def rows(name: str) -> list[dict[str, str]]:
-    """Read the lines of a CSV file, each as column to text."""
+    """Load the lines of a CSV file as mappings."""
     with (_FOLDER / name).open(encoding="utf-8", newline="") as file:
         header, *lines = csv.reader(file)
     return [dict(zip(header, line, strict=True)) for line in lines]
 
 
 def entries(name: str) -> dict[str, dict[str, Any]]:
-    """Read the lines of a CSV file whose first column is an id; its columns of lists become tuples."""
+    """Load a CSV file with an id in the first column; list columns become tuples."""
     table = {}
     for row in rows(name):
         entry: dict[str, Any] = {key: words(cell) if key in _GROWING else cell for key, cell in row.items()}
@@ -51,12 +51,12 @@ def entries(name: str) -> dict[str, dict[str, Any]]:
 
 
 def words(text: str) -> tuple[str, ...]:
-    """Split a cell that holds a list, `a;b;c`."""
+    """Split a cell with a list, `a;b;c`."""
     return tuple(text.split(";")) if text else ()
 
 
 def amended(section: str, shipped: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Add the own file's entries of a section to those of the package, or lay them over."""
+    """Merge the own file's entries of a section into those of the package."""
     own.asked.add(section)
     for id_, given in own.changes.get(section, {}).items():
         entry = shipped.get(id_, {})
@@ -66,7 +66,7 @@ def amended(section: str, shipped: dict[str, dict[str, Any]]) -> dict[str, dict[
 
 
 def claimed(table: dict[str, str], names: Iterable[str], owner: str, where: str) -> None:
-    """Note whose names these are; one that is another's already is an error."""
+    """Register the names of an item; a name of another item is an error."""
     for name in names:
         if table.setdefault(name, owner) != owner:
             raise CatalogError(f"{where}: {name!r} means {table[name]} already; it cannot also mean {owner} too")

@@ -1,4 +1,4 @@
-"""Futures: what is decided over a season, who takes part where that is known, and how seasons are written."""
+"""Futures: kinds of markets, contestants of leagues whose teams are all known, and formats of seasons."""
 
 import re
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ _BEGINS = 7  # month from which a date belongs to the season that begins
 
 
 class Kind(NamedTuple):
-    """One thing that is decided. `places` is 0, and `type` empty, where the name does not say it."""
+    """A kind of future. `places` is 0, and `type` empty, if the name does not imply it."""
 
     id: str
     name: str
@@ -30,7 +30,7 @@ class Kind(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """Thresholds of futures; futures.toml says what they mean."""
+    """Thresholds of futures; futures.toml documents them."""
 
     stale_s: float
     forget_s: float
@@ -45,13 +45,13 @@ def _data() -> Mapping[str, Any]:
 
 @cache
 def limits() -> Limits:
-    """The thresholds that the package ships with."""
+    """Return the packaged thresholds."""
     return Limits(**_data()["thresholds"])
 
 
 @cache
 def _kinds() -> Mapping[str, Kind]:
-    """Every name of a kind to the kind."""
+    """Map every name of a kind to the kind."""
     owners: dict[str, str] = {}
     made = {}
     for id_, entry in _data()["kinds"].items():
@@ -64,7 +64,7 @@ def _kinds() -> Mapping[str, Kind]:
 
 @lru_cache(maxsize=4096)
 def kind(text: str) -> Kind:
-    """Look up what a name says is decided; one that is not known is a kind of its own.
+    """Return the kind of a market name; an unknown name is a kind of its own.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def kind(text: str) -> Kind:
 
 @lru_cache(maxsize=4096)
 def competition(text: str, sport_id: str = "") -> tuple[str, str]:
-    """Give a league's id and what else its text says: the NBA's cup is not the NBA's title.
+    """Split a text into the league's id and the rest: the NBA Cup is not the NBA title.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def competition(text: str, sport_id: str = "") -> tuple[str, str]:
 
 @lru_cache(maxsize=4096)
 def split(key: str) -> tuple[str, str, str]:
-    """Take a source's key apart into sport, league and what is decided; empty where it does not say.
+    """Split a source's key into sport, league and kind; missing parts are empty.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def split(key: str) -> tuple[str, str, str]:
 
 @lru_cache(maxsize=4096)
 def season(text: str, league_id: str, when: datetime | None = None) -> str:
-    """Write a season in one way: what the text says, else what follows from a date of it; empty if neither does.
+    """Normalise a season from its text, or else from a date within it; empty if unknown.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def season(text: str, league_id: str, when: datetime | None = None) -> str:
 
 
 def without_season(text: str) -> str:
-    """A market's name without the season's.
+    """Remove the season from a market's name.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def without_season(text: str) -> str:
 
 @cache
 def contestants(league_id: str) -> tuple[str, ...]:
-    """Names of all teams of a league; empty where the catalog does not know them all.
+    """Return the names of all teams of a league; empty if the catalog is incomplete.
 
     Examples
     --------

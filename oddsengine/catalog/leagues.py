@@ -1,4 +1,4 @@
-"""Leagues: what sources call a competition, brought to one id."""
+"""Leagues: names used by sources, resolved to ids."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
@@ -11,7 +11,7 @@ from oddsengine.catalog.sports import sport, sports
 
 
 class League(NamedTuple):
-    """One competition. `country` is where it is played, or a part of the world; empty if unknown, like `sport`."""
+    """A league. `country` is a country or region; empty if unknown, like `sport`."""
 
     id: str
     name: str
@@ -26,7 +26,7 @@ def _slug(text: str) -> str:
 
 @cache
 def leagues() -> Mapping[str, League]:
-    """Id to league."""
+    """Return leagues by id."""
     table = {}
     for id_, entry in files.amended("leagues", files.entries("leagues.csv")).items():
         table[id_] = League(id_, **{**entry, "aliases": tuple(entry.get("aliases", ()))})
@@ -34,7 +34,7 @@ def leagues() -> Mapping[str, League]:
 
 
 def _names(league: League) -> Iterator[str]:
-    """Every spelling of a league: `premier_league_england` and `england_premier_league` beside those given."""
+    """Return every spelling of a league: `premier_league_england` and `england_premier_league` beside those given."""
     name, country = _slug(league.name), _slug(league.country)
     yield league.id
     yield from map(_slug, league.aliases)
@@ -45,7 +45,7 @@ def _names(league: League) -> Iterator[str]:
 
 @cache
 def _by_sport() -> Mapping[str, Mapping[str, League]]:
-    """Sport to every spelling of its leagues. A name is its league's unless another league claims it outright."""
+    """Map each sport to the spellings of its leagues. Explicit names take precedence over derived ones."""
     owners: dict[str, dict[str, str]] = {id_: {} for id_ in sports()}
     for each in leagues().values():
         files.claimed(owners[each.sport], _names(each), each.id, f"leagues of {each.sport}")
@@ -60,7 +60,7 @@ def _by_sport() -> Mapping[str, Mapping[str, League]]:
 
 @cache
 def _by_name() -> Mapping[str, League | None]:
-    """Every spelling to its league, whatever the sport; None where two sports have it. An id is its league's."""
+    """Map spellings to leagues across sports; None if two sports share one. Ids take precedence."""
     table: dict[str, League | None] = {}
     for names in _by_sport().values():
         for name, each in names.items():
@@ -69,7 +69,7 @@ def _by_name() -> Mapping[str, League | None]:
 
 
 def _without_sport(name: str) -> Iterator[tuple[str, str]]:
-    """Each reading of `soccer_germany_bundesliga` as a sport and the league's name in it."""
+    """Return each split of `soccer_germany_bundesliga` into a sport and a league name."""
     parts = name.split("_")
     for size in range(1, len(parts)):
         word = "_".join(parts[:size])
@@ -80,14 +80,14 @@ def _without_sport(name: str) -> Iterator[tuple[str, str]]:
 
 @lru_cache(maxsize=16384)
 def league(text: str, sport_id: str | None = None) -> League:
-    """Look a league up, however it is spelled; one that is not known keeps its own name.
+    """Return a league by any spelling; an unknown league keeps its name.
 
     Parameters
     ----------
     text
-        Id, name, alias or code of a league; a sport may stand before it, a country before or after.
+        Id, name, alias or code of a league, optionally with a sport before it, or a country before or after.
     sport_id
-        Sport or alias of one. Without it a name that two sports use is not known.
+        Sport or an alias. Without it, names shared by two sports are unknown.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Links to the books' pages: into the bet slip, to a game or to the front page, for one state or for all.
+"""Links to book pages: bet slip, event or home page, for one state or all.
 
-A link is made of a template and the book's own ids, and leads to a host of `links.toml`. A link that came from
-elsewhere, with a price or with a request, is followed only if `allowed` says that its host is one of these.
+Links are built from a template and the book's own ids, and lead to a host in `links.toml`. A link from elsewhere, given
+with a price or a request, is followed only if `allowed` accepts its host.
 """
 
 import re
@@ -17,21 +17,21 @@ KINDS = ("outcome", "event", "home")
 TEMPLATES = (*KINDS, *(f"state_{kind}" for kind in KINDS))
 _PLACES = ("{event}", "{market}", "{selection}", "{state}")
 
-# No user, no port, no escape and nothing that a browser reads otherwise: a host, then the rest or nothing.
+# No user, port or escapes, and nothing browsers parse differently: a host, then the rest or nothing.
 _URL = re.compile(r"https://((?:[a-z0-9-]+\.)+[a-z]{2,})((?:[/?#][!-\[\]-~]*)?)", re.IGNORECASE | re.ASCII)
 _TEMPLATE = re.compile(r"https://((?:[a-z0-9-]+\.|\{state\}\.)+[a-z]{2,})(/[!-~]*)")
 _UNRESERVED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~")
 
 
 class Link(NamedTuple):
-    """Where a link leads: to an outcome in the bet slip, to an event, or home."""
+    """A link to an outcome in the bet slip, an event, or the home page."""
 
     url: str
     kind: str
 
 
 def fault(key: str, template: str) -> str:
-    """Say what is wrong with a template; empty if nothing is."""
+    """Return what is wrong with a template, or an empty string."""
     found = _TEMPLATE.fullmatch(template)
     if found is None:
         return "has to be https, a host of small letters, and a path"
@@ -57,17 +57,17 @@ def _templates() -> Mapping[str, Mapping[str, str]]:
 
 @cache
 def states() -> frozenset[str]:
-    """Every state a link may name, as two small letters."""
+    """Return the states of links, as two lower-case letters."""
     return frozenset(_source()["states"])
 
 
 def _hosts(templates: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Each host of a book's templates, with the host as its template has it."""
+    """Map each host of a book's templates to its form in the template."""
     for template in templates.values():
         shape = template.split("/")[2]
         if "{state}" in shape:
             yield from ((shape.replace("{state}", state), shape) for state in states())
-            # The same site without a state: what may be turned into a state's.
+            # The same site without a state, which can be localised.
             yield shape.replace("{state}.", ""), shape
         else:
             yield shape, ""
@@ -75,7 +75,7 @@ def _hosts(templates: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 @cache
 def _known_hosts() -> Mapping[str, str]:
-    """Host, without www, to its template where that has a state."""
+    """Map hosts, without www, to their templates with a state."""
     table: dict[str, str] = {}
     for templates in _templates().values():
         for host, shape in _hosts(templates):
@@ -85,7 +85,7 @@ def _known_hosts() -> Mapping[str, str]:
 
 @cache
 def hosts(book_id: str) -> frozenset[str]:
-    """Every host of a book's pages, those of the states included."""
+    """Return every host of a book, including those of states."""
     return frozenset(host for host, _ in _hosts(_templates().get(book(book_id).id, {})))
 
 
@@ -95,7 +95,7 @@ def _host(url: str) -> str:
 
 
 def allowed(url: str) -> bool:
-    """Whether a link may be followed: https, and to a host of the catalog.
+    """Whether a link is safe: https, to a host in the catalog.
 
     Examples
     --------
@@ -106,13 +106,13 @@ def allowed(url: str) -> bool:
 
 
 def allowed_pattern() -> str:
-    """A regular expression of links that `allowed` follows, for descriptions of an interface."""
+    """Return a regular expression of the links that `allowed` accepts, for API descriptions."""
     known = "|".join(re.escape(host) for host in sorted(_known_hosts()))
     return rf"^https://(www\.)?({known})([/?#][!-\[\]-~]*)?$"
 
 
 def localised(url: str, state: str) -> str:
-    """Turn a book's link to its site for a state; empty if the link needs a state and none of the list is given.
+    """Convert a link to the book's site for a state; empty if the link requires a state and none is given.
 
     Examples
     --------
@@ -130,22 +130,22 @@ def localised(url: str, state: str) -> str:
 
 
 def _escaped(id_: str) -> str:
-    """Write an id so that it stays one part of a URL."""
+    """Escape an id as one part of a URL."""
     return "".join(chr(b) if chr(b) in _UNRESERVED else f"%{b:02X}" for b in id_.encode())
 
 
 @lru_cache(maxsize=65536)
 def link(book_id: str, *, event: str = "", market: str = "", selection: str = "", state: str = "") -> Link | None:
-    """Make the closest link that the ids allow; None for a book without links.
+    """Return the most specific link that the ids allow; None for a book without links.
 
     Parameters
     ----------
     book_id
         Id, name or alias of a book.
     event, market, selection
-        The book's own ids; empty where they are not known.
+        The book's own ids; empty if unknown.
     state
-        Two small letters; a state that is not in the list counts as none.
+        Two lower-case letters; unknown states are ignored.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Market types as a page lists them: what each is called, what it asks, and how a selection of it reads."""
+"""Display names and descriptions of market types and their selections."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
@@ -10,7 +10,7 @@ from oddsengine.catalog.markets import FULL_GAME, MarketType, market_type
 
 
 class Listing(NamedTuple):
-    """One market type. `family` is empty if nothing is computed from it; the description then says why."""
+    """A described market type. `family` is empty if it is not used; the description then says why."""
 
     id: str
     name: str
@@ -38,7 +38,7 @@ def _of_stat(counted: str, line: str) -> _Text:
 
 @cache
 def _texts() -> Mapping[str, _Text]:
-    """Market type without its period to what is said of it."""
+    """Map market types without period to their texts."""
     groups = files.toml("markets.toml")["parts"]
     table = {
         f"player_{row['stat']}": _of_stat(row["counted"], row["example"]) for row in files.rows("player_stats.csv")
@@ -50,7 +50,7 @@ def _texts() -> Mapping[str, _Text]:
 
 
 def _spoken(name: str) -> str:
-    """Write a name of the catalog as words: `1st_half` is 1st half."""
+    """Format a catalog name as words: `1st_half` is 1st half."""
     words = " ".join(name.replace("_", " ").split())
     return words[:1].upper() + words[1:]
 
@@ -60,7 +60,7 @@ def _listing(id_: str, kind: MarketType) -> Listing:
     if text is None or not kind.usable:
         return Listing(id_, _spoken(id_), f"Not used: {kind.reason}.", period=kind.period)
     name, description, part = text.name, text.description, kind.period.replace("_", " ")
-    # Some types are a part's by nature (a run in the first inning); their own words say so.
+    # Some types imply a period (a run in the first inning) and have texts of their own.
     if kind.period not in (FULL_GAME, market_type(kind.base).period):
         name, description = f"{name}, {part}", f"{description} Only the {part} counts."
     return Listing(id_, name, description, kind.has_line, text.examples, kind.family, kind.period)
@@ -68,7 +68,7 @@ def _listing(id_: str, kind: MarketType) -> Listing:
 
 @lru_cache(maxsize=16384)
 def listing(name: str, sport_id: str = "") -> Listing:
-    """Describe a market type, under the name by which it was asked for.
+    """Describe a market type under the given name.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def _ids() -> Iterator[str]:
 
 @cache
 def listings() -> Mapping[str, Listing]:
-    """Id to every market type with a description, and to the parts of the game that are common for it.
+    """Return all described market types by id, including their common periods.
 
     Examples
     --------

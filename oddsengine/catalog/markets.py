@@ -1,4 +1,4 @@
-"""Market types: from the name a source uses to the period, the family and how its outcomes read."""
+"""Market types: from a source's name to the period, the family and the outcomes."""
 
 from collections.abc import Mapping
 from functools import cache, lru_cache
@@ -11,7 +11,7 @@ from oddsengine.catalog.sports import Shape, sport
 
 FULL_GAME = "full_game"
 _REGULATION = "regulation"
-# Who a prop name may speak of; `batter_hits` is `player_hits` unless it has an entry of its own.
+# Subjects of prop names; `batter_hits` is `player_hits` unless it has an entry of its own.
 _ROLES = ("player_", "batter_", "hitter_", "pitcher_", "goalie_", "goalkeeper_", "kicker_", "quarterback_")
 
 
@@ -31,12 +31,12 @@ class Family(NamedTuple):
 
 
 class MarketType(NamedTuple):
-    """What one market name means.
+    """The meaning of a market name.
 
-    `base` is the type without its period. `fraction` is the period's share of the game, nan where scores do
-    not scale. `fixed_line` is the line of a type that has none of its own (draw no bet: 0). `renames` maps
-    words of the source to outcomes of the family (an anytime scorer's yes: over); `default_outcome` is the
-    outcome of a selection that names only the subject. `reason` says why a type is not usable.
+    `base` is the type without its period. `fraction` is the period's share of the game, nan if scores do not scale.
+    `fixed_line` is the line of a type without one (draw no bet: 0). `renames` maps words of the source to outcomes of
+    the family (an anytime scorer's yes: over); `default_outcome` is the outcome of a selection that names only the
+    subject. `reason` says why a type is not usable.
     """
 
     name: str
@@ -65,7 +65,7 @@ def _source() -> dict[str, Any]:
 
 @cache
 def _stats() -> Mapping[str, str]:
-    """Stat or alias to stat."""
+    """Map stats and aliases to stats."""
     table: dict[str, str] = {}
     for row in files.rows("player_stats.csv"):
         table |= dict.fromkeys((row["stat"], *files.words(row["aliases"])), row["stat"])
@@ -74,7 +74,7 @@ def _stats() -> Mapping[str, str]:
 
 @cache
 def families() -> Mapping[str, Family]:
-    """Id to family, the player props included (`player_points` ...)."""
+    """Return families by id, including player props (`player_points` ...)."""
     sets = _source()["outcomes"]
     table = {}
     for id_, entry in _source()["families"].items():
@@ -123,7 +123,7 @@ def _unusable(base: str, reason: str) -> MarketType:
 
 
 def _named(row: Mapping[str, str]) -> MarketType:
-    """One line of market_types.csv."""
+    """Parse a line of market_types.csv."""
     if row["family"].startswith("!"):
         return _unusable(row["name"], _source()["unusable"][row["family"][1:]])
     kind = _of_family(families()[row["family"]], row["name"])
@@ -139,7 +139,7 @@ def _named(row: Mapping[str, str]) -> MarketType:
 
 @cache
 def _types() -> Mapping[str, MarketType]:
-    """Every name that is known without taking it apart, those of an own file included."""
+    """Return every name that is known without decomposition, including those of an own file."""
     shipped = _shipped()
     table = dict(shipped)
     for name, entry in files.amended("markets", {}).items():
@@ -165,7 +165,7 @@ def _shipped() -> dict[str, MarketType]:
 
 
 def market_type_names() -> tuple[str, ...]:
-    """Every name, aliases included, that `market_type` knows without a period."""
+    """Return every name, including aliases, that `market_type` knows without a period."""
     return tuple(_types())
 
 
@@ -180,7 +180,7 @@ def _ignored() -> frozenset[str]:
 
 
 def _ends(parts: list[str], longest: int) -> list[tuple[str, list[str]]]:
-    """Each leading or trailing run of words with what it leaves, the longest first."""
+    """Yield each leading or trailing run of words with the rest, longest first."""
     found = []
     for size in range(min(longest, len(parts) - 1), 0, -1):
         found.append(("_".join(parts[:size]), parts[size:]))
@@ -197,7 +197,7 @@ def _known(parts: list[str], types: Mapping[str, MarketType]) -> MarketType | No
 
 
 def _resolve(parts: list[str], types: Mapping[str, MarketType]) -> tuple[MarketType | None, str]:
-    """Take periods and words without meaning off a name until the rest is known."""
+    """Remove periods and insignificant words from a name until the rest is known."""
     kind, period = _known(parts, types), FULL_GAME
     while kind is None:
         for run, rest in _ends(parts, longest=3):
@@ -214,7 +214,7 @@ def _resolve(parts: list[str], types: Mapping[str, MarketType]) -> tuple[MarketT
 
 
 def _settled(kind: MarketType, period: str, sport_id: str) -> MarketType:
-    """Put the period in, and fold what is the same bet in this sport."""
+    """Set the period, and merge types that settle alike in this sport."""
     known = sport(sport_id)
     if period == _REGULATION and kind.family in {"moneyline", "moneyline_3way"}:
         kind = _types()["moneyline_regulation"]._replace(base=kind.base)
@@ -228,21 +228,21 @@ def _settled(kind: MarketType, period: str, sport_id: str) -> MarketType:
 
 @lru_cache(maxsize=16384)
 def market_type(name: str, sport_id: str = "", stat_category: str = "") -> MarketType:
-    """Say what a market name means.
+    """Return the meaning of a market name.
 
     Parameters
     ----------
     name
         The source's name, in any case and with any separators.
     sport_id
-        Sport or alias of one. It decides whether regulation time is a bet of its own.
+        Sport or an alias. It determines whether regulation time is a separate market.
     stat_category
-        What a plain `player_prop` counts.
+        The stat of a plain `player_prop`.
 
     Returns
     -------
     MarketType
-        With an empty family and `usable` False, and the reason, if nothing may be computed from it.
+        With an empty family, `usable` False and a reason if it is not used.
 
     Examples
     --------
@@ -272,7 +272,7 @@ def market_type(name: str, sport_id: str = "", stat_category: str = "") -> Marke
 
 @cache
 def _published() -> Mapping[str, str]:
-    """Family to the market type under which it is published: the first of the catalog that means nothing narrower."""
+    """Map families to the market type they are published under: the first one without a narrower meaning."""
     table = {id_: id_ for id_, family in families().items() if family.is_prop}
     for row in files.rows("market_types.csv"):
         if not (row["team_side"] or row["line"] or row["period"]):
@@ -282,7 +282,7 @@ def _published() -> Mapping[str, str]:
 
 @lru_cache(maxsize=16384)
 def family_name(family_id: str, period: str = FULL_GAME, sport_id: str = "") -> str:
-    """Give the one market type under which a family and period is published in a sport.
+    """Return the market type under which a family and period are published in a sport.
 
     Examples
     --------
@@ -300,9 +300,9 @@ def family_name(family_id: str, period: str = FULL_GAME, sport_id: str = "") -> 
 
 @lru_cache(maxsize=65536)
 def published_name(name: str, sport_id: str = "", stat_category: str = "", segment: str = "") -> str:
-    """Give the market type under which prices of a source's market are published.
+    """Return the market type under which prices of a source's market are published.
 
-    Markets that settle alike have one name in a sport. A name that the catalog does not know stays as it is.
+    Markets that settle alike have one name in a sport. Names outside the catalog are unchanged.
 
     Examples
     --------
@@ -327,7 +327,7 @@ def _bases() -> frozenset[str]:
 
 
 def meaning(sport_id: str, name: str, stat_category: str, segment: str) -> MarketType:
-    """Say what a market name means; where it names no period, the source's own segment does."""
+    """Return the meaning of a market name; without a period in the name, the source's own segment applies."""
     found = market_type(name, sport_id, stat_category)
     if found.usable and found.period == FULL_GAME and segment not in ("", FULL_GAME):
         return market_type(f"{segment} {name}", sport_id, stat_category)
@@ -338,10 +338,9 @@ def meaning(sport_id: str, name: str, stat_category: str, segment: str) -> Marke
 def is_market(
     asked: str, published: str, sport_id: str = "", stat_category: str = "", line: float | None = None, side: str = ""
 ) -> bool:
-    """Whether prices that are published under a name are those that a filter's name means.
+    """Whether a filter's market name matches prices published under a name.
 
-    A name that fixes the line (draw no bet) means that line of the family, one that names a side (home team total) that
-    side's prices.
+    A name with a fixed line (draw no bet) matches that line of the family, one with a side (home team total) that side.
 
     Examples
     --------
@@ -362,7 +361,7 @@ def is_market(
 
 @lru_cache(maxsize=1024)
 def period(text: str) -> str:
-    """Read a period's name (`1H`, `First Half`); empty if it is none.
+    """Parse the name of a period (`1H`, `First Half`); empty if it is not one.
 
     Examples
     --------
@@ -374,24 +373,24 @@ def period(text: str) -> str:
 
 @cache
 def outcomes(set_id: str) -> tuple[str, ...]:
-    """Give the outcomes of a set, `home_away` for instance, over-like first."""
+    """Return the outcomes of a set such as `home_away`, over-like first."""
     return tuple(_source()["outcomes"][set_id])
 
 
 @cache
 def words() -> Mapping[str, str]:
-    """Normalised word of a selection text to the outcome it names."""
+    """Map normalised words of selections to outcomes."""
     return MappingProxyType({word: outcome for outcome, names in _source()["words"].items() for word in names})
 
 
 @cache
 def categories() -> Mapping[str, tuple[str, ...]]:
-    """Category of a filter to the market types it stands for; `player_*` means every player prop."""
+    """Map filter categories to market types; `player_*` means every player prop."""
     return MappingProxyType({id_: tuple(types) for id_, types in _source()["categories"].items()})
 
 
 class Twin(NamedTuple):
-    """One outcome of a family, at a line (of spreads the home handicap) and of a side where it has these."""
+    """One outcome of a family, with line (for spreads the home handicap) and side if it has these."""
 
     family: str
     outcome: str
@@ -410,7 +409,7 @@ class Twins(NamedTuple):
 
 @cache
 def twins() -> Mapping[str, Twins]:
-    """Facts on which outcomes of several families settle.
+    """Return outcomes of different families that settle on the same fact, by fact.
 
     Examples
     --------
@@ -430,13 +429,13 @@ def twins() -> Mapping[str, Twins]:
 
 @cache
 def twinned(sport_id: str) -> frozenset[str]:
-    """Families of which an outcome has a twin in a sport."""
+    """Return the families with an outcome that has a twin in a sport."""
     return frozenset(each.family for found in twins().values() if sport_id in found.sports for each in found.members)
 
 
 @cache
 def shape(family_id: str, sport_id: str, league: str = "") -> Shape | None:
-    """Give the shape of what a family's line cuts, for the full game; None where nothing is known."""
+    """Return the score distribution behind a family's line, for the full game; None if unknown."""
     family = families().get(family_id)
     if family is None or not family.cuts:
         return None

@@ -1,12 +1,12 @@
-"""Names of teams, players and selections in the one form in which they compare.
+"""Normalisation of team, player and selection names for comparison.
 
-The form: compatibility characters decomposed (NFKD), marks dropped, lower case, letters that do not
-decompose written out (ß ss, ø o, æ ae ...), `&` read as the word and, apostrophes and full stops dropped
-(St. John's: st johns), everything else that is neither letter nor number a space, spaces single. A full stop
-between digits is a space, so that 2.5 does not become 25.
+Compatibility characters are decomposed (NFKD), marks dropped, letters lower-cased, letters without decomposition
+spelled out (ß ss, ø o, æ ae ...), `&` becomes and, apostrophes and full stops are dropped (St. John's: st johns),
+everything else that is not a letter or number becomes a space, and spaces are collapsed. A full stop between digits
+becomes a space, so that 2.5 is not 25.
 
-`normalise` does one string and `normalised` a polars expression, in the same steps and with equal results for
-every character that Python's Unicode tables know.
+`normalise` takes a string and `normalised` a polars expression. They give equal results for every character in Python's
+Unicode tables.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import polars as pl
 
-# Before decomposition, which would make these a space and a mark, or leave them letters.
+# Before decomposition, which would turn these into a space and a mark, or leave them letters.
 _APOSTROPHES = "'\u2019\u2018\u02bc\u02bb\u00b4`\u2032\u00b7"
-# After lower case: letters without a decomposition, the final sigma, and the ampersand.
+# After lower-casing: letters without a decomposition, the final sigma, and the ampersand.
 _LETTERS = {
     "ß": "ss", "ø": "o", "đ": "d", "ł": "l", "æ": "ae", "œ": "oe", "ı": "i", "þ": "th", "ð": "d", "ħ": "h",
     "ŧ": "t", "ŋ": "n", "ĸ": "k", "ə": "e", "ς": "σ", "&": " and ", "＆": " and ", "\u02bc": "",
@@ -35,7 +35,7 @@ _OTHER = re.compile(r"[\W_]+")
 
 
 def plain(text: str) -> str:
-    """Write a name as ids are written: small letters, and one underscore where there were marks.
+    """Convert a name to the form of ids: lower case, with underscores for other characters.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def plain(text: str) -> str:
 
 @lru_cache(maxsize=65536)
 def normalise(text: str) -> str:
-    """Bring a name into the form in which names compare.
+    """Normalise a name for comparison.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def normalise(text: str) -> str:
 
 
 def normalised(names: pl.Expr) -> pl.Expr:
-    """Bring a column of names into the form in which names compare; null stays null.
+    """Normalise a column of names for comparison; null stays null.
 
     Examples
     --------

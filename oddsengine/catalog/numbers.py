@@ -1,8 +1,8 @@
-"""Numerical ids: a small number for every id of the catalog, for clients that store numbers.
+"""Numerical ids: a small number for every id in the catalog, for clients that store numbers.
 
-`numbers.csv` is the registry. Numbers are dense from 1 in each domain, in the order of its lines, and frozen: a line is
-never changed, moved or removed, whatever becomes of what it names. New ids get lines at the end of the file:
-`python -m oddsengine.catalog.numbers` prints those that are missing.
+`numbers.csv` is the registry. Numbers count from 1 in each domain, in the order of its lines, and never change: a line
+is never edited, moved or removed. New ids are appended; `python -m oddsengine.catalog.numbers` prints those that are
+missing.
 """
 
 from collections.abc import Mapping
@@ -29,14 +29,14 @@ def _registry() -> Mapping[str, Mapping[str, int]]:
 
 
 def numerical_id(domain: str, id_: str) -> int | None:
-    """The number of an id, None for one that the registry does not have, such as an operator's own.
+    """Return the number of an id; None if it is not in the registry, such as ids of your own file.
 
     Parameters
     ----------
     domain : str
         ``sport``, ``league``, ``sportsbook``, ``market`` or ``team``.
     id_ : str
-        As the catalog has it; of a team ``sport/id``.
+        Catalog id; for a team ``sport/id``.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def numerical_id(domain: str, id_: str) -> int | None:
 
 
 def missing() -> list[tuple[str, str]]:
-    """Domain and id of what the shipped catalog has and the registry does not."""
+    """Return (domain, id) of packaged ids that are not in the registry."""
     every = {
         "sport": list(sports()), "league": list(leagues()), "sportsbook": list(books()), "market": list(listings()),
         "team": [f"{team.sport}/{team.id}" for team in teams()],

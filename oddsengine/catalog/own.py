@@ -1,4 +1,4 @@
-"""An operator's own file: more books, leagues, teams and market names, or other facts about those of the catalog.
+"""Your own catalog file: additional books, leagues, teams and market names, or changes to existing ones.
 
     [books.corner_shop]
     name = "Corner Shop"
@@ -17,9 +17,9 @@
     [thresholds.stale]
     prematch_s = 300
 
-Thresholds have the tables and keys of guards.toml. A key replaces what the catalog says under that id; `aliases` and
-`in_league` add to it. The file is checked as a whole, and taken as a whole or not at all. It comes first: what has been
-looked up before it cannot change any more.
+Thresholds have the tables and keys of guards.toml. A key replaces the catalog's value under that id; `aliases` and
+`in_league` extend it. The file is validated and applied as a whole, or not at all. It must be loaded before the first
+lookup.
 """
 
 import sys
@@ -40,7 +40,7 @@ from oddsengine.catalog.teams import team
 from oddsengine.catalog.thresholds import Thresholds
 from oddsengine.catalog.thresholds import fault as threshold_fault
 
-# Says what a field may be; empty if the value is that.
+# Returns what a field may be; empty if the value is valid.
 Check = Callable[[Any], str]
 
 
@@ -93,7 +93,7 @@ def _template(key: str) -> Check:
     return check
 
 
-# Section to its keys; the first stand in every new entry.
+# Keys by section; the first ones are required in new entries.
 _FIELDS: Mapping[str, Mapping[str, Check]] = {
     "books": {
         "name": _name,
@@ -141,7 +141,7 @@ def _table(value: Any, where: str) -> dict[str, Any]:
 
 
 def _entries(section: str, tables: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any], dict[str, Any]]]:
-    """Each entry of a section: where it stands, its id, what it gives, and what its place adds."""
+    """Yield each entry of a section: path, id, values, and values implied by its position."""
     if section != "teams":
         for id_, entry in tables.items():
             yield f"{section}.{id_}", id_, _table(entry, f"{section}.{id_}"), {}
@@ -153,7 +153,7 @@ def _entries(section: str, tables: Mapping[str, Any]) -> Iterator[tuple[str, str
 
 
 def _section(section: str, tables: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Check the entries of a section one by one."""
+    """Check the entries of a section."""
     fields, shipped, found = _FIELDS[section], _shipped(section), dict[str, dict[str, Any]]()
     for where, id_, entry, place in _entries(section, tables):
         if section != "markets" and (id_ != plain(id_) or not id_.isascii()):
@@ -175,7 +175,7 @@ def _section(section: str, tables: Mapping[str, Any]) -> dict[str, dict[str, Any
 
 
 def _thresholds(tables: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Check thresholds, which have no ids: table by table, as guards.toml has them."""
+    """Check thresholds, which are in tables as in guards.toml."""
     for table, entries in tables.items():
         for key, value in _table(entries, f"thresholds.{table}").items():
             name = f"{table}_{key}"
@@ -192,7 +192,7 @@ def _thresholds(tables: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _checked(tables: Mapping[str, Any]) -> files.Changes:
-    """Check a whole file, but for what two entries say together."""
+    """Check a whole file, except for conflicts between entries."""
     for section, given in tables.items():
         if section not in (*_FIELDS, "thresholds"):
             raise CatalogError(f"{section} is not a section; allowed: {', '.join((*_FIELDS, 'thresholds'))}")
@@ -212,23 +212,22 @@ def _checked(tables: Mapping[str, Any]) -> files.Changes:
 
 
 def _read_all() -> None:
-    """Build every table, so that two entries with one name show."""
+    """Build every table to detect names that are used twice."""
     book(""), league(""), team("", ""), allowed(""), market_type("none")
 
 
 def load(path: str | Path) -> None:
-    """Take an operator's own file into the catalog, before anything else is looked up.
+    """Load your own catalog file, before the first lookup.
 
     Parameters
     ----------
     path
-        A TOML file; the module's text shows its form. The same content twice is taken once.
+        A TOML file in the format shown by this module. Loading the same content again has no effect.
 
     Raises
     ------
     CatalogError
-        If the file cannot be read, says something that cannot be, or comes after what it speaks of was looked up. The
-        message names the file, the key, what came and what is allowed, and the catalog is as it was.
+        If the file cannot be read, is invalid, or changes sections that are already in use. The catalog is unchanged.
     """
     where = Path(path)
     try:
@@ -253,7 +252,7 @@ def load(path: str | Path) -> None:
 
 
 def forget() -> None:
-    """Let go of all that was read, the own file included; what others looked up they keep. For tests."""
+    """Clear all cached data, including the own file. For tests."""
     for name, module in list(sys.modules.items()):
         if name.startswith("oddsengine."):
             for entry in vars(module).values():

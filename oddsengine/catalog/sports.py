@@ -1,4 +1,4 @@
-"""Sports: can they end level, and what shape do their scores have."""
+"""Sports: whether games can end level, and the distributions of scores."""
 
 from collections.abc import Mapping
 from functools import cache, lru_cache
@@ -10,7 +10,7 @@ from oddsengine.catalog.names import plain
 
 
 class Shape(NamedTuple):
-    """How a score spreads around its expectation: `sd` for normal shapes, `variance_ratio` for counts."""
+    """Spread of a score around its expectation: `sd` for normal shapes, `variance_ratio` for counts."""
 
     name: str
     sd: float = 0.0
@@ -18,7 +18,7 @@ class Shape(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """The shapes of one sport, or of one league of it; None where nothing is known."""
+    """Score distributions of a sport or league; None if unknown."""
 
     margin: Shape | None = None
     total: Shape | None = None
@@ -27,7 +27,7 @@ class Scores(NamedTuple):
 
 
 class Sport(NamedTuple):
-    """One sport; sports.toml says what each field means. `level` None: a game may end level freely."""
+    """A sport; sports.toml documents the fields. `level` None: a game can end level."""
 
     id: str
     name: str
@@ -43,11 +43,11 @@ class Sport(NamedTuple):
     leagues: Mapping[str, Scores] = MappingProxyType({})
 
     def can_draw(self, league: str) -> bool:
-        """Whether a plain result in this league can be a draw."""
+        """Whether the result of a game in this league can be a draw."""
         return self.draws and plain(league) not in self.two_way_leagues
 
     def scores_in(self, league: str) -> Scores:
-        """Give the shapes in a league: its own, or those of the sport."""
+        """Return the score distributions of a league, or else of the sport."""
         return self.leagues.get(plain(league), self.scores)
 
 
@@ -55,7 +55,7 @@ _SHAPES = ("margin", "total", "team_total")
 
 
 def _scores(entry: Mapping[str, Any], default: Scores) -> Scores:
-    """Take the shapes out of an entry; those it does not give are the default's."""
+    """Parse the distributions of an entry; missing ones are those of `default`."""
     shapes: dict[str, Any] = {name: getattr(default, name) for name in _SHAPES}
     for name in _SHAPES:
         if name in entry:
@@ -85,7 +85,7 @@ def _sport(id_: str, entry: Mapping[str, Any]) -> Sport:
 
 @cache
 def sports() -> Mapping[str, Sport]:
-    """Id to sport."""
+    """Return sports by id."""
     return MappingProxyType({id_: _sport(id_, entry) for id_, entry in files.toml("sports.toml").items()})
 
 
@@ -97,7 +97,7 @@ def _by_alias() -> Mapping[str, Sport]:
 
 @lru_cache(maxsize=4096)
 def sport(id_: str) -> Sport:
-    """Look a sport up by its id or an alias, however written; an unknown one has draws off and no shapes.
+    """Return a sport by id or alias, ignoring case and spaces; an unknown sport has no draws and no distributions.
 
     Examples
     --------
@@ -106,6 +106,6 @@ def sport(id_: str) -> Sport:
     """
     name = plain(id_)
     parts = name.split("_")
-    # `soccer_epl` and the like: what stands before the league.
+    # The part before the league, as in `soccer_epl`.
     words = ("_".join(parts[:n]) for n in range(len(parts), 0, -1))
     return next((found for word in words if (found := _by_alias().get(word))), None) or Sport(name, id_)

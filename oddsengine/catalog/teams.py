@@ -1,4 +1,4 @@
-"""Team names: what books call a team, brought to one name."""
+"""Teams: names used by books, resolved to one name."""
 
 from collections.abc import Mapping
 from functools import cache, lru_cache
@@ -12,9 +12,9 @@ from oddsengine.catalog.sports import sport
 
 
 class Team(NamedTuple):
-    """One team as its league names it.
+    """A team as named by its league.
 
-    `aliases` mean it wherever its sport is spoken of; `in_league` only where the league is known too (New York).
+    `aliases` apply throughout the sport, `in_league` only if the league is known (New York).
     """
 
     sport: str
@@ -34,7 +34,7 @@ def _team(id_: str, entry: Mapping[str, object]) -> Team:
 
 @cache
 def teams() -> tuple[Team, ...]:
-    """Every team of the catalog."""
+    """Return every team of the catalog."""
     return tuple(_team(id_, entry) for id_, entry in files.amended("teams", files.entries("teams.csv")).items())
 
 
@@ -53,7 +53,7 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 
 
 def team_aliases(sport_id: str) -> Mapping[str, str]:
-    """Every known name of a sport's teams, normalised, to the normalised canonical name.
+    """Map normalised names of a sport's teams to the normalised canonical name.
 
     Examples
     --------
@@ -65,14 +65,14 @@ def team_aliases(sport_id: str) -> Mapping[str, str]:
 
 @cache
 def _by_name() -> Mapping[tuple[str, str], Team]:
-    """(sport, id or canonical name) to team."""
+    """Map (sport, id or canonical name) to teams."""
     ids = {(each.sport, normalise(each.id)): each for each in teams()}
     return ids | {(each.sport, normalise(each.name)): each for each in teams()}
 
 
 @cache
 def _by_league() -> Mapping[str, Mapping[str, Team]]:
-    """League to what its teams are called in it."""
+    """Map leagues to the names of their teams."""
     owners: dict[str, dict[str, str]] = {}
     for each in teams():
         names = map(normalise, (each.name, *each.aliases, *each.in_league))
@@ -83,7 +83,7 @@ def _by_league() -> Mapping[str, Mapping[str, Team]]:
 
 @lru_cache(maxsize=16384)
 def team(text: str, sport_id: str, league_id: str = "") -> Team | None:
-    """Look a team up by a name or an id; None if the sport's catalog has none, or if the name needs the league.
+    """Return a team by name or id; None if it is unknown, or ambiguous without the league.
 
     Examples
     --------

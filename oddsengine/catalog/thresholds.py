@@ -1,7 +1,7 @@
-"""The thresholds of guards and detectors, one frozen record; guards.toml holds values, units and meanings.
+"""Thresholds of guards and detectors as one frozen record; guards.toml has values, units and meanings.
 
-`thresholds()` is what the package ships with, changed by an operator's own file (`catalog.own`). `changed` makes
-another set for one caller.
+`thresholds()` returns the packaged values with the changes of your own file (`catalog.own`); `changed` applies the
+changes of one caller.
 """
 
 import math
@@ -14,7 +14,7 @@ from oddsengine.catalog import files
 
 
 class Thresholds(NamedTuple):
-    """A field `ladder_gap` is `gap` of the table `[ladder]` in guards.toml, which states its unit."""
+    """The field `ladder_gap` is `gap` of the table `[ladder]` in guards.toml, which states its unit."""
 
     epsilon: float
     price_mismatch: float
@@ -95,7 +95,7 @@ class Thresholds(NamedTuple):
     quality_age_full_s: float
 
 
-# The largest value of a threshold where its kind does not say: a row remembers seconds and looks in few bits.
+# Maximum of thresholds without one of their own: rows store seconds and counts in few bits.
 _MOST = {
     "flap_window_s": 32_767,
     "flap_looks": 120,
@@ -110,7 +110,7 @@ _FIXED = ("epsilon",)
 
 
 def fault(name: str, value: Any) -> str:
-    """Say what a threshold may be; empty if the value is that. The name must be a field of `Thresholds`."""
+    """Return what a threshold may be; empty if the value is valid. The name must be a field of `Thresholds`."""
     if name not in Thresholds._fields or name in _FIXED:
         return f"one of {', '.join(field for field in Thresholds._fields if field not in _FIXED)}"
     whole = Thresholds.__annotations__[name] is int
@@ -125,7 +125,7 @@ def fault(name: str, value: Any) -> str:
 
 
 def changed(limits: Thresholds, changes: Mapping[str, Any]) -> Thresholds:
-    """Replace some thresholds.
+    """Return thresholds with some values replaced.
 
     Raises
     ------

@@ -1,1 +1,1 @@
-"""What the command line does: one module of commands a kind of input, and how they print."""
+"""Commands of the command line, one module per kind of input, and their output."""

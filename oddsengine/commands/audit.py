@@ -1,4 +1,4 @@
-"""The commands `audit` and `calibrate`: what shown EV was worth at the close, and constants of one's own."""
+"""The commands `audit` and `calibrate`: grade the EV shown by the close, and fit your own constants."""
 
 import argparse
 import json
@@ -18,7 +18,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def audit_command(arguments: argparse.Namespace) -> None:
-    """Play a history and grade what it showed."""
+    """Replay a history and grade the prices shown."""
     if arguments.shown is not None and not arguments.shown.endswith(_SHOWN):
         raise ValueError(f"--shown takes a .parquet, .ndjson or .jsonl file, got {arguments.shown!r}")
     with Progress("looks") as progress:
@@ -38,7 +38,7 @@ def audit_command(arguments: argparse.Namespace) -> None:
 
 
 def calibrate_command(arguments: argparse.Namespace) -> None:
-    """Fit the constants of the fair price to a history."""
+    """Fit the fair-price constants to a history."""
     histories, output, fair = arguments.history, arguments.output, arguments.fair
     if arguments.data is not None:
         if histories:
@@ -72,12 +72,12 @@ def calibrate_command(arguments: argparse.Namespace) -> None:
         return
     new = Path(f"{output}.new")
     new.write_text(text, encoding="utf-8")
-    new.replace(output)  # a node may read it at any moment
+    new.replace(output)  # a node may read it at any time
     say(f"The fitted constants were written to {output}.\n")
 
 
 def _table(path: str | None) -> catalog.FairTable | None:
-    """The shipped table with the changes of a file; None without one."""
+    """Return the packaged table with the changes of a file; None without one."""
     if path is None:
         return None
     with Path(path).open("rb") as file:
@@ -85,7 +85,7 @@ def _table(path: str | None) -> catalog.FairTable | None:
 
 
 def _write(found: Audit, path: str) -> None:
-    """What was shown, as Parquet or lines of JSON by the suffix."""
+    """Write the prices shown as Parquet or NDJSON, by suffix."""
     if path.endswith(".parquet"):
         found.shown.write_parquet(path)
     else:
@@ -93,7 +93,7 @@ def _write(found: Audit, path: str) -> None:
 
 
 def toml(content: dict[str, Any], path: str = "") -> str:
-    """Tables of numbers and texts in the form of fair.toml.
+    """Format nested tables in the form of fair.toml.
 
     Examples
     --------

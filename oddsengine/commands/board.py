@@ -1,4 +1,4 @@
-"""The commands over a table of prices: `scan`, `markets`, `explain`."""
+"""The commands that read a table of prices: `scan`, `markets`, `explain`."""
 
 import argparse
 import json
@@ -24,8 +24,8 @@ from oddsengine.sample import SAMPLE_BOARD
 from oddsengine.schema import OddsTable
 from oddsengine.tables import write_table
 
-_SLOW_READING, _SLOW = 1.0, 3.0  # seconds of silence before a step says what it is doing
-_ON_TERMINAL = 50  # rows of each table on a terminal, unless --limit says otherwise
+_SLOW_READING, _SLOW = 1.0, 3.0  # seconds before a slow step is announced
+_ON_TERMINAL = 50  # rows of each table on a terminal without --limit
 
 
 def _read(arguments: argparse.Namespace) -> OddsTable:
@@ -48,7 +48,7 @@ def _read(arguments: argparse.Namespace) -> OddsTable:
 
 
 def _guards(arguments: argparse.Namespace) -> list[str] | None:
-    """Which guards run; None is all of them."""
+    """Return the guards to run; None is all."""
     unknown = sorted(set(arguments.without or []) - set(GUARDS))
     if unknown:
         raise ValueError(f"--without: unknown guards {', '.join(unknown)}; allowed: {', '.join(GUARDS)}")
@@ -65,7 +65,7 @@ def _guards(arguments: argparse.Namespace) -> list[str] | None:
 
 
 def _question(arguments: argparse.Namespace, table: OddsTable, words: Sequence[str]) -> dict[str, Any]:
-    """Gather the keyword arguments of a finder, having checked that the books exist."""
+    """Build the arguments of a finder, after checking the names of books."""
     known = set(table["sportsbook"].unique().to_list())
     for word, given in (("--books", arguments.books), ("--commission", arguments.commission)):
         if strange := absent(given or (), known):
@@ -82,7 +82,7 @@ _SCAN_WORDS = (
 
 
 def scan_command(arguments: argparse.Namespace) -> None:
-    """Find opportunities, or list what is kept from the detectors."""
+    """Find opportunities, or list rejected rows."""
     form = _format(arguments)
     if form in ("csv", "parquet") and arguments.kind == "all" and not arguments.rejected:
         raise ValueError(f"{form} can hold only one table; choose one with --kind ev, arb, low-hold or middles")
@@ -115,7 +115,7 @@ def scan_command(arguments: argparse.Namespace) -> None:
 
 
 def _no_fair_price(arguments: argparse.Namespace, table: OddsTable) -> list[str]:
-    """Say why the list of +EV prices is empty, if no price of the table has a fair price to be compared with."""
+    """Explain an empty +EV list, if no price has a fair price to compare with."""
     question = _question(arguments, table, ("books", "sharp", "method", "commission"))
     if find_ev(table, min_ev=-100.0, **question).height:
         return []
@@ -133,7 +133,7 @@ def _no_fair_price(arguments: argparse.Namespace, table: OddsTable) -> list[str]
 
 
 def _summary(table: OddsTable, counts: Mapping[str, int], now: Any, seconds: float) -> list[str]:
-    """Say in a few lines what was read, what was set aside, and how long it took."""
+    """Summarise what was read, what was rejected, and the time taken."""
     door = dict(sorted(table.rejected["guard"].value_counts().iter_rows()))
     results = {name: counts[name] for name in ("ev_cap", "profit_cap") if name in counts}
     guards = {n: counts.get(n, 0) - door.get(n, 0) for n in NAMES if n not in results}
@@ -164,7 +164,7 @@ def markets_command(arguments: argparse.Namespace) -> None:
 
 
 def explain_command(arguments: argparse.Namespace) -> None:
-    """Show what stands behind one opportunity."""
+    """Explain one opportunity."""
     if len(arguments.names) != 2 - arguments.sample:
         wanted = "one ID with --sample" if arguments.sample else "a FILE and an ID"
         raise ValueError(f"explain takes {wanted}, got {' '.join(arguments.names)}")
@@ -177,7 +177,7 @@ def explain_command(arguments: argparse.Namespace) -> None:
 
 
 def _format(arguments: argparse.Namespace) -> str:
-    """The form of the output: as asked, or as the file to write is called."""
+    """Return the output format: as given, or by the suffix of the output file."""
     suffix = Path(arguments.output or "").suffix.lower()
     forms = {"": "table", ".txt": "table", ".json": "json", ".csv": "csv", ".parquet": "parquet"}
     if not arguments.format and suffix not in forms:
@@ -197,7 +197,7 @@ def _show(
     arguments: argparse.Namespace,
     form: str,
 ) -> None:
-    """Print frames in the form that was asked for; the summary stays out of data."""
+    """Print frames in a format; the summary goes to standard error for data formats."""
     limit = arguments.limit
     if limit is None and form == "table" and terminal() and not arguments.output:
         limit = _ON_TERMINAL

@@ -1,4 +1,4 @@
-"""The command `catalog`: every threshold in force, its meaning, and what an operator's own file changes."""
+"""The command `catalog`: lists thresholds, their meanings, and the changes of your own catalog file."""
 
 import argparse
 import json
@@ -14,7 +14,7 @@ _ENTRY = re.compile(r"(?P<key>\w+) = [^#]+#\s*(?P<meaning>.*)")
 
 
 def meanings() -> dict[str, str]:
-    """Unit and meaning of every threshold, as guards.toml says them."""
+    """Return unit and meaning of every threshold, from guards.toml."""
     found, section = {}, ""
     for line in Path(known.__file__).with_name("guards.toml").read_text(encoding="utf-8").splitlines():
         if line.startswith("["):
@@ -25,7 +25,7 @@ def meanings() -> dict[str, str]:
 
 
 def catalog_command(arguments: argparse.Namespace) -> None:
-    """List the thresholds, with an operator's own file if one is named."""
+    """List the thresholds, with the changes of a catalog file if given."""
     if arguments.file is not None:
         known.load(arguments.file)
     usual, now, about = known.shipped(), known.thresholds(), meanings()

@@ -1,6 +1,6 @@
-"""The command `clv`: how the +EV prices that were shown did against the close.
+"""The command `clv`: how +EV prices compared with the close.
 
-The service, which keeps what was shown, is imported only when it runs.
+The service, which stores grades, is imported only when the command runs.
 """
 
 import argparse
@@ -28,7 +28,7 @@ _NOTE = (
 
 
 def clv_command(arguments: argparse.Namespace) -> None:
-    """Grade what was shown, of a data folder or of a tape."""
+    """Report the CLV of a data folder or a tape."""
     if arguments.data is not None and arguments.tape is not None:
         raise ValueError("give either --data or --tape, got both")
     bets = _graded(arguments) if arguments.tape is None else _replayed(arguments.tape)
@@ -50,7 +50,7 @@ def _service() -> Any:
 
 
 def _graded(arguments: argparse.Namespace) -> pl.DataFrame:
-    """Bets of a data folder."""
+    """Load the graded bets of a data folder."""
     closing = _service()
     folder = arguments.data
     if folder is None:
@@ -69,7 +69,7 @@ def _graded(arguments: argparse.Namespace) -> pl.DataFrame:
 
 
 def _replayed(path: str) -> pl.DataFrame:
-    """Bets that an engine shows when it does again what is on a tape."""
+    """Grade the bets shown while replaying a tape."""
     closing = _service()
     tape = Tape(path)
     engine = engine_for(tape)

@@ -1,6 +1,6 @@
-"""The commands over sources: `feeds check`, `feeds unmapped`.
+"""The commands on feeds: `feeds check`, `feeds unmapped`.
 
-The service is imported only when one of them runs: computing over tables needs none of it.
+The service is imported only when one of them runs.
 """
 
 import argparse
@@ -19,7 +19,7 @@ _UNMAPPED = (Column("Count", right=True), Column("Feed"), Column("Book"), Column
 
 
 def feeds_command(arguments: argparse.Namespace) -> None:
-    """Try sources, or list what of them is not understood."""
+    """Test feeds, or list their unmapped names."""
     with service_needed():
         from oddsengine_service.feeds import check  # noqa: PLC0415  see the module's docstring
         from oddsengine_service.settings import learn, load  # noqa: PLC0415
@@ -38,7 +38,7 @@ def feeds_command(arguments: argparse.Namespace) -> None:
 
 
 def _checked(checked: list[Any], arguments: argparse.Namespace) -> None:
-    """Print what sources would deliver."""
+    """Print what each feed would deliver."""
     if arguments.format == "json":
         say(json.dumps([one.plain() for one in checked], indent=2, ensure_ascii=False) + "\n")
         return
@@ -49,7 +49,7 @@ def _checked(checked: list[Any], arguments: argparse.Namespace) -> None:
 
 
 def _unmapped(found: list[Any], arguments: argparse.Namespace) -> None:
-    """Print unknown market names, the most frequent first."""
+    """Print unmapped market names, the most frequent first."""
     if arguments.format == "json":
         say(json.dumps([one._asdict() for one in found], indent=2, ensure_ascii=False) + "\n")
         return

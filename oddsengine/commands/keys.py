@@ -1,6 +1,6 @@
-"""The commands over keys: `keys create`, `list`, `revoke`, `rotate`, `tier`, `export`, `import`.
+"""The commands on API keys: `keys create`, `list`, `revoke`, `rotate`, `tier`, `export`, `import`.
 
-The service is imported only when one of them runs: computing over tables needs none of it.
+The service is imported only when one of them runs.
 """
 
 import argparse
@@ -24,7 +24,7 @@ _SHOWN_ONCE = "Store the key now: it cannot be shown again."
 
 
 def keys_command(arguments: argparse.Namespace) -> None:
-    """Make, list, stop and change keys."""
+    """Create, list, revoke and change keys."""
     with service_needed():
         from oddsengine_service import keys  # noqa: PLC0415  see the module's docstring
         from oddsengine_service.settings import load, make_folder  # noqa: PLC0415
@@ -109,7 +109,7 @@ _ACTIONS = {
 
 
 def _ident(arguments: argparse.Namespace) -> str:
-    """Read the id; somebody may have the whole key at hand."""
+    """Return the id of a key, given its id or the whole key."""
     return str(arguments.id).partition(".")[0]
 
 
@@ -117,7 +117,7 @@ def _features(arguments: argparse.Namespace) -> frozenset[str] | None:
     return None if arguments.features is None else frozenset(arguments.features)
 
 
-# ---- what is printed ----
+# ---- output ----
 
 
 def _plain(record: "Record") -> dict[str, Any]:

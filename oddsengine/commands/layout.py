@@ -1,9 +1,8 @@
-"""Text tables: aligned columns that fit a terminal, or run at full length where nobody counts columns.
+"""Text tables: aligned columns that fit a terminal, or full length in piped output.
 
-A column may be narrowed and may be left out; which, and in what order, it says itself. Where names are too long, first
-words go first: "Golden State Warriors @ Denver Nuggets" becomes "Warriors @ Nuggets", and a line is never cut off.
-Cells are made safe to print: what is not printable, an escape sequence from a file for instance, shows as a question
-mark.
+Each column states whether, and in what order, it can be narrowed or dropped. In long names, first words are dropped:
+"Golden State Warriors @ Denver Nuggets" becomes "Warriors @ Nuggets"; lines are never truncated. Unprintable
+characters, such as escape sequences from a file, are replaced by a question mark.
 """
 
 import re
@@ -12,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 _GAP = 2  # spaces between columns
-_LUXURY = 7  # columns with such a `drop` go before anything is narrowed
-_PLACES = {  # first words that only make sense together
+_LUXURY = 7  # columns with a `drop` of at least this are dropped before any is narrowed
+_PLACES = {  # first words that belong to the next one
     "Golden State", "Green Bay", "Kansas City", "Las Vegas", "Los Angeles", "New England", "New Jersey", "New Orleans",
     "New York", "Oklahoma City", "San Antonio", "San Diego", "San Francisco", "San Jose", "St. Louis", "Tampa Bay",
 }  # fmt: skip
@@ -23,18 +22,18 @@ _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """How one column is laid out."""
+    """Layout of one column."""
 
     title: str
-    right: bool = False  # numbers line up at their end
-    least: int = 0  # it may be narrowed to so many characters; 0: never
-    drop: int = 0  # the column with the largest number is left out first; 0: never
-    names: bool = False  # its cells are names, and are shortened from the front
-    shared: bool = False  # on a terminal, shown once for several rows of one thing
+    right: bool = False  # align right
+    least: int = 0  # minimum width when narrowed; 0: never narrowed
+    drop: int = 0  # columns with larger numbers are dropped first; 0: never
+    names: bool = False  # cells are names, shortened from the front
+    shared: bool = False  # on a terminal, shown once for consecutive rows of one item
 
 
 def width_of(text: str) -> int:
-    """Columns that a text takes on a terminal.
+    """Return the width of a text on a terminal.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Writing to the terminal or into a pipe: width, emphasis, characters it cannot show, and what takes long."""
+"""Terminal output: width, emphasis, unsupported characters, and notices of slow steps."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ _OURS = {"oddsengine", "oddsengine_service"}
 
 
 def say(text: str) -> None:
-    """Print a text; characters that the terminal cannot show become question marks."""
+    """Print a text, replacing characters that the terminal cannot show by question marks."""
     try:
         sys.stdout.write(text)
     except UnicodeEncodeError:
@@ -22,18 +22,18 @@ def say(text: str) -> None:
 
 
 def terminal() -> int | None:
-    """Width of the terminal; None if the output goes elsewhere."""
+    """Return the width of the terminal; None if the output is not a terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def bold() -> bool:
-    """Whether titles may stand out."""
+    """Whether titles can be bold."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 @contextmanager
 def service_needed() -> Iterator[None]:
-    """Say what to install where a package of the service is not there; a missing module of ours is an error of ours."""
+    """Explain what to install if a package of the service is missing; a missing module of our own raises."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -45,7 +45,7 @@ def service_needed() -> Iterator[None]:
 
 
 class Notice:
-    """Say what takes so long, if it does."""
+    """Announces a step if it takes long."""
 
     def __init__(self, text: str, after: float) -> None:
         self._timer = threading.Timer(after, lambda: print(f"oddsengine: {text} ...", file=sys.stderr, flush=True))
@@ -59,7 +59,7 @@ class Notice:
 
 
 def wrapped(lines: Sequence[str]) -> str:
-    """Break lines where the terminal ends."""
+    """Wrap lines to the terminal."""
     width = terminal()
     if width is None:
         return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""The commands over a few prices: `devig`, `kelly`, `stakes`."""
+"""The calculators `devig`, `kelly` and `stakes`."""
 
 import argparse
 import json
@@ -17,7 +17,7 @@ from oddsengine.odds import american_to_decimal, decimal_to_american, fractional
 
 
 def _price(text: str) -> float:
-    """Decimal odds of a price in any of the three notations; the notation is told by its form."""
+    """Parse a price in any of the three formats, told apart by their form."""
     text = text.strip()
     if re.fullmatch(r"[1-9]\d{2,}", text):
         raise ValueError(f"{text} may be decimal or American: write {text}.0 or +{text}")
@@ -56,7 +56,7 @@ def _probabilities(text: str) -> list[float]:
 
 
 def _small(rows: list[dict[str, Any]], form: str, note: str, facts: Mapping[str, Any]) -> None:
-    """Print the few rows of a calculation: texts in a table, numbers in JSON and CSV."""
+    """Print the rows of a calculation: a table for people, numbers in JSON and CSV."""
     names = list(rows[0])
     figures = [{name: _rounded(value) for name, value in row.items()} for row in rows]
     if form == "json":
@@ -72,7 +72,7 @@ def _small(rows: list[dict[str, Any]], form: str, note: str, facts: Mapping[str,
 
 
 def _rounded(value: Any) -> Any:
-    """Ten decimals, and null for what is no number."""
+    """Round to ten decimals; nan and inf become null."""
     if isinstance(value, float):
         return round(value, 10) + 0.0 if math.isfinite(value) else None
     return value
@@ -91,7 +91,7 @@ def _figure(name: str, value: float | None) -> str:
 
 
 def devig_command(arguments: argparse.Namespace) -> None:
-    """Fair probabilities of one market."""
+    """De-vig one market."""
     odds = [_price(text) for text in arguments.odds]
     if len(odds) < 2:
         raise ValueError("a market needs at least two prices, got one")
@@ -117,7 +117,7 @@ def devig_command(arguments: argparse.Namespace) -> None:
 
 
 def kelly_command(arguments: argparse.Namespace) -> None:
-    """Stakes as parts of a bankroll."""
+    """Compute Kelly stakes."""
     bank, odds = arguments.bankroll, _prices(arguments.odds)
     if bank is not None and not 0.0 < bank < float("inf"):
         raise ValueError(f"--bankroll must be a finite number above 0, got {bank:g}")
@@ -141,7 +141,7 @@ def kelly_command(arguments: argparse.Namespace) -> None:
 
 
 def stakes_command(arguments: argparse.Namespace) -> None:
-    """Stakes that pay the same whatever happens."""
+    """Compute stakes with equal payouts."""
     odds, total, step = [_price(text) for text in arguments.odds], arguments.total, arguments.step
     if len(odds) < 2:
         raise ValueError("a market needs at least two prices, got one")

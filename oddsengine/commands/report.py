@@ -1,7 +1,7 @@
-"""What is printed of each result frame: cells for people, rounded values for JSON and CSV.
+"""Output of result frames: cells for people, rounded values for JSON and CSV.
 
-Rounding happens here and nowhere before: probabilities to six decimals, American prices to two, all other figures to
-four; a zero never carries a minus. Times are ISO 8601 in UTC with a Z. What is no number is null.
+Values are rounded here only: probabilities to six decimals, American odds to two, other figures to four; there is no
+negative zero. Times are ISO 8601 in UTC with a Z. nan is null.
 """
 
 import csv
@@ -46,7 +46,7 @@ def _percent(value: float | None, digits: int = 2) -> str:
 
 
 def american(value: float | None) -> str:
-    """Write an American price, always with its sign.
+    """Format American odds, with sign.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def american(value: float | None) -> str:
 
 
 def decimal(value: float | None) -> str:
-    """Write a decimal price with two digits, or three where it has them.
+    """Format decimal odds with two or three decimals.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def decimal(value: float | None) -> str:
 
 
 def age(seconds: float | None) -> str:
-    """Write an age in the unit that suits it.
+    """Format an age.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def age(seconds: float | None) -> str:
 
 
 def number(value: float) -> str:
-    """Write a line without needless digits.
+    """Format a line without trailing zeros.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def number(value: float) -> str:
 
 
 def bet(selection: str, line: float | None, player: str | None = None, team: str | None = None) -> str:
-    """Name an outcome so that it can be asked for: who, which side, which line.
+    """Describe an outcome: player or team, side and line.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def _notes(row: Row, *more: str) -> str:
 
 
 def _team(row: Row) -> str | None:
-    """The team of a source's own label, for totals of one team."""
+    """Return the team of a team total's selection."""
     return {"home": row.get("home_team"), "away": row.get("away_team")}.get(str(row.get("team_side")).lower())
 
 
@@ -228,9 +228,9 @@ def _event() -> Column:
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """How one frame is shown."""
+    """How one frame is printed."""
 
-    name: str  # the key in JSON
+    name: str  # key in JSON
     title: str
     columns: Sequence[Column]
     cells: Callable[[Row], Cells]
@@ -302,7 +302,7 @@ KINDS = {"ev": EV, "arb": ARBITRAGE, "low-hold": LOW_HOLD, "middles": MIDDLES}
 
 
 def moment(time: datetime) -> str:
-    """Write a time in UTC.
+    """Format a time in UTC.
 
     Examples
     --------
@@ -317,7 +317,7 @@ def _digits(name: str) -> int:
 
 
 def plain(value: Any, name: str = "") -> Any:
-    """Turn a value of a frame into what JSON holds, rounded by the name of its field.
+    """Convert a value of a frame to JSON, rounded by the name of its field.
 
     Examples
     --------
@@ -338,12 +338,12 @@ def plain(value: Any, name: str = "") -> Any:
 
 
 def records(frame: pl.DataFrame) -> list[dict[str, Any]]:
-    """Give the rows of a result frame as JSON holds them."""
+    """Convert the rows of a result frame to JSON values."""
     return [{name: plain(value, name) for name, value in row.items()} for row in frame.iter_rows(named=True)]
 
 
 def csv_text(rows: Iterable[Mapping[str, Any]], names: Sequence[str]) -> str:
-    """Write records as CSV; lists and objects in a cell are JSON."""
+    """Format records as CSV; lists and objects are JSON in a cell."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(names)

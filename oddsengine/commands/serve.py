@@ -11,7 +11,7 @@ from oddsengine.commands.output import say, service_needed
 
 
 def serve_command(arguments: argparse.Namespace) -> None:
-    """Serve the interface until a signal says stop."""
+    """Run the service until it is interrupted."""
     with service_needed():
         from oddsengine_service.server import serve  # noqa: PLC0415  see the module's docstring
         from oddsengine_service.settings import MOST_PORT, learn, load, make_folder  # noqa: PLC0415
@@ -24,7 +24,7 @@ def serve_command(arguments: argparse.Namespace) -> None:
         if value is not None:
             environ[f"ODDSENGINE_SERVICE_{name}"] = str(value)
     with ExitStack() as held:
-        if arguments.demo and arguments.config is None:  # what a demo counts goes with it
+        if arguments.demo and arguments.config is None:  # a demo's data is temporary
             folder = held.enter_context(TemporaryDirectory(prefix="oddsengine-demo-", ignore_cleanup_errors=True))
             environ.setdefault("ODDSENGINE_DATA_FOLDER", folder)
         settings = load(arguments.config, environ)

@@ -1,4 +1,4 @@
-"""The commands over tapes: `record`, `replay`, `archive`."""
+"""The commands on tapes: `record`, `replay`, `archive`."""
 
 import argparse
 import json
@@ -28,7 +28,7 @@ from oddsengine.simulate import World
 from oddsengine.tape import Tape, TapeError, engine_for, play, resume
 from oddsengine.view import View, Wanted
 
-_SHOWN = 60  # characters of a bad line
+_SHOWN = 60  # characters of an invalid line in messages
 
 
 class _Line(msgspec.Struct, forbid_unknown_fields=True):
@@ -42,7 +42,7 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _Given(NamedTuple):
-    """One batch to record, how far that is in all there is, and what to call it in a complaint."""
+    """A batch to record, the progress so far, and its name in error messages."""
 
     batch: Mapping[str, Any]
     done: float | None
@@ -50,7 +50,7 @@ class _Given(NamedTuple):
 
 
 class _Held:
-    """Holds an interruption back while `busy`, so that a step is whole or not at all."""
+    """Defers an interruption while `busy`, so that a step is never partial."""
 
     def __init__(self) -> None:
         self.busy = self.asked = False
@@ -71,7 +71,7 @@ class _Held:
     def _hear(self, number: int, frame: FrameType | None) -> None:
         self.asked = True
         if not self.busy:
-            self.busy = True  # once is enough
+            self.busy = True  # a second interruption is not deferred
             raise KeyboardInterrupt
 
 
@@ -128,7 +128,7 @@ def record_command(arguments: argparse.Namespace) -> None:
 
 
 def _why_nothing(arguments: argparse.Namespace) -> str:
-    """Say why a recording added nothing."""
+    """Explain why nothing was recorded."""
     if arguments.source is not None:
         return f"nothing was recorded: {arguments.source} has no batches"
     return (
@@ -138,7 +138,7 @@ def _why_nothing(arguments: argparse.Namespace) -> str:
 
 
 class _Counted:
-    """Counts what is recorded."""
+    """Counts recorded batches."""
 
     def __init__(self) -> None:
         self.quotes = 0
@@ -152,11 +152,11 @@ class _Counted:
 
 
 class _BatchError(ValueError):
-    """A batch that cannot be applied; the message says which and why."""
+    """A batch that cannot be applied; the message names it and the reason."""
 
 
 def _step(engine: Engine, item: _Given, before: int) -> None:
-    """Apply one batch, unless it was recorded `before`."""
+    """Apply one batch, unless it was already recorded (`before`)."""
     if before and engine.now is not None and item.batch["now"] <= engine.now:
         return
     try:
@@ -174,7 +174,7 @@ def _simulated(arguments: argparse.Namespace) -> Iterator[_Given]:
 
 
 def _parsed(file: BinaryIO, name: str, size: int) -> Iterator[_Given]:
-    """Batches, one a line."""
+    """Parse batches, one per line."""
     decoder = msgspec.json.Decoder(_Line)
     read = 0
     for number, text in enumerate(file, 1):
@@ -193,7 +193,7 @@ def _parsed(file: BinaryIO, name: str, size: int) -> Iterator[_Given]:
 
 
 def replay_command(arguments: argparse.Namespace) -> None:
-    """Do again what is on a tape, and say what came of it."""
+    """Replay a tape and summarise the result."""
     tape = Tape(arguments.tape)
     since, until = arguments.since, arguments.to
     if since is not None and until is not None and until < since:
@@ -247,7 +247,7 @@ def replay_command(arguments: argparse.Namespace) -> None:
 
 
 def _done(tape: Tape, until: datetime | None, steps: int, now: datetime) -> float:
-    """How far a replay is: by steps, or by time if it is to stop before the end."""
+    """Return the progress of a replay, by steps, or by time if it ends early."""
     since, end = tape.since, tape.until
     if until is None or since is None or end is None or until >= end:
         return steps / max(tape.steps, 1)
@@ -261,7 +261,7 @@ def _output(path: str | None, stack: ExitStack) -> BinaryIO | None:
 
 
 class _Pace:
-    """Waits until the tape's time, so many times faster, has passed."""
+    """Waits until the tape's time, divided by the speed, has passed."""
 
     def __init__(self, speed: float) -> None:
         self._speed = speed
@@ -279,7 +279,7 @@ class _Pace:
 
 
 def _described(view: View) -> dict[str, Any]:
-    """What a view is of, and how much is open in it."""
+    """Describe a view and the number of open opportunities in it."""
     asked = view.wanted
     counts = {kind: len(ids) for kind, ids in view.ids().items()}
     return {"books": asked.books, "sharp": asked.sharp, "method": asked.method, "open": counts}
@@ -318,7 +318,7 @@ def _time(now: datetime | None) -> str:
 
 
 def archive_command(arguments: argparse.Namespace) -> None:
-    """Write tapes as a Delta table; what is in it already is left out."""
+    """Write tapes to a Delta table, skipping what it already has."""
     folder, began = Path(arguments.tapes), time.monotonic()
     options = dict(option.split("=", 1) for option in arguments.option if "=" in option)
     if len(options) != len(arguments.option):

@@ -1,4 +1,4 @@
-"""The command `watch`: opportunities as they change, in the terminal. It needs the extra `watch`."""
+"""The command `watch`: live opportunities in the terminal. Requires the extra `watch`."""
 
 import argparse
 import os

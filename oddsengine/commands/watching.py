@@ -1,4 +1,4 @@
-"""What `oddsengine watch` shows: sources of opportunities and prices, and the terminal application over them."""
+"""`oddsengine watch`: sources of opportunities and prices, and the terminal application."""
 
 import os
 import threading
@@ -34,24 +34,24 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 class Shot(NamedTuple):
-    """What was open at one moment."""
+    """Opportunities at one time."""
 
     title: str
     kinds: Mapping[str, Rows]
 
 
 class Source(Protocol):
-    """Where opportunities come from; called from threads, one call at a time."""
+    """A source of opportunities; called from threads, one call at a time."""
 
     def shot(self) -> Shot:
-        """What is open now."""
+        """Return the current opportunities."""
 
     def prices(self, event: str) -> Rows:
-        """Every price of an event."""
+        """Return every price of an event."""
 
 
 class File:
-    """A file of prices; read again when it has changed."""
+    """A file of prices, read again when it changes."""
 
     def __init__(self, path: str, books: Sequence[str] | None) -> None:
         self._path, self._books = path, books
@@ -60,7 +60,7 @@ class File:
         self._table = pl.DataFrame()
 
     def shot(self) -> Shot:
-        """What is open by the file's own clock."""
+        """Return the opportunities as of the file's newest time."""
         changed = os.path.getmtime(self._path) if os.path.isfile(self._path) else 0.0
         if changed != self._changed:
             self._changed = changed
@@ -72,12 +72,12 @@ class File:
         return self._shot
 
     def prices(self, event: str) -> Rows:
-        """Every price of an event."""
+        """Return every price of an event."""
         return self._table.filter(pl.col("event_id") == event).to_dicts()
 
 
 class Replayed:
-    """A tape, replayed at a speed in a thread of its own; 0 is as fast as it goes."""
+    """A tape replayed in a thread of its own; speed 0 is unlimited."""
 
     def __init__(self, path: str, speed: float, books: Sequence[str] | None) -> None:
         tape = Tape(path)
@@ -89,7 +89,7 @@ class Replayed:
         self._thread.start()
 
     def _run(self, tape: Tape) -> None:
-        first: tuple[float, float] | None = None  # of the tape and of the wall
+        first: tuple[float, float] | None = None  # tape time and wall time
         for _, update in play(tape, self._engine):
             at = update.now / 1e6
             first = first or (at, time.monotonic())
@@ -99,38 +99,38 @@ class Replayed:
         self._ended = True
 
     def shot(self) -> Shot:
-        """What is open at the place that the tape has come to."""
+        """Return the opportunities at the current position of the tape."""
         found, now = self._view.opportunities(), self._engine.now
         title = f"{self._path}  {'' if now is None else f'{now:%Y-%m-%d %H:%M:%S}'}{'  ended' if self._ended else ''}"
         return Shot(title, {kind: getattr(found, kind).to_dicts() for kind in KINDS})
 
     def prices(self, event: str) -> Rows:
-        """Every price of an event."""
+        """Return every price of an event."""
         table = self._engine.table().filter(event_id=event)
         return table.filter(~pl.arange(1, pl.len() + 1).is_in(rejected(table)["row"].unique().to_list())).to_dicts()
 
 
 class Node:
-    """A node's lists, asked for again and again; `client` is an `httpx.Client` with its address and key."""
+    """A node polled over HTTP; `client` is an `httpx.Client` with its address and key."""
 
     def __init__(self, client: Any, books: Sequence[str] | None) -> None:
         self._client, self._books = client, f"&sportsbook={','.join(books)}" if books else ""
 
     def _data(self, path: str) -> Any:
         answer = self._client.get(path)
-        if answer.status_code == 403:  # a list that the key's tier lacks
+        if answer.status_code == 403:  # not included in the key's tier
             return []
         if answer.status_code != 200:
             raise ValueError(answer.json()["error"]["message"])
         return answer.json()["data"]
 
     def shot(self) -> Shot:
-        """What is open now, the first 200 of each kind."""
+        """Return the first 200 opportunities of each kind."""
         kinds = {kind: self._data(f"/opportunities/{path}{self._books}&limit=200") for kind, path in _PATHS.items()}
         return Shot(str(self._client.base_url), kinds)
 
     def prices(self, event: str) -> Rows:
-        """Every price of an event."""
+        """Return every price of an event."""
         return [row for rows in self._data(f"/odds/comparison?event={event}").values() for row in rows]
 
 
@@ -138,7 +138,7 @@ class Node:
 
 
 def legs(kind: str, row: Mapping[str, Any]) -> list[tuple[str, str, float]]:
-    """What is bet: selection, book and American odds of each leg."""
+    """Return selection, book and American odds of each leg."""
     if kind == "ev":
         return [(row["selection"], row["sportsbook"], row["odds_american"])]
     if kind == "arbitrage":
@@ -150,7 +150,7 @@ def legs(kind: str, row: Mapping[str, Any]) -> list[tuple[str, str, float]]:
 
 
 def cells(kind: str, row: Mapping[str, Any]) -> tuple[str, ...]:
-    """A row as it is shown."""
+    """Format a row."""
     bets = "\n".join(f"{selection} {odds:+.0f} {book}" for selection, book, odds in legs(kind, row))
     game, market = row.get("game") or row.get("event_name") or "", row.get("market") or row.get("market_type") or ""
     fair = ""
@@ -162,7 +162,7 @@ def cells(kind: str, row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def fits(row: Sequence[str], words: Sequence[str]) -> bool:
-    """Whether a row has all words; `>2` is a least value, `<0` a highest one."""
+    """Whether a row matches all words; `>2` is a minimum, `<0` a maximum."""
     text, value = " ".join(row).lower(), float(row[0].partition(" ")[0])
     for word in words:
         if word[:1] in "<>" and word[1:].replace(".", "", 1).replace("-", "", 1).isdigit():
@@ -174,9 +174,9 @@ def fits(row: Sequence[str], words: Sequence[str]) -> bool:
 
 
 def board(rows: Rows) -> tuple[list[str], list[tuple[str, ...]]]:
-    """Prices of an event side by side: headings, and a line for each selection, the best price starred.
+    """Arrange the prices of an event side by side: headings, and a line per selection with the best price starred.
 
-    Books word one selection in several ways: the outcome says that it is one, else its name without accents and line.
+    Books name a selection differently: it is identified by its outcome, or else by normalised name and line.
     """
     counts: dict[str, int] = {}
     lines: dict[tuple[Any, ...], dict[str, float]] = {}
@@ -202,11 +202,11 @@ def board(rows: Rows) -> tuple[list[str], list[tuple[str, ...]]]:
     return ["Market", "Selection", "Line", "Best", *books], out
 
 
-# ---- the application ----
+# ---- application ----
 
 
 class Watch(App[None]):
-    """The four lists, a board and filters."""
+    """Lists of the four kinds, a board, and filters."""
 
     TITLE = "oddsengine"
     CSS = """
@@ -224,11 +224,11 @@ class Watch(App[None]):
         self._source, self._every, self._first_words = source, every, words
         self._shot = Shot("", {})
         self._event, self._paused = "", False
-        self._events: dict[str, str] = {}  # of each row's key
+        self._events: dict[str, str] = {}  # event of each row's key
         self._asking = threading.Lock()
 
     def compose(self) -> ComposeResult:
-        """Lay the screen out."""
+        """Compose the screen."""
         yield Header()
         yield Input(self._first_words, placeholder="Filter: words, >2 for at least 2 %", id="filter")
         with TabbedContent(id="tabs"):
@@ -256,7 +256,7 @@ class Watch(App[None]):
             self.run_worker(self._read, thread=True, exclusive=False)
 
     def _read(self) -> None:
-        """Ask the source, in a thread; one at a time."""
+        """Poll the source in a thread, one request at a time."""
         if not self._asking.acquire(blocking=False):
             return
         try:
@@ -293,7 +293,7 @@ class Watch(App[None]):
     def _fill(
         self, table: DataTable[Any], kind: str, rows: Iterable[tuple[Mapping[str, Any], tuple[str, ...]]]
     ) -> None:
-        """Put rows in the table; the cursor stays on its opportunity."""
+        """Fill the table; the cursor stays on its opportunity."""
         at = table.cursor_row
         key = table.coordinate_to_cell_key(table.cursor_coordinate).row_key.value if table.row_count else None
         scroll = table.scroll_y
@@ -315,18 +315,18 @@ class Watch(App[None]):
         table.add_columns(*heads)
         table.add_rows([tuple(Text(cell, "bold green" if cell[:1] == "*" else "") for cell in line) for line in lines])
 
-    # ---- what people press ----
+    # ---- events ----
 
     def on_input_changed(self, _: Input.Changed) -> None:
-        """Filter as it is typed."""
+        """Apply the filter as it is typed."""
         self._lists()
 
     def on_input_submitted(self, _: Input.Submitted) -> None:
-        """Go back to the list."""
+        """Return to the list."""
         self.action_tab(str(self.query_one("#tabs", TabbedContent).active))
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
-        """Show the board of a row's event."""
+        """Show the board of the selected row's event."""
         key = event.row_key.value
         if key in self._events:
             self._event = self._events[key]
@@ -339,16 +339,16 @@ class Watch(App[None]):
         self.query_one("#prices" if kind == "board" else f"#list-{kind}", DataTable).focus()
 
     def action_search(self) -> None:
-        """Type a filter."""
+        """Focus the filter."""
         self.query_one("#filter", Input).focus()
 
     def action_clear(self) -> None:
-        """Forget the filter."""
+        """Clear the filter."""
         self.query_one("#filter", Input).value = ""
         self.action_tab(str(self.query_one("#tabs", TabbedContent).active))
 
     def action_pause(self) -> None:
-        """Hold what is shown, or go on."""
+        """Pause or resume updates."""
         self._paused = not self._paused
         self._lists()
         self._look()

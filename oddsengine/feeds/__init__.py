@@ -1,16 +1,16 @@
-"""Formats of odds sources: pure parsers, payload in, quotes out.
+"""Parsers of odds feeds: bytes in, `Payload` out, without I/O.
 
-| source | reader | remembers |
+| source | parser | state |
 | --- | --- | --- |
-| The Odds API v4 | `the_odds_api.TheOddsApi` | what was listed, to know what is gone |
-| this interface | `interface.read_page`, `interface.InterfaceStream` | the stream's rows |
-| OpticOdds v3 | `optic.OpticOdds` | fixtures, what was listed, the stream's rows |
+| The Odds API v4 | `the_odds_api.TheOddsApi` | listed prices, to detect removals |
+| another node | `interface.read_page`, `interface.InterfaceStream` | the stream's rows |
+| OpticOdds v3 | `optic.OpticOdds` | fixtures, listed prices, the stream's rows |
 | Betfair exchange stream | `betfair.BetfairMarkets` | markets |
-| football-data.co.uk | `football_data.read` | nothing |
-| any odds table | `table.read` | nothing |
+| football-data.co.uk | `football_data.read` | none |
+| any odds table | `table.read` | none |
 
-Reading order: payload, decoding, names, held, then any of the sources; `sse` is the framing of two of them. A reader
-that raises `FeedError` is as it was before.
+Reading order: payload, decoding, names, held, then any of the sources; `sse` is the framing used by two of them. A
+parser that raises `FeedError` keeps its previous state.
 """
 
 from oddsengine.feeds.payload import FeedError, Game, Payload

@@ -1,11 +1,11 @@
-"""Betfair's exchange stream: market change messages, live from the socket or from historical files, line by line.
+"""Betfair's exchange stream: market change messages from the socket or from historical files, line by line.
 
-A message says what changed, so `BetfairMarkets` keeps every market: `img` replaces one, a size of 0 takes a price out,
-a definition replaces the one before. The best back price becomes the quote and what is offered at it the most that can
-be bet; lay prices are never offers. A suspended market's prices are suspended; a runner without an offer is gone.
+Messages are changes, so `BetfairMarkets` holds every market: `img` replaces a market, a size of 0 removes a price, and
+a definition replaces the previous one. The best back price becomes the quote, and its size the maximum bet; lay prices
+are never quotes. Prices of a suspended market are suspended; a runner without an offer is removed.
 
-The live stream names neither teams nor runners: the market catalogue does (`know`). What cannot be named waits, and
-`unnamed` lists it. Prices are as fresh as the stream is alive, see `held`.
+The live stream has no names of teams or runners: they come from the market catalogue (`know`). Markets without names
+are listed in `unnamed`. Prices count as seen while the stream is alive, see `held`.
 """
 
 import re
@@ -26,7 +26,7 @@ from oddsengine.feeds.payload import FeedError, Game, Payload
 
 BOOK = "betfair_exchange"
 _SOURCE = "the Betfair stream"
-_DRAW = 58805  # the selection id of every draw
+_DRAW = 58805  # selection id of every draw
 _LADDERS = ("batb", "bdatb", "atb")  # best by level, the same with virtual prices, all by price
 # Event types: https://docs.developer.betfair.com, listEventTypes.
 _SPORTS = {
@@ -124,7 +124,7 @@ _answer = msgspec.json.Decoder(_Answer)
 
 
 class _Kept(NamedTuple):
-    """One market as it is: its definition, and of its runners the ladders and what was matched."""
+    """The current state of one market: definition, and the ladders and matched volume of its runners."""
 
     definition: _Definition | None
     ladders: dict[RunnerKey, dict[str, Ladder]]
@@ -132,16 +132,16 @@ class _Kept(NamedTuple):
 
 
 class Meaning(NamedTuple):
-    """What a market of theirs is: its name here, and where its line stands."""
+    """The meaning of a market: its catalog name, and where its line comes from."""
 
     market: Market
-    line: float | None  # of the market
-    by_runner: bool  # the line is each runner's handicap
+    line: float | None  # line of the market
+    by_runner: bool  # each runner has its own line, the handicap
 
 
 @lru_cache(maxsize=4096)
 def meaning(market_type: str, betting_type: str, sport: str, draw: bool = False) -> Meaning:  # noqa: FBT001, FBT002
-    """What a market type of the exchange means.
+    """Return the meaning of a Betfair market type.
 
     Examples
     --------
@@ -164,7 +164,7 @@ def meaning(market_type: str, betting_type: str, sport: str, draw: bool = False)
 
 
 class BetfairMarkets:
-    """Every market of one subscription.
+    """The markets of one subscription.
 
     Examples
     --------
@@ -181,14 +181,14 @@ class BetfairMarkets:
         self._held = Held()
         self._segments: list[_MarketChange] | None = None
         self._segments_fresh = False
-        self.clk = ""  # both are sent to resume
+        self.clk = ""  # sent to resume the stream
         self.initial_clk = ""
-        self.late = False  # the exchange said that it cannot keep up
-        self.unnamed: dict[str, None] = {}  # markets whose teams or runners the catalogue has to name
+        self.late = False  # Betfair reports that it is behind
+        self.unnamed: dict[str, None] = {}  # markets without names, to be requested from the catalogue
 
     @property
     def commission(self) -> dict[str, float]:
-        """Share of the winnings that is kept, by market, as its definition says."""
+        """Commission rate by market, from its definition."""
         return {
             given: kept.definition.marketBaseRate / 100.0
             for given, kept in self._markets.items()
@@ -198,13 +198,13 @@ class BetfairMarkets:
         }
 
     def read(self, line: bytes) -> Payload:
-        """Read one line.
+        """Parse one line.
 
         Raises
         ------
         FeedError
-            If it is no message of the stream, or says that a request failed. The markets are as before then; a delta is
-            lost, so the connection is to be made anew with `initial_clk` and `clk`.
+            If it is not a stream message, or reports a failed request. The state is unchanged, but a change is lost:
+            reconnect with `initial_clk` and `clk`.
         """
         message = decode(_message, line.strip(), _SOURCE)
         if message.op == "status" and message.statusCode == "FAILURE":
@@ -233,12 +233,12 @@ class BetfairMarkets:
         return payload
 
     def know(self, data: bytes) -> Payload:
-        """Read the answer of the market catalogue; the prices that waited for its names come with it.
+        """Parse a response of the market catalogue; returns the quotes that were waiting for its names.
 
         Raises
         ------
         FeedError
-            If it is none.
+            If the response is not valid.
         """
         listed = data.lstrip()[:1] == b"["
         entries = decode(_catalogues, data, "the Betfair catalogue") if listed else (
@@ -253,16 +253,16 @@ class BetfairMarkets:
         return self._emit(known, every, None, set())
 
     def alive(self, now: datetime) -> Payload:
-        """Say that the stream is alive; the rows whose time is to be renewed, nearly always none."""
+        """Report that the stream is alive; returns rows to renew, usually none."""
         rows = [] if self.late else self._held.due(now)
         return Payload(quotes=rows) if rows else _NOTHING
 
-    # ---- one message ----
+    # ---- messages ----
 
     def _apply(self, changes: Iterable[_MarketChange], when: datetime | None, *, fresh: bool) -> Payload:
-        """Put changes together with what is kept, see what they make of the quotes, and only then keep them."""
+        """Apply changes to a copy of the state, build the quotes, and commit only if both succeed."""
         staged: dict[str, _Kept] = {}
-        touched: dict[str, set[RunnerKey] | None] = {}  # None: every runner
+        touched: dict[str, set[RunnerKey] | None] = {}  # None: all runners
         nothing = _Kept(None, {}, {})
         for change in changes:
             given = change.id
@@ -300,7 +300,7 @@ class BetfairMarkets:
         when: datetime | None,
         left: set[str],
     ) -> Payload:
-        """Quotes of the runners that were touched, and the ids of those that have none any more."""
+        """Return quotes of the touched runners, and the ids of quotes that are gone."""
         games: dict[str, Game] = {}
         quotes: list[dict[str, Any]] = []
         removed: list[str] = [given for market_id in sorted(left) for given in self._quoted[market_id]]
@@ -350,7 +350,7 @@ class BetfairMarkets:
         self, quotes: list[dict[str, Any]], removed: list[str], quoted: dict[str, dict[str, None]], left: set[str],
         unnamed: dict[str, None], markets: dict[str, _Kept],
     ) -> None:  # fmt: skip
-        """Remember what was said."""
+        """Commit the state behind emitted quotes."""
         self._held.drop(removed)
         self._held.put(quotes)
         for given in left:
@@ -368,7 +368,7 @@ class BetfairMarkets:
                 self.unnamed.pop(given, None)
 
     def _game(self, market_id: str, definition: _Definition) -> Game | None:
-        """The game of a market, if its teams are known."""
+        """Return the game of a market, if its teams are known."""
         told, competition = self._events.get(market_id, ("", ""))
         name = told or definition.eventName or ""
         if not definition.eventId:
@@ -386,7 +386,7 @@ class BetfairMarkets:
     def _rows(
         self, market_id: str, kept: _Kept, game: Game, keys: set[RunnerKey] | None, unmapped: Counter[tuple[str, str]]
     ) -> tuple[dict[str, dict[str, Any] | None], int]:
-        """Rows of runners by id, None where there is no price; and how many runners have no name."""
+        """Return rows of runners by id, None without a price, and the number of runners without a name."""
         definition = kept.definition or _Definition()
         draw = any(runner.id == _DRAW for runner in definition.runners)
         what = meaning(definition.marketType, definition.bettingType, game.sport, draw)
@@ -424,14 +424,14 @@ class BetfairMarkets:
 
 
 def _word(name: str) -> str | None:
-    """The outcome that a runner's first word names."""
+    """Return the outcome that the first word of a runner's name denotes."""
     words = catalog.words()
     normal = catalog.normalise(name)
     return words.get(normal) or words.get(normal.partition(" ")[0])
 
 
 def _changed(ladders: dict[str, Ladder], runner: _RunnerChange) -> dict[str, Ladder]:
-    """A runner's ladders after a change; the old ones stay as they were."""
+    """Return a runner's ladders after a change; the old ones are not modified."""
     out = dict(ladders)
     for name in _LADDERS:
         change = getattr(runner, name)
@@ -449,7 +449,7 @@ def _changed(ladders: dict[str, Ladder], runner: _RunnerChange) -> dict[str, Lad
 
 
 def _best(ladders: dict[str, Ladder]) -> tuple[float, float] | None:
-    """The best price to back and what is offered at it."""
+    """Return the best back price and its size."""
     for name in ("batb", "bdatb"):
         ladder = ladders.get(name)
         if ladder:

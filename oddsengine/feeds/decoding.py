@@ -1,7 +1,7 @@
-"""JSON of sources: decoded whole where it has the expected shape, else part by part.
+"""JSON decoding of feeds: strict if the payload has the expected schema, otherwise item by item.
 
-A source that changes one field of one price does not lose the others: what reads is taken, what does not is counted.
-Only a payload of another shape altogether is a `FeedError`.
+If a source changes one field of one price, the others are still used; invalid parts are counted. Only a payload of an
+entirely different shape raises `FeedError`.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class Level(NamedTuple):
-    """A list within a payload: what its items are, what one is called, and the list inside an item."""
+    """A list within a payload: its item type, the name of an item, and the list inside an item."""
 
     kind: Any
     called: str
@@ -31,7 +31,7 @@ class Level(NamedTuple):
 
 
 def decode(decoder: msgspec.json.Decoder[T], data: bytes, source: str) -> T:
-    """Decode a whole payload, or say in one sentence why it does not read."""
+    """Decode a payload, or raise `FeedError`."""
     try:
         return decoder.decode(data)
     except _UNREADABLE as error:
@@ -39,13 +39,13 @@ def decode(decoder: msgspec.json.Decoder[T], data: bytes, source: str) -> T:
 
 
 def unreadable(source: str, error: Exception) -> FeedError:
-    """The sentence for a payload that does not decode."""
+    """Build the error for a payload that cannot be decoded."""
     why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)[:200]
     return FeedError(f"This is not a payload of {source}: {why}.")
 
 
 def salvage(items: Any, level: Level, refused: Counter[str]) -> tuple[list[Any], set[int]]:
-    """Read the items of a plain list one by one; also the places (in what is returned) of those that lost a part."""
+    """Decode the items of a list one by one; also returns the indices of items that lost a part."""
     kept: list[Any] = []
     parts: set[int] = set()
     for item in items if isinstance(items, list | tuple) else ():
@@ -67,7 +67,7 @@ def salvage(items: Any, level: Level, refused: Counter[str]) -> tuple[list[Any],
 
 
 def plain(data: bytes, source: str) -> Any:
-    """A payload as plain lists and mappings."""
+    """Decode a payload to plain lists and mappings."""
     try:
         return msgspec.json.decode(data)
     except _UNREADABLE as error:
@@ -75,13 +75,13 @@ def plain(data: bytes, source: str) -> Any:
 
 
 def taken(kept: Sequence[Any], given: Any, source: str) -> None:
-    """Refuse a list of which nothing was read: the source has another form now."""
+    """Raise if no item of a non-empty list is valid."""
     if given and not kept:
         raise FeedError(f"This is not a payload of {source}: none of its {len(given)} items is valid.")
 
 
 def moment(value: Time) -> datetime | None:
-    """A time that a source gives as text or in Unix seconds (or milliseconds); None where it is none."""
+    """Parse a time given as text or in Unix seconds or milliseconds; None if invalid."""
     if isinstance(value, datetime):
         return value if value.tzinfo else value.replace(tzinfo=UTC)
     if value is None or not 0 < value < 1e14:

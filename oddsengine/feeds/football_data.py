@@ -1,10 +1,10 @@
-"""football-data.co.uk: seasons of results with the prices of many books, before the weekend and at the end.
+"""football-data.co.uk: seasons of results with opening and closing odds of many books.
 
-Columns are read by their pattern, for books come and go by season. `Max`, `Avg` and the old `Bb` figures are no books.
-The files say no times for prices. Those without a `C` were collected on Friday afternoons for weekend games and on
-Tuesday afternoons for the others: they count as seen at 15:00 UTC of that day, or three hours before the start if
-that is earlier. Closing prices count as seen at the start. Kick-off is London time; where a file has none, closing
-prices count as seen at noon UTC and the start is not given.
+Columns are recognised by pattern, since books change between seasons. `Max`, `Avg` and the old `Bb` columns are not
+books. The files have no times of prices. Columns without a `C` were collected on Friday afternoons for weekend games
+and on Tuesday afternoons for others: they count as seen at 15:00 UTC of that day, or three hours before the start if
+that is earlier. Closing prices count as seen at the start. Kick-offs are in London time; without one, closing prices
+count as seen at noon UTC and there is no start.
 """
 
 import csv
@@ -46,33 +46,33 @@ _RESULTS: dict[str, Any] = {
 
 
 class Column(NamedTuple):
-    """One column of prices."""
+    """A column of prices."""
 
     name: str
-    book: str  # ours, or the file's own code where we have none
+    book: str  # catalog id, or the file's code
     closing: bool
     market_type: str
     side: str  # home, draw, away, over, under
     line: float | None = None  # of a total
-    lines: tuple[str, ...] = ()  # columns that may hold the home handicap, best first
+    lines: tuple[str, ...] = ()  # columns that may have the home handicap, best first
 
 
 class History(NamedTuple):
-    """One file. `quotes` are in order of time."""
+    """A parsed file. `quotes` are ordered by time."""
 
     games: tuple[Game, ...]
     quotes: pl.DataFrame  # fields of `ODDS_SCHEMA`, and `closing`
-    results: pl.DataFrame  # one row a game that was played: goals, also of the first half where the file has them
+    results: pl.DataFrame  # one row per played game: goals, also at half time if the file has them
     refused: Counter[str]
 
     def moments(self) -> Iterator[tuple[datetime, pl.DataFrame]]:
-        """The quotes of each moment, in order of time; each can be given to `Engine.step`."""
+        """Quotes grouped by time, in order; pass each group to `Engine.step`."""
         for (seen,), frame in self.quotes.group_by(["last_seen_at"], maintain_order=True):
             assert isinstance(seen, datetime)
             yield seen, frame
 
     def payloads(self) -> Iterator[Payload]:
-        """The same as payloads, each with the games it is about."""
+        """The same as payloads, each with its games."""
         games = {game.id: game for game in self.games}
         for seen, frame in self.moments():
             about = [games[event] for event in frame["event_id"].unique(maintain_order=True)]
@@ -80,12 +80,12 @@ class History(NamedTuple):
 
 
 def read(data: bytes) -> History:
-    """Read one file, of the main leagues or of the extra ones.
+    """Parse a file of the main or the extra leagues.
 
     Raises
     ------
     FeedError
-        If it is no such file.
+        If the data is not such a file.
     """
     header, lines = _lines(data)
     places = {name: at for at, name in reversed(list(enumerate(header)))}
@@ -124,7 +124,7 @@ def read(data: bytes) -> History:
 
 
 def price_columns(header: list[str]) -> list[Column]:
-    """The columns of a header that are prices of books.
+    """Return the columns of a header that have prices of books.
 
     Examples
     --------
@@ -161,12 +161,12 @@ def price_columns(header: list[str]) -> list[Column]:
 
 
 def _pairs(names: set[str], line: str) -> set[str]:
-    """Codes that have an over of a line."""
+    """Return the codes that have an over and an under of a line."""
     return {name.removesuffix(f">{line}") for name in names if name.endswith(f">{line}")}
 
 
 def _whose(code: str, codes: set[str]) -> tuple[str, bool]:
-    """Book and whether the price is a closing one: a `C` at the end is, unless it belongs to the book's own code."""
+    """Return the book, and whether the price is a closing one: ends in a `C` that is not part of the book's code."""
     stem = code[:-1]
     closing = (
         code.endswith("C")
@@ -179,7 +179,7 @@ def _whose(code: str, codes: set[str]) -> tuple[str, bool]:
 
 
 def _lines(data: bytes) -> tuple[list[str], list[list[str]]]:
-    """The header and the lines with anything in them."""
+    """Return the header and the non-empty lines."""
     if len(data) > _MOST:
         raise FeedError(f"A file of {_SOURCE} has at most {_MOST:,} bytes, got {len(data):,}.")
     if b"\0" in data:
@@ -198,7 +198,7 @@ def _lines(data: bytes) -> tuple[list[str], list[list[str]]]:
 
 
 def _day(text: str) -> date | None:
-    """A date as dd/mm/yy or dd/mm/yyyy."""
+    """Parse a date, dd/mm/yy or dd/mm/yyyy."""
     parts = text.split("/")
     if len(parts) != 3 or not all(part.isascii() and part.isdigit() and len(part) <= 4 for part in parts):
         return None
@@ -212,7 +212,7 @@ def _day(text: str) -> date | None:
 
 
 def _game(fields: Mapping[str, str], day: date) -> Game:
-    """The game of a line; its id is made of league, day and teams."""
+    """Return the game of a line; its id consists of league, date and teams."""
     code = fields["league"]
     where = league(" ".join(x for x in (fields["country"], code) if x), "soccer")
     given = f"{fields['country']}{code}/{day.isoformat()}/{fields['home']}/{fields['away']}"
@@ -221,7 +221,7 @@ def _game(fields: Mapping[str, str], day: date) -> Game:
 
 
 def _start(text: str, day: date) -> datetime | None:
-    """The start in UTC of a London time of day."""
+    """Convert a London time of day to UTC."""
     found = re.fullmatch(r"([01]?\d|2[0-3]):([0-5]\d)(?::[0-5]\d)?", text, re.ASCII)
     if found is None:
         return None
@@ -241,7 +241,7 @@ def _last_sunday(year: int, month: int) -> datetime:
 
 
 def _seen(game: Game, day: date) -> tuple[datetime, datetime]:
-    """When a game's early and its closing prices count as seen."""
+    """Return the times at which a game's early and closing prices count as seen."""
     closing = game.start or datetime.combine(day, time(12), UTC)
     back = {0: 3, 1: 0, 2: 1, 3: 2, 4: 0, 5: 1, 6: 2}[day.weekday()]
     early = datetime.combine(day - timedelta(days=back), time(15), UTC)
@@ -252,7 +252,7 @@ def _quotes(
     game: Game, day: date, columns: list[tuple[int, Column]], cells: list[str], places: Mapping[str, int],
     refused: Counter[str],
 ) -> Iterator[dict[str, Any]]:  # fmt: skip
-    """The quotes of one line."""
+    """Return the quotes of one line."""
     moments = _seen(game, day)
     chosen = {"home": game.home, "away": game.away, "draw": "Draw", "over": "Over", "under": "Under"}
     taken: set[tuple[Any, ...]] = set()
@@ -273,7 +273,7 @@ def _quotes(
                 continue
             line = home if column.side == "home" else 0.0 - home
         key = (column.book, column.closing, column.market_type, column.side)
-        if key in taken:  # Pinnacle under both of its codes
+        if key in taken:  # Pinnacle has two codes
             continue
         taken.add(key)
         yield {

@@ -1,7 +1,7 @@
-"""Game states of our own interface as a source: the answer of `/gamestate`, and the stream's channel.
+"""Game states of another node as a feed: responses of `/gamestate` and the stream's channel.
 
-A state names its event by the upstream's id; who plays there is known from the upstream's prices. What the upstream
-itself calls stale is not passed on: nobody told it anything either.
+States refer to events by the upstream's ids; their teams are known from the upstream's prices. States that the upstream
+marks as stale are dropped.
 """
 
 from collections import Counter
@@ -38,12 +38,12 @@ _removed = msgspec.json.Decoder(_Removed)
 
 
 def read_states(data: bytes) -> Payload:
-    """Read the answer of `/gamestate` or of one sport's.
+    """Parse a response of `/gamestate`, for all sports or one.
 
     Raises
     ------
     FeedError
-        If it is none, or the body of an error.
+        If the response is invalid or an error.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def read_states(data: bytes) -> Payload:
 
 
 class GameStates:
-    """The channel of one upstream, over however many connections.
+    """The channel of one upstream, across reconnects.
 
     Examples
     --------
@@ -81,12 +81,12 @@ class GameStates:
         self._states: dict[str, _State] = {}
 
     def read(self, event: str, data: bytes) -> Payload:
-        """Read one event of the stream; one that is not about games says nothing.
+        """Parse one event of the stream; events of other channels return nothing.
 
         Raises
         ------
         FeedError
-            If it does not read; the stream is then as if it had not come.
+            If the event is invalid; the state is unchanged.
         """
         if event in ("gamestate:snapshot", "gamestate:update"):
             refused: Counter[str] = Counter()
@@ -104,7 +104,7 @@ class GameStates:
         return _NOTHING
 
     def alive(self) -> Payload:
-        """Say that the stream is alive: what it last said of each game still holds."""
+        """Report that the stream is alive: the last state of each game is current."""
         return Payload(scores=_readings(self._states))
 
 

@@ -1,9 +1,9 @@
-"""What readers remember of a source, so that silence can be read.
+"""State of parsers that detects removed prices and renews unchanged ones.
 
-`Listed` is for sources that are asked again and again: a price that was listed and no longer is, in the markets that
-were asked for, is gone. `Held` is for streams, which send what changes: all that is held is as good as the stream is
-alive. A step of 100,000 renewed rows costs under half a second of a core, so rows are renewed seldom: those of games in
-play, whose prices count for ten seconds, every `LIVE_S`, all others every `ALL_S`.
+`Listed` is for polled sources: a price that is no longer listed, in the requested markets, is removed. `Held` is for
+streams, which send changes only: all rows are current while the stream is alive. Renewing 100,000 rows takes a step of
+up to half a second, so rows are renewed rarely: live ones, whose prices count for ten seconds, every `LIVE_S`, the
+others every `ALL_S`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,11 +16,11 @@ Row = dict[str, Any]
 Asked = frozenset[str] | None
 
 
-Pair = tuple[str, str]  # book, market, as the source names them
+Pair = tuple[str, str]  # book and market, as named by the source
 
 
 class Listed:
-    """The ids that a source listed last, by its event, each with its book and market."""
+    """The ids last listed by a source, by event, each with its book and market."""
 
     def __init__(self) -> None:
         self._ids: dict[str, dict[str, Pair]] = {}
@@ -29,12 +29,12 @@ class Listed:
         return event in self._ids
 
     def gone(self, event: str, now: Mapping[str, Pair], markets: Asked, books: Asked) -> list[str]:
-        """Ids of an event that are listed no more, of the markets and books that were asked for."""
+        """Return the ids of an event that are no longer listed, among the requested markets and books."""
         before = self._ids.get(event, _NONE)
         return sorted(given for given in before.keys() - now.keys() if _covered(before[given], markets, books))
 
     def replace(self, event: str, now: Mapping[str, Pair], markets: Asked, books: Asked) -> None:
-        """Remember what is listed now, and of what was not asked for, what was."""
+        """Store the current ids, keeping previous ones that were not requested."""
         before = self._ids.get(event, _NONE)
         missing = [given for given in before.keys() - now.keys() if not _covered(before[given], markets, books)]
         listed = dict(now) | {given: before[given] for given in missing}
@@ -44,13 +44,13 @@ class Listed:
             self._ids.pop(event, None)
 
     def add(self, event: str, more: Mapping[str, Pair]) -> None:
-        """Remember some more."""
+        """Add ids."""
         if more:
             self._ids.setdefault(event, {}).update(more)
 
 
 def _covered(pair: Pair, markets: Asked, books: Asked) -> bool:
-    """Whether an answer speaks of a book's market; None: it does of all of them."""
+    """Whether a response covers a book's market; None covers all."""
     return (books is None or pair[0] in books) and (markets is None or pair[1] in markets)
 
 
@@ -58,7 +58,7 @@ _NONE: dict[str, Pair] = {}
 
 
 class Held:
-    """The rows of a stream by the source's ids, without the time they were seen: they are seen as long as it lives."""
+    """The rows of a stream by source id, without the time seen, since they are current while it is alive."""
 
     def __init__(self) -> None:
         self.rows: dict[str, Row] = {}
@@ -67,7 +67,7 @@ class Held:
         self._all_at: datetime | None = None
 
     def put(self, rows: Iterable[Row]) -> None:
-        """Keep rows, in place of those with their ids."""
+        """Add or replace rows."""
         for row in rows:
             self.rows[row["id"]] = row
             if row.get("is_live"):
@@ -76,17 +76,17 @@ class Held:
                 self._live.pop(row["id"], None)
 
     def drop(self, ids: Iterable[str]) -> None:
-        """Forget rows."""
+        """Remove rows."""
         for given in ids:
             self.rows.pop(given, None)
             self._live.pop(given, None)
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all rows."""
         self.rows, self._live = {}, {}
 
     def due(self, now: datetime) -> list[Row]:
-        """Rows whose time is to be renewed, prices that can be bet only; none while it is too early."""
+        """Return the rows to renew, active prices only; empty if it is too early."""
         if _since(self._all_at, now) >= ALL_S:
             self._all_at = self._live_at = now
             return [row for row in self.rows.values() if row.get("is_active") is not False]

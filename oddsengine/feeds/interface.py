@@ -1,15 +1,15 @@
-"""Our own interface as a source: pages of odds, what changed since a moment, and the stream.
+"""Another node as a feed, by its API: pages of odds, changes since a time, and the stream.
 
-Rows keep their names; a payload adds what is known of their events and counts the market types that the catalog does
-not have. Unknown fields are dropped, so that a newer upstream can be read.
+Rows keep their names. A payload adds the events, and counts market types that the catalog does not have. Unknown fields
+are ignored, so a newer upstream can be read.
 
-A stream says what a price is once and then only what moves, so `InterfaceStream` keeps the rows. Ages are the
-upstream's: a row was last seen when the upstream last saw it, never when word of it came here. The stream says that in
-`odds:seen` to those who ask for it with `seen=true`. An update has no such time, only when the price changed; the row
-was seen then at least. Of an upstream without `odds:seen` the time is asked for (`renew`), else rows age.
+The stream sends a price once and then only changes, so `InterfaceStream` holds the rows. Ages are the upstream's: a row
+was last seen when the upstream saw it, not when it arrived here. With `seen=true` the stream sends these times as
+`odds:seen`. An update only has the time when the price changed, which is a lower bound. With an upstream without
+`odds:seen`, times are polled (`renew`), or else rows age.
 
-A row that the upstream rejects is marked `rejected_upstream`: it has seen more, books that it does not pass on and
-prices of before this node began.
+Rows that the upstream rejects are marked `rejected_upstream`, because it has more information: books that it does not
+pass on, and prices from before this node started.
 """
 
 from collections import Counter
@@ -28,7 +28,7 @@ _SOURCE = "the interface"
 
 
 class Odds(TypedDict, total=False):
-    """One price as the interface gives it; see `ODDS_SCHEMA`."""
+    """A price as published by the API; see `ODDS_SCHEMA`."""
 
     id: Required[Name]
     sportsbook: Required[Name]
@@ -70,20 +70,20 @@ class Odds(TypedDict, total=False):
 
 
 class Rejection(TypedDict, total=False):
-    """Why the upstream does not use a price."""
+    """Why the upstream rejects a price."""
 
     guard: str
 
 
 class Seen(TypedDict):
-    """When the upstream last saw a price."""
+    """The time at which the upstream last saw a price."""
 
     id: Name
     last_seen_at: datetime
 
 
 class Delta(TypedDict, total=False):
-    """What can move of a price."""
+    """The fields of a price that can change."""
 
     id: Required[Name]
     odds_american: float | None
@@ -154,7 +154,7 @@ _FULL = ("sportsbook", "event_id", "market_type", "selection")
 
 
 class Page(NamedTuple):
-    """One page of odds, and whether more follow."""
+    """A page of odds, and whether more pages follow."""
 
     payload: Payload
     has_more: bool
@@ -162,19 +162,19 @@ class Page(NamedTuple):
 
 
 def read_page(data: bytes) -> Page:
-    """Read a page of `/odds` or `/odds/delta`, whichever of the two envelopes it has, or a bare list of rows.
+    """Parse a page of `/odds` or `/odds/delta` in either envelope, or a bare list of rows.
 
     Raises
     ------
     FeedError
-        If it is none, or the body of an error.
+        If the page is invalid or an error.
     """
     refused: Counter[str] = Counter()
     page = _read_page(data, refused)
     told = page.pagination or (page.meta and page.meta.pagination) or _Pagination()
     gone = page.removed or (page.meta.removed if page.meta else [])
     ids = [given if isinstance(given, str) else given.id for given in gone]
-    more = told.has_more and bool(page.data or told.next_offset)  # an empty page that promises more would never end
+    more = told.has_more and bool(page.data or told.next_offset)  # an empty page with has_more would never end
     return Page(_payload(_stamped(page.data), refused, removed=ids), more, told.next_offset)
 
 
@@ -199,13 +199,13 @@ def _read_page(data: bytes, refused: Counter[str]) -> _Page:
 
 
 def _stamped(rows: Sequence[Any]) -> Sequence[dict[str, Any]]:
-    """Rows with our fields: a newer upstream calls the time they were seen `timestamp`, and rejections are a mark."""
+    """Convert rows to our fields: `timestamp` of newer upstreams becomes the time seen, a rejection becomes a flag."""
     for row in rows:
         rejection = row.pop("rejection", None)
         if rejection is not None and rejection.get("guard") not in IDENTITY:
             row["rejected_upstream"] = True
         if source := row.pop("source_market_type", None):
-            row["market_type"] = source  # what a book calls its market tells its markets apart
+            row["market_type"] = source  # a book's own name for a market distinguishes its markets
         if "timestamp" in row:
             stamp = row.pop("timestamp")
             if row.get("last_seen_at") is None:
@@ -220,7 +220,7 @@ def _payload(
     removed: Sequence[str] = (),
     moment: datetime | None = None,
 ) -> Payload:
-    """What some rows say."""
+    """Build the payload of some rows."""
     events = {row["event_id"]: row for row in rows}
     live = {row["event_id"] for row in rows if row.get("is_live")}
     games = [
@@ -241,7 +241,7 @@ def _payload(
 
 
 class InterfaceStream:
-    """The stream of one upstream, over however many connections.
+    """The stream of one upstream, across reconnects.
 
     Examples
     --------
@@ -255,23 +255,23 @@ class InterfaceStream:
 
     def __init__(self) -> None:
         self._held: dict[str, dict[str, Any]] = {}
-        self._before: dict[str, Any] = {}  # ids of earlier connections that this one has not listed, with their lines
-        self.ready = False  # the snapshot is whole
-        self.says_seen = False  # the upstream says when it sees prices again
-        self.errors: Counter[str] = Counter()  # codes of errors that the upstream sent
+        self._before: dict[str, Any] = {}  # ids of earlier connections not listed by this one, with their lines
+        self.ready = False  # the snapshot is complete
+        self.says_seen = False  # the upstream sends `odds:seen`
+        self.errors: Counter[str] = Counter()  # error codes sent by the upstream
 
     @property
     def rows(self) -> int:
-        """How many prices are held."""
+        """Number of prices."""
         return len(self._held)
 
     def read(self, event: str, data: bytes) -> Payload:
-        """Read one event of the stream; one that is not about odds says nothing.
+        """Parse one event of the stream; events of other channels return nothing.
 
         Raises
         ------
         FeedError
-            If it does not read; the stream is then as if it had not come.
+            If the event is invalid; the state is unchanged.
         """
         if event == "snapshot":
             return self._snapshot(data)
@@ -297,7 +297,7 @@ class InterfaceStream:
         return _NOTHING
 
     def renew(self, rows: Iterable[Mapping[str, Any]]) -> Payload:
-        """Take the times of rows that were asked for; a row whose price is another by now is left to the stream."""
+        """Apply polled times; rows whose price differs by now are left to the stream."""
         same: list[Seen] = []
         for row in rows:
             held, seen = self._held.get(row["id"]), row.get("last_seen_at")
@@ -306,7 +306,7 @@ class InterfaceStream:
         return self._renew(same)
 
     def _renew(self, seen: Iterable[Seen]) -> Payload:
-        """Rows with the times at which they were seen again."""
+        """Return the rows with new times."""
         rows = []
         for given, time in ((each["id"], each["last_seen_at"]) for each in seen):
             held = self._held.get(given)
@@ -369,7 +369,7 @@ class InterfaceStream:
         return payload
 
     def _moved(self, row: dict[str, Any]) -> bool:
-        """Whether a row has another line than before under its id: another price then, and the old one is gone."""
+        """Whether the id of a row has moved to another line, which removes the old price."""
         given = row["id"]
         was = self._held.get(given)
         if was is not None:
@@ -378,7 +378,7 @@ class InterfaceStream:
 
     @staticmethod
     def _full(data: bytes, unknown: set[str]) -> dict[str, dict[str, Any]]:
-        """Rows that came whole in an update, as an upstream tells of new ones between snapshots."""
+        """Return full rows in an update, as an upstream sends new prices between snapshots."""
         given = plain(data, _SOURCE)
         kept, _ = salvage(
             [row for row in given["odds"] if isinstance(row, dict) and row.get("id") in unknown], _LEVEL, Counter()
@@ -399,7 +399,7 @@ class InterfaceStream:
 
 
 def _told(delta: dict[str, Any]) -> dict[str, Any]:
-    """A delta's fields; of two prices only those it gives."""
+    """Return the fields of a delta; a price in one format clears the other."""
     told = {name: value for name, value in delta.items() if name != "timestamp"}
     prices = ("odds_decimal", "odds_american")
     if any(told.get(name) is not None for name in prices):
@@ -410,7 +410,7 @@ def _told(delta: dict[str, Any]) -> dict[str, Any]:
 
 
 def _later(one: datetime | None, other: datetime | None) -> datetime | None:
-    """The later of two times, the first where they are equal."""
+    """Return the later of two times, the first if they are equal."""
     if one is None or other is None:
         return one or other
     return other if _utc(other) > _utc(one) else one

@@ -1,4 +1,4 @@
-"""What sources call sports, leagues, books and markets, as the catalog says; each name is looked up once."""
+"""Names of sports, leagues, books and markets in feeds, resolved by the catalog; results are cached."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -10,21 +10,21 @@ _ALTERNATE = frozenset({"alternate", "alternative", "alternates", "alt"})
 
 
 class Market(NamedTuple):
-    """What a source's market name becomes."""
+    """A market name of a source, resolved."""
 
-    name: str  # `market_type` of its quotes: the interface's name, or the source's own
-    known: bool  # to the catalog; it may still be of a kind that is never used
-    alternate: bool  # the name says so
+    name: str  # `market_type` of its quotes: the published name, or the source's own
+    known: bool  # in the catalog, even if never used
+    alternate: bool  # by its name
     prop: bool
     team: bool  # about one team's score
-    fixed_line: bool  # the type itself says the line
+    fixed_line: bool  # the type itself implies the line
 
 
 @lru_cache(maxsize=16384)
 def market(name: str, sport: str = "", stat: str = "") -> Market:
-    """Look a market name up.
+    """Resolve a market name.
 
-    A name of the catalog's is used only if it means exactly what the source's does, period included.
+    A catalog name is used only if it has exactly the same meaning, including the period.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def market(name: str, sport: str = "", stat: str = "") -> Market:
             ):
                 found = candidate
                 break
-    # An unusable type that the catalog lists has a base of its own, or is itself one of its names.
+    # An unusable type in the catalog has a base of its own, or is itself one of its names.
     listed = kind.usable or kind.base != name or "_".join(words) in _listed()
     return Market(
         found, listed, bool(_ALTERNATE.intersection(words)), kind.is_prop, kind.subject == "team",
@@ -56,7 +56,7 @@ def _listed() -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def book(name: str) -> str:
-    """Our id of a book.
+    """Return the id of a book.
 
     Examples
     --------
@@ -67,13 +67,13 @@ def book(name: str) -> str:
 
 
 def league(name: str, sport: str) -> str:
-    """Our id of a league; empty for none."""
+    """Return the id of a league, or an empty string."""
     return catalog.league(name, sport).id if name else ""
 
 
 @lru_cache(maxsize=4096)
 def sport_and_league(key: str) -> tuple[str, str]:
-    """Take a key of a sport and its league apart.
+    """Split a combined sport and league key.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def sport_and_league(key: str) -> tuple[str, str]:
 
 
 def side_of(name: str, home: str, away: str) -> str:
-    """Which of two teams a name is, `home` or `away`; empty where it is neither, or they are one."""
+    """Return which of two teams a name is, `home` or `away`; empty for neither, or if both are equal."""
     said = catalog.normalise(name)
     is_home, is_away = said == catalog.normalise(home), said == catalog.normalise(away)
     return "" if not said or is_home == is_away else "home" if is_home else "away"

@@ -1,7 +1,7 @@
 """OpticOdds, version 3: odds of fixtures by request, and the frames of its odds stream.
 
-The stream names fixtures by id alone; who plays is known from requests. So one `OpticOdds` reads both, and rows of a
-fixture that no request has told of wait in `unknown` for one. A stream is resumed after `last_entry`.
+The stream refers to fixtures by id only; their teams come from requests. One `OpticOdds` therefore parses both, and
+fixtures of the stream that no request has returned are listed in `unknown`. A stream resumes after `last_entry`.
 """
 
 from collections import Counter
@@ -106,12 +106,12 @@ _NOTHING = Payload()
 
 
 class OpticOdds:
-    """Reads answers and stream frames of one operator's key.
+    """Parses responses and stream frames of one API key.
 
     Parameters
     ----------
     odds_format
-        As in the requests, one of `FORMATS`.
+        Format of the requests, one of `FORMATS`.
     """
 
     def __init__(self, odds_format: str = "AMERICAN") -> None:
@@ -122,23 +122,23 @@ class OpticOdds:
         self._games: dict[str, Game] = {}
         self._listed = Listed()
         self._held = Held()
-        self.last_entry = ""  # the stream's `last_entry_id` for the next connection
-        self.unknown: dict[str, None] = {}  # fixtures of the stream that no request has told of
+        self.last_entry = ""  # the stream's `last_entry_id`, for the next connection
+        self.unknown: dict[str, None] = {}  # fixtures of the stream that no request has returned
 
     def read(self, data: bytes, books: Iterable[str] = (), markets: Iterable[str] | None = None) -> Payload:
-        """Read the answer to a request for the odds of fixtures.
+        """Parse a response with the odds of fixtures.
 
         Parameters
         ----------
         data
-            The body.
+            Response body.
         books, markets
-            What was asked for, by the source's names: what these do not list of a fixture is gone. None: all markets.
+            Requested ones, by the source's names; prices of these that are not listed are removed. None: all markets.
 
         Raises
         ------
         FeedError
-            If it is no such answer.
+            If the response is invalid.
         """
         refused: Counter[str] = Counter()
         fixtures, partly = _fixtures(data, refused)
@@ -167,12 +167,12 @@ class OpticOdds:
         return Payload(list(games.values()), quotes, (), removed, unmapped, refused)
 
     def frame(self, event: str, data: bytes) -> Payload:
-        """Read one event of the stream.
+        """Parse one event of the stream.
 
         Raises
         ------
         FeedError
-            If it does not read; nothing of it was taken, and `last_entry` is the one before it.
+            If the event is invalid; the state and `last_entry` are unchanged.
         """
         if event in ("odds", "locked-odds"):
             return self._odds(data, locked=event == "locked-odds")
@@ -181,7 +181,7 @@ class OpticOdds:
         return _NOTHING
 
     def alive(self, now: datetime) -> Payload:
-        """Say that the stream is alive; the rows whose time is to be renewed, nearly always none."""
+        """Report that the stream is alive; returns rows to renew, usually none."""
         rows = self._held.due(now)
         return Payload(quotes=rows) if rows else _NOTHING
 
@@ -236,7 +236,7 @@ class OpticOdds:
         self, row: _Row, game: Game, live: bool | None, refused: Counter[str],  # noqa: FBT001
         unmapped: Counter[tuple[str, str]], *, locked: bool = False,
     ) -> dict[str, Any] | None:  # fmt: skip
-        """A row as a quote; None where there is no price and none that was there before is locked."""
+        """Convert a row to a quote; None if it has no price, and no locked earlier one."""
         quote: dict[str, Any] = {"id": row.id, "sportsbook": book(row.sportsbook), "sportsbook_name": row.sportsbook}
         price = self._price(row.price)
         if price is not None:
@@ -281,7 +281,7 @@ class OpticOdds:
         return quote
 
     def _price(self, given: float | None) -> float | None:
-        """The price as this format gives it: American, or decimal; None where it is none."""
+        """Return the price as American or decimal, by format; None if invalid."""
         if given is None or given == 0.0:
             return None
         if self._decimal is None:
@@ -291,7 +291,7 @@ class OpticOdds:
 
 
 def _fixtures(data: bytes, refused: Counter[str]) -> tuple[list[_Fixture], set[str]]:
-    """The fixtures of an answer, and the ids of those that lost a part."""
+    """Return the fixtures of a response, and the ids of those that lost a part."""
     try:
         return _answer.decode(data).data, set()
     except msgspec.ValidationError:
@@ -307,7 +307,7 @@ def _fixtures(data: bytes, refused: Counter[str]) -> tuple[list[_Fixture], set[s
 
 
 def _read(decoder: Any, data: bytes, level: Level, refused: Counter[str]) -> Any:
-    """A frame of the stream, without the items that do not read."""
+    """Decode a stream frame, dropping invalid items."""
     try:
         return decoder.decode(data)
     except msgspec.ValidationError:
@@ -325,7 +325,7 @@ def _read(decoder: Any, data: bytes, level: Level, refused: Counter[str]) -> Any
 
 
 def _game(fixture: _Fixture) -> Game:
-    """The game of a fixture, in the catalog's words where it has them."""
+    """Return the game of a fixture, with catalog names where possible."""
     named = fixture.sport or _Named()
     sport = catalog.sport(named.id or named.name or "").id
     where = fixture.league or _Named()

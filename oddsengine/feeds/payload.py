@@ -1,11 +1,11 @@
-"""What a payload of a source says, in one form whatever the source.
+"""The common result of all parsers.
 
-A parser is pure: bytes in, `Payload` out, nothing fetched and no clock read. Quotes keep the source's own event id and
-names; `Payload.games` says what that id is, so that the events of sources can be matched (`oddsengine.matching`) before
-any quote reaches a board.
+A parser is pure: bytes in, `Payload` out, no I/O and no clock. Quotes keep the source's event ids and names;
+`Payload.games` describes those events so that they can be matched across sources (`oddsengine.matching`) before quotes
+reach a board.
 
-Whoever passes a payload on takes `removed` off first and then applies `quotes`: an id that is in both has moved to
-another line. Rows are shared with the reader that made them, so a row is replaced, never written to.
+Apply `removed` before `quotes`: an id in both has moved to another line. Rows are shared with the parser's state and
+must not be modified.
 """
 
 from collections import Counter
@@ -17,35 +17,35 @@ from oddsengine.games import Reading
 
 
 class FeedError(ValueError):
-    """A payload that cannot be used; the message is one sentence for a person, and nothing of it was taken."""
+    """An unusable payload; the message is for the user, and the parser's state is unchanged."""
 
 
 class Game(NamedTuple):
-    """One event as its source names it. `sport` and `league` are catalog ids where the catalog knows them."""
+    """An event as named by a source. `sport` and `league` are catalog ids where possible."""
 
-    id: str  # the source's
+    id: str  # of the source
     sport: str
     league: str
-    home: str  # empty, like `away`, where the event is no game of two
+    home: str  # like `away`, empty if the event is not a game of two
     away: str
     start: datetime | None = None
-    status: str = ""  # upcoming, live, ended, postponed, cancelled; empty where the source does not say
+    status: str = ""  # upcoming, live, ended, postponed or cancelled; empty if unknown
 
 
 class Payload(NamedTuple):
-    """One payload.
+    """A parsed payload.
 
-    `quotes` are rows with the fields of `ODDS_SCHEMA`, ready for `Engine.step` but for their `event_id`, which is the
-    source's. A suspended price is a quote with `is_active` false; it may have no price.
+    `quotes` are rows with the fields of `ODDS_SCHEMA`, ready for `Engine.step` except for `event_id`, which is the
+    source's. A suspended price is a quote with `is_active` false, possibly without a price.
     """
 
     games: Sequence[Game] = ()
     quotes: Sequence[dict[str, Any]] = ()
-    complete: Sequence[tuple[str, str | None]] = ()  # (book, source's event id): what is not quoted here is gone
-    removed: Sequence[str] = ()  # the source's ids of prices that are gone; `Payload.quotes` have them as `id`
-    # (book, market name) that the catalog does not know: served, not used
+    complete: Sequence[tuple[str, str | None]] = ()  # (book, source's event id): prices not quoted here are removed
+    removed: Sequence[str] = ()  # source's ids of removed prices, the `id` of earlier quotes
+    # (book, market name) pairs outside the catalog: served, not used
     unmapped: Counter[tuple[str, str]] = Counter()  # noqa: RUF012  nobody writes to it
     refused: Counter[str] = Counter()  # noqa: RUF012  reasons why parts of it were left out
-    moment: datetime | None = None  # when the source says it was made
-    scores: Sequence[Reading] = ()  # how games stand; `event` is the source's id, and the source is not named
-    futures: Sequence[dict[str, Any]] = ()  # rows with the fields of `FUTURES_SCHEMA`; `removed` has their ids too
+    moment: datetime | None = None  # when the source created it
+    scores: Sequence[Reading] = ()  # game states; `event` is the source's id, `source` is empty
+    futures: Sequence[dict[str, Any]] = ()  # rows with the fields of `FUTURES_SCHEMA`; `removed` includes their ids

@@ -1,7 +1,7 @@
-"""Server-Sent Events, read as they arrive: bytes in, whole events out, never more in memory than a set size.
+"""Incremental parser of Server-Sent Events with bounded memory.
 
-The rules are those of the HTML standard, section 9.2: lines end with LF, CR or both; an event ends at an empty line and
-is dropped if it has no data; a line that begins with a colon is a comment; an id with a zero byte is none.
+Implements the HTML standard, section 9.2: lines end with LF, CR or both; an event ends at an empty line and is dropped
+if it has no data; a line starting with a colon is a comment; ids with a zero byte are ignored.
 """
 
 from typing import NamedTuple
@@ -13,7 +13,7 @@ _MARK = b"\xef\xbb\xbf"
 
 
 class Event(NamedTuple):
-    """One event. `id` is the last id that the stream gave, with this event or before it."""
+    """An event. `id` is the last id sent by the stream so far."""
 
     event: str
     data: bytes
@@ -21,12 +21,12 @@ class Event(NamedTuple):
 
 
 class Events:
-    r"""A reader of one connection.
+    r"""A parser for one connection.
 
     Parameters
     ----------
     most
-        Bytes that one event may have.
+        Maximum size of an event in bytes.
 
     Examples
     --------
@@ -37,25 +37,25 @@ class Events:
 
     def __init__(self, most: int = MOST) -> None:
         self.last_id = ""  # for the `Last-Event-ID` of the next connection
-        self.retry: int | None = None  # milliseconds to wait before it, if the stream said so
-        self.comments = 0  # they too say that the stream is alive
+        self.retry: int | None = None  # reconnection delay in milliseconds, if sent
+        self.comments = 0  # comments also show that the stream is alive
         self._most = most
-        self._tail: list[bytes] = []  # of a line that is not over
+        self._tail: list[bytes] = []  # of an unfinished line
         self._pending = 0  # bytes of it
         self._size = 0  # bytes of the event so far
         self._data: list[bytes] = []
         self._event = b""
         self._begun = False
-        self._head = b""  # less than a byte order mark
+        self._head = b""  # incomplete byte order mark
         self._after_return = False
 
     def feed(self, chunk: bytes) -> list[Event]:
-        """Take what arrived; give the events that are whole by now.
+        """Feed a chunk and return the events it completes.
 
         Raises
         ------
         FeedError
-            If an event is larger than allowed; what else the chunk held is lost, so the connection is to be made anew.
+            If an event is too large. The rest of the chunk is lost, so the connection must be reopened.
         """
         if not self._begun:
             chunk = self._head + chunk

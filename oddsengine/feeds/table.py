@@ -1,8 +1,8 @@
-"""Any table with the interface's columns, once or watched: CSV, JSON, NDJSON, Parquet.
+"""Any table with the columns of this API, read once or watched: CSV, JSON, NDJSON, Parquet.
 
-A file is everything that its books quote, so a book's prices that a later state of the file does not list are gone;
-unless a line of it does not read, for then nobody knows whose it was. Books that a file no longer names at all are in
-the file's earlier payloads: whoever watches it compares (`Payload.complete`).
+A file has all prices of its books, so prices missing from a later state of the file are removed, unless the file has
+invalid lines, whose book is unknown. Books that are missing altogether can be found by comparing payloads
+(`Payload.complete`).
 """
 
 from collections import Counter
@@ -20,19 +20,19 @@ _LIVE = "live"
 
 
 def read(data: bytes, suffix: str) -> Payload:
-    r"""Read a table.
+    r"""Parse a table.
 
     Parameters
     ----------
     data
-        What the file holds.
+        Contents of the file.
     suffix
-        How its name ends: .csv, .json, .ndjson, .jsonl or .parquet.
+        Suffix of its name: .csv, .json, .ndjson, .jsonl or .parquet.
 
     Raises
     ------
     FeedError
-        If it is not an odds table.
+        If the data is not an odds table.
 
     Examples
     --------
@@ -55,14 +55,14 @@ def read(data: bytes, suffix: str) -> Payload:
 
 
 def _sayable() -> list[pl.Expr]:
-    """Times that Python has a date for; a table may hold any number of microseconds."""
+    """Filter of times that Python can represent; a table may have any number of microseconds."""
     low, high = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
     times = [name for name, kind in ODDS_SCHEMA.items() if isinstance(kind, pl.Datetime)]
     return [pl.when(pl.col(name).is_between(low, high)).then(pl.col(name)).alias(name) for name in times]
 
 
 def _quotes(table: pl.DataFrame) -> list[dict[str, Any]]:
-    """Rows without the columns that say nothing; the price in its other forms is derived again behind the door."""
+    """Build rows without null columns; redundant forms of the price are derived again by the engine."""
     names = [name for name in ODDS_SCHEMA if name not in ("odds_probability", "flap", "confirmed")]
     some = [name for name in names if table[name].null_count() < table.height]
     return table.select(some).to_dicts()

@@ -1,11 +1,11 @@
-"""The Odds API, version 4: odds of a sport, of one event, and of the past; scores of a sport.
+"""The Odds API, version 4: odds of a sport or an event, historical odds, and scores.
 
-A price is suspended there by not being listed. What silence means depends on what was asked: `Asked` says it, and
-`TheOddsApi` remembers what was listed before. Outcomes are known by their names; their order means nothing. A price
-counts as seen when its market was last updated, and as live if that was at or after the start.
+It suspends a price by not listing it. What a missing price means depends on the request, described by `Asked`, and
+`TheOddsApi` keeps what was listed before. Outcomes are identified by name; their order is arbitrary. A price counts as
+seen when its market was last updated, and as live if that is at or after the start.
 
-A list of scores has the games to come and those that are on, unless past days are asked for too. A game that was on
-and is missing from two lists in a row is over.
+A list of scores has upcoming and live games, and past ones on request. A live game missing from two consecutive lists
+is over.
 """
 
 from collections import Counter
@@ -24,8 +24,8 @@ from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.games import ARRIVAL, Reading
 
 _SOURCE = "The Odds API"
-_MISSED = 2  # lists that a game is missing from before it is over
-_OUTRIGHTS = ("outrights", "outrights_lay")  # of events that are no games of two
+_MISSED = 2  # lists without a game before it is over
+_OUTRIGHTS = ("outrights", "outrights_lay")  # of events that are not games of two
 _WORDS = {"Draw": "draw", "Over": "over", "Under": "under", "Yes": "yes", "No": "no"}
 
 
@@ -97,47 +97,46 @@ _scores = msgspec.json.Decoder(list[_Scored])
 
 
 class Asked(NamedTuple):
-    """What a request asked for; whatever of it is not in the answer is gone."""
+    """The scope of a request: prices within it that are not in the response are removed."""
 
-    markets: frozenset[str]  # market keys; of others the answer says nothing
-    sport: str = ""  # a sport key, if all events of the sport were asked for
-    events: frozenset[str] = frozenset()  # event ids, if these were asked for
-    books: frozenset[str] | None = None  # bookmaker keys, if these were asked for; None: the regions as always
+    markets: frozenset[str]  # market keys
+    sport: str = ""  # a sport key, if all events of the sport were requested
+    events: frozenset[str] = frozenset()  # event ids, if requested
+    books: frozenset[str] | None = None  # bookmaker keys, if requested; None: the usual regions
 
     @classmethod
     def of(cls, markets: Iterable[str], **rest: Any) -> "Asked":
-        """Make one from any iterables."""
+        """Build from any iterables."""
         sets = {name: frozenset(rest[name]) for name in ("events", "books") if rest.get(name) is not None}
         return cls(frozenset(markets), rest.get("sport", ""), **sets)
 
 
 class TheOddsApi:
-    """Reads the answers to one operator's requests.
+    """Parses responses to one API key.
 
     Parameters
     ----------
     american
-        Whether the requests say `oddsFormat=american`. None: each payload's prices show it. Decimal prices that are
-        all 100 or more read as American ones then, so say it where that can be.
+        Whether requests use `oddsFormat=american`; None detects it from each payload. Decimal prices that are all 100
+        or more would be taken for American ones, so set it if that can happen.
     markets
-        Market keys that are ever asked for. A request for all of them tells all of a book's prices of an event, and its
-        payload says so in `complete`; None: none does.
+        All market keys that are ever requested. A request for all of them returns all prices of a book for an event,
+        and sets `complete`; None: never.
     """
 
     def __init__(self, *, american: bool | None = None, markets: Iterable[str] | None = None) -> None:
         self._american = american
         self._every = None if markets is None else frozenset(markets)
         self._listed = Listed()
-        self._sports: dict[str, str] = {}  # event with anything listed -> its sport key
+        self._sports: dict[str, str] = {}  # event with listed prices -> its sport key
 
     def read(self, data: bytes, asked: Asked) -> Payload:
-        """Read one answer: a list of events, one event, or either in the envelope of the past.
+        """Parse a response: a list of events, one event, or either in the historical envelope.
 
         Raises
         ------
         FeedError
-            If it is none of these, or its odds are not in the stated format, or it mixes both formats; what was listed
-            before still counts then.
+            If the response is invalid, has another odds format, or mixes formats; the state is unchanged.
         """
         refused: Counter[str] = Counter()
         events, partly, made = _events(data, refused)
@@ -159,7 +158,7 @@ class TheOddsApi:
             ]
         for event in scope:
             self._listed.replace(event, reading.listed.get(event, {}), asked.markets, asked.books)
-        for event in partly:  # nothing of these was said to be gone
+        for event in partly:  # no removals are reported for these
             self._listed.add(event, reading.listed[event])
         self._sports |= reading.sports
         self._sports = {event: sport for event, sport in self._sports.items() if event in self._listed}
@@ -169,7 +168,7 @@ class TheOddsApi:
 
 
 class Scores:
-    """Reads lists of scores, a sport at a time.
+    """Parses lists of scores, one sport at a time.
 
     Examples
     --------
@@ -183,15 +182,15 @@ class Scores:
     """
 
     def __init__(self) -> None:
-        self._on: dict[str, dict[str, tuple[Reading, int]]] = {}  # sport key -> event -> last seen, lists without it
+        self._on: dict[str, dict[str, tuple[Reading, int]]] = {}  # sport key -> event -> last reading, lists without it
 
     def read(self, data: bytes, sport: str) -> Payload:
-        """Read the list of one sport; readings count as seen when they arrive.
+        """Parse the list of one sport; readings count as seen on arrival.
 
         Raises
         ------
         FeedError
-            If it is no such list; what was on before still counts then.
+            If the list is invalid; the state is unchanged.
         """
         refused: Counter[str] = Counter()
         games: dict[str, Game] = {}
@@ -207,7 +206,7 @@ class Scores:
         before = self._on.get(sport, {})
         missing = {event: (reading, n + 1) for event, (reading, n) in before.items() if event not in said}
         ends = {event: reading._replace(over=True) for event, (reading, n) in missing.items() if n >= _MISSED}
-        if refused:  # whoever is missing may be among what does not read
+        if refused:  # a missing game may be among the invalid items
             missing, ends = {event: before[event] for event in missing}, {}
         on = {event: (reading, 0) for event, reading in said.items() if not reading.over}
         self._on[sport] = on | {event: held for event, held in missing.items() if event not in ends}
@@ -215,7 +214,7 @@ class Scores:
 
 
 def _scored(data: bytes, refused: Counter[str]) -> list[_Scored]:
-    """The games of a list of scores."""
+    """Decode the games of a list of scores."""
     try:
         return _scores.decode(data)
     except msgspec.ValidationError:
@@ -232,7 +231,7 @@ def _scored(data: bytes, refused: Counter[str]) -> list[_Scored]:
 
 
 def _standing(given: _Scored) -> Reading | None:
-    """How a game stands; None where one of the two scores is missing or is no whole number."""
+    """Return the game state; None if a score is missing or not an integer."""
     scores = {one.name: _whole(one.score) for one in given.scores or ()}
     home, away = scores.get(given.home_team or ""), scores.get(given.away_team or "")
     if home is None or away is None or given.home_team == given.away_team:
@@ -247,7 +246,7 @@ def _whole(score: str | int | None) -> int | None:
 
 
 def _events(data: bytes, refused: Counter[str]) -> tuple[list[_Event], set[str], datetime | None]:
-    """The events of an answer, ids of those that lost a part, and the moment of an answer from the past."""
+    """Return the events of a response, the ids of those that lost a part, and the time of a historical response."""
     head = data.lstrip()[:1]
     try:
         if head == b"[":
@@ -277,7 +276,7 @@ def _events(data: bytes, refused: Counter[str]) -> tuple[list[_Event], set[str],
 
 
 def _is_american(events: Iterable[_Event], *, told: bool | None) -> bool:
-    """Whether the prices of a payload are American: none of those lies between -100 and 100."""
+    """Whether the prices of a payload are American: none of these lies between -100 and 100."""
     if told:
         return True
     prices = [
@@ -303,7 +302,7 @@ def _stamp(value: Any) -> datetime | None:
 
 
 class _Reading:
-    """What one answer says; nothing is remembered until all of it is read."""
+    """Quotes of one response; state is committed only after all of it was parsed."""
 
     def __init__(self, made: datetime | None, refused: Counter[str], *, american: bool) -> None:
         self.games: list[Game] = []
@@ -365,7 +364,7 @@ class _Reading:
         self, offer: _Market, shared: dict[str, Any], sides: Mapping[str, str], kind: Market, listed: dict[str, Pair],
         pair: Pair,
     ) -> None:  # fmt: skip
-        """Quotes of one market of one book."""
+        """Build the quotes of one market of one book."""
         stem = f"{shared['event_id']}/{pair[0]}/{pair[1]}/"
         field, american, quotes, lone = self._field, self._american, self.quotes, not kind.fixed_line
         for outcome in offer.outcomes:
@@ -400,7 +399,7 @@ class _Reading:
             quotes.append(row)
 
     def _outright(self, event: _Event, maker: _Bookmaker, offer: _Market, listed: dict[str, Pair]) -> None:
-        """Prices of a future: the key of the sport says what is decided, the start which season."""
+        """Build prices of a future: the sport key gives the market, the start its season."""
         if offer.key != "outrights":
             self._refused["a lay price"] += len(offer.outcomes)
             return
@@ -431,7 +430,7 @@ class _Reading:
 
     @staticmethod
     def _subject(row: dict[str, Any], described: str, kind: Market) -> None:
-        """Whose price it is: a team's where the market is about one, else a player's."""
+        """Return the subject of a price: a team if the market is about one, else a player."""
         if kind.team:
             row["team_side"] = side_of(described, row["home_team"] or "", row["away_team"] or "") or None
             row["selection"] = f"{described} {row['selection']}"
@@ -440,7 +439,7 @@ class _Reading:
 
 
 def _chosen(makers: list[_Bookmaker]) -> dict[str, _Bookmaker]:
-    """One entry a book: of the regions of one book the first by key, so that it is always the same."""
+    """Keep one entry per book: the first by key among its regions."""
     first: dict[str, str] = {}
     by_key = {maker.key: maker for maker in reversed(makers)}
     for key in by_key:

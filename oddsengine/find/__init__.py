@@ -1,1 +1,1 @@
-"""From detected rows to result frames: one module a kind, over one prepared board and one caller's view."""
+"""The four finders: detected candidates to result frames, one module per kind of opportunity."""

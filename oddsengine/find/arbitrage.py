@@ -1,4 +1,4 @@
-"""Arbitrages: the best admissible price of every outcome, from two books or more, sums to less than one."""
+"""Arbitrages: the best admissible prices of all outcomes, from at least two books, sum to less than one."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from oddsengine.results import ARBITRAGE_SCHEMA
 
 
 def found(search: Search) -> Cases:
-    """Markets and legs whose profit is as large as their caller wants, those over the cap among them."""
+    """Return the markets and legs at or above each caller's minimum profit, including those above the cap."""
     v, swept = search.view, search.swept
     most = most_implied(search.wants, search.epsilon)
     near = np.flatnonzero(swept.total <= most[swept.sum_who])
@@ -27,13 +27,13 @@ def found(search: Search) -> Cases:
 
 
 def over_cap(search: Search, hits: Cases) -> Bools:
-    """Which of them are larger than any that is shown."""
+    """Flag arbitrages above the plausibility cap."""
     most = search.wants.most_profit[hits.who] + search.epsilon
     return np.asarray(1.0 / hits.legs.total - 1.0 > most)
 
 
 def published_ids(question: Question, hits: Cases) -> list[str]:
-    """Event and market type before the hash, as an arbitrage's id is published."""
+    """Return ids as published: event, market type and hash."""
     events = question.facts(hits.legs.rows[:, 0])["event_id"].to_list()
     types = board.market_types(question, hits.market).to_list()
     tags = ids.hexadecimal(hits.legs.id)
@@ -41,7 +41,7 @@ def published_ids(question: Question, hits: Cases) -> list[str]:
 
 
 def rows(question: Question, hits: Cases) -> pl.DataFrame:
-    """Result rows of what was found, in order of profit, largest first."""
+    """Build result rows, ordered by descending profit."""
     v = question.view
     g = v.groups
     limits = v.limits
@@ -95,7 +95,7 @@ def rows(question: Question, hits: Cases) -> pl.DataFrame:
 
 
 def _edge(question: Question, market: Longs, legs: Chosen) -> Floats:
-    """The best leg's edge over the reference, nan where there is no reference."""
+    """Return the best leg's edge over the reference, nan without a reference."""
     v = question.view
     hits = edges(v, np.zeros(market.size, np.int64), market, np.array([-1.0]))
     of_row = np.full(v.groups.row.size, -np.inf)
@@ -105,7 +105,7 @@ def _edge(question: Question, market: Longs, legs: Chosen) -> Floats:
 
 
 def _legs(question: Question, legs: Chosen) -> pl.Series:
-    """The legs of each case as a list of structs."""
+    """Build the legs of each arbitrage as a list of structs."""
     v = question.view
     held = legs.rows >= 0
     row = legs.rows[held]

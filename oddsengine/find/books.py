@@ -1,4 +1,4 @@
-"""Books that a caller names: a slip of the pen is refused, before it turns into a result without a row."""
+"""Validate the book names a caller passes, so that a typo raises instead of returning an empty result."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -8,25 +8,25 @@ from oddsengine.references import Reference
 
 
 def absent(named: Iterable[str], books: Iterable[str]) -> list[str]:
-    """Those of some names that are none of the books, however either is spelled."""
+    """Return the names that match none of the books, however they are spelled."""
     ids = {catalog.book(book).id for book in books}
     return sorted(name for name in set(named) if catalog.book(name).id not in ids)
 
 
 def refused(word: str, named: Iterable[str], books: Iterable[str]) -> ValueError:
-    """The complaint about names that stand in one of the caller's words."""
+    """Build the error for unknown names in a parameter."""
     return ValueError(f"{word}: no prices of {', '.join(named)}; the books are {', '.join(sorted(books)) or 'none'}")
 
 
 def check(
     books: Iterable[str], wanted: Iterable[str] | None, sharp: Any, commission: Mapping[str, float] | None
 ) -> None:
-    """Refuse names that are neither books of a table nor of the catalog; what only the table lacks may be asked for.
+    """Raise if a name is neither a book of the table nor one of the catalog.
 
     Parameters
     ----------
     books
-        Those of the table.
+        Books of the table.
     wanted, sharp, commission
         As in the public finders.
     """

@@ -1,4 +1,4 @@
-"""+EV rows: one for every book whose price beats the reference's fair probability."""
+"""+EV rows: one for each price above the reference's fair price."""
 
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from oddsengine.results import EV_SCHEMA
 
 
 class Hits(NamedTuple):
-    """Offers with an edge: caller, row, fair probability, width of the reference, gap to the others and so on."""
+    """+EV candidates, as columns: caller, row, fair probability, width of the reference and so on."""
 
     who: Longs
     row: Ints
@@ -25,17 +25,17 @@ class Hits(NamedTuple):
     width: Floats
     gap: Floats
     seen: Longs
-    doubt: Bytes  # 1: unconfirmed
+    doubt: Bytes  # 1 if unconfirmed
     edge: Floats  # fraction
-    id: Words  # of kind, market, book and side; not of the price
+    id: Words  # hash of kind, market, book and side, not of the price
 
     def only(self, keep: Bools) -> "Hits":
-        """Some of them."""
+        """Return a selection of the rows."""
         return Hits._make(column[keep] for column in self)
 
 
 def found(search: Search) -> Hits:
-    """Offers whose edge is as large as their caller wants, those over the cap among them."""
+    """Return the offers at or above each caller's minimum EV, including those above the cap."""
     v, swept = search.view, search.swept
     hits = edges(v, swept.edge_who, swept.edge_market, search.wants.edge - search.epsilon)
     market = v.groups.market[hits.row].astype(np.int64)
@@ -44,14 +44,14 @@ def found(search: Search) -> Hits:
 
 
 def over_cap(search: Search, hits: Hits) -> Bools:
-    """Which hits are errors in the data by their edge: a mask, all false where the guard is off."""
+    """Flag edges so large that they must be data errors; all false if the guard is disabled."""
     if not search.cap:
         return np.zeros(hits.edge.size, bool)
     return np.asarray(hits.edge > search.view.limits.ev_cap + search.epsilon)
 
 
 def rows(question: Question, hits: Hits, max_ev: float | None) -> pl.DataFrame:
-    """Result rows of what was found, in order of edge, largest first."""
+    """Build result rows, ordered by descending edge."""
     v = question.view
     g = v.groups
     keep = ~over_cap(question, hits)
@@ -135,7 +135,7 @@ def rows(question: Question, hits: Hits, max_ev: float | None) -> pl.DataFrame:
 
 
 class _Close(NamedTuple):
-    """What the estimator says of hits beside their fair probability."""
+    """Figures at the close that accompany the fair probability."""
 
     sharpest: Ints
     sharp: Floats  # edge over the sharp reference, nan without one
@@ -144,7 +144,7 @@ class _Close(NamedTuple):
 
 
 def _close(question: Question, hits: Hits, market: Longs) -> _Close | None:
-    """The range at the close, the chance that it is above 0, flags, a stake that allows for the range."""
+    """Compute the range at the close, the probability of a positive edge, flags and the shrunk Kelly stake."""
     v = question.view
     if v.close is None or v.board is None:
         return None
@@ -175,7 +175,7 @@ def _close(question: Question, hits: Hits, market: Longs) -> _Close | None:
 
 
 def _sisters(question: Question, row: Ints, edge: Floats) -> pl.Series:
-    """For each row, the books of the same feed that have the same edge on the same outcome."""
+    """List, for each row, the books of the same feed with the same edge on the same outcome."""
     v, books = question.view, question.prepared.identity.books
     segment = np.searchsorted(v.groups.rows, row, side="right") - 1
     book = v.groups.book[row]
@@ -198,7 +198,7 @@ def _sisters(question: Question, row: Ints, edge: Floats) -> pl.Series:
 
 
 def _arbs(question: Question, market: Longs) -> Floats:
-    """Profit of the best arbitrage of each market, a fraction; 0 where there is none that is shown."""
+    """Return the profit of each market's best arbitrage as a fraction, 0 without one."""
     v = question.view
     markets, at = np.unique(market, return_inverse=True)
     legs = best_legs(v, np.zeros(markets.size, np.int64), markets, distinct=True)
@@ -208,7 +208,7 @@ def _arbs(question: Question, market: Longs) -> Floats:
 
 
 def _pushes(question: Question, market: Longs) -> Floats:
-    """Chance that part of a stake comes back on each market's line, times that part; nan where nothing is known."""
+    """Return the probability of a push on each market's line times the share returned, nan if unknown."""
     v, g = question.view, question.view.groups
     line = g.threshold[market].astype(np.int64)
     part = line % 100

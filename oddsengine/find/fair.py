@@ -1,13 +1,13 @@
-"""Fair figures for every row of a table: probability, its standard error, reference, hold and edge, in row order.
+"""Fair probability, standard error, reference, hold and edge of every row of a table (`oddsengine.fair`).
 
-`estimate` is the one place that says what is fair. By the method `close` that is the estimator, whose standard error is
-that of the close around it (`estimator`). By the others it is the reference, and the standard error says how far the
-other books are from it. With x the log-odds of the fair probability p, and x_i those of the k >= 2 other books of
-different feeds that quote the whole market, each after removing its own margin ::
+With the method `close`, all of them come from the estimator, and the standard error is that of the close. With the
+other methods they come from the reference, and the standard error measures the disagreement of the other books. With x
+the log-odds of the fair probability p, and x_i those of the k >= 2 other books of different feeds that quote the whole
+market, each de-vigged on its own ::
 
     error = p (1 - p) sqrt(sum over i of (x_i - x)^2 / (k (k - 1)))
 
-which for a consensus of equal weights is the standard error of a mean, carried from log-odds to probability.
+For a consensus of equal weights this is the standard error of the mean, converted from log-odds to probability.
 """
 
 from typing import NamedTuple
@@ -33,21 +33,21 @@ FAIR_COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
 }
 """The columns that `fair` adds."""
 
-_NONE, _CONSENSUS = -1, -2  # as the references of `detect`
+_NONE, _CONSENSUS = -1, -2  # codes of references, as in `detect`
 
 
 class Estimates(NamedTuple):
-    """What is fair for each row of the groups: `nan`, and no reference, where nothing is known."""
+    """Fair figures for each row of the groups; `nan` and no reference if there is no fair price."""
 
     prob: Floats
     error: Floats  # standard error of `prob`
-    reference: Ints  # book, or -1 none, -2 a consensus
-    judged: Longs  # rows whose price may be measured by it
-    capped: Longs  # rows whose edge is so large that it is an error in the data
+    reference: Ints  # book, -1 for none, -2 for a consensus
+    judged: Longs  # rows whose price can be compared with `prob`
+    capped: Longs  # rows above the EV cap
 
 
 def estimate(question: Question) -> Estimates:
-    """Fair probabilities of all rows, the judged book left out of its own reference."""
+    """Estimate the fair probability of each row, leaving its own book out of the reference."""
     v, g = question.view, question.view.groups
     n = g.row.size
     hits = ev.found(question)
@@ -64,7 +64,7 @@ def estimate(question: Question) -> Estimates:
     whole = np.full((v.reference.size, v.widest), np.nan)
     whole[markets] = market_fair(v, markets)
     reference = v.reference[g.market]
-    # A member of the consensus has no fair price of its own unless the others make one.
+    # A member of the consensus needs other members to have a fair price of its own.
     member = (reference == _CONSENSUS) & (v.member[g.book] != 0) & (v.trusted != 0) & ~np.isnan(v.own)
     rest = np.flatnonzero(~member)
     prob[rest] = whole[g.market[rest], g.side[rest]]
@@ -73,7 +73,7 @@ def estimate(question: Question) -> Estimates:
 
 
 def _errors(question: Question, prob: Floats) -> Floats:
-    """Standard errors by the distance of the other feeds' own probabilities."""
+    """Compute standard errors from the other feeds' own probabilities."""
     v, g = question.view, question.view.groups
     n = g.row.size
     segment = np.repeat(np.arange(g.rows.size - 1), np.diff(g.rows))
@@ -81,7 +81,7 @@ def _errors(question: Question, prob: Floats) -> Floats:
     quoting = np.flatnonzero(~np.isnan(v.own))
     key = segment[quoting] * (v.traits.feed.size + 1) + feed[quoting]
     _, first, of = np.unique(key, return_index=True, return_inverse=True)
-    voice = quoting[first]  # one row of each feed and outcome
+    voice = quoting[first]  # one row per feed and outcome
     x = np.log(v.own[voice] / (1.0 - v.own[voice]))
     where = segment[voice]
     count, total, square = (np.bincount(where, w, g.rows.size - 1) for w in (None, x, x * x))
@@ -98,7 +98,7 @@ def _errors(question: Question, prob: Floats) -> Floats:
 
 
 def columns(question: Question) -> pl.DataFrame:
-    """`FAIR_COLUMNS` of every row of the table, in its order."""
+    """Compute `FAIR_COLUMNS` for every row of the table, in table order."""
     v, g = question.view, question.view.groups
     prepared: Prepared = question.prepared
     found = estimate(question)

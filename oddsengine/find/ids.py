@@ -1,7 +1,7 @@
-"""Ids of opportunities: a hash of the kind, the markets, and the books and sides of the legs; prices have no part.
+"""Opportunity ids: hashes of the kind, the markets, and the book and side of each leg. Prices are not part of an id.
 
-What a board keeps of it is one number a ladder and one a book (`Hashes`). Legs always count as `_MOST_LEGS`, those that
-are not there as 0: what else is on the board must not change an id.
+A board stores one hash per ladder and one per book (`Hashes`). Every id hashes `_MOST_LEGS` legs, with 0 for missing
+ones, so that an id never depends on what else is on the board.
 """
 
 import hashlib
@@ -15,36 +15,36 @@ import numpy.typing as npt
 from oddsengine._jit import kernel
 from oddsengine.groups import Groups, Ints, Longs, Words, mix
 
-_MOST_LEGS = 8  # more outcomes than any family has
+_MOST_LEGS = 8  # more than the outcomes of any family
 _NONE: Longs = np.empty(0, np.int64)
 
 
 class Hashes(NamedTuple):
-    """Stable hashes of what the keys of markets and legs are made of."""
+    """Stable hashes of the parts of market and leg keys."""
 
-    ladder: Words  # per ladder: of its event's id, live flag, kind and subject; see `ladders`
-    book: Words  # per book: of its name
+    ladder: Words  # by ladder: event id, live flag, kind and subject; see `ladders`
+    book: Words  # by book: its name
 
 
 @lru_cache(maxsize=1 << 16)
 def word(text: str) -> int:
-    """A 64-bit number that is the same on every machine and day."""
+    """Hash a text to 64 bits, the same on every machine."""
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
 def words(texts: Iterable[str]) -> Words:
-    """Hash each text alone."""
+    """Hash each text."""
     return np.array([word(text) for text in texts], np.uint64)
 
 
 def ladders(event: Words, live: npt.NDArray[np.uint8], kind: Words, subject: Words) -> Words:
-    """Hash ladders; of each the hash of its event's id, of `period/family`, and of the name of its subject."""
+    """Hash ladders from the hashes of the event id, `period/family` and the subject's name."""
     return mix(event, live, kind, subject)
 
 
 @kernel
 def _step(h: Any, value: Any) -> Any:
-    """One column more in a hash of columns, as `mix` does it."""
+    """Add one column to a hash of columns, as `mix` does."""
     h = (h ^ value) * np.uint64(0x9E3779B97F4A7C15)
     h = h ^ (h >> np.uint64(29))
     h = h * np.uint64(0xBF58476D1CE4E5B9)
@@ -56,7 +56,7 @@ def _hashes(
     kind: np.uint64, low: Longs, high: Longs, rows: Ints, legs: int, market_ladder: Ints, threshold: Ints, book: Ints,
     side: Ints, ladders: Words, books: Words, out: Words,
 ) -> None:  # fmt: skip
-    """Ids of cases: a market, two where `high` is not empty; and rows (n, any): those beyond and below 0 hash as 0."""
+    """Hash cases with one market, or two if `high` is not empty. Legs with a negative row hash as 0."""
     start = _step(np.uint64(0), kind)
     for c in range(low.size):
         m = low[c]
@@ -84,21 +84,21 @@ def _of(kind: str, g: Groups, hashes: Hashes, low: Longs, high: Longs, rows: Int
 
 
 def of_prices(kind: str, groups: Groups, hashes: Hashes, market: Longs, row: Ints) -> Words:
-    """Ids of single prices, each with its market."""
+    """Return ids of single prices in their markets."""
     return _of(kind, groups, hashes, market, _NONE, row.reshape(-1, 1), 1)
 
 
 def of_markets(kind: str, groups: Groups, hashes: Hashes, market: Longs, rows: Ints) -> Words:
-    """Ids of sets of legs in one market, rows (n, outcomes), -1 where there is none."""
+    """Return ids of sets of legs in one market; `rows` is (n, outcomes), -1 for no leg."""
     return _of(kind, groups, hashes, market, _NONE, rows, _MOST_LEGS)
 
 
 def of_pairs(kind: str, groups: Groups, hashes: Hashes, low: Longs, high: Longs, rows: Ints) -> Words:
-    """Ids of pairs of legs in two markets."""
+    """Return ids of pairs of legs in two markets."""
     return _of(kind, groups, hashes, low, high, rows, _MOST_LEGS)
 
 
 def hexadecimal(hashes: Words) -> list[str]:
-    """Ids as 16 hexadecimal digits."""
+    """Format ids as 16 hexadecimal digits."""
     digits = hashes.astype(">u8").tobytes().hex()
     return [digits[at : at + 16] for at in range(0, len(digits), 16)]

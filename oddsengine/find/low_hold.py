@@ -1,4 +1,4 @@
-"""Low hold: markets whose best prices sum to one, or a little more."""
+"""Low holds: markets whose best prices sum to one or slightly more."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from oddsengine.results import LOW_HOLD_SCHEMA
 
 
 def found(search: Search) -> Cases:
-    """Markets and best prices with a hold from 0 to the most that their caller wants."""
+    """Return the markets and best prices with a hold between 0 and each caller's maximum."""
     v, swept = search.view, search.swept
     most = 1.0 + search.wants.hold + search.epsilon
     near = np.flatnonzero(swept.total <= most[swept.sum_who])
@@ -27,7 +27,7 @@ def found(search: Search) -> Cases:
 
 
 def rows(question: Question, hits: Cases) -> pl.DataFrame:
-    """Result rows in order of hold, smallest first."""
+    """Build result rows, ordered by ascending hold."""
     v = question.view
     g = v.groups
     _, market, legs = hits
@@ -68,7 +68,7 @@ def rows(question: Question, hits: Cases) -> pl.DataFrame:
 
 
 def _everyone(question: Question, sharing: list[tuple[Longs, Longs]], cases: int) -> pl.Series:
-    """The books of all sides of every case, each once, sorted."""
+    """List the books of all sides of each case, without duplicates, sorted."""
     books = question.prepared.identity.books
     case = np.concatenate([c for c, _ in sharing])
     book = question.view.groups.book[np.concatenate([r for _, r in sharing])]
@@ -78,7 +78,7 @@ def _everyone(question: Question, sharing: list[tuple[Longs, Longs]], cases: int
 
 
 def _side(question: Question, legs: Chosen, fair: Floats, k: int, case: Longs, sharing: Longs) -> pl.Series:
-    """One side of every case: its price and all the books that have it; null beyond a market's outcomes."""
+    """Build one side of each case: its price and every book that offers it; null beyond a market's outcomes."""
     v = question.view
     here = legs.rows[:, k] >= 0
     row = np.maximum(legs.rows[:, k], 0)
@@ -108,7 +108,7 @@ def _side(question: Question, legs: Chosen, fair: Floats, k: int, case: Longs, s
 
 
 def _sharing(question: Question, legs: Chosen, k: int, live: Bytes) -> tuple[Longs, Longs]:
-    """Rows that offer side k at its best price, where timing matters together with the other legs: case, row."""
+    """Return (case, row) of the rows with the best price of side k that pass the timing rules with the other legs."""
     v = question.view
     g = v.groups
     cases = np.flatnonzero(legs.rows[:, k] >= 0)
@@ -124,7 +124,7 @@ def _sharing(question: Question, legs: Chosen, k: int, live: Bytes) -> tuple[Lon
         timed = (legs.rows[cases] >= 0) & (times != NO_TIME)
         seen = g.seen[at]
         known = seen != NO_TIME
-        # Where no leg has a time, its own is the only one.
+        # Without a time on any leg, the row's own time decides.
         first = np.where(timed, times, np.iinfo(np.int64).max).min(axis=1)[of]
         last = np.where(timed, times, np.iinfo(np.int64).min).max(axis=1)[of]
         first, last = np.minimum(seen, first, where=known, out=first), np.maximum(seen, last)
@@ -132,7 +132,7 @@ def _sharing(question: Question, legs: Chosen, k: int, live: Bytes) -> tuple[Lon
         near = (last <= first) | (last - np.minimum(first, last) <= gap)
         fresh = seen >= since(v, limits.stale_live_leg_s)
         same &= near & (fresh | ~playing)
-    # A book with the price under two market names counts once.
+    # A book with the same price under two market names counts once.
     of, at = of[same], at[same]
     once = np.ones(of.size, bool)
     once[1:] = (of[1:] != of[:-1]) | (g.book[at[1:]] != g.book[at[:-1]])

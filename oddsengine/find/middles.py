@@ -1,4 +1,4 @@
-"""Middles: over one line at one book and under a higher one at another, and what is between."""
+"""Middles: over a line at one book, under a higher line at another, so that both bets win in between."""
 
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ _SOURCES = ("unknown", "ladder", "median", "shape")
 
 
 class Found(NamedTuple):
-    """Middles: callers, markets of the lower and higher line, legs, what each is worth and how its chance is known."""
+    """Middles, as columns: caller, markets of both lines, legs, worth, and the source of the probability."""
 
     who: Longs
     low: Longs
@@ -25,10 +25,10 @@ class Found(NamedTuple):
     legs: Chosen
     worth: middle.Middle
     source: Bytes
-    generous: Bools  # a leg alone pays far more than the same tail asks for
+    generous: Bools  # one leg alone pays far more than the fair price by the same tail
 
     def only(self, keep: Longs) -> "Found":
-        """Some of them."""
+        """Return a selection of the rows."""
         return Found(
             self.who[keep],
             self.low[keep],
@@ -41,14 +41,14 @@ class Found(NamedTuple):
 
 
 def found(search: Search) -> Found:
-    """Admissible middles whose lines are as far apart and that are worth as much as their caller wants."""
+    """Return admissible middles that meet their caller's minimum gap and worth."""
     v, g, wants, swept = search.view, search.view.groups, search.wants, search.swept
     if not swept.low.size:
         return _none()
     who, low, high = swept.pair_who, swept.low, swept.high
     over, under = g.threshold[low].astype(np.int64), g.threshold[high].astype(np.int64)
     least = wants.worth - search.epsilon
-    # What the best prices do not make worth it, no admissible ones do.
+    # If the best prices are not worth it, no admissible ones are.
     known = _tails(search, who, low, middle.points(over, under))
     near = middle.promising(over, under, swept.over, swept.under, known.tail, known.of, (least - search.epsilon)[who])
     who, low, high, of = who[near], low[near], high[near], known.of[near]
@@ -68,11 +68,11 @@ def found(search: Search) -> Found:
 
 
 def _tails(search: Search, who: Longs, low: Longs, points: Longs) -> tails.Tails:
-    """The tails of some pairs of lines, nan where nobody knows them, and where they come from."""
+    """Return the tails of pairs of lines, nan where unknown, and their sources."""
     v = search.view
     ladder = v.groups.ladder[low].astype(np.int64)
     known = tails.read(v, search.curves, who, ladder, points)
-    # A ladder's word stands; only what no ladder knows waits for a shape.
+    # Ladders take precedence; shapes are fitted only where no ladder has the answer.
     bare = np.flatnonzero(known.source[known.of] == tails.NOWHERE)
     if not bare.size:
         return known
@@ -84,12 +84,12 @@ def _tails(search: Search, who: Longs, low: Longs, points: Longs) -> tails.Tails
 
 
 def _worth(v: Offers, low: Longs, high: Longs, over: Floats, under: Floats, tail: Floats) -> middle.Middle:
-    """What pairs of lines are worth at two prices."""
+    """Evaluate pairs of lines at two prices each."""
     g = v.groups
     worth = middle.evaluate_columns(
         g.threshold[low].astype(np.int64), g.threshold[high].astype(np.int64), over, under, tail
     )
-    # A pair that cannot lose is worth showing though nobody knows the window: it then counts as nothing.
+    # A pair that cannot lose is shown even without a known probability, which then counts as 0.
     total = 1.0 / over + 1.0 / under
     sure = np.flatnonzero(np.isnan(worth.ev) & (total < 1.0))
     worth.prob[sure], worth.ev[sure] = 0.0, 1.0 / total[sure] - 1.0
@@ -97,18 +97,18 @@ def _worth(v: Offers, low: Longs, high: Longs, over: Floats, under: Floats, tail
 
 
 def over_cap(search: Search, hits: Found) -> Bools:
-    """Which are errors in the data by what a leg is worth: a mask, all false where the guard `ev_cap` is off.
+    """Flag data errors by the edge of a single leg; all false if the guard `ev_cap` is disabled.
 
-    A ladder with wrong labels may contradict nobody on its own lines, and makes a wide middle with every honest one.
+    A mislabelled ladder may contradict no price on its own lines, but form a wide middle with every honest one.
     """
     return hits.generous if search.cap else np.zeros(hits.low.size, bool)
 
 
 def _generous(v: Offers, market: Longs, over_odds: Floats, under_odds: Floats, tail: Floats) -> Bools:
-    """Whether a leg is more generous than `outlier` allows, beside the tail that says what the middle is worth.
+    """Flag legs more generous than `outlier` allows, compared with the tail used to value the middle.
 
-    By the chances that the leg wins and loses outright, pushes left out; where as many feeds as `outlier` asks for
-    quote the ladder beside the leg's own.
+    Compares the probabilities that the leg wins or loses outright, ignoring pushes, where enough other feeds quote the
+    ladder.
     """
     limits, g = v.limits, v.groups
     out = np.zeros(over_odds.size, bool)
@@ -136,7 +136,7 @@ def _none() -> Found:
 
 
 def _lines(v: Offers, low: Longs, high: Longs, rows: Ints) -> tuple[Longs, Longs, Floats, Floats]:
-    """Over line, under line, and the prices of both."""
+    """Return over line, under line, and both prices."""
     g = v.groups
     return (
         g.threshold[low].astype(np.int64), g.threshold[high].astype(np.int64), v.net[rows[:, 0]], v.net[rows[:, 1]]
@@ -144,7 +144,7 @@ def _lines(v: Offers, low: Longs, high: Longs, rows: Ints) -> tuple[Longs, Longs
 
 
 def doubted(search: Search, hits: Found) -> Bools:
-    """Whether the fitted shape says something else of the window than the ladder or median that is shown."""
+    """Flag middles whose fitted shape disagrees with the ladder or median that is reported."""
     v = search.view
     out = np.zeros(hits.low.size, bool)
     told = np.flatnonzero((hits.source == tails.LADDER) | (hits.source == tails.MEDIAN))
@@ -162,7 +162,7 @@ def doubted(search: Search, hits: Found) -> Bools:
 
 
 def rows(question: Question, hit: Found) -> pl.DataFrame:
-    """Result rows in order of quality, best first."""
+    """Build result rows, best quality first."""
     hit = hit.only(np.flatnonzero(~over_cap(question, hit)))
     v = question.view
     g = v.groups
@@ -222,7 +222,7 @@ def rows(question: Question, hit: Found) -> pl.DataFrame:
 
 
 def _side(question: Question, hit: Found, market: Longs, k: int) -> pl.Series:
-    """One leg of every middle."""
+    """Build one leg of each middle."""
     v = question.view
     row: Ints = hit.legs.rows[:, k]
     table = question.facts(row)
@@ -230,7 +230,7 @@ def _side(question: Question, hit: Found, market: Longs, k: int) -> pl.Series:
     share = 1.0 / v.net[row]
     alone = np.isnan(fair)
     if alone.any():
-        # Nobody offers this line's other side: the price itself, less its share of the pair's hold, is all there is.
+        # Without the other side of this line, use the price less its share of the pair's hold.
         fair = np.where(alone, np.minimum(share / np.maximum(hit.legs.total, 1.0), share), fair)
     return pl.DataFrame(
         {
@@ -254,7 +254,7 @@ def _side(question: Question, hit: Found, market: Longs, k: int) -> pl.Series:
 
 
 def _key_numbers(question: Question, hit: Found) -> pl.Series:
-    """Key numbers inside each window of a margin; none for totals."""
+    """Return the key numbers inside each window of a margin; none for totals."""
     g, sports = question.view.groups, question.prepared.identity.sports
     most = max((len(s.key_numbers) for s, _ in sports), default=0)
     table = np.full((len(sports), 2 * most), np.iinfo(np.int32).max, np.int64)

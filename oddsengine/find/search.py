@@ -1,7 +1,7 @@
-"""What the four kinds are found with: what some callers see of some prices, as arrays; no table, no text.
+"""Inputs shared by the searches of all four kinds, as arrays without tables or texts.
 
-A search is made of a whole board or of every market of a few events alike; what is found of an event is the same.
-Two searches of one board at different times are compared by the ids of what they find.
+A search covers a whole board, or all markets of a few events; the results for an event are the same. Results of the
+same board at different times are compared by id.
 """
 
 from dataclasses import dataclass
@@ -18,23 +18,23 @@ from oddsengine.groups import Floats, Ints, Longs, Words
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """What some callers see and want, with what the kinds share."""
+    """One search: the offers of some callers, their limits, and intermediate results shared by the kinds."""
 
     view: Offers
     wants: Wants
     scope: Scope
     hashes: Hashes
     forms: tails.Forms
-    cap: bool  # an edge may be too large to be believed
+    cap: bool  # whether the plausibility caps are active
 
     @property
     def epsilon(self) -> float:
-        """How far every threshold gives way, a fraction."""
+        """Tolerance of thresholds, as a fraction."""
         return self.view.limits.epsilon
 
     @cached_property
     def swept(self) -> Swept:
-        """The candidates of all kinds."""
+        """Candidates of all kinds."""
         if self.view.close is None:
             return sweep(self.view, self.wants, self.scope)
         swept = sweep(self.view, self.wants._replace(edge=np.full_like(self.wants.edge, np.inf)), self.scope)
@@ -43,29 +43,29 @@ class Search:
 
     @cached_property
     def curves(self) -> tails.Curves:
-        """What ladders are linked to."""
+        """Tail curves of the ladders."""
         return tails.curves(self.view.groups, self.forms)
 
 
 class Chosen(NamedTuple):
-    """Best prices: rows (n, outcomes), -1 beyond a case's outcomes, the sum of their 1/odds, and the case's id."""
+    """Best prices: rows (n, outcomes) with -1 beyond a case's outcomes, the sum of 1/odds, and the id of the case."""
 
     rows: Ints
     total: Floats
     id: Words
 
     def only(self, keep: Longs) -> "Chosen":
-        """Some of them."""
+        """Return a selection of the rows."""
         return Chosen(self.rows[keep], self.total[keep], self.id[keep])
 
 
 class Cases(NamedTuple):
-    """Callers, markets and the best prices of their outcomes."""
+    """Callers, markets and the best price of each outcome."""
 
     who: Longs
     market: Longs
     legs: Chosen
 
     def only(self, keep: Longs) -> "Cases":
-        """Some of them."""
+        """Return a selection of the rows."""
         return Cases(self.who[keep], self.market[keep], self.legs.only(keep))

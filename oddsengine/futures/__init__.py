@@ -1,10 +1,10 @@
-"""Futures: markets over a whole season or tournament, on a board of their own.
+"""Futures: markets over a whole season or tournament.
 
-They are never on the board of games: their markets have as many outcomes as contestants, and no two books list the
-same. `find_futures` takes a table; `FuturesBoard` is the same for a service, one batch after another.
+They have a board of their own, because their markets have as many outcomes as contestants and no two books list the
+same ones. `find_futures` takes a table; `FuturesBoard` applies batches for a service.
 
-Reading order: identity (what a price is a price of), fields (who takes part), sheets (one market, selections by
-books), winners (margin removal with several winners), judging (guards, fair prices, hold, arbitrage), board, found.
+Reading order: identity (what a price refers to), fields (contestants), sheets (one market, selections by books),
+winners (de-vigging with several winners), judging (guards, fair prices, hold, arbitrage), board, found.
 """
 
 from oddsengine.futures.board import FUTURES_SCHEMA, FuturesBoard

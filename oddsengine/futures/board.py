@@ -1,10 +1,8 @@
-"""The board of futures: the last price of each book on each selection.
+"""The futures board: the last price of each book on each selection.
 
-Like everything that a reader may hold a board never changes; `apply` makes the next one.
-
-A price is known by market, selection and book. A later quote replaces an earlier one, a late quote changes nothing, a
-quote from the future was seen now. A price leaves when its source takes it back, or when nobody has seen it for hours.
-A suspended price stays, is shown, and is never used.
+Boards are immutable; `apply` returns a new one. Prices are keyed by market, selection and book. A later quote replaces
+an earlier one, a late quote is ignored, and a time in the future is replaced by now. A price leaves when its source
+removes it, or when it has not been seen for hours. A suspended price stays and is shown, but never used.
 """
 
 import io
@@ -57,12 +55,12 @@ _EMPTY = pl.DataFrame(schema={**FUTURES_SCHEMA, **_OWN})
 
 
 class FuturesBoard:
-    """Prices of futures at one moment, and who takes part in their markets.
+    """Prices of futures at one time, and the contestants of their markets.
 
     Parameters
     ----------
     fields
-        Who takes part where catalog and market do not say it.
+        Contestants of markets for which the catalog and the market itself do not define them.
 
     Examples
     --------
@@ -88,23 +86,23 @@ class FuturesBoard:
         self, quotes: Sequence[Mapping[str, Any]] | pl.DataFrame, now: datetime, *, source: str = "",
         removed: Collection[str] = (),
     ) -> "FuturesBoard":  # fmt: skip
-        """Make the board after some quotes.
+        """Return the board after a batch of quotes.
 
         Parameters
         ----------
         quotes
             Rows with the columns of `FUTURES_SCHEMA`, or a frame of them. Invalid rows are listed in `rejected`.
         now
-            UTC; the time does not go back.
+            UTC; must not decrease.
         source
-            Who says so: `removed` means prices of the same source.
+            Source of the batch; `removed` refers to prices of the same source.
         removed
-            The source's ids of prices that are gone; applied before the quotes.
+            The source's ids of removed prices; applied before the quotes.
 
         Raises
         ------
         OddsError
-            If a needed column is missing; nothing of the batch was taken.
+            If a required column is missing; nothing is applied.
         """
         now = now.astimezone(UTC) if now.tzinfo else now.replace(tzinfo=UTC)
         now = now if self.now is None else max(now, self.now)
@@ -124,16 +122,16 @@ class FuturesBoard:
         return made
 
     def stating(self, fields: Sequence[FuturesField]) -> "FuturesBoard":
-        """Make the same board with other fields."""
+        """Return the same board with other fields."""
         made = FuturesBoard(fields)
         made.number, made.now, made.table, made.markets = self.number + 1, self.now, self.table, self.markets
         return made
 
     def taken(self) -> dict[str, Any]:
-        """All that it holds as plain data, for `restored`."""
+        """Serialise the board for `restored`."""
         table = io.BytesIO()
-        # polars locks the frame that it writes and may lose the GIL meanwhile: a reader of the same frame then waits
-        # for the lock, with the GIL, for ever. A clone has a lock of its own, and the same columns.
+        # polars locks a frame while writing it and may release the GIL meanwhile; a reader then waits for that lock
+        # while holding the GIL, a deadlock. A clone has a lock of its own and shares the columns.
         self.table.clone().write_ipc_stream(table, compression="zstd")
         return {
             "number": self.number, "now": self.now and self.now.isoformat(), "table": table.getvalue(),
@@ -142,7 +140,7 @@ class FuturesBoard:
 
     @classmethod
     def restored(cls, held: Mapping[str, Any]) -> "FuturesBoard":
-        """Make the board that another one was."""
+        """Restore a board from `taken`."""
         made = cls()
         made.number, made.now = held["number"], held["now"] and datetime.fromisoformat(held["now"])
         made.table = pl.read_ipc_stream(io.BytesIO(held["table"]))
@@ -152,19 +150,19 @@ class FuturesBoard:
 
     @cached_property
     def ids(self) -> frozenset[tuple[str, str]]:
-        """Sources with their own ids of the prices that are here."""
+        """Each source's own ids of the current prices."""
         return frozenset(self.table.filter(pl.col("id").is_not_null()).select("source", "id").iter_rows())
 
     @cached_property
     def sheets(self) -> Mapping[str, Sheet]:
-        """Every market's prices, laid out by selection and book; by id."""
+        """Prices of each market by selection and book, by market id."""
         return sheets_of(self.table, self.markets, self.fields)
 
 
 def _read(
     quotes: Sequence[Mapping[str, Any]] | pl.DataFrame, markets: dict[str, Market], now: datetime, source: str
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Cast quotes, say what each is a price of, and put aside what is none; new markets go into `markets`."""
+    """Cast quotes, identify their market and selection, and list invalid ones; new markets are added to `markets`."""
     if not len(quotes):
         return _EMPTY, pl.DataFrame(schema=BAD_ROW_SCHEMA)
     frame = quotes if isinstance(quotes, pl.DataFrame) else _frame(quotes)
@@ -211,7 +209,7 @@ def _read(
 
 
 def _frame(quotes: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
-    """A frame of rows; numbers and times may be texts."""
+    """Build a frame of rows; numbers and times may be texts."""
     names = [name for name in FUTURES_SCHEMA if any(name in quote for quote in quotes)]
     return pl.DataFrame(
         {name: pl.Series([quote.get(name) for quote in quotes], strict=False) for name in names}, strict=False
@@ -219,7 +217,7 @@ def _frame(quotes: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
 
 
 def _newer(fresh: pl.DataFrame, old: pl.DataFrame) -> pl.DataFrame:
-    """The newest quote of each price, unless a newer one is known; with the time at which the price last moved."""
+    """Return the newest quote of each price unless a newer one is known, with the time of the last change."""
     last = fresh.sort("last_seen_at", maintain_order=True).unique(_KEY, keep="last", maintain_order=True)
     before = old.select(*_KEY, was="odds_decimal", then="odds_changed_at", heard="last_seen_at")
     joined = last.join(before, on=_KEY, how="left").filter(

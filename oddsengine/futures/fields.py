@@ -1,13 +1,13 @@
-"""Fields: who takes part in a market, and who says so. Without that no market over contestants is ever complete.
+"""Fields: the contestants of each market. A market without a known field is never complete.
 
-| market | its field | who says so |
+| market | field | source |
 | --- | --- | --- |
-| over/under, yes/no | the two sides | the `kind` itself |
-| the title of a league whose teams are all known | its teams | the `catalog` |
-| anything else, and any of these | what a `FuturesField` lists | the `operator` |
+| over/under, yes/no | the two sides | `kind` |
+| the title of a league whose teams are all known | its teams | `catalog` |
+| any other, or to override these | the contestants of a `FuturesField` | `operator` |
 
-Nothing is inferred from what books list: a book that leaves a contestant out says nothing about the contestant. "Any
-other" may be one of a stated field's contestants; it then means everybody whom that field does not name.
+Fields are never inferred from prices: a book that omits a contestant says nothing about the contestant. "Any other" may
+be a contestant of a configured field, and then means everybody that field does not name.
 """
 
 import tomllib
@@ -20,9 +20,9 @@ from oddsengine.futures.identity import ANY_OTHER, Market, UnreadableError, Word
 
 
 class FuturesField(NamedTuple):
-    """Everybody who takes part in a market, as a person or a source states it.
+    """The contestants of a market, as configured.
 
-    `market`, `league` and `season` are written as in a price; `places` is how many win.
+    `market`, `league` and `season` are written as in a price; `places` is the number of winners.
     """
 
     league: str
@@ -31,11 +31,11 @@ class FuturesField(NamedTuple):
     season: str = ""
     places: int = 1
     sport: str = ""
-    type: str = ""  # TEAM or PLAYER, where neither market nor sport says it
+    type: str = ""  # TEAM or PLAYER, if neither market nor sport implies it
 
 
 class Stated(NamedTuple):
-    """The field of one market, in the names that its prices have."""
+    """The field of one market, with the names used by its prices."""
 
     contestants: tuple[str, ...]
     places: int
@@ -43,16 +43,16 @@ class Stated(NamedTuple):
 
 
 class FieldsError(ValueError):
-    """Fields that cannot be used; the message is one sentence for a person."""
+    """An invalid field; the message is for the user."""
 
 
 def stated(fields: Sequence[FuturesField]) -> Mapping[str, Stated]:
-    """Market's id to its field; a later statement replaces an earlier one.
+    """Map market ids to their fields; later fields replace earlier ones.
 
     Raises
     ------
     FieldsError
-        If one names no market, too few contestants, or one of them twice.
+        If a field has no market, too few contestants, or duplicates.
     """
     found: dict[str, Stated] = {}
     for field in fields:
@@ -91,7 +91,7 @@ def _person(text: str) -> str:
 
 
 def field_of(market: Market, given: Mapping[str, Stated]) -> Stated | None:
-    """The field of a market; None where nobody says who takes part, or how many win."""
+    """Return the field of a market, or None if the contestants or the number of winners are unknown."""
     if market.id in given:
         return given[market.id]
     if market.type == "OVER_UNDER":
@@ -106,12 +106,12 @@ def field_of(market: Market, given: Mapping[str, Stated]) -> Stated | None:
 
 
 def parse_fields(text: str) -> tuple[FuturesField, ...]:
-    """Read a file of fields.
+    """Parse a TOML file of fields.
 
     Raises
     ------
     FieldsError
-        If it does not read.
+        If the file is not valid.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What comes out: markets, prices and arbitrages of futures as frames; columns have the interface's names."""
+"""Results of futures as frames: markets, prices and arbitrages, with published column names."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
@@ -37,7 +37,7 @@ ARBITRAGE_SCHEMA: dict[str, Any] = {
 
 
 class Futures(NamedTuple):
-    """What `find_futures` found: markets, every price, arbitrages, and the invalid rows of a future."""
+    """Result of `find_futures`: markets, prices, arbitrages, and invalid rows."""
 
     markets: pl.DataFrame
     odds: pl.DataFrame
@@ -49,24 +49,24 @@ def find_futures(
     odds: pl.DataFrame, *, fields: Sequence[FuturesField] = (), books: Collection[str] | None = None,
     sharp: Sequence[str] | None = None, method: str = "power", now: datetime | None = None, outliers: bool = True,
 ) -> Futures:  # fmt: skip
-    """Fair prices, holds and arbitrages of futures, over whole fields only.
+    """Find fair prices, holds and arbitrages of futures with complete fields.
 
     Parameters
     ----------
     odds
         A table with the columns of `FUTURES_SCHEMA`.
     fields
-        Who takes part, for markets whose field neither the catalog nor the market itself says.
+        Contestants of markets for which the catalog and the market itself do not define them.
     books
-        Whose prices may be bet; None is all.
+        Books that can be bet at; None is all.
     sharp
-        Books that say what is fair, in order of preference; None is the catalog's sharp books.
+        Reference books in order of preference; None is the catalog's sharp books.
     method
         One of `DEVIG_METHODS`.
     now
-        The moment, from which prices age; None is the newest time in the table.
+        Time at which ages are evaluated; None is the newest time in the table.
     outliers
-        Whether prices far off the other feeds' are set aside.
+        Whether to reject prices far from those of the other feeds.
 
     Examples
     --------
@@ -104,13 +104,13 @@ def find_futures(
 
 
 def micros(moment: datetime) -> int:
-    """A time in microseconds since 1970."""
+    """Convert a time to microseconds since 1970."""
     since = moment.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
     return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 
 def _newest(odds: pl.DataFrame) -> datetime:
-    """The newest time of a table; a table without times is all of one moment."""
+    """Return the newest time of a table; None if it has no times."""
     name = next((name for name in ("last_seen_at", "timestamp") if name in odds.columns), None)
     known = FuturesBoard().apply(odds, datetime(9999, 1, 1, tzinfo=UTC)).table if name else pl.DataFrame()
     found = known["last_seen_at"].max() if known.height else None
@@ -118,7 +118,7 @@ def _newest(odds: pl.DataFrame) -> datetime:
 
 
 def market_row(judged: Judged) -> dict[str, Any]:
-    """One row of markets."""
+    """Build the row of a market."""
     market, field = judged.sheet.market, judged.sheet.field
     return {
         "market_id": market.id, "display_name": market.name, "sport": market.sport, "league": market.league,
@@ -132,7 +132,7 @@ def market_row(judged: Judged) -> dict[str, Any]:
 
 
 def prices_of(judged: Judged, board: FuturesBoard) -> pl.DataFrame:
-    """The prices of one market, by selection and book."""
+    """Build the prices of one market, by selection and book."""
     sheet = judged.sheet
     i, j = np.nonzero(sheet.row >= 0)
     names = [sheet.names[at] for at in i.tolist()]

@@ -1,14 +1,14 @@
-"""Identity: what a price of a future is a price of.
+"""Identity of futures: the market and selection that a price refers to.
 
-A market is what settles together: sport, league, what is decided (a kind of the catalog, or the source's own words),
-season, type, subject (whose wins; who makes the playoffs), line, and how many contestants win. Its id is
-`{league}:{kind}:{hash}`, a stable hash of all of these, made as those of opportunities are. All that is said here
-follows from the texts of one price alone, so that no other price can change an id; only players' names are compared
-with those beside them (`sheets`).
+A market is everything that settles together: sport, league, what is decided (a kind of the catalog, or the source's own
+words), season, type, subject (such as the team of a win total), line, and number of winners. Its id is
+`{league}:{kind}:{hash}` with a stable hash of all of these, computed like ids of opportunities. Everything here depends
+on the texts of one price only, so other prices cannot change an id; only names of players are compared with others
+(`sheets`).
 
-Teams have the catalog's name, found as games find it; a team that the catalog does not know, like a subject that is a
-player, is known by its normal form. "Any other" and its kin are one selection, whose meaning hangs on who else is
-listed: `sheets` sees to that.
+Teams have catalog names, resolved as for games. Teams outside the catalog, and players, are identified by their
+normalised names. "Any other" and its synonyms are one selection, whose meaning depends on the contestants listed; see
+`sheets`.
 """
 
 from datetime import datetime
@@ -33,7 +33,7 @@ _MOST_LINE = 1e9
 
 
 class Market(NamedTuple):
-    """One market. `places` is 0 where nobody has said how many win."""
+    """A market. `places` is 0 if the number of winners is unknown."""
 
     id: str
     name: str
@@ -48,7 +48,7 @@ class Market(NamedTuple):
 
 
 class Wording(NamedTuple):
-    """The texts of a price, as its source gives them."""
+    """The texts of a price, as given by its source."""
 
     sport: str = ""
     league: str = ""
@@ -63,11 +63,11 @@ class Wording(NamedTuple):
 
 
 class UnreadableError(ValueError):
-    """A price that is not a price of any future; the message is a reason of a few words."""
+    """A price that is not a valid future; the message is a short reason."""
 
 
 def contestant(sport: str, league: str, text: str) -> str:
-    """Name a contestant as far as his own text allows."""
+    """Return the name of a contestant, as far as its own text determines it."""
     if catalog.normalise(text) in _OTHERS:
         return ANY_OTHER
     if sport in words.PERSONS:
@@ -77,12 +77,12 @@ def contestant(sport: str, league: str, text: str) -> str:
 
 @lru_cache(maxsize=1 << 16)
 def read(wording: Wording) -> tuple[Market, str]:
-    """Read one price: its market and its selection.
+    """Identify the market and selection of a price.
 
     Raises
     ------
     UnreadableError
-        If it is a price of no future.
+        If the texts are not a future.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def read(wording: Wording) -> tuple[Market, str]:
 
 
 def _without(text: str, league: catalog.League) -> str:
-    """The market's name without the league's before it."""
+    """Remove a leading league name from a market name."""
     for name in sorted((league.name, league.id, *league.aliases), key=len):
         plain, own = catalog.normalise(text).split(), catalog.normalise(name).split()
         if own and plain[: len(own)] == own and len(plain) > len(own):
@@ -120,7 +120,7 @@ def _without(text: str, league: catalog.League) -> str:
 
 
 def _type(wording: Wording, kind: known.Kind, sport: str) -> str:
-    """What kind of selections a market has."""
+    """Determine the kind of selections of a market."""
     given = wording.type.strip().upper()
     first = catalog.normalise(wording.selection).split(" ", 1)[0]
     if kind.type in _SIDES or (kind.type == "PLAYER"):
@@ -137,28 +137,28 @@ def _type(wording: Wording, kind: known.Kind, sport: str) -> str:
 
 
 def _sides(wording: Wording, type_: str, sport: str, league: str) -> tuple[str, str, float | None]:
-    """Subject, selection and line."""
+    """Return subject, selection and line."""
     if not catalog.normalise(wording.selection):
         raise UnreadableError("the selection has no name")
     if type_ not in _SIDES:
         if type_ == "PLAYER" and catalog.normalise(wording.selection) not in _OTHERS:
             return "", " ".join(wording.selection.split()), None
         return "", contestant(sport, league, wording.selection), None
-    line = wording.line  # a yes or no may have one too: to win 45 games, to win 50
+    line = wording.line  # a yes or no may have a line too: to win 45 games, to win 50
     text = catalog.normalise(wording.selection).split()
     numbers = set() if line is None else set(catalog.normalise(f"{line:g}").split())
     side = next((name for name in _SIDES[type_] if name.lower() in text), "")
     rest = [one for one in text if one != side.lower() and one not in numbers]
     subject = wording.subject.strip() or " ".join(rest)
     if not side and type_ == "YES_NO" and not wording.subject:
-        side = "Yes"  # a list of teams under "to make the playoffs"
+        side = "Yes"  # a plain list of teams under "to make the playoffs"
     if not side:
         raise UnreadableError(f"the selection is neither {' nor '.join(_SIDES[type_]).lower()}")
     if line is not None and not abs(line) < _MOST_LINE:
         raise UnreadableError("the line is not a number")
     if type_ == "OVER_UNDER" and (line is None or round(100.0 * line) % 50):
         raise UnreadableError("over/under needs a whole or half line")
-    team = catalog.team(subject, sport, league) if subject else None  # it may be a player: nothing is guessed
+    team = catalog.team(subject, sport, league) if subject else None  # it may be a player, so nothing is guessed
     found = team.name if team is not None else " ".join(subject.split())
     return found, side if type_ == "YES_NO" else f"{side} {line:g}", line
 
@@ -187,5 +187,5 @@ def _name(league: catalog.League, kind: known.Kind, season: str, subject: str, l
 
 
 def price_id(market: str, selection: str, book: str) -> str:
-    """Id of one book's price of a selection; it stays when the price moves."""
+    """Return the id of one book's price of a selection; it does not depend on the price."""
     return hexadecimal(mix(word(market), word(catalog.normalise(selection)), word(book)))[0]

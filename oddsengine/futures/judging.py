@@ -1,35 +1,35 @@
-"""Judging one market: what is set aside, whether its field is complete, what is fair, and what the best prices leave.
+"""Evaluation of one futures market: rejected prices, completeness of its field, fair prices, hold and arbitrage.
 
-d' is a price after commission, q = 1 / d', w the number of places, n the contestants of the field. Over all books:
+d' is a price after commission, q = 1 / d', w the number of winners, n the contestants of the field. Over all books:
 
-    a book's sum      S_b = sum over the field of q at that book, where it quotes everybody
+    a book's sum      S_b = sum of q over the field, if the book quotes every contestant
     its margin        S_b / w - 1
     fair              p_i from the reference's whole field (`winners.fair`), sum p_i = w
-    edge              p_i d' - 1, of every other feed's prices
+    edge              p_i d' - 1, for prices of other feeds
 
-and over the books that may be bet, with the best d' of each contestant:
+and over the books that can be bet at, with the best d' of each contestant:
 
     hold              S / w - 1
-    arbitrage         profit w / S - 1, stake share (1 / d'_i) / S, where S < w: whoever the w winners are, stakes of 1
-                      in all bring back w / S
+    arbitrage         profit w / S - 1, stake share (1 / d'_i) / S, where S < w: whoever the w winners are, total stakes
+                      of 1 return w / S
 
-**Guards**, in order; each judges what is left by those before it, all of it before it sets anything aside:
+**Guards**, in order; each judges the prices left by the previous ones:
 
-1. not offered, two forms of the price that differ, mid prices, one selection priced twice by one book (the lower price
-   stays if they are near);
-2. `stale`: not seen for an hour; a price without a time was seen when it came;
-3. `other_field`: an "any other" of a book that does not list exactly those whom the stated field names;
-4. `book_sum`: a book whose own whole field sums to less than w (an exchange's a little less): all of its prices;
-5. `outlier`: a price more generous than the median of three or more other feeds, by more in log-odds than the bound of
-   games: that price. One that is too stingy by the same bound keeps its book from being the reference.
+1. suspended, decimal and American price disagree, mid prices, one selection priced twice by one book (the lower price
+   stays if they are close);
+2. `stale`: not seen for an hour; a price without a time counts as seen on arrival;
+3. `other_field`: an "any other" of a book that does not list exactly the contestants of the configured field;
+4. `book_sum`: all prices of a book whose own whole field sums to less than w (for an exchange, slightly less);
+5. `outlier`: a price more generous than the median of at least three other feeds, by more than the bound of games in
+   log-odds. A price too low by the same bound disqualifies its book as the reference.
 
-**Complete** means: somebody says who takes part, nobody quotes a stranger, more take part than win, and each of them
-has a price that is left. Without that there is no fair price, no hold and no arbitrage. The **reference** is the first
-sharp book whose own field is whole, whose margin is not too wide, and whose prices have an answer; there is no
-consensus.
+A market is **complete** if its field is known, no book quotes anybody outside it, it has more contestants than winners,
+and every contestant has a price left. Otherwise there is no fair price, hold or arbitrage. The **reference** is the
+first sharp book whose own field is complete, whose margin is not too wide, and whose prices can be de-vigged. There is
+no consensus.
 
-An arbitrage takes two feeds at least, prices as fresh as those of games (ten minutes) only, and stays below the cap of
-games; an edge above the cap of games is no edge.
+An arbitrage needs at least two feeds and prices as fresh as those of games (ten minutes), and must be below the cap of
+games. Edges above the cap of games are not reported.
 """
 
 from collections.abc import Collection, Sequence
@@ -53,40 +53,41 @@ _SECOND = 1_000_000
 
 
 class Arbitrage(NamedTuple):
-    """Stakes on a whole field; a leg is a contestant, `book` the place of the book among the sheet's."""
+    """Stakes on a whole field. A leg is a contestant; `book` is the index of its book in the sheet."""
 
     id: str
     profit: float  # fraction
-    implied: float  # sum of implied probabilities over the places: below 1
+    implied: float  # sum of implied probabilities divided by the number of winners: below 1
     book: Longs
     odds: Floats  # after commission
     share: Floats
 
 
 class Judged(NamedTuple):
-    """What there is to say of one market. Tables are laid out as the sheet's, columns over contestants as its field."""
+    """Result for one market. Tables have the sheet's shape; columns over contestants are in the order of its field."""
 
     sheet: Sheet
-    aside: npt.NDArray[np.int8]  # places in `REASONS`; 0 is left
-    complete: bool | None  # None: nobody says who takes part
-    why: str  # it is not complete; empty if it is
-    reference: str  # a book; empty for none
-    margin: float  # the reference's; nan for none
-    fair: Floats  # of every selection; nan where there is none
-    edge: Floats  # of every price, fraction; nan where there is none
-    best: Longs  # of every selection, the best book's place among those that may be bet; -1 for none
-    hold: float  # nan where not every contestant has such a price
+    aside: npt.NDArray[np.int8]  # codes of `REASONS`; 0 is not rejected
+    complete: bool | None  # None if the field is unknown
+    why: str  # why it is not complete, or empty
+    reference: str  # a book, or empty
+    margin: float  # of the reference; nan without one
+    fair: Floats  # by selection; nan if unknown
+    edge: Floats  # by price, fraction; nan if unknown
+    best: Longs  # by selection: index of the best book that can be bet at, -1 for none
+    hold: float  # nan unless every contestant has such a price
     arbitrage: Arbitrage | None
-    capped: bool  # there was one above the cap
+    capped: bool  # whether an arbitrage was above the cap
 
 
 def judge(
     sheet: Sheet, now: int, books: Collection[str] | None = None, sharp: Sequence[str] | None = None,
     method: str = "power", *, outliers: bool = True,
 ) -> Judged:  # fmt: skip
-    """Judge a market at a time in microseconds.
+    """Evaluate a market at a time in microseconds.
 
-    `books` may be bet (None: all); `sharp` says what is fair, in order of preference (None: the catalog's sharp books).
+    `books` are those that can be bet at (None: all), `sharp` the reference books in order of preference (None: the
+    catalog's).
     """
     net = _after_commission(sheet)
     aside, stingy = _aside(sheet, net, now, outliers=outliers)
@@ -122,7 +123,7 @@ def _after_commission(sheet: Sheet) -> Floats:
 
 
 def _aside(sheet: Sheet, net: Floats, now: int, *, outliers: bool) -> tuple[npt.NDArray[np.int8], Bools]:
-    """Why each price is not used, and which are too stingy for a reference."""
+    """Return the rejection code of each price, and the prices that are too low for a reference."""
     aside = np.where(sheet.usable, 0, UNUSABLE).astype(np.int8)
     limit = now - round(known.limits().stale_s * _SECOND)
     aside[(aside == 0) & (sheet.seen < limit)] = STALE
@@ -143,7 +144,7 @@ def _aside(sheet: Sheet, net: Floats, now: int, *, outliers: bool) -> tuple[npt.
 
 
 def _sums(sheet: Sheet, net: Floats, left: Bools) -> Floats:
-    """Sum of each book's implied probabilities over the field; infinite unless it quotes everybody."""
+    """Sum each book's implied probabilities over the field; infinite unless it quotes every contestant."""
     if not sheet.place.size or (sheet.place < 0).any():
         return np.full(len(sheet.books), np.inf)
     q = np.where(left, 1.0 / net, np.inf)
@@ -151,7 +152,7 @@ def _sums(sheet: Sheet, net: Floats, left: Bools) -> Floats:
 
 
 def _outliers(sheet: Sheet, net: Floats, left: Bools) -> tuple[Bools, Bools]:
-    """Prices too generous, and too stingy, beside the median of the other feeds; a feed's first book speaks for it."""
+    """Flag prices too generous or too low compared with the median of the other feeds; one book per feed."""
     limits = catalog.thresholds()
     generous, stingy = np.zeros(net.shape, np.bool_), np.zeros(net.shape, np.bool_)
     feeds = [catalog.book(book).feed or f"={book}" for book in sheet.books]
@@ -179,7 +180,7 @@ def _logit(p: Floats) -> Floats:
 
 
 def _complete(sheet: Sheet, left: Bools) -> tuple[bool | None, str]:
-    """Whether every contestant has a price, and if not, why."""
+    """Return whether every contestant has a price, and if not, why."""
     if sheet.field is None:
         return None, "nobody says who takes part" if sheet.places else "nobody says how many win"
     if sheet.strangers:
@@ -196,7 +197,7 @@ def _complete(sheet: Sheet, left: Bools) -> tuple[bool | None, str]:
 def _reference(
     sheet: Sheet, net: Floats, left: Bools, sharp: Sequence[str] | None, method: str
 ) -> tuple[int, float, Floats]:
-    """The first sharp book with a whole field: its place, its margin, the fair probabilities of the contestants."""
+    """Return the first sharp book with a whole field: its index, margin, and fair probabilities of the contestants."""
     limits = known.limits()
     order = [book.id for book in catalog.books().values() if book.sharp] if sharp is None else [*sharp]
     sums = _sums(sheet, net, left) / max(sheet.places, 1)
@@ -210,7 +211,7 @@ def _reference(
 
 
 def _edges(sheet: Sheet, net: Floats, left: Bools, probs: Floats, reference: int) -> Floats:
-    """Edge of each price that is left, of other feeds than the reference's."""
+    """Compute the edge of each remaining price of feeds other than the reference's."""
     if reference < 0:
         return np.full(net.shape, np.nan)
     feed = [catalog.book(book).feed or f"={book}" for book in sheet.books]
@@ -219,20 +220,20 @@ def _edges(sheet: Sheet, net: Floats, left: Bools, probs: Floats, reference: int
 
 
 def _best(net: Floats, left: Bools) -> Longs:
-    """The place of the best book for each selection, the first of equals; -1 for none."""
+    """Return the index of the best book of each selection, the first among equals; -1 for none."""
     if not net.size:
         return np.full(net.shape[0], -1)
     return np.asarray(np.where(left.any(axis=1), np.where(left, net, -np.inf).argmax(axis=1), -1))
 
 
 def _implied(sheet: Sheet, net: Floats, best: Longs) -> float:
-    """Sum of the best prices' implied probabilities over the places; nan where a contestant has none."""
+    """Sum the implied probabilities of the best prices, divided by the number of winners; nan if one is missing."""
     book = best[sheet.place]
     return float((1.0 / net[sheet.place, book]).sum()) / sheet.places if (book >= 0).all() else np.nan
 
 
 def _arbitrage(sheet: Sheet, net: Floats, best: Longs) -> tuple[Arbitrage | None, bool]:
-    """The arbitrage over a whole field, and whether there was one above the cap."""
+    """Return the arbitrage over a whole field, and whether there was one above the cap."""
     implied, limits = _implied(sheet, net, best), catalog.thresholds()
     if not implied < 1.0:
         return None, False
@@ -248,7 +249,7 @@ def _arbitrage(sheet: Sheet, net: Floats, best: Longs) -> tuple[Arbitrage | None
 
 
 def _id(sheet: Sheet, book: Longs) -> str:
-    """Id of an arbitrage: its market, and the books of its legs in the order of the contestants' names."""
+    """Return the id of an arbitrage: its market and the books of its legs, in order of the contestants' names."""
     legs = sorted(
         (catalog.normalise(sheet.names[place]), sheet.books[at])
         for place, at in zip(sheet.place.tolist(), book.tolist(), strict=True)

@@ -1,8 +1,8 @@
-"""Sheets: one market's prices as a table of selections by books, and how its selections meet its field.
+"""Sheets: the prices of one market as a table of selections by books, matched to the market's field.
 
-Names of players are compared here, with those beside them: a name fits a contestant of the stated field, or a whole
-name that other books have, if it fits no other (`match_player`); two whole names become one only where each is the
-other's only fit. What is left stands for itself. So the outcome hangs on which names there are, not on their order.
+Names of players are matched within the market: a name matches a contestant of the configured field, or a full name that
+other books use, if it matches no other (`match_player`). Two full names are merged only if each is the other's only
+match. Remaining names stay separate. The result depends on the set of names, not on their order.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -23,24 +23,24 @@ Bools = npt.NDArray[np.bool_]
 
 
 class Sheet(NamedTuple):
-    """One market. Tables have a row a selection and a column a book; `row` is the place in the board, -1 for none."""
+    """A market's prices. Tables have a row per selection and a column per book; `row` is the board row, -1 for none."""
 
     market: Market
     field: Stated | None
-    places: int  # how many win; 0 where nobody says it
+    places: int  # number of winners; 0 if unknown
     names: tuple[str, ...]  # of the selections
     books: tuple[str, ...]  # ids, sorted
-    place: Longs  # of each contestant of the field, among the selections; -1 where nobody quotes him
-    strangers: tuple[str, ...]  # selections that are not of the field
+    place: Longs  # by contestant of the field: index of the selection, -1 if nobody quotes it
+    strangers: tuple[str, ...]  # selections outside the field
     row: Longs
-    odds: Floats  # decimal, as quoted; nan where there is none
+    odds: Floats  # decimal, as quoted; nan for none
     seen: Longs  # microseconds
-    usable: Bools  # offered, its two forms agree, once a book
-    own_field: Bools  # per book: its "any other" means everybody whom the stated field does not name
+    usable: Bools  # not suspended, both formats agree, one per book
+    own_field: Bools  # by book: its "any other" is that of the configured field
 
 
 def sheets_of(table: pl.DataFrame, markets: Mapping[str, Market], given: Mapping[str, Stated]) -> dict[str, Sheet]:
-    """Lay every market out."""
+    """Build a sheet for every market."""
     columns = ("pick", "book", "odds_decimal", "last_seen_at", "is_active", "price_mismatch")
     parts = table.select("market_id", *columns).with_row_index("at").partition_by("market_id", maintain_order=True)
     made = {}
@@ -60,7 +60,7 @@ def _sheet(market: Market, field: Stated | None, part: pl.DataFrame) -> Sheet:
     i = np.array([at_name[called[pick]] for pick in picks], np.int64)
     j = np.array([at_book[book] for book in ids], np.int64)
     quoted = part["odds_decimal"].to_numpy()
-    order = np.lexsort((part["at"].to_numpy(), -quoted))  # of two prices of one book the lower is written last
+    order = np.lexsort((part["at"].to_numpy(), -quoted))  # of two prices of one book, the lower is written last
     shape = (len(names), len(books))
     row, odds, seen = np.full(shape, -1, np.int64), np.full(shape, np.nan), np.full(shape, NO_TIME)
     usable, count, high = np.zeros(shape, np.bool_), np.zeros(shape, np.int64), np.full(shape, np.nan)
@@ -87,7 +87,7 @@ def _sheet(market: Market, field: Stated | None, part: pl.DataFrame) -> Sheet:
 
 
 def _own_field(listed: Bools, names: Sequence[str], place: Longs, field: Stated | None) -> Bools:
-    """Which books' "any other" is the stated field's: those that list everybody whom it names, and no one else."""
+    """Flag the books whose "any other" is that of the configured field: they list exactly the contestants it names."""
     if field is None or ANY_OTHER not in field.contestants or ANY_OTHER not in names or (place < 0).any():
         return np.zeros(listed.shape[1], np.bool_)
     return np.asarray(listed.all(axis=0))
@@ -102,7 +102,7 @@ def _logit(odds: Floats) -> Floats:
 
 
 def _called(market: Market, picks: Collection[str], contestants: Sequence[str]) -> dict[str, str]:
-    """What each selection is called in its market."""
+    """Return the name of each selection in its market."""
     first: dict[str, str] = {}
     for text in sorted({*picks}, key=_fullness):
         first.setdefault(catalog.normalise(text), text)
@@ -116,12 +116,12 @@ def _called(market: Market, picks: Collection[str], contestants: Sequence[str]) 
 
 
 def _fullness(text: str) -> tuple[bool, int, int, str]:
-    """Order of spellings, the fullest first: surnames last, more letters, more accents."""
+    """Sort key of spellings, fullest first: surnames last, more letters, more accents."""
     return "," in text, -len(text), -sum(not char.isascii() for char in text), text
 
 
 def _people(people: Collection[str], contestants: Sequence[str]) -> dict[str, str]:
-    """Each player's name to the one that he goes by."""
+    """Map each player's name to the name used in the market."""
     if contestants:
         return {name: match_player(name, contestants).name or name for name in people}
     whole = sorted(name for name in people if not read_person(name).initials)

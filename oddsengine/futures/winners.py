@@ -1,8 +1,8 @@
-"""Margin removal where several contestants win: the fair probabilities behind one book's prices for a whole field.
+"""Margin removal with several winners: fair probabilities from one book's prices of a whole field.
 
-Of n contestants exactly w win (a title: 1; a top-4 finish: 4; to reach the final: 2). The implied probabilities
-q_i = 1 / d_i of a book sum to more than w, and the fair ones sum to w. For w = 1 this is `oddsengine.devig`. For w > 1
-its methods carry over, with w in place of 1:
+Of n contestants exactly w win (a title: 1; a top-4 finish: 4; to reach the final: 2). A book's implied probabilities
+q_i = 1 / d_i sum to more than w, the fair ones to w. For w = 1 this is `oddsengine.devig`; for w > 1 its methods use w
+instead of 1:
 
 ==============  ==================================  =================================================
 method          fair probability                    unknown, from sum p_i = w
@@ -15,13 +15,13 @@ logarithmic     the same as odds_ratio
 worst_case      the least of the above, outcome by outcome; the sum is at most w
 ==============  ==================================  =================================================
 
-`shin` is a model of one winner and has no answer for more. Prices that sum to exactly w come back unchanged.
+`shin` models one winner and is `nan` for more. Prices that sum to exactly w are returned unchanged.
 
-When it fails the whole field is `nan`: a price that is none, no more contestants than places, a probability that leaves
-(0, 1) (multiplicative and additive do for strong favourites at many places), a solver that does not converge.
+The whole field is `nan` for an invalid price, fewer contestants than w + 1, a probability outside (0, 1)
+(multiplicative and additive, with strong favourites and many places), or a solver that does not converge.
 
-Reference: the methods are those of `oddsengine.devig`. How chances of a place follow from those of a win is another
-question, which needs no prices of places: D. A. Harville, "Assigning probabilities to the outcomes of multi-entry
+Reference: the methods are those of `oddsengine.devig`. Deriving probabilities of a place from those of a win is another
+problem: D. A. Harville, "Assigning probabilities to the outcomes of multi-entry
 competitions", Journal of the American Statistical Association 68, 1973,
 https://doi.org/10.1080/01621459.1973.10482425.
 """
@@ -34,9 +34,9 @@ import numpy.typing as npt
 from oddsengine.devig import DEVIG_METHODS, devig
 from oddsengine.groups import Floats
 
-_WIDEST = 600.0  # of the bracket, in the logarithm of the unknown
-_BISECTIONS = 200  # enough to halve the bracket to one unit in the last place
-_TOLERANCE = 1e-9  # a field whose sum is farther than this from its places did not converge
+_WIDEST = 600.0  # bracket, in the logarithm of the unknown
+_BISECTIONS = 200  # enough to reach one unit in the last place
+_TOLERANCE = 1e-9  # maximum error of a field's sum
 
 
 def _multiplicative(odds: Floats, places: int) -> Floats:
@@ -59,7 +59,7 @@ def _odds_ratio(odds: Floats, places: int) -> Floats:
 
 
 def _solved(at: Callable[[float], Floats], places: int) -> Floats:
-    """Bisect the logarithm of the unknown; the sum falls as it grows."""
+    """Bisect the logarithm of the unknown; the sum decreases with it."""
     low, high = -_WIDEST, _WIDEST
     for _ in range(_BISECTIONS):
         middle = 0.5 * (low + high)
@@ -83,14 +83,14 @@ _SOLVERS: dict[str, Callable[[Floats, int], Floats]] = {
 
 
 def fair(odds: npt.ArrayLike, places: int = 1, method: str = "power") -> Floats:
-    """Fair probabilities of one whole field.
+    """Return the fair probabilities of one whole field.
 
     Parameters
     ----------
     odds : array_like
         Decimal odds of every contestant.
     places : int
-        How many of them win.
+        Number of winners.
     method : str
         One of `DEVIG_METHODS`.
 

@@ -1,8 +1,8 @@
-"""Event ids: `{league}_{away}_{home}_{date}`, readable, the visitors first as in Celtics @ Lakers.
+"""Event ids: `{league}_{away}_{home}_{date}`, with the visitors first as in Celtics @ Lakers.
 
-Teams of the catalog have their nickname, other teams their name, players their surname. The date is the day of the
-game where it is played, as far as one rule per league can say: in leagues of the Americas a day ends at 08:00 UTC,
-so that an evening game in Los Angeles has its local date; elsewhere it is the UTC date.
+Teams in the catalog appear by nickname, others by name, players by surname. The date is the local day of the game, by
+one rule per league: in leagues of the Americas a day ends at 08:00 UTC, so an evening game in Los Angeles has its local
+date; elsewhere it is the UTC date.
 """
 
 from collections.abc import Container
@@ -20,7 +20,7 @@ _NIGHT = timedelta(hours=8)
 
 
 def day_of(league: str, start: datetime) -> date:
-    """Return the day in an event's id.
+    """Return the date in an event's id.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def day_of(league: str, start: datetime) -> date:
 
 @cache
 def _nicknames() -> dict[tuple[str, str], str]:
-    """Team of the catalog to the end of its name, where that is what people call it."""
+    """Map teams of the catalog to the part of the name used in speech."""
     found = {}
     for team in catalog.teams():
         short = next((alias for alias in team.aliases if team.name.endswith(f" {alias}")), team.name)

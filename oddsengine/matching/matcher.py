@@ -1,11 +1,11 @@
-"""Assigns games of feeds to events: one event has one id, whichever feed lists it.
+"""Assigns games of feeds to events, so that an event has one id in all feeds.
 
-A game joins others of its league whose names fit (`names`, `persons`) and whose start does (`schedule`). What is
-doubtful is quarantined and has no event: a false match makes false arbitrages, a missing one only a missing price.
-Nothing is decided for good: a second game of a doubleheader, a corrected start or a name that is spelled out later
-can release a game or put it elsewhere, and `Matcher.changes` says so. Only a person's word (`overrides`) stands.
+A game joins others of its league with similar names (`names`, `persons`) and starts (`schedule`). Doubtful games are
+quarantined without an event: a false match creates false arbitrages, a missing match only loses prices. Decisions are
+revised: the second game of a doubleheader, a corrected start or a full name can release a game or move it, which
+`Matcher.changes` reports. Only `overrides` are final.
 
-The id of an event does not change while one of its games is known, whatever happens to the start.
+The id of an event does not change while it has a game, even if the start moves.
 """
 
 from collections.abc import Iterable
@@ -19,11 +19,11 @@ from oddsengine.matching.memory import Entry, Event, League, Memory, fit, moment
 from oddsengine.matching.overrides import NEVER, NEW, NONE, Overrides
 from oddsengine.matching.schedule import CLOSE, Key, Meetings, arrange, gap
 
-THRESHOLD = 0.8  # from here two pairs of names are one
-DOUBT = 0.55  # below they are two; between, a person decides
-CITY = round(0.7 * names.VAGUE + 0.3 * names.SURE, 4)  # one name is whole, the other a word that several teams share
-_BETTER = 0.05  # what one fit has to have over another to be preferred
-_KEPT = timedelta(days=7)  # how long an id stays taken after its event was forgotten
+THRESHOLD = 0.8  # above: the same pair
+DOUBT = 0.55  # below: different pairs; between: quarantined
+CITY = round(0.7 * names.VAGUE + 0.3 * names.SURE, 4)  # one full name, and a word shared by several teams
+_BETTER = 0.05  # minimum advantage over the second best
+_KEPT = timedelta(days=7)  # how long an id is reserved after its event was forgotten
 
 
 class Match(NamedTuple):
@@ -32,9 +32,9 @@ class Match(NamedTuple):
     event_id: str | None
     score: float
     reason: str
-    turned: bool = False  # the source has home and away swapped against the event
-    candidates: tuple[str, ...] = ()  # event ids, or `source:id` of games that are quarantined too
-    new: bool = False  # the first game of its event
+    turned: bool = False  # home and away are swapped in the source
+    candidates: tuple[str, ...] = ()  # event ids, or `source:id` of quarantined games
+    new: bool = False  # first game of its event
 
 
 class Quarantined(NamedTuple):
@@ -51,7 +51,7 @@ class Decision(NamedTuple):
     key: Key
     game: Game
     league: League
-    number: int  # of arrival
+    number: int  # order of arrival
     start: datetime | None
     first: datetime | None
     decree: str
@@ -128,9 +128,9 @@ class Matcher:
         return self.changes()
 
     def forget(self, before: datetime) -> int:
-        """Drop events all of whose games start before a time, and waiting games as old; gives how many games went.
+        """Drop events whose games all start before a time, and quarantined games as old; return the number of games.
 
-        A waiting game without a start goes if it was not asked for since this was last called.
+        A quarantined game without a start is dropped if it was not matched since the last call.
         """
         before = moment(before)
         memory, gone = self._memory, []
@@ -151,7 +151,7 @@ class Matcher:
         }
         return len(gone)
 
-    # ---- what another matcher goes on from ----
+    # ---- state for another matcher ----
 
     def decision(self, source: str, game: str) -> Decision | None:
         """Return the state of a feed's game; None if it is unknown."""
@@ -181,7 +181,7 @@ class Matcher:
             if one.start is not None:
                 memory.used.setdefault(event.id, one.start)
 
-    # What follows changes the memory.
+    # ---- private ----
 
     def _enter(self, key: Key, game: Game) -> Entry:
         start = None if game.start is None else moment(game.start)
@@ -209,7 +209,7 @@ class Matcher:
     def _place(self, entry: Entry) -> None:
         if entry.decree:
             self._obey(entry)
-            # Those near it may have been matched without knowing what was said of this one.
+            # Games nearby may have been matched before this one's override was known.
             others = (other for _, other in self._memory.around(entry, self._threshold) if not other.decree)
             if other := min(others, key=lambda e: e.number, default=None):
                 self._compare(other)
@@ -245,7 +245,7 @@ class Matcher:
             self._wait(entry, 0.0, "no start time")
 
     def _follow(self, entry: Entry) -> bool:
-        """Take the short way of most games: nothing near, or one event near at about this time and nothing doubtful."""
+        """Fast path: no game nearby, or a single event at about this time, without doubts."""
         near = list(self._memory.around(entry, DOUBT)) if entry.event is None else []
         if entry.event is None and not near:
             self._join(entry, self._found(entry))
@@ -269,7 +269,7 @@ class Matcher:
         return plain
 
     def _closure(self, entry: Entry, least: float) -> dict[Key, Entry]:
-        """The games that are the same pair as this one, directly or over others, near each other in time."""
+        """Return the games that are the same pair, transitively, with starts near each other."""
         memory = self._memory
         found, stack = {entry.key: entry}, [entry]
         while stack:
@@ -333,7 +333,7 @@ class Matcher:
         return self._memory.events[str(found.pop())]
 
     def _borrowed(self, other: Entry, entry: Entry) -> bool:
-        """Whether a game is in its event by a word that fits the teams of `entry` as well: it may be either's."""
+        """Whether a game is in its event only by a word that fits the teams of `entry` equally."""
         event = self._memory.events.get(other.event or "")
         if event is None or other.decree:
             return False
@@ -342,7 +342,7 @@ class Matcher:
         return bool(owners) and all(fit(entry.league, each, other.spelling)[0] < self._threshold for each in owners)
 
     def _arrange(self, cluster: dict[Key, Entry]) -> None:
-        """Share games of one pair out among its meetings, and these among events."""
+        """Assign the games of one pair to meetings, and meetings to events."""
         memory = self._memory
         alive = [memory.events[id_] for id_ in dict.fromkeys(e.event for e in cluster.values()) if id_ is not None]
         alive.sort(key=lambda event: event.number)
@@ -371,7 +371,7 @@ class Matcher:
             self._set(memory.entries[key], Match(None, 1.0, _why(places), candidates=likely))
 
     def _owners(self, meetings: Meetings, alive: list[Event], fixed: list[Event]) -> dict[int, Event]:
-        """Which event each meeting is: the one whose oldest game it has, else one that a game of it was in."""
+        """Return the event of each meeting: that of its oldest game, else one that a game of it was in."""
         owners = dict(enumerate(fixed))
         place = {key: at for at, group in enumerate(meetings.games) for key in group}
         for oldest in (True, False):

@@ -1,7 +1,7 @@
-"""The games of all feeds, and their events.
+"""The games of all feeds and their events.
 
-Games are found by league, half day and spelling, so that a new one is compared with the names of its own neighbours
-only. The half days are an index and nothing more: neighbours are looked up too, and the distance is then measured.
+Games are indexed by league, half day and spelling, so that a new game is compared only with nearby names. Adjacent half
+days are searched too, and the exact distance is checked afterwards.
 """
 
 from collections.abc import Iterator
@@ -28,11 +28,11 @@ class Entry:
     key: Key
     game: Game
     league: League
-    number: int  # of arrival
+    number: int  # order of arrival
     start: datetime | None
     first: datetime | None
     event: str | None = None
-    decree: str = ""  # what a person said of it
+    decree: str = ""  # override
     touched: bool = True
 
     @property
@@ -42,7 +42,7 @@ class Entry:
 
     @property
     def dated(self) -> Dated:
-        """The game by its starts; only for one that has a start."""
+        """The game with its starts; requires a start."""
         assert self.start is not None
         assert self.first is not None
         return Dated(self.key, self.start, self.first)
@@ -90,17 +90,17 @@ class Memory:
     def __init__(self) -> None:
         self.entries: dict[Key, Entry] = {}
         self.events: dict[str, Event] = {}
-        self.used: dict[str, datetime] = {}  # ids given out, with a start of theirs: none is given out twice
+        self.used: dict[str, datetime] = {}  # assigned ids with a start; ids are never reused
         self._index: dict[tuple[League, int], dict[Spelling, dict[Key, None]]] = {}
         self._number = 0
 
     def count(self) -> int:
-        """The next number of arrival."""
+        """Return the next arrival number."""
         self._number += 1
         return self._number
 
     def reach(self, number: int) -> None:
-        """Count on from a number that is in use."""
+        """Continue numbering after a number in use."""
         self._number = max(self._number, number)
 
     def _halves(self, entry: Entry) -> set[int]:
@@ -125,7 +125,7 @@ class Memory:
                 del self._index[entry.league, half]
 
     def leave(self, entry: Entry) -> None:
-        """Take a game out of its event."""
+        """Remove a game from its event."""
         event = self.events.get(entry.event or "")
         entry.event = None
         if event is not None:
@@ -134,7 +134,7 @@ class Memory:
                 del self.events[event.id]
 
     def join(self, entry: Entry, event: Event) -> None:
-        """Put a game into an event, out of any other."""
+        """Move a game to an event."""
         if entry.event != event.id:
             self.leave(entry)
         entry.event = event.id
@@ -142,7 +142,7 @@ class Memory:
         self.events[event.id] = event
 
     def around(self, entry: Entry, least: float) -> Iterator[tuple[float, Entry]]:
-        """Return other games of the league within the window whose names score at least this much."""
+        """Return other games of the league within the window with at least this score."""
         if entry.start is None:
             return
         seen: set[Key] = {entry.key}

@@ -1,15 +1,15 @@
-"""Score whether two names in a league are the same team, from 0 (no) to 1 (certain).
+"""Scores whether two names in a league are the same team, from 0 (no) to 1 (certain).
 
-A name is read once into its words, without those that say nothing (fc), and its marks: women, an age (u21), a second
-side (II, B, Jong). Other marks are another team. Then, in this order:
+A name is parsed once into words, without insignificant ones (fc), and marks: women, age group (u21), second team (II,
+B, Jong). Different marks are different teams. Then, in order:
 
-1. Both names belong to teams of the catalog: the same team or not.
-2. Words pair off: equal, beginning (Sheff, Sheffield), nearly equal if long (`rapidfuzz`), initials (QPR).
-3. Words are left over on both sides: two teams. On one side: it depends on them. A mascot or the kind of club
-   is often left out; a compass point or `state` makes another team; of a word that several teams share (Dynamo,
-   Sheffield) nothing is left that tells.
+1. Both names are catalog teams: the same or not.
+2. Words are paired: equal, prefix (Sheff, Sheffield), nearly equal if long (`rapidfuzz`), initials (QPR).
+3. Words left on both sides: different teams. On one side: it depends on the words. Mascots and kinds of club are often
+   omitted; a compass point or `state` denotes another team; a word shared by several teams (Dynamo, Sheffield) is not
+   enough on its own.
 
-In sports of persons `persons` compares.
+For sports of individuals see `persons`.
 """
 
 import re
@@ -25,9 +25,9 @@ from oddsengine.matching import persons, words
 
 SURE, SHORTENED, PARTLY, VAGUE = 1.0, 0.92, 0.85, 0.6
 _SPELLED, _ABBREVIATED, _LETTERS = 0.97, 0.94, 0.88
-_RESOLVED, _NEXT_BEST = 0.9, 0.6  # a name is a team's if it fits it so well, and no other team so well
+_RESOLVED, _NEXT_BEST = 0.9, 0.6  # minimum similarity to a catalog team, and maximum of the second best
 
-_WITH_CLUBS = frozenset({"soccer", "esports", "basketball"})  # sports whose short forms `words.CLUBS` has
+_WITH_CLUBS = frozenset({"soccer", "esports", "basketball"})  # sports with short forms in `words.CLUBS`
 
 _AGE = re.compile(r"\b(?:u|under|sub) ?(1[4-9]|2[0-3])\b")
 _GAME = re.compile(r"[(\[ ](?:game|gm|g) ?#?([12])[)\]]?\s*$", re.IGNORECASE)
@@ -44,12 +44,12 @@ class Name(NamedTuple):
     words: tuple[str, ...]
     empty: tuple[str, ...]
     marks: frozenset[str]
-    whole: str  # as it compares, without marks
-    game: str  # 1 or 2 where the name says which game of the day it is
+    whole: str  # normalised, without marks
+    game: str  # 1 or 2 if the name contains the game of a doubleheader
 
 
 def pending(text: str) -> bool:
-    """Whether a name stands for a team that is not known yet.
+    """Whether a name is a placeholder for an undecided team.
 
     Examples
     --------
@@ -72,13 +72,13 @@ def has_mascots(sport: str, league: str) -> bool:
 
 
 def _kind(sport: str, league: str) -> str:
-    """What the teams of a league are: colleges, clubs, or teams with a mascot that is often left out."""
+    """Return whether the league has colleges, clubs, or teams with optional mascots."""
     return "college" if is_college(league) else "club" if sport == "soccer" else "team"
 
 
 @lru_cache(maxsize=4096)
 def _implied(league: str) -> frozenset[str]:
-    """Marks that all teams of a league have."""
+    """Return the marks shared by all teams of a league."""
     parts = league.replace("_", " ")
     marks = {f"u{age}" for age in _AGE.findall(parts)}
     if words.WOMENS_LEAGUES & set(parts.split()):
@@ -134,7 +134,7 @@ def _college_name(tokens: list[str]) -> list[str]:
 
 
 def _written_out(sport: str, tokens: list[str]) -> list[str]:
-    """Bring a name, with or without the words that say nothing, to the one that others use."""
+    """Normalise spellings of a name, with or without insignificant words."""
     tables = (words.CLUBS, words.COUNTRIES) if sport in _WITH_CLUBS else (words.COUNTRIES,)
     if sport == "soccer" and tokens == ["ireland"]:
         return ["republic", "of", "ireland"]
@@ -176,7 +176,7 @@ def read(sport: str, league: str, text: str) -> Name:
 
 
 def _pair(one: str, other: str) -> float:
-    """How well two words fit: nearly equal, or one the beginning of the other."""
+    """Score two words: nearly equal, or one a prefix of the other."""
     short, long = sorted((one, other), key=len)
     if len(short) >= 3 and long.startswith(short) and len(long) - len(short) > 1 and not long[0].isdigit():
         return _ABBREVIATED
@@ -192,7 +192,7 @@ def _initials(short: tuple[str, ...], long: tuple[str, ...]) -> bool:
 
 
 def _align(one: Name, other: Name) -> tuple[float, list[str], list[str], list[str]]:
-    """Pair words off: how well, which of `one` are paired, and what is left of each."""
+    """Pair words: return the score, which of `one` are paired, and the rest of each."""
     left, right = list(one.words), list(other.words)
     paired, fit = [], SURE
     for word in one.words:
@@ -211,7 +211,7 @@ def _align(one: Name, other: Name) -> tuple[float, list[str], list[str], list[st
 
 
 def _rest(paired: list[str], rest: list[str], bare: Name, kind: str) -> float:
-    """Judge words that one side has beside those of the other, `bare`."""
+    """Score the words that only one side has; `bare` are the words of the other."""
     mascot = kind != "club" and all(word in words.MASCOTS for word in rest)
     if kind == "college" or mascot:
         return SHORTENED if mascot else 0.0
@@ -246,7 +246,7 @@ def _compare(one: Name, other: Name, kind: str) -> float:
 
 
 def _two_letters(left: list[str], right: list[str]) -> float:
-    """Judge two letters beside a word that begins with the first and has the second: Mg, Magnitogorsk."""
+    """Score two letters against a word that starts with the first and contains the second: Mg, Magnitogorsk."""
     short, long = sorted((" ".join(left), " ".join(right)), key=len)
     fits = len(short) == 2 and " " not in long and short[0] == long[0] and short[1] in long[1:]
     return _LETTERS if fits else 0.0
@@ -254,7 +254,7 @@ def _two_letters(left: list[str], right: list[str]) -> float:
 
 @cache
 def _known(league: str) -> Mapping[str, tuple[Name, ...]]:
-    """The teams of a league that the catalog knows, with every form of their names."""
+    """Return the catalog's teams of a league, with all forms of their names."""
     found = {}
     for each in catalog.teams():
         if each.league == league:
@@ -265,7 +265,7 @@ def _known(league: str) -> Mapping[str, tuple[Name, ...]]:
 
 @lru_cache(maxsize=65536)
 def team(sport: str, league: str, text: str) -> str:
-    """Give the name of the team in the catalog; empty if none, or more than one, fits.
+    """Return the catalog name of a team; empty if none or several match.
 
     Examples
     --------
@@ -295,7 +295,7 @@ def _forms(sport: str, league: str, text: str) -> tuple[Name, ...]:
 
 @lru_cache(maxsize=1 << 17)
 def likeness(sport: str, league: str, one: str, other: str) -> float:
-    """How surely two names of one league are one team.
+    """Score whether two names of a league are the same team.
 
     Examples
     --------
@@ -317,5 +317,5 @@ def likeness(sport: str, league: str, one: str, other: str) -> float:
 
 
 def near(one: str, other: str) -> float:
-    """Likeness of two texts by their letters alone, for the list that a person reads."""
+    """Similarity of two texts by letters alone, for lists of candidates."""
     return float(fuzz.token_sort_ratio(catalog.normalise(one), catalog.normalise(other))) / 100.0

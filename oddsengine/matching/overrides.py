@@ -1,6 +1,6 @@
-"""What a person decides about single games; it wins over everything that is computed.
+"""Manual decisions on single games, which take precedence over matching.
 
-A table a source, the source's id to one of our event ids, to `new` (an event of its own) or to `never` (not used):
+One TOML table per source maps the source's ids to an event id, `new` (an event of its own) or `never` (ignored):
 
     [the_odds_api]
     "e912304de2b2ce35b473ce2ecd3d1502" = "nba_celtics_lakers_2026-02-08"
@@ -18,11 +18,11 @@ NONE: Overrides = MappingProxyType({})
 
 
 class OverrideError(ValueError):
-    """A file of overrides that cannot be used; the message is one sentence for a person."""
+    """An invalid overrides file; the message is for the user."""
 
 
 def parse_overrides(text: str) -> Overrides:
-    r"""Read a file of overrides: source and the source's id to event id, `new` or `never`.
+    r"""Parse overrides: (source, source's id) to event id, `new` or `never`.
 
     Examples
     --------

@@ -1,11 +1,11 @@
-"""Are two names the same person? Players of tennis and the like, and players of props within one event.
+"""Scores whether two names are the same person: tennis players and the like, and players of props within an event.
 
-A name is read into its words and its suffix (Jr, III). `Last, First` is put in order; other orders are found by the
-comparison: words pair off whichever stands first. A word of one letter is an initial and pairs with any word that
-begins so; two or three letters that were written with points or hyphens (J.J., J-W.) are initials too. At least one
-long word has to be equal. Two given names that do not pair are two persons, and so are two initials: brothers.
+A name is parsed into words and a suffix (Jr, III). `Last, First` is reordered; otherwise words are paired in any order.
+A single letter is an initial and pairs with any word starting with it; two or three letters written with points or
+hyphens (J.J., J-W.) are initials too. At least one long word must be equal. Given names or initials that do not pair
+mean different people, such as brothers.
 
-Pairs of a doubles match are two names with a stroke between them, in any order.
+Doubles pairs are two names separated by a slash, in any order.
 """
 
 import re
@@ -17,9 +17,9 @@ from oddsengine import catalog
 from oddsengine.matching import words
 
 SURE, SPELLED, INITIAL, SURNAME = 1.0, 0.96, 0.94, 0.86
-_PARTLY = 0.9  # one name has more words than the other
-_ACCEPT = 0.85  # of a player's name
-_CLEAR = 0.02  # by which the best has to be ahead
+_PARTLY = 0.9  # one name has more words
+_ACCEPT = 0.85  # minimum score of a player's name
+_CLEAR = 0.02  # minimum advantage over the second best
 
 _SUFFIXES = {"jr": "jr", "junior": "jr", "sr": "sr", "ii": "ii", "iii": "iii", "iv": "iv"}
 _DOTTED = re.compile(r"\b[A-Za-z](?:[.\-][A-Za-z])+\.?(?=\s|$|,)|\b[A-Z](?:\.\s*[A-Z])+\.")
@@ -34,7 +34,7 @@ _PARTNERS = re.compile(r"\s*(?:/|&|\+|;)\s*")
 
 
 class Person(NamedTuple):
-    """A name, read: long words, initials, suffix."""
+    """A parsed name: long words, initials, suffix."""
 
     words: tuple[str, ...]
     initials: str
@@ -43,7 +43,7 @@ class Person(NamedTuple):
 
 @lru_cache(maxsize=65536)
 def read(text: str) -> Person:
-    """Read a person's name.
+    """Parse a person's name.
 
     Examples
     --------
@@ -74,14 +74,14 @@ def _given(word: str) -> str:
 
 @lru_cache(maxsize=65536)
 def _folded(word: str) -> str:
-    """Write a word as if by one transliteration. One letter is no licence: Jermall and Jermell are two."""
+    """Normalise transliterations of a word. A single letter is not enough: Jermall and Jermell are two people."""
     for spelled, plain in _SPELLINGS:
         word = word.replace(spelled, plain)
     return _DOUBLED.sub(r"\1", word.removeprefix("i") if word.startswith("ie") else word)
 
 
 def _pair(one: str, other: str) -> float:
-    """How well two words fit."""
+    """Score two words."""
     if one == other:
         return SURE
     if _given(one) == _given(other):
@@ -93,7 +93,7 @@ def _pair(one: str, other: str) -> float:
 
 
 def _align(one: Person, other: Person) -> tuple[float, int, list[str], list[str]]:
-    """Pair long words off: how well, how many, and what is left of each."""
+    """Pair long words: return the score, the number of pairs, and the rest of each."""
     left, right = list(one.words), list(other.words)
     fit, equal = SURE, 0
     for near in (False, True):
@@ -108,7 +108,7 @@ def _align(one: Person, other: Person) -> tuple[float, int, list[str], list[str]
 
 
 def _initials(letters: str, left: list[str]) -> list[str] | None:
-    """Take words off that the initials stand for; none if a letter stands for nothing of what is left."""
+    """Remove the words matched by initials; none if an initial has no match."""
     left = list(left)
     for letter in letters:
         word = next((word for word in left if word[0] == letter), None)
@@ -119,7 +119,7 @@ def _initials(letters: str, left: list[str]) -> list[str] | None:
 
 
 def _short_words(person: Person) -> Person:
-    """Read a first word of two letters in front of others as initials: JJ Redick."""
+    """Parse a first word of two letters as initials: JJ Redick."""
     if len(person.words) > 1 and len(person.words[0]) == 2 and not person.initials:
         return Person(person.words[1:], person.words[0], person.suffix)
     return person
@@ -150,7 +150,7 @@ def _one(one: Person, other: Person) -> float:
 
 @lru_cache(maxsize=1 << 16)
 def same(one: str, other: str) -> float:
-    """How surely two names are one person.
+    """Score whether two names are the same person.
 
     Examples
     --------
@@ -166,7 +166,7 @@ def same(one: str, other: str) -> float:
 
 @lru_cache(maxsize=1 << 16)
 def likeness(one: str, other: str) -> float:
-    """How surely two entries, players or pairs of them, are the same.
+    """Score whether two entries, players or doubles pairs, are the same.
 
     Examples
     --------
@@ -183,7 +183,7 @@ def likeness(one: str, other: str) -> float:
 
 
 class Player(NamedTuple):
-    """Which known name a name is; none if no known name fits, or two do."""
+    """The matching known name; None if there is none or more than one."""
 
     name: str | None
     score: float
@@ -192,7 +192,7 @@ class Player(NamedTuple):
 
 
 def match_player(name: str, known_names: Iterable[str]) -> Player:
-    """Find a player of a prop among the names that are known in the event.
+    """Match the player of a prop to the known names of the event.
 
     Examples
     --------
@@ -210,7 +210,7 @@ def match_player(name: str, known_names: Iterable[str]) -> Player:
     if not fits:
         return Player(None, 0.0, "no name fits")
     best, found = fits[0]
-    # Whoever else fits is a second person, unless the best is ahead by a given name or a suffix that is equal.
+    # Any other match is a second person, unless the best is ahead by an equal given name or suffix.
     rivals = tuple(text for fit, text in fits if fit > best - _CLEAR or (best < SPELLED and fit))
     if len(rivals) > 1:
         return Player(None, best, "fits more than one name", rivals)
@@ -222,12 +222,12 @@ def _rank(fit: tuple[float, str]) -> tuple[float, str]:
 
 
 def partners(text: str) -> tuple[str, ...]:
-    """Split a pair of a doubles match into its players."""
+    """Split a doubles pair into its players."""
     return tuple(part for part in _PARTNERS.split(text) if part.strip())
 
 
 def surname(text: str) -> str:
-    """Guess the surname: what stands before the comma or the initials, else the last word.
+    """Guess the surname: the part before a comma or initials, else the last word.
 
     Examples
     --------

@@ -1,12 +1,11 @@
-"""Which games of one pair are the same meeting, by their starts alone.
+"""Groups games of one pair into meetings by their starts.
 
-The pair may meet twice: doubleheaders, series, both legs of a cup. The source that lists the most games of it says
-how many meetings there are (of several, the first by name); a game farther than 12 h from each of these is a meeting
-too. Every other game belongs to the only meeting within 12 h, or, of several, to the only one within 90 minutes, if
-its start agrees with that one clearly better than with the others: twice as well as with a later meeting, and six times
-as well as with an earlier one, since games are delayed, and the first game of a doubleheader, delayed by hours, is
-listed shortly before the second. If there is no such meeting the game is in doubt. Nothing here depends on the order
-in which games became known.
+A pair may meet repeatedly: doubleheaders, series, two-legged ties. The source with the most games of the pair
+determines the meetings (the first by name among equals); a game more than 12 h from all of them is another meeting.
+Other games belong to the only meeting within 12 h or, of several, to the only one within 90 minutes, provided the start
+fits it clearly better: at least twice as well as a later meeting, and six times as well as an earlier one, because
+games are delayed, and a delayed first game of a doubleheader is listed shortly before the second. Otherwise the game is
+doubtful. The result does not depend on the order of arrival.
 """
 
 from collections import defaultdict
@@ -16,14 +15,14 @@ from typing import NamedTuple
 
 WINDOW = timedelta(hours=12)
 CLOSE = timedelta(minutes=90)
-_THAN_LATER, _THAN_EARLIER = 2, 6  # how many times nearer than other meetings
+_THAN_LATER, _THAN_EARLIER = 2, 6  # required ratio of distances to other meetings
 
 Key = tuple[str, str]
 """Source and the source's id."""
 
 
 class Dated(NamedTuple):
-    """A game and when it starts: as the source says now, and as it first did."""
+    """A game with its current start and the first one given by the source."""
 
     key: Key
     start: datetime
@@ -31,19 +30,19 @@ class Dated(NamedTuple):
 
 
 class Meetings(NamedTuple):
-    """Games by meeting, and those in doubt with the places of the meetings they may belong to."""
+    """Games by meeting, and doubtful games with the indices of their possible meetings."""
 
     games: list[list[Key]]
     doubts: dict[Key, tuple[int, ...]]
 
 
 def gap(one: Dated, other: Dated) -> timedelta:
-    """Time between two starts."""
+    """Time between two current starts."""
     return abs(one.start - other.start)
 
 
 def first_gap(one: Dated, other: Dated) -> timedelta:
-    """Time between two starts, whichever way they have moved since."""
+    """Smallest time between two starts, current or first."""
     return min(abs(a - b) for a in (one.start, one.first) for b in (other.start, other.first))
 
 
@@ -52,7 +51,7 @@ def _order(game: Dated) -> tuple[datetime, Key]:
 
 
 def _leading(games: Iterable[Dated]) -> list[Dated]:
-    """The games of the source that lists the most of different starts, one a start."""
+    """Return the games of the source with the most distinct starts, one per start."""
     by_source: dict[str, dict[datetime, Dated]] = defaultdict(dict)
     for game in sorted(games, key=_order):
         by_source[game.key[0]].setdefault(game.start, game)
@@ -63,16 +62,16 @@ def _leading(games: Iterable[Dated]) -> list[Dated]:
 
 
 def within(game: Dated, anchors: Sequence[Dated], limit: timedelta = WINDOW) -> tuple[int, ...]:
-    """Places of the anchors near a game; by first starts only if none is near as things stand."""
+    """Return the indices of anchors near a game, by first starts only if none is near by current ones."""
     near = tuple(at for at, anchor in enumerate(anchors) if gap(game, anchor) <= limit)
     return near or tuple(at for at, anchor in enumerate(anchors) if first_gap(game, anchor) <= limit)
 
 
 def arrange(games: Iterable[Dated], shut: Sequence[Dated] = (), named: Sequence[Dated] = ()) -> Meetings:
-    """Share games out among meetings.
+    """Assign games to meetings.
 
-    Meetings that exist by a person's word come first: `shut`, which are none of those that the games make, and `named`,
-    which stand for the nearest of them.
+    Meetings fixed by overrides come first: `shut` are separate from those of the games, `named` replace the nearest of
+    them.
     """
     ordered = sorted(games, key=_order)
     leading = _leading(ordered)
@@ -107,7 +106,7 @@ def arrange(games: Iterable[Dated], shut: Sequence[Dated] = (), named: Sequence[
 
 
 def _clear(game: Dated, meeting: Dated, meetings: Iterable[Dated]) -> bool:
-    """Whether a game's start agrees with one meeting clearly better than with the others near it."""
+    """Whether a game's start fits one meeting clearly better than the others near it."""
     apart = gap(game, meeting)
     return all(
         apart * (_THAN_EARLIER if other.start < game.start < meeting.start else _THAN_LATER) <= gap(game, other)
@@ -117,7 +116,7 @@ def _clear(game: Dated, meeting: Dated, meetings: Iterable[Dated]) -> bool:
 
 
 def _twice(group: list[Dated], anchor: Dated) -> list[Dated]:
-    """Games of one source at different times in one meeting, but for the nearest."""
+    """Return all but the nearest of a source's games at different times in one meeting."""
     best: dict[str, Dated] = {}
     for game in sorted(group, key=lambda g: (g.key != anchor.key, gap(g, anchor), g.key)):
         best.setdefault(game.key[0], game)

@@ -1,25 +1,25 @@
-"""Words in names of teams: which mean the same, which say nothing, which make another side of a club.
+"""Word lists for team names: synonyms, insignificant words, and words that denote another team of a club.
 
-All are in the form of `catalog.normalise`. Teams that the catalog knows do not need them: its aliases come first. A
-word belongs here when it holds for many teams; a team of its own belongs in the catalog.
+Words are in the form of `catalog.normalise`. Aliases of catalog teams take precedence. A word belongs here if it
+applies to many teams; a single team belongs in the catalog.
 """
 
 
 def _table(text: str) -> dict[str, str]:
-    """`a b: c, d` line by line: c and d mean a b."""
+    """Parse lines of `a b: c, d`, where c and d mean a b."""
     pairs = (line.split(":") for line in text.strip().splitlines())
     return {word.strip(): meaning.strip() for meaning, words in pairs for word in words.split(",")}
 
 
 def _set(text: str) -> frozenset[str]:
-    """`a, b c, d`, over lines."""
+    """Parse lines of `a, b c, d`."""
     return frozenset(word.strip() for word in text.replace("\n", " ").split(","))
 
 
 PERSONS = _set("""
 tennis, table_tennis, badminton, squash, padel, mma, boxing, darts, snooker, golf, chess, beach_volleyball
 """)
-COLLEGES = ("ncaa", "wncaa", "college")  # beginnings of leagues of colleges
+COLLEGES = ("ncaa", "wncaa", "college")  # prefixes of college leagues
 WOMENS_LEAGUES = _set("""
 wnba, nwsl, wsl, wta, wncaab, ncaaw, wbbl, wpl, pwhl, wbl, lpga, women, womens, femenina, feminine, frauen
 """)
@@ -61,7 +61,7 @@ bengaluru: bangalore
 and: y, e, und, et
 """)
 
-# Words of a club's kind. They say nothing, unless nothing else is there.
+# Kinds of club: insignificant unless nothing else is left.
 EMPTY = _set("""
 fc, cf, sc, ac, afc, as, ss, ssc, us, sv, vfl, vfb, tsv, tsg, fsv, bsc, bk, fk, if, sk, nk, hc, hk, ks, kv, ud, cd,
 rc, rcd, ca, cr, ec, se, sd, ad, cp, rfc, ccc, gfc, sfc, cfc, hf, aik, aif, acf, bc, kc, ff, is, sl, rk, mt, tbv,
@@ -69,12 +69,12 @@ thw, hsg, sg, spvgg, club, clube, sporting_club, the, of, de, da, do, del, di, d
 basket, basketball, baloncesto, esports, esport, gaming, team, clan, tv, bv, cfr, csm, afk, psk, osk, sko, sco, osc,
 aj, og, ogc, jk, js, jc, fotball, futbol, football, kf, ik, hb, deportiva, esporte, balompie
 """)
-# What a short form of a club leaves out.
+# Words omitted in short forms of a club.
 KINDS = _set("""
 united, city, town, county, rovers, wanderers, athletic, albion, hotspur, rangers, argyle, alexandra, stanley,
 forest, orient, wednesday, harriers, villa, borough, hove, end, north_end, palace
 """)
-# Places and words that several teams of one league may share: alone they name none of them.
+# Places and words shared by several teams of a league; not sufficient on their own.
 SHARED = _set("""
 dundee, manchester, sheffield, bristol, nottingham, madrid, milan, munich, berlin, hamburg, moscow, belgrade,
 prague, athens, lisbon, london, istanbul, new york, los angeles, chicago, sydney, melbourne, adelaide, paris, rome,
@@ -88,7 +88,7 @@ beitar, partizan, inter, internacional, vitoria, santa cruz, guinea, congo, irel
 virtus, olimpia, stade, racing club, red star, cordoba, san jose, san diego, rosario, river, boca, team, western,
 hurricane
 """)
-# Words that make another team of the one without them.
+# Words that denote another team than the name without them.
 TELLING = _set("""
 north, south, east, west, northern, southern, eastern, western, central, state, tech, port, equatorial, southeast,
 southeastern, northeast, northeastern, southwest, southwestern, northwest, northwestern, am, aandm, new, greater,

@@ -1,4 +1,4 @@
-"""Queries: which rows of a live board match a filter, in which order, and which of them are on a page.
+"""Queries on a live board: filtering, sorting and pagination of rows.
 
 >>> from oddsengine import Engine
 >>> from oddsengine.query import Filter, Index
@@ -13,9 +13,9 @@
 >>> len(found.id), bool(found.odds[0] >= found.odds[1])
 (2, True)
 
-`filter` is what a query may say, `terms` the texts of rows, `values` what the words of a filter mean; `index` keeps the
-order beside a board, `reading` holds the board still and answers; the loops are in `scan`. `changes` is what an update
-means to followers, `stats` counts of events, books and markets.
+`filter` defines filters and cursors, `terms` the texts of rows, `values` how filter values match them. `index`
+maintains the sort order of a board, `reading` answers queries on a consistent state of it, and `scan` has the kernels.
+`changes` turns an update into changes for subscribers; `stats` has statistics of events, books and markets.
 """
 
 from datetime import UTC, datetime

@@ -1,7 +1,7 @@
-"""What an update means to somebody who holds the active prices of the board.
+"""What an update changes for a subscriber that holds the active prices of the board.
 
-An update names the rows that are not what they were. Whether such a row is new to a follower, moved, or left depends
-on what it was before, which a `Mirror` remembers: per row whether it is shown, and what of it no delta can carry.
+An update names rows that changed. Whether such a row is new to a subscriber, moved or left depends on its previous
+state, which a `Mirror` records: whether each row is shown, and the fields that a delta cannot carry.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,19 +25,19 @@ _NONE: Bools = np.empty(0, bool)
 
 
 class Before(NamedTuple):
-    """What rows were before an update; without meaning for rows that were not shown."""
+    """State of rows before an update; undefined for rows that were not shown."""
 
     live: Bools
     odds: Floats
     american: Floats
 
     def take(self, at: Any) -> "Before":
-        """Some of them."""
+        """Return a selection of the rows."""
         return Before(self.live[at], self.odds[at], self.american[at])
 
 
 class RowChanges(NamedTuple):
-    """Rows of an update: facts, codes of their terms and books as `terms` has them, and what they were before."""
+    """Rows of an update: facts, codes of their terms and books as in `terms`, and their previous state."""
 
     facts: Facts
     term: Longs
@@ -46,26 +46,26 @@ class RowChanges(NamedTuple):
 
     @property
     def live(self) -> Bools:
-        """Which rows are live now."""
+        """Flag the rows that are live."""
         live: Bools = (self.facts.flags & LIVE) != 0
         return live
 
 
 class Became(NamedTuple):
-    """Of the rows that changed: which moved, are to be sent whole (which of these were not shown), are suspended."""
+    """Changed rows: those that moved, those to send in full (and whether they are new), and suspended ones."""
 
-    rows: Longs  # places of those rows among the facts
+    rows: Longs  # positions among the facts
     moved: Bools
     whole: Bools
     fresh: Bools
     hidden: Bools
-    gone: Bools  # of the rows that left the board: which were shown
-    others: Bools  # of the rows that only `Marks` names: which were shown
-    before: Before  # of the rows that changed
+    gone: Bools  # removed rows: whether they were shown
+    others: Bools  # rows named only by `Marks`: whether they were shown
+    before: Before  # changed rows: their previous state
 
 
 class Mirror:
-    """What is shown of a board, by slot."""
+    """The rows of a board that are shown, by slot."""
 
     def __init__(self, reading: Reading, number: int) -> None:
         rows = reading.board.rows
@@ -78,7 +78,7 @@ class Mirror:
         self._links: list[str | None] = list(rows.links)
 
     def take(self, update: Update, marks: Marks | None) -> "Became":
-        """What became of the rows of an update."""
+        """Classify the rows of an update and record their new state."""
         facts = update.facts
         rows = np.union1d(update.rows, update.judged)
         what = np.zeros(rows.size, np.uint8)
@@ -139,7 +139,7 @@ class Mirror:
 
 
 class Changes:
-    """One update as its followers need it: rows that moved, rows to be sent whole, and rows that left."""
+    """One update for subscribers: rows that moved, rows to send in full, and rows that left."""
 
     def __init__(self, update: Update, mirror: Mirror, index: Index, marks: Marks | None) -> None:
         self.number, self.now = update.number, update.now
@@ -164,7 +164,7 @@ class Changes:
         self.update = update
         self.moved, self.new, self.hidden, left, never = (self._resolved(*part) for part in every)
         self.left = [self.hidden, left]
-        self.lost = [left, never]  # whether they were shown or not
+        self.lost = [left, never]  # shown or not
         kept = _places(whole, self.new)
         self.fresh: list[bool] = fresh[kept].tolist()
         moved_main = np.full(moved[0].id.size, -1, np.int8) if marks is None else marks.main[became.moved]
@@ -172,14 +172,14 @@ class Changes:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing is to be told."""
+        """Whether there is nothing to send."""
         return not (self.moved.term.size or self.new.term.size or any(part.term.size for part in self.left))
 
     def _resolved(self, facts: Facts, before: Before) -> RowChanges:
-        """Rows by the codes of now; a row that cannot be found any more is left out: its removal is on its way."""
+        """Convert rows to current codes. Rows that no longer exist are left out, since their removal follows."""
         if facts.wordings is self.terms.names.wordings:
             return RowChanges(facts, facts.key >> BOOK_BITS, facts.key & _BOOK, before)
-        with self._index.reading() as reading:  # terms have other codes since
+        with self._index.reading() as reading:  # codes of terms have changed since
             rows = reading.board.rows
             there = np.flatnonzero(
                 (facts.slot < rows.top) & (rows.id[np.minimum(facts.slot, rows.top - 1)] == facts.id)
@@ -189,7 +189,7 @@ class Changes:
         return RowChanges(facts, key >> BOOK_BITS, key & _BOOK, before.take(there))
 
     def again(self) -> RowChanges | None:
-        """Rows that were only seen again, without facts of their own; None where terms have other codes since."""
+        """Rows seen again without facts of their own; None if codes of terms have changed since."""
         update = self.update
         terms = self.terms
         if not update.again.size or update.facts.wordings is not terms.names.wordings:
@@ -200,11 +200,11 @@ class Changes:
         return RowChanges(update.facts, key >> BOOK_BITS, key & _BOOK)
 
     def found(self, part: RowChanges, at: Longs) -> Found:
-        """What the board says of some rows of `new` or `moved`, by their places there."""
+        """Read the columns of some rows of `new` or `moved`, given their positions."""
         facts, term, index = part.facts.take(at), part.term[at], self._index
         start = facts.start
         if (start == NO_TIME).any():
-            with index.reading():  # an event's start holds for its rows
+            with index.reading():  # rows without a start have that of their event
                 if index.terms is self.terms:
                     start = np.where(start == NO_TIME, index.begin[self.terms.names.event.values[term]], start)
         return Found(
@@ -215,21 +215,21 @@ class Changes:
 
 
 class _Column:
-    """Which terms one condition lets through; texts and terms are looked at once, as they come."""
+    """The terms that match one condition, computed once per distinct text."""
 
     def __init__(self, name: str, meant: Callable[[Any], bool]) -> None:
         self._name, self._meant = name, meant
         self._texts: list[bool] = []
 
     def over(self, terms: Terms, first: int, last: int) -> Bools:
-        """Of some terms."""
+        """Match a range of terms."""
         column = terms.columns[self._name]
         self._texts.extend(map(self._meant, column.texts[len(self._texts) :]))
         return np.array(self._texts, bool)[column.values[first:last]]
 
 
 class Chosen:
-    """The terms and books of a filter, by code; sport, league, market and event mean what they mean in queries."""
+    """The terms and books that match a filter, by code. Sport, league, market and event match as in queries."""
 
     def __init__(self, wanted: Filter) -> None:
         self._wanted = wanted
@@ -239,7 +239,7 @@ class Chosen:
         self._books = np.empty(0, bool)
 
     def of(self, rows: RowChanges, terms: Terms) -> Longs:
-        """Places of the rows that are chosen."""
+        """Return the positions of the rows that match."""
         if not rows.term.size:
             return np.empty(0, np.int64)
         if terms is not self._terms:
@@ -264,7 +264,7 @@ class Chosen:
         self._mask = np.concatenate((self._mask, new))
 
     def _conditions(self) -> list[list[_Column]]:
-        """Conditions that all hold, each of columns of which one does."""
+        """List conditions that must all hold; each holds if any of its columns matches."""
         wanted, out = self._wanted, list[list[_Column]]()
         if wanted.sport is not None:
             sports = set(map(values.sport_id, wanted.sport))
@@ -283,30 +283,30 @@ class Chosen:
 
 
 def _unchanged(facts: Facts) -> tuple[Facts, Before]:
-    """Rows that were before what they are now."""
+    """Previous state for rows that did not change."""
     return facts, Before((facts.flags & LIVE) != 0, facts.odds, facts.american)
 
 
 def _places(facts: Facts, rows: RowChanges) -> list[int]:
-    """Where some of those rows stand among all of them."""
+    """Return the positions of rows among the facts."""
     of = {ident: at for at, ident in enumerate(facts.id.tolist())}
     return [of[ident] for ident in rows.facts.id.tolist()]
 
 
 def _both(first: Facts, second: Facts) -> Facts:
-    """Two parts of one board's rows as one."""
+    """Concatenate two parts of one board's rows."""
     pairs: Any = zip(first.columns, second.columns, strict=True)
     columns = [np.concatenate(pair) for pair in pairs]
     return Facts._make((*columns, first.links + second.links, first.wordings, first.books))
 
 
 def book_ids(books: Sequence[str]) -> list[str]:
-    """Ids of books by code."""
+    """Map codes to ids of books."""
     return [catalog.book(name).id for name in books]
 
 
 def _terms(index: Index, parts: Sequence[Facts]) -> Terms:
-    """What the terms of some rows say, read as far as is needed."""
+    """Read the texts of the terms of some rows, loading new terms as needed."""
     terms = index.terms
     most = max((int(part.key.max(initial=-1)) >> BOOK_BITS for part in parts), default=-1)
     if terms.names.wordings is not parts[0].wordings or most >= terms.columns["prop"].size:

@@ -1,4 +1,4 @@
-"""The terms of a query: filter, sort order and cursor."""
+"""Query parameters: filter, sort order and cursor."""
 
 import re
 from functools import lru_cache
@@ -15,7 +15,7 @@ SORTS = (
 
 
 class Filter(NamedTuple):
-    """What the rows of an answer have in common; None is no condition. American prices, times in microseconds."""
+    """Conditions on rows; None is no condition. American odds, times in microseconds."""
 
     books: frozenset[str] | None = None
     sport: tuple[str, ...] | None = None
@@ -34,20 +34,20 @@ class Filter(NamedTuple):
     high: float | None = None
     day: tuple[int, int] | None = None
     after: int | None = None
-    seen: bool = False  # rows that were only seen again count as changed `after`
+    seen: bool = False  # count rows that were only seen again as changed `after`
 
 
 class Cursor(NamedTuple):
-    """Where a page ended: the sort and its value, and the last row's place in the order (or only its event's)."""
+    """Position after a page: the sort and its value, and the sort key of the last row (or only of its event)."""
 
     sort: str
     value: int | float | str | None
     start: int
     event: str
-    rest: tuple[Any, ...] | None  # of the term, then the book; see `_REST`
+    rest: tuple[Any, ...] | None  # sort key of the term, then the book; see `_REST`
 
     def text(self) -> str:
-        """What a caller gets: fields joined by `~`, of characters that no URL escapes."""
+        """Encode as published: fields joined by `~`, using only characters that need no escaping in URLs."""
         value = "" if self.value is None else self.value
         return "~".join(map(_escaped, (self.sort, value, self.start, self.event, *(self.rest or ()))))
 
@@ -71,7 +71,7 @@ class Cursor(NamedTuple):
 
 
 def _escaped(value: Any) -> str:
-    """A field, with `.` before two hexadecimal digits where a URL has `%`."""
+    """Escape a field with `.` instead of `%`."""
     if not isinstance(value, str):
         return repr(value).replace("+", "")
     return _quoted(value)
@@ -94,7 +94,7 @@ def _number(field: str) -> int | float:
     return _whole(field) if field.lstrip("-").isdigit() else float(field)
 
 
-TEXTUAL = ("sportsbook", "sport", "league")  # what is sorted as text
+TEXTUAL = ("sportsbook", "sport", "league")  # sorted as text
 MOST_CURSOR = 12_000  # characters
 _T, _W = "(?:[A-Za-z0-9_-]|[.][0-9A-F]{2})*", "-?[0-9]{1,19}"
 _NUMBERS = [name for name in (*SORTS, "moved", "renewed") if name not in TEXTUAL]

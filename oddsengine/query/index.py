@@ -1,7 +1,7 @@
-"""An index beside one board: its terms as codes, its rows in *the order*, and what was found and encoded of them.
+"""An index of one board: its terms as codes, its rows in sort order, and cached query results and encoded rows.
 
-The order is start of the event, event, market, line, side, book. Prices do not change it. An event's start counts as it
-was when first known, so that a postponed event keeps its place and a walk by cursor meets every row once.
+Rows are sorted by event start, event, market, line, side and book, so prices do not change the order. An event's start
+is its first known one: a postponed event keeps its position, and pagination by cursor returns every row once.
 """
 # mypy: allow-untyped-calls
 
@@ -26,50 +26,50 @@ from oddsengine.query.terms import Terms
 from oddsengine.update import Update
 
 _Found = tuple[Ints, dict[str, list[str]]]
-_CHUNK = 500  # terms that are read while a writer waits
-_MOST_FOUND = 2_000_000  # rows that are remembered as fitting
+_CHUNK = 500  # terms read at a time while the writer waits
+_MOST_FOUND = 2_000_000  # rows of cached results
 
 
 class Index:
-    """One board's terms and rows in order."""
+    """Terms and rows of one board, in sort order."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self._mutex = threading.RLock()
-        self._known = np.empty(0, np.int64)  # key of every slot, as it stands in `slots`
-        self._recoded = False  # keys have other codes since, and mean the same prices
+        self._known = np.empty(0, np.int64)  # key of every slot, as indexed in `slots`
+        self._recoded = False  # whether codes have changed while the prices are the same
         self._at = -1
         self._starts: dict[str, int] = {}
-        # By slot: on the main line (1) or not (0), 2 if nobody asked; when that, or the start of the event, changed.
+        # By slot: main line (1), other line (0) or not computed (2); time when that or the event's start last changed.
         self.marks, self.marked = np.empty(0, np.uint8), np.empty(0, np.int64)
         self.books: list[str] = []  # ids, by code
         self._rename(Names())
 
     def _rename(self, names: Names) -> None:
-        """Begin anew with other names."""
+        """Reset the index for new codes."""
         self.terms = Terms(names)
         self._known, self._recoded = np.empty(0, np.int64), True
         self.first = np.zeros(1, np.int64)
         self.slots, self.book = np.empty(0, np.int32), np.empty(0, np.int32)
-        self.looked = np.empty(0, np.uint8)  # units whose marks are of this update
+        self.looked = np.empty(0, np.uint8)  # units whose main lines are computed for this update
         self.room = _room(1, 1)
-        self.encoded: dict[Any, msgspec.Raw] = {}  # rows as they were sent, by all that they say
-        self.current: tuple[dict[int, msgspec.Raw], ...] = ({}, {})  # those of this update by slot; and best ones
-        self._found: dict[Hashable, _Found] = {}  # of this update
-        self._held = 0  # rows in it
+        self.encoded: dict[Any, msgspec.Raw] = {}  # encoded rows by content
+        self.current: tuple[dict[int, msgspec.Raw], ...] = ({}, {})  # of this update, by slot: all, best
+        self._found: dict[Hashable, _Found] = {}  # cached results of this update
+        self._held = 0  # total rows in it
         self.begin = np.empty(0, np.int64)
-        self.events = np.empty(0, np.int32)  # in order
+        self.events = np.empty(0, np.int32)  # in sort order
         self.event_keys: list[tuple[int, str]] = []
-        self.spot = np.empty(0, np.int32)  # of each event in the order
+        self.spot = np.empty(0, np.int32)  # position of each event in that order
         self.books, self.rank = [], np.empty(0, np.int32)
         self.commission, self.fee = np.empty(0), np.empty(0)  # by book
         self._ranks: dict[str, tuple[Ints, list[str]]] = {}
 
     @contextmanager
     def reading(self, *, judged: bool = False) -> Iterator["Reading"]:
-        """Hold the board still, with everything here up to date with it; `judged` with the verdicts of now."""
+        """Lock the board and bring the index up to date; with `judged`, guards are evaluated as of now."""
         with self._mutex:
-            while True:  # many new terms are read a part at a time
+            while True:  # many new terms are read in chunks
                 with self.engine.still() as board:
                     if board.names is not self.terms.names:
                         self._rename(board.names)
@@ -125,7 +125,7 @@ class Index:
         self._ranks.clear()
 
     def _order(self, board: Board) -> None:
-        """Put events in order; only those move whose start was not known."""
+        """Sort events. Only events without a known start can change position."""
         names, rows = board.names, board.rows
         ids = [event.id for event in names.events[self.begin.size :]]
         if ids:
@@ -153,23 +153,22 @@ class Index:
         self.spot[self.events] = np.arange(self.events.size, dtype=np.int32)
 
     def follow(self, update: Update) -> "Marks":
-        """Main lines after an update; only the writer may ask, right after the step.
+        """Return main lines and event starts changed by an update. Called by the writer right after the step.
 
-        A price that moves may make another line the main one; the first start of an event is that of its rows without
-        one.
+        A moved price can change the main line, and the first start of an event applies to its rows without one.
         """
         with self.reading() as reading:
             return reading.follow(update)
 
     def _start(self, board: Board, events: Longs) -> None:
-        """Note that rows without a start of their own now have that of their event."""
+        """Mark rows without a start of their own as changed with the start of their event."""
         rows = board.rows
         without = np.flatnonzero((rows.state[: rows.top] == ON) & (rows.start[: rows.top] == NO_TIME))
         event = board.names.event.values[rows.key[without] >> BOOK_BITS]
         self.marked[without[np.isin(event, events)]] = board.now
 
     def kept(self, what: Hashable, make: Callable[[], _Found]) -> _Found:
-        """Rows that fit, found once an update: the next page asks for the same ones."""
+        """Cache rows that match a query until the next update."""
         found = self._found.get(what)
         if found is None:
             found = make()
@@ -180,7 +179,7 @@ class Index:
         return found
 
     def ranks(self, column: str) -> tuple[Ints, list[str]]:
-        """Rank of each code of a column by its text, and the texts in order."""
+        """Return the rank of each code of a column by text, and the sorted texts."""
         texts = {
             "sportsbook": lambda: self.books,
             "sport": lambda: self.terms.columns["sport"].texts,
@@ -195,6 +194,6 @@ class Index:
 
 
 def _room(most: int, wide: int) -> tuple[Longs, Longs, Longs, Floats, Words]:
-    """Room for the lines of the largest unit."""
+    """Allocate buffers for the lines of the largest unit."""
     first, second, third = (np.empty(most, np.int64) for _ in range(3))
     return first, second, third, np.empty((most, 2)), np.empty((most, wide), np.uint64)

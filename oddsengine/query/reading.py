@@ -1,7 +1,7 @@
-"""A board held still: which rows fit, the best of them, what they say, and the pages they make.
+"""Answers queries on a consistent state of a board: matching rows, best prices, columns and pages.
 
-Conditions on texts become a mask over terms, those on events a list of events; what is left is one pass of a kernel
-over the rows of those. All of it is of one update.
+Conditions on texts become a mask over terms and conditions on events a list of events. A kernel then scans the rows of
+those events once. Everything is of one update.
 """
 # mypy: allow-untyped-calls
 
@@ -30,14 +30,14 @@ from oddsengine.update import Update
 if TYPE_CHECKING:
     from oddsengine.query.index import Index
 
-MOST_ROWS = 5_000  # of one answer, about as many kilobytes
+MOST_ROWS = 5_000  # maximum rows of a response, about as many kilobytes
 _UNSAID = SEPARATOR * 2  # neither main nor alternate
 _BOOK = (1 << BOOK_BITS) - 1
 _LEAST, _MOST = -(1 << 31), (1 << 31) - 1  # hundredths
 
 
 class OwnTexts(NamedTuple):
-    """What a source says of one price alone; the texts are empty where it says nothing."""
+    """Fields that a source gives for a single price; empty if missing."""
 
     id: str
     deep_link: str
@@ -55,12 +55,12 @@ class OwnTexts(NamedTuple):
 
     @classmethod
     def read(cls, link: str) -> "OwnTexts":
-        """Split the texts as the board holds them."""
+        """Split the joined texts stored on the board."""
         return cls(*link.split(SEPARATOR))
 
 
 class Leg(NamedTuple):
-    """One price behind an id."""
+    """One price of an id."""
 
     book: str  # id
     wording: Wording
@@ -68,10 +68,10 @@ class Leg(NamedTuple):
 
 
 class Event(NamedTuple):
-    """How an event stands, and how its rows name it."""
+    """Status of an event and the texts of its rows."""
 
     status: str
-    start: int  # microseconds, NO_TIME where nobody said
+    start: int  # microseconds, NO_TIME if unknown
     sport: str
     league: str
     home_team: str
@@ -79,7 +79,7 @@ class Event(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Rows as the board had them at one update, in the order of an answer."""
+    """Columns of rows at one update, in response order."""
 
     term: list[int]
     book: list[int]
@@ -91,34 +91,34 @@ class Found(NamedTuple):
     start: Longs
     moved: Longs
     flags: Bytes
-    rejected: Bytes  # codes of why they cannot be bet
-    main: list[int]  # 1 main, 0 alternate, -1 not known
+    rejected: Bytes  # codes of rejection reasons
+    main: list[int]  # 1 main, 0 alternate, -1 unknown
     links: list[str | None] | None
-    texts: Sequence["Said"]  # by term; only grows
-    books: Sequence[str]  # ids by book; only grows
+    texts: Sequence["Said"]  # by term; append-only
+    books: Sequence[str]  # ids by book; append-only
 
     @property
     def live(self) -> Bools:
-        """Which rows are in play."""
+        """Flag the rows that are in play."""
         return np.asarray((self.flags & LIVE) != 0)
 
     @property
     def active(self) -> Bools:
-        """Which rows are not suspended."""
+        """Flag the rows that are not suspended."""
         return np.asarray((self.flags & SUSPENDED) == 0)
 
 
 class Marks(NamedTuple):
-    """What is shown of rows after an update beside their own columns."""
+    """Main lines of rows after an update, and rows changed by them."""
 
     main: npt.NDArray[np.int8]  # per row of `Update.rows` and `Update.judged`, in order, as `Reading.main`
-    changed: Bools  # of these: whether that, or the start of their event, changed
-    others: Facts  # rows that the update does not name, of which either changed
+    changed: Bools  # of these: whether the main line or the event's start changed
+    others: Facts  # rows outside the update for which either changed
     others_main: npt.NDArray[np.int8]
 
 
 class Reading:
-    """A board held still, and what can be asked of it."""
+    """Queries on a board that is locked for reading."""
 
     def __init__(self, index: "Index", board: Board) -> None:
         self.index, self.board = index, board
@@ -126,20 +126,20 @@ class Reading:
 
     @property
     def now(self) -> int:
-        """The moment of the board's last step."""
+        """Time of the board's last step."""
         return self.board.now
 
     @property
     def moment(self) -> int:
-        """The whole second that ages are judged at."""
+        """The whole second at which ages are evaluated."""
         return self.board.moment
 
     def has_event(self, event: str) -> bool:
-        """Whether an event has, or had, a row on the board."""
+        """Whether the board has ever had a row of an event."""
         return event in self.board.names.event_codes
 
     def known(self, event: str) -> bool:
-        """Whether an event has a row on the board."""
+        """Whether the board has a row of an event."""
         code = self.board.names.event_codes.get(event)
         if code is None:
             return False
@@ -147,7 +147,7 @@ class Reading:
         return bool((self.board.rows.state[self.board.units.rows(units)] == ON).any())
 
     def event(self, event: str) -> Event | None:
-        """An event of the board; None if the board does not have it."""
+        """Return an event, or None if it is not on the board."""
         names = self.board.names
         code = names.event_codes.get(event)
         if code is None:
@@ -161,35 +161,35 @@ class Reading:
     # ---- rows ----
 
     def books_of(self, slots: Ints) -> list[str]:
-        """Ids of the books that some rows are of, sorted."""
+        """Return the ids of the books of some rows, sorted."""
         codes = np.unique(self.board.rows.key[slots] & _BOOK)
         return sorted({catalog.book(self.board.names.books[code]).id for code in codes.tolist()})
 
     def events_of(self, slots: Ints) -> set[str]:
-        """Ids of the events that some rows are of."""
+        """Return the ids of the events of some rows."""
         codes = np.unique(self.board.names.event.values[self.board.rows.key[slots] >> BOOK_BITS])
         return {self.board.names.events[code].id for code in codes.tolist()}
 
     def bounded(self, found: Ints) -> Ints:
-        """The first of some rows: as many as one answer may have."""
+        """Return the first rows, at most as many as one response may have."""
         return found[:MOST_ROWS]
 
     def rejected(self, found: Ints) -> Ints:
-        """Those of some rows that a guard rejects."""
+        """Return the rows that a guard rejects."""
         slots: Ints = found[self.board.rows.rejected[found] != 0]
         return slots
 
     def active(self, found: Ints) -> Ints:
-        """Those of some rows that are not suspended."""
+        """Return the rows that are not suspended."""
         suspended = (self.board.rows.flags[found] & SUSPENDED) != 0
         active: Ints = found[~suspended]
         return active
 
     def legs(self, ident: int, book: str | None = None, *, price: bool = True) -> list[Leg]:
-        """The prices behind the id of a price, or of an open opportunity; none where nobody knows the id.
+        """Return the prices of an id of a price or of an open opportunity; empty if the id is unknown.
 
-        With a `book` those of that book alone, else the same selections at that book. Without `price` the id is
-        one of an opportunity.
+        With `book`, only prices of that book, or else the same selections at that book. With `price=False`, the id is
+        that of an opportunity.
         """
         board, number = self.board, np.array([ident], np.uint64)
         slots = board.rows.find_ids(number) if price else np.empty(0, np.int32)
@@ -202,7 +202,7 @@ class Reading:
         return [self._leg(slot) for slot in slots.tolist()]
 
     def _opportunity(self, number: Words) -> Ints:
-        """Slots of the legs of an open opportunity."""
+        """Return the slots of the legs of an open opportunity."""
         for view in self.index.engine.views:
             table, at = view.open.table, view.open.places()
             at = at[table.id[at] == number[0]]
@@ -231,7 +231,7 @@ class Reading:
         return Leg(book, names.wordings[key >> BOOK_BITS], None if link is None else OwnTexts.read(link))
 
     def rows(self, f: Filter, unknown: dict[str, list[str]], *, gone: bool = False) -> Ints:
-        """Slots of the rows that fit, in order; or of those that left. Ids that nobody knows are added to `unknown`."""
+        """Return the slots of matching rows in order, or of removed rows. Unknown ids are added to `unknown`."""
         if f.low is not None or f.high is not None:
             some = f._replace(low=None, high=None)
             found = self.rows(some, unknown, gone=gone)
@@ -268,7 +268,7 @@ class Reading:
         return found, unknown
 
     def _events(self, f: Filter, unknown: dict[str, list[str]]) -> Ints:
-        """Events in order, of those that are asked for."""
+        """Return the matching events, in order."""
         chosen: set[int] | None = None
         if f.event is not None:
             codes = self.board.names.event_codes
@@ -286,7 +286,7 @@ class Reading:
         return self.index.events[spots]
 
     def _mask(self, f: Filter, unknown: dict[str, list[str]]) -> Bytes:
-        """1 for each term that fits."""
+        """Return 1 for each matching term."""
         terms = self.terms
         found: list[Bools] = []
         for name, value, make in (
@@ -312,23 +312,22 @@ class Reading:
         return np.ascontiguousarray(mask).view(np.uint8)
 
     def _books(self, books: frozenset[str] | None) -> Bytes:
-        """1 for each book that is wanted, by code."""
+        """Return 1 for each selected book, by code."""
         if books is None:
             return np.ones(len(self.index.books) + 1, np.uint8)
         return np.array([*(id_ in books for id_ in self.index.books), False], np.uint8)
 
     def missing_books(self, asked: Collection[str]) -> list[str]:
-        """Books that are neither in the catalog nor on the board."""
+        """Return the books that are neither in the catalog nor on the board."""
         known = catalog.books()
         ids = {name: catalog.book(name).id for name in asked}
         return [name for name, id_ in ids.items() if id_ not in known and id_ not in self.index.books]
 
     def best(self, f: Filter, unknown: dict[str, list[str]]) -> Ints:
-        """Of the rows that fit, the best price of each outcome after commission.
+        """Return the best price of each outcome after commission, among matching rows.
 
-        Suspended prices and those set aside are left out. Of equal prices the one seen last is the best, as the
-        likeliest to be still there; then the first book by id. Limits of the price apply to the best ones: they never
-        make another price the best.
+        Suspended and rejected prices are ignored. Among equal prices the last seen is preferred, as the likeliest to be
+        available, then the first book by id. Limits on the price are applied to the best prices.
         """
         every = f._replace(low=None, high=None)
         found = self.rows(every, unknown)
@@ -353,14 +352,14 @@ class Reading:
         return out[:n]
 
     def net(self, found: Ints) -> Floats:
-        """Decimal prices of some rows after the commission or fee of their books."""
+        """Return decimal odds net of the book's commission or fee."""
         rows = self.board.rows
         out = np.empty(found.size)
         charge(rows.odds[found], rows.key[found] & _BOOK, self.index.commission, self.index.fee, out)
         return out
 
     def main(self, found: Ints) -> npt.NDArray[np.int8]:
-        """1 for rows on the main line of their market, 0 for others, -1 if not known; the source's word first."""
+        """Return 1 for rows on their market's main line, 0 for others, -1 if unknown; flags of the source win."""
         rows, place = self.board.rows, self.board.names.place.values
         term = rows.key[found] >> BOOK_BITS
         rest = place[term, 3]
@@ -375,7 +374,7 @@ class Reading:
         return out
 
     def _mark(self, some: Longs | None = None) -> None:
-        """Find the main lines of some units, or of all."""
+        """Compute the main lines of some units, or of all."""
         index, rows, names, units = self.index, self.board.rows, self.board.names, self.board.units
         if some is None:
             some = np.flatnonzero(units.size[: names.unit_event.size])
@@ -386,13 +385,13 @@ class Reading:
         )  # fmt: skip
 
     def follow(self, update: Update) -> Marks:
-        """Main lines after an update; see `Index.follow`."""
+        """Compute main lines after an update; see `Index.follow`."""
         rows, names, units, index = self.board.rows, self.board.names, self.board.units, self.index
         slots = update.facts.slot[np.union1d(update.rows, update.judged)]
         left = update.facts.slot[update.rows[(update.what & LIVENESS) != 0]]
-        other = names.units.values[rows.key[left] >> BOOK_BITS, 1 - (rows.flags[left] & LIVE)]  # where they were before
+        other = names.units.values[rows.key[left] >> BOOK_BITS, 1 - (rows.flags[left] & LIVE)]  # previous units
         touched = np.unique(np.concatenate((rows.unit[slots], rows.unit[update.gone.slot], other)))
-        touched = touched[touched < names.unit_event.size].astype(np.int64)  # rows that were forgotten have old units
+        touched = touched[touched < names.unit_event.size].astype(np.int64)  # forgotten rows have outdated units
         self._mark(touched[units.size[touched] > 0])
         top = rows.top
         marked = np.flatnonzero((index.marked[:top] == self.now) & (rows.state[:top] == ON)).astype(np.int32)
@@ -400,13 +399,13 @@ class Reading:
         return Marks(self.main(slots), np.isin(slots, marked), self.board.facts(others), self.main(others))
 
     def _kinds(self) -> tuple[Bools, Longs]:
-        """Whether each kind has lines, and its last outcome."""
+        """Return whether each kind has lines, and its last outcome."""
         kinds = self.board.names.kinds
         known: tuple[Bools, Longs] = self.terms.kept("kinds", len(kinds), lambda _: _kinds(kinds))
         return known
 
     def _told(self, found: Ints, out: npt.NDArray[np.int8]) -> None:
-        """Put in what sources say of their own lines."""
+        """Apply the main-line flags given by sources."""
         links, n = self.board.rows.links, len(self.board.rows.links)
         for at, slot in enumerate(found.tolist()):
             link = links[slot] if slot < n else None
@@ -417,7 +416,7 @@ class Reading:
                 out[at] = own.is_main_line == "True" if own.is_main_line else own.is_alternate_line == "False"
 
     def states(self, found: Ints) -> list[Any]:
-        """All that each row says, as something to compare: equal here, equal on the wire."""
+        """Return a comparable state of each row; equal states encode to equal bytes."""
         index, rows, names, units = self.index, self.board.rows, self.board.names, self.board.units
         lined, last = self._kinds()
         out = np.empty((found.size, 7), np.int64)
@@ -436,7 +435,7 @@ class Reading:
         return said
 
     def take(self, found: Ints) -> Found:
-        """What the board says of some rows."""
+        """Return the columns of some rows."""
         rows = self.board.rows
         key, start = rows.key[found], rows.start[found]
         term = key >> BOOK_BITS
@@ -455,7 +454,7 @@ class Reading:
     # ---- order and pages ----
 
     def values(self, found: Ints, sort: str) -> npt.NDArray[Any]:
-        """What some rows are sorted by, smallest first; a start that is not known comes last."""
+        """Return sort values, ascending; an unknown start comes last."""
         rows, terms, index = self.board.rows, self.terms, self.index
         name = sort.removeprefix("-")
         values: npt.NDArray[Any]
@@ -479,14 +478,14 @@ class Reading:
         return -values if sort[0] == "-" else values
 
     def _value(self, value: Any, sort: str) -> Any:
-        """A sorted value as a cursor keeps it."""
+        """Encode a sort value for a cursor."""
         name = sort.removeprefix("-")
         if name in TEXTUAL:
             return self.index.ranks(name)[1][abs(int(value))]
         return value.item()
 
     def _before(self, cursor: Cursor) -> Any:
-        """A cursor's value among the sorted ones of now."""
+        """Decode a cursor's sort value."""
         name = cursor.sort.removeprefix("-")
         if name not in TEXTUAL:
             return cursor.value
@@ -497,7 +496,7 @@ class Reading:
         return -at if cursor.sort[0] == "-" else at
 
     def page(self, found: Ints, sort: str, limit: int, offset: int, cursor: Cursor | None) -> tuple[Ints, int]:
-        """One page of some rows in order, and how many rows stand before it."""
+        """Return one page of rows in order, and the number of rows before it."""
         if not sort:
             before = offset if cursor is None else self._passed(found, cursor)
             return found[before : before + limit], before
@@ -513,16 +512,15 @@ class Reading:
     def groups(
         self, found: Ints, sort: str, limit: int, offset: int, cursor: Cursor | None
     ) -> tuple[list[Ints], int, int, Ints]:
-        """One page of events: the rows of each in order, events before, events in all, and the first row of each event.
+        """Return one page of events: the rows of each, the count of events before, the total, and each first row.
 
-        Events stand as their first rows do. A page ends before the event with which it would have more than `MOST_ROWS`
-        rows, but has one event at least.
+        Events are ordered by their first rows. A page has at most `MOST_ROWS` rows, but at least one event.
         """
         if sort:
             found = found[np.argsort(self.values(found, sort), kind="stable")]
         event = self.board.names.event.values[self.board.rows.key[found] >> BOOK_BITS]
         seen = np.full(len(self.board.names.events), found.size, np.int64)
-        seen[event[::-1]] = np.arange(found.size - 1, -1, -1)  # the first one is written last
+        seen[event[::-1]] = np.arange(found.size - 1, -1, -1)  # in reverse, so the first position is written last
         codes = np.flatnonzero(seen < found.size)
         codes = codes[np.argsort(seen[codes])]
         first = seen[codes]
@@ -552,40 +550,40 @@ class Reading:
         return parts, before, int(codes.size), found[first[chosen]]
 
     def _key(self, slot: int) -> tuple[tuple[int, str], Key, str]:
-        """A row's place in the order."""
+        """Return a row's sort key."""
         key = int(self.board.rows.key[slot])
         term = key >> BOOK_BITS
         event = self.index.event_keys[self.index.spot[self.board.names.event.values[term]]]
         return event, self.terms.keys[term], self.index.books[key & _BOOK]
 
     def _passed(self, found: Ints, cursor: Cursor) -> int:
-        """How many of some rows in order stand at or before a cursor."""
+        """Count the rows at or before a cursor."""
         if cursor.rest is None:
             return bisect_right(found, (cursor.start, cursor.event), key=lambda slot: self._key(slot)[0])
         last = (cursor.start, cursor.event), cursor.rest[:-1], cursor.rest[-1]
         return bisect_right(found, last, key=self._key)
 
     def cursor(self, slot: int, sort: str, *, event: bool = False) -> str:
-        """Where a page ends that ends with a row, or with a row's event."""
+        """Return the cursor of a page that ends with a row, or with a row's event."""
         (start, id_), term, book = self._key(slot)
         value = self._value(self.values(np.array([slot], np.int32), sort)[0], sort) if sort else None
         return Cursor(sort, value, start, id_, None if event else (*term, book)).text()
 
 
 def _kinds(kinds: Sequence[Any]) -> tuple[Bools, Longs]:
-    """Whether each kind has lines, and its last outcome."""
+    """Return whether each kind has lines, and its last outcome."""
     lined = np.array([kind.has_line for kind in kinds], bool)
     return lined, np.array([len(kind.outcomes) - 1 for kind in kinds], np.int64)
 
 
 def _between(found: Ints, price: Ints, f: Filter) -> Ints:
-    """The rows whose American prices are within a filter's limits."""
+    """Return the rows whose American odds are within the filter's limits."""
     out = np.empty(found.size + 1, np.int32)
     return out[: between(found, price, *_bounds(f.low, f.high), out)]
 
 
 def _bounds(low: float | None, high: float | None) -> tuple[int, int]:
-    """The hundredths between which American prices are shown; -100 is the price +100, also as a bound."""
+    """Convert limits on American odds to hundredths; -100 is +100, also as a limit."""
     least, most = (None if price is None else 100.0 if price == -100.0 else price for price in (low, high))
     return (
         _LEAST if least is None else max(_LEAST, min(math.ceil(round(least * 100.0, 6)), _MOST)),
@@ -594,12 +592,12 @@ def _bounds(low: float | None, high: float | None) -> tuple[int, int]:
 
 
 def _smallest(values: npt.NDArray[Any], first: int, last: int) -> Longs:
-    """Places of the sorted values from `first` to `last`; equal ones in their order."""
+    """Return the positions of the sorted values from `first` to `last`; the sort is stable."""
     if last < values.size // 4:
         bound = np.partition(values, last)[last]
         some = np.flatnonzero(values <= bound)
     else:
         some = np.arange(values.size)
     if values.dtype == np.int32 and values.size and np.abs(values).max() < 1 << 15:
-        values = values.astype(np.int16)  # few different ones sort by counting
+        values = values.astype(np.int16)  # small integers sort faster, by radix
     return some[np.argsort(values[some], kind="stable")[first:last]]

@@ -1,7 +1,7 @@
-"""Kernels of queries: filtering, ordering, best prices and main lines.
+"""Query kernels: filtering, ordering, best prices and main lines.
 
-Rows are found by term: `terms` holds the terms event by event (`block` cuts it), `first` cuts `slots`, which holds the
-rows of one term after the other, by book. A row that left, or whose place was taken, is passed over.
+Rows are stored by term: `terms` lists the terms event by event with offsets `block`; `slots` lists the rows term by
+term and book by book, with offsets `first`. Slots that were freed or reused are skipped.
 """
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
 
@@ -12,9 +12,9 @@ from oddsengine._jit import kernel
 
 @kernel
 def came(key, state, known, main, recoded):
-    """Whether a slot has another key than it had; `known` becomes what they have now.
+    """Count the slots whose key has changed, and update `known` with the current keys.
 
-    A price that takes a slot has no mark yet, unless all keys were only `recoded`.
+    A new price in a slot has no main-line mark yet, unless keys were only renumbered (`recoded`).
     """
     new = 0
     for s in range(state.size):
@@ -28,9 +28,9 @@ def came(key, state, known, main, recoded):
 
 @kernel
 def arrange(key, state, place, rank, first, slots, book):
-    """Rows by the place of their term, then by the rank of their book; `first` (zeros) becomes the offsets.
+    """Sort rows by the position of their term, then by the rank of their book; `first` (zeros) becomes the offsets.
 
-    `book` becomes the book of each row in that order.
+    `book` receives the book of each row in that order.
     """
     places = first.size - 1
     for s in range(state.size):
@@ -62,7 +62,7 @@ def arrange(key, state, place, rank, first, slots, book):
 
 @kernel
 def begins(key, state, start, event, begin, found):
-    """The earliest start that the rows of each event give, for events that have none; the largest number for none."""
+    """Find the earliest start among the rows of each event without one; the maximum int64 if there is none."""
     for s in range(state.size):
         if state[s] == 1 and start[s] != -9223372036854775808:
             e = event[key[s] >> 16]
@@ -75,10 +75,10 @@ def scan(
     events, block, terms, first, slots, book, ok, state, flags, start, moved, judged, marked, begin, books, wanted,
     live, after, day, end, out,
 ):  # fmt: skip
-    """Rows of some events in order that fit; returns how many.
+    """Write the slots of matching rows to `out`, in order, and return their number.
 
-    `ok` is per term, `books` per book; `wanted` is a state, `live` 0, 1 or -1 for both; changed, judged anew or marked
-    later than `after`; starting between `day` and `end`.
+    `ok` is by term, `books` by book; `wanted` is a state; `live` is 0, 1 or -1 for both. Rows must be changed, rejudged
+    or marked after `after`, and start between `day` and `end`.
     """
     n = 0
     dated = day != -9223372036854775808
@@ -107,7 +107,7 @@ def scan(
 
 @kernel
 def prices(found, odds, american, out):
-    """American prices of some rows in hundredths, as they are shown: as given, else as they follow; -100 is +100."""
+    """American odds in hundredths as published: as quoted, else converted from decimal; -100 becomes +100."""
     for at in range(found.size):
         s = found[at]
         x = american[s]
@@ -121,7 +121,7 @@ def prices(found, odds, american, out):
 
 @kernel
 def between(found, price, low, high, out):
-    """Those of some rows whose price lies between two others; returns how many."""
+    """Write the rows with prices between two limits to `out` and return their number."""
     n = 0
     for at in range(found.size):
         out[n] = found[at]
@@ -134,12 +134,11 @@ def best(
     rows, net, key, state, flags, seen, rejected, unit, rank, ways, plain, drawn, start, size, pool, place, looked,
     draws, held, groups, out,
 ):  # fmt: skip
-    """The best price of each outcome among some rows, in order of each outcome's first row; returns how many.
+    """Find the best price of each outcome among some rows, in order of its first row, and return their number.
 
-    Prices compare after commission: `net` is per row of `rows`.
-
-    `plain` and `drawn` are outcomes by term: as they are, and where the row's book quotes the draw in that market. That
-    is looked up once a unit: `looked` and `draws` are its memory. `held` (-1) is per outcome and live flag.
+    Prices are compared after commission: `net` is per row of `rows`. `plain` and `drawn` are outcomes by term, without
+    and with a draw quoted by the row's book in that market. The draws of a unit are computed once: `looked` and `draws`
+    cache them. `held` (-1) is by outcome and live flag.
     """
     n = 0
     wide = draws.shape[1]
@@ -184,11 +183,11 @@ def mains(
     units, start, size, pool, key, state, flags, odds, place, last, now, ladder, line, count, outer, books, looked,
     main, marked,
 ):  # fmt: skip
-    """Mark the rows of some units that were not `looked` at: 1 on the main line of their market, 0 on another one.
+    """Mark the rows of units that were not `looked` at: 1 on the main line of their market, 0 on other lines.
 
-    Main is the line that most books quote, then the best balanced one, then the lowest; suspended prices and such whose
-    two forms differ do not count. A row whose mark changes is `marked` with the time `now`, unless it had none (2). The
-    other arguments are room for the lines of one unit.
+    The main line is the line quoted by most books, then the most balanced, then the lowest. Suspended prices and prices
+    whose two formats disagree do not count. A row whose mark changes gets `marked = now`, unless it had none (2). The
+    remaining arguments are buffers for the lines of one unit.
     """
     for at in range(units.size):
         if looked[units[at]] == 0:
@@ -203,7 +202,7 @@ def _mark(
     u, start, size, pool, key, state, flags, odds, place, last, now, ladder, line, count, outer, books, looked, main,
     marked,
 ):  # fmt: skip
-    """The same of one unit."""
+    """Mark the rows of one unit."""
     wide = books.shape[1]
     looked[u] = 1
     n = 0
@@ -235,7 +234,7 @@ def _mark(
             outer[k, 0] = max(outer[k, 0], odds[s])
         if side == last[h >> 44]:
             outer[k, 1] = max(outer[k, 1], odds[s])
-    # The main one of each ladder keeps its count, the others get none.
+    # The main line of each ladder keeps its count; the others are set to 0.
     for k in range(n):
         if count[k] == 0:
             continue
@@ -273,9 +272,9 @@ def states(
     found, key, odds, american, seen, changed, begins, flags, rejected, unit, event, begin, lined, start, size, pool,
     state, price, place, last, now, ladder, line, count, outer, books, looked, main, marked, out,
 ):  # fmt: skip
-    """All that a row says beside its texts, one row of `out` (7 columns) each: equal numbers, equal rows.
+    """Write the state of each row beside its texts to `out` (7 columns); equal states mean equal rows.
 
-    `odds` and `american` are bits here, `price` the same as numbers for `mains`, whose other arguments follow.
+    `odds` and `american` are passed as bits, `price` as numbers for `mains`, whose other arguments follow.
     """
     for at in range(found.size):
         s = found[at]
@@ -303,7 +302,7 @@ def states(
 
 @kernel
 def _apart(first, last):
-    """How far the two outer sides of a line are from even; infinite where one of them is missing."""
+    """Distance of the two outer sides of a line from even; infinite if one of them is missing."""
     return abs(1.0 / first - 1.0 / last) if first > 0.0 and last > 0.0 else np.inf
 
 

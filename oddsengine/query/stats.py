@@ -1,7 +1,6 @@
 """Statistics of a board: its events, books and markets, computed in one pass and cached until the next update.
 
-The statistics are for a choice of books. There is one row per event and a set of codes for each page; texts are
-assembled only for the rows of a page.
+Statistics are for a selection of books. Texts are assembled only for the rows of a page.
 """
 
 import threading
@@ -20,7 +19,7 @@ from oddsengine.columns import NO_TIME, Longs
 from oddsengine.engine import Engine
 from oddsengine.query.values import league_id, sport_id, team_id
 
-_KEPT = 24  # statistics of one node
+_KEPT = 24  # cached statistics of a node
 _BOOK = (1 << BOOK_BITS) - 1
 _EXTERNAL = LINKS.index("external_event_id")
 
@@ -35,7 +34,7 @@ class Seen(NamedTuple):
 
 
 class Game(NamedTuple):
-    """An event as its rows describe it."""
+    """An event as described by its rows."""
 
     id: str
     sport: str
@@ -45,7 +44,7 @@ class Game(NamedTuple):
 
 
 class BoardStats:
-    """Events, books and market types on a board at one update, for a choice of books."""
+    """Events, books and market types on a board at one update, for a selection of books."""
 
     def __init__(self, engine: Engine, books: frozenset[str] | None) -> None:
         with engine.still() as board:
@@ -89,7 +88,7 @@ class BoardStats:
 
     @staticmethod
     def _games(names: Any, used: Longs) -> list[Game]:
-        """One wording of each event, by a row that names the teams as most do where there is one."""
+        """Return one wording per event, preferring a row that names the teams as most rows do."""
         event = names.event.values[used]
         main = names.pair.values[used] == names.event_lead.values[event]
         order = np.argsort(~main, kind="stable")
@@ -99,7 +98,7 @@ class BoardStats:
 
     @staticmethod
     def _linked(links: list[str | None], event: Longs, book: Longs, slots: Any) -> dict[tuple[int, int], str]:
-        """The own texts of a row of each (event, book) that has an event's id of its own."""
+        """Return the source fields of one row per (event, book) that has an event id of its own."""
         if not links or not slots.size:
             return {}
         wide = int(book.max()) + 1
@@ -113,7 +112,7 @@ class BoardStats:
         found |= _told(links, pair[among], slots[among])
         return {divmod(p, wide): link for p, link in found.items()}
 
-    # ---- what pages ask ----
+    # ---- for pages ----
 
     @cached_property
     def sports(self) -> list[str]:
@@ -122,12 +121,12 @@ class BoardStats:
 
     @cached_property
     def leagues(self) -> list[str]:
-        """Id of the league of each event."""
+        """Return the league id of each event."""
         return [league_id(game.league, game.sport) if game.league else "" for game in self.games]
 
     @cached_property
     def place(self) -> dict[str, int]:
-        """Event's id to its place."""
+        """Position of each event id."""
         return {game.id: at for at, game in enumerate(self.games)}
 
     @cached_property
@@ -140,13 +139,13 @@ class BoardStats:
 
     @cached_property
     def selections(self) -> Longs:
-        """Count the selections of each market type, each once over all books."""
-        _, first = np.unique(self._selection, return_index=True)  # the market type is part of it
+        """Count the selections of each market type over all books."""
+        _, first = np.unique(self._selection, return_index=True)  # codes include the market type
         return np.bincount(self.term_market[first], minlength=len(self.market_names))
 
     @cached_property
     def teams(self) -> dict[tuple[str, str], list[int]]:
-        """(sport, team's id) to the places of its events."""
+        """Positions of events by (sport, team id)."""
         found: dict[tuple[str, str], list[int]] = {}
         for at, game in enumerate(self.games):
             for name in {game.home, game.away} - {""}:
@@ -162,15 +161,15 @@ class BoardStats:
         return Seen({*self.sports, *raw}, {*self.leagues, *(game.league for game in self.games)}, books, markets)
 
     def status_of(self, at: int) -> str:
-        """Status of an event."""
+        """Return the status of an event."""
         return STATUSES[self.status[at]]
 
     def books_of(self, at: int) -> list[str]:
-        """Ids of the books that have prices of an event, sorted."""
+        """Return the ids of the books with prices of an event, sorted."""
         return sorted({self.book_names[b] for b in np.flatnonzero(self.present[at]).tolist()})
 
     def markets_of(self, at: int) -> list[str]:
-        """Market types of an event, sorted."""
+        """Return the market types of an event, sorted."""
         return sorted(self.market_names[m] for m in np.flatnonzero(self.markets[at]).tolist())
 
     def external_ids(self, at: int) -> dict[str, str]:
@@ -184,7 +183,7 @@ class BoardStats:
 
 
 def _told(links: list[str | None], pairs: Longs, slots: Longs) -> dict[int, str]:
-    """Pair to a row's own texts, of those rows that have an event's id of their own."""
+    """Map pairs to a row's source fields, for rows with an event id of their own."""
     n = len(links)
     given = zip(pairs.tolist(), slots.tolist(), strict=True)
     return {p: link for p, s in given if s < n and (link := links[s]) is not None and _external(link)}
@@ -196,7 +195,7 @@ def _external(link: str) -> str:
 
 
 class StatsCache:
-    """A cache of statistics by board and books, recomputed after each update."""
+    """Cache of statistics by board and books, recomputed after each update."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

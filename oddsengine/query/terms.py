@@ -1,4 +1,4 @@
-"""The terms (distinct wordings) of a board in order, and which of them match a filter."""
+"""The terms (distinct wordings) of a board, sorted, and how filters match them."""
 # mypy: allow-untyped-calls
 
 from collections.abc import Callable, Iterable
@@ -16,7 +16,7 @@ from oddsengine.query import values
 from oddsengine.query.filter import Key
 
 _SUBJECT = (1 << 24) - 1
-_KEPT = 128  # masks
+_KEPT = 128  # maximum number of masks
 _TYPES = frozenset({"home", "draw", "away", "over", "under", "yes", "no", "odd", "even", "none", "other"})
 
 
@@ -40,7 +40,7 @@ class Said(NamedTuple):
 
 
 class _Codes:
-    """A column of codes that grows by many at a time, and the texts that they stand for."""
+    """A growing column of codes, and the texts they stand for."""
 
     def __init__(self) -> None:
         self.texts: list[Any] = []
@@ -50,7 +50,7 @@ class _Codes:
         self.new: list[int] = []
 
     def code(self, text: Any) -> int:
-        """Code of a text; made when new."""
+        """Return the code of a text, adding it if new."""
         found = self.of.get(text)
         if found is None:
             found = self.of[text] = len(self.texts)
@@ -58,7 +58,7 @@ class _Codes:
         return found
 
     def settle(self) -> None:
-        """Put what was appended to `new` into the column."""
+        """Append `new` to the column."""
         end = self.size + len(self.new)
         if end > self._data.size:
             grown = np.empty(end + end // 2, np.int32)
@@ -69,17 +69,17 @@ class _Codes:
 
     @property
     def values(self) -> Ints:
-        """The column."""
+        """Codes as an array."""
         return self._data[: self.size]
 
     def among(self, codes: Iterable[int]) -> Bools:
-        """Return which terms have one of these codes."""
+        """Flag the terms with one of these codes."""
         chosen = np.zeros(len(self.texts) + 1, bool)
         chosen[list(codes)] = True
         return np.take(chosen, self.values)
 
     def holding(self, part: str) -> Bools:
-        """Return which terms have a text that contains a part."""
+        """Flag the terms whose text contains a substring."""
         return self.among([at for at, text in enumerate(self.texts) if part in text])
 
 
@@ -89,25 +89,25 @@ _COLUMNS = (
 
 
 class Terms:
-    """The terms of a board in order of their codes, and their sort order."""
+    """The terms of a board by code, and their sort order."""
 
     def __init__(self, names: Names) -> None:
         self.names = names
         self.said: list[Said] = []
-        self.keys: list[Key] = []  # place within the event
+        self.keys: list[Key] = []  # sort key within the event
         self.columns = {name: _Codes() for name in _COLUMNS}
         self.ways = np.empty(0, np.uint8)
         self.turned = np.empty(0, np.uint8)
         self.sorted = np.empty(0, np.int32)  # terms, event by event
         self.block = np.zeros(1, np.int64)
-        self.place = np.empty(0, np.int32)  # of each term in `sorted`
-        self.teams: dict[str, set[int]] = {}  # as they compare -> events
+        self.place = np.empty(0, np.int32)  # position of each term in `sorted`
+        self.teams: dict[str, set[int]] = {}  # normalised name -> events
         self.leagues: dict[tuple[Any, Any], tuple[str, str]] = {}
         self.masks: dict[Any, Any] = {}
         self._pairs = 0
 
     def learn(self, most: int) -> bool:
-        """Read up to so many terms that are new; True when none is left."""
+        """Read up to `most` new terms; return True when none is left."""
         names = self.names
         at, end = len(self.said), min(len(names.wordings), len(self.said) + most)
         if at == end:
@@ -176,7 +176,7 @@ class Terms:
                 self.teams.setdefault(name, set()).add(event)
 
     def _league(self, wording: Wording, event: int) -> tuple[str, str]:
-        """Ids of sport and league; where a row names none, those of the event."""
+        """Return the ids of sport and league, taken from the event if the row has none."""
         given = wording[1] or "", wording[2] or ""
         if not all(given):
             most, league = self.names.sports[event]
@@ -188,7 +188,7 @@ class Terms:
         return found
 
     def _outcomes(self, at: int, end: int) -> None:
-        """What is the same bet: by what the term means, or by its own texts where that is not known."""
+        """Assign outcome codes: by the meaning of the term, or by its own texts if that is unknown."""
         names, straight, drawn = self.names, self.columns["straight"], self.columns["drawn"]
         ids = names.id.values[at:end].tolist()
         events = names.event.values[at:end].tolist()
@@ -204,7 +204,7 @@ class Terms:
             drawn.new.append(straight.code(other))
 
     def turn(self) -> None:
-        """Look again at what is the same bet, if an event was turned round."""
+        """Reassign outcome codes if home and away of an event were swapped."""
         now = self.names.turned.values[: self.turned.size]
         if not np.array_equal(now, self.turned):
             self.columns["straight"], self.columns["drawn"] = _Codes(), _Codes()
@@ -214,7 +214,7 @@ class Terms:
             self.turned = now.copy()
 
     def _sort(self, at: int, end: int) -> None:
-        """Put new terms into their places: each event's in order, events by code."""
+        """Insert new terms into the order: sorted within each event, events by code."""
         event = self.names.event.values[:end]
         new: dict[int, list[int]] = {}
         for term, e in zip(range(at, end), event[at:end].tolist(), strict=True):
@@ -240,7 +240,7 @@ class Terms:
     # ---- conditions ----
 
     def kept(self, name: str, value: Any, make: Callable[[Any], Any]) -> Any:
-        """What was made of a condition, or is made now; forgotten when terms come."""
+        """Cache the mask of a condition until new terms arrive."""
         found = self.masks.get((name, value))
         if found is None:
             if len(self.masks) >= _KEPT:
@@ -249,14 +249,14 @@ class Terms:
         return found
 
     def by_sport(self, asked: tuple[str, ...]) -> tuple[Bools, list[str]]:
-        """Return the terms of some sports, and the unknown ids."""
+        """Return a mask of the terms of some sports, and the unknown ids."""
         column = self.columns["sport"]
         ids = {name: values.sport_id(name) for name in asked}
         missing = [name for name, id_ in ids.items() if id_ not in column.of and id_ not in catalog.sports()]
         return column.among(column.of[id_] for id_ in set(ids.values()) if id_ in column.of), missing
 
     def by_league(self, asked: tuple[str, ...]) -> tuple[Bools, list[str]]:
-        """Return the terms of some leagues, and the unknown ids."""
+        """Return a mask of the terms of some leagues, and the unknown ids."""
         column, codes, missing = self.columns["league"], set[int](), list[str]()
         for name in asked:
             hits = [at for at, place in enumerate(column.texts) if values.in_league((name,), *place)]
@@ -266,7 +266,7 @@ class Terms:
         return column.among(codes), missing
 
     def by_market(self, asked: tuple[str, ...]) -> tuple[Bools, list[str]]:
-        """Return the terms of some market types or categories, and the unknown ids."""
+        """Return a mask of the terms of some market types or categories, and the unknown ids."""
         column, codes, missing = self.columns["market"], set[int](), list[str]()
         found = np.zeros(len(self.said), bool)
         for name in asked:
@@ -284,29 +284,29 @@ class Terms:
         return found | column.among(codes), missing
 
     def by_prop(self, *, wanted: bool) -> Bools:
-        """Terms that are player props, or that are none."""
+        """Flag player props, or everything else."""
         column = self.columns["prop"]
         return column.among([column.of[wanted]] if wanted in column.of else [])
 
     def by_text(self, part: str) -> Bools:
-        """Terms in whose names a text is."""
+        """Flag the terms with a substring in one of their names."""
         names = [self.columns[name] for name in ("home", "away", "player", "selection")]
         found: Bools = np.logical_or.reduce([column.holding(part) for column in names])
         return found
 
     def by_player(self, part: str) -> Bools:
-        """Terms about a player with a text in the name."""
+        """Flag the terms with a substring in the player's name."""
         column = self.columns["player"]
         return column.among([at for at, name in enumerate(column.texts) if name and part in name])
 
     def by_stat(self, asked: tuple[str, ...]) -> Bools:
-        """Terms that count something."""
+        """Flag the terms of some stats."""
         column = self.columns["stat"]
         ids = {plain(name) for name in asked} - {""}
         return column.among(column.of[id_] for id_ in ids if id_ in column.of)
 
     def by_selection(self, asked: tuple[str, ...]) -> Bools:
-        """Terms whose selection, or its type, is one of some."""
+        """Flag the terms whose selection or selection type is listed."""
         texts, types = self.columns["selection"], self.columns["type"]
         named = {catalog.normalise(name) for name in asked}
         typed = {name.lower() for name in asked}
@@ -315,7 +315,7 @@ class Terms:
         )
 
     def events_of(self, asked: tuple[str, ...]) -> tuple[set[int], list[str]]:
-        """Return the events of teams with these names, and the unknown names."""
+        """Return the events of some teams, and the unknown names."""
         events, missing = set[int](), list[str]()
         places = {(sport, league) for sport, league in self.columns["league"].texts}
         for name in asked:

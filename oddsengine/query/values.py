@@ -1,7 +1,7 @@
-"""Match the words of a filter to the values of a column.
+"""Match filter values to the values of a column.
 
-A sport, league, market or team may be given by any name that the catalog knows; a name that it does not know has to be
-the row's own. Each function takes distinct values and returns one flag for each.
+A sport, league, market or team can be given by any name in the catalog; other names must equal the row's own. Each
+function takes distinct values and returns one flag for each.
 """
 
 from collections.abc import Iterable, Sequence
@@ -38,13 +38,13 @@ def _team_id(name: str, sport: str, league: str) -> str:
 
 
 def team_id(name: Text, sport: Text, league: Text) -> str:
-    """Id of a team; of one that the catalog does not know, its name as a word."""
+    """Return the id of a team; for teams outside the catalog, the slug of the name."""
     return _team_id(name or "", sport_id(sport), league_id(league, sport)) if name else ""
 
 
 @lru_cache(maxsize=65536)
 def player_id(name: Text) -> str | None:
-    """Id of a player: the name as a word, so that books agree on it.
+    """Return the id of a player: the slug of the name, the same for all books.
 
     Examples
     --------
@@ -54,27 +54,27 @@ def player_id(name: Text) -> str | None:
     return slug(name) or None if name else None
 
 
-# ---- which values are meant ----
+# ---- matching ----
 
 
 def in_sports(asked: Sequence[str], sports: Iterable[Text]) -> list[bool]:
-    """Of each sport."""
+    """Match sports."""
     wanted = {sport_id(word) for word in asked}
     return [sport_id(sport) in wanted for sport in sports]
 
 
 def in_leagues(asked: Sequence[str], places: Iterable[tuple[Text, Text]]) -> list[bool]:
-    """Of each (sport, league)."""
+    """Match (sport, league) pairs."""
     return [in_league(asked, sport, league) for sport, league in places]
 
 
 def in_league(asked: Sequence[str], sport: Text, league: Text) -> bool:
-    """Whether a league is one of the requested ones; a missing league is not."""
+    """Whether a league is one of the requested ones; an empty league is not."""
     return bool(league) and any(league_id(league, sport) == league_id(word, sport) for word in asked)
 
 
 def in_markets(asked: Sequence[str], places: Iterable[tuple[Any, ...]]) -> list[bool]:
-    """Of each (sport, market type), perhaps with line and side: it has a name, or belongs to a category, that is given.
+    """Match (sport, market type) pairs, optionally with line and side, by name or category.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def in_markets(asked: Sequence[str], places: Iterable[tuple[Any, ...]]) -> list[
 
 
 def with_teams(asked: Sequence[str], games: Iterable[tuple[Text, Text, Text, Text]]) -> list[bool]:
-    """Of each (sport, league, home, away)."""
+    """Match (sport, league, home, away) tuples."""
     out = []
     for sport, league, *teams in games:
         wanted = {team_id(word, sport, league) for word in asked}
@@ -112,24 +112,24 @@ def folded(name: str) -> str:
 
 
 def containing(part: str, texts: Iterable[Text]) -> list[bool]:
-    """Whether each text contains a part; a part with only punctuation matches none."""
+    """Flag the texts that contain a substring; a substring of punctuation only matches none."""
     wanted = folded(part)
     return [bool(wanted) and wanted in folded(name or "") for name in texts]
 
 
 def named(asked: Sequence[str], texts: Iterable[Text]) -> list[bool]:
-    """Whether each text is one of the requested ones, ignoring case and accents."""
+    """Flag the texts equal to a requested one, ignoring case and accents."""
     wanted = {folded(word) for word in asked} - {""}
     return [folded(name or "") in wanted for name in texts]
 
 
 def chosen(asked: Sequence[str], selections: Iterable[tuple[Text, Text]]) -> list[bool]:
-    """Of each (selection, its type)."""
+    """Match (selection, selection type) pairs."""
     texts, types = {folded(word) for word in asked} - {""}, {word.lower() for word in asked}
     return [folded(text or "") in texts or kind in types for text, kind in selections]
 
 
-# ---- what the catalog knows ----
+# ---- catalog lookups ----
 
 
 def known_book(word: str) -> bool:

@@ -1,11 +1,11 @@
-"""A seeded world of sportsbooks: games with true probabilities, books that follow them, feeds that bring the prices.
+"""A seeded world of sportsbooks: games with known true probabilities, books that follow them, and feeds.
 
-It answers what no record of real prices can: whether an opportunity was one. Probabilities are exact at every moment,
-honest prices and errors of feeds are told apart, and every bet can be settled. All randomness comes from the seed.
+It answers what recorded prices cannot: whether an opportunity was real. Probabilities are exact at all times, honest
+prices and feed errors are labelled, and every bet can be settled. All randomness comes from the seed.
 
-Reading order: `leagues` (what is played), `games` (scores, and what can be known of them), `desks` (what each book
-thinks and writes), `screens` (what it shows), `wording` and `calendar` (names), `hazards` (what feeds get wrong),
-`surebets` (arbitrages that are truly there), `scoreboards` (what books say of scores), `world` (time).
+Reading order: `leagues` (sports and markets), `games` (scores and public information), `desks` (each book's opinion and
+price format), `screens` (displayed prices), `wording` and `calendar` (names and schedule), `hazards` (feed errors),
+`surebets` (true arbitrages), `scoreboards` (scores as reported by books), `world` (time).
 """
 
 from oddsengine.simulate.games import Chances

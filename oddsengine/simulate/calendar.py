@@ -1,4 +1,4 @@
-"""Who plays whom, and when."""
+"""Fixtures and start times."""
 
 from datetime import datetime, timedelta
 
@@ -10,13 +10,13 @@ from oddsengine.simulate.leagues import FIRST_NAMES, LAST_NAMES, LEAGUES, PLAYER
 from oddsengine.simulate.wording import Fixture
 
 _DAY = 86400.0
-_BEGIN = (0.1, 8.0)  # hours after the opening in which a day's games begin
-_GRID = 300.0  # s: games begin on this grid
-_DEEPEST = 0.8  # share of a game that may be over at the opening
+_BEGIN = (0.1, 8.0)  # hours after the opening at which a day's games start
+_GRID = 300.0  # s: start times are multiples of this
+_DEEPEST = 0.8  # maximum share of a game played at the opening
 
 
 def schedule(events: int, live: float, pace: float, rng: np.random.Generator) -> tuple[Longs, Floats]:
-    """League of every event, and when it begins, in seconds; each league's rounds are a day apart."""
+    """Return the league of each event and its start in seconds; rounds of a league are a day apart."""
     league = np.arange(events) % len(LEAGUES)
     games = np.array([len(_teams(each)) // 2 for each in LEAGUES])[league]
     day = np.arange(events) // len(LEAGUES) // games
@@ -27,7 +27,7 @@ def schedule(events: int, live: float, pace: float, rng: np.random.Generator) ->
 
 
 def fixtures(league: Longs, begins: Floats, start: datetime, rng: np.random.Generator) -> list[Fixture]:
-    """Pair the teams of every league anew in each round, and give every event its name and players."""
+    """Pair the teams of every league in each round, and name events and players."""
     names: set[str] = set()
     waiting: dict[int, list[tuple[str, str]]] = {place: [] for place in range(len(LEAGUES))}
     made = []
@@ -48,14 +48,14 @@ def _teams(league: League) -> list[str]:
 
 
 def _players(rng: np.random.Generator) -> tuple[str, ...]:
-    """Draw players whose last names differ."""
+    """Draw players with distinct last names."""
     first = rng.integers(0, len(FIRST_NAMES), PLAYERS).tolist()
     last = rng.permutation(len(LAST_NAMES))[:PLAYERS].tolist()
     return tuple(f"{FIRST_NAMES[a]} {LAST_NAMES[b]}" for a, b in zip(first, last, strict=True))
 
 
 def _name(taken: set[str], league: League, home: str, away: str, when: datetime) -> str:
-    """Give a readable name that no other event has."""
+    """Return a readable event name that is not taken."""
     base = f"{league.id}_{_short(away)}_{_short(home)}_{when:%Y-%m-%d}"
     name = next(n for n in (base, *(f"{base}_{again}" for again in range(2, 100))) if n not in taken)
     taken.add(name)

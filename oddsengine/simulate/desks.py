@@ -1,19 +1,19 @@
-"""The books of the world: what each thinks, what it keeps, and how it writes a price.
+"""The simulated books: opinions, margins and price formats.
 
 A book's opinion of a ladder is the true logit at each line plus one number,
 
-    lag + noise + habit:   what it has not yet heard of, decaying at its own pace; an opinion of its own that
-                           wanders slowly (Ornstein-Uhlenbeck); its taste for home sides, overs and favourites
+    lag + noise + habit:   news that has not reached it yet, decaying at its own pace; a slowly wandering opinion of its
+                           own (Ornstein-Uhlenbeck); its bias to home sides, overs and favourites
 
-so its ladder always runs the right way. Books of one feed share the number. The margin m goes in as a power: each
-probability p of a market becomes p^k with sum p^k = 1 + m, which is what the method `power` takes out again.
-A book's character depends on its name alone, not on the world's seed.
+so its ladders are always consistent. Books of one feed share the number. The margin m is applied as a power: each
+probability p of a market becomes p^k with sum p^k = 1 + m, which the method `power` inverts. A book's character depends
+only on its name, not on the seed.
 
-**Slow books.** In a world whose books follow each other half of what a book hears is the mean of all opinions, and the
-earlier before the game, the later it hears; a few books, others for every event, hear first and by themselves. A price
-stands until the opinion behind it has moved by a step, and own opinions are small for most and large for some. The
-market's mean then moves on in the direction of its last moves, slow books hold it back, and a book that stands out is
-right about as often as a US book. `tests/test_auditing.py` compares the figures.
+**Slow books.** In a world where books follow each other, half of the news that a book receives is the mean of all
+opinions, and news arrives later the earlier it is before the game. A few books, different for each event, receive news
+first and on their own. A price is kept until the opinion behind it has moved by a step, and own opinions are small for
+most books and large for some. The mean of the market then continues in the direction of its last moves, held back by
+slow books, and an outlier is right about as often as at US books. `tests/test_auditing.py` compares the figures.
 """
 
 from collections.abc import Sequence
@@ -34,28 +34,28 @@ DEFAULT_BOOKS = (
 )  # fmt: skip
 """Sharp books, exchanges and soft books, two of them of one feed."""
 
-_FULL_SHARP = "pinnacle"  # quotes everything; other sharp books only what is quoted on the whole game
+_FULL_SHARP = "pinnacle"  # quotes everything; other sharp books only full-game markets
 _NEWTON = 3
-_SIDE_MARKETS = 1.35  # margin on team totals, parts and props, as a multiple of that on main markets
+_SIDE_MARKETS = 1.35  # margin of team totals, parts and props, as a multiple of that of main markets
 _LIVE = 1.25  # the same in play
-_WANDER = 900.0  # s: a book's own opinion forgets itself
-_STRIDE = 10.0  # s between the steps in which it does
+_WANDER = 900.0  # s: time constant of a book's own opinion
+_STRIDE = 10.0  # s: step of that process
 _MOST_LAG = 0.6  # logit
 _TINY = 1e-12
-_TICKS = ((150.0, 1.0), (300.0, 5.0), (1000.0, 10.0), (np.inf, 50.0))  # up to this American price, in steps of
+_TICKS = ((150.0, 1.0), (300.0, 5.0), (1000.0, 10.0), (np.inf, 50.0))  # rounding step up to this American price
 
 # Where books follow each other.
-_SLOW_NOISE, _LEAST_NOISE = 0.3, 0.03  # of a book's usual noise, which is at least so much
-_SLOW_LAG = 40.0  # s, times `slow`: of every book
+_SLOW_NOISE, _LEAST_NOISE = 0.3, 0.03  # factor of a book's usual noise, and its minimum
+_SLOW_LAG = 40.0  # s, times `slow`: lag of every book
 _SLOW_WANDER = 21_600.0  # s: as `_WANDER`
-_HERD = 0.5  # share of what a book hears that is the mean of all books
-_FIRST, _FIRST_PACE = 0.15, 10.0  # share of the books that hear of an event first, and how many times sooner
-_USUAL_LEFT = 10_800.0  # s before the start at which lags are the usual; half of it later, up to twice of it before
-_STEP = 0.04  # logit: a price stands until the opinion is off by more
+_HERD = 0.5  # share of the news that is the mean of all books
+_FIRST, _FIRST_PACE = 0.15, 10.0  # share of books that receive news of an event first, and how much faster
+_USUAL_LEFT = 10_800.0  # s before the start with the usual lags; half of them later, up to twice before
+_STEP = 0.04  # logit: a price is kept until the opinion differs by more
 
 
 class Desk(NamedTuple):
-    """One book's habits; probabilities in logits, times in seconds."""
+    """Parameters of one book; probabilities in logits, times in seconds."""
 
     book: catalog.Book
     margin: float
@@ -65,19 +65,19 @@ class Desk(NamedTuple):
     home: float
     over: float
     favourite: float
-    poll: float  # between two looks at the book's screen of a game
+    poll: float  # interval between updates of a game's screen
     live_poll: float
-    digits: int  # of a decimal price; 0: American
-    depth: tuple[int, ...]  # per ladder: lines on each side of the centre; -1: none at all
+    digits: int  # digits of decimal odds; 0: American
+    depth: tuple[int, ...]  # by ladder: lines on each side of the centre; -1: not quoted
     live: bool
-    generic: bool  # writes generic market names and short selections
+    generic: bool  # uses generic market names and short selections
     links: bool
-    dates: bool  # says when a price changed
+    dates: bool  # sends the time at which a price changed
 
     def straying(self, much: float, hold: float = 1.0, slow: float = 1.0) -> "Desk":
-        """The same book, closer to the truth or farther from it; an exchange with another margin.
+        """Return the book with scaled errors; for an exchange, with another margin.
 
-        Where books are slow none of them is sharp, and they quote main lines only.
+        With slow books, none of them is sharp, and all quote main lines only.
         """
         noise, lag, depth = self.noise, self.lag, self.depth
         if slow > 1.0:
@@ -91,7 +91,7 @@ class Desk(NamedTuple):
 
 
 def desk(name: str) -> Desk:
-    """Give the habits of a book, drawn from its name, or its feed's."""
+    """Return the parameters of a book, drawn from its name or its feed's name."""
     book = catalog.book(name)
     rng = np.random.default_rng(crc32((book.feed or book.id).encode()))
     u = rng.random(17)
@@ -118,7 +118,7 @@ def desk(name: str) -> Desk:
 
 
 class Opinions:
-    """By how much each book is off on each ladder of each event, in logits."""
+    """Error of each book on each ladder of each event, in logits."""
 
     def __init__(self, desks: Sequence[Desk], events: int, rng: np.random.Generator, *, follow: bool = False) -> None:
         self._follow = follow
@@ -140,7 +140,7 @@ class Opinions:
         return np.asarray(self._lag + self._noise * np.abs(self._noise) / np.maximum(self._sd, _TINY))
 
     def pass_time(self, seconds: float, live: npt.NDArray[np.bool_], left: Floats) -> None:
-        """Let every book hear more of what it missed, and its own opinion wander.
+        """Let news reach the books, and their own opinions wander.
 
         `live` and `left`, the seconds until the start, are per event.
         """
@@ -164,22 +164,22 @@ class Opinions:
         self._shown = opinion
 
     def hear(self, events: Longs, moved: Floats) -> None:
-        """Note that the truth moved: nobody has heard of it yet."""
+        """Record that the truth moved; no book has the news yet."""
         self._lag[:, events] = np.clip(self._lag[:, events] - moved, -_MOST_LAG, _MOST_LAG)
         self._shown[:, events] -= moved
 
     def learn(self, events: Longs) -> None:
-        """Bring every book up to date on some events."""
+        """Deliver all news of some events to all books."""
         self._lag[:, events] = 0.0
         self._shown[:, events] = self._opinion()[:, events]
 
     def of(self, book: Longs, event: Longs, ladder: Longs) -> Floats:
-        """By how much the prices of some books are off on some ladders."""
+        """Return the errors of books on ladders."""
         return np.asarray(self._shown[self._voice[book], event, ladder])
 
 
 class Habits:
-    """The numbers of `Desk` as columns by book."""
+    """Parameters of `Desk` as columns by book."""
 
     def __init__(self, desks: Sequence[Desk]) -> None:
         self.margin = np.array([d.margin for d in desks])
@@ -193,18 +193,18 @@ class Habits:
         self._fee = np.array([d.book.fee for d in desks])
 
     def taste(self, book: Longs, ladder: Longs, balance: Floats) -> Floats:
-        """How far a book leans to the over-like side of a ladder whose centre stands at `balance`."""
+        """Bias of a book to the over-like side of a ladder whose centre is at `balance`."""
         about_margin = ladder <= SPREAD
         lean = np.where(about_margin, self._home[book], self._over[book])
         return np.asarray(lean + np.where(about_margin, self._favourite[book] * np.sign(balance), 0.0))
 
     def margins(self, book: Longs, ladder: Longs, live: npt.NDArray[np.bool_]) -> Floats:
-        """What is kept of a market."""
+        """Return the margin on a market."""
         side = np.where(ladder >= HOME_TOTAL, _SIDE_MARKETS, 1.0)
         return np.asarray(self.margin[book] * side * np.where(live, _LIVE, 1.0))
 
     def written(self, book: Longs, odds: Floats) -> Floats:
-        """Decimal odds as the book's own notation rounds them."""
+        """Round decimal odds as the book's format does."""
         digits = self.digits[book]
         scale = 10.0**digits
         american = np.where(odds >= 2.0, (odds - 1.0) * 100.0, -100.0 / (odds - 1.0))
@@ -215,14 +215,14 @@ class Habits:
         return np.where(digits == 0, of_american, np.rint(odds * scale) / scale)
 
     def net(self, book: Longs, odds: Floats) -> Floats:
-        """Odds after commission on the winnings, or the fee F p (1 - p) of a contract."""
+        """Return odds after commission on winnings, or after the fee F p (1 - p) of a contract."""
         p = 1.0 / odds
         charged = 1.0 / (p + self._fee[book] * p * (1.0 - p))
         return np.where(self._fee[book] > 0.0, charged, 1.0 + (odds - 1.0) * (1.0 - self._commission[book]))
 
 
 def quoted(prob: Floats, market: Longs, margin: Floats) -> Floats:
-    """Fair probabilities to odds with a margin; `market` numbers the markets from 0, `margin` has one a market."""
+    """Convert fair probabilities to odds; `market` is the market index of each, `margin` is by market."""
     log = np.log(prob)
     k = np.ones(margin.size)
     for _ in range(_NEWTON):
@@ -233,5 +233,5 @@ def quoted(prob: Floats, market: Longs, margin: Floats) -> Floats:
 
 
 def american(odds: float) -> float:
-    """Decimal odds in American, to the nearest whole number; one price, without the cost of an array."""
+    """Convert one decimal price to American odds, rounded to an integer."""
     return float(round((odds - 1.0) * 100.0 if odds >= 2.0 else -100.0 / (odds - 1.0)))

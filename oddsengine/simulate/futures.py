@@ -1,14 +1,14 @@
-"""Futures of a made-up season: one truth behind titles, finals, wins, playoffs and awards, and books that follow it.
+"""Simulated futures of a season: true chances of titles, finals, wins, playoffs and awards, and books that follow them.
 
-Every team has a strength that drifts; all chances follow from the strengths of one moment:
+Every team has a strength that drifts; all chances at a time follow from the strengths at that time:
 
     title          softmax of the strengths: one wins
-    final          1 - (1 - title)^g, with the g at which they sum to two
-    playoffs       logistic in the strength, with the shift at which they sum to the playoffs' places
+    final          1 - (1 - title)^g, with g such that they sum to two
+    playoffs       logistic in the strength, shifted to sum to the number of places
     wins           Normal about games (1/2 + a tanh(strength)), less its mean so that half of all games are won
 
-and those of the award from the players' own strengths. Drift is a sum of slow waves with phases from the seed, so a
-moment's prices hang on seed and moment alone: nothing has to be played from the beginning.
+Chances of the award depend on the players' own strengths. The drift is a sum of slow waves with phases from the seed,
+so prices depend on seed and time alone and can be computed for any time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,18 +30,18 @@ DEFAULT_BOOKS = (
     "bovada", "williamhill",
 )  # fmt: skip
 _WAVES = (3_600.0, 14_400.0, 50_400.0)  # s: periods of the drift
-_SWING = 0.05  # of each wave, in strength
-_PEOPLE = 12  # who are named for the award
-_BEST, _SUBJECTS = 5, 8  # after so many sure ones, so many teams with wins and playoffs of their own
+_SWING = 0.05  # amplitude of each wave, in strength
+_PEOPLE = 12  # candidates for the award
+_BEST, _SUBJECTS = 5, 8  # teams with win and playoff markets: after so many favourites, so many
 _MARGINS = {"field": 5.0, "two": 1.3}  # as multiples of a book's margin on games
-_LISTED = 0.003  # a book that lists no long shots leaves out those below
+_LISTED = 0.003  # books that list no long shots omit chances below
 _SPREAD = 0.12  # standard deviation of a team's share of wins
-_REACH = 0.22  # by how much the best team's share of wins is above one half, at most
+_REACH = 0.22  # maximum share of wins above one half
 _ROUNDS = 60
 
 
 class Race(NamedTuple):
-    """One market as it truly stands."""
+    """A market with its true chances."""
 
     market: str
     type: str
@@ -49,7 +49,7 @@ class Race(NamedTuple):
     line: float | None
     places: int
     selections: tuple[str, ...]
-    chances: Floats  # sum to the places
+    chances: Floats  # sum to the number of places
 
 
 class _League(NamedTuple):
@@ -57,8 +57,8 @@ class _League(NamedTuple):
     id: str
     games: int
     playoffs: int
-    years: int  # that a season has
-    ends: tuple[int, int]  # month and day on which all is decided
+    years: int  # years that a season spans
+    ends: tuple[int, int]  # month and day of the end
 
 
 _LEAGUES = {
@@ -75,13 +75,13 @@ class Season:
     Parameters
     ----------
     seed
-        The same seed gives the same prices at the same moment.
+        The same seed gives the same prices at the same time.
     league
         nba, nfl, mlb or nhl.
     year
-        In which the season begins.
+        Year in which the season begins.
     books
-        Ids of the catalog; None is `DEFAULT_BOOKS`.
+        Catalog ids; None is `DEFAULT_BOOKS`.
 
     Examples
     --------
@@ -112,10 +112,10 @@ class Season:
     def __repr__(self) -> str:
         return f"<Season {self.season} of {self._league.id}, {len(self.books)} books>"
 
-    # ---- the truth ----
+    # ---- truth ----
 
     def fields(self) -> tuple[Mapping[str, Any], ...]:
-        """What somebody has to state: who may win the award."""
+        """Fields to configure: the candidates for the award."""
         return (
             {
                 "league": self._league.id, "market": "MVP", "season": self.season, "places": 1,
@@ -124,11 +124,11 @@ class Season:
         )  # fmt: skip
 
     def races(self, now: datetime) -> list[Race]:
-        """Every market as it truly stands at a moment."""
+        """Return every market with its true chances at a time."""
         return self._races(_seconds(now))
 
     def _races(self, seconds: float, off: "_Off | None" = None) -> list[Race]:
-        """The same as somebody sees it who is off by some strength."""
+        """Return the markets with strengths that are off by some error."""
         strength = self._strength + self._drift(0, seconds, len(self.teams)) + (0.0 if off is None else off.teams)
         talent = self._talent + self._drift(1, seconds, _PEOPLE) + (0.0 if off is None else off.people)
         title = _softmax(1.2 * strength)
@@ -155,15 +155,15 @@ class Season:
         return np.asarray(_SWING * np.sin(angles).sum(axis=0))
 
     def _shares(self, seconds: float, strength: Floats | None = None) -> Floats:
-        """Share of its games that each team wins, on average one half."""
+        """Return the share of games that each team wins, on average one half."""
         of = self._strength + self._drift(0, seconds, len(self.teams)) if strength is None else strength
         lead = np.tanh(0.8 * of)
         return np.asarray(0.5 + _REACH * (lead - lead.mean()))
 
-    # ---- the books ----
+    # ---- books ----
 
     def quotes(self, now: datetime) -> list[dict[str, Any]]:
-        """Every book's prices at a moment, as rows of a table of futures."""
+        """Return every book's prices at a time, as rows of a futures table."""
         rows: list[dict[str, Any]] = []
         for at, each in enumerate(self._desks):
             rows += self._of_book(at, each, now)
@@ -172,13 +172,13 @@ class Season:
     def _of_book(self, at: int, each: Desk, now: datetime) -> list[dict[str, Any]]:
         voice = np.random.default_rng(crc32((each.book.feed or each.book.id).encode()))
         phase, short = voice.uniform(0.0, 2.0 * np.pi, (2, 40)), bool(voice.random() < 0.4)
-        looked = _seconds(now) // (4.0 * each.poll) * 4.0 * each.poll  # its screen is written anew so often
+        looked = _seconds(now) // (4.0 * each.poll) * 4.0 * each.poll  # time of its last update
         wave = each.noise * np.sin(2.0 * np.pi * looked / 7_200.0 + phase)
         off = _Off(wave[0, : len(self.teams)], wave[1, :_PEOPLE])
         rows = []
         for race in self._races(looked - 4.0 * each.lag, off):
             margin = each.margin * _MARGINS["two" if len(race.selections) == 2 else "field"]
-            whole = race.places * (1.0 + margin) - 1.0  # `quoted` takes what is above one
+            whole = race.places * (1.0 + margin) - 1.0  # `quoted` removes what is above one
             prices = quoted(race.chances, np.zeros(race.chances.size, np.int64), np.array([whole]))
             written = self._habits.written(np.full(prices.size, at, np.int64), prices)
             row = {
@@ -194,7 +194,7 @@ class Season:
         return rows
 
     def _market(self, race: Race, *, generic: bool) -> str:
-        """A market's name; books of few words write another one."""
+        """Return a market's name; books with generic names use another."""
         return f"{self._league.id.upper()} {race.market} {self.season}" if generic else race.market
 
     def _text(self, race: Race, name: str, *, generic: bool) -> str:
@@ -205,7 +205,7 @@ class Season:
 
 
 class _Off(NamedTuple):
-    """By how much a book is off."""
+    """Errors of a book."""
 
     teams: Floats
     people: Floats
@@ -221,7 +221,7 @@ def _softmax(values: Floats) -> Floats:
 
 
 def _reaching(title: Floats, places: int) -> Floats:
-    """Chances of a place that the title's rise to: they sum to the places."""
+    """Raise title chances to chances of one of several places; they sum to the number of places."""
     low, high = 1.0, 1e4
     for _ in range(_ROUNDS):
         middle = sqrt(low * high)

@@ -1,4 +1,4 @@
-"""The games behind the prices: scores that happen, and exactly what can be known of them before.
+"""Simulated games: scores, and exact probabilities given public information.
 
 **Process.** Each team (and each player's statistic) is a lane that jumps at the times of a Poisson process whose rate
 is drawn once from a Gamma law and never shown. Before the game *reports* come in, jumps of the same rate that do not
@@ -49,10 +49,10 @@ WIDTH = 5
 """Lines of a ladder that any book shows: its centre, and two on each side."""
 CENTRE = WIDTH // 2
 OFFSETS = np.arange(WIDTH) - CENTRE
-HALF_POINT = 2  # the lowest line of anything that is counted
+HALF_POINT = 2  # lowest line of any count
 _HOUR = 3600.0
-_REFRESH = 30.0  # s: without reports the probabilities of a game to come drift this long before they are renewed
-_STAY = 0.08  # logit: the centre of a ladder moves when another line is balanced better by more
+_REFRESH = 30.0  # s: without reports, probabilities of upcoming games are refreshed at this interval
+_STAY = 0.08  # logit: a ladder's centre moves if another line is more balanced by this much
 _TINY = 1e-9
 _TEAMS = slice(0, 2)
 _PLAYERS = slice(2, 2 + PLAYERS)
@@ -60,40 +60,40 @@ _LANES = 2 + PLAYERS
 
 
 class Chances(NamedTuple):
-    """Shares of a stake that win and that lose, in expectation; the rest is returned."""
+    """Expected shares of a stake that win and that lose; the rest is returned."""
 
     win: float
     lose: float
 
     @property
     def prob(self) -> float:
-        """The probability at which a price is fair: of winning, given that the stake is not returned."""
+        """Probability at which a price is fair: of winning, given that the stake is not returned."""
         return self.win / (self.win + self.lose)
 
     def returns(self, odds: float) -> float:
-        """Profit on a stake of 1 at decimal odds."""
+        """Return the expected profit on a stake of 1 at decimal odds."""
         return self.win * (odds - 1.0) - self.lose
 
 
 class News(NamedTuple):
-    """How news of games to come arrives: all reports of `every` seconds together, at random times."""
+    """Arrival of news on upcoming games: all reports of `every` seconds arrive together, at random times."""
 
-    drift: float  # logits: standard deviation of what an hour does to an even moneyline
-    every: float  # s, the mean between two of them, for each team and player
+    drift: float  # logits: standard deviation of an even moneyline per hour
+    every: float  # s: mean interval between reports, for each team and player
 
 
 class Change(NamedTuple):
-    """What some time did to the games: events, and how the probabilities moved."""
+    """Events of one time step, and how probabilities moved."""
 
     started: Longs
     ended: Longs
     scored: Longs
-    refreshed: Longs  # whose probabilities were computed anew
-    moved: Floats  # (refreshed, LADDERS): by how much, in logits at the line that was the centre
+    refreshed: Longs  # events with new probabilities
+    moved: Floats  # (refreshed, LADDERS): change in logits at the previous central line
 
 
 def shares(cdf: Floats, quarters: Longs, origin: Longs | int) -> tuple[Floats, Floats]:
-    """What wins and loses at thresholds (..., lines), where P(X <= k) stands at k + origin of the last axis."""
+    """Return winning and losing shares at thresholds (..., lines); P(X <= k) is at k + origin of the last axis."""
     last = cdf.shape[-1] - 1
 
     def up_to(k: Longs) -> Floats:
@@ -108,20 +108,20 @@ def shares(cdf: Floats, quarters: Longs, origin: Longs | int) -> tuple[Floats, F
 
 
 class Games:
-    """Every game of a world, as arrays over events.
+    """All games of a world, as arrays over events.
 
     Parameters
     ----------
     league
-        Places in `LEAGUES`, an event each.
+        Index in `LEAGUES`, by event.
     start
-        When each begins, in seconds of the world's time.
+        Start times in seconds of world time.
     rng
-        The only source of chance.
+        The only source of randomness.
     pace
-        How many times faster than in life a game runs.
+        Speed of games relative to real time.
     news
-        None: reports trickle in, as often as `League.news` says. Otherwise many come at once, now and then.
+        None: single reports at the rate `League.news`. Otherwise reports arrive in groups.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class Games:
         self.start = start
         self.status = np.full(n, UPCOMING)
         self.clock = np.zeros(n)  # share of the game played
-        self.score = np.zeros((n, _LANES), np.int64)  # points, after overtime where there was one
+        self.score = np.zeros((n, _LANES), np.int64)  # points, including overtime
         self.part_score = np.zeros((n, 2), np.int64)
         self._speed = pace / (60.0 * self._of_league("minutes"))
         self._part = self._of_league("part")
@@ -145,21 +145,21 @@ class Games:
         if news is not None:
             hourly *= (news.drift / self._of_league("drift")[:, None]) ** 2
         self._news = news
-        self._reports = hourly / mean / _HOUR  # exposure that a second of reports is worth
+        self._reports = hourly / mean / _HOUR  # exposure per second of reports
         grid = np.array([x.grid for x in LEAGUES])[league]
         self._step, self._base = grid[..., 0], grid[..., 1]
         self.centre = np.zeros((n, LADDERS), np.int64)
-        self.win, self.lose = np.full((2, n, LADDERS, WIDTH), 0.5)  # of over, home; a moneyline has its outcomes there
+        self.win, self.lose = np.full((2, n, LADDERS, WIDTH), 0.5)  # of over, home; or outcomes
         self._renewed = np.full(n, -np.inf)
         self._laws: dict[int, Floats] = {}
-        self._shares: dict[tuple[int, int, int], tuple[float, float]] = {}  # of `chances`, while no time passes
+        self._shares: dict[tuple[int, int, int], tuple[float, float]] = {}  # cache of `chances` until time advances
         self._now = 0.0
 
     def _of_league(self, field: str) -> Floats:
         return np.array([getattr(league, field) for league in LEAGUES], float)[self.league]
 
     def _means(self) -> Floats:
-        """Expected jumps of every lane, before anything is known."""
+        """Return the expected jumps of every lane, before any information."""
         rng, n = self._rng, self.league.size
         mean = np.empty((n, _LANES))
         mean[:, 0], mean[:, 1] = self._of_league("home"), self._of_league("away")
@@ -170,7 +170,7 @@ class Games:
     # ---- time ----
 
     def advance(self, now: float, seconds: float) -> Change:
-        """Let time pass until `now`: reports before the games, scores in them."""
+        """Advance time to `now`: reports before games, scores during games."""
         self._now = now
         self._laws.clear()
         self._shares.clear()
@@ -186,14 +186,14 @@ class Games:
         return Change(begun, ended, scored, due, self._renew(due))
 
     def finish(self) -> None:
-        """Play every game to its end at once."""
+        """Play every game to its end."""
         self._laws.clear()
         self._shares.clear()
         open_ = np.flatnonzero(self.status != ENDED)
         self._play(open_, np.ones(open_.size))
 
     def _report(self, events: Longs, seconds: Floats) -> Bools:
-        """Reports on the games to come; tells which events had any."""
+        """Draw reports on upcoming games; return the events that had any."""
         exposure = self._reports[events] * seconds[:, None]
         if self._news is not None:
             span = np.maximum(seconds, self._news.every)[:, None]
@@ -205,7 +205,7 @@ class Games:
         return np.asarray(jumps.any(axis=1))
 
     def _play(self, events: Longs, share: Floats) -> tuple[Longs, Longs]:
-        """Play a share of some games; tells who scored, and whose game ended."""
+        """Play a share of some games; return the events with scores, and those that ended."""
         share = np.minimum(share, 1.0 - self.clock[events])
         first = np.clip(self._part[events] - self.clock[events], 0.0, share)
         scored = np.zeros(events.size, bool)
@@ -225,7 +225,7 @@ class Games:
         return events[scored], ended
 
     def _points(self, events: Longs, jumps: Longs) -> Longs:
-        """What the jumps are worth; a player's count one each."""
+        """Return the points of jumps; players' statistics count one each."""
         points = jumps.copy()
         for place, league in enumerate(LEAGUES):
             if len(league.marks) > 1:
@@ -235,29 +235,29 @@ class Games:
         return points
 
     def _overtime(self, events: Longs) -> None:
-        """A fair coin decides a game that may not end level."""
+        """Decide games that cannot end level by a fair coin."""
         bonus = self._of_league("bonus").astype(np.int64)[events]
         level = (self.score[events, 0] == self.score[events, 1]) & (bonus > 0)
         winner = self._rng.integers(0, 2, events.size)
         self.score[events[level], winner[level]] += bonus[level]
 
-    # ---- what is true ----
+    # ---- truth ----
 
     def quarters(self, events: Longs) -> Longs:
-        """The thresholds that stand on the ladders: (events, LADDERS, WIDTH), in quarters."""
+        """Return the thresholds of the ladders: (events, LADDERS, WIDTH), in quarters."""
         at = self.centre[events][..., None] + OFFSETS
         return np.asarray(self._base[events][..., None] + self._step[events][..., None] * at)
 
     def line_of(self, event: Longs, ladder: Longs, slot: Longs) -> Longs:
-        """The threshold, in quarters, of places on the ladders; 0 on a moneyline."""
+        """Return the thresholds of ladder positions, in quarters; 0 for a moneyline."""
         at = event, ladder
         line = self._base[at] + self._step[at] * (self.centre[at] + slot - CENTRE)
         return np.where(ladder == MONEYLINE, 0, line)
 
     def chances(self, event: int, ladder: int, side: int, quarters: int) -> Chances:
-        """What a bet may expect now, or what became of it if the game has ended.
+        """Return the chances of a bet now, or its result if the game has ended.
 
-        `side` is 0 for over and home, 1 for under and away; of a moneyline 0, 1, 2 for home, draw, away.
+        `side` is 0 for over and home, 1 for under and away; for a moneyline 0, 1, 2 for home, draw, away.
         """
         if self.status[event] == ENDED:
             win, lose = self._outcome(event, ladder, quarters)
@@ -287,7 +287,7 @@ class Games:
         return sum(0.5 * (2 * count > h) for h in halves), sum(0.5 * (2 * count < h) for h in halves)
 
     def _law(self, league: League, events: Longs) -> Floats:
-        """P(X <= k) for what each ladder counts: (events, LADDERS, size); margins begin at -size / 2."""
+        """Return P(X <= k) of what each ladder counts: (events, LADDERS, size); margins start at -size / 2."""
         size = league.size
         turn = np.exp(-2j * np.pi * np.arange(size // 2 + 1) / size)
         mark = sum(share * turn**points for points, share in league.marks)
@@ -313,7 +313,7 @@ class Games:
         return np.cumsum(pmf, axis=-1)
 
     def _renew(self, events: Longs) -> Floats:
-        """Compute the probabilities of some events anew, and move the centres of their ladders."""
+        """Recompute probabilities of some events, and move the centres of their ladders."""
         moved = np.zeros((events.size, LADDERS))
         self._renewed[events] = self._now
         for place, league in enumerate(LEAGUES):
@@ -342,7 +342,7 @@ class Games:
         return moved
 
     def _show(self, events: Longs, cdf: Floats, origin: Longs) -> None:
-        """Write what wins and loses at the lines that stand now."""
+        """Store winning and losing shares at the current lines."""
         win, lose = shares(cdf, self.quarters(events), origin)
         home, away = shares(cdf[:, MONEYLINE], np.zeros((events.size, 1), np.int64), origin[:, MONEYLINE])
         results = np.concatenate([home, 1.0 - home - away, away], axis=-1)
@@ -350,7 +350,7 @@ class Games:
         self.win[events], self.lose[events] = np.maximum(win, 0.0), np.maximum(lose, 0.0)
 
     def _balance(self, events: Longs) -> Floats:
-        """Where the ladders stand: the logit at their centres; of a moneyline half of home's less away's."""
+        """Return the logit at the centre of each ladder; for a moneyline half of home's minus away's."""
         z = _weigh(self.win[events], self.lose[events])
         balance = z[..., CENTRE].copy()
         balance[:, MONEYLINE] = 0.5 * (z[:, MONEYLINE, 0] - z[:, MONEYLINE, 2])
@@ -358,12 +358,12 @@ class Games:
 
 
 def _weigh(win: Floats, lose: Floats) -> Floats:
-    """The logit at which a price is fair."""
+    """Return the logit at which a price is fair."""
     return np.asarray(np.log(np.maximum(win, _TINY)) - np.log(np.maximum(lose, _TINY)))
 
 
 def _decide(pmf: Floats, bonus: int) -> None:
-    """Take the games that end level out, and give the coin's winner the bonus."""
+    """Remove level results and give the winner of the coin toss the bonus."""
     size = pmf.shape[-1]
     level = pmf[:, HOME_TOTAL] * pmf[:, AWAY_TOTAL]
     pmf[:, SPREAD, [size // 2 - bonus, size // 2 + bonus]] += 0.5 * pmf[:, SPREAD, size // 2, None]

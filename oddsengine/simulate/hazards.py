@@ -1,7 +1,7 @@
-"""What feeds get wrong: each hazard takes the rows of one book and event and spoils some, as real feeds do.
+"""Feed errors: each hazard takes the rows of one book and event and corrupts some, as real feeds do.
 
-`Trouble` lets each hazard that is switched on strike some screens at a time, for some minutes, and keeps the truth: of
-every row that was touched, by which hazard, and how much too generous its price is for what the row says.
+`Trouble` applies enabled hazards to some screens at a time, for some minutes, and records the truth: for every
+corrupted row, which hazard it was and by how much its price is too generous for its label.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,25 +23,25 @@ from oddsengine.simulate.leagues import (
 )
 from oddsengine.simulate.wording import OVER, Fixture, Place, Row, meaning
 
-_SHARE = 0.004  # of all screens that each hazard holds at a time
+_SHARE = 0.004  # share of screens that each hazard affects at a time
 _LASTS = (90.0, 900.0)  # s
-_CLEAR = 0.6  # logit: labels go wrong only where the price is then wrong by so much
-_TWIN = 0.3  # logit by which the second price of one outcome is better
-_BIAS = 0.32  # logit by which all props of one side are generous
-_ENOUGH_PLAYERS = 5  # of one book, before a lean to one side can be told from an opinion
-_ENOUGH_LINES = 3  # team totals, before a lost label can be told from an opinion
+_CLEAR = 0.6  # logit: labels are changed only if the price is then wrong by this much
+_TWIN = 0.3  # logit: advantage of the second price of an outcome
+_BIAS = 0.32  # logit: by which all props of one side are generous
+_ENOUGH_PLAYERS = 5  # of one book, needed to tell a bias from an opinion
+_ENOUGH_LINES = 3  # team totals, needed to tell a lost label from an opinion
 _PALPABLE = 0.9  # logit of a palpable error
-_FLAP = 0.025  # probability by which a price jumps and comes back
-_CHEAP = 0.96  # what a book sums to that undercuts itself
-_MIDDLE = 1.02  # a mid price pays so much more than the offer
-_MISREAD = 1.08  # the decimal price against the American one
-_SEARCH = 40  # steps along a ladder that are tried for a wrong label
+_FLAP = 0.025  # probability: jump of a flapping price
+_CHEAP = 0.96  # book sum of a book that undercuts itself
+_MIDDLE = 1.02  # a mid price as a multiple of the offer
+_MISREAD = 1.08  # the decimal price relative to the American one
+_SEARCH = 40  # steps along a ladder tried for a wrong label
 
 Key = tuple[str, str, str, str, str, float | None]
 
 
 class Phantom(NamedTuple):
-    """One row that is not what it seems.
+    """A corrupted row.
 
     `error` is by how many logits its price, `odds`, is too generous for its label. An honest row of the same outcome
     under another market name has another price.
@@ -53,28 +53,28 @@ class Phantom(NamedTuple):
 
 
 class Scene:
-    """The rows of one book and event, in the hands of a hazard. `touched` rows are no honest offers any more."""
+    """The rows of one book and event, as modified by a hazard. `touched` rows are no longer honest offers."""
 
     def __init__(
         self, rows: list[Row], event: int, fixture: Fixture, desk: Desk, games: Games, seed: int, memory: dict[str, Any]
     ) -> None:
         self.rows, self.event, self.fixture, self.desk, self._games = rows, event, fixture, desk, games
         self.rng = np.random.default_rng(seed)
-        self.memory = memory  # what the hazard noted at its earlier looks
+        self.memory = memory  # state of the hazard from earlier updates
         self.touched: set[int] = set()
         self.places = [self.place(row) for row in rows]
 
     def place(self, row: Row) -> Place:
-        """What a row claims to stand on."""
+        """Return the place that a row's label claims."""
         return self.fixture.place(self.event, row["market_type"], row["selection"], row.get("line"))
 
     def fair(self, place: Place) -> float:
-        """The logit at which a price is fair."""
+        """Return the logit at which a price is fair."""
         chances = self._games.chances(*place)
         return float(np.log(max(chances.win, 1e-12)) - np.log(max(chances.lose, 1e-12)))
 
     def odds(self, at: int) -> float:
-        """The decimal price of a row."""
+        """Return the decimal odds of a row."""
         row = self.rows[at]
         if "odds_decimal" in row:
             return float(row["odds_decimal"])
@@ -82,11 +82,11 @@ class Scene:
         return float(1.0 + price / 100.0 if price > 0.0 else 1.0 - 100.0 / price)
 
     def generous(self, at: int) -> float:
-        """By how many logits a row pays too much for what it claims to be."""
+        """Return by how many logits a row is too generous for its label."""
         return self.fair(self.place(self.rows[at])) + float(np.log(self.odds(at) - 1.0))
 
     def reprice(self, at: int, odds: float) -> None:
-        """Give a row another price, in its book's notation."""
+        """Set the odds of a row, in its book's format."""
         self.touched.add(at)
         if "odds_decimal" in self.rows[at]:
             self.rows[at]["odds_decimal"] = round(max(1.01, odds), self.desk.digits or 2)
@@ -94,32 +94,32 @@ class Scene:
             self.rows[at]["odds_american"] = american(max(1.01, odds))
 
     def tilt(self, at: int, logits: float) -> None:
-        """Make a price more generous by so many logits."""
+        """Make a price more generous by some logits."""
         self.reprice(at, 1.0 + (self.odds(at) - 1.0) * float(np.exp(logits)))
 
     def relabel(self, at: int, place: Place) -> None:
-        """Write another place on a row, and leave the price."""
+        """Change the label of a row, keeping the price."""
         self.touched.add(at)
         self.rows[at] |= self.fixture.row(place.ladder, place.side, place.quarters, generic=self.desk.generic)
 
     def of(self, *ladders: int) -> list[int]:
-        """Rows of some ladders."""
+        """Return the rows of some ladders."""
         return [at for at, place in enumerate(self.places) if place.ladder in ladders]
 
     def a_ladder(self, *ladders: int) -> list[int]:
-        """Rows of one ladder of several, by chance; none if none is quoted."""
+        """Return the rows of a random ladder with several lines, or none."""
         there = sorted({place.ladder for place in self.places} & set(ladders))
         return self.of(there[self.rng.integers(len(there))]) if there else []
 
     def a_market(self, rows: Sequence[int]) -> list[int]:
-        """Rows of one line among some rows of a ladder, by chance."""
+        """Return the rows of a random line among some rows of a ladder."""
         lines = sorted({self.places[at].quarters for at in rows})
         chosen = lines[self.rng.integers(len(lines))] if lines else None
         return [at for at in rows if self.places[at].quarters == chosen]
 
 
 def _swapped_sides(scene: Scene) -> None:
-    """The favourite's price stands beside the outsider."""
+    """The prices of favourite and underdog are swapped."""
     two = [at for at in scene.of(MONEYLINE) if scene.rows[at]["selection_type"] != "draw"]
     if len(two) == 2 and abs(scene.fair(scene.places[two[0]]) - scene.fair(scene.places[two[1]])) > 2.0 * _CLEAR:
         first, second = scene.odds(two[0]), scene.odds(two[1])
@@ -128,13 +128,13 @@ def _swapped_sides(scene: Scene) -> None:
 
 
 def _wrong_sign(scene: Scene) -> None:
-    """The handicap of each side has the other's sign."""
+    """The handicaps of both sides have the wrong sign."""
     turned = {at: scene.places[at]._replace(quarters=-scene.places[at].quarters) for at in scene.of(SPREAD)}
     _relabel_if_clear(scene, turned)
 
 
 def _shifted_ladder(scene: Scene) -> None:
-    """Every price of a ladder stands a few lines too high or too low."""
+    """All prices of a ladder are shifted by a few lines."""
     rows = scene.a_ladder(SPREAD, TOTAL)
     step = scene.fixture.league.grid[scene.places[rows[0]].ladder][0] if rows else 0
     way = int(scene.rng.choice((-1, 1)))
@@ -148,7 +148,7 @@ def _shifted_ladder(scene: Scene) -> None:
 
 
 def _relabel_if_clear(scene: Scene, places: dict[int, Place]) -> bool:
-    """Relabel rows if each price is then clearly wrong."""
+    """Relabel rows if every price is then clearly wrong."""
     clear = bool(places) and all(
         abs(scene.fair(place) - scene.fair(scene.places[at])) > _CLEAR for at, place in places.items()
     )
@@ -159,14 +159,14 @@ def _relabel_if_clear(scene: Scene, places: dict[int, Place]) -> bool:
 
 
 def _wrong_team(scene: Scene) -> None:
-    """The team label is lost: both teams' totals go by the home team's name."""
+    """The team label is lost: both teams' totals are labelled with the home team."""
     if len({scene.places[at].quarters for at in scene.of(HOME_TOTAL, AWAY_TOTAL)}) >= _ENOUGH_LINES:
         for at in scene.of(AWAY_TOTAL):
             scene.relabel(at, scene.places[at]._replace(ladder=HOME_TOTAL))
 
 
 def _period_mixup(scene: Scene) -> None:
-    """The first part's total is called the game's."""
+    """The first part's total is labelled as the game's."""
     for at in scene.of(PART_TOTAL):
         scene.relabel(at, scene.places[at]._replace(ladder=TOTAL))
 
@@ -181,7 +181,7 @@ def _second_name(scene: Scene) -> None:
 
 
 def _duplicate_outcome(scene: Scene) -> None:
-    """One outcome twice, at two prices."""
+    """One outcome has two prices."""
     market = scene.a_market(scene.of(TOTAL))
     if market:
         row = dict(scene.rows[market[0]])
@@ -199,13 +199,13 @@ def _biased_props(scene: Scene) -> None:
 
 
 def _palpable_error(scene: Scene) -> None:
-    """One price is plainly wrong."""
+    """One price is obviously wrong."""
     if scene.rows:
         scene.tilt(int(scene.rng.integers(len(scene.rows))), _PALPABLE)
 
 
 def _below_one(scene: Scene) -> None:
-    """A book undercuts itself."""
+    """A book's prices sum to less than 1."""
     market = scene.a_market(scene.a_ladder(MONEYLINE, SPREAD, TOTAL))
     total = sum(1.0 / scene.odds(at) for at in market)
     for at in market:
@@ -213,7 +213,7 @@ def _below_one(scene: Scene) -> None:
 
 
 def _flap(scene: Scene) -> None:
-    """A price jumps and comes back, again and again, each time as fresh as can be."""
+    """A price jumps back and forth, with a fresh time."""
     scene.memory["looks"] = scene.memory.get("looks", 0) + 1
     market = scene.a_market(scene.a_ladder(MONEYLINE, SPREAD, TOTAL))
     if market and scene.memory["looks"] % 2 == 0:
@@ -221,7 +221,7 @@ def _flap(scene: Scene) -> None:
 
 
 def _frozen(scene: Scene) -> None:
-    """The book stands still, and is still stamped as fresh."""
+    """The book's prices do not move, but have fresh times."""
     held = scene.memory.setdefault("rows", [dict(row) for row in scene.rows])
     if scene.rows:
         seen, live = scene.rows[0]["last_seen_at"], scene.rows[0]["is_live"]
@@ -231,14 +231,14 @@ def _frozen(scene: Scene) -> None:
 
 
 def _prematch_after_start(scene: Scene) -> None:
-    """The book goes on as if the game had not begun."""
+    """The book stays pre-match after the start."""
     for at, row in enumerate(scene.rows):
         row["is_live"] = False
         scene.touched.add(at)
 
 
 def _side_conflict(scene: Scene) -> None:
-    """Text and type of a selection contradict each other, and the price is the type's."""
+    """Text and type of a selection contradict each other; the price is that of the type."""
     other = {"over": "under", "under": "over"}
     market = scene.a_market(scene.of(TOTAL))
     if len(market) == 2:
@@ -249,7 +249,7 @@ def _side_conflict(scene: Scene) -> None:
 
 
 def _price_mismatch(scene: Scene) -> None:
-    """The two notations of one price disagree."""
+    """Decimal and American odds disagree."""
     if scene.rows:
         at = int(scene.rng.integers(len(scene.rows)))
         odds = scene.odds(at)
@@ -258,7 +258,7 @@ def _price_mismatch(scene: Scene) -> None:
 
 
 def _mid_price(scene: Scene) -> None:
-    """Every price lies between bid and ask; nobody can bet it."""
+    """All prices are between bid and ask and cannot be bet."""
     for at in range(len(scene.rows)):
         scene.reprice(at, scene.odds(at) * _MIDDLE)
 
@@ -288,7 +288,7 @@ _IN_PLAY = {"prematch_after_start"}
 
 
 class _Strike:
-    """One hazard at one screen, for some time."""
+    """One hazard at one screen, for a time."""
 
     def __init__(self, hazard: str, screen: int, until: float, seed: int) -> None:
         self.hazard, self.screen, self.until, self.seed = hazard, screen, until, seed
@@ -296,7 +296,7 @@ class _Strike:
 
 
 class Trouble:
-    """Which hazard holds which screen, and what that made of the rows."""
+    """The hazards active on each screen, and the rows they corrupted."""
 
     def __init__(
         self, hazards: Sequence[str], rng: np.random.Generator, games: Games, fixtures: list[Fixture],
@@ -308,7 +308,7 @@ class Trouble:
         self._rng, self._games, self._fixtures, self._desks = rng, games, fixtures, desks
         self._events = len(fixtures)
         self._held: dict[int, _Strike] = {}  # by screen
-        self._left: set[int] = set()  # to be sent whole once more, clean
+        self._left: set[int] = set()  # screens to resend clean
         self._phantoms: dict[int, dict[Key, Phantom]] = {}
         self._kinds = [name for name in HAZARDS if name in hazards and name != "mid_price"]
         self._each = max(1, round(_SHARE * len(desks) * self._events))
@@ -318,7 +318,7 @@ class Trouble:
                 self._held[screen] = _Strike("mid_price", screen, np.inf, 0)
 
     def strike(self, now: float) -> Longs:
-        """Let hazards that are over go, and others strike; gives the screens that change hands."""
+        """End and start hazards; returns the screens that change."""
         gone = [strike for strike in self._held.values() if strike.until <= now]
         for strike in gone:
             del self._held[strike.screen]
@@ -335,7 +335,7 @@ class Trouble:
         return np.array(changed, np.int64)
 
     def _target(self, hazard: str) -> int | None:
-        """Draw a screen for a hazard; None where it has nothing to strike, or the draw is held already."""
+        """Draw a screen for a hazard; None if it does not apply or is already affected."""
         events = np.flatnonzero(self._games.status == (LIVE if hazard in _IN_PLAY else UPCOMING))
         if not events.size:
             return None
@@ -344,13 +344,13 @@ class Trouble:
         return screen if free else None
 
     def on(self, screens: Longs) -> Bools:
-        """Which screens must be sent whole: in a hazard's hands, or just out of them."""
+        """Return the screens that must be resent: affected by a hazard, or just released."""
         if not self._held and not self._left:
             return np.zeros(screens.size, bool)
         return np.isin(screens, list(self._held.keys() | self._left))
 
     def rewrite(self, quotes: list[Row], screens: Longs, looked: Longs) -> list[Row]:
-        """Spoil rows as they are sent; `screens` per row, `looked` are all whose rows may be among them."""
+        """Corrupt rows before they are sent; `screens` is per row, `looked` are all screens that may be among them."""
         for screen in looked[self.on(looked)].tolist():
             self._phantoms.pop(screen, None)
             self._left.discard(screen)
@@ -379,15 +379,15 @@ class Trouble:
         return scene.rows
 
     def phantoms(self) -> dict[Key, Phantom]:
-        """All rows that are touched now."""
+        """Return all corrupted rows."""
         return {key: phantom for found in self._phantoms.values() for key, phantom in found.items()}
 
     def phantom(self, key: Key) -> Phantom | None:
-        """What is wrong with one row now."""
+        """Return the error of one row."""
         return next((found[key] for found in self._phantoms.values() if key in found), None)
 
 
 def key_of(row: Row) -> Key:
-    """What a row says, whatever its market is called."""
+    """Return a row's key, without the market's name."""
     period, family = meaning(row["market_type"], row["sport"])
     return row["sportsbook"], row["event_id"], period, family, row["selection"], row.get("line")

@@ -1,24 +1,24 @@
-"""Seasons that never were, written as football-data.co.uk writes real ones, and the chances behind every price.
+"""Simulated football seasons in the format of football-data.co.uk, with the true chances behind every price.
 
-**Goals.** A team scores at a rate that is drawn from a Gamma law once a match and never shown. Its mean is
+**Goals.** A team's scoring rate is drawn from a Gamma distribution per match and never shown. Its mean is
 
     base_side exp(attack - defence of the other side)
 
-What is public about it are reports, jumps of the same rate that do not count: some exposure of them before the prices
-are collected, more before the start. With n of them over the exposure e a rate is Gamma(prior + n, prior / mean + e),
-its goals are negative binomial, and the chances at the start are a martingale's next value: the early chances are
-their mean. Both are exact, and both are in `Season.truth`. Nobody in this world knows more than the closing chances.
+Public information consists of reports, jumps of the same rate that do not count: some exposure before prices are
+collected, more before the start. With n reports over exposure e, the rate is Gamma(prior + n, prior / mean + e) and
+goals are negative binomial. Chances are a martingale: early chances are the mean of closing chances. Both are exact and
+part of `Season.truth`. Nobody knows more than the closing chances.
 
-**Prices.** A book's opinion at either time is, in the logarithm of every outcome's chance, then scaled to sum to 1,
+**Prices.** A book's opinion at either time is, in log chances of each outcome, then scaled to sum to 1,
 
     log p + stale (log p_early - log p) + noise
 
-The sharp book has little noise and nothing stale. The margin goes in as a power, p^k, so that the method `power` takes
-out what was put in. Prices are cut to hundredths. Now and then a book has none for a match.
+The sharp book has little noise and no stale part. The margin is applied as a power, p^k, which the method `power`
+inverts. Prices are truncated to hundredths. Books are sometimes missing for a match.
 
-**Columns** are those of the seasons from 2019/20, in their order, without referee and statistics of play. `Max` and
-`Avg` are over the books of the file (in real files over many more). Totals are at 2.5 goals, handicaps at the quarter
-line that is closest to even. Early prices are the collection of Friday or Tuesday, closing ones carry a `C`.
+**Columns** are those of the seasons since 2019/20, in order, without referee and match statistics. `Max` and `Avg` are
+over the books in the file (in real files over many more). Totals are at 2.5 goals, handicaps at the quarter line
+closest to even. Early prices are those of Friday or Tuesday, closing ones have a `C`.
 """
 
 import csv
@@ -42,12 +42,12 @@ TEAMS = (
 )  # fmt: skip
 _DIVISION = "E0"
 _GOALS = 1.55, 1.25  # home and away, between equal teams
-_SPREAD = 0.33  # standard deviation of attack and of defence, in the logarithm of goals
-_KEPT = 0.8  # of a team's strength, from one season to the next
-_PRIOR = 45.0  # goals that the mean of a rate is worth
-_REPORTS = 15.0, 9.0  # exposure, in matches: before prices are collected, and from then to the start
-_FIRST_HALF = 0.45  # of the goals
-_MOST = 24  # goals of a team
+_SPREAD = 0.33  # standard deviation of attack and defence, in log goals
+_KEPT = 0.8  # share of a team's strength carried to the next season
+_PRIOR = 45.0  # prior weight of the mean rate, in goals
+_REPORTS = 15.0, 9.0  # exposure in matches: until prices are collected, and from then to the start
+_FIRST_HALF = 0.45  # share of goals
+_MOST = 24  # maximum goals of a team
 _MISSING = 0.01
 _HANDICAPS = np.arange(-14, 15)  # home margin to beat, in quarters
 _TOTAL = 10  # 2.5 goals, in quarters
@@ -61,15 +61,15 @@ _WEEKEND = (
     (1, "14:00"), (1, "16:30"),
 )  # fmt: skip
 _MIDWEEK = ((3, "19:45"), (3, "19:45"), (3, "19:45"), (3, "20:00"), (3, "20:15"), *[(4, "20:00")] * 5)
-_EVERY = 9  # round is a midweek one
-_PAUSE = 8  # rounds between two free weekends
+_EVERY = 9  # every n-th round is midweek
+_PAUSE = 8  # rounds between free weekends
 
 
 class _Book(NamedTuple):
-    """Habits of a column prefix; `noise` and `margin` are before the match and at its start."""
+    """Parameters of a column prefix; `noise` and `margin` before the match and at its start."""
 
     code: str
-    other: str | None  # its prefix on totals and handicaps; None: no such columns
+    other: str | None  # prefix on totals and handicaps; None: no such columns
     margin: tuple[float, float]
     noise: tuple[float, float]
     stale: float
@@ -86,17 +86,17 @@ _BOOKS = (
 
 
 class _Market(NamedTuple):
-    """Outcomes of one market of every match, at one time."""
+    """Outcomes of one market in every match, at one time."""
 
     name: str
     sides: tuple[str, ...]
-    line: Floats  # of the first side; nan where there is none
+    line: Floats  # of the first side; nan for none
     win: Floats  # (matches, outcomes): shares of a stake
     lose: Floats
 
 
 class Season(NamedTuple):
-    """One file, and what it does not say."""
+    """A generated file and the truth behind it."""
 
     name: str  # 2024/25
     data: bytes  # the CSV file
@@ -106,16 +106,16 @@ class Season(NamedTuple):
 
 
 def seasons(seed: int, count: int = 1, first: int = 2020) -> Iterator[Season]:
-    """Seasons of one league, one after the other; the strength of its teams drifts.
+    """Generate consecutive seasons of one league with drifting team strengths.
 
     Parameters
     ----------
     seed
-        The same gives the same bytes; a longer run begins with the shorter one.
+        The same seed gives the same bytes; a longer run starts with the shorter one.
     count
-        How many seasons.
+        Number of seasons.
     first
-        Year in which the first begins.
+        Year in which the first season begins.
 
     Examples
     --------
@@ -167,7 +167,7 @@ def _season(year: int, strength: Floats, rng: np.random.Generator) -> Season:
 
 
 def _fixtures(year: int, rng: np.random.Generator) -> tuple[Longs, Longs, list[date], list[str]]:
-    """Everyone at home and away against everyone: teams, days and times, in order of time."""
+    """Schedule a double round robin: teams, days and times, in order of time."""
     teams = len(TEAMS)
     order = rng.permutation(teams)
     august = date(year, 8, 10)
@@ -177,7 +177,7 @@ def _fixtures(year: int, rng: np.random.Generator) -> tuple[Longs, Longs, list[d
     for number in range(2 * (teams - 1)):
         midweek = number % _EVERY == _EVERY - 1
         weekend += 0 if midweek else 2 if number % _PAUSE == _PAUSE - 1 else 1
-        ring = [order[0], *np.roll(order[1:], number % (teams - 1))]  # the circle method
+        ring = [order[0], *np.roll(order[1:], number % (teams - 1))]  # circle method
         pairs = list(zip(ring[: teams // 2], ring[: teams // 2 - 1 : -1], strict=True))
         swap = number >= teams - 1
         for at, slot in enumerate(rng.permutation(len(pairs)).tolist()):
@@ -190,7 +190,7 @@ def _fixtures(year: int, rng: np.random.Generator) -> tuple[Longs, Longs, list[d
 
 
 def _goals(alpha: Floats, beta: Floats) -> Floats:
-    """Chances (2, matches, goals) of negative binomial goals."""
+    """Return chances (2, matches, goals) of negative binomial goals."""
     chance = np.empty((*alpha.shape, _MOST))
     chance[..., 0] = (beta / (beta + 1.0)) ** alpha
     for goals in range(1, _MOST):
@@ -199,14 +199,14 @@ def _goals(alpha: Floats, beta: Floats) -> Floats:
 
 
 def _markets(goals: Floats) -> list[_Market]:
-    """Result, total and handicap of every match."""
+    """Return result, total and handicap of every match."""
     home, away = goals
     matches = home.shape[0]
     total, margin = np.zeros((2, matches, 2 * _MOST - 1))
     for scored in range(_MOST):  # by the home team
         total[:, scored : scored + _MOST] += home[:, scored, None] * away
         margin[:, scored : scored + _MOST] += home[:, scored, None] * away[:, ::-1]
-    level = _MOST - 1  # place of a margin of 0
+    level = _MOST - 1  # index of a margin of 0
     result = np.stack([margin[:, level + 1 :].sum(-1), margin[:, level], margin[:, :level].sum(-1)], -1)
     over, under = shares(total.cumsum(-1), np.full((matches, 1), _TOTAL), 0)
     win, lose = shares(margin.cumsum(-1), np.broadcast_to(_HANDICAPS, (matches, _HANDICAPS.size)), level)
@@ -224,7 +224,7 @@ def _markets(goals: Floats) -> list[_Market]:
 def _prices(
     early: list[_Market], now: list[_Market], rng: np.random.Generator, *, closing: bool
 ) -> dict[str, list[str]]:
-    """The columns of one collection of prices."""
+    """Return the price columns of one collection time."""
     mark = "C" if closing else ""
     columns: dict[str, list[str]] = {}
     there = rng.random((len(_BOOKS), now[0].line.size)) >= _MISSING
@@ -246,7 +246,7 @@ def _prices(
 
 
 def _odds(book: _Book, before: _Market, now: _Market, rng: np.random.Generator, *, closing: bool) -> Floats:
-    """What a book asks for, (matches, outcomes)."""
+    """Return a book's odds, (matches, outcomes)."""
     old, new = (np.log(market.win / (market.win + market.lose)) for market in (before, now))
     chance = np.exp(new + book.stale * (old - new) + rng.normal(0.0, book.noise[closing], new.shape))
     chance /= chance.sum(-1, keepdims=True)
@@ -257,7 +257,7 @@ def _odds(book: _Book, before: _Market, now: _Market, rng: np.random.Generator, 
 
 
 def _truth(event: list[str], market: _Market, *, closing: bool) -> pl.DataFrame:
-    """What a market's outcomes are worth, an outcome a row."""
+    """Return the true chances of a market, one row per outcome."""
     frames = []
     for at, side in enumerate(market.sides):
         line = -market.line if side == "away" else market.line

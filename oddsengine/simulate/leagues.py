@@ -1,7 +1,7 @@
-"""Leagues of the simulated world: how their games score, and what their markets are called.
+"""Leagues of the simulated world: scoring parameters and market names.
 
-A team scores in jumps (a goal, a run, a touchdown), each worth one of `marks` points. The figures are rounded from
-public results; basketball scores one by one, which gives its margin about the spread that real games have.
+A team scores in jumps (a goal, a run, a touchdown), each worth one of `marks` points. Figures are rounded from public
+results; basketball scores one point at a time, which gives margins the spread of real games.
 """
 
 import math
@@ -14,22 +14,22 @@ LADDERS = FIRST_PROP + PLAYERS
 
 
 class League(NamedTuple):
-    """One league. Lines are counted in quarters: `steps` is the grid of a ladder, `bases` where that grid starts."""
+    """A league. Lines are counted in quarters: `steps` is the grid of a ladder, `bases` its offset."""
 
     sport: str
     id: str
-    home: float  # jumps a game, on average
+    home: float  # mean jumps per game
     away: float
     spread_of_strength: float  # standard deviation of the logarithm of a team's jumps
-    marks: tuple[tuple[int, float], ...]  # points of a jump, and how often
-    bonus: int  # points that the winner of an overtime adds; 0: a game may end level
-    prior: float  # jumps that the opening opinion of a team is worth
-    news: float  # reports an hour on each team, each worth one jump
-    minutes: float  # from start to end, breaks among them
-    part: float  # share of the game that the first part is
+    marks: tuple[tuple[int, float], ...]  # points of a jump, and its frequency
+    bonus: int  # points added by the winner of an overtime; 0: a game may end level
+    prior: float  # prior weight of a team's opening rating, in jumps
+    news: float  # reports per hour on each team, each worth one jump
+    minutes: float  # duration including breaks
+    part: float  # share of the game in the first part
     size: int  # scores and margins stay well below half of it
     names: tuple[str, str, str]  # of spread, total and the first part's total
-    other_names: tuple[str, str, str]  # the same at books that copy generic names
+    other_names: tuple[str, str, str]  # the same at books with generic names
     stat: str
     stat_mean: float
     steps: tuple[int, int, int, int, int]  # spread, total, team total, part total, prop
@@ -43,14 +43,14 @@ class League(NamedTuple):
 
     @property
     def drift(self) -> float:
-        """Standard deviation, in logits, by which an hour of reports moves an even moneyline, about."""
+        """Approximate standard deviation, in logits, of an even moneyline per hour of reports."""
         jump, square = (sum(share * points**power for points, share in self.marks) for power in (1, 2))
         points = jump * math.hypot(self.home, self.away) * math.sqrt(self.news) / self.prior
         return 1.6 * points / math.sqrt((self.home + self.away) * square)
 
     @property
     def grid(self) -> tuple[tuple[int, int], ...]:
-        """Step and base of every ladder; the moneyline has none."""
+        """Step and base of every ladder; moneylines have none."""
         spread, total, team, part, prop = zip(self.steps, self.bases, strict=True)
         return ((1, 0), spread, total, team, team, part, *[prop] * PLAYERS)
 

@@ -1,7 +1,7 @@
-"""What books say of the score: those that show one, each some seconds late and at a pace of its own.
+"""Scores as reported by books: some books report them, each with its own delay and pace.
 
-Of a game that is over they say so for a while. Where feeds are troubled, a book now and then goes on to show what it
-showed minutes ago. Which books show scores, and how late, depends on their names alone, like their other habits.
+Finished games are reported for a while. With feed errors enabled, a book occasionally repeats a score that is minutes
+old. Which books report scores, and their delays, depends only on their names.
 """
 
 from collections import deque
@@ -18,11 +18,11 @@ from oddsengine.simulate.games import ENDED, LIVE, Games
 from oddsengine.simulate.wording import Fixture
 
 _SHARE = 0.5  # of the books that quote in play
-_QUICK = (0.4, 1.6)  # s by which a sharp book is late
-_LATE = (1.0, 12.0)  # the same for others
-_LOOKS = (1.0, 4.0)  # s between two looks
-_TELLS_END = 120.0  # s
-_FREEZE_EVERY = 2400.0  # s between two failures of one book on one game
+_QUICK = (0.4, 1.6)  # s: delay of a sharp book
+_LATE = (1.0, 12.0)  # the same for other books
+_LOOKS = (1.0, 4.0)  # s between updates
+_TELLS_END = 120.0  # s during which the end is reported
+_FREEZE_EVERY = 2400.0  # s between failures of one book on one game
 _FROZEN = (60.0, 240.0)  # s
 _TIMED = {"basketball": ("Q", 4, 12.0), "football": ("Q", 4, 15.0), "hockey": ("P", 3, 20.0)}  # minutes of each
 _HALF = 45.0
@@ -30,7 +30,7 @@ _INNINGS = 9
 
 
 class _Past(NamedTuple):
-    """How games stood."""
+    """Game states at one time."""
 
     time: float
     status: Longs
@@ -39,7 +39,7 @@ class _Past(NamedTuple):
 
 
 class _Board:
-    """One book's scores."""
+    """Scores of one book."""
 
     def __init__(self, desk: Desk) -> None:
         rng = np.random.default_rng(crc32(f"scores of {desk.book.id}".encode()))
@@ -48,11 +48,11 @@ class _Board:
         self.late = float(rng.uniform(*(_QUICK if desk.book.sharp or desk.book.exchange else _LATE)))
         self.every = float(rng.uniform(*_LOOKS))
         self.next = 0.0
-        self.frozen: dict[int, tuple[float, Reading]] = {}  # until when, and what it shows
+        self.frozen: dict[int, tuple[float, Reading]] = {}  # until when, and the repeated state
 
 
 class Scoreboards:
-    """The scores of a world's books."""
+    """Scores of a world's books."""
 
     def __init__(
         self, desks: Sequence[Desk], games: Games, fixtures: Sequence[Fixture], rng: np.random.Generator, *,
@@ -66,7 +66,7 @@ class Scoreboards:
         self._past: deque[_Past] = deque()
 
     def look(self, now: float, stamp: int) -> list[Reading]:
-        """What the books say now; `stamp` is the same moment in microseconds."""
+        """Return current reports; `stamp` is the same time in microseconds."""
         games = self._games
         self._ends[(games.status == ENDED) & np.isinf(self._ends) & (self._ends > 0)] = now
         self._past.append(_Past(now, games.status.copy(), games.clock.copy(), games.score[:, :2].copy()))
@@ -106,7 +106,7 @@ class Scoreboards:
 
 
 def shown_at(sport: str, share: float) -> tuple[str, str, str]:
-    """Period, clock and possession of a game of which a share is played.
+    """Return period, clock and possession of a game after a share of it.
 
     Examples
     --------

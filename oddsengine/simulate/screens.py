@@ -1,7 +1,7 @@
-"""What the books show: every price of the world as flat columns, and what of it changed.
+"""Displayed prices of all books as flat columns, and their changes.
 
-A screen is one book's prices of one event. Its rows stand together, sorted by ladder, line and outcome; a row belongs
-to a place on a ladder, so the line that it shows moves with the ladder's centre.
+A screen is one book's prices of one event. Its rows are consecutive, sorted by ladder, line and outcome. A row belongs
+to a position on a ladder, so its line moves with the ladder's centre.
 """
 
 from collections.abc import Sequence
@@ -14,22 +14,22 @@ from oddsengine.simulate.desks import Desk, Habits, Opinions, quoted
 from oddsengine.simulate.games import CENTRE, LIVE, OFFSETS, WIDTH, Bools, Games
 from oddsengine.simulate.leagues import HOME_TOTAL, LADDERS, LEAGUES, MONEYLINE
 
-_COVERED = 0.9  # share of the secondary ladders that a book which quotes such ladders quotes
-_UNLIKELY = 0.05  # a line with a less likely side is not shown
+_COVERED = 0.9  # share of secondary ladders quoted by a book that quotes them at all
+_UNLIKELY = 0.05  # lines with a less likely side are not shown
 _LONG_SHOT = 0.015  # the same for a moneyline
 
 
 class Look(NamedTuple):
-    """What some screens show now: columns by row, and the screens from which rows left."""
+    """The current rows of some screens, and the screens from which rows were removed."""
 
     rows: Longs
-    changed: Bools  # new, or another price, or suspended or open again
+    changed: Bools  # new, repriced, suspended or resumed
     shown: Bools
     moved: Longs
 
 
 class Screens:
-    """Every price of a world; `odds`, `quarters`, `seen`, `shown`, `live` and `active` say how it was last shown."""
+    """Every price of a world, as last shown: `odds`, `quarters`, `seen`, `shown`, `live` and `active`."""
 
     def __init__(self, desks: Sequence[Desk], games: Games, rng: np.random.Generator) -> None:
         self._games = games
@@ -61,7 +61,7 @@ class Screens:
         self.shown, self.live, self.active = np.zeros((3, rows), bool)
 
     def look(self, screens: Longs, opinions: Opinions, suspended: Bools, now: float) -> Look:
-        """Bring some screens up to date; `suspended` is per event."""
+        """Update some screens; `suspended` is per event."""
         rows = spans(self.offsets[screens], self.offsets[screens + 1])
         event = self.event[rows]
         live = self._games.status[event] == LIVE
@@ -80,11 +80,11 @@ class Screens:
         return Look(rows, changed, shown, np.unique(self.screen[rows[left]]))
 
     def clear(self, screens: Longs) -> None:
-        """Take every row off some screens."""
+        """Remove all rows of some screens."""
         self.shown[spans(self.offsets[screens], self.offsets[screens + 1])] = False
 
     def _price(self, rows: Longs, live: Bools, opinions: Opinions) -> tuple[Longs, Floats, Bools]:
-        """Threshold, odds and whether it is shown, of some whole screens' rows."""
+        """Return threshold, odds and visibility of the rows of some screens."""
         games = self._games
         book, event, ladder = self.book[rows], self.event[rows], self.ladder[rows]
         at = event, ladder, self._outcome[rows]
@@ -109,7 +109,7 @@ class Screens:
 
 
 def spans(first: Longs, last: Longs) -> Longs:
-    """All numbers of the half-open ranges, one after another."""
+    """Concatenate half-open ranges."""
     size = last - first
     ends = np.cumsum(size)
     numbers = np.arange(ends[-1] if ends.size else 0) + np.repeat(first - (ends - size), size)

@@ -1,4 +1,4 @@
-"""Arbitrages that are truly there: plain arithmetic over what honest books show, to count what a detector misses."""
+"""True arbitrages among honest prices, found by plain arithmetic, to count those that the detector misses."""
 
 from collections.abc import Iterator
 from itertools import groupby
@@ -12,11 +12,11 @@ from oddsengine.simulate.games import Bools
 from oddsengine.simulate.leagues import MONEYLINE
 from oddsengine.simulate.wording import Place
 
-Offer = tuple[int, float, float]  # row, net odds, when seen
+Offer = tuple[int, float, float]  # row, net odds, time seen
 
 
 class TrueArbitrage(NamedTuple):
-    """The best prices of one market, a book for each outcome."""
+    """The best prices of one market, one book per outcome."""
 
     event_id: str
     place: Place  # of its first outcome
@@ -38,9 +38,9 @@ class Board(NamedTuple):
 
 
 def best(board: Board, draws: Bools) -> Iterator[tuple[int, float, list[int]]]:
-    """Yield a row of each market that pays more than it costs, the sum of 1 / odds and the rows of its legs.
+    """Yield a row of each market with a profit, the sum of 1 / odds, and the rows of its legs.
 
-    `draws` says of every row whether a moneyline of its event has a draw.
+    `draws` says for every row whether a moneyline of its event has a draw.
     """
     order = np.lexsort((board.side, board.quarters, board.live, board.ladder, board.event))
     columns = (board.event, board.ladder, board.live, board.quarters)
@@ -68,7 +68,7 @@ def _cheapest(sides: list[list[Offer]]) -> tuple[float, list[int]]:
 
 
 def _in_time(sides: list[list[Offer]]) -> tuple[float, list[int]]:
-    """Find the best legs in play, seen close enough together."""
+    """Return the best live legs seen close enough together."""
     gap = catalog.thresholds().stale_live_gap_s
     found: tuple[float, list[int]] = (np.inf, [])
     for _, _, earliest in (offer for side in sides for offer in side):

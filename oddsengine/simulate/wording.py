@@ -1,6 +1,7 @@
-"""What the prices of the world are called, and what a price that is called so stands on.
+"""Texts of simulated prices, and the inverse.
 
-`Fixture` writes the texts of one event; `place` reads them back, so that the truth can be asked of any row of a board.
+`Fixture` writes the texts of one event; `place` parses them, so that the true chances of any row of a board can be
+looked up.
 """
 
 from datetime import datetime
@@ -25,7 +26,7 @@ HOME, DRAW, AWAY = 0, 1, 2
 
 
 class Place(NamedTuple):
-    """What a price stands on: a ladder of an event, a side of it, a threshold in quarters."""
+    """What a price refers to: a ladder of an event, a side of it, a threshold in quarters."""
 
     event: int
     ladder: int
@@ -34,7 +35,7 @@ class Place(NamedTuple):
 
 
 class Fixture(NamedTuple):
-    """One event: who plays whom, where and when."""
+    """One event: league, teams and players."""
 
     id: str
     league: League
@@ -44,7 +45,7 @@ class Fixture(NamedTuple):
     start: datetime
 
     def row(self, ladder: int, side: int, quarters: int, *, generic: bool) -> Row:
-        """What every book writes of one outcome; `generic` books use short names and texts."""
+        """Return the texts of one outcome; `generic` books use short names."""
         market, selection, kind, line = self._text(ladder, side, quarters / 4.0, generic=generic)
         row: Row = {
             "event_id": self.id,
@@ -65,7 +66,7 @@ class Fixture(NamedTuple):
         return row
 
     def _text(self, ladder: int, side: int, line: float, *, generic: bool) -> tuple[str, str, str, float | None]:
-        """Market type, selection, selection type and the line as this side reads it."""
+        """Return market type, selection, selection type, and the line from this side."""
         names = self.league.other_names if generic else self.league.names
         if ladder == MONEYLINE:
             selection = (self.home, "Draw", self.away)[side]
@@ -85,7 +86,7 @@ class Fixture(NamedTuple):
         return f"player_{self.league.stat}", f"{self.players[ladder - FIRST_PROP]} {text}", word.lower(), line
 
     def place(self, event: int, market_type: str, selection: str, line: float | None) -> Place:
-        """Give what a price of this event stands on; `line` is the one of its own side."""
+        """Return what a price of this event refers to; `line` is from its own side."""
         period, family = meaning(market_type, self.league.sport)
         quarters = round(4.0 * (line or 0.0))
         team = HOME if selection.startswith(self.home) else AWAY if selection.startswith(self.away) else DRAW
@@ -104,6 +105,6 @@ class Fixture(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def meaning(market_type: str, sport: str) -> tuple[str, str]:
-    """Period and family of a market type."""
+    """Return period and family of a market type."""
     found = catalog.market_type(market_type, sport)
     return found.period, found.family

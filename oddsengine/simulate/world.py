@@ -1,4 +1,4 @@
-"""The world: games, books, feeds and what goes wrong, one batch of quotes after another."""
+"""The simulated world: games, books, feeds and feed errors, in batches of quotes."""
 
 from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -21,26 +21,26 @@ from oddsengine.simulate.wording import Place, Row
 
 START = datetime(2026, 2, 7, 18, 0, tzinfo=UTC)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_RESEND = np.array([45.0, 2.0])  # s after which a feed sends a screen again though nothing changed; live
-_COMPLETE = 3  # every so many such times it says that this is all
-_DELAY = (0.05, 0.6)  # s from a feed's look to the batch
+_RESEND = np.array([45.0, 2.0])  # s after which a feed resends an unchanged screen, pre-match and live
+_COMPLETE = 3  # every so many resends are marked complete
+_DELAY = (0.05, 0.6)  # s from a feed's reading to the batch
 _SUSPENDED = (6.0, 12.0)  # s after a score
-_OUTAGE_EVERY = 2700.0  # s between two outages of a book
+_OUTAGE_EVERY = 2700.0  # s between outages of a book
 _OUTAGE = (120.0, 480.0)  # s
-_POSTPONED = 0.04  # postponements an hour of an event
+_POSTPONED = 0.04  # postponements per hour and event
 _POSTPONED_BY = (20.0, 90.0)  # minutes
-_POSTPONE_BEFORE = 7200.0  # s: events later than this are not postponed yet
+_POSTPONE_BEFORE = 7200.0  # s: only events that start sooner are postponed
 _SLOW_NEWS = News(drift=0.052, every=18_000.0)  # where books follow each other
-_LATE = 0.004  # share of rows that come a second time, later
+_LATE = 0.004  # share of rows that are repeated later
 _LATE_BY = (0.5, 20.0)  # s
 
 
 class Batch(NamedTuple):
-    """What the feeds bring in one tick."""
+    """What the feeds deliver in one tick."""
 
     now: datetime
     quotes: list[Row]
-    complete: list[tuple[str, str | None]]  # book and event of which the quotes here are all there are
+    complete: list[tuple[str, str | None]]  # (book, event) pairs whose quotes are complete
     events: list[Row]
 
     def __repr__(self) -> str:
@@ -55,9 +55,9 @@ class World:
     seed
         The same seed gives the same batches.
     events
-        Games; those beyond the first round of each league are on later days.
+        Number of games; those beyond the first round of each league are on later days.
     books
-        Ids of the catalog; None is `DEFAULT_BOOKS`.
+        Catalog ids; None is `DEFAULT_BOOKS`.
     start
         UTC.
     tick
@@ -65,19 +65,18 @@ class World:
     live
         Share of the first day's games that are in play at the opening.
     pace
-        How many times faster than in life a game runs.
+        Speed of games relative to real time.
     dissent
-        How far books stray from the truth, as a multiple of the usual: their own opinions, tastes and lateness. Below 1
-        there are fewer arbitrages and smaller edges.
+        Multiplier of the books' errors: own opinions, biases and lags. Below 1 there are fewer arbitrages and smaller
+        edges.
     slow
-        How many times later than usual books hear of news before a game. Above 1 no book is sharp and they follow each
-        other: news is rare and large, a few books of each game hear it first, prices stand until they are wrong by a
-        few cents, and books quote their main lines only. At 10 they move about as US books do.
+        Multiplier of the delay with which news reaches books before a game. Above 1, no book is sharp and books follow
+        each other: news is rare and large, a few books of each game receive it first, prices are kept until they are
+        off by a few cents, and books quote main lines only. At 10 they move about as US books do.
     exchange_hold
-        The margin of exchanges, as a multiple of the usual.
+        Multiplier of the margin of exchanges.
     hazards
-        Errors of feeds to make, by their names in `HAZARDS`; True is all, False none. Except for the books' prices that
-        they touch nothing changes with them.
+        Feed errors by their names in `HAZARDS`; True is all, False none. Other prices do not depend on them.
 
     Examples
     --------
@@ -124,15 +123,15 @@ class World:
         self._next = (poll * self._feed.random((len(desks), events))).ravel()
         self._sent = np.full(screens, -np.inf)
         self._sends = self._feed.integers(0, _COMPLETE, screens)
-        self._resume = np.full(events, -np.inf)  # when a suspension ends
-        self._back = np.full(len(desks), -np.inf)  # when an outage ends
+        self._resume = np.full(events, -np.inf)  # end of a suspension
+        self._back = np.full(len(desks), -np.inf)  # end of an outage
         self._out = self._feed.exponential(_OUTAGE_EVERY, len(desks))
         self._texts: list[dict[int, Row]] = [{} for _ in range(2 * events)]
         self._late: list[tuple[float, int, Row]] = []
         self._open = False
         self._trouble = Trouble(named, troubling, self._games, self.fixtures, desks)
         self._boards = Scoreboards(desks, self._games, self.fixtures, telling, troubled=bool(named))
-        self.scores: Sequence[Reading] = ()  # what books said of scores with the last batch; see `oddsengine.games`
+        self.scores: Sequence[Reading] = ()  # scores reported with the last batch; see `oddsengine.games`
 
     def __repr__(self) -> str:
         return f"<World of {len(self.fixtures)} events, {len(self.books)} books, {self.now:%Y-%m-%d %H:%M:%S}>"
@@ -141,16 +140,16 @@ class World:
 
     @property
     def now(self) -> datetime:
-        """The time of the last batch."""
+        """Time of the last batch."""
         return self._at(self._time)
 
     def run(self, seconds: float) -> Iterator[Batch]:
-        """Let the world run: at first the opening board, then one batch a tick.
+        """Generate batches: the opening board first, then one batch per tick.
 
         Parameters
         ----------
         seconds
-            Of the world's time. Another call goes on where this one ended.
+            World time to run. Further calls continue from there.
         """
         if not self._open:
             self._open = True
@@ -186,7 +185,7 @@ class World:
         self.scores = self._boards.look(self._time, (self.now - _EPOCH) // timedelta(microseconds=1))
 
     def _suspend(self, scored: Longs) -> Longs:
-        """Suspend games after a score; gives those and the ones that open again."""
+        """Suspend games after a score; returns those, and the games that resume."""
         pauses = np.array([league.pauses for league in LEAGUES])[self._games.league[scored]]
         reopened = np.flatnonzero((self._resume <= self._time) & (self._resume > self._time - self._tick))
         self._resume[scored[pauses]] = self._time + self._feed.uniform(*_SUSPENDED, int(pauses.sum()))
@@ -194,11 +193,11 @@ class World:
         return np.concatenate([scored[pauses], reopened])
 
     def _hurry(self, events: Longs) -> None:
-        """Have every book look at some events at once."""
+        """Make every book update some events now."""
         self._next.reshape(-1, self._screens.events)[:, events] = self._time
 
     def _fail(self) -> None:
-        """Let books fall silent."""
+        """Start outages of books."""
         out = np.flatnonzero(self._out <= self._time)
         self._back[out] = self._time + self._feed.uniform(*_OUTAGE, out.size)
         self._out[out] = self._back[out] + self._feed.exponential(_OUTAGE_EVERY, out.size)
@@ -226,7 +225,7 @@ class World:
     # ---- quotes ----
 
     def _look(self, due: Longs, *, everything: bool) -> tuple[list[Row], list[tuple[str, str | None]]]:
-        """Look at some screens; gives the rows to send, and the screens that are sent whole."""
+        """Update some screens; returns the rows to send, and the screens sent in full."""
         screens, n = self._screens, self._screens.events
         status = self._games.status[due % n]
         over = due[status == ENDED]
@@ -256,7 +255,7 @@ class World:
         return self.books[book], self.fixtures[event].id
 
     def _quotes(self, rows: Longs) -> list[Row]:
-        """Rows as a feed sends them."""
+        """Build quotes as a feed sends them."""
         screens = self._screens
         quotes = []
         columns = (
@@ -287,7 +286,7 @@ class World:
         return quotes
 
     def _text(self, event: int, ladder: int, side: int, quarters: int, *, generic: bool) -> Row:
-        """The part of a row that all books of one style share, written once."""
+        """Return the part of a row shared by books of one style, cached."""
         texts = self._texts[2 * event + generic]
         key = (quarters * 16 + ladder) * 4 + side
         if key not in texts:
@@ -295,7 +294,7 @@ class World:
         return texts[key]
 
     def _remember(self, rows: Longs, quotes: list[Row]) -> None:
-        """Choose rows that will come a second time."""
+        """Choose rows to repeat later."""
         chosen = np.flatnonzero(self._feed.random(rows.size) < _LATE)
         due = self._time + self._feed.uniform(*_LATE_BY, chosen.size)
         self._late += [
@@ -303,7 +302,7 @@ class World:
         ]
 
     def _belated(self) -> list[Row]:
-        """Rows that come a second time, with the time at which they were seen; what has left does not come back."""
+        """Return repeated rows with their original times; rows that were removed are not repeated."""
         due = [(row, quote) for when, row, quote in self._late if when <= self._time]
         self._late = [item for item in self._late if item[0] > self._time]
         screens = self._screens
@@ -318,28 +317,28 @@ class World:
     # ---- truth ----
 
     def place(self, event_id: str, market_type: str, selection: str, line: float | None = None) -> Place:
-        """Give what a price of the board stands on; `line` is the one of its own side."""
+        """Return what a price of the board refers to; `line` is from its own side."""
         event = self._place[event_id]
         return self.fixtures[event].place(event, market_type, selection, line)
 
     def chances(self, event_id: str, market_type: str, selection: str, line: float | None = None) -> Chances:
-        """Give the true shares of a stake that win and lose, as of now; of an ended event, those that did."""
+        """Return the true chances of a price as of now, or its result if the event has ended."""
         return self._games.chances(*self.place(event_id, market_type, selection, line))
 
     def settle(self, odds: float, event_id: str, market_type: str, selection: str, line: float | None = None) -> float:
-        """Profit that a stake of 1 at decimal odds made; nan while the event is not over."""
+        """Return the profit on a stake of 1 at decimal odds; nan while the event is not over."""
         if self._games.status[self._place[event_id]] != ENDED:
             return float("nan")
         return self.chances(event_id, market_type, selection, line).returns(odds)
 
     def finish(self) -> None:
-        """Play every game to its end at once, so that everything can be settled; the world runs no further."""
+        """Play every game to its end so that everything can be settled. The world cannot run any further."""
         self._games.finish()
 
     def phantom(
         self, sportsbook: str, event_id: str, market_type: str, selection: str, line: float | None = None
     ) -> Phantom | None:
-        """What is wrong with a row that is on the board now; None for an honest one."""
+        """Return the feed error of a row on the board; None for an honest row."""
         row = {
             "sportsbook": sportsbook, "event_id": event_id, "market_type": market_type, "selection": selection,
             "sport": self.fixtures[self._place[event_id]].league.sport, "line": line,
@@ -347,16 +346,16 @@ class World:
         return self._trouble.phantom(key_of(row))
 
     def phantoms(self) -> dict[Key, Phantom]:
-        """Every row on the board that is not what it seems."""
+        """Return every corrupted row on the board."""
         return self._trouble.phantoms()
 
     def arbitrages(self, min_profit: float = 0.5, max_profit: float = 10.0) -> list[TrueArbitrage]:
-        """Arbitrages among the honest, fresh prices that the books show now.
+        """Return the arbitrages among honest, fresh prices.
 
         Parameters
         ----------
         min_profit, max_profit
-            Percent, from and to.
+            Range in percent, inclusive.
         """
         screens, limits = self._screens, catalog.thresholds()
         begun = self._games.start[screens.event] < self._time

@@ -1,24 +1,22 @@
-"""Tapes: recordings of every batch that an engine applied. A replay gives the same updates, ids and state.
+"""Tapes: recordings of every batch applied to an engine. Replaying one gives the same updates, ids and state.
 
-A tape is a folder. Its *segments*, `00000001.tape` and so on, only grow at their end. A segment is a row of *blocks*; a
-block holds whole steps: a header (`blocks.HEADER`, little-endian) and four tables, each one Arrow IPC stream:
+A tape is a folder of append-only *segments* (`00000001.tape` and so on). A segment is a sequence of *blocks* of whole
+steps. A block is a header (`blocks.HEADER`, little-endian) and four tables, each an Arrow IPC stream:
 
-- `quotes`: one row a quote, with the number of its step, the codes of its term and book, and what `Quoted` holds. A
-  time that is absent is the smallest int64. `link` is what belongs to one price alone, see `board.quotes.LINKS`.
-- `terms` and `books`: the wordings and books that are new in these steps, and their codes, counted from 0 through the
-  whole tape. Now and then an engine forgets terms that nobody uses and counts those it keeps anew; they are then listed
-  again, with `new` false: a code means what the last row says that has it, up to a step.
-- `steps`: one row a step: number, time, how many quotes; ids of removed rows, complete (book, event) pairs, notices of
-  events and counts of refused rows as JSON, null where there are none. `notes` are what happened before the step: which
-  views woke (`wake`) or fell asleep (`sleep`), and which guards are off or judge by other thresholds (`without`); the
-  first have the constants of fair prices too (`fair`, in the form of fair.toml). A last row without a number holds
-  what was noted after the last step.
+- `quotes`: one row per quote, with its step number, the codes of its term and book, and the columns of `Quoted`. A
+  missing time is the smallest int64. `link` has the texts of the single price, see `board.quotes.LINKS`.
+- `terms` and `books`: wordings and books that are new in these steps, with their codes, which count from 0 over the
+  whole tape. An engine occasionally drops unused terms and renumbers the rest; these are then listed again with `new`
+  false. A code has the meaning of the last row that lists it before the step.
+- `steps`: one row per step: number, time, count of quotes; removed ids, complete (book, event) pairs, event notices and
+  counts of rejected rows as JSON, or null. `notes` has what happened before the step: views that woke (`wake`) or fell
+  asleep (`sleep`), and disabled guards or changed thresholds (`without`). The first notes also have the fair-price
+  constants (`fair`, in the form of fair.toml). A final row without a number has the notes after the last step.
 
-All blocks of a segment have the version of the first. The checksum is over all that follows it in the block. A block
-that is cut short or wrong with nothing whole behind it is a *torn end*: what a crash leaves. Reading stops before it
-and says so (`Tape.torn`), writing cuts it off. Everything else that does not fit together is damage, and a `TapeError`.
-`catalogue.json` lists the segments as of the last time one was closed; the files are what counts, and it is checked
-against them.
+All blocks of a segment have the same version. The checksum covers the rest of the block. An incomplete or invalid block
+with no valid block after it is a *torn end*, as a crash leaves it: readers stop before it and set `Tape.torn`, writers
+truncate it. Any other inconsistency is damage and raises `TapeError`. `catalogue.json` lists the segments as of the
+last time one was closed, and is checked against the files.
 
 >>> import tempfile
 >>> from datetime import UTC, datetime

@@ -20,13 +20,13 @@ from oddsengine.identity import WORDING, Wording
 from oddsengine.view import Wanted
 
 MAGIC, VERSION = b"tape", 1
-# Magic, version, how many tables; checksum; steps, quotes, terms and books known by the end, first step's number, times
+# Magic, version, number of tables; checksum; steps, quotes, terms and books up to the end, first step number, times
 # of the first and last step, size of each table.
 HEADER = struct.Struct("<4sHHIIIIIQqq4I")
-_CHECKED = 12  # where that begins which the checksum is over
+_CHECKED = 12  # where the checksummed part begins
 _OLD = pl.CompatLevel.oldest()
 _BOOK = (1 << BOOK_BITS) - 1
-_QUOTED = (np.int64, np.float64, np.float64, np.int64, np.int64, np.int64, np.uint8)  # of the columns of `Quoted`
+_QUOTED = (np.int64, np.float64, np.float64, np.int64, np.int64, np.int64, np.uint8)  # columns of `Quoted`
 
 Note = tuple[str, Any]
 
@@ -69,16 +69,16 @@ def _packed(frame: pl.DataFrame) -> bytes:
 
 
 class Kept(NamedTuple):
-    """A step that is not written yet, or notes after the last one, with running totals."""
+    """A buffered step, or notes after the last one, with running totals."""
 
     batch: Batch | None
-    texts: tuple[str | None, ...]  # of `_JSON`
-    notes: list[list[Any]]  # of before it
-    listed: Sequence[Wording] | None  # terms that were counted anew before it
-    before: int  # terms known before it
+    texts: tuple[str | None, ...]  # columns of `_JSON`
+    notes: list[list[Any]]  # before the step
+    listed: Sequence[Wording] | None  # terms renumbered before it
+    before: int  # count of terms before it
     terms: int
     books: int
-    quotes: int  # that wait
+    quotes: int  # count of buffered quotes
 
 
 _JSON = ("removed", "complete", "events", "rejected", "notes")
@@ -126,19 +126,19 @@ def encoded(first: int, kept: Sequence[Kept]) -> bytes:
 
 
 def _texts(parts: Sequence[list[str | None]], size: int) -> pl.Series:
-    """A column of texts, most often of none."""
+    """Build a text column that is mostly null."""
     if sum(part.count(None) for part in parts) == size:
         return pl.repeat(None, size, dtype=pl.String, eager=True)
     return pl.Series(list(chain.from_iterable(parts)), dtype=pl.String)
 
 
 def _columns(rows: Sequence[tuple[str | None, ...]]) -> list[pl.Series]:
-    """What steps say as JSON, column by column."""
+    """Collect the JSON columns of steps."""
     return [_texts([list(column)], len(rows)) for column in zip(*rows, strict=True)]
 
 
 def _books(first: int, kept: Sequence[Kept]) -> bytes:
-    """Books that are new in some steps."""
+    """Collect books that are new in these steps."""
     told = [(number, step.batch.books) for number, step in enumerate(kept, first) if step.batch and step.batch.books]
     names = [name for _, books in told for name in books]
     end = kept[-1].books
@@ -153,7 +153,7 @@ def _books(first: int, kept: Sequence[Kept]) -> bytes:
 
 
 def _terms(first: int, kept: Sequence[Kept]) -> bytes:
-    """Terms that are new in some steps, or listed again."""
+    """Collect terms that are new in these steps or listed again."""
     rows: list[Wording] = []
     numbers: list[int] = []
     codes: list[int] = []
@@ -203,7 +203,7 @@ def whole(data: bytes | memoryview, offset: int) -> Block | None:
 
 
 def decoded(block: Block, data: bytes | memoryview) -> Iterator[TapeStep | list[Note]]:
-    """Decode the steps of a block, and the notes after them."""
+    """Decode the steps of a block and the notes after them."""
     frames, at = [], HEADER.size
     for size in block.sizes:
         frames.append(pl.read_ipc_stream(io.BytesIO(data[at : at + size])))
@@ -239,7 +239,7 @@ def decoded(block: Block, data: bytes | memoryview) -> Iterator[TapeStep | list[
 
 
 def _said(kind: str, what: Any) -> Note:
-    """A note as it was before it was written."""
+    """Restore a note from its JSON form."""
     if kind in ("without", "fair"):
         return kind, tuple(what) if kind == "without" else what
     return kind, Wanted(**{k: _frozen(v) for k, v in what.items()})

@@ -1,4 +1,4 @@
-"""The segment files of a tape: consistency checks, and where the last one is torn."""
+"""Segment files of a tape: consistency checks and the position of a torn end."""
 
 import json
 import re
@@ -29,7 +29,7 @@ class Segment(NamedTuple):
     books: int
 
     def with_block(self, block: Block) -> "Segment":
-        """It, one block longer."""
+        """Return the segment with one more block."""
         since, until = (block.since, block.until) if block.steps else (self.first_now, self.last_now)
         return self._replace(
             last=self.last + block.steps, first_now=since if self.first_now is None else self.first_now,
@@ -44,15 +44,15 @@ def segment_at(number: int, first: int, terms: int, books: int) -> Segment:
 
 
 class Files(NamedTuple):
-    """The segments on disk, and where the last one is torn."""
+    """The segments on disk and the position of a torn end."""
 
     segments: list[Segment]
-    last: list[Block]  # of the last segment
+    last: list[Block]  # blocks of the last segment
     torn: str | None
 
 
 def _names(folder: Path) -> list[str]:
-    """Segment files of a tape, none missing."""
+    """List the segment files, without gaps."""
     if not folder.is_dir():
         raise TapeError(f"there is no tape at {folder}")
     found = sorted(path.name for path in folder.iterdir() if _SEGMENT.fullmatch(path.name))
@@ -80,7 +80,7 @@ def _listed(entry: dict[str, Any]) -> list[Any]:
 
 
 def survey(folder: Path) -> Files:
-    """Look at the files: by the catalogue where it knows a segment that was closed, the last one byte by byte."""
+    """Check the files: closed segments against the catalogue, the last one byte by byte."""
     names, known = _names(folder), _catalogued(folder)
     if len(known) > len(names):
         raise TapeError(f"{folder / known[len(names)].file} is missing, but listed in {CATALOGUE}")
@@ -118,7 +118,7 @@ def survey(folder: Path) -> Files:
 
 
 def _lost(path: Path, listed: Segment, empty: Segment, blocks: Sequence[Block]) -> int:
-    """Hold the catalogue's word against what was read: how many steps are lost at the end; the rest is damage."""
+    """Count the steps missing at the end compared with the catalogue; raise on any other difference."""
     then = empty
     for block in blocks:
         if block.end <= listed.bytes:
@@ -135,7 +135,7 @@ def _lost(path: Path, listed: Segment, empty: Segment, blocks: Sequence[Block]) 
 
 
 def _blocks(data: bytes, path: Path, segment: Segment) -> list[Block]:
-    """The whole blocks that a segment begins with; if something whole comes after anything else, it is damaged."""
+    """Return the valid blocks at the start of a segment; raise if valid blocks follow anything else."""
     view, found = memoryview(data), []
     while segment.bytes < len(data):
         block = whole(view[segment.bytes :], segment.bytes)
@@ -153,6 +153,6 @@ def _blocks(data: bytes, path: Path, segment: Segment) -> list[Block]:
 
 
 def follows(block: Block, path: Path, segment: Segment) -> None:
-    """Raise if a block is not what comes next in a segment."""
+    """Raise if a block does not continue the segment."""
     if block.first != segment.last + 1:
         raise TapeError(f"{path} continues with step {block.first} at byte {block.offset:,}, after step {segment.last}")

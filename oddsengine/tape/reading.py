@@ -27,8 +27,8 @@ class Tape:
     Raises
     ------
     TapeError
-        If there is none, or it is damaged elsewhere than at its end. What `catalogue.json` knows of is checked when
-        it is read.
+        If there is no tape, or it is damaged other than at its end. Segments listed in `catalogue.json` are checked
+        when they are read.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -108,7 +108,7 @@ class Tape:
     def between(
         self, since: datetime | None = None, until: datetime | None = None, *, after: int = 0
     ) -> Iterator[TapeStep]:
-        """Iterate over steps between two times, inclusive, and after a step number."""
+        """Iterate over the steps between two times, inclusive, and after a step number."""
         low = int(NO_TIME) if since is None else micros(since)
         high = np.iinfo(np.int64).max if until is None else micros(until)
         notes: list[Note] = []
@@ -126,7 +126,7 @@ class Tape:
                 notes = []
 
     def _read(self, segment: Segment, after: int, low: int, high: int) -> Iterator[TapeStep | list[Note]]:
-        """The steps of a segment, leaving out blocks that are beyond the limits."""
+        """Read the steps of a segment, skipping blocks outside the limits."""
         path = self.path / segment.file
         now = segment_at(0, segment.first, 0, 0)
         with path.open("rb") as file:

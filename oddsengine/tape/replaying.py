@@ -1,4 +1,4 @@
-"""Replaying a tape, and continuing it."""
+"""Replay a tape, and resume recording it."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -23,24 +23,25 @@ def replay(
 ) -> Engine:
     """Replay a tape.
 
-    Views wake and sleep as they did. Those that were awake at the end stay so until nobody has read them for a while.
+    Views wake and sleep as recorded. Views that were awake at the end stay awake until they have not been read for a
+    while.
 
     Parameters
     ----------
     tape
-        The tape, or its folder.
+        A tape or its folder.
     engine
-        One that goes on from where it is on this tape; None is a new one, with the guards and fair prices of the one
-        recorded. Views that are awake in it stay awake, whatever the tape says of them.
+        Engine at a step of this tape, which continues from there; None creates an engine with the recorded guards and
+        fair-price constants. Views that are already awake stay awake.
     on_update
         Called with each update.
     until
-        The last moment; None is the end of the tape.
+        Last time to replay; None replays to the end.
 
     Raises
     ------
     TapeError
-        If the tape is damaged, or does not go on where the engine is, or the engine has other guards.
+        If the tape is damaged, does not continue the engine's step, or was recorded with other guards.
     """
     tape = tape if isinstance(tape, Tape) else Tape(tape)
     engine = engine_for(tape) if engine is None else engine
@@ -81,16 +82,16 @@ def engine_for(tape: Tape, *, fair: FairTable | None = None) -> Engine:
 
 
 class _Watch:
-    """Keeps views awake as long as a tape says."""
+    """Wakes views and puts them to sleep as recorded on the tape."""
 
     def __init__(self, engine: Engine, fair: FairTable | None) -> None:
         self._engine = engine
-        self._fair = fair is not None and fair == engine.fair  # else it has constants of its own
+        self._fair = fair is not None and fair == engine.fair  # else the engine has its own constants
         self._others = {view.wanted for view in engine.views}
         self._held: dict[Wanted, View] = {}
 
     def heed(self, notes: Sequence[Note]) -> None:
-        """Do what the notes say."""
+        """Apply the notes of a step."""
         for kind, wanted in notes:
             if kind == "fair":
                 table = read_fair_table(wanted)
@@ -116,7 +117,7 @@ class _Watch:
                 self._engine.close(self._held.pop(wanted))
 
     def leave(self) -> None:
-        """Let the views sleep as any other when nobody reads them."""
+        """Let the views fall asleep normally when they are not read."""
         now = self._engine.now
         for view in self._held.values():
             view.kept = False
@@ -142,7 +143,7 @@ def resume(
     """
     writer = TapeWriter(path, sync=sync, block_rows=block_rows, block_s=block_s, segment_bytes=segment_bytes)
     try:
-        tape = Tape(path)  # its torn end is gone by now
+        tape = Tape(path)  # with the torn end removed
         engine = replay(tape, engine, on_update=on_update) if tape.steps or engine is None else engine
         writer.follow(engine)
     except BaseException:

@@ -20,31 +20,30 @@ if sys.platform != "win32":
     import fcntl
 
 SYNC = ("block", "segment", "never")
-_NEW = f"{CATALOGUE}.new"  # before it takes the other's place
+_NEW = f"{CATALOGUE}.new"  # temporary name before the atomic rename
 
 
 class TapeWriter:
     """Writes a tape, new or existing.
 
     Steps are buffered and written in blocks. Use it as a context manager, or close it to write what is buffered.
-    One writer at a time, and in the thread that makes the steps.
+    A tape can have one writer at a time, used in the thread that steps the engine.
 
     Parameters
     ----------
     path
-        Its folder, made if it is not there. A torn end is cut off.
+        Folder of the tape, created if missing. A torn end is truncated.
     sync
-        When the system is told to put what was written on the disk: after every `block`, when a `segment` is closed,
-        or `never`.
+        When to call fsync: after each `block`, when a `segment` is closed, or `never`.
     block_rows, block_s
-        A block is written when it holds so many quotes, or steps over so many seconds of their own time.
+        A block is written when it has this many quotes, or spans this many seconds of step time.
     segment_bytes
-        A new segment is begun before one gets longer than this.
+        Maximum size of a segment.
 
     Raises
     ------
     TapeError
-        If the tape is damaged elsewhere than at its end, or being written by somebody else.
+        If the tape is damaged other than at its end, or another process is writing it.
     """
 
     def __init__(
@@ -70,7 +69,7 @@ class TapeWriter:
         self._broken = ""
         self._kept: list[Kept] = []
         self._notes: list[list[Any]] = []
-        self._wrote: tuple[Segment, list[Kept]] | None = None  # where the last block begins, and its steps
+        self._wrote: tuple[Segment, list[Kept]] | None = None  # start of the last block, and its steps
         self._folder = os.open(self.path, os.O_RDONLY)
         self._open = True
         try:
@@ -106,10 +105,10 @@ class TapeWriter:
 
     @property
     def size(self) -> int:
-        """Bytes of the tape."""
+        """Size of the tape in bytes."""
         return sum(segment.bytes for segment in self._segments)
 
-    # ---- what the engine tells ----
+    # ---- called by the engine ----
 
     def follow(self, engine: Engine) -> None:
         """Start recording an engine.
@@ -132,7 +131,7 @@ class TapeWriter:
         self._engine = engine
 
     def batch(self, batch: Batch, slept: Sequence[Wanted] = ()) -> None:
-        """Record a batch that was applied and the views that fell asleep; if this fails, nothing of it is recorded."""
+        """Record an applied batch and the views that fell asleep. Nothing is recorded on failure."""
         if not self._open:
             raise TapeError(f"{self.path} is closed")
         self._agree()
@@ -152,7 +151,7 @@ class TapeWriter:
         n = len(batch.links)
         end = known + len(batch.wordings), books + len(batch.books), quotes + n
         step = Kept(batch, texts, notes, listed, before, *end)
-        self._kept.append(step)  # the only state, so that an interruption finds all of the step or nothing
+        self._kept.append(step)  # the only state, so an interruption leaves the whole step or nothing
         self._notes = []
         if step.quotes >= self._rows or batch.now - self._since >= self._span:
             try:
@@ -163,29 +162,29 @@ class TapeWriter:
                 raise
 
     def note(self, kind: str, what: Wanted | FairTable) -> None:
-        """Record that a view woke (`wake`) or fell asleep (`sleep`), or that there are other constants (`fair`)."""
+        """Record that a view woke (`wake`) or fell asleep (`sleep`), or new fair-price constants (`fair`)."""
         self._notes.append([kind, fair_content(what) if isinstance(what, FairTable) else what._asdict()])
 
     @property
     def _end(self) -> Segment:
-        """What the last segment holds."""
+        """Last segment with its current totals."""
         return self._segments[-1] if self._segments else segment_at(0, 1, 0, 0)
 
     @property
     def _known(self) -> tuple[int, int, int]:
-        """How many terms and books are known by now, and how many quotes wait."""
+        """Counts of terms and books so far, and of buffered quotes."""
         if self._kept:
             return self._kept[-1][5:]
         return self._end.terms, self._end.books, 0
 
     @property
     def _since(self) -> int:
-        """Time of the first step that waits."""
+        """Time of the first buffered step."""
         batch = self._kept[0].batch
         return int(NO_TIME) if batch is None else batch.now
 
     def _agree(self) -> None:
-        """Undo the last step if the engine took it back after it was recorded: somebody else failed."""
+        """Drop the last step if the engine rolled it back after it was recorded."""
         number = self.last if self._engine is None else self._engine.number
         if number == self.last or (number > self.last and not self._open):
             return
@@ -245,7 +244,7 @@ class TapeWriter:
             assert written is not None
             self._segments[-1] = before.with_block(written)
             self._wrote, self._kept = (before, kept), []
-        except BaseException:  # an interruption: what waited waits again
+        except BaseException:  # on an interruption, the steps stay buffered
             self._segments[-1], self._wrote, self._kept = before, wrote, kept
             self._file.truncate(before.bytes)
             raise
@@ -277,7 +276,7 @@ class TapeWriter:
             pass
 
     def _continue(self) -> None:
-        """Remove an incomplete block at the end."""
+        """Truncate an incomplete block at the end."""
         segment = self._end
         path = self.path / segment.file
         self._file = path.open("ab", buffering=0)
@@ -285,7 +284,7 @@ class TapeWriter:
             self._cut(segment)
 
     def _cut(self, segment: Segment) -> None:
-        """Make the last segment what it was."""
+        """Truncate the last segment to its recorded size."""
         assert self._file is not None
         self._file.truncate(segment.bytes)
         self._segments[-1] = segment
@@ -300,9 +299,9 @@ class TapeWriter:
             self._catalogue()
         segment = segment_at(len(self._segments) + 1, before.last + 1, before.terms, before.books)
         path = self.path / segment.file
-        if path.exists() and path.stat().st_size:  # an empty one is left by a begin that failed
+        if path.exists() and path.stat().st_size:  # an empty file is left by a failed attempt
             raise TapeError(f"{path} was written by another process")
-        self._file = path.open("ab", buffering=0)  # at its end, also after it was cut back
+        self._file = path.open("ab", buffering=0)  # at its end, also after truncation
         self._segments.append(segment)
         self._sync_folder()
 
@@ -314,7 +313,7 @@ class TapeWriter:
             self._file = None
 
     def _leave(self) -> None:
-        """Let go of the files."""
+        """Close the files and release the lock."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -342,7 +341,7 @@ def _compact(notes: list[list[Any]]) -> str:
 
 
 def _unicode(batch: Batch) -> None:
-    """Raise if a text cannot be written, while the batch can still be refused."""
+    """Raise if a text cannot be encoded, before the batch is applied."""
     if any(batch.links):
         "".join(filter(None, batch.links)).encode()
     for wording in batch.wordings:
@@ -352,5 +351,5 @@ def _unicode(batch: Batch) -> None:
 
 
 def without(engine: Engine) -> tuple[str, ...]:
-    """Guards that are off, in their order, and thresholds that are not the catalog's, as `name=value`."""
+    """Disabled guards, and thresholds that differ from the catalog as `name=value`."""
     return tuple(name if value is False else f"{name}={value!r}" for name, value in engine.guards.items())
