@@ -253,7 +253,7 @@ def test_a_tape_is_a_history(tmp_path: Path) -> None:
     assert view.awake
     one, two = oe.audit(table), oe.audit(tmp_path / "tape")
     assert one.shown.equals(two.shown)
-    with pytest.raises(ValueError, match="guards that it was recorded with"):
+    with pytest.raises(ValueError, match="guards it was recorded with"):
         oe.audit(tmp_path / "tape", guards=[])
     assert oe.audit(table, sharp="fanduel").shown.equals(oe.audit(table, sharp="fanduel", method="power").shown)
     assert oe.replay(oe.Tape(tmp_path / "tape")).state_hash() == engine.state_hash()
