@@ -85,8 +85,8 @@ def test_best(benchmark: Any, node: Any, engine: Engine, kind: str) -> None:
 
 @pytest.mark.benchmark(group="a page of 50")
 def test_encoding(benchmark: Any, node: Any, engine: Engine) -> None:
-    with node.index(engine).reading() as reading:
-        rows = to_wire(reading.take(reading.rows(Filter(), {})[:50]))
+    with node.index(engine).reader() as reader:
+        rows = to_wire(reader.take(reader.rows(Filter(), {})[:50]))
     benchmark._timer = time.process_time
     benchmark.pedantic(lambda: encode(rows), rounds=300)
 
@@ -104,7 +104,7 @@ def test_update(benchmark: Any, node: Any, engine: Engine) -> None:
         engine.step([quote], engine.now)
 
     def read() -> None:
-        with index.reading():
+        with index.reader():
             pass
 
     benchmark._timer = time.process_time

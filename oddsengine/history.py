@@ -17,7 +17,7 @@ from oddsengine.columns import Bools, Bytes, Floats, Ints, Longs, Words
 from oddsengine.engine import Engine
 from oddsengine.identity import Wording
 from oddsengine.query.filter import LATEST
-from oddsengine.query.terms import Terms
+from oddsengine.query.terms import TermIndex
 from oddsengine.update import Update
 
 MOST_MOVES, MOST_ROWS = 1 << 20, 1 << 18  # of a ring
@@ -193,12 +193,12 @@ class Ring:
         return Moves(wordings, books, row[early], *(column[early] for column in columns))
 
 
-def described(moves: Moves) -> tuple[Terms, Longs, Longs, Words]:
+def described(moves: Moves) -> tuple[TermIndex, Longs, Longs, Words]:
     """Return the texts of moves, and for each row its term, book and id."""
     names = Names()
     book = np.array([names.book(name) for name in moves.books], np.int64)
     term = np.array(names.learn(moves.wordings), np.int64)
-    terms = Terms(names)
+    terms = TermIndex(names)
     while not terms.learn(LATEST):
         pass
     ids = row_ids(names.id.values[term], names.book_hash[book]) if term.size else np.empty(0, np.uint64)

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 from oddsengine import catalog
 from oddsengine.engine import micros
-from oddsengine.query import LATEST, Seen, values
+from oddsengine.query import LATEST, BoardIds, values
 from oddsengine_service.params import Param, choices
 from oddsengine_service.problems import invalid, shown
 
@@ -86,7 +86,7 @@ def _midnight(day: date) -> int:
 # ---- unknown ids ----
 
 
-def strangers(query: Any, seen: Callable[[], Seen]) -> dict[str, list[str]]:
+def strangers(query: Any, seen: Callable[[], BoardIds]) -> dict[str, list[str]]:
     """Ids of a request that neither the catalog nor the board knows, by parameter; `seen` is only asked if need be."""
     found: dict[str, list[str]] = {}
     for name, (known, of) in _KNOWN.items():
@@ -99,7 +99,7 @@ def strangers(query: Any, seen: Callable[[], Seen]) -> dict[str, list[str]]:
     return found
 
 
-_KNOWN: dict[str, tuple[Callable[[str], bool], Callable[[Seen], Collection[str]]]] = {
+_KNOWN: dict[str, tuple[Callable[[str], bool], Callable[[BoardIds], Collection[str]]]] = {
     "sport": (lambda word: catalog.sport(word).id in catalog.sports(), lambda seen: seen.sports),
     "league": (values.known_league, lambda seen: seen.leagues),
     "sportsbook": (values.known_book, lambda seen: seen.books),

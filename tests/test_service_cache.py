@@ -341,11 +341,11 @@ def test_a_row_that_was_sent_before_says_what_the_board_says_now(seed: int, link
     engine.step(first.quotes, first.now)
     index = Index(engine)
     for at in range(8):
-        with index.reading() as reading:
-            slots = reading.rows(Filter(), {})
+        with index.reader() as reader:
+            slots = reader.rows(Filter(), {})
             some = slots[np.arange(slots.size) % 3 != at % 3]
-            shown, whole = RowEncoder(reading, some), odds(reading.take(some))
-            again = RowEncoder(reading, some)
+            shown, whole = RowEncoder(reader, some), odds(reader.take(some))
+            again = RowEncoder(reader, some)
         assert encoded(shown.rows()) == encoded(whole)
         assert encoded(again.rows()) == encoded(whole)
         here = row_ids(engine.table())
@@ -373,11 +373,11 @@ def test_encoded_rows_are_bounded_within_one_version_too(monkeypatch: pytest.Mon
     first = feed(7, 3, 5).first()
     engine.step(first.quotes, first.now)
     index = Index(engine)
-    with index.reading(judged=True) as reading:
-        slots = reading.rows(Filter(), {})
+    with index.reader(judged=True) as reader:
+        slots = reader.rows(Filter(), {})
         assert slots.size > 60
         for at in range(0, slots.size, 10):
-            shown, whole = RowEncoder(reading, slots[at : at + 10]), odds(reading.take(slots[at : at + 10]))
+            shown, whole = RowEncoder(reader, slots[at : at + 10]), odds(reader.take(slots[at : at + 10]))
             assert encoded(shown.rows()) == encoded(whole)
             assert max(map(len, (index.encoded, *index.current))) <= 30
 

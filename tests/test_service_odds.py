@@ -1065,7 +1065,7 @@ def test_a_page_of_events_has_a_bounded_number_of_rows(node: Any, monkeypatch: p
     whole = call(node, "/odds", {"group_by": "event", "limit": 200})
     sizes = [len(event["odds"]) for event in whole["data"]]
     assert len(sizes) > 2
-    monkeypatch.setattr("oddsengine.query.reading.MOST_ROWS", max(sizes) + 1)
+    monkeypatch.setattr("oddsengine.query.reader.MOST_ROWS", max(sizes) + 1)
     pages = list(walk(node, "/odds", {"group_by": "event", "limit": 200}, by))
     assert [event for page in pages for event in page["data"]] == whole["data"]
     assert len(pages) > 1
@@ -1080,7 +1080,7 @@ def test_a_batch_has_a_bounded_number_of_rows(node: Any, monkeypatch: pytest.Mon
     whole = {event["event_id"]: event["odds"] for event in listed}
     sizes = [len(rows) for rows in whole.values()]
     assert min(sizes) > 1
-    monkeypatch.setattr("oddsengine.query.reading.MOST_ROWS", max(sizes) + 1)
+    monkeypatch.setattr("oddsengine.query.reader.MOST_ROWS", max(sizes) + 1)
     ids, found, answers = [*reversed(whole), "nothing"], dict[str, Any](), 0
     while ids:
         answer = call(node, "/odds/batch", body=Batch(ids), tier="enterprise")
@@ -1091,7 +1091,7 @@ def test_a_batch_has_a_bounded_number_of_rows(node: Any, monkeypatch: pytest.Mon
     assert answers > 1
     assert found == {**whole, "nothing": []}
     largest = max(whole, key=lambda id_: len(whole[id_]))
-    monkeypatch.setattr("oddsengine.query.reading.MOST_ROWS", max(sizes) - 1)
+    monkeypatch.setattr("oddsengine.query.reader.MOST_ROWS", max(sizes) - 1)
     one = call(node, "/odds/batch", body=Batch([largest]), tier="enterprise")
     assert (one["data"][largest], one["meta"]) == (whole[largest][:-1], {"truncated": True})
     compared = call(node, "/odds/comparison", {"event": largest}, tier="enterprise")

@@ -88,8 +88,8 @@ def test_events_add_up_to_the_board(few: int, monkeypatch: pytest.MonkeyPatch) -
             if engine._board.names is not names:
                 names, renamed = engine._board.names, renamed + 1
             if mirror is None:
-                with index.reading() as reading:
-                    mirror = Mirror(reading, engine.number)
+                with index.reader() as reader:
+                    mirror = Mirror(reader, engine.number)
             else:
                 moves = Moves(update, mirror, index, marks)
                 crossed += int((moves.moved.before.live != moves.moved.live).sum())

@@ -234,9 +234,7 @@ def test_a_replay_says_what_the_run_said(taped: tuple[Path, list[tuple[Any, ...]
     assert sum(late for *_, late, _ in said) > 0
 
 
-def test_views_that_begin_while_steps_are_made(
-    world: Given, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_views_that_begin_while_steps_are_made(world: Given, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is searched for in parts, between steps; from then on it says what a replay says, which searches at once."""
     monkeypatch.setattr("oddsengine.engine._PART", 1)
     books: list[tuple[dict[str, Any], ...]] = [

@@ -6,15 +6,15 @@
 >>> batch = next(World(1, events=2).run(1.0))
 >>> engine = Engine()
 >>> _ = engine.step(batch.quotes, batch.now)
->>> with Index(engine).reading() as reading:
-...     rows = reading.rows(Filter(market=("moneyline",)), unknown={})
-...     slots, _ = reading.page(rows, sort="-odds_decimal", limit=2, offset=0, cursor=None)
-...     found = reading.take(slots)
->>> len(found.id), bool(found.odds[0] >= found.odds[1])
+>>> with Index(engine).reader() as reader:
+...     rows = reader.rows(Filter(market=("moneyline",)), unknown={})
+...     slots, _ = reader.page(rows, sort="-odds_decimal", limit=2, offset=0, cursor=None)
+...     columns = reader.take(slots)
+>>> len(columns.id), bool(columns.odds[0] >= columns.odds[1])
 (2, True)
 
 `filter` defines filters and cursors, `terms` the texts of rows, `values` how filter values match them. `index`
-maintains the sort order of a board, `reading` answers queries on a consistent state of it, and `scan` has the kernels.
+maintains the sort order of a board, `reader` answers queries on a consistent state of it, and `scan` has the kernels.
 `changes` turns an update into changes for subscribers; `stats` has statistics of events, books and markets.
 """
 
@@ -22,12 +22,12 @@ from datetime import UTC, datetime
 
 from oddsengine.engine import Engine
 from oddsengine.identity import WORDING, Wording
-from oddsengine.query.changes import Changes, Chosen, Mirror, RowChanges, book_ids
+from oddsengine.query.changes import Mirror, RowChanges, TermFilter, UpdateChanges, book_ids
 from oddsengine.query.filter import CURSOR_PATTERN, LATEST, MOST_CURSOR, SORTS, Cursor, Filter
 from oddsengine.query.index import Index
-from oddsengine.query.reading import Event, Found, Leg, Marks, OwnTexts, Reading
-from oddsengine.query.stats import BoardStats, Seen, StatsCache
-from oddsengine.query.terms import Terms
+from oddsengine.query.reader import BoardEvent, BoardReader, Leg, Marks, OddsRows, OwnTexts
+from oddsengine.query.stats import BoardIds, BoardStats, StatsCache
+from oddsengine.query.terms import TermIndex
 
 
 def warm() -> None:
@@ -45,10 +45,10 @@ def warm() -> None:
     update = engine.step(rows, datetime(2026, 1, 1, tzinfo=UTC))
     index = Index(engine)
     index.follow(update)
-    with index.reading(judged=True) as reading:
-        found = reading.rows(Filter(main=True, low=-500.0), {})
-        reading.take(reading.best(Filter(), {}))
-        reading.states(found)
+    with index.reader(judged=True) as reader:
+        slots = reader.rows(Filter(main=True, low=-500.0), {})
+        reader.take(reader.best(Filter(), {}))
+        reader.states(slots)
 
 
 __all__ = [
@@ -57,23 +57,23 @@ __all__ = [
     "MOST_CURSOR",
     "SORTS",
     "WORDING",
+    "BoardEvent",
+    "BoardIds",
+    "BoardReader",
     "BoardStats",
-    "Changes",
-    "Chosen",
     "Cursor",
-    "Event",
     "Filter",
-    "Found",
     "Index",
     "Leg",
     "Marks",
     "Mirror",
+    "OddsRows",
     "OwnTexts",
-    "Reading",
     "RowChanges",
-    "Seen",
     "StatsCache",
-    "Terms",
+    "TermFilter",
+    "TermIndex",
+    "UpdateChanges",
     "Wording",
     "book_ids",
     "warm",

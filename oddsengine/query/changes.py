@@ -16,8 +16,8 @@ from oddsengine.columns import NO_TIME, Bools, Floats, Ints, Longs
 from oddsengine.query import values
 from oddsengine.query.filter import Filter
 from oddsengine.query.index import Index
-from oddsengine.query.reading import Found, Marks, Reading
-from oddsengine.query.terms import Terms
+from oddsengine.query.reader import BoardReader, Marks, OddsRows
+from oddsengine.query.terms import TermIndex
 from oddsengine.update import Update
 
 _BOOK = (1 << BOOK_BITS) - 1
@@ -51,7 +51,7 @@ class RowChanges(NamedTuple):
         return live
 
 
-class Became(NamedTuple):
+class RowStates(NamedTuple):
     """Changed rows: those that moved, those to send in full (and whether they are new), and suspended ones."""
 
     rows: Longs  # positions among the facts
@@ -67,8 +67,8 @@ class Became(NamedTuple):
 class Mirror:
     """The rows of a board that are shown, by slot."""
 
-    def __init__(self, reading: Reading, number: int) -> None:
-        rows = reading.board.rows
+    def __init__(self, reader: BoardReader, number: int) -> None:
+        rows = reader.board.rows
         self.number = number
         self._shown = (rows.state == ON) & ((rows.flags & SUSPENDED) == 0)
         self._live = (rows.flags & LIVE) != 0
@@ -77,7 +77,7 @@ class Mirror:
         self._start = rows.start.copy()
         self._links: list[str | None] = list(rows.links)
 
-    def take(self, update: Update, marks: Marks | None) -> "Became":
+    def take(self, update: Update, marks: Marks | None) -> "RowStates":
         """Classify the rows of an update and record their new state."""
         facts = update.facts
         rows = np.union1d(update.rows, update.judged)
@@ -107,7 +107,7 @@ class Mirror:
         gone = self._shown[update.gone.slot]
         self._shown[update.gone.slot] = False
         others = np.empty(0, bool) if marks is None else self._shown[marks.others.slot]
-        return Became(rows, was & active & ~new, new, ~was[new], was & ~active, gone, others, before)
+        return RowStates(rows, was & active & ~new, new, ~was[new], was & ~active, gone, others, before)
 
     def _room(self, top: int) -> None:
         have = self._shown.size
@@ -138,7 +138,7 @@ class Mirror:
             links[slot] = facts.links[i]
 
 
-class Changes:
+class UpdateChanges:
     """One update for subscribers: rows that moved, rows to send in full, and rows that left."""
 
     def __init__(self, update: Update, mirror: Mirror, index: Index, marks: Marks | None) -> None:
@@ -165,10 +165,10 @@ class Changes:
         self.moved, self.new, self.hidden, left, never = (self._resolved(*part) for part in every)
         self.left = [self.hidden, left]
         self.lost = [left, never]  # shown or not
-        kept = _places(whole, self.new)
-        self.fresh: list[bool] = fresh[kept].tolist()
+        places = _places(whole, self.new)
+        self.fresh: list[bool] = fresh[places].tolist()
         moved_main = np.full(moved[0].id.size, -1, np.int8) if marks is None else marks.main[became.moved]
-        self._main = {id(self.new): main[kept], id(self.moved): moved_main[_places(moved[0], self.moved)]}
+        self._main = {id(self.new): main[places], id(self.moved): moved_main[_places(moved[0], self.moved)]}
 
     @property
     def empty(self) -> bool:
@@ -179,8 +179,8 @@ class Changes:
         """Convert rows to current codes. Rows that no longer exist are left out, since their removal follows."""
         if facts.wordings is self.terms.names.wordings:
             return RowChanges(facts, facts.key >> BOOK_BITS, facts.key & _BOOK, before)
-        with self._index.reading() as reading:  # codes of terms have changed since
-            rows = reading.board.rows
+        with self._index.reader() as reader:  # codes of terms have changed since
+            rows = reader.board.rows
             there = np.flatnonzero(
                 (facts.slot < rows.top) & (rows.id[np.minimum(facts.slot, rows.top - 1)] == facts.id)
             )
@@ -188,7 +188,7 @@ class Changes:
             key = rows.key[facts.slot]
         return RowChanges(facts, key >> BOOK_BITS, key & _BOOK, before.take(there))
 
-    def again(self) -> RowChanges | None:
+    def seen_again(self) -> RowChanges | None:
         """Rows seen again without facts of their own; None if codes of terms have changed since."""
         update = self.update
         terms = self.terms
@@ -199,18 +199,18 @@ class Changes:
             return None
         return RowChanges(update.facts, key >> BOOK_BITS, key & _BOOK)
 
-    def found(self, part: RowChanges, at: Longs) -> Found:
+    def rows_of(self, part: RowChanges, at: Longs) -> OddsRows:
         """Read the columns of some rows of `new` or `moved`, given their positions."""
         facts, term, index = part.facts.take(at), part.term[at], self._index
         start = facts.start
         if (start == NO_TIME).any():
-            with index.reading():  # rows without a start have that of their event
+            with index.reader():  # rows without a start have that of their event
                 if index.terms is self.terms:
                     start = np.where(start == NO_TIME, index.begin[self.terms.names.event.values[term]], start)
-        return Found(
+        return OddsRows(
             term.tolist(), part.book[at].tolist(), facts.id, facts.odds, facts.american, facts.seen, facts.changed,
             start, facts.moved, facts.flags, facts.rejected, self._main[id(part)][at].tolist(), facts.links or None,
-            self.terms.said, book_ids(facts.books),
+            self.terms.texts, book_ids(facts.books),
         )  # fmt: skip
 
 
@@ -221,24 +221,24 @@ class _Column:
         self._name, self._meant = name, meant
         self._texts: list[bool] = []
 
-    def over(self, terms: Terms, first: int, last: int) -> Bools:
+    def over(self, terms: TermIndex, first: int, last: int) -> Bools:
         """Match a range of terms."""
         column = terms.columns[self._name]
         self._texts.extend(map(self._meant, column.texts[len(self._texts) :]))
         return np.array(self._texts, bool)[column.values[first:last]]
 
 
-class Chosen:
+class TermFilter:
     """The terms and books that match a filter, by code. Sport, league, market and event match as in queries."""
 
-    def __init__(self, wanted: Filter) -> None:
-        self._wanted = wanted
-        self._terms: Terms | None = None
+    def __init__(self, filter_: Filter) -> None:
+        self._filter = filter_
+        self._terms: TermIndex | None = None
         self._mask = np.empty(0, bool)
         self._columns: list[list[_Column]] = []
         self._books = np.empty(0, bool)
 
-    def of(self, rows: RowChanges, terms: Terms) -> Longs:
+    def of(self, rows: RowChanges, terms: TermIndex) -> Longs:
         """Return the positions of the rows that match."""
         if not rows.term.size:
             return np.empty(0, np.int64)
@@ -247,33 +247,33 @@ class Chosen:
         if int(rows.term.max()) >= self._mask.size:
             self._learn(terms)
         chosen = self._mask[rows.term]
-        if self._wanted.books is not None:
+        if self._filter.books is not None:
             if len(rows.facts.books) > self._books.size:
-                self._books = np.array([book in self._wanted.books for book in book_ids(rows.facts.books)], bool)
+                self._books = np.array([book in self._filter.books for book in book_ids(rows.facts.books)], bool)
             chosen = chosen & self._books[rows.book]
         return np.flatnonzero(chosen)
 
-    def _learn(self, terms: Terms) -> None:
+    def _learn(self, terms: TermIndex) -> None:
         first, last = self._mask.size, terms.columns["prop"].size
         new = np.ones(last - first, bool)
         for either in self._columns:
             new &= np.logical_or.reduce([column.over(terms, first, last) for column in either])
-        if self._wanted.event is not None:
-            wanted = set(self._wanted.event)
-            new &= np.array([said.event_id in wanted for said in terms.said[first:last]], bool)
+        if self._filter.event is not None:
+            filter_ = set(self._filter.event)
+            new &= np.array([said.event_id in filter_ for said in terms.texts[first:last]], bool)
         self._mask = np.concatenate((self._mask, new))
 
     def _conditions(self) -> list[list[_Column]]:
         """List conditions that must all hold; each holds if any of its columns matches."""
-        wanted, out = self._wanted, list[list[_Column]]()
-        if wanted.sport is not None:
-            sports = set(map(values.sport_id, wanted.sport))
+        filter_, out = self._filter, list[list[_Column]]()
+        if filter_.sport is not None:
+            sports = set(map(values.sport_id, filter_.sport))
             out.append([_Column("sport", sports.__contains__)])
-        if wanted.league is not None:
-            leagues = wanted.league
+        if filter_.league is not None:
+            leagues = filter_.league
             out.append([_Column("league", lambda place: values.in_league(leagues, *place))])
-        if wanted.market is not None:
-            kinds = [kind for name in wanted.market for kind in catalog.categories().get(name.lower(), (name,))]
+        if filter_.market is not None:
+            kinds = [kind for name in filter_.market for kind in catalog.categories().get(name.lower(), (name,))]
             plain = [kind for kind in kinds if kind != "player_*"]
             either = [_Column("market", lambda text: any(catalog.is_market(kind, *text) for kind in plain))]
             if len(plain) < len(kinds):
@@ -305,11 +305,11 @@ def book_ids(books: Sequence[str]) -> list[str]:
     return [catalog.book(name).id for name in books]
 
 
-def _terms(index: Index, parts: Sequence[Facts]) -> Terms:
+def _terms(index: Index, parts: Sequence[Facts]) -> TermIndex:
     """Read the texts of the terms of some rows, loading new terms as needed."""
     terms = index.terms
     most = max((int(part.key.max(initial=-1)) >> BOOK_BITS for part in parts), default=-1)
     if terms.names.wordings is not parts[0].wordings or most >= terms.columns["prop"].size:
-        with index.reading() as reading:
-            terms = reading.terms
+        with index.reader() as reader:
+            terms = reader.terms
     return terms

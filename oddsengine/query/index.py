@@ -20,23 +20,23 @@ from oddsengine.board.state import Board
 from oddsengine.columns import NO_TIME, Floats, Ints, Longs, Words
 from oddsengine.engine import Engine
 from oddsengine.query.filter import LATEST
-from oddsengine.query.reading import Marks, Reading
-from oddsengine.query.scan import arrange, begins, came
-from oddsengine.query.terms import Terms
+from oddsengine.query.reader import BoardReader, Marks
+from oddsengine.query.scan import first_starts, sort_rows, update_keys
+from oddsengine.query.terms import TermIndex
 from oddsengine.update import Update
 
-_Found = tuple[Ints, dict[str, list[str]]]
+_Slots = tuple[Ints, dict[str, list[str]]]
 _CHUNK = 500  # terms read at a time while the writer waits
-_MOST_FOUND = 2_000_000  # rows of cached results
+_MOST_CACHED = 2_000_000  # rows of cached results
 
 
 class Index:
-    """Terms and rows of one board, in sort order."""
+    """TermIndex and rows of one board, in sort order."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self._mutex = threading.RLock()
-        self._known = np.empty(0, np.int64)  # key of every slot, as indexed in `slots`
+        self._keys = np.empty(0, np.int64)  # key of every slot, as indexed in `slots`
         self._recoded = False  # whether codes have changed while the prices are the same
         self._at = -1
         self._starts: dict[str, int] = {}
@@ -47,16 +47,16 @@ class Index:
 
     def _rename(self, names: Names) -> None:
         """Reset the index for new codes."""
-        self.terms = Terms(names)
-        self._known, self._recoded = np.empty(0, np.int64), True
+        self.terms = TermIndex(names)
+        self._keys, self._recoded = np.empty(0, np.int64), True
         self.first = np.zeros(1, np.int64)
         self.slots, self.book = np.empty(0, np.int32), np.empty(0, np.int32)
         self.looked = np.empty(0, np.uint8)  # units whose main lines are computed for this update
         self.room = _room(1, 1)
         self.encoded: dict[Any, msgspec.Raw] = {}  # encoded rows by content
         self.current: tuple[dict[int, msgspec.Raw], ...] = ({}, {})  # of this update, by slot: all, best
-        self._found: dict[Hashable, _Found] = {}  # cached results of this update
-        self._held = 0  # total rows in it
+        self._cached_slots: dict[Hashable, _Slots] = {}  # cached results of this update
+        self._cached_rows = 0  # total rows in it
         self.begin = np.empty(0, np.int64)
         self.events = np.empty(0, np.int32)  # in sort order
         self.event_keys: list[tuple[int, str]] = []
@@ -66,49 +66,49 @@ class Index:
         self._ranks: dict[str, tuple[Ints, list[str]]] = {}
 
     @contextmanager
-    def reading(self, *, judged: bool = False) -> Iterator["Reading"]:
+    def reader(self, *, judged: bool = False) -> Iterator["BoardReader"]:
         """Lock the board and bring the index up to date; with `judged`, guards are evaluated as of now."""
         with self._mutex:
             while True:  # many new terms are read in chunks
                 with self.engine.still() as board:
                     if board.names is not self.terms.names:
                         self._rename(board.names)
-                    if len(board.names.wordings) - len(self.terms.said) <= _CHUNK:
+                    if len(board.names.wordings) - len(self.terms.texts) <= _CHUNK:
                         break
                     self.terms.learn(_CHUNK)
             with self.engine.judged() if judged else self.engine.still() as board:
                 if self.engine.number != self._at or board.names is not self.terms.names:
                     self._refresh(board)
                     self._at = self.engine.number
-                yield Reading(self, board)
+                yield BoardReader(self, board)
 
     def _refresh(self, board: Board) -> None:
         names, rows = board.names, board.rows
         if names is not self.terms.names:
             self._rename(names)
-        learnt = len(self.terms.said)
+        learnt = len(self.terms.texts)
         while not self.terms.learn(LATEST):
             pass
         self.terms.turn()
         state, top = rows.state[: rows.top], rows.top
-        new = len(names.books) > len(self.books) or len(self.terms.said) > learnt
+        new = len(names.books) > len(self.books) or len(self.terms.texts) > learnt
         if new:
             self._books(names)
-        if top > self._known.size:
+        if top > self._keys.size:
             grown = np.full(max(rows.key.size, 1024), -1, np.int64)
-            grown[: self._known.size] = self._known
-            self._known = grown
+            grown[: self._keys.size] = self._keys
+            self._keys = grown
         if top > self.marks.size:
             more = rows.key.size - self.marks.size
             self.marks = np.concatenate((self.marks, np.full(more, 2, np.uint8)))
             self.marked = np.concatenate((self.marked, np.full(more, NO_TIME)))
         recoded, self._recoded = self._recoded, False
-        if came(rows.key, state, self._known, self.marks, recoded) or new:
-            self.first = np.zeros(len(self.terms.said) + 1, np.int64)
+        if update_keys(rows.key, state, self._keys, self.marks, recoded) or new:
+            self.first = np.zeros(len(self.terms.texts) + 1, np.int64)
             self.slots, self.book = np.empty(top, np.int32), np.empty(top, np.int32)
-            arrange(rows.key, state, self.terms.place, self.rank, self.first, self.slots, self.book)
+            sort_rows(rows.key, state, self.terms.place, self.rank, self.first, self.slots, self.book)
         self._order(board)
-        self._found, self._held = {}, 0
+        self._cached_slots, self._cached_rows = {}, 0
         self.current = {}, {}
         self.looked = np.zeros(names.unit_event.size, np.uint8)
         self.room = _room(int(board.units.size.max()) + 1, len(names.books) // 64 + 1)
@@ -133,15 +133,15 @@ class Index:
             self.begin = np.concatenate((self.begin, np.array(starts, np.int64)))
         elif not (self.begin == NO_TIME).any():
             return
-        found = np.full(self.begin.size, LATEST)
-        begins(rows.key, rows.state[: rows.top], rows.start, names.event.values, self.begin, found)
-        known = np.flatnonzero(found != LATEST)
-        if not known.size and not ids:
+        earliest = np.full(self.begin.size, LATEST)
+        first_starts(rows.key, rows.state[: rows.top], rows.start, names.event.values, self.begin, earliest)
+        new = np.flatnonzero(earliest != LATEST)
+        if not new.size and not ids:
             return
-        self.begin[known] = found[known]
-        self._start(board, known)
-        for e in known.tolist():
-            self._starts[names.events[e].id] = int(found[e])
+        self.begin[new] = earliest[new]
+        self._start(board, new)
+        for e in new.tolist():
+            self._starts[names.events[e].id] = int(earliest[e])
         if len(self._starts) > 4 * self.begin.size + 1024:
             here = {event.id for event in names.events}
             self._starts = {id_: start for id_, start in self._starts.items() if id_ in here}
@@ -157,8 +157,8 @@ class Index:
 
         A moved price can change the main line, and the first start of an event applies to its rows without one.
         """
-        with self.reading() as reading:
-            return reading.follow(update)
+        with self.reader() as reader:
+            return reader.follow(update)
 
     def _start(self, board: Board, events: Longs) -> None:
         """Mark rows without a start of their own as changed with the start of their event."""
@@ -167,16 +167,16 @@ class Index:
         event = board.names.event.values[rows.key[without] >> BOOK_BITS]
         self.marked[without[np.isin(event, events)]] = board.now
 
-    def kept(self, what: Hashable, make: Callable[[], _Found]) -> _Found:
+    def cached(self, what: Hashable, make: Callable[[], _Slots]) -> _Slots:
         """Cache rows that match a query until the next update."""
-        found = self._found.get(what)
-        if found is None:
-            found = make()
-            if self._held + found[0].size > _MOST_FOUND:
-                self._found, self._held = {}, 0
-            self._found[what] = found
-            self._held += found[0].size
-        return found
+        earliest = self._cached_slots.get(what)
+        if earliest is None:
+            earliest = make()
+            if self._cached_rows + earliest[0].size > _MOST_CACHED:
+                self._cached_slots, self._cached_rows = {}, 0
+            self._cached_slots[what] = earliest
+            self._cached_rows += earliest[0].size
+        return earliest
 
     def ranks(self, column: str) -> tuple[Ints, list[str]]:
         """Return the rank of each code of a column by text, and the sorted texts."""
@@ -185,12 +185,12 @@ class Index:
             "sport": lambda: self.terms.columns["sport"].texts,
             "league": lambda: [league for _, league in self.terms.columns["league"].texts],
         }[column]()
-        known = self._ranks.get(column)
-        if known is None or known[0].size != len(texts):
+        cached = self._ranks.get(column)
+        if cached is None or cached[0].size != len(texts):
             order = sorted(set(texts))
             place = {text: at for at, text in enumerate(order)}
-            known = self._ranks[column] = np.array([place[text] for text in texts], np.int32), order
-        return known
+            cached = self._ranks[column] = np.array([place[text] for text in texts], np.int32), order
+        return cached
 
 
 def _room(most: int, wide: int) -> tuple[Longs, Longs, Longs, Floats, Words]:

@@ -11,7 +11,7 @@ from oddsengine._jit import kernel
 
 
 @kernel
-def came(key, state, known, main, recoded):
+def update_keys(key, state, known, main, recoded):
     """Count the slots whose key has changed, and update `known` with the current keys.
 
     A new price in a slot has no main-line mark yet, unless keys were only renumbered (`recoded`).
@@ -27,7 +27,7 @@ def came(key, state, known, main, recoded):
 
 
 @kernel
-def arrange(key, state, place, rank, first, slots, book):
+def sort_rows(key, state, place, rank, first, slots, book):
     """Sort rows by the position of their term, then by the rank of their book; `first` (zeros) becomes the offsets.
 
     `book` receives the book of each row in that order.
@@ -61,13 +61,13 @@ def arrange(key, state, place, rank, first, slots, book):
 
 
 @kernel
-def begins(key, state, start, event, begin, found):
+def first_starts(key, state, start, event, begin, slots):
     """Find the earliest start among the rows of each event without one; the maximum int64 if there is none."""
     for s in range(state.size):
         if state[s] == 1 and start[s] != -9223372036854775808:
             e = event[key[s] >> 16]
             if begin[e] == -9223372036854775808:
-                found[e] = min(found[e], start[s])
+                slots[e] = min(slots[e], start[s])
 
 
 @kernel
@@ -106,10 +106,10 @@ def scan(
 
 
 @kernel
-def prices(found, odds, american, out):
+def prices(slots, odds, american, out):
     """American odds in hundredths as published: as quoted, else converted from decimal; -100 becomes +100."""
-    for at in range(found.size):
-        s = found[at]
+    for at in range(slots.size):
+        s = slots[at]
         x = american[s]
         if np.isnan(x):
             win = odds[s] - 1.0
@@ -120,11 +120,11 @@ def prices(found, odds, american, out):
 
 
 @kernel
-def between(found, price, low, high, out):
+def between(slots, price, low, high, out):
     """Write the rows with prices between two limits to `out` and return their number."""
     n = 0
-    for at in range(found.size):
-        out[n] = found[at]
+    for at in range(slots.size):
+        out[n] = slots[at]
         n += low <= price[at] <= high
     return n
 
@@ -179,7 +179,7 @@ def best(
 
 
 @kernel
-def mains(
+def mark_main_lines(
     units, start, size, pool, key, state, flags, odds, place, last, now, ladder, line, count, outer, books, looked,
     main, marked,
 ):  # fmt: skip
@@ -269,15 +269,15 @@ def _mark(
 
 @kernel
 def states(
-    found, key, odds, american, seen, changed, begins, flags, rejected, unit, event, begin, lined, start, size, pool,
+    slots, key, odds, american, seen, changed, starts, flags, rejected, unit, event, begin, lined, start, size, pool,
     state, price, place, last, now, ladder, line, count, outer, books, looked, main, marked, out,
 ):  # fmt: skip
     """Write the state of each row beside its texts to `out` (7 columns); equal states mean equal rows.
 
-    `odds` and `american` are passed as bits, `price` as numbers for `mains`, whose other arguments follow.
+    `odds` and `american` are passed as bits, `price` as numbers for `mark_main_lines`, whose other arguments follow.
     """
-    for at in range(found.size):
-        s = found[at]
+    for at in range(slots.size):
+        s = slots[at]
         t = key[s] >> 16
         rest = place[t, 3]
         mark = 1
@@ -296,7 +296,7 @@ def states(
         out[at, 2] = american[s]
         out[at, 3] = seen[s]
         out[at, 4] = changed[s]
-        out[at, 5] = begins[s] if begins[s] != -9223372036854775808 else begin[event[t]]
+        out[at, 5] = starts[s] if starts[s] != -9223372036854775808 else begin[event[t]]
         out[at, 6] = np.int64(rejected[s]) << 16 | np.int64(flags[s]) << 8 | mark
 
 
@@ -306,4 +306,4 @@ def _apart(first, last):
     return abs(1.0 / first - 1.0 / last) if first > 0.0 and last > 0.0 else np.inf
 
 
-__all__ = ["arrange", "begins", "best", "between", "came", "mains", "prices", "scan", "states"]
+__all__ = ["best", "between", "first_starts", "mark_main_lines", "prices", "scan", "sort_rows", "states", "update_keys"]

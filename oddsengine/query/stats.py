@@ -19,12 +19,12 @@ from oddsengine.columns import NO_TIME, Longs
 from oddsengine.engine import Engine
 from oddsengine.query.values import league_id, sport_id, team_id
 
-_KEPT = 24  # cached statistics of a node
+_MOST_CACHED = 24  # cached statistics of a node
 _BOOK = (1 << BOOK_BITS) - 1
 _EXTERNAL = LINKS.index("external_event_id")
 
 
-class Seen(NamedTuple):
+class BoardIds(NamedTuple):
     """Ids on a board."""
 
     sports: Collection[str]
@@ -105,12 +105,12 @@ class BoardStats:
         pair = event * wide + book
         first = np.full(int(pair.max()) + 1, -1, np.int64)
         first[pair[::-1]] = slots[::-1]
-        found = _told(links, np.flatnonzero(first >= 0), first[first >= 0])
+        texts = _own_fields(links, np.flatnonzero(first >= 0), first[first >= 0])
         missing = np.ones(first.size, bool)
-        missing[list(found)] = False
+        missing[list(texts)] = False
         among = missing[pair]
-        found |= _told(links, pair[among], slots[among])
-        return {divmod(p, wide): link for p, link in found.items()}
+        texts |= _own_fields(links, pair[among], slots[among])
+        return {divmod(p, wide): link for p, link in texts.items()}
 
     # ---- for pages ----
 
@@ -146,19 +146,19 @@ class BoardStats:
     @cached_property
     def teams(self) -> dict[tuple[str, str], list[int]]:
         """Positions of events by (sport, team id)."""
-        found: dict[tuple[str, str], list[int]] = {}
+        places: dict[tuple[str, str], list[int]] = {}
         for at, game in enumerate(self.games):
             for name in {game.home, game.away} - {""}:
-                found.setdefault((self.sports[at], team_id(name, game.sport, game.league)), []).append(at)
-        return found
+                places.setdefault((self.sports[at], team_id(name, game.sport, game.league)), []).append(at)
+        return places
 
     @cached_property
-    def known(self) -> Seen:
+    def ids(self) -> BoardIds:
         """Return the ids on the board."""
         books = [self.book_names[b] for b in np.flatnonzero(self.present.any(axis=0)).tolist()]
         markets = [self.market_names[m] for m in np.flatnonzero(self.markets.any(axis=0)).tolist()]
         raw = {game.sport for game in self.games}
-        return Seen({*self.sports, *raw}, {*self.leagues, *(game.league for game in self.games)}, books, markets)
+        return BoardIds({*self.sports, *raw}, {*self.leagues, *(game.league for game in self.games)}, books, markets)
 
     def status_of(self, at: int) -> str:
         """Return the status of an event."""
@@ -174,15 +174,15 @@ class BoardStats:
 
     def external_ids(self, at: int) -> dict[str, str]:
         """Return each book's own id of an event, if known."""
-        found = {}
+        ids = {}
         for b in np.flatnonzero(self.present[at]).tolist():
             link = self._links.get((at, b))
             if link is not None:
-                found[self.book_names[b]] = _external(link)
-        return dict(sorted(found.items()))
+                ids[self.book_names[b]] = _external(link)
+        return dict(sorted(ids.items()))
 
 
-def _told(links: list[str | None], pairs: Longs, slots: Longs) -> dict[int, str]:
+def _own_fields(links: list[str | None], pairs: Longs, slots: Longs) -> dict[int, str]:
     """Map pairs to a row's source fields, for rows with an event id of their own."""
     n = len(links)
     given = zip(pairs.tolist(), slots.tolist(), strict=True)
@@ -199,17 +199,17 @@ class StatsCache:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: OrderedDict[tuple[int, frozenset[str] | None], BoardStats] = OrderedDict()
+        self._cached: OrderedDict[tuple[int, frozenset[str] | None], BoardStats] = OrderedDict()
 
     def at(self, board: Engine, books: Iterable[str] | None) -> BoardStats:
         """Return the statistics of a board for some books."""
         key = id(board), None if books is None else frozenset(books)
-        found = self._known.get(key)
-        if found is None or found.number != board.number:
-            found = BoardStats(board, key[1])
+        stats = self._cached.get(key)
+        if stats is None or stats.number != board.number:
+            stats = BoardStats(board, key[1])
             with self._lock:
-                self._known[key] = found
-                self._known.move_to_end(key)
-                while len(self._known) > _KEPT:
-                    self._known.popitem(last=False)
-        return found
+                self._cached[key] = stats
+                self._cached.move_to_end(key)
+                while len(self._cached) > _MOST_CACHED:
+                    self._cached.popitem(last=False)
+        return stats

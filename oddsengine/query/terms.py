@@ -16,11 +16,11 @@ from oddsengine.query import values
 from oddsengine.query.filter import Key
 
 _SUBJECT = (1 << 24) - 1
-_KEPT = 128  # maximum number of masks
+_MOST_MASKS = 128  # maximum number of masks
 _TYPES = frozenset({"home", "draw", "away", "over", "under", "yes", "no", "odd", "even", "none", "other"})
 
 
-class Said(NamedTuple):
+class TermTexts(NamedTuple):
     """A term as sent to clients."""
 
     event_id: str
@@ -51,11 +51,11 @@ class _Codes:
 
     def code(self, text: Any) -> int:
         """Return the code of a text, adding it if new."""
-        found = self.of.get(text)
-        if found is None:
-            found = self.of[text] = len(self.texts)
+        at = self.of.get(text)
+        if at is None:
+            at = self.of[text] = len(self.texts)
             self.texts.append(text)
-        return found
+        return at
 
     def settle(self) -> None:
         """Append `new` to the column."""
@@ -88,12 +88,12 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-class Terms:
+class TermIndex:
     """The terms of a board by code, and their sort order."""
 
     def __init__(self, names: Names) -> None:
         self.names = names
-        self.said: list[Said] = []
+        self.texts: list[TermTexts] = []
         self.keys: list[Key] = []  # sort key within the event
         self.columns = {name: _Codes() for name in _COLUMNS}
         self.ways = np.empty(0, np.uint8)
@@ -109,7 +109,7 @@ class Terms:
     def learn(self, most: int) -> bool:
         """Read up to `most` new terms; return True when none is left."""
         names = self.names
-        at, end = len(self.said), min(len(names.wordings), len(self.said) + most)
+        at, end = len(self.texts), min(len(names.wordings), len(self.texts) + most)
         if at == end:
             return True
         place, other, turned = names.place.values, names.other.values, names.turned.values
@@ -147,8 +147,8 @@ class Terms:
         if catalog.meaning(sport, source, wording[10] or "", wording[6] or "").fixed_line is not None:
             shown = line / 100.0
         stat = wording[10] or kind.stat or None
-        self.said.append(
-            Said(
+        self.texts.append(
+            TermTexts(
                 wording[0], sport, league, wording[3] or "", wording[4] or "", market, selection, given, shown, player,
                 stat, wording[11] or owner or None, segment, source if source != market else None,
             )
@@ -181,11 +181,11 @@ class Terms:
         if not all(given):
             most, league = self.names.sports[event]
             given = given[0] or most.id, given[1] or league
-        found = self.leagues.get(given)
-        if found is None:
+        ids = self.leagues.get(given)
+        if ids is None:
             sport = catalog.sport(given[0]).id
-            found = self.leagues[given] = sport, catalog.league(given[1], sport).id if given[1] else ""
-        return found
+            ids = self.leagues[given] = sport, catalog.league(given[1], sport).id if given[1] else ""
+        return ids
 
     def _outcomes(self, at: int, end: int) -> None:
         """Assign outcome codes: by the meaning of the term, or by its own texts if that is unknown."""
@@ -221,9 +221,9 @@ class Terms:
             new.setdefault(e, []).append(term)
         block, pieces, done = self.block, [], 0
         for e in sorted(new):
-            known = e < block.size - 1
-            here = self.sorted[block[e] : block[e + 1]].tolist() if known else []
-            if known:
+            placed = e < block.size - 1
+            here = self.sorted[block[e] : block[e + 1]].tolist() if placed else []
+            if placed:
                 pieces.append(self.sorted[done : block[e]])
                 done = int(block[e + 1])
             else:
@@ -239,94 +239,94 @@ class Terms:
 
     # ---- conditions ----
 
-    def kept(self, name: str, value: Any, make: Callable[[Any], Any]) -> Any:
+    def cached(self, name: str, value: Any, make: Callable[[Any], Any]) -> Any:
         """Cache the mask of a condition until new terms arrive."""
-        found = self.masks.get((name, value))
-        if found is None:
-            if len(self.masks) >= _KEPT:
+        mask = self.masks.get((name, value))
+        if mask is None:
+            if len(self.masks) >= _MOST_MASKS:
                 self.masks.clear()
-            found = self.masks[name, value] = make(value)
-        return found
+            mask = self.masks[name, value] = make(value)
+        return mask
 
-    def by_sport(self, asked: tuple[str, ...]) -> tuple[Bools, list[str]]:
+    def by_sport(self, names: tuple[str, ...]) -> tuple[Bools, list[str]]:
         """Return a mask of the terms of some sports, and the unknown ids."""
         column = self.columns["sport"]
-        ids = {name: values.sport_id(name) for name in asked}
+        ids = {name: values.sport_id(name) for name in names}
         missing = [name for name, id_ in ids.items() if id_ not in column.of and id_ not in catalog.sports()]
         return column.among(column.of[id_] for id_ in set(ids.values()) if id_ in column.of), missing
 
-    def by_league(self, asked: tuple[str, ...]) -> tuple[Bools, list[str]]:
+    def by_league(self, names: tuple[str, ...]) -> tuple[Bools, list[str]]:
         """Return a mask of the terms of some leagues, and the unknown ids."""
         column, codes, missing = self.columns["league"], set[int](), list[str]()
-        for name in asked:
-            hits = [at for at, place in enumerate(column.texts) if values.in_league((name,), *place)]
-            codes.update(hits)
-            if not hits and not values.known_league(name):
+        for name in names:
+            matches = [at for at, place in enumerate(column.texts) if values.in_league((name,), *place)]
+            codes.update(matches)
+            if not matches and not values.known_league(name):
                 missing.append(name)
         return column.among(codes), missing
 
-    def by_market(self, asked: tuple[str, ...]) -> tuple[Bools, list[str]]:
+    def by_market(self, names: tuple[str, ...]) -> tuple[Bools, list[str]]:
         """Return a mask of the terms of some market types or categories, and the unknown ids."""
         column, codes, missing = self.columns["market"], set[int](), list[str]()
-        found = np.zeros(len(self.said), bool)
-        for name in asked:
-            known = False
+        mask = np.zeros(len(self.texts), bool)
+        for name in names:
+            recognised = False
             for kind in catalog.categories().get(name.lower(), (name,)):
                 if kind == "player_*":
-                    found |= self.by_prop(wanted=True)
-                    known = True
+                    mask |= self.by_prop(is_prop=True)
+                    recognised = True
                     continue
-                hits = [at for at, text in enumerate(column.texts) if catalog.is_market(kind, *text)]
-                codes.update(hits)
-                known |= bool(hits) or name.lower() in catalog.categories() or catalog.market_type(kind).usable
-            if not known:
+                matches = [at for at, text in enumerate(column.texts) if catalog.is_market(kind, *text)]
+                codes.update(matches)
+                recognised |= bool(matches) or name.lower() in catalog.categories() or catalog.market_type(kind).usable
+            if not recognised:
                 missing.append(name)
-        return found | column.among(codes), missing
+        return mask | column.among(codes), missing
 
-    def by_prop(self, *, wanted: bool) -> Bools:
+    def by_prop(self, *, is_prop: bool) -> Bools:
         """Flag player props, or everything else."""
         column = self.columns["prop"]
-        return column.among([column.of[wanted]] if wanted in column.of else [])
+        return column.among([column.of[is_prop]] if is_prop in column.of else [])
 
     def by_text(self, part: str) -> Bools:
         """Flag the terms with a substring in one of their names."""
         names = [self.columns[name] for name in ("home", "away", "player", "selection")]
-        found: Bools = np.logical_or.reduce([column.holding(part) for column in names])
-        return found
+        mask: Bools = np.logical_or.reduce([column.holding(part) for column in names])
+        return mask
 
     def by_player(self, part: str) -> Bools:
         """Flag the terms with a substring in the player's name."""
         column = self.columns["player"]
         return column.among([at for at, name in enumerate(column.texts) if name and part in name])
 
-    def by_stat(self, asked: tuple[str, ...]) -> Bools:
+    def by_stat(self, names: tuple[str, ...]) -> Bools:
         """Flag the terms of some stats."""
         column = self.columns["stat"]
-        ids = {plain(name) for name in asked} - {""}
+        ids = {plain(name) for name in names} - {""}
         return column.among(column.of[id_] for id_ in ids if id_ in column.of)
 
-    def by_selection(self, asked: tuple[str, ...]) -> Bools:
+    def by_selection(self, names: tuple[str, ...]) -> Bools:
         """Flag the terms whose selection or selection type is listed."""
         texts, types = self.columns["selection"], self.columns["type"]
-        named = {catalog.normalise(name) for name in asked}
-        typed = {name.lower() for name in asked}
+        named = {catalog.normalise(name) for name in names}
+        typed = {name.lower() for name in names}
         return texts.among(texts.of[name] for name in named if name in texts.of) | types.among(
             types.of[name] for name in typed if name in types.of
         )
 
-    def events_of(self, asked: tuple[str, ...]) -> tuple[set[int], list[str]]:
+    def events_of(self, names: tuple[str, ...]) -> tuple[set[int], list[str]]:
         """Return the events of some teams, and the unknown names."""
         events, missing = set[int](), list[str]()
         places = {(sport, league) for sport, league in self.columns["league"].texts}
-        for name in asked:
+        for name in names:
             text = catalog.normalise(name)
-            known = {text}
+            spellings = {text}
             for sport, league in places:
                 team = catalog.team(name, sport, league)
-                known.add(catalog.normalise(team.name) if team else catalog.team_aliases(sport).get(text, text))
-            hits = set[int]().union(*(self.teams.get(each, ()) for each in known))
-            events |= hits
-            if not hits:
+                spellings.add(catalog.normalise(team.name) if team else catalog.team_aliases(sport).get(text, text))
+            matches = set[int]().union(*(self.teams.get(each, ()) for each in spellings))
+            events |= matches
+            if not matches:
                 missing.append(name)
         return events, missing
 

@@ -33,8 +33,8 @@ def league_id(word: Text, sport: Text) -> str:
 
 @lru_cache(maxsize=65536)
 def _team_id(name: str, sport: str, league: str) -> str:
-    known = catalog.team(name, sport, league)
-    return known.id if known is not None else slug(name)
+    team = catalog.team(name, sport, league)
+    return team.id if team is not None else slug(name)
 
 
 def team_id(name: Text, sport: Text, league: Text) -> str:
@@ -57,23 +57,23 @@ def player_id(name: Text) -> str | None:
 # ---- matching ----
 
 
-def in_sports(asked: Sequence[str], sports: Iterable[Text]) -> list[bool]:
+def in_sports(words: Sequence[str], sports: Iterable[Text]) -> list[bool]:
     """Match sports."""
-    wanted = {sport_id(word) for word in asked}
-    return [sport_id(sport) in wanted for sport in sports]
+    ids = {sport_id(word) for word in words}
+    return [sport_id(sport) in ids for sport in sports]
 
 
-def in_leagues(asked: Sequence[str], places: Iterable[tuple[Text, Text]]) -> list[bool]:
+def in_leagues(words: Sequence[str], places: Iterable[tuple[Text, Text]]) -> list[bool]:
     """Match (sport, league) pairs."""
-    return [in_league(asked, sport, league) for sport, league in places]
+    return [in_league(words, sport, league) for sport, league in places]
 
 
-def in_league(asked: Sequence[str], sport: Text, league: Text) -> bool:
+def in_league(words: Sequence[str], sport: Text, league: Text) -> bool:
     """Whether a league is one of the requested ones; an empty league is not."""
-    return bool(league) and any(league_id(league, sport) == league_id(word, sport) for word in asked)
+    return bool(league) and any(league_id(league, sport) == league_id(word, sport) for word in words)
 
 
-def in_markets(asked: Sequence[str], places: Iterable[tuple[Any, ...]]) -> list[bool]:
+def in_markets(words: Sequence[str], places: Iterable[tuple[Any, ...]]) -> list[bool]:
     """Match (sport, market type) pairs, optionally with line and side, by name or category.
 
     Examples
@@ -83,7 +83,7 @@ def in_markets(asked: Sequence[str], places: Iterable[tuple[Any, ...]]) -> list[
     >>> in_markets(["props", "1st_half_total_points"], [("football", "1st_half_totals"), ("nba", "player_points")])
     [True, True]
     """
-    types = {kind for word in asked for kind in catalog.categories().get(word.lower(), (word,))}
+    types = {kind for word in words for kind in catalog.categories().get(word.lower(), (word,))}
     props = "player_*" in types
     out = []
     for sport, market, *rest in places:
@@ -96,12 +96,12 @@ def in_markets(asked: Sequence[str], places: Iterable[tuple[Any, ...]]) -> list[
     return out
 
 
-def with_teams(asked: Sequence[str], games: Iterable[tuple[Text, Text, Text, Text]]) -> list[bool]:
+def with_teams(words: Sequence[str], games: Iterable[tuple[Text, Text, Text, Text]]) -> list[bool]:
     """Match (sport, league, home, away) tuples."""
     out = []
     for sport, league, *teams in games:
-        wanted = {team_id(word, sport, league) for word in asked}
-        out.append(any(team and team_id(team, sport, league) in wanted for team in teams))
+        ids = {team_id(word, sport, league) for word in words}
+        out.append(any(team and team_id(team, sport, league) in ids for team in teams))
     return out
 
 
@@ -113,19 +113,19 @@ def folded(name: str) -> str:
 
 def containing(part: str, texts: Iterable[Text]) -> list[bool]:
     """Flag the texts that contain a substring; a substring of punctuation only matches none."""
-    wanted = folded(part)
-    return [bool(wanted) and wanted in folded(name or "") for name in texts]
+    key = folded(part)
+    return [bool(key) and key in folded(name or "") for name in texts]
 
 
-def named(asked: Sequence[str], texts: Iterable[Text]) -> list[bool]:
+def named(words: Sequence[str], texts: Iterable[Text]) -> list[bool]:
     """Flag the texts equal to a requested one, ignoring case and accents."""
-    wanted = {folded(word) for word in asked} - {""}
-    return [folded(name or "") in wanted for name in texts]
+    keys = {folded(word) for word in words} - {""}
+    return [folded(name or "") in keys for name in texts]
 
 
-def chosen(asked: Sequence[str], selections: Iterable[tuple[Text, Text]]) -> list[bool]:
+def chosen(words: Sequence[str], selections: Iterable[tuple[Text, Text]]) -> list[bool]:
     """Match (selection, selection type) pairs."""
-    texts, types = {folded(word) for word in asked} - {""}, {word.lower() for word in asked}
+    texts, types = {folded(word) for word in words} - {""}, {word.lower() for word in words}
     return [folded(text or "") in texts or kind in types for text, kind in selections]
 
 

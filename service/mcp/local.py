@@ -106,10 +106,10 @@ def _rejected(context: Context) -> Any:
     if not any(context.query[name] for name in ("event", "sport", "league", "sportsbook", "market")):
         raise invalid("give at least one of event, sport, league, market or sportsbook")
     unknown: dict[str, list[str]] = {}
-    with index_of(context).reading(judged=True) as reading:
-        slots = reading.rejected(reading.rows(filter_of(context, reading.now), unknown))
+    with index_of(context).reader(judged=True) as reader:
+        slots = reader.rejected(reader.rows(filter_of(context, reader.now), unknown))
         page = slots[context.query["offset"] : context.query["offset"] + context.query["limit"]]
-        found = reading.take(page)
+        found = reader.take(page)
     rows: Sequence[Any] = rows_in(Form())(found)
     more = context.query["offset"] + len(rows) < slots.size
     return {

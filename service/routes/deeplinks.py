@@ -104,8 +104,8 @@ def _legs(index: Index, id_: str, book: str | None) -> list[Leg]:
     found = _HASH.fullmatch(id_)
     if found is None or len(id_) > MOST_TEXT:
         return []
-    with index.reading() as reading:
-        return reading.legs(int(found[1], 16), book, price=id_ == found[1])
+    with index.reader() as reader:
+        return reader.legs(int(found[1], 16), book, price=id_ == found[1])
 
 
 def _closest(leg: Leg, state: str) -> Link | None:

@@ -14,7 +14,7 @@ from oddsengine import catalog, decimal_to_american
 from oddsengine.catalog.futures import TYPES
 from oddsengine.columns import Bools
 from oddsengine.futures import REASONS, FuturesBoard, Judged, Market, Sheet, price_id
-from oddsengine.query import Seen, values
+from oddsengine.query import BoardIds, values
 from oddsengine_service import filters
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta, page
 from oddsengine_service.futures import METHOD, Futures
@@ -54,7 +54,7 @@ def _asked(context: Context, *, by_selection: bool) -> _Found:
     query, futures = context.query, context.node.futures
     board = futures.board
     markets = list(board.markets.values())
-    seen = Seen(
+    seen = BoardIds(
         {m.sport for m in markets}, {m.league for m in markets}, set(board.table["book"].unique().to_list()), ()
     )
     strange = filters.strangers({**query, "market": None}, lambda: seen)

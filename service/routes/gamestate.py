@@ -3,7 +3,7 @@
 from typing import Any
 
 from oddsengine import catalog
-from oddsengine.query import Seen, values
+from oddsengine.query import BoardIds, values
 from oddsengine_service import filters
 from oddsengine_service.endpoints import Context, Endpoint, data
 from oddsengine_service.games import Rows
@@ -25,11 +25,11 @@ Games = dict[str, dict[str, Standing]]
 def _kept(context: Context, rows: Rows) -> tuple[Games, dict[str, list[str]]]:
     """The games that a request's filters let through, by sport; and the unknown ids."""
     query = context.query
-    seen = Seen({row.sport for row in rows.values()}, {row.league for row in rows.values()}, (), ())
+    seen = BoardIds({row.sport for row in rows.values()}, {row.league for row in rows.values()}, (), ())
     strange = filters.strangers(query, lambda: seen)
     if query["event"] is not None:
-        with index_of(context).reading() as reading:
-            missing = [event for event in query["event"] if event not in rows and not reading.has_event(event)]
+        with index_of(context).reader() as reader:
+            missing = [event for event in query["event"] if event not in rows and not reader.has_event(event)]
         if missing:
             strange["event"] = missing
     found: Games = {}

@@ -19,7 +19,7 @@ from oddsengine.clv import GROUPINGS, report
 from oddsengine.columns import NO_TIME, Ints, Longs
 from oddsengine.engine import micros
 from oddsengine.history import Moves, described
-from oddsengine.query import LATEST, Event, Seen, book_ids, values
+from oddsengine.query import LATEST, BoardEvent, BoardIds, book_ids, values
 from oddsengine.timestamps import timestamps
 from oddsengine.update import hexadecimal
 from oddsengine_service import filters
@@ -210,8 +210,8 @@ def _without_lines(context: Context, id_: str) -> tuple[Closing, str]:
     Problem
         404 if the board does not have the event.
     """
-    with index_of(context).reading() as reading:
-        event, moment = reading.event(id_), reading.moment
+    with index_of(context).reader() as reader:
+        event, moment = reader.event(id_), reader.moment
     if event is None:
         raise unknown("event", id_)
     sport_id = values.sport_id(event.sport)
@@ -221,7 +221,7 @@ def _without_lines(context: Context, id_: str) -> tuple[Closing, str]:
     return closing, _reason(context, id_, event, moment)
 
 
-def _reason(context: Context, id_: str, event: Event, moment: int) -> str:
+def _reason(context: Context, id_: str, event: BoardEvent, moment: int) -> str:
     """Why an event has no closing lines."""
     begun = event.start != NO_TIME and event.start <= moment
     if event.status == "cancelled":
@@ -333,7 +333,7 @@ def history(context: Context) -> Any:
     if not moves.wordings:
         missing["event"] = [id_]
     terms, term, book, ids = described(moves)
-    mask = np.ones(len(terms.said), bool)
+    mask = np.ones(len(terms.texts), bool)
     if query["market"] is not None and moves.wordings:
         mask, strange = terms.by_market(query["market"])
         if strange:
@@ -353,7 +353,7 @@ def history(context: Context) -> Any:
     row_ids = hexadecimal(ids[shown])
     parts = [order[begins[at] : begins[at + 1]] for at in shown]
     found = [
-        _movement(ident, terms.said[term[at]], books_named[book[at]], moves, part, since)
+        _movement(ident, terms.texts[term[at]], books_named[book[at]], moves, part, since)
         for ident, at, part in zip(row_ids, shown, parts, strict=True)
     ]
     return page(context, found, len(found), len(rows), answer_meta(context, missing))
@@ -386,7 +386,7 @@ def _movement(ident: str, said: Any, book: str, moves: Moves, at: Longs | Ints, 
 def clv(context: Context) -> Any:
     """How the +EV prices that were shown did against the close."""
     query, now, past = context.query, _now(context), _past(context)
-    missing = filters.strangers({**query, "market": None}, lambda: Seen((), (), (), ()))
+    missing = filters.strangers({**query, "market": None}, lambda: BoardIds((), (), (), ()))
     there, book = reference(context, missing)
     bets = past.closings.bets(-1 if now is None else now)[: None if there else 0]
     books = books_for(context, query["sportsbook"])

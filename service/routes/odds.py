@@ -15,7 +15,7 @@ import numpy as np
 from oddsengine import catalog
 from oddsengine.columns import NO_TIME, SECOND, Ints
 from oddsengine.engine import REMEMBERED_S, micros
-from oddsengine.query import CURSOR_PATTERN, MOST_CURSOR, SORTS, Cursor, Filter, Found, Index, Reading
+from oddsengine.query import CURSOR_PATTERN, MOST_CURSOR, SORTS, BoardReader, Cursor, Filter, Index, OddsRows
 from oddsengine.timestamps import timestamps
 from oddsengine_service import filters
 from oddsengine_service.endpoints import MOST_LIMIT, MOST_OFFSET, Context, Endpoint, answer_meta, page
@@ -131,11 +131,11 @@ def _moment(now: int) -> datetime:
 
 
 def _meta(
-    context: Context, reading: Reading, strange: dict[str, list[str]], asked: Iterable[str] = (), **more: Any
+    context: Context, reader: BoardReader, strange: dict[str, list[str]], asked: Iterable[str] = (), **more: Any
 ) -> dict[str, Any]:
     """The `meta` of an answer, with its unknown books."""
     q = context.query
-    if books := reading.missing_books([*(q.get("sportsbook") or ()), *(q.get("add_sportsbook") or ()), *asked]):
+    if books := reader.missing_books([*(q.get("sportsbook") or ()), *(q.get("add_sportsbook") or ()), *asked]):
         strange["sportsbook"] = books
     return answer_meta(context, strange, **more)
 
@@ -169,28 +169,28 @@ def listing(context: Context) -> dict[str, Any]:
 
 
 def _rows(
-    reading: Reading, slots: Ints, names: Sequence[str] | None, query: Mapping[str, Any], *, best: bool = False
+    reader: BoardReader, slots: Ints, names: Sequence[str] | None, query: Mapping[str, Any], *, best: bool = False
 ) -> Callable[[], Sequence[Any]]:
     """What makes the rows of an answer, once the board is no longer held still."""
     state, refs = query.get("state"), bool(query.get("include"))
     if names is None and not state and not refs:
-        return RowEncoder(reading, slots, best=best).rows
+        return RowEncoder(reader, slots, best=best).rows
     every = BEST if best else ODDS
     if refs:
-        rows = partial(fields_of(every, state or ""), reading.take(slots), reading.net(slots) if best else None)
+        rows = partial(fields_of(every, state or ""), reader.take(slots), reader.net(slots) if best else None)
         return lambda: with_references(rows(), names)
-    return partial(fields_of(names or every, state or ""), reading.take(slots), reading.net(slots) if best else None)
+    return partial(fields_of(names or every, state or ""), reader.take(slots), reader.net(slots) if best else None)
 
 
 def _listed(context: Context, cut: _Asked, names: Sequence[str] | None, **more: Any) -> dict[str, Any]:
     missing: dict[str, list[str]] = {}
-    with index_of(context).reading(judged=True) as reading:
-        rows = reading.rows(filter_of(context, reading.now, **more), missing)
-        slots, before = reading.page(rows, cut.sort, cut.limit, cut.offset, cut.cursor)
-        page_of = _rows(reading, slots, names, context.query)
+    with index_of(context).reader(judged=True) as reader:
+        rows = reader.rows(filter_of(context, reader.now, **more), missing)
+        slots, before = reader.page(rows, cut.sort, cut.limit, cut.offset, cut.cursor)
+        page_of = _rows(reader, slots, names, context.query)
         on = before + slots.size < rows.size
-        cursor = reading.cursor(slots[-1], cut.sort) if on and slots.size else None
-        meta = _meta(context, reading, missing)
+        cursor = reader.cursor(slots[-1], cut.sort) if on and slots.size else None
+        meta = _meta(context, reader, missing)
     shown_rows = page_of()
     return page(context, shown_rows, len(shown_rows), rows.size, meta, cursor, before=before)
 
@@ -198,19 +198,19 @@ def _listed(context: Context, cut: _Asked, names: Sequence[str] | None, **more: 
 def _grouped(context: Context, cut: _Asked, names: Sequence[str] | None) -> dict[str, Any]:
     """Events with their prices, a page of them."""
     missing: dict[str, list[str]] = {}
-    with index_of(context).reading(judged=True) as reading:
-        rows = reading.rows(filter_of(context, reading.now), missing)
-        parts, before, total, firsts = reading.groups(rows, cut.sort, cut.limit, cut.offset, cut.cursor)
-        taken = [reading.take(part) for part in parts]
+    with index_of(context).reader(judged=True) as reader:
+        rows = reader.rows(filter_of(context, reader.now), missing)
+        parts, before, total, firsts = reader.groups(rows, cut.sort, cut.limit, cut.offset, cut.cursor)
+        taken = [reader.take(part) for part in parts]
         on = before + len(parts) < total
-        cursor = reading.cursor(firsts[-1], cut.sort, event=True) if on and parts else None
-        meta = _meta(context, reading, missing)
+        cursor = reader.cursor(firsts[-1], cut.sort, event=True) if on and parts else None
+        meta = _meta(context, reader, missing)
     refs = bool(context.query["include"])
     events = [_event(found, names, context.query["state"] or "", refs=refs) for found in taken]
     return page(context, events, len(events), total, meta, cursor, before=before)
 
 
-def _event(found: Found, names: Sequence[str] | None, state: str, *, refs: bool) -> Any:
+def _event(found: OddsRows, names: Sequence[str] | None, state: str, *, refs: bool) -> Any:
     """One event with its prices."""
     first = odds(found._replace(**{name: getattr(found, name)[:1] for name in _SLICED}, links=None))[0]
     away, home = first.away_team, first.home_team
@@ -236,11 +236,11 @@ def best(context: Context) -> dict[str, Any]:
     q = context.query
     missing: dict[str, list[str]] = {}
     names, cut = q["fields"] or None, _Asked.of(context, q["sort"] or "")
-    with index_of(context).reading(judged=True) as reading:
-        rows = reading.best(filter_of(context, reading.now), missing)
-        slots, _ = reading.page(rows, cut.sort, cut.limit, cut.offset, None)
-        page_of = _rows(reading, slots, names, q, best=True)
-        meta = _meta(context, reading, missing)
+    with index_of(context).reader(judged=True) as reader:
+        rows = reader.best(filter_of(context, reader.now), missing)
+        slots, _ = reader.page(rows, cut.sort, cut.limit, cut.offset, None)
+        page_of = _rows(reader, slots, names, q, best=True)
+        meta = _meta(context, reader, missing)
     shown_rows = page_of()
     return page(context, shown_rows, len(shown_rows), rows.size, meta)
 
@@ -248,11 +248,11 @@ def best(context: Context) -> dict[str, Any]:
 def comparison(context: Context) -> dict[str, Any]:
     """Every price of one event, by market type."""
     missing: dict[str, list[str]] = {}
-    with index_of(context).reading(judged=True) as reading:
-        rows = reading.rows(filter_of(context, reading.now, event=(context.query["event"],)), missing)
-        found = reading.take(some := reading.bounded(rows))
+    with index_of(context).reader(judged=True) as reader:
+        rows = reader.rows(filter_of(context, reader.now, event=(context.query["event"],)), missing)
+        found = reader.take(some := reader.first_rows(rows))
         more: dict[str, Any] = {"truncated": True} if some.size < rows.size else {}
-        meta = _meta(context, reading, missing, **more)
+        meta = _meta(context, reader, missing, **more)
     out: dict[str, list[Odds]] = {}
     for row in odds(found):
         out.setdefault(row.market_type, []).append(row)
@@ -273,19 +273,19 @@ def batch(context: Context) -> dict[str, Any]:
     asked = None if not body.sportsbook else SPORTSBOOK.read("sportsbook", body.sportsbook)
     markets = None if not body.market else MARKET.read("market", body.market)
     missing: dict[str, list[str]] = {}
-    with index_of(context).reading(judged=True) as reading:
+    with index_of(context).reader(judged=True) as reader:
         f = Filter(books=books_for(context, asked or None), event=ids, market=markets or None)
-        rows = reading.rows(f, missing)
-        parts, *_ = reading.groups(rows, "", len(ids), 0, None)
+        rows = reader.rows(f, missing)
+        parts, *_ = reader.groups(rows, "", len(ids), 0, None)
         whole = np.concatenate(parts) if parts else rows
-        found = reading.take(some := reading.bounded(whole))
+        found = reader.take(some := reader.first_rows(whole))
         more: dict[str, Any] = {"missing": missing["event"]} if "event" in missing else {}
-        rest = reading.events_of(np.setdiff1d(rows, whole))
+        rest = reader.events_of(np.setdiff1d(rows, whole))
         if rest:
             more["remaining"] = [id_ for id_ in ids if id_ in rest]
         if some.size < whole.size:
             more["truncated"] = True
-        meta = _meta(context, reading, missing, asked or (), **more)
+        meta = _meta(context, reader, missing, asked or (), **more)
     out: dict[str, list[Odds]] = {id_: [] for id_ in ids if id_ not in rest}
     for row in odds(found):
         out[row.event_id].append(row)
@@ -298,18 +298,18 @@ def delta(context: Context) -> dict[str, Any]:
     cut = _Asked.of(context, "renewed" if seen else "moved")
     missing: dict[str, list[str]] = {}
     since = micros(context.query["since"])
-    with index_of(context).reading(judged=True) as reading:
-        now = reading.now
+    with index_of(context).reader(judged=True) as reader:
+        now = reader.now
         oldest = now - REMEMBERED_S * SECOND if now != NO_TIME else NO_TIME
         after = max(since, int(oldest))
         f = filter_of(context, now, after=after, seen=seen)
-        rows = reading.rows(f, missing)
-        slots, before = reading.page(rows, cut.sort, cut.limit, cut.offset, cut.cursor)
-        some = RowEncoder(reading, slots)
-        gone = reading.take(reading.rows(f, {}, gone=True))
+        rows = reader.rows(f, missing)
+        slots, before = reader.page(rows, cut.sort, cut.limit, cut.offset, cut.cursor)
+        some = RowEncoder(reader, slots)
+        gone = reader.take(reader.rows(f, {}, gone=True))
         on = before + slots.size < rows.size
-        cursor = reading.cursor(slots[-1], cut.sort) if on and slots.size else None
-        meta = _meta(context, reading, missing, server_time=timestamps(np.array([since if now == NO_TIME else now]))[0])
+        cursor = reader.cursor(slots[-1], cut.sort) if on and slots.size else None
+        meta = _meta(context, reader, missing, server_time=timestamps(np.array([since if now == NO_TIME else now]))[0])
     if after > since:
         meta["since_clamped"] = True
     if seen:
@@ -322,8 +322,8 @@ def delta(context: Context) -> dict[str, Any]:
 def of_event(context: Context) -> dict[str, Any]:
     """Prices of one event, a page of them."""
     id_ = context.path["eventId"]
-    with index_of(context).reading(judged=True) as reading:
-        if not reading.known(id_):
+    with index_of(context).reader(judged=True) as reader:
+        if not reader.has_rows(id_):
             raise unknown("event", id_)
     return _listed(context, _Asked.of(context), None, event=(id_,))
 

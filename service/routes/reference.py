@@ -35,7 +35,7 @@ def own(context: Context) -> BoardStats:
 
 def strangers(context: Context) -> dict[str, list[str]]:
     """Unknown ids of the request."""
-    return filters.strangers(context.query, lambda: context.node.stats.at(context.board, None).known)
+    return filters.strangers(context.query, lambda: context.node.stats.at(context.board, None).ids)
 
 
 # ---- sports and leagues ----

@@ -11,7 +11,7 @@ from typing import Any
 from oddsengine import catalog
 from oddsengine.columns import SECOND
 from oddsengine.engine import micros
-from oddsengine.query import Seen, values
+from oddsengine.query import BoardIds, values
 from oddsengine_service import filters
 from oddsengine_service.endpoints import MOST_OFFSET, Context, Endpoint, answer_meta
 from oddsengine_service.params import moment as time_param
@@ -37,7 +37,7 @@ def splits(context: Context) -> Any:
     """The last record of each event and book."""
     query = context.query
     rows = context.node.splits.latest(_late(context))
-    seen = Seen([r.sport for r in rows], [r.league for r in rows], [r.sportsbook for r in rows], ())
+    seen = BoardIds([r.sport for r in rows], [r.league for r in rows], [r.sportsbook for r in rows], ())
     strange = filters.strangers({**query, "market": None}, lambda: seen)
     if query["market"] is not None:
         wrong = [word for word in query["market"] if word not in _MARKETS]

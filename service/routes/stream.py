@@ -162,9 +162,9 @@ def same_rights(before: Caller, now: Caller) -> bool:
 def unknown_ids(context: Context) -> dict[str, list[str]]:
     """Ids in the filters that neither the catalog nor the board has, by parameter."""
     query, missing = context.query, dict[str, list[str]]()
-    with index_of(context).reading() as reading:
-        reading.rows(Filter(**{name: query[name] for name in ("sport", "league", "market", "event")}), missing)
-        if strange := reading.missing_books(query["sportsbook"] or ()):
+    with index_of(context).reader() as reader:
+        reader.rows(Filter(**{name: query[name] for name in ("sport", "league", "market", "event")}), missing)
+        if strange := reader.missing_books(query["sportsbook"] or ()):
             missing["sportsbook"] = strange
     return missing
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from oddsengine.query import WORDING, Filter, Index, Marks, Mirror, RowChanges, Terms
+from oddsengine.query import WORDING, Filter, Index, Marks, Mirror, RowChanges, TermIndex
 from oddsengine.update import Update
 from oddsengine_service.log import Log
 from oddsengine_service.node import Node
@@ -87,7 +87,7 @@ class Stream:
         self._followed = 0.0  # when there last were prices to tell
         self._since: int | None = None  # the update from which on all changes are remembered
         self._heard_at: deque[tuple[float, int]] = deque()
-        self._lost: deque[tuple[int, Terms, list[RowChanges]]] = deque()
+        self._lost: deque[tuple[int, TermIndex, list[RowChanges]]] = deque()
         self._removed_games: deque[tuple[int, str]] = deque()
         self._marks: dict[int, Marks] = {}  # by number of the update
         node.followers.append(self._follow_update)
@@ -365,8 +365,8 @@ class Stream:
         if self._mirror is None:
             engine = self._node.engine
             engine.keep_judged()
-            with self._index.reading(judged=True) as reading:
-                self._mirror = Mirror(reading, engine.number)
+            with self._index.reader(judged=True) as reader:
+                self._mirror = Mirror(reader, engine.number)
                 self._heard_at.append((time.monotonic(), engine.number))
 
     def _begin_following(self) -> None:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from oddsengine.query import Changes, Found, Index, Marks, Mirror, RowChanges
+from oddsengine.query import Index, Marks, Mirror, OddsRows, RowChanges, UpdateChanges
 from oddsengine.timestamps import timestamps
 from oddsengine.update import Update, hexadecimal
 from oddsengine_service.stream.sse import OddsDelta, raw
@@ -23,7 +23,7 @@ class Form(NamedTuple):
     refs: bool = False
 
 
-class Moves(Changes):
+class Moves(UpdateChanges):
     """One update as groups need it."""
 
     def __init__(self, update: Update, mirror: Mirror, index: Index, marks: Marks | None) -> None:
@@ -34,7 +34,7 @@ class Moves(Changes):
 
     def renewed(self) -> tuple[RowChanges, list[str], list[str]] | None:
         """Rows that were only seen again, their ids and when."""
-        rows = self.again()
+        rows = self.seen_again()
         return None if rows is None else (rows, self.update.renewed, timestamps(self.update.again_seen))
 
     def ids(self, rows: RowChanges) -> list[str]:
@@ -55,7 +55,7 @@ class Moves(Changes):
         return self._delta(self.hidden)
 
     def _delta(self, rows: RowChanges) -> list[msgspec.Raw]:
-        facts, said = rows.facts, self.terms.said
+        facts, said = rows.facts, self.terms.texts
         return raw(
             map(
                 OddsDelta, self.ids(rows), americans(facts.odds, facts.american),
@@ -70,12 +70,12 @@ class Moves(Changes):
         made = self._fulls.setdefault((id(part), form), {})
         missing = [place for place in places if place not in made]
         if missing:
-            made.update(zip(missing, raw(rows_in(form)(self.found(part, np.array(missing)))), strict=True))
+            made.update(zip(missing, raw(rows_in(form)(self.rows_of(part, np.array(missing)))), strict=True))
         return [made[place] for place in places]
 
 
 @lru_cache(maxsize=64)
-def rows_in(form: Form) -> Callable[[Found], list[dict[str, Any]]]:
+def rows_in(form: Form) -> Callable[[OddsRows], list[dict[str, Any]]]:
     """What makes rows as they go out."""
     rows = fields_of(ODDS, form.state)
     return (lambda found: with_references(rows(found), None)) if form.refs else rows

@@ -7,7 +7,7 @@ import numpy as np
 
 from oddsengine.columns import Bools, Floats, Ints, Longs
 from oddsengine.engine import Engine
-from oddsengine.query import Chosen, Filter, Index, Reading, RowChanges, Terms, book_ids
+from oddsengine.query import BoardReader, Filter, Index, RowChanges, TermFilter, TermIndex, book_ids
 from oddsengine.timestamps import timestamps
 from oddsengine.update import hexadecimal
 from oddsengine_service.stream.events import SSE, StreamEvent, Wire, bodies, renewed
@@ -30,7 +30,7 @@ class Missed(NamedTuple):
     since: int
     number: int  # of the last update that is in it
     changed: Longs  # by slot: number of the last update that changed it
-    lost: Sequence[tuple[int, Terms, list[RowChanges]]]  # rows that left, by update
+    lost: Sequence[tuple[int, TermIndex, list[RowChanges]]]  # rows that left, by update
 
 
 class Prices:
@@ -47,10 +47,10 @@ class Prices:
         self._partial = wanted.live is not None or wanted.low is not None or wanted.high is not None
         self.members = 0
         self._index, self._engine = index, engine
-        self._chosen = Chosen(wanted)
-        with index.reading() as reading:
+        self._chosen = TermFilter(wanted)
+        with index.reader() as reader:
             self.number = engine.number
-            self.total = int(self._active(reading).size)
+            self.total = int(self._active(reader).size)
 
     def events(self, moves: Moves) -> list[StreamEvent]:
         """What an update means here."""
@@ -137,8 +137,8 @@ class Prices:
             said += [(ids[i], times[i]) for i in self._chosen.of(seen, moves.terms).tolist()]
         return renewed([id_ for id_, _ in said], raw(OddsSeen(*each) for each in said))
 
-    def _active(self, reading: Reading) -> Ints:
-        return reading.active(reading.rows(self.wanted, {}))
+    def _active(self, reader: BoardReader) -> Ints:
+        return reader.active(reader.rows(self.wanted, {}))
 
     def replay(self, missed: Missed, *, exact: bool) -> Taken | None:
         """What became of rows from an update on, as they are now; from any thread.
@@ -147,17 +147,17 @@ class Prices:
         Whatever changed is sent whole, so it does not matter what the client has of it.
         """
         wire, wanted = self.wire, self.wanted
-        with self._index.reading(judged=True) as reading:
+        with self._index.reader(judged=True) as reader:
             if exact and self._engine.number != missed.number:
                 return None
-            every = reading.rows(wanted._replace(live=None, low=None, high=None), {})
+            every = reader.rows(wanted._replace(live=None, low=None, high=None), {})
             every = every[every < missed.changed.size]
             every = every[missed.changed[every] >= missed.since]
-            active = self._active(reading)
-            held = np.isin(every, reading.rows(wanted, {}) if self._suspended else active)
-            here, away = reading.take(every[held]), reading.take(every[~held])
-            total, names = active.size, reading.books_of(active)
-        out, chosen = list[StreamEvent](), Chosen(wanted)
+            active = self._active(reader)
+            held = np.isin(every, reader.rows(wanted, {}) if self._suspended else active)
+            here, away = reader.take(every[held]), reader.take(every[~held])
+            total, names = active.size, reader.books_of(active)
+        out, chosen = list[StreamEvent](), TermFilter(wanted)
         gone: dict[str, list[str]] = {}
         for id_, code in zip(hexadecimal(away.id), away.book, strict=True):
             gone.setdefault(away.books[code], []).append(id_)
@@ -174,9 +174,9 @@ class Prices:
 
     def take(self) -> Taken:
         """The rows of now; from any thread."""
-        with self._index.reading(judged=True) as reading:
+        with self._index.reader(judged=True) as reader:
             number = self._engine.number
-            found = reading.take(reading.rows(self.wanted, {}) if self.seen else self._active(reading))
+            found = reader.take(reader.rows(self.wanted, {}) if self.seen else self._active(reader))
         rows = rows_in(self.form)(found)
         books = sorted({row["sportsbook"] for row in rows})
         return Taken(number, self.wire.snapshot(rows), self.wire.complete(books, len(rows), resumed=False))

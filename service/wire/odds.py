@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from oddsengine import catalog
 from oddsengine.columns import Floats, Ints
-from oddsengine.query import Found, OwnTexts, Reading, values
+from oddsengine.query import BoardReader, OddsRows, OwnTexts, values
 from oddsengine.reasons import NAMES, reason
 from oddsengine.timestamps import timestamps
 from oddsengine.update import hexadecimal
@@ -194,12 +194,12 @@ _MOST_ENCODED = 10_000  # rows, of about a kilobyte
 _encode = msgspec.json.Encoder().encode
 
 
-def odds(found: Found) -> list[Odds]:
+def odds(found: OddsRows) -> list[Odds]:
     """Rows as the wire has them."""
     return list(map(Odds, *_columns(found)))
 
 
-def best_odds(found: Found, net: Floats) -> list[BestOdds]:
+def best_odds(found: OddsRows, net: Floats) -> list[BestOdds]:
     """Rows of `/odds/best` as the wire has them; `net` are their prices after commission."""
     return list(map(BestOdds, *_columns(found), np.round(net, 6).tolist()))
 
@@ -210,18 +210,18 @@ class RowEncoder:
     Made while the board is held still; the encoding of what is new comes after.
     """
 
-    def __init__(self, reading: Reading, slots: Ints, *, best: bool = False) -> None:
-        self._encoded, self._current = reading.index.encoded, reading.index.current[best]
+    def __init__(self, reader: BoardReader, slots: Ints, *, best: bool = False) -> None:
+        self._encoded, self._current = reader.index.encoded, reader.index.current[best]
         self._slots: list[int] = slots.tolist()
         self._rows: list[Any] = list(map(self._current.get, self._slots))
         self._new: list[tuple[int, Any]] = []  # where, and what the row says
         if None not in self._rows:
             return
         if len(self._encoded) > _MOST_ENCODED:
-            for table in (self._encoded, *reading.index.current):
+            for table in (self._encoded, *reader.index.current):
                 table.clear()
         missing = [at for at, row in enumerate(self._rows) if row is None]
-        for at, state in zip(missing, reading.states(slots[missing]), strict=True):
+        for at, state in zip(missing, reader.states(slots[missing]), strict=True):
             said = (state, "best") if best else state
             row = self._encoded.get(said)
             if row is None:
@@ -229,8 +229,8 @@ class RowEncoder:
             else:
                 self._rows[at] = self._current[self._slots[at]] = row
         some = slots[[at for at, _ in self._new]]
-        self._found = reading.take(some)
-        self._net = reading.net(some) if best else None
+        self._found = reader.take(some)
+        self._net = reader.net(some) if best else None
 
     def rows(self) -> list[msgspec.Raw]:
         """All rows, encoded."""
@@ -246,7 +246,7 @@ def fields_of(names: Sequence[str], state: str = "") -> Callable[..., list[dict[
     """What makes rows of some fields only, with links to the books' sites in a US state."""
     at = [BEST.index(name) for name in names]
 
-    def rows(found: Found, net: Floats | None = None) -> list[dict[str, Any]]:
+    def rows(found: OddsRows, net: Floats | None = None) -> list[dict[str, Any]]:
         columns = _columns(found, state)
         if net is not None:
             columns.append(np.round(net, 6).tolist())
@@ -255,13 +255,13 @@ def fields_of(names: Sequence[str], state: str = "") -> Callable[..., list[dict[
     return rows
 
 
-def removed(found: Found) -> list[Removed]:
+def removed(found: OddsRows) -> list[Removed]:
     """Rows that left as the wire has them."""
     books = [found.books[b] for b in found.book]
     return list(map(Removed, hexadecimal(found.id), books, timestamps(found.moved)))
 
 
-def _columns(found: Found, state: str = "") -> list[Any]:
+def _columns(found: OddsRows, state: str = "") -> list[Any]:
     """The columns of `Odds`, in its order."""
     n = len(found.term)
     if not n:
@@ -291,7 +291,7 @@ _REJECTIONS = [None, *(Rejection(name, reason(name)) for name in NAMES[1:])]
 _OTHER = {True: False, False: True, None: None}
 
 
-def _links(found: Found, books: Sequence[str], state: str) -> tuple[list[Any], ...]:
+def _links(found: OddsRows, books: Sequence[str], state: str) -> tuple[list[Any], ...]:
     """Columns of what belongs to one price alone: link, book's name, native ids, largest bet, what an exchange says."""
     names, deep = list(map(_name, books)), [_home(book, state) for book in books]
     nothing: list[Any] = [None] * len(books)

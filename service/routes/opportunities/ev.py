@@ -68,7 +68,7 @@ def reference(context: Context, strange: dict[str, list[str]]) -> tuple[bool, st
     if word is None:
         return True, None
     book = catalog.book(word)
-    if not values.known_book(word) and book.id not in context.node.stats.at(context.board, None).known.books:
+    if not values.known_book(word) and book.id not in context.node.stats.at(context.board, None).ids.books:
         strange["devig_book"] = [word]
         return False, None
     own = books_of(context.caller.tier.id)

@@ -8,7 +8,7 @@ import numpy as np
 
 from oddsengine import catalog
 from oddsengine.columns import Floats, Longs
-from oddsengine.query import Seen
+from oddsengine.query import BoardIds
 from oddsengine_service import filters
 from oddsengine_service.endpoints import Context
 from oddsengine_service.params import choice, flag, number, text, words
@@ -104,8 +104,8 @@ def asked(context: Context) -> Selection:
     query = context.query
     strange = filters.strangers(query, lambda: _seen(context))
     if query.get("event") is not None:
-        with index_of(context).reading() as reading:
-            missing = [event for event in query["event"] if not reading.has_event(event)]
+        with index_of(context).reader() as reader:
+            missing = [event for event in query["event"] if not reader.has_event(event)]
         if missing:
             strange["event"] = missing
     books = books_for(context, query["sportsbook"], query.get("add_sportsbook"))
@@ -115,8 +115,8 @@ def asked(context: Context) -> Selection:
     return Selection(books, strange)
 
 
-def _seen(context: Context) -> Seen:
-    return context.node.stats.at(context.board, None).known
+def _seen(context: Context) -> BoardIds:
+    return context.node.stats.at(context.board, None).ids
 
 
 def opened(context: Context, kind: str, books: frozenset[str] | None, **wanted: Any) -> Opened:

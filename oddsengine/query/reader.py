@@ -23,8 +23,8 @@ from oddsengine.estimator import charge
 from oddsengine.identity import Wording
 from oddsengine.odds import quoted_american
 from oddsengine.query.filter import LATEST, TEXTUAL, Cursor, Filter, Key
-from oddsengine.query.scan import best, between, mains, prices, scan, states
-from oddsengine.query.terms import Said
+from oddsengine.query.scan import best, between, mark_main_lines, prices, scan, states
+from oddsengine.query.terms import TermTexts
 from oddsengine.update import Update
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Leg(NamedTuple):
     own: OwnTexts | None
 
 
-class Event(NamedTuple):
+class BoardEvent(NamedTuple):
     """Status of an event and the texts of its rows."""
 
     status: str
@@ -78,7 +78,7 @@ class Event(NamedTuple):
     away_team: str
 
 
-class Found(NamedTuple):
+class OddsRows(NamedTuple):
     """Columns of rows at one update, in response order."""
 
     term: list[int]
@@ -94,7 +94,7 @@ class Found(NamedTuple):
     rejected: Bytes  # codes of rejection reasons
     main: list[int]  # 1 main, 0 alternate, -1 unknown
     links: list[str | None] | None
-    texts: Sequence["Said"]  # by term; append-only
+    texts: Sequence["TermTexts"]  # by term; append-only
     books: Sequence[str]  # ids by book; append-only
 
     @property
@@ -111,14 +111,14 @@ class Found(NamedTuple):
 class Marks(NamedTuple):
     """Main lines of rows after an update, and rows changed by them."""
 
-    main: npt.NDArray[np.int8]  # per row of `Update.rows` and `Update.judged`, in order, as `Reading.main`
+    main: npt.NDArray[np.int8]  # per row of `Update.rows` and `Update.judged`, in order, as `BoardReader.main`
     changed: Bools  # of these: whether the main line or the event's start changed
     others: Facts  # rows outside the update for which either changed
     others_main: npt.NDArray[np.int8]
 
 
-class Reading:
-    """Queries on a board that is locked for reading."""
+class BoardReader:
+    """Queries on a board that is locked for reader."""
 
     def __init__(self, index: "Index", board: Board) -> None:
         self.index, self.board = index, board
@@ -138,7 +138,7 @@ class Reading:
         """Whether the board has ever had a row of an event."""
         return event in self.board.names.event_codes
 
-    def known(self, event: str) -> bool:
+    def has_rows(self, event: str) -> bool:
         """Whether the board has a row of an event."""
         code = self.board.names.event_codes.get(event)
         if code is None:
@@ -146,7 +146,7 @@ class Reading:
         units = np.array(self.board.names.event_units[code], np.int64)
         return bool((self.board.rows.state[self.board.units.rows(units)] == ON).any())
 
-    def event(self, event: str) -> Event | None:
+    def event(self, event: str) -> BoardEvent | None:
         """Return an event, or None if it is not on the board."""
         names = self.board.names
         code = names.event_codes.get(event)
@@ -156,7 +156,7 @@ class Reading:
         terms = np.flatnonzero(names.event.values[: len(names.wordings)] == code)
         lead = terms[names.pair.values[terms] == names.event_lead.values[code]]
         _, sport, league, home, away = (text or "" for text in names.wordings[int((*lead, *terms)[0])][:5])
-        return Event(STATUSES[status], start, sport, league, home, away)
+        return BoardEvent(STATUSES[status], start, sport, league, home, away)
 
     # ---- rows ----
 
@@ -170,19 +170,19 @@ class Reading:
         codes = np.unique(self.board.names.event.values[self.board.rows.key[slots] >> BOOK_BITS])
         return {self.board.names.events[code].id for code in codes.tolist()}
 
-    def bounded(self, found: Ints) -> Ints:
+    def first_rows(self, slots: Ints) -> Ints:
         """Return the first rows, at most as many as one response may have."""
-        return found[:MOST_ROWS]
+        return slots[:MOST_ROWS]
 
-    def rejected(self, found: Ints) -> Ints:
+    def rejected(self, rows: Ints) -> Ints:
         """Return the rows that a guard rejects."""
-        slots: Ints = found[self.board.rows.rejected[found] != 0]
+        slots: Ints = rows[self.board.rows.rejected[rows] != 0]
         return slots
 
-    def active(self, found: Ints) -> Ints:
+    def active(self, slots: Ints) -> Ints:
         """Return the rows that are not suspended."""
-        suspended = (self.board.rows.flags[found] & SUSPENDED) != 0
-        active: Ints = found[~suspended]
+        suspended = (self.board.rows.flags[slots] & SUSPENDED) != 0
+        active: Ints = slots[~suspended]
         return active
 
     def legs(self, ident: int, book: str | None = None, *, price: bool = True) -> list[Leg]:
@@ -221,8 +221,8 @@ class Reading:
         if mine.size:
             return mine
         same = rows.find((rows.key[slots] >> BOOK_BITS << BOOK_BITS) | code)
-        found: Ints = same[same >= 0]
-        return found
+        there: Ints = same[same >= 0]
+        return there
 
     def _leg(self, slot: int) -> Leg:
         key, links, names = int(self.board.rows.key[slot]), self.board.rows.links, self.board.names
@@ -234,16 +234,16 @@ class Reading:
         """Return the slots of matching rows in order, or of removed rows. Unknown ids are added to `unknown`."""
         if f.low is not None or f.high is not None:
             some = f._replace(low=None, high=None)
-            found = self.rows(some, unknown, gone=gone)
-            price, _ = self.index.kept(("prices", some, gone), lambda: (self._prices(found), {}))
-            return _between(found, price, f)
-        found, missing = self.index.kept(("rows", f, gone), lambda: self._rows(f, gone=gone))
+            slots = self.rows(some, unknown, gone=gone)
+            price, _ = self.index.cached(("prices", some, gone), lambda: (self._prices(slots), {}))
+            return _between(slots, price, f)
+        slots, missing = self.index.cached(("rows", f, gone), lambda: self._rows(f, gone=gone))
         unknown.update(missing)
-        return found
+        return slots
 
-    def _prices(self, found: Ints) -> Ints:
-        out = np.empty(found.size, np.int32)
-        prices(found, self.board.rows.odds, self.board.rows.american, out)
+    def _prices(self, slots: Ints) -> Ints:
+        out = np.empty(slots.size, np.int32)
+        prices(slots, self.board.rows.odds, self.board.rows.american, out)
         return out
 
     def _rows(self, f: Filter, *, gone: bool) -> tuple[Ints, dict[str, list[str]]]:
@@ -262,10 +262,10 @@ class Reading:
             rows.start, rows.moved, judged, index.marked, index.begin, books, GONE if gone else ON,
             -1 if f.live is None else int(f.live), int(NO_TIME) if f.after is None else f.after, day, end, out,
         )  # fmt: skip
-        found: Ints = out[:n].copy()
+        slots: Ints = out[:n].copy()
         if f.main is not None and n:
-            found = found[self.main(found) == int(f.main)]
-        return found, unknown
+            slots = slots[self.main(slots) == int(f.main)]
+        return slots, unknown
 
     def _events(self, f: Filter, unknown: dict[str, list[str]]) -> Ints:
         """Return the matching events, in order."""
@@ -273,10 +273,10 @@ class Reading:
         if f.event is not None:
             codes = self.board.names.event_codes
             chosen = {codes[id_] for id_ in f.event if id_ in codes}
-            if missing := [id_ for id_ in f.event if not self.known(id_)]:
+            if missing := [id_ for id_ in f.event if not self.has_rows(id_)]:
                 unknown["event"] = missing
         if f.team is not None:
-            playing, missing = self.terms.kept("team", f.team, self.terms.events_of)
+            playing, missing = self.terms.cached("team", f.team, self.terms.events_of)
             chosen = playing if chosen is None else chosen & playing
             if missing:
                 unknown["team"] = missing
@@ -288,26 +288,26 @@ class Reading:
     def _mask(self, f: Filter, unknown: dict[str, list[str]]) -> Bytes:
         """Return 1 for each matching term."""
         terms = self.terms
-        found: list[Bools] = []
+        slots: list[Bools] = []
         for name, value, make in (
             ("sport", f.sport, terms.by_sport),
             ("league", f.league, terms.by_league),
             ("market", f.market, terms.by_market),
         ):
             if value is not None:
-                mask, missing = terms.kept(name, value, make)
-                found.append(mask)
+                mask, missing = terms.cached(name, value, make)
+                slots.append(mask)
                 if missing:
                     unknown[name] = missing
         every: tuple[tuple[str, Any, Callable[[Any], Bools]], ...] = (
             ("q", f.q, terms.by_text), ("player", f.player, terms.by_player), ("stat", f.stat, terms.by_stat),
-            ("selection", f.selection, terms.by_selection), ("prop", f.prop, lambda is_: terms.by_prop(wanted=is_)),
+            ("selection", f.selection, terms.by_selection), ("prop", f.prop, lambda is_: terms.by_prop(is_prop=is_)),
         )  # fmt: skip
-        found.extend(terms.kept(name, value, make) for name, value, make in every if value is not None)
-        if not found:
-            return np.ones(len(terms.said), np.uint8)
-        mask = found[0]
-        for more in found[1:]:
+        slots.extend(terms.cached(name, value, make) for name, value, make in every if value is not None)
+        if not slots:
+            return np.ones(len(terms.texts), np.uint8)
+        mask = slots[0]
+        for more in slots[1:]:
             mask = mask & more
         return np.ascontiguousarray(mask).view(np.uint8)
 
@@ -317,11 +317,11 @@ class Reading:
             return np.ones(len(self.index.books) + 1, np.uint8)
         return np.array([*(id_ in books for id_ in self.index.books), False], np.uint8)
 
-    def missing_books(self, asked: Collection[str]) -> list[str]:
+    def missing_books(self, names: Collection[str]) -> list[str]:
         """Return the books that are neither in the catalog nor on the board."""
-        known = catalog.books()
-        ids = {name: catalog.book(name).id for name in asked}
-        return [name for name, id_ in ids.items() if id_ not in known and id_ not in self.index.books]
+        listed = catalog.books()
+        ids = {name: catalog.book(name).id for name in names}
+        return [name for name, id_ in ids.items() if id_ not in listed and id_ not in self.index.books]
 
     def best(self, f: Filter, unknown: dict[str, list[str]]) -> Ints:
         """Return the best price of each outcome after commission, among matching rows.
@@ -330,47 +330,47 @@ class Reading:
         available, then the first book by id. Limits on the price are applied to the best prices.
         """
         every = f._replace(low=None, high=None)
-        found = self.rows(every, unknown)
-        chosen, _ = self.index.kept(("best", every), lambda: (self._best(found), {}))
+        slots = self.rows(every, unknown)
+        chosen, _ = self.index.cached(("best", every), lambda: (self._best(slots), {}))
         if every == f:
             return chosen
-        price, _ = self.index.kept(("best prices", every), lambda: (self._prices(chosen), {}))
+        price, _ = self.index.cached(("best prices", every), lambda: (self._prices(chosen), {}))
         return _between(chosen, price, f)
 
-    def _best(self, found: Ints) -> Ints:
+    def _best(self, slots: Ints) -> Ints:
         rows, names, units, terms = self.board.rows, self.board.names, self.board.units, self.terms
         count = len(names.unit_event.values)
         straight, drawn = terms.columns["straight"], terms.columns["drawn"]
         held = np.full(2 * len(straight.texts) + 2, -1, np.int32)
-        groups, out = np.empty(found.size, np.int64), np.empty(found.size, np.int32)
+        groups, out = np.empty(slots.size, np.int64), np.empty(slots.size, np.int32)
         wide = len(names.books) // 64 + 1
         n = best(
-            found, self.net(found), rows.key, rows.state, rows.flags, rows.seen, rows.rejected, rows.unit,
+            slots, self.net(slots), rows.key, rows.state, rows.flags, rows.seen, rows.rejected, rows.unit,
             self.index.rank, terms.ways, straight.values, drawn.values, units.start, units.size, units.pool,
             names.place.values, np.zeros(count, np.uint8), np.empty((count, wide), np.uint64), held, groups, out,
         )  # fmt: skip
         return out[:n]
 
-    def net(self, found: Ints) -> Floats:
+    def net(self, slots: Ints) -> Floats:
         """Return decimal odds net of the book's commission or fee."""
         rows = self.board.rows
-        out = np.empty(found.size)
-        charge(rows.odds[found], rows.key[found] & _BOOK, self.index.commission, self.index.fee, out)
+        out = np.empty(slots.size)
+        charge(rows.odds[slots], rows.key[slots] & _BOOK, self.index.commission, self.index.fee, out)
         return out
 
-    def main(self, found: Ints) -> npt.NDArray[np.int8]:
+    def main(self, slots: Ints) -> npt.NDArray[np.int8]:
         """Return 1 for rows on their market's main line, 0 for others, -1 if unknown; flags of the source win."""
         rows, place = self.board.rows, self.board.names.place.values
-        term = rows.key[found] >> BOOK_BITS
+        term = rows.key[slots] >> BOOK_BITS
         rest = place[term, 3]
         lined, _ = self._kinds()
         out = np.where(rest & 255, -1, 1).astype(np.int8)
-        asked = np.flatnonzero((out == 1) & (rest >> 8 & 255 == 0) & lined[place[term, 0] >> 44])
-        if asked.size:
-            self._mark(np.unique(rows.unit[found[asked]]).astype(np.int64))
-            out[asked] = self.index.marks[found[asked]]
+        some = np.flatnonzero((out == 1) & (rest >> 8 & 255 == 0) & lined[place[term, 0] >> 44])
+        if some.size:
+            self._mark(np.unique(rows.unit[slots[some]]).astype(np.int64))
+            out[some] = self.index.marks[slots[some]]
         if rows.links:
-            self._told(found, out)
+            self._own_fields(slots, out)
         return out
 
     def _mark(self, some: Longs | None = None) -> None:
@@ -379,7 +379,7 @@ class Reading:
         if some is None:
             some = np.flatnonzero(units.size[: names.unit_event.size])
         _, last = self._kinds()
-        mains(
+        mark_main_lines(
             some, units.start, units.size, units.pool, rows.key, rows.state, rows.flags, rows.odds, names.place.values,
             last, self.now, *index.room, index.looked, index.marks, index.marked,
         )  # fmt: skip
@@ -401,13 +401,13 @@ class Reading:
     def _kinds(self) -> tuple[Bools, Longs]:
         """Return whether each kind has lines, and its last outcome."""
         kinds = self.board.names.kinds
-        known: tuple[Bools, Longs] = self.terms.kept("kinds", len(kinds), lambda _: _kinds(kinds))
-        return known
+        columns: tuple[Bools, Longs] = self.terms.cached("kinds", len(kinds), lambda _: _kinds(kinds))
+        return columns
 
-    def _told(self, found: Ints, out: npt.NDArray[np.int8]) -> None:
+    def _own_fields(self, slots: Ints, out: npt.NDArray[np.int8]) -> None:
         """Apply the main-line flags given by sources."""
         links, n = self.board.rows.links, len(self.board.rows.links)
-        for at, slot in enumerate(found.tolist()):
+        for at, slot in enumerate(slots.tolist()):
             link = links[slot] if slot < n else None
             if link is None or link.endswith(_UNSAID):
                 continue
@@ -415,13 +415,13 @@ class Reading:
             if own.is_main_line or own.is_alternate_line:
                 out[at] = own.is_main_line == "True" if own.is_main_line else own.is_alternate_line == "False"
 
-    def states(self, found: Ints) -> list[Any]:
+    def states(self, slots: Ints) -> list[Any]:
         """Return a comparable state of each row; equal states encode to equal bytes."""
         index, rows, names, units = self.index, self.board.rows, self.board.names, self.board.units
         lined, last = self._kinds()
-        out = np.empty((found.size, 7), np.int64)
+        out = np.empty((slots.size, 7), np.int64)
         states(
-            found, rows.key, rows.odds.view(np.int64), rows.american.view(np.int64), rows.seen, rows.changed,
+            slots, rows.key, rows.odds.view(np.int64), rows.american.view(np.int64), rows.seen, rows.changed,
             rows.start, rows.flags, rows.rejected, rows.unit, names.event.values, index.begin, lined, units.start,
             units.size, units.pool, rows.state, rows.odds, names.place.values, last, self.now, *index.room,
             index.looked, index.marks, index.marked, out,
@@ -431,50 +431,50 @@ class Reading:
         links = rows.links
         if links:
             n = len(links)
-            said = [(what, links[s] if s < n else None) for what, s in zip(said, found.tolist(), strict=True)]
+            said = [(what, links[s] if s < n else None) for what, s in zip(said, slots.tolist(), strict=True)]
         return said
 
-    def take(self, found: Ints) -> Found:
+    def take(self, slots: Ints) -> OddsRows:
         """Return the columns of some rows."""
         rows = self.board.rows
-        key, start = rows.key[found], rows.start[found]
+        key, start = rows.key[slots], rows.start[slots]
         term = key >> BOOK_BITS
         if (start == NO_TIME).any():
             start = np.where(start == NO_TIME, self.index.begin[self.board.names.event.values[term]], start)
         links: list[str | None] | None = None
         if rows.links:
             n = len(rows.links)
-            links = [rows.links[s] if s < n else None for s in found.tolist()]
-        return Found(
-            term.tolist(), (key & _BOOK).tolist(), rows.id[found], rows.odds[found], rows.american[found],
-            rows.seen[found], rows.changed[found], start, rows.moved[found], rows.flags[found],
-            rows.rejected[found], self.main(found).tolist(), links, self.terms.said, self.index.books,
+            links = [rows.links[s] if s < n else None for s in slots.tolist()]
+        return OddsRows(
+            term.tolist(), (key & _BOOK).tolist(), rows.id[slots], rows.odds[slots], rows.american[slots],
+            rows.seen[slots], rows.changed[slots], start, rows.moved[slots], rows.flags[slots],
+            rows.rejected[slots], self.main(slots).tolist(), links, self.terms.texts, self.index.books,
         )  # fmt: skip
 
     # ---- order and pages ----
 
-    def values(self, found: Ints, sort: str) -> npt.NDArray[Any]:
+    def values(self, slots: Ints, sort: str) -> npt.NDArray[Any]:
         """Return sort values, ascending; an unknown start comes last."""
         rows, terms, index = self.board.rows, self.terms, self.index
         name = sort.removeprefix("-")
         values: npt.NDArray[Any]
         if name == "odds_american":
-            values = quoted_american(rows.odds[found], rows.american[found])
+            values = quoted_american(rows.odds[slots], rows.american[slots])
         elif name in ("odds_decimal", "probability"):
-            values = rows.odds[found] if name == "odds_decimal" else 1.0 / rows.odds[found]
+            values = rows.odds[slots] if name == "odds_decimal" else 1.0 / rows.odds[slots]
         elif name == "timestamp":
-            values = rows.seen[found]
+            values = rows.seen[slots]
         elif name in ("moved", "renewed"):
-            values = np.maximum(np.maximum(rows.moved[found], rows.judged[found]), index.marked[found])
-            values = values if name == "moved" else np.maximum(values, rows.renewed[found])
+            values = np.maximum(np.maximum(rows.moved[slots], rows.judged[slots]), index.marked[slots])
+            values = values if name == "moved" else np.maximum(values, rows.renewed[slots])
         elif name == "event_start_time":
-            event = self.board.names.event.values[rows.key[found] >> BOOK_BITS]
-            start = np.where(rows.start[found] == NO_TIME, index.begin[event], rows.start[found])
+            event = self.board.names.event.values[rows.key[slots] >> BOOK_BITS]
+            start = np.where(rows.start[slots] == NO_TIME, index.begin[event], rows.start[slots])
             return np.where(start == NO_TIME, LATEST, -start if sort[0] == "-" else start)
         elif name == "sportsbook":
-            values = index.ranks(name)[0][rows.key[found] & _BOOK]
+            values = index.ranks(name)[0][rows.key[slots] & _BOOK]
         else:
-            values = index.ranks(name)[0][terms.columns[name].values[rows.key[found] >> BOOK_BITS]]
+            values = index.ranks(name)[0][terms.columns[name].values[rows.key[slots] >> BOOK_BITS]]
         return -values if sort[0] == "-" else values
 
     def _value(self, value: Any, sort: str) -> Any:
@@ -495,33 +495,33 @@ class Reading:
             at -= 0.5
         return -at if cursor.sort[0] == "-" else at
 
-    def page(self, found: Ints, sort: str, limit: int, offset: int, cursor: Cursor | None) -> tuple[Ints, int]:
+    def page(self, slots: Ints, sort: str, limit: int, offset: int, cursor: Cursor | None) -> tuple[Ints, int]:
         """Return one page of rows in order, and the number of rows before it."""
         if not sort:
-            before = offset if cursor is None else self._passed(found, cursor)
-            return found[before : before + limit], before
-        values = self.values(found, sort)
-        before, chosen = offset, np.arange(found.size)
+            before = offset if cursor is None else self._passed(slots, cursor)
+            return slots[before : before + limit], before
+        values = self.values(slots, sort)
+        before, chosen = offset, np.arange(slots.size)
         if cursor is not None:
-            last, passed = self._before(cursor), self._passed(found, cursor)
+            last, passed = self._before(cursor), self._passed(slots, cursor)
             chosen = np.flatnonzero((values > last) | ((values == last) & (chosen >= passed)))
-            before, offset = found.size - chosen.size, 0
+            before, offset = slots.size - chosen.size, 0
             values = values[chosen]
-        return found[chosen[_smallest(values, offset, offset + limit)]], before
+        return slots[chosen[_smallest(values, offset, offset + limit)]], before
 
     def groups(
-        self, found: Ints, sort: str, limit: int, offset: int, cursor: Cursor | None
+        self, slots: Ints, sort: str, limit: int, offset: int, cursor: Cursor | None
     ) -> tuple[list[Ints], int, int, Ints]:
         """Return one page of events: the rows of each, the count of events before, the total, and each first row.
 
         Events are ordered by their first rows. A page has at most `MOST_ROWS` rows, but at least one event.
         """
         if sort:
-            found = found[np.argsort(self.values(found, sort), kind="stable")]
-        event = self.board.names.event.values[self.board.rows.key[found] >> BOOK_BITS]
-        seen = np.full(len(self.board.names.events), found.size, np.int64)
-        seen[event[::-1]] = np.arange(found.size - 1, -1, -1)  # in reverse, so the first position is written last
-        codes = np.flatnonzero(seen < found.size)
+            slots = slots[np.argsort(self.values(slots, sort), kind="stable")]
+        event = self.board.names.event.values[self.board.rows.key[slots] >> BOOK_BITS]
+        seen = np.full(len(self.board.names.events), slots.size, np.int64)
+        seen[event[::-1]] = np.arange(slots.size - 1, -1, -1)  # in reverse, so the first position is written last
+        codes = np.flatnonzero(seen < slots.size)
         codes = codes[np.argsort(seen[codes])]
         first = seen[codes]
         before = offset
@@ -530,7 +530,7 @@ class Reading:
             last = bisect_right(self.index.event_keys, (cursor.start, cursor.event))
             later = spot >= last
             if sort:
-                values, at = self.values(found[first], sort), self._before(cursor)
+                values, at = self.values(slots[first], sort), self._before(cursor)
                 later = (values > at) | ((values == at) & later)
             before = int(codes.size - later.sum())
             chosen = np.flatnonzero(later)[:limit]
@@ -542,12 +542,12 @@ class Reading:
         at_event = np.full(len(self.board.names.events), -1, np.int64)
         at_event[shown] = np.arange(shown.size)
         mine = at_event[event]
-        rows, mine = found[mine >= 0], mine[mine >= 0]
+        rows, mine = slots[mine >= 0], mine[mine >= 0]
         parts: list[Ints] = []
         if shown.size:
             ends = np.cumsum(np.bincount(mine, minlength=shown.size))
             parts = np.split(rows[np.argsort(mine, kind="stable")], ends[:-1])
-        return parts, before, int(codes.size), found[first[chosen]]
+        return parts, before, int(codes.size), slots[first[chosen]]
 
     def _key(self, slot: int) -> tuple[tuple[int, str], Key, str]:
         """Return a row's sort key."""
@@ -556,12 +556,12 @@ class Reading:
         event = self.index.event_keys[self.index.spot[self.board.names.event.values[term]]]
         return event, self.terms.keys[term], self.index.books[key & _BOOK]
 
-    def _passed(self, found: Ints, cursor: Cursor) -> int:
+    def _passed(self, slots: Ints, cursor: Cursor) -> int:
         """Count the rows at or before a cursor."""
         if cursor.rest is None:
-            return bisect_right(found, (cursor.start, cursor.event), key=lambda slot: self._key(slot)[0])
+            return bisect_right(slots, (cursor.start, cursor.event), key=lambda slot: self._key(slot)[0])
         last = (cursor.start, cursor.event), cursor.rest[:-1], cursor.rest[-1]
-        return bisect_right(found, last, key=self._key)
+        return bisect_right(slots, last, key=self._key)
 
     def cursor(self, slot: int, sort: str, *, event: bool = False) -> str:
         """Return the cursor of a page that ends with a row, or with a row's event."""
@@ -576,10 +576,10 @@ def _kinds(kinds: Sequence[Any]) -> tuple[Bools, Longs]:
     return lined, np.array([len(kind.outcomes) - 1 for kind in kinds], np.int64)
 
 
-def _between(found: Ints, price: Ints, f: Filter) -> Ints:
+def _between(slots: Ints, price: Ints, f: Filter) -> Ints:
     """Return the rows whose American odds are within the filter's limits."""
-    out = np.empty(found.size + 1, np.int32)
-    return out[: between(found, price, *_bounds(f.low, f.high), out)]
+    out = np.empty(slots.size + 1, np.int32)
+    return out[: between(slots, price, *_bounds(f.low, f.high), out)]
 
 
 def _bounds(low: float | None, high: float | None) -> tuple[int, int]:
