@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from oddsengine.board.state import Said
-from oddsengine.engine import Engine
+from oddsengine.engine import Delayed, Engine
 from oddsengine.momentum import Memory
 from oddsengine.view import Wanted
 
@@ -92,6 +92,16 @@ def restore(engine: Engine, held: dict[str, Any]) -> None:
                 table.born[place] = since.get(key, table.born[place])
 
 
+def restore_delayed(late: Delayed, held: dict[str, Any]) -> None:
+    """Let a delayed engine begin with what an older snapshot holds; it then has to `follow` every batch since."""
+    scratch = Engine(guards=late.guards, fair=late.fair)
+    restore(scratch, held | {"views": []})
+    with late._lock:
+        late._waiting.clear()
+        late._waiting.append((scratch._board.now, scratch._board))
+        late._skipped = scratch.number
+
+
 def _memory(memory: Memory) -> dict[str, Any]:
     return {
         name: _plain(value) if isinstance(value, np.ndarray) else value
@@ -120,4 +130,4 @@ def _tuples(value: Any) -> Any:
     return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
 
 
-__all__ = ["FORM", "restore", "taken"]
+__all__ = ["FORM", "restore", "restore_delayed", "taken"]

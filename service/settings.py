@@ -141,7 +141,7 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
     lease_s: Annotated[float, Meta(ge=0.5, le=300, description="0.5 to 300 seconds")] = 5.0
     log_hours: Annotated[float, Meta(gt=0, le=8784, description="a number of hours above 0")] = 24.0
     log_bytes: Annotated[int, Meta(ge=1 << 20, description="a whole number from 1048576 up")] = 16 << 30
-    snapshot_s: Seconds = 30.0
+    snapshot_s: Seconds = 10.0
 
 
 class Feed(msgspec.Struct, frozen=True, kw_only=True):

@@ -47,7 +47,7 @@ class Process:
 
     def start(self) -> None:
         environ = {**os.environ, "WORLD_START": self._run.start, **self._more}
-        command = [sys.executable, str(HERE / "scale_process.py"), str(self._settings), *map(str, self._run.pace)]
+        command = [sys.executable, str(self._run.program), str(self._settings), *map(str, self._run.pace)]
         with (self._folder / f"{self.name}.log").open("ab") as out:
             self._process = subprocess.Popen(
                 command,
@@ -132,7 +132,7 @@ class Run:
         self.folder, self.servers = folder, servers
         self.pace = pause_s, steps, events
         self.lease_s, self.snapshot_s, self.steps = lease_s, snapshot_s, steps
-        self.start = datetime.now(UTC).isoformat()
+        self.start, self.program = datetime.now(UTC).isoformat(), HERE / "scale_process.py"
         self.processes: list[Process] = []
 
     def add(self, name: str, role: str, port: int = 0, **more: str) -> Process:

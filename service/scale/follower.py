@@ -12,15 +12,20 @@ import zstandard
 
 from oddsengine.matching import Decision
 from oddsengine.snapshot import FORM as ENGINE_FORM
-from oddsengine.snapshot import restore, taken
+from oddsengine.snapshot import restore, restore_delayed, taken
 from oddsengine_service.feeds.status import BookStatus, SourceStatus
 from oddsengine_service.node import Node
 from oddsengine_service.scale.log import Message
 from oddsengine_service.scale.messages import FORM, Begin, Check, Entry, FuturesPrices, Scores, Step, unpacked
 from oddsengine_service.tiers import TIERS, books_of
 
-LEAST_AGE_S = float(max(tier.delay for tier in TIERS.values()))  # of a snapshot, so that delayed boards begin full
+DELAYS = sorted({tier.delay for tier in TIERS.values() if tier.delay})
+LEAST_AGE_S = float(max(DELAYS))  # between the two snapshots that a process begins with
 _SNAPSHOT = f"{FORM}.{ENGINE_FORM}"
+
+
+Snapshot = tuple[Mapping[str, str], Mapping[str, Any]]
+"""What a snapshot says of itself, and what `opened` made of it."""
 
 
 class DivergedError(RuntimeError):
@@ -49,14 +54,15 @@ class Follower:
     def __init__(self, node: Node) -> None:
         self.node = node
         self.sequence = self.epoch = 0
+        self._begun = 0  # the message that the board began with; those before it are for delayed boards only
         self.decisions: dict[tuple[str, str], Decision] = {}
         self.feeds = RemoteFeeds()
         node.feeds = self.feeds
         self._views: list[Any] = []
 
     def keep_views(self) -> None:
-        """Keep the usual views of all tiers awake: what they hold was then first seen at the same time everywhere."""
-        sets: set[frozenset[str] | None] = {books_of(tier) for tier in TIERS}
+        """Keep the usual views of tiers without a delay awake: `detected_at` is then the same everywhere."""
+        sets: set[frozenset[str] | None] = {books_of(tier.id) for tier in TIERS.values() if not tier.delay}
         view, method = self.node.engine.view, self.node.method
         self._views = [view(books, method=method, keep=True) for books in sorted(sets, key=repr)]
 
@@ -83,8 +89,20 @@ class Follower:
         if message.epoch < self.epoch:
             return
         self.epoch = message.epoch
+        if not self.current:
+            late = [self.node.engine.delayed(delay) for delay in DELAYS]
+            batches = [entry.value.batch for entry in entries if isinstance(entry.value, Step)]
+            for engine in late:
+                for batch in batches:
+                    engine.follow(batch)
+            return
         for entry in entries:
             self._take(entry)
+
+    @property
+    def current(self) -> bool:
+        """Whether the last message was for the board, and not one from before it."""
+        return self.sequence > self._begun
 
     def _take(self, entry: Entry) -> None:
         node, (kind, value) = self.node, entry
@@ -119,7 +137,7 @@ class Follower:
     # ---- snapshots ----
 
     def snapshot(self, born: int) -> tuple[dict[str, str], bytes]:
-        """All that is held here, and what says whether it fits."""
+        """All that is held here, and what says whether it fits; `closed` makes it what is saved."""
         node = self.node
         held: dict[str, Any] = {
             "engine": taken(node.engine), "games": node.games.taken(), "futures": node.futures.board.taken(),
@@ -130,10 +148,11 @@ class Follower:
             "form": _SNAPSHOT, "born": str(born), "sequence": str(self.sequence), "number": str(node.engine.number),
             "now": str(held["engine"]["now"]),
         }  # fmt: skip
-        return about, zstandard.ZstdCompressor(3).compress(msgspec.msgpack.encode(held))
+        return about, msgspec.msgpack.encode(held)
 
-    def restore(self, about: Mapping[str, str], held: Mapping[str, Any]) -> None:
-        """Begin with what a snapshot holds, as `opened` has it."""
+    def restore(self, newest: Snapshot, older: Snapshot | None = None) -> None:
+        """Begin with what a snapshot holds, and delayed boards with what an older one does; the log follows on that."""
+        about, held = newest
         node = self.node
         restore(node.engine, held["engine"])
         node.games.restore(held["games"])
@@ -143,6 +162,17 @@ class Follower:
         self.feeds.of_books = msgspec.convert(held["sources"][1], list[BookStatus])
         self.decisions = {one.key: one for one in msgspec.convert(held["decisions"], list[Decision])}
         self.epoch, self.sequence = held["epoch"], int(about["sequence"])
+        self._begun = self.sequence
+        if older is not None:
+            about, held = older
+            for delay in DELAYS:
+                restore_delayed(node.engine.delayed(delay), held["engine"])
+            self.epoch, self.sequence = held["epoch"], int(about["sequence"])
+
+
+def closed(data: bytes) -> bytes:
+    """What `snapshot` made, as it is saved."""
+    return zstandard.ZstdCompressor(3).compress(data)
 
 
 def opened(data: bytes) -> dict[str, Any]:
@@ -161,7 +191,7 @@ def opened(data: bytes) -> dict[str, Any]:
         raise ValueError(str(error)) from error
 
 
-def fits(about: Mapping[str, str], born: int, first: int, before: float) -> bool:
+def fits(about: Mapping[str, str], born: int, first: int, before: float = float("inf")) -> bool:
     """Whether a snapshot is of this log and form, joins what the log still has, and is not too new (microseconds)."""
     return (
         about.get("form") == _SNAPSHOT
@@ -171,4 +201,4 @@ def fits(about: Mapping[str, str], born: int, first: int, before: float) -> bool
     )
 
 
-__all__ = ["LEAST_AGE_S", "DivergedError", "Follower", "RemoteFeeds", "fits", "opened"]
+__all__ = ["LEAST_AGE_S", "DivergedError", "Follower", "RemoteFeeds", "Snapshot", "closed", "fits", "opened"]

@@ -42,7 +42,6 @@ _ACK_S = 2.0
 _AGAIN_S = 0.05
 _UNSTORED_S = 30.0  # in which a connected server did not store a message; a leader is elected in less
 _WRONG_SEQUENCE = 10071
-_KEPT_SNAPSHOTS = 3
 _LOAD_S = 60.0  # for a snapshot; parts that are lost do not come at all
 
 
@@ -229,12 +228,12 @@ class Log:
         self._born = born
         return Bounds(found.state.first_seq, found.state.last_seq, born)
 
-    async def save(self, about: Mapping[str, str], data: bytes) -> None:
-        """Keep a snapshot, and no more than the newest three; `about` holds its sequence and what it was made with."""
+    async def save(self, about: Mapping[str, str], data: bytes, keep: int = 3) -> None:
+        """Keep a snapshot, and so many of the newest; `about` holds its sequence and what it was made with."""
         store = await self._snapshots()
         name = f"{self.scale.shard}.{int(about['sequence']):020}"
         await store.put(name, data, ObjectMeta(headers=dict(about)))
-        for each in (await self._saved(store))[:-_KEPT_SNAPSHOTS]:
+        for each in (await self._saved(store))[:-keep]:
             await store.delete(each.name)
 
     async def load(

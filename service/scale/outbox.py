@@ -96,6 +96,12 @@ class Outbox:
                 self._entries.popleft()
 
     @property
+    def making(self) -> bool:
+        """Whether what waits ends with a step that the engine is about to make."""
+        with self._lock:
+            return bool(self._entries) and self._entries[-1][0].kind == "step"
+
+    @property
     def waiting_s(self) -> float:
         """For how long the oldest entry has waited."""
         with self._lock:

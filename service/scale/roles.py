@@ -6,6 +6,7 @@ and a state that is not the writer's.
 """
 
 import asyncio
+import math
 import os
 import socket
 import time
@@ -26,7 +27,7 @@ from oddsengine_service.node import VERSION, Node
 from oddsengine_service.problems import Problem
 from oddsengine_service.routes.stream import hub_of
 from oddsengine_service.scale.bettors import SharedRecords
-from oddsengine_service.scale.follower import LEAST_AGE_S, DivergedError, Follower, fits, opened
+from oddsengine_service.scale.follower import LEAST_AGE_S, DivergedError, Follower, Snapshot, closed, fits, opened
 from oddsengine_service.scale.link import Link
 from oddsengine_service.scale.log import Lease, Log, LostError, Message, RefusedError, UnstoredError
 from oddsengine_service.scale.messages import Begin, Check, Entry, FormError, Sources, packed
@@ -43,6 +44,7 @@ CHECK_S = 60.0  # between two hashes of the state in the log
 SOURCES_S = 10.0  # between two statuses of sources, where nothing changes
 GONE_S = 60.0  # without a connection; then a gateway is not ready
 _ASK_S = 5.0
+_MADE_S = 0.001  # between two looks at whether a step is made that the outbox has
 _REPLAYED = 1000  # messages at most that streams can go back from what was the end at the start
 _SLOW_S = 2.0  # after which what waits for the log is a failure to be named
 _RECORDS_HOURS, _RECORDS_BYTES = 400 * 24.0, 4 << 30
@@ -93,6 +95,11 @@ class Member(Collector):
                 "oddsengine_log_waiting_seconds", "For how long the oldest step waits for the log",
                 self.outbox.waiting_s,
             )  # fmt: skip
+
+    @property
+    def _kept(self) -> int:
+        """How many snapshots there are, so that one is older than any delay."""
+        return 3 + math.ceil(1.25 * LEAST_AGE_S / self.scale.snapshot_s)
 
     @property
     def origin(self) -> str:
@@ -186,14 +193,14 @@ class Member(Collector):
         while True:
             try:
                 bounds = await self.board.bounds()
-                found = await self._snapshot(bounds.born, bounds.first)
+                found = await self._snapshots(bounds.born, bounds.first)
             except _TROUBLE:
                 await asyncio.sleep(0.2)
                 continue
             self.born = bounds.born
-            if found is not None:
+            if found:
                 await self._written(self.follower.restore, *found)
-            if found is not None or bounds.first <= 1:
+            if found or bounds.first <= 1:
                 break
             self.node.waits_for = (
                 f"waits for a snapshot: the log begins at message {bounds.first}; where no process makes one, delete "
@@ -203,12 +210,14 @@ class Member(Collector):
         self.node.born = self.born / 1e6
         self._target = bounds.last
 
-    async def _snapshot(self, born: int, first: int) -> tuple[Mapping[str, str], Mapping[str, Any]] | None:
-        """The newest that is older than any delay, else the newest."""
-        old = (time.time() - LEAST_AGE_S) * 1e6
-        return await self.board.load(lambda about: fits(about, born, first, old), opened) or await self.board.load(
-            lambda about: fits(about, born, first, float("inf")), opened
-        )
+    async def _snapshots(self, born: int, first: int) -> list[Snapshot]:
+        """The newest one, and the newest that is older by any delay, so that delayed boards begin full."""
+        newest = await self.board.load(lambda about: fits(about, born, first), opened)
+        if newest is None:
+            return []
+        old = int(newest[0]["now"]) - LEAST_AGE_S * 1e6
+        older = await self.board.load(lambda about: fits(about, born, first, old), opened)
+        return [newest] if older is None else [newest, older]
 
     async def _written(self, work: Callable[..., Any], *arguments: Any) -> Any:
         """Do something in the node's writer thread."""
@@ -284,10 +293,11 @@ class Member(Collector):
                 await asyncio.to_thread(store, closings, born, message.sequence, message.body)
 
     async def _save_snapshots(self) -> None:
-        """Keep snapshots coming; whoever finds that one is due makes it, but never the process that leads."""
+        """Keep snapshots coming: a writer that stands by makes them, else a gateway, never who leads."""
+        every = self.scale.snapshot_s * ((0.9 if self.leads else 1.2) + 0.1 * (hash(self.name) % 100) / 100.0)
         while self.outbox is None:
-            await asyncio.sleep(self.scale.snapshot_s * (0.9 + 0.2 * (hash(self.name) % 100) / 100.0))
-            if self.outbox is not None or self.follower.sequence == 0 or self.node.engine.now is None:
+            await asyncio.sleep(every)
+            if self.outbox is not None or not self.follower.current or self.node.engine.now is None:
                 continue
             try:
                 newest = await self.board.newest()
@@ -296,7 +306,8 @@ class Member(Collector):
                     or newest.get("born") != str(self.born)
                     or self.node.engine.now.timestamp() - int(newest["now"]) / 1e6 >= 0.8 * self.scale.snapshot_s
                 ):
-                    await self.board.save(*await self._written(self.follower.snapshot, self.born))
+                    about, data = await self._written(self.follower.snapshot, self.born)
+                    await self.board.save(about, await asyncio.to_thread(closed, data), self._kept)
             except _TROUBLE as error:
                 self.node.failures["snapshot"] = f"not saved: {error or type(error).__name__}"
             else:
@@ -379,6 +390,9 @@ class Member(Collector):
         said: Any = None
         while True:
             entries = outbox.first()
+            if not entries and outbox.making:
+                await asyncio.sleep(_MADE_S)
+                continue
             if not entries:
                 self._news.clear()
                 with suppress(TimeoutError):
