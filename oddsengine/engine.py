@@ -23,7 +23,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog, tails
-from oddsengine.board.changes import Changes, at_close, scope, since_last_search, voting
+from oddsengine.board.changes import Changes, at_close, remember, scope, since_last_search, voting
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.names import Names
 from oddsengine.board.quotes import Door, Quotes, readable
@@ -250,10 +250,7 @@ class Engine:
         for found in search.searched:
             self.opened.commit(found.rows, search.units, found.hits, found.difference, now)
         if search.changes is not None:
-            rows, changes = self._board.rows, search.changes
-            rows.mark[search.slots] = changes.marks
-            if changes.close is not None:
-                rows.close_mark[search.slots] = changes.close
+            remember(search.changes, search.slots, self._board.rows)
         if search.sampled is not None:
             self._board.momentum.commit(search.sampled)
 
@@ -402,12 +399,11 @@ class Engine:
         guarded = judge(
             g, board.names.traits, some.start, some.flap, some.confirmed, self._off, board.moment, board.limits
         )
-        honour(guarded, (rows.flags[g.row] & REJECTED) != 0, self._off)
-        rows.stingy[g.row], rows.doubt[g.row] = guarded.stingy, guarded.doubt
+        honour(guarded, rows.flags[g.row] & np.uint8(REJECTED), self._off)
         aside = np.concatenate((guarded.aside, some.why))
         rejected = aside.copy()
         rejected[g.row.size :] = self._alone(some.out, some.why)
-        board.judge(slots, aside, rejected)
+        board.judge(slots, guarded, aside, rejected)
         board.watch_gaps(some, guarded.aside)
         return guarded
 

@@ -17,7 +17,6 @@ import polars as pl
 from oddsengine._jit import kernel
 from oddsengine.columns import NO_TIME, Bytes, Floats, Ints, Longs, Words
 
-_MIX = np.uint64(0x9E3779B97F4A7C15)
 _ONE = np.uint64(1)
 _ALONE: Longs = np.empty(0, np.int64)
 
@@ -112,15 +111,31 @@ def distinct(values: Ints) -> Ints:
     return out
 
 
+@kernel
+def step(h: Any, value: Any) -> Any:
+    """One number more in a hash of numbers."""
+    h = (h ^ value) * np.uint64(0x9E3779B97F4A7C15)
+    h = h ^ (h >> np.uint64(29))
+    h = h * np.uint64(0xBF58476D1CE4E5B9)
+    return h ^ (h >> np.uint64(32))
+
+
+@kernel
+def _mix(h, column):
+    """One column more in the hashes of rows; a column of one number is that number in every row."""
+    for i in range(h.size):
+        h[i] = step(h[i], column[i if column.size > 1 else 0])
+
+
 def mix(*columns: npt.NDArray[np.integer] | int) -> Words:
     """One 64-bit hash a row of several integer columns; stable over runs and machines."""
-    h = np.zeros(1, np.uint64)
-    with np.errstate(over="ignore"):
-        for column in columns:
-            h = (h ^ np.asarray(column).astype(np.uint64)) * _MIX
-            h = h ^ (h >> np.uint64(29))
-            h = h * np.uint64(0xBF58476D1CE4E5B9)
-            h = h ^ (h >> np.uint64(32))
+    words = [np.atleast_1d(np.asarray(column)).astype(np.uint64) for column in columns]
+    sizes = {column.size for column in words} - {1} or {1}
+    if len(sizes) > 1:
+        raise ValueError(f"columns must be equally long, got {sorted(sizes)}")
+    h = np.zeros(sizes.pop(), np.uint64)
+    for column in words:
+        _mix(h, column)
     return h
 
 

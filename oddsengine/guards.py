@@ -21,7 +21,6 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from oddsengine import catalog
 from oddsengine._jit import kernel
@@ -1015,12 +1014,12 @@ def guard(
     return honour(found, rejected, off)
 
 
-def honour(guarded: Guarded, rejected: npt.NDArray[np.bool_], off: frozenset[int]) -> Guarded:
-    """Set aside what the node a price comes from rejects, and no guard here does.
+def honour(guarded: Guarded, rejected: Bytes, off: frozenset[int]) -> Guarded:
+    """Set aside what the node a price comes from rejects (not 0), and no guard here does.
 
     That node has seen more: books that are not passed on, and how prices moved before.
     """
     code = CODES["upstream"]
     if code not in off and rejected.any():
-        guarded.aside[rejected & (guarded.aside == 0)] = code
+        guarded.aside[(rejected != 0) & (guarded.aside == 0)] = code
     return guarded

@@ -112,11 +112,11 @@ class Curves(NamedTuple):
     two: Longs  # the event's two-way moneyline market, -1 none
     three: Longs  # the three-way one
     level: Floats  # P(X = 0), nan where nothing is known of it
-    totals: Longs  # the ladder of both sides' total, -1 none
+    totals: Longs  # the ladder of both sides' total, by which a Skellam margin is scaled; else -1
 
 
 @kernel
-def _link(event, live, kind, markets, role, period, full, sport, level, two, three, known, totals):
+def _link(event, live, kind, markets, role, period, full, sport, level, shapes, two, three, known, totals):
     """For each ladder of a game's margin, the moneylines and total of its event and period; ladders by event."""
     first, n = 0, event.size
     while first < n:
@@ -132,6 +132,7 @@ def _link(event, live, kind, markets, role, period, full, sport, level, two, thr
                 known[at] = level[sport[event[at]]]
             # Regulation's three ways say nothing of a margin that overtime decides, nor two ways of one that may be 0.
             settled = not np.isnan(known[at])
+            scaled = shapes[kind[at], sport[event[at]]] == middle.SKELLAM
             for other in range(first, end):
                 what = role[kind[other]]
                 if what < 2 or period[kind[other]] != period[kind[at]]:
@@ -140,17 +141,17 @@ def _link(event, live, kind, markets, role, period, full, sport, level, two, thr
                     two[at] = markets[other]
                 elif what == 3 and not settled and three[at] < 0:
                     three[at] = markets[other]
-                elif what == 4 and totals[at] < 0:
+                elif what == 4 and scaled and totals[at] < 0:
                     totals[at] = other
         first = end
 
 
 def curves(g: Groups, forms: Forms) -> Curves:
-    """Link every ladder of a game's margin to the moneylines and the total of its event and period."""
+    """Link every ladder of a game's margin to the moneylines and the total that its tails rest on."""
     n = g.event.size
     links = Curves(np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n), np.empty(n, np.int64))
     _link(
-        g.event, g.live, g.kind, g.markets, forms.role, forms.period, forms.full, forms.sport, forms.level,
+        g.event, g.live, g.kind, g.markets, forms.role, forms.period, forms.full, forms.sport, forms.level, forms.shape,
         links.two, links.three, links.level, links.totals,
     )  # fmt: skip
     return links
@@ -405,7 +406,7 @@ def _bases(
         if c == 0 or at != ladder[c - 1]:
             begin = ladders
             tick = main_markets(at, markets, segments, rows, book, net, aside, wanted, stamp, tick, work, mains, none)
-            if totals[at] >= 0 and shapes[kind[at], sport[event[at]]] == middle.SKELLAM:
+            if totals[at] >= 0:
                 tick = main_markets(
                     totals[at], markets, segments, rows, book, net, aside, wanted, stamp, tick, work, others, none
                 )

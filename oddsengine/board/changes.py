@@ -19,8 +19,7 @@ from oddsengine.board.units import Gathered
 from oddsengine.detect import Scope
 from oddsengine.estimator import Board as Estimated
 from oddsengine.estimator import neighbours
-from oddsengine.find.ids import _step
-from oddsengine.groups import NO_TIME, Bytes, Groups, Ints, Words
+from oddsengine.groups import NO_TIME, Bytes, Groups, Ints, Words, step
 from oddsengine.guards import Guarded
 from oddsengine.tails import Curves
 
@@ -56,19 +55,19 @@ def _mark(
                 if aside[i] == 0 and seen[i] != NO_TIME:
                     low, high = min(low, seen[i]), max(high, seen[i])
             timed = high > low and high - low > gap
-        h0 = _step(np.uint64(1) if timed else np.uint64(0), np.uint64(kind[at]))
-        h0 = _step(_step(h0, np.uint64(subject[at])), np.uint64(lead[event[at]]))
+        h0 = step(np.uint64(1) if timed else np.uint64(0), np.uint64(kind[at]))
+        h0 = step(step(h0, np.uint64(subject[at])), np.uint64(lead[event[at]]))
         beside = (1 if two[at] >= 0 else 0) | (2 if three[at] >= 0 else 0) | (4 if totals[at] >= 0 else 0)
-        h0 = _step(h0, np.uint64(beside))
+        h0 = step(h0, np.uint64(beside))
         for m in range(markets[at], markets[at + 1]):
-            h0 = _step(h0, np.uint64(np.int64(threshold[m])))
+            h0 = step(h0, np.uint64(np.int64(threshold[m])))
         for m in range(markets[at], markets[at + 1]):
             a, b = rows[segments[m]], rows[segments[m + 1]]
-            h = _step(h0, np.uint64(np.int64(threshold[m])))
+            h = step(h0, np.uint64(np.int64(threshold[m])))
             for s in range(segments[m], segments[m + 1] if twin.size else segments[m]):
                 t = twin[s]
                 while t != s:
-                    h = _step(h, np.uint64(1) if rows[t] < rows[t + 1] else np.uint64(0))
+                    h = step(h, np.uint64(1) if rows[t] < rows[t + 1] else np.uint64(0))
                     t = twin[t]
             same = True
             before = mark[row[a]] if a < b else np.uint64(0)
@@ -80,9 +79,9 @@ def _mark(
                 if playing and seen[i] >= fresh:
                     bits |= np.uint64(1) << np.uint64(15)
                 time = np.uint64(seen[i]) if timed else np.uint64(0)
-                h = _step(h ^ ids[r] ^ (time << np.uint64(7)), np.uint64(odds_bits[i]) ^ (bits << np.uint64(20)))
+                h = step(h ^ ids[r] ^ (time << np.uint64(7)), np.uint64(odds_bits[i]) ^ (bits << np.uint64(20)))
                 if at_close:
-                    h = _step(_step(h, np.uint64(moved[r])), np.uint64(begins[r]))
+                    h = step(step(h, np.uint64(moved[r])), np.uint64(begins[r]))
             if h == np.uint64(0):
                 h = np.uint64(1)
             changed[m] = 0 if same and before == h else 1
@@ -100,22 +99,29 @@ def _close_marks(
             for i in range(rows[segments[markets[at]]], rows[segments[markets[at + 1]]]):
                 out[i] = mark[row[i]]
             continue
-        h0 = _step(np.uint64(2), np.uint64(start[at]))
+        h0 = step(np.uint64(2), np.uint64(start[at]))
         for k in range(momentum_bits.shape[1]):
-            h0 = _step(h0, np.uint64(momentum_bits[at, k]))
+            h0 = step(h0, np.uint64(momentum_bits[at, k]))
         for m in range(markets[at], markets[at + 1]):
             a, b = rows[segments[m]], rows[segments[m + 1]]
             h = h0
             if not np.isnan(slope[at]):
                 for other in range(markets[at], markets[at + 1]):
                     if other != m and abs(threshold[other] - threshold[m]) <= near:
-                        h = _step(h, raw[rows[segments[other]]])
+                        h = step(h, raw[rows[segments[other]]])
             same = True
             for i in range(a, b):
                 same &= mark[row[i]] == h
                 out[i] = h
             if not same:
                 changed[m] = 1
+
+
+@kernel
+def _put(slots, marks, column):
+    """Write the marks of some rows down."""
+    for i in range(slots.size):
+        column[slots[i]] = marks[i]
 
 
 @kernel
@@ -198,6 +204,13 @@ def since_last_search(
     if due is not None:
         changed |= due[some.units][some.ladder_unit][g.ladder]
     return Changes(changed, marks)
+
+
+def remember(changes: Changes, slots: Ints, rows: Rows) -> None:
+    """Keep the marks of some rows for the next search."""
+    _put(slots, changes.marks, rows.mark)
+    if changes.close is not None:
+        _put(slots, changes.close, rows.close_mark)
 
 
 def voting(some: Gathered, changes: Changes, curves: Curves) -> Bytes:

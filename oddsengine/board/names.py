@@ -23,7 +23,7 @@ from oddsengine.tails import Forms, forms
 from oddsengine.traits import Kind, Traits, traits
 from oddsengine.twins import Rules, rules
 
-_LINES = ("moneyline", "moneyline_3way", "spread", "total")  # families whose ladders are read together
+_MARGIN = ("moneyline", "moneyline_3way", "spread")  # families whose ladders are read together
 SOLE = -1  # unit kind of terms that belong to no market
 UNREAD = 15  # side of a term whose outcome does not read
 _NO_LINE = CODES["no_line"]
@@ -344,7 +344,7 @@ class Names:
         event = self._event(wording)
         pair = self._pair(event, term.teams)
         kind = self._kind(term.kind)
-        group = self._group(term, kind, self.sports[event][0].id)
+        group = self._group(term, kind, event)
         flip = self._turned(pair, event)
         readings = (term.turned, term.straight) if flip else (term.straight, term.turned)
         place, other = (self._packed(term, wording, reading) for reading in readings)
@@ -380,9 +380,14 @@ class Names:
             name << 16 | term.two_way << 8 | term.verdict,
         )
 
-    def _group(self, term: "_Term", kind: int, sport: str) -> int:
+    def _group(self, term: "_Term", kind: int, event: int) -> int:
         """What a term is judged and searched together with, within its event."""
-        if term.kind.family in _LINES or (not term.verdict and term.kind.family in catalog.twinned(sport)):
+        family, (sport, league) = term.kind.family, self.sports[event]
+        together = family in _MARGIN or (not term.verdict and family in catalog.twinned(sport.id))
+        if family == "total":  # some margins are scaled by it
+            shape = catalog.shape("spread", sport.id, league)
+            together |= shape is not None and shape.name == "skellam"
+        if together:
             return self._groups.setdefault(term.kind.period, len(self._groups))
         if term.verdict and not term.two_way:
             return SOLE

@@ -14,8 +14,7 @@ import numpy as np
 
 from oddsengine._jit import kernel
 from oddsengine.board.rows import LIVE, REJECTED, SUSPENDED
-from oddsengine.find.ids import _step
-from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words
+from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words, step
 
 TEXT, NUMBER, MOMENT, FLAG, UNFLAG, OTHER = range(6)
 _BAD = np.int64(NO_TIME) + 1
@@ -128,7 +127,7 @@ def _string(text, at, key):
     while at < text.size:
         c = text[at]
         if c == 34:
-            key[0], key[1] = _step(a, b), _step(b, a)
+            key[0], key[1] = step(a, b), step(b, a)
             return at
         if c < 32:
             return -1
@@ -514,13 +513,13 @@ def _scan(
         span[n, 1] = at
         a, b = np.uint64(1), np.uint64(2)
         for k in range(texts):
-            a, b = _step(a, hashes[k, 0]), _step(b, hashes[k, 1])
+            a, b = step(a, hashes[k, 0]), step(b, hashes[k, 1])
         line = numbers[n, 0]
         bits = np.uint64(0x7FF8000000000001)
         if not np.isnan(line):
             pair[0] = line + 0.0  # -0.0 is 0.0
             bits = pair.view(np.uint64)[0]
-        a, b = _step(a, bits), _step(b, bits)
+        a, b = step(a, bits), step(b, bits)
         term_hash[n, 0], term_hash[n, 1] = a, b
         book_hash[n, 0], book_hash[n, 1] = hashes[texts, 0], hashes[texts, 1]
         term[n] = t_codes[_seek(a, b, t_keys, t_codes)]

@@ -39,6 +39,7 @@ from oddsengine.estimator import Board as Estimated
 from oddsengine.estimator import Times, Votes, minutes, starts
 from oddsengine.find.ids import word
 from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words, distinct
+from oddsengine.guards import Guarded
 from oddsengine.identity import Wording
 from oddsengine.momentum import Memory, Sampled
 from oddsengine.reasons import CODES
@@ -182,11 +183,13 @@ def _unlisted(slots, key, state, seen, book, listed, time, out):
 
 
 @kernel
-def _judge(slots, verdicts, why, aside, rejected, state, other, before):
+def _judge(slots, verdicts, why, low, unsure, aside, rejected, stingy, doubt, state, other, before):
     """Write verdicts down; list rows on the board that are rejected otherwise than before. Returns how many."""
     n = 0
     for i in range(slots.size):
         s = slots[i]
+        if i < low.size:
+            stingy[s], doubt[s] = low[i], unsure[i]
         if rejected[s] != why[i] and state[s] == ON:
             other[n], before[n] = s, rejected[s]
             n += 1
@@ -582,10 +585,13 @@ class Board:
         self.units.dirty[rows.unit[held[dirty != 0]]] = 1
         return True
 
-    def judge(self, slots: Ints, verdicts: Bytes, rejected: Bytes) -> None:
-        """Take the guards' verdicts on some rows."""
+    def judge(self, slots: Ints, guarded: Guarded, verdicts: Bytes, rejected: Bytes) -> None:
+        """Take the guards' verdicts on some rows; the first are those of `guarded`."""
         rows, other, before = self.rows, np.empty(slots.size, np.int32), np.empty(slots.size, np.uint8)
-        n = _judge(slots, verdicts, rejected, rows.aside, rows.rejected, rows.state, other, before)
+        n = _judge(
+            slots, verdicts, rejected, guarded.stingy, guarded.doubt,
+            rows.aside, rows.rejected, rows.stingy, rows.doubt, rows.state, other, before,
+        )  # fmt: skip
         if n:
             other = other[:n].copy()
             if self._past is not None:
@@ -646,7 +652,7 @@ class Board:
     def due(self, before: int, table: catalog.FairTable) -> Bytes:
         """Mark units dirty whose event began a minute of its own since a moment, and say which, by unit."""
         units = self.names.unit_event.size
-        if before == NO_TIME:
+        if before in (NO_TIME, self.moment):
             return np.zeros(units, np.uint8)
         event = self.names.unit_event_hashes()
         began = minutes(event, self.moment, table) != minutes(event, before, table)

@@ -7,13 +7,13 @@ ones, so that an id never depends on what else is on the board.
 import hashlib
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from oddsengine._jit import kernel
-from oddsengine.groups import Groups, Ints, Longs, Words, mix
+from oddsengine.groups import Groups, Ints, Longs, Words, mix, step
 
 _MOST_LEGS = 8  # more than the outcomes of any family
 _NONE: Longs = np.empty(0, np.int64)
@@ -43,33 +43,24 @@ def ladders(event: Words, live: npt.NDArray[np.uint8], kind: Words, subject: Wor
 
 
 @kernel
-def _step(h: Any, value: Any) -> Any:
-    """Add one column to a hash of columns, as `mix` does."""
-    h = (h ^ value) * np.uint64(0x9E3779B97F4A7C15)
-    h = h ^ (h >> np.uint64(29))
-    h = h * np.uint64(0xBF58476D1CE4E5B9)
-    return h ^ (h >> np.uint64(32))
-
-
-@kernel
 def _hashes(
     kind: np.uint64, low: Longs, high: Longs, rows: Ints, legs: int, market_ladder: Ints, threshold: Ints, book: Ints,
     side: Ints, ladders: Words, books: Words, out: Words,
 ) -> None:  # fmt: skip
     """Hash cases with one market, or two if `high` is not empty. Legs with a negative row hash as 0."""
-    start = _step(np.uint64(0), kind)
+    start = step(np.uint64(0), kind)
     for c in range(low.size):
         m = low[c]
-        h = _step(start, _step(ladders[market_ladder[m]], np.uint64(np.int64(threshold[m]))))
+        h = step(start, step(ladders[market_ladder[m]], np.uint64(np.int64(threshold[m]))))
         if high.size > 0:
             m = high[c]
-            h = _step(h, _step(ladders[market_ladder[m]], np.uint64(np.int64(threshold[m]))))
+            h = step(h, step(ladders[market_ladder[m]], np.uint64(np.int64(threshold[m]))))
         for k in range(legs):
             leg = np.uint64(0)
             if k < rows.shape[1] and rows[c, k] >= 0:
                 row = rows[c, k]
-                leg = _step(_step(np.uint64(0), books[book[row]]), np.uint64(side[row]))
-            h = _step(h, leg)
+                leg = step(step(np.uint64(0), books[book[row]]), np.uint64(side[row]))
+            h = step(h, leg)
         out[c] = h
 
 
