@@ -11,7 +11,6 @@ Reading is for any thread: a reader waits for the step that is being made, at mo
 import copy
 import re
 import threading
-import time
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,7 +21,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 import polars as pl
 
-from oddsengine import catalog, tails
+from oddsengine import catalog, estimator, tails
 from oddsengine.board.changes import Changes, at_close, remember, scope, since_last_search, voting
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.names import Names
@@ -31,6 +30,7 @@ from oddsengine.board.rows import BOOK_BITS, FREE, GONE, LEVELS, LIVE, MOVED, NE
 from oddsengine.board.state import REMEMBERED_S, SECOND, STATUSES, Applied, Batch, Board
 from oddsengine.board.units import Gathered
 from oddsengine.detect import Scope
+from oddsengine.estimator import Fair
 from oddsengine.find.board import Sharp
 from oddsengine.find.ids import hexadecimal
 from oddsengine.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs, Words, distinct, mix
@@ -80,6 +80,7 @@ class Findings(NamedTuple):
     slots: Ints  # rows that were looked at
     changes: Changes | None  # the marks to remember; None: they stay
     sampled: Sampled | None  # of the markets' momentum
+    estimates: tuple[Groups, Bytes, Fair] | None  # prices at the close to remember, and of which markets they are
 
 
 class Recorder(Protocol):
@@ -253,6 +254,8 @@ class Engine:
             remember(search.changes, search.slots, self._board.rows)
         if search.sampled is not None:
             self._board.momentum.commit(search.sampled)
+        if search.estimates is not None:
+            estimator.remember(*search.estimates, self._board.rows.close)
 
     def _look_again(self) -> None:
         board = self._board
@@ -375,11 +378,12 @@ class Engine:
                 changes = at_close(some, changes, estimated, rows)
             where = scope(some, changes.markets, curves)
             if estimated is not None:
-                estimated = estimated._replace(needed=np.where(where.markets != 0, np.uint8(2), where.fair))
+                wanted = np.where(where.markets != 0, np.uint8(2), where.fair)
+                estimated = estimated._replace(needed=wanted, known=rows.close)
         alike: dict[Any, list[View]] = {}
         for view in views:
             alike.setdefault(view.wanted.lens, []).append(view)
-        found = []
+        found, estimates = [], None
         with board.reached(some, where) as there:
             for shared in alike.values():
                 asked = shared[0].asked(names)
@@ -387,10 +391,12 @@ class Engine:
                     g, names.traits, guarded, asked, self._off, referred=shared[0].wanted.referred, needed=where.fair,
                     board=estimated,
                 )  # fmt: skip
+                if seen.close is not None and seen.standard:
+                    estimates = g, where.fair, seen.close
                 who, hits = search(some, seen, shared, where, names, self._off)
                 of = np.array([view.open.row for view in shared], np.int64)
                 found.append(Searched(shared, of, hits, self.opened.compare(of, who, units, hits, there)))
-        return Findings(units, found, slots, changes, sampled)
+        return Findings(units, found, slots, changes, sampled, estimates)
 
     def _judge(self, some: Gathered, slots: Ints) -> Guarded:
         """Run the guards over some units, and put their verdicts on the board."""
@@ -745,7 +751,7 @@ class Engine:
         """Search the whole board for a view that was not kept up to date, in parts: others get their turn between."""
         try:
             while not self._advance(view):
-                time.sleep(_PAUSE_S)
+                threading.Event().wait(_PAUSE_S)  # whoever waits for the engine gets it
         except BaseException:
             with self._lock:
                 if self._entering.pop(view.wanted, None) is not None:

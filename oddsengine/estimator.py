@@ -45,6 +45,7 @@ RANGE = 1.6448536269514722  # standard errors on both sides of a range that hold
 BITS = {name: np.uint16(1 << at) for at, name in enumerate(FLAGS)}
 _TOTALS = frozenset({"total"})
 _OUTLIER, _STALE = CODES["outlier"], CODES["stale"]
+_NOTHING: Floats = np.empty(0)
 
 
 class Lines(NamedTuple):
@@ -432,7 +433,7 @@ def _posterior(m, f, others, sharp, most, sharps, own_x, own, least, push, c):
 
 @kernel
 def _estimate(
-    needed, segments, rows, markets, row_book, row_seen, net, aside, live, threshold, slope, near, minute,
+    needed, known, row, segments, rows, markets, row_book, row_seen, net, aside, live, threshold, slope, near, minute,
     start, momentum, base_flags, v_start, v_book, v_x, v_total, v_seen, v_latest, v_changed, feed, own, sharp,
     exchange, gross, scale, c, outlier, place, b_from, b_feed, b_x, b_total, b_seen, b_weight, b_fresh, b_sharp,
     ordered, sorted_, tallies, centres, sharpest_, post, stamp, own_x,
@@ -462,6 +463,13 @@ def _estimate(
             size = segments[m + 1] - s0
             if needed[m] == 0 or size < 2 or v_start[markets[at]] == v_start[markets[at + 1]]:
                 continue
+            remembered = needed[m] == 1 and known.size > 0
+            for s in range(s0, s0 + size if remembered else s0):
+                segment[s] = known[row[rows[s]]] if rows[s] < rows[s + 1] else 0.0
+                remembered &= segment[s] > 0.0
+            if remembered:
+                continue
+            segment[s0 : s0 + size] = np.nan
             comps = 1 if size == 2 else size
             same, n = _ballots(
                 m, markets[at], markets[at + 1], threshold, slope[at], near, c.vote_neighbour_weight, minute[at], fade,
@@ -642,6 +650,7 @@ class Board(NamedTuple):
     ballot: Votes
     voting: Bytes | None = None  # per ladder: whether it was read; None: all were
     needed: Bytes | None = None  # per market of these, see `estimate`
+    known: Floats = _NOTHING  # per slot, see `estimate`
 
 
 def gross(traits: Traits, rate: Floats, fee: Floats) -> Bytes:
@@ -651,7 +660,7 @@ def gross(traits: Traits, rate: Floats, fee: Floats) -> Bytes:
 
 def estimate(
     of: Estimator, groups: Groups, traits: Traits, net: Floats, aside: Bytes, barred: Bytes, times: Times,
-    momentum: Floats | None, ballot: Votes, needed: Bytes | None = None,
+    momentum: Floats | None, ballot: Votes, needed: Bytes | None = None, known: Floats = _NOTHING,
 ) -> Fair:  # fmt: skip
     """Estimate the fair probability of every price at the close.
 
@@ -670,6 +679,9 @@ def estimate(
     needed
         Per market: 2 where the price of every row is asked for, 1 where nobody is judged, 0 where nothing is asked and
         nothing known; None is 2 throughout.
+    known
+        Per slot (`groups.row`) of the first row of an outcome: its fair probability with nobody judged, where that was
+        estimated before and a market that needs 1 still is what it was; else 0 or nan. Empty: nothing is known.
     """
     needed = np.full(groups.threshold.size, 2, np.uint8) if needed is None else needed
     g, c = groups, of.table.constants
@@ -681,7 +693,7 @@ def estimate(
         np.full(g.rows.size - 1, np.nan), np.zeros((ladders, widest)) if momentum is None else momentum,
     )  # fmt: skip
     _estimate(
-        needed, g.segments, g.rows, g.markets, g.book, g.seen, net, aside, g.live, g.threshold,
+        needed, known, g.row, g.segments, g.rows, g.markets, g.book, g.seen, net, aside, g.live, g.threshold,
         of.lines.slope[g.kind, sport], neighbours(of.table), times.minute, times.start, out.momentum,
         of.lines.flags[g.kind, sport], ballot.start, ballot.book, ballot.x, ballot.total, ballot.seen, ballot.latest,
         ballot.changed, traits.feed, of.voters.own, of.voters.sharp, traits.exchange, barred,
@@ -693,6 +705,20 @@ def estimate(
         *out[:6],
     )  # fmt: skip
     return out
+
+
+@kernel
+def _remember(needed, segments, rows, row, segment, known):
+    """Write the estimates of markets down at the first row of each outcome."""
+    for m in range(segments.size - 1):
+        for s in range(segments[m], segments[m + 1] if needed[m] != 0 else segments[m]):
+            if rows[s] < rows[s + 1]:
+                known[row[rows[s]]] = segment[s]
+
+
+def remember(groups: Groups, needed: Bytes, fair: Fair, known: Floats) -> None:
+    """Note what `estimate` found in `known`, for the next time."""
+    _remember(needed, groups.segments, groups.rows, groups.row, fair.segment, known)
 
 
 def neighbours(table: FairTable) -> int:

@@ -31,7 +31,7 @@ def _find(key, keys, size):
 def _sample(
     needed, keys, markets, outcomes, minute, threshold, slope, reach, v_start, v_book, v_x, feed, index, c,
     s_keys, s_slot, s_base, s_sampled, s_value, s_latest, s_start, s_size, p_book, p_line, p_x,
-    chosen, held, spoken,
+    chosen, held, spoken, lines,
     momentum, slots, changed, base, sampled, start, n_book, n_line, n_x,
 ):  # fmt: skip
     """Momentum of each ladder at its minute, and what to remember of those that changed; the memory stays as it is."""
@@ -66,7 +66,7 @@ def _sample(
                     n_book[k] = b
                     count += 1
                 if w < 0 or follows or (spoken[b] == 0 and abs(v_x[v, 0]) < abs(v_x[w, 0])):
-                    chosen[b] = v
+                    chosen[b], lines[b] = v, threshold[m]
                     spoken[b] = 1 if follows else 0
         new = slot < 0
         old = 1 if not new and minute[at] > s_latest[slot] else 0  # which of the two remembered states is the sample
@@ -82,12 +82,7 @@ def _sample(
         feeds = 0
         for i in range(end, end + count):
             b = n_book[i]
-            v = chosen[b]
-            line = np.int32(0)
-            for m in range(markets[at], markets[at + 1]):
-                if v_start[m] <= v:
-                    line = threshold[m]
-            e = held[index[b]]
+            v, line, e = chosen[b], lines[b], held[index[b]]
             n_line[i, 0], n_line[i, 1] = line, line
             for k in range(comps):
                 n_x[i, 0, k], n_x[i, 1, k] = np.nan, v_x[v, k]
@@ -255,7 +250,7 @@ class Memory:
             self._keys, self._slot, self._base, self._sampled, self._value, self._latest, self._start, self._size,
             self._book, self._line, self._x,
             np.full(feed.size, -1, np.int32), np.full(len(self._books) + 1, -1, np.int32),
-            np.zeros(feed.size, np.uint8),
+            np.zeros(feed.size, np.uint8), np.empty(feed.size, np.int32),
             made.momentum, made.slots, made.changed, made.base, made.sampled, made.start, made.book, made.line, made.x,
         )  # fmt: skip
         return made

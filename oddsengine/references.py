@@ -98,6 +98,7 @@ class Lens:
     live: Bytes  # per market
     board: estimator.Board | None  # what the estimator reads
     close: estimator.Fair | None  # and what it says, where the method is `CLOSE`
+    standard: bool  # it says so with the catalog's commissions
 
 
 @kernel
@@ -265,7 +266,7 @@ def lens(
             asked.weighted, limits.reference_wide + limits.epsilon, trusted, own, width, reference, fair,
             odds, ends,
         )  # fmt: skip
-    close = None
+    close, standard = None, False
     if referred and asked.method == CLOSE and board is not None:
         standard = np.array_equal(asked.rate, traits.commission) and np.array_equal(asked.fee, traits.fee)
         ballot = board.ballot
@@ -273,7 +274,7 @@ def lens(
             ballot = estimator.votes(g, net, board.times.changed, guarded.aside, widest, board.of.table, board.voting)
         close = estimator.estimate(
             board.of, g, traits, net, guarded.aside, estimator.gross(traits, asked.rate, asked.fee), board.times,
-            board.momentum, ballot, board.needed,
+            board.momentum, ballot, board.needed, *((board.known,) if standard else ()),
         )  # fmt: skip
     return Lens(
         groups=g,
@@ -300,6 +301,7 @@ def lens(
         live=g.live[g.ladder],
         board=board,
         close=close,
+        standard=standard,
     )
 
 

@@ -22,7 +22,7 @@ from oddsengine.momentum import Memory
 from oddsengine.view import Wanted
 
 FORM = 1
-_DERIVED = {"unit", "member", "mark"}
+_DERIVED = {"unit", "member", "mark", "close_mark", "close"}
 
 
 def taken(engine: Engine) -> dict[str, Any]:

@@ -53,6 +53,7 @@ class Rows:
         ("doubt", np.uint8, 1),
         ("mark", np.uint64, 1),  # what its market was when it was last searched; see `changes`
         ("close_mark", np.uint64, 1),  # and what its price at the close rested on beside it
+        ("close", np.float64, 1),  # fair probability of its outcome at the close then; see `estimator.remember`
         ("level", np.uint16, LEVELS),  # probability in 65535ths of the last levels, newest last
         ("level_time", np.uint16, LEVELS),  # second of its last look, modulo 2^16
         ("level_look", np.uint8, LEVELS),  # number of that look, modulo 2^8
@@ -83,6 +84,7 @@ class Rows:
     doubt: Bytes
     mark: Words
     close_mark: Words
+    close: Floats
     level: npt.NDArray[np.uint16]
     level_time: npt.NDArray[np.uint16]
     level_look: Bytes
