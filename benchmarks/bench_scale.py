@@ -134,7 +134,7 @@ def shard(folder: Path, n: int, *, gateways: int, standby: bool, **more: Any) ->
     """A full board that is fed, and what follows it."""
     settings = {key: str(value) for key, value in more.items() if key.isupper()}
     rest = {key: value for key, value in more.items() if not key.isupper()}
-    with servers(folder / "nats", n) as found, run(folder, found, steps=0, pause_s=0.0, **rest) as made:
+    with servers(folder / "nats", n) as found, run(folder, found, steps=0, pause_s=0.0, forked=False, **rest) as made:
         made.program = Path(__file__).resolve()
         made.add("w1", "writer", ROLE="writer", **settings)
         for at in range(gateways):

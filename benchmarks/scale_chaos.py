@@ -233,7 +233,7 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="chaos-"))
     with (
         servers(folder / "nats", 3) as found,
-        run(folder, found, steps=10**9, pause_s=1.0, lease_s=3.0, snapshot_s=10.0) as shard,
+        run(folder, found, steps=10**9, pause_s=1.0, lease_s=3.0, snapshot_s=10.0, forked=False) as shard,
     ):
         for name, role in (("w1", "writer"), ("w2", "writer"), ("g1", "gateway"), ("g2", "gateway")):
             shard.add(name, role, NO_LIMITS="1", CHECK_S="10")

@@ -1,7 +1,6 @@
 """NATS servers on this machine, real ones, one or three of them; they end with whoever started them."""
 
 import asyncio
-import ctypes
 import shutil
 import signal
 import socket
@@ -15,6 +14,7 @@ from urllib.request import urlopen
 
 import nats
 import pytest
+from forking import with_parent
 
 PATIENCE_S = 60.0  # on a busy machine; nothing waits so long when all is well
 PROGRAM = Path(sys.executable).parent / "nats-server"
@@ -53,7 +53,7 @@ class Server:
                 [PROGRAM, "-c", self._config],
                 stdout=log,
                 stderr=log,
-                preexec_fn=_with_parent,  # noqa: PLW1509  it calls nothing that locks
+                preexec_fn=with_parent,  # noqa: PLW1509  it calls nothing that locks
             )
 
     @property
@@ -81,12 +81,6 @@ class Server:
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
             self._process.wait()
-
-
-def _with_parent() -> None:
-    """A child of a test that is killed dies too (Linux)."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 
 class Servers(list[Server]):

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from nats_running import Servers, _with_parent, free_ports, wait_for
+from forking import Forked, python
+from nats_running import Servers, free_ports, wait_for
 from scale_process import hashes, world
 
 from oddsengine.engine import Engine
@@ -23,6 +23,10 @@ from oddsengine_service.demo import take, teams_of
 from oddsengine_service.node import Node
 
 HERE = Path(__file__).parent
+CODE = (
+    f"import runpy, sys; sys.path.insert(0, {str(HERE)!r}); del sys.argv[0]; "
+    "runpy.run_path(sys.argv[0], run_name='__main__')"
+)
 CLIENT = httpx.Client(verify=False, limits=httpx.Limits(max_keepalive_connections=0))  # a TLS context costs 30 ms
 
 
@@ -42,20 +46,14 @@ class Process:
             f"lease_s = {run.lease_s}\nsnapshot_s = {run.snapshot_s}\nlog_bytes = {64 << 20}\n"
         )
         self._more = more
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[str] | Forked | None = None
         self.start()
 
     def start(self) -> None:
         environ = {**os.environ, "WORLD_START": self._run.start, **self._more}
-        command = [sys.executable, str(self._run.program), str(self._settings), *map(str, self._run.pace)]
+        words = str(self._run.program), str(self._settings), *map(str, self._run.pace)
         with (self._folder / f"{self.name}.log").open("ab") as out:
-            self._process = subprocess.Popen(
-                command,
-                stdout=out,
-                stderr=out,
-                env=environ,
-                preexec_fn=_with_parent,  # noqa: PLW1509
-            )
+            self._process = python(CODE, *words, env=environ, forked=self._run.forked, stdout=out, stderr=out)
 
     @property
     def alive(self) -> bool:
@@ -127,10 +125,10 @@ class Run:
 
     def __init__(
         self, folder: Path, servers: Servers, *, steps: int, pause_s: float, events: int = 10, lease_s: float = 1.0,
-        snapshot_s: float = 1.0,
+        snapshot_s: float = 1.0, forked: bool = True,
     ) -> None:  # fmt: skip
         self.folder, self.servers = folder, servers
-        self.pace = pause_s, steps, events
+        self.pace, self.forked = (pause_s, steps, events), forked
         self.lease_s, self.snapshot_s, self.steps = lease_s, snapshot_s, steps
         self.start, self.program = datetime.now(UTC).isoformat(), HERE / "scale_process.py"
         self.processes: list[Process] = []

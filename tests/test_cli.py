@@ -16,6 +16,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from forking import CLI, DEVNULL, python, ran
 
 from oddsengine import (
     DEVIG_METHODS,
@@ -419,8 +420,14 @@ def test_a_missing_package_is_named(words: tuple[str, ...], package: str) -> Non
 
 def without(module: str, words: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
     """Run a command where a module is not there."""
-    code = f"import sys; sys.modules[{module!r}] = None; from oddsengine.cli import main; sys.exit(main({words!r}))"
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    code = (
+        "import sys\n"
+        "for name in list(sys.modules):\n"
+        f"    if name.startswith(({module!r}, 'oddsengine_service')):\n"
+        "        del sys.modules[name]\n"
+        f"sys.modules[{module!r}] = None\n{CLI}"
+    )
+    return ran(code, *words)
 
 
 def test_a_recording_that_adds_nothing_says_why(run: Run, tmp_path: Path) -> None:
@@ -488,9 +495,7 @@ def on_terminal(columns: int, *words: str, **extra: str) -> str:
     env = {**os.environ, "COLUMNS": str(columns), "TERM": "xterm", **extra}
     if "NO_COLOR" not in extra:
         env.pop("NO_COLOR", None)
-    with subprocess.Popen(
-        [sys.executable, "-m", "oddsengine.cli", *words], stdout=child, stderr=subprocess.DEVNULL, env=env
-    ) as running:
+    with python(CLI, *words, stdout=child, stderr=DEVNULL, env=env) as running:
         os.close(child)
         parts = []
         try:

@@ -1,10 +1,8 @@
 """The commands over keys: real files, and a process that notices what another one did."""
 
 import json
-import os
 import re
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -12,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forking import CLI, PIPE, python, ran
 
-import oddsengine
 from oddsengine.cli import main
 from oddsengine_service.keys import KeyStore
 
-ROOT = Path(oddsengine.__file__).parents[1]
 Run = Callable[..., tuple[int, str, str]]
 
 
@@ -44,11 +41,7 @@ def run(folder: Path, capsys: pytest.CaptureFixture[str]) -> Run:
 
 def process(*words: str) -> "subprocess.CompletedProcess[str]":
     """Run a command in a process of its own."""
-    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(
-        [sys.executable, "-m", "oddsengine.cli", "keys", *words], env=environ, capture_output=True, text=True,
-        timeout=60, check=False,
-    )  # fmt: skip
+    return ran(CLI, "keys", *words)
 
 
 def found(folder: Path, key: str) -> Any:
@@ -103,10 +96,7 @@ while last:
 
 def test_another_process_sees_a_change_within_a_second(folder: Path, run: Run) -> None:
     made = created(run, "--tier", "pro")
-    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(
-        [sys.executable, "-c", WATCH, str(folder), made["key"]], env=environ, stdout=subprocess.PIPE, text=True
-    ) as watcher:
+    with python(WATCH, str(folder), made["key"], stdout=PIPE) as watcher:
         assert watcher.stdout is not None
         patience = threading.Timer(30.0, watcher.kill)
         patience.start()

@@ -6,7 +6,6 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 from effort import less, some
+from forking import CLI, PIPE, Forked, python
 from service_running import METRICS_TOKEN, PATIENCE_S, Running
 
 from oddsengine.cli import main
@@ -22,16 +22,13 @@ from oddsengine_service.lock import FILE, FolderLock
 from oddsengine_service.server import serve
 from oddsengine_service.settings import SettingsError, load
 
-COMMAND = [sys.executable, "-c", "from oddsengine.cli import main; raise SystemExit(main())", "serve", "--port", "0"]
-Process = subprocess.Popen[str]
+Process = Forked | subprocess.Popen[str]
 
 
 def begin(folder: Path, **more: str) -> Process:
     """A node without a source, on a port of its own."""
     environ = {**os.environ, "ODDSENGINE_DATA_FOLDER": str(folder / "data"), **more}
-    return subprocess.Popen(
-        COMMAND, cwd=folder, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )  # fmt: skip
+    return python(CLI, "serve", "--port", "0", cwd=folder, env=environ, stdout=PIPE, stderr=PIPE)
 
 
 @contextmanager

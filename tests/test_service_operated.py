@@ -20,12 +20,13 @@ from typing import Any
 import httpx
 import pytest
 from effort import less
+from forking import CLI, PIPE, Forked, python
 from service_running import PATIENCE_S, until
 
 from oddsengine.cli import main
 from oddsengine.tape import Tape
 
-COMMAND = [sys.executable, "-c", "from oddsengine.cli import main; raise SystemExit(main())"]
+COMMAND = [sys.executable, "-c", CLI]
 OWN = '[books.corner_shop]\nname = "Corner Shop"\nregions = ["UK"]\nrequires_tier = "pro"\n'
 
 
@@ -78,11 +79,9 @@ def disk(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def started(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def started(folder: Path) -> Iterator[tuple[Forked | subprocess.Popen[str], str]]:
     """A node that listens, and its base; whoever starts it ends it."""
-    with subprocess.Popen(
-        [*COMMAND, "serve"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
+    with python(CLI, "serve", cwd=folder, stdout=PIPE, stderr=PIPE) as process:
         try:
             assert process.stdout is not None
             origin = re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())

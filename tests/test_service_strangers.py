@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import socket
-import subprocess
 import sys
 import time
 from io import StringIO
@@ -15,8 +14,8 @@ from pathlib import Path
 
 import httpx
 import pytest
+from forking import CLI, DEVNULL, PIPE, python
 from service_running import PATIENCE_S, Running, running, until
-from test_service_operated import COMMAND
 
 from oddsengine_service.connections import Connections
 from oddsengine_service.log import Log
@@ -84,10 +83,8 @@ def test_bounds_of_connections() -> None:
 
 def test_few_files_and_many_sockets_that_say_little(tmp_path: Path) -> None:
     """Those of one address leave room for everybody else; the node says so, and does not spin."""
-    process = subprocess.Popen(
-        ["sh", "-c", 'ulimit -n 256 && exec "$0" "$@"', *COMMAND, "serve", "--demo", "--port", "0"],
-        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    few = f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256)); {CLI}"
+    process = python(few, "serve", "--demo", "--port", "0", cwd=tmp_path, stdout=PIPE, stderr=PIPE)
     try:
         assert process.stdout is not None
         origin = re.search(r"http://127\.0\.0\.1:(\d+)", process.stdout.readline())
@@ -171,9 +168,7 @@ def test_health_names_no_source(tmp_path: Path) -> None:
     (tmp_path / "oddsengine.toml").write_text(
         '[service]\nport = 0\n[feeds.secret_source]\nkind = "interface"\nurl = "http://127.0.0.1:1/api/v1"\n'
     )
-    process = subprocess.Popen(
-        [*COMMAND, "serve"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
+    process = python(CLI, "serve", cwd=tmp_path, stdout=PIPE, stderr=DEVNULL)
     try:
         assert process.stdout is not None
         origin = re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())

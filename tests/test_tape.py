@@ -8,7 +8,6 @@ import pty
 import resource
 import signal
 import struct
-import subprocess
 import sys
 import textwrap
 import threading
@@ -25,6 +24,7 @@ import effort
 import numpy as np
 import polars as pl
 import pytest
+from forking import CLI, PIPE, python, ran
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -465,8 +465,7 @@ for batch in World(5, events=3, hazards=True).run(10_000):
 def test_killed_in_the_middle(tmp_path: Path, steps: int) -> None:
     """All that the killed run said of the steps that are on its tape, their replay says."""
     path = tmp_path / "tape"
-    command = [sys.executable, "-c", CHILD, str(path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+    with python(CHILD, str(path), stdout=PIPE) as child:
         assert child.stdout is not None
         lines = [child.stdout.readline() for _ in range(steps)]
         child.send_signal(signal.SIGKILL)
@@ -979,13 +978,6 @@ def as_lines(batches: Given) -> str:
     return "".join(json.dumps({k: v for k, v in b.items() if v}, default=str) + "\n" for b in batches)
 
 
-def process(*words: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "oddsengine.cli", *words], input=given, capture_output=True, text=True, timeout=120,
-        check=False,
-    )  # fmt: skip
-
-
 def test_record_and_replay(world: Given, tmp_path: Path, command: Run) -> None:
     """From a file, then from standard input; a replay has the same state, and the updates of the run."""
     file, tape, updates = tmp_path / "batches.ndjson", tmp_path / "t", tmp_path / "u.ndjson"
@@ -993,7 +985,7 @@ def test_record_and_replay(world: Given, tmp_path: Path, command: Run) -> None:
     status, out, err = command("record", str(tape), "--from", str(file))
     assert (status, err) == (0, "")
     assert out.startswith("20 batches with ")
-    done = process("record", str(tape), "--from", "-", given=as_lines(world[20:35]))
+    done = ran(CLI, "record", str(tape), "--from", "-", given=as_lines(world[20:35]))
     assert done.returncode == 0
     assert done.stdout.startswith("15 batches with ")
     assert f"{tape}: 35 steps, " in done.stdout
@@ -1130,9 +1122,9 @@ def test_help(command: Run) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interruption_leaves_a_whole_tape(tmp_path: Path, world: Given, number: signal.Signals) -> None:
     """While it waits for more, and while it works."""
-    command = [sys.executable, "-m", "oddsengine.cli", "record", str(tmp_path / "t"), "--from", "-"]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as child:
+    with python(
+        CLI, "record", str(tmp_path / "t"), "--from", "-", stdin=PIPE, stdout=PIPE, stderr=PIPE
+    ) as child:  # fmt: skip
         assert child.stdin is not None
         child.stdin.write(as_lines(world[:10]))
         child.stdin.flush()
