@@ -223,7 +223,7 @@ class Watch(App[None]):
         super().__init__()
         self._source, self._every, self._first_words = source, every, words
         self._shot = Shot("", {})
-        self._event, self._paused = "", False
+        self._event, self._paused, self._failed = "", False, False
         self._events: dict[str, str] = {}  # event of each row's key
         self._asking = threading.Lock()
 
@@ -263,19 +263,24 @@ class Watch(App[None]):
             shot = self._source.shot()
             prices = self._source.prices(self._event) if self._event else ()
         except Exception as error:
-            self.call_from_thread(self._state, f"{type(error).__name__}: {error}")
+            self.call_from_thread(self._fail, f"{type(error).__name__}: {error}")
         else:
             self.call_from_thread(self._show, shot, prices)
         finally:
             self._asking.release()
 
+    def _fail(self, text: str) -> None:
+        self._failed = True
+        self._state(text)
+
     def _state(self, text: str) -> None:
         self.query_one("#state", Static).update(Text(text))
 
     def _show(self, shot: Shot, prices: Rows) -> None:
-        self._shot = shot
-        self.sub_title = shot.title
-        self._lists()
+        if shot != self._shot or self._failed:  # filling the tables takes much longer than comparing
+            self._shot, self._failed = shot, False
+            self.sub_title = shot.title
+            self._lists()
         if prices:
             self._board(prices)
 
