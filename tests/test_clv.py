@@ -95,8 +95,11 @@ def bet(**more: Any) -> Row:
 
 
 def test_a_price_that_equals_the_close_does_not_beat_it() -> None:
-    (row,) = report(pl.DataFrame([bet(price=2.0, closing=0.5)], BETS_SCHEMA)).iter_rows(named=True)
+    bets = pl.DataFrame([bet(price=2.0, closing=0.5, others=0.5, gain=0.0)], BETS_SCHEMA)
+    (row,) = report(bets).iter_rows(named=True)
     assert (row["graded"], row["avg_clv"], row["beat_close"]) == (1, 0.0, 0.0)
+    assert (row["others_graded"], row["avg_others_clv"], row["others_beat_close"]) == (1, 0.0, 0.0)
+    assert (row["won"], row["lost"], row["pushed"], row["avg_return"]) == (0, 0, 1, 0.0)
 
 
 def test_report_counts_every_state_and_grades_only_what_closed() -> None:

@@ -583,6 +583,22 @@ def test_players(name: str, known: list[str], found: str | None) -> None:
     assert match_player(name, known[::-1]).name == found
 
 
+@pytest.mark.parametrize(
+    ("name", "known", "reason", "score"),
+    [
+        ("Jaylen Brown", ["Jaylen Brown"], "the same name", 1.0),
+        ("Vinicius Junior", ["Vinícius Júnior"], "the same name", 1.0),
+        ("J. Brown", ["Jaylen Brown", "Jayson Tatum"], "names alike", 0.94),
+        ("M. Morris", ["Marcus Morris", "Markieff Morris"], "fits more than one name", 0.94),
+        ("Seth Curry", ["Stephen Curry"], "no name fits", 0.0),
+    ],
+)
+def test_a_player_s_match_says_why(name: str, known: list[str], reason: str, score: float) -> None:
+    match = match_player(name, known)
+    assert (match.reason, match.score) == (reason, score)
+    assert match.candidates == ((match.name,) if match.name else tuple(known) if score else ())
+
+
 # Quality
 
 
@@ -657,3 +673,18 @@ def test_every_match_says_why() -> None:
         "new event", "both teams are the same", "a team is not known yet", "no start time",
         "the same names, 15 min apart", "new event", "the pair meets more than once near this time", "override",
     ]  # fmt: skip
+
+
+def test_a_match_says_how_alike_the_names_are() -> None:
+    def soccer(id_: str, home: str, away: str, minutes: int = 0) -> Game:
+        return game(id_, home, away, minutes, "club_friendlies", "soccer")
+
+    matcher = Matcher()
+    matcher.match("a", game("1", "Alexander Zverev", "Rafael Nadal", 0, "atp", "tennis"))
+    turned = matcher.match("b", game("1", "R. Nadal", "Zverev A.", -10, "atp", "tennis"))
+    assert turned.reason == "names alike, 10 min apart, home and away swapped"
+    matcher.match("a", soccer("2", "Dynamo Kyiv", "Sporting Braga"))
+    assert matcher.match("b", soccer("2", "Dynamo", "Sporting")).reason == "names alike, but not enough"
+    for source, name in (("a", "Alexander Zverev"), ("b", "Mischa Zverev"), ("c", "Zverev")):
+        last = matcher.match(source, game("3", name, "Roger Federer", 0, "atp", "tennis"))
+    assert last.reason == "fits games of different teams"

@@ -193,6 +193,12 @@ def test_one_bet_that_breaks_holds_up_no_other(
     client.delete(f"/bets/{bad['id']}")
 
 
+def test_a_bet_at_the_closing_price_does_not_beat_the_close() -> None:
+    at = bet_of(datetime(2026, 2, 8, tzinfo=UTC))
+    bets = [msgspec.structs.replace(at, clv_percent=value) for value in (0.0, 4.0, None)]
+    assert (rules.summary(bets).beat_close, rules.summary(bets).avg_clv_percent) == (0.5, 2.0)
+
+
 def test_one_score_alone_is_refused(client: httpx.Client) -> None:
     bet = placed(client)
     for scores in ({"home_score": 3}, {"home_score": 3, "away_score": None}):

@@ -454,6 +454,12 @@ def test_names_of_keys(store: KeyStore, name: str) -> None:
         store.create("acme", Terms("pro"), name)
 
 
+def test_the_longest_names_and_the_outermost_numbers_are_allowed(store: KeyStore) -> None:
+    made = store.create("x" * 64, Terms("enterprise", rate=1, streams=100_000), "x" * 100)
+    assert (len(made.record.account), len(made.record.name)) == (64, 100)
+    assert store.retier(made.record.id, rate=1_000_000, streams=0).terms.rate == 1_000_000
+
+
 TERMS = st.builds(
     Terms,
     st.sampled_from([*TIERS]),
@@ -542,6 +548,36 @@ def test_an_account_has_so_many_keys(store: KeyStore, monkeypatch: pytest.Monkey
     assert sum(record.active for record in records) == 3
     assert sum(not record.active for record in records) == 2
     assert all(store.find(one.key) for one in (*made[:2], made[-1]))
+
+
+# ---- other stores ----
+
+
+def test_keys_of_another_store_are_taken(store: KeyStore, folder: Path, tmp_path: Path) -> None:
+    made = store.create("acme", Terms("pro", frozenset({"odds"}), True, 9, 4), "web")
+    gone = store.create("acme", Terms("free"))
+    store.revoke(gone.record.id)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "keys.pepper").write_bytes((folder / "keys.pepper").read_bytes())
+    other = opened(tmp_path / "other")
+    offered: list[dict[str, Any]] = []
+    other.offer = offered.append
+    assert other.pepper_check == store.pepper_check
+    assert other.take(store.rows()) == 2
+    assert (caller(other, made.key), other.find(gone.key), offered) == (caller(store, made.key), None, [])
+    store.retier(made.record.id, rate=8)
+    assert other.take(store.rows()[:1], offer=True) == 1
+    assert caller(other, made.key).rate == 8
+    assert offered == other.rows()[:1] == store.rows()[:1]
+    for wrong in ({"id": "oe_1"}, {**store.rows()[0], "more": 1}):
+        with pytest.raises(UnfitError, match="a key has the fields"):
+            other.take([wrong])
+    other.close()
+
+
+def test_a_read_waits_less_for_a_lock_than_a_change(store: KeyStore) -> None:
+    waits = [file.execute("PRAGMA busy_timeout").fetchone()[0] for file in (store._reader, store._writer)]
+    assert waits == [250, 5000]
 
 
 # ---- the demonstration ----
