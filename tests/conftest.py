@@ -4,6 +4,7 @@ The first three draw the same examples every time, so that a change is judged by
 `make test` uses `quick` and leaves out what is marked `exhaustive`; `make test-all` uses `dev` and leaves out nothing.
 """
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -46,6 +47,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = [item for item in items if item.get_closest_marker("exhaustive")]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
+
+
+def pytest_collection_finish() -> None:
+    """What stays until the end is not looked at again by each collection of garbage."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -165,8 +165,9 @@ def flushed(usage: Usage) -> None:
     wait_for(written, "the server takes it")
 
 
-def test_usage_is_counted_over_all_processes(tmp_path: Path) -> None:
+def test_usage_is_counted_over_all_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also while the server is down, by a process that starts later, and after the server's disk was wiped."""
+    monkeypatch.setattr("oddsengine_service.scale.sharing._IDLE_S", 1.0)
     account = "a.b@example.com"
     with servers(tmp_path / "nats") as found:
         with counters(found, tmp_path, "one", "two") as both:

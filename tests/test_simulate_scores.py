@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from effort import less
 
 from oddsengine.engine import Engine
 from oddsengine.games import Scoreboard
@@ -32,12 +33,15 @@ def goals(made: World, seconds: int) -> Iterator[tuple[Batch, dict[str, tuple[in
         before = score
 
 
-def moneylines(engine: Engine, event: str) -> pl.DataFrame:
-    """A game's prices in play of who wins, by books that are heard."""
+def moneylines(engine: Engine) -> dict[str, list[tuple[bool, str, str, float]]]:
+    """Each game's prices in play of who wins, by books that are heard: whether it is active, book, side and odds."""
     assert engine.now is not None
-    heard = engine.now - timedelta(seconds=5)
-    live = (pl.col("event_id") == event) & pl.col("is_live") & (pl.col("last_seen_at") >= heard)
-    return engine.table().filter(live & pl.col("market_type").is_in(["moneyline", "h2h"]))
+    live = pl.col("is_live") & (pl.col("last_seen_at") >= engine.now - timedelta(seconds=5))
+    rows = engine.table().filter(live & pl.col("market_type").is_in(["moneyline", "h2h"]))
+    out: dict[str, list[tuple[bool, str, str, float]]] = {}
+    for event, *row in rows.select("event_id", "is_active", "sportsbook", "selection_type", "odds_decimal").rows():
+        out.setdefault(event, []).append(tuple(row))
+    return out
 
 
 def test_a_goal_suspends_a_game_and_moves_its_prices() -> None:
@@ -49,21 +53,18 @@ def test_a_goal_suspends_a_game_and_moves_its_prices() -> None:
     for second, (batch, moved) in enumerate(goals(made, 150)):
         engine.step(batch.quotes, batch.now, complete=batch.complete, events=batch.events)
         status = dict(zip(sports, made._games.status.tolist(), strict=True))
+        prices = moneylines(engine)
         for event, (home, away) in moved.items():
             if sports[event] == "basketball" or status[event] != 1:
                 continue
-            rows = moneylines(engine, event)
-            assert not rows["is_active"].any()
-            suspended += rows.height
+            rows = prices.get(event, [])
+            assert not any(active for active, *_ in rows)
+            suspended += len(rows)
             waiting.pop(event, None)
             if 0 in (home, away) and before.get(event):
                 waiting[event] = second, "home" if home else "away"
         for event in sports:
-            rows = moneylines(engine, event).filter("is_active")
-            odds = {
-                (book, side): price
-                for book, side, price in rows.select("sportsbook", "selection_type", "odds_decimal").iter_rows()
-            }
+            odds = {(book, side): price for active, book, side, price in prices.get(event, []) if active}
             if event in waiting and odds:
                 since, side = waiting.pop(event)
                 assert 6 <= second - since <= 14
@@ -133,7 +134,7 @@ def test_a_frozen_board_is_outvoted() -> None:
     at = {fixture.id: place for place, fixture in enumerate(made.fixtures)}
     past: dict[str, list[tuple[int, int]]] = {event: [] for event in at}
     frozen = old = 0
-    for batch, _ in goals(made, 600):
+    for batch, _ in goals(made, less(600, 240)):
         for event, place in at.items():
             past[event].append(tuple(made._games.score[place, :2].tolist()))
         frozen += sum(reading.score not in past[reading.event][-LATEST_S:] for reading in made.scores)
