@@ -59,8 +59,8 @@ def _temporary() -> Path:
     folder = Path(tempfile.gettempdir()) / f"oddsengine-{user}"
     folder.mkdir(mode=0o700, exist_ok=True)
     if hasattr(os, "getuid"):
-        found = folder.lstat()
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != user or found.st_mode & 0o022:
+        status = folder.lstat()
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != user or status.st_mode & 0o022:
             raise PermissionError(f"{folder} belongs to another user")
     return folder
 
@@ -157,12 +157,12 @@ def stamp(function: Any, options: str) -> bytes:
     import llvmlite  # type: ignore[import-untyped]  # noqa: PLC0415  the compiler is loaded late
     import numba  # noqa: PLC0415
 
-    found = hashlib.blake2b(digest_size=_DIGEST)
+    digest = hashlib.blake2b(digest_size=_DIGEST)
     for part in (numba.__version__, llvmlite.__version__, np.__version__, sys.version, options):
-        found.update(f"{part}\n".encode())
+        digest.update(f"{part}\n".encode())
     for part in _parts(function, set()):
-        found.update(part)
-    return found.digest()
+        digest.update(part)
+    return digest.digest()
 
 
 def _parts(function: FunctionType, seen: set[FunctionType]) -> Iterator[bytes]:
@@ -249,6 +249,6 @@ class KernelCache:
         return f"{self._name}-{hashlib.blake2b(key.encode(), digest_size=10).hexdigest()}.nbc"
 
     def _digest(self, name: str, content: bytes) -> bytes:
-        found = hashlib.blake2b(name.encode() + b"\n", digest_size=_DIGEST, key=self._stamp)
-        found.update(content)
-        return found.digest()
+        hashed = hashlib.blake2b(name.encode() + b"\n", digest_size=_DIGEST, key=self._stamp)
+        hashed.update(content)
+        return hashed.digest()

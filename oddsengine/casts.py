@@ -105,13 +105,13 @@ CASTS: dict[type[pl.DataType], tuple[Callable[[pl.Series], pl.Series], str]] = {
 }
 
 
-def readable(given: pl.DataType, wanted: pl.DataType) -> bool:
+def readable(given: pl.DataType, target: pl.DataType) -> bool:
     """Whether one dtype can be cast to another at all."""
     if given in (pl.String, pl.Categorical, pl.Enum, pl.Null):
         return True
-    if wanted == pl.String:
+    if target == pl.String:
         return given.is_numeric() or given == pl.Boolean
-    if isinstance(wanted, pl.Datetime):
+    if isinstance(target, pl.Datetime):
         return given.is_numeric() or given == pl.Date or isinstance(given, pl.Datetime)
     return given.is_numeric() or given == pl.Boolean
 

@@ -73,14 +73,14 @@ def _names(text: str) -> list[str]:
 
 def _rates(text: str) -> dict[str, float]:
     """Parse `book=0.02,other=0.05`."""
-    found = {}
+    rates = {}
     for part in _names(text):
         book, _, value = part.partition("=")
         try:
-            found[book.strip()] = float(value)
+            rates[book.strip()] = float(value)
         except ValueError:
             raise argparse.ArgumentTypeError(f"expected book=number, got {part!r}") from None
-    return found
+    return rates
 
 
 def _sharp(text: str) -> list[str] | dict[str, float]:
@@ -94,10 +94,10 @@ def _sharp(text: str) -> list[str] | dict[str, float]:
 
 def _moment(text: str) -> datetime:
     try:
-        found = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"expected a time such as 2026-02-08T18:00:00Z, got {text!r}") from None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _count(text: str) -> int:
@@ -108,12 +108,12 @@ def _count(text: str) -> int:
 
 def _speed(text: str) -> float:
     try:
-        found = float("inf") if text == "max" else float(text)
+        speed = float("inf") if text == "max" else float(text)
     except ValueError:
-        found = 0.0
-    if not found > 0.0:
+        speed = 0.0
+    if not speed > 0.0:
         raise argparse.ArgumentTypeError(f"expected a number above 0, or max, got {text!r}")
-    return found
+    return speed
 
 
 # ---- parser ----
@@ -210,8 +210,8 @@ def _add_thresholds(parser: argparse.ArgumentParser) -> None:
         ("max-hold", 2.0, "maximum hold of low-hold markets"),
         ("min-middle-ev", 0.0, "minimum EV of middles"),
     ):
-        shown = "" if default is None else f" (default {default:g})"
-        least.add_argument(f"--{name}", type=float, default=default, metavar="PCT", help=f"{text}, percent{shown}")
+        note = "" if default is None else f" (default {default:g})"
+        least.add_argument(f"--{name}", type=float, default=default, metavar="PCT", help=f"{text}, percent{note}")
     least.add_argument(
         "--min-size", type=float, default=0.0, metavar="PTS", help="minimum distance between the lines of a middle"
     )

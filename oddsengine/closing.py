@@ -131,9 +131,9 @@ class _Mirror:
 
     def last(self, board: Board, slots: Ints, since: int) -> Ints:
         """Return the slots with a pre-match price that was available at or after a time."""
-        known = (self.id[slots] == board.rows.id[slots]) & (self.shut[slots] >= since)
-        found: Ints = slots[known]
-        return found
+        current = (self.id[slots] == board.rows.id[slots]) & (self.shut[slots] >= since)
+        last_slots: Ints = slots[current]
+        return last_slots
 
 
 def at_once(job: Callable[[], None]) -> None:
@@ -214,10 +214,10 @@ class ClosingRecorder:
         """Return postponed events without a new start."""
         off = status == POSTPONED
         before = self._begins if names is self._names else begins[:0]
-        known, self._old_starts = self._old_starts, {}
+        starts, self._old_starts = self._old_starts, {}
         for code in np.flatnonzero(off).tolist():
             id_ = names.events[code].id
-            old = known.get(id_, int(before[code]) if code < before.size else int(begins[code]))
+            old = starts.get(id_, int(before[code]) if code < before.size else int(begins[code]))
             self._old_starts[id_] = old
             off[code] = begins[code] <= old
         return off
@@ -232,7 +232,7 @@ class ClosingRecorder:
             del self._closed[id_]
             self._run(partial(self.store.take_back, id_))
         closing = (begun & ~off & (status != CANCELLED)) | (status == IN_PLAY) | (status == ENDED)
-        found: dict[int, list[tuple[str, int, Ints]]] = {}
+        batches: dict[int, list[tuple[str, int, Ints]]] = {}
         for code in np.flatnonzero(closing).tolist():
             id_ = names.events[code].id
             if id_ in self._closed:
@@ -242,10 +242,10 @@ class ClosingRecorder:
             units = np.array(names.event_units[code], np.int64)
             slots = self._mirror.last(board, board.units.rows(units), at - LAST_S * SECOND)
             if slots.size:
-                found.setdefault(at, []).append((id_, int(begins[code]), slots))
+                batches.setdefault(at, []).append((id_, int(begins[code]), slots))
         if len(self._closed) > 4 * len(names.events) + 1024:
             self._closed = {id_: at for id_, at in self._closed.items() if id_ in names.event_codes}
-        return [self._taken(board, at, events) for at, events in found.items()]
+        return [self._taken(board, at, events) for at, events in batches.items()]
 
     def _taken(self, board: Board, at: int, events: Sequence[tuple[str, int, Ints]]) -> _Due:
         """Copy the columns of some events."""
@@ -359,8 +359,8 @@ def gain(where: tuple[str, str, int, int, int, str, str], home: int, away: int) 
     `where` is family, period, subject, threshold, side, sport and league.
     """
     family, period, subject, threshold, side, sport, league = where
-    found = settle(family, period, subject, threshold, side, catalog.sport(sport), league, home, away)
-    return None if np.isnan(found) else found
+    share = settle(family, period, subject, threshold, side, catalog.sport(sport), league, home, away)
+    return None if np.isnan(share) else share
 
 
 LINE = (
@@ -384,11 +384,11 @@ def closing_lines(
         fair = v.close.segment[g.segments[of] + g.side]
         reference = estimator.sharpest(v.board.of, v.board.ballot, v.traits, of, g.book)
     else:
-        shown = market_fair(v, np.arange(g.threshold.size))[of, g.side] if of.size else np.empty(0)
+        fallback = market_fair(v, np.arange(g.threshold.size))[of, g.side] if of.size else np.empty(0)
         # A single book is no consensus; without a reference, `market_fair` uses the best prices.
         speaks = (v.member[g.book] != 0) & (v.trusted != 0) & ~np.isnan(v.own) & (g.side == 0)
         several = np.bincount(of[speaks], minlength=g.threshold.size) >= _MEMBERS
-        fair = np.where((v.reference >= 0) | ((v.reference == -2) & several), 0.0, np.nan)[of] + shown
+        fair = np.where((v.reference >= 0) | ((v.reference == -2) & several), 0.0, np.nan)[of] + fallback
         reference = v.reference[of]
     hashed = mix(question.hashes.ladder[g.ladder[of]], g.threshold[of].astype(np.int64), g.side.astype(np.int64))
     source = prepared.table["row"].gather(g.row).to_numpy().astype(np.int64) - 1
@@ -416,7 +416,7 @@ def closing_lines(
             last_seen_at=moments_of(facts.seen), odds_changed_at=moments_of(facts.changed),
         )
     )  # fmt: skip
-    known = np.flatnonzero(~np.isnan(fair))
-    events = np.array(table["event_id"].to_list(), dtype=object)[source[known]]
+    priced = np.flatnonzero(~np.isnan(fair))
+    events = np.array(table["event_id"].to_list(), dtype=object)[source[priced]]
     order = ("sportsbook", "market_type", "player_name", "line", "selection")
-    return lines.sort(order, nulls_last=False), hashed[known], events, fair[known]
+    return lines.sort(order, nulls_last=False), hashed[priced], events, fair[priced]

@@ -117,8 +117,8 @@ def clv(price: ArrayLike, closing: ArrayLike) -> Floats:
     [0.05, -0.055]
     """
     d, q = np.broadcast_arrays(decimal_odds(price), np.asarray(closing, dtype=np.float64))
-    known = (q >= 0.0) & (q <= 1.0) & (d > 1.0) & (d < np.inf)
-    return np.asarray(np.where(known, d, np.nan) * q - 1.0)
+    valid = (q >= 0.0) & (q <= 1.0) & (d > 1.0) & (d < np.inf)
+    return np.asarray(np.where(valid, d, np.nan) * q - 1.0)
 
 
 def means(values: ArrayLike, group: ArrayLike, cluster: ArrayLike, groups: int) -> Means:
@@ -147,9 +147,9 @@ def means(values: ArrayLike, group: ArrayLike, cluster: ArrayLike, groups: int) 
     ([0.03], [0.01])
     """
     x = np.asarray(values, dtype=np.float64)
-    known = ~np.isnan(x)
-    x, g = x[known], np.asarray(group, dtype=np.int64)[known]
-    c = np.asarray(cluster, dtype=np.int64)[known]
+    valid = ~np.isnan(x)
+    x, g = x[valid], np.asarray(group, dtype=np.int64)[valid]
+    c = np.asarray(cluster, dtype=np.int64)[valid]
     count = np.bincount(g, minlength=groups)
     some = np.maximum(count, 1)
     mean = np.where(count > 0, np.bincount(g, x, groups) / some, np.nan)
@@ -247,5 +247,5 @@ def _numbers(bets: pl.DataFrame, name: str) -> Floats:
 def _codes(texts: pl.Series, distinct: pl.Series) -> Longs:
     """Return the index of each text among the distinct ones."""
     place = pl.DataFrame({"text": distinct}).with_row_index("at")
-    found = pl.DataFrame({"text": texts}).join(place, on="text", how="left", maintain_order="left")
-    return np.asarray(found["at"].to_numpy(), dtype=np.int64)
+    coded = pl.DataFrame({"text": texts}).join(place, on="text", how="left", maintain_order="left")
+    return np.asarray(coded["at"].to_numpy(), dtype=np.int64)

@@ -130,60 +130,60 @@ def explain(
         fair=fair,
     )
     for kind, look in _LOOKS.items():
-        found = look(question, opportunity_id)
-        if found is not None:
-            return _told(question, kind, *found)
+        result = look(question, opportunity_id)
+        if result is not None:
+            return _told(question, kind, *result)
     raise ValueError(f"no opportunity with id {opportunity_id!r} for these prices, books, sharp, method and guards")
 
 
 _Found = tuple[dict[str, Any], Longs, Ints]
 
 
-def _place(every: list[str], wanted: str) -> int | None:
-    return every.index(wanted) if wanted in every else None
+def _place(every: list[str], ident: str) -> int | None:
+    return every.index(ident) if ident in every else None
 
 
-def _row(frame: pl.DataFrame, wanted: str) -> dict[str, Any]:
-    return frame.filter(pl.col("id") == wanted).row(0, named=True)
+def _row(frame: pl.DataFrame, ident: str) -> dict[str, Any]:
+    return frame.filter(pl.col("id") == ident).row(0, named=True)
 
 
-def _ev(question: Question, wanted: str) -> _Found | None:
+def _ev(question: Question, ident: str) -> _Found | None:
     hits = ev.found(question)
-    at = _place(ids.hexadecimal(hits.id), wanted)
+    at = _place(ids.hexadecimal(hits.id), ident)
     frame = ev.rows(question, hits, None) if at is not None else None
-    if at is None or frame is None or not (frame["id"] == wanted).any():
+    if at is None or frame is None or not (frame["id"] == ident).any():
         return None
     row = hits.row[at : at + 1]
-    return _row(frame, wanted), question.view.groups.market[row].astype(np.int64), row
+    return _row(frame, ident), question.view.groups.market[row].astype(np.int64), row
 
 
-def _arbitrage(question: Question, wanted: str) -> _Found | None:
+def _arbitrage(question: Question, ident: str) -> _Found | None:
     hits = arbitrage.found(question)
     _, market, legs = hits
-    at = _place(arbitrage.published_ids(question, hits), wanted)
+    at = _place(arbitrage.published_ids(question, hits), ident)
     frame = arbitrage.rows(question, hits) if at is not None else None
-    if at is None or frame is None or not (frame["id"] == wanted).any():
+    if at is None or frame is None or not (frame["id"] == ident).any():
         return None
-    return _row(frame, wanted), market[at : at + 1], legs.rows[at]
+    return _row(frame, ident), market[at : at + 1], legs.rows[at]
 
 
-def _low_hold(question: Question, wanted: str) -> _Found | None:
+def _low_hold(question: Question, ident: str) -> _Found | None:
     hits = low_hold.found(question)
     _, market, legs = hits
-    at = _place(ids.hexadecimal(legs.id), wanted)
+    at = _place(ids.hexadecimal(legs.id), ident)
     if at is None:
         return None
-    return _row(low_hold.rows(question, hits), wanted), market[at : at + 1], legs.rows[at]
+    return _row(low_hold.rows(question, hits), ident), market[at : at + 1], legs.rows[at]
 
 
-def _middle(question: Question, wanted: str) -> _Found | None:
+def _middle(question: Question, ident: str) -> _Found | None:
     hit = middles.found(question)
     hit = hit.only(np.flatnonzero(~middles.over_cap(question, hit)))
-    at = _place(ids.hexadecimal(hit.legs.id), wanted)
+    at = _place(ids.hexadecimal(hit.legs.id), ident)
     if at is None:
         return None
     markets = np.array([hit.low[at], hit.high[at]])
-    return _row(middles.rows(question, hit), wanted), markets, hit.legs.rows[at]
+    return _row(middles.rows(question, hit), ident), markets, hit.legs.rows[at]
 
 
 _LOOKS = {"ev": _ev, "arbitrage": _arbitrage, "low_hold": _low_hold, "middle": _middle}
@@ -207,7 +207,7 @@ def _told(question: Question, kind: str, opportunity: dict[str, Any], markets: L
         fair[0, side] = p
     outcomes = [identity.kinds[g.kind[g.ladder[m]]].outcomes for m in markets]
     lines = board.market_lines(question, markets).to_list()
-    told = pl.DataFrame(
+    fair_ = pl.DataFrame(
         [
             {"line": line, "outcome": outcome, "fair_probability": float(p)}
             for line, names, probs in zip(lines, outcomes, fair, strict=True)
@@ -221,7 +221,7 @@ def _told(question: Question, kind: str, opportunity: dict[str, Any], markets: L
         opportunity,
         name,
         devig_method(v.method),
-        told,
+        fair_,
         _prices(question, rows, legs, reference),
         _passed_over(question, markets, rows, legs),
     )
@@ -231,10 +231,10 @@ def _prices(question: Question, rows: Longs, legs: Ints, reference: int) -> pl.D
     """List the prices of the market with their roles, best first within an outcome."""
     v, g = question.view, question.view.groups
     table = question.table[g.row[rows]]
-    aside = question.prepared.guarded.aside[rows] != 0
+    rejected = question.prepared.guarded.aside[rows] != 0
     is_reference = (g.book[rows] == reference) if reference >= 0 else (v.member[g.book[rows]] != 0) & (reference == -2)
     role = np.select(
-        [np.isin(rows, legs), aside, is_reference & (v.trusted[rows] != 0), v.offer[rows] != 0],
+        [np.isin(rows, legs), rejected, is_reference & (v.trusted[rows] != 0), v.offer[rows] != 0],
         ["leg", "set aside", "reference", "offer"],
         "other",
     )
@@ -259,25 +259,25 @@ def _passed_over(question: Question, markets: Longs, rows: Longs, legs: Ints) ->
     """List rejected prices of the market, and better ones that could not be used."""
     g, prepared = question.view.groups, question.prepared
     table = question.table
-    aside = prepared.guarded.aside
-    held = rows[aside[rows] != 0]
+    rejected = prepared.guarded.aside
+    held = rows[rejected[rows] != 0]
     why = [
         f"{NAMES[code]}: {sentence(NAMES[code], x)}"
-        for code, x in zip(aside[held].tolist(), prepared.guarded.measure[held].tolist(), strict=True)
+        for code, x in zip(rejected[held].tolist(), prepared.guarded.measure[held].tolist(), strict=True)
     ]
     better, reasons = _better(question, rows, legs)
     stray = _stray(prepared.identity.verdict, table, g.row[rows])
     at = np.concatenate((g.row[held], g.row[better], stray))
     codes = prepared.identity.verdict[stray].tolist()
     why = [*why, *reasons, *(f"{NAMES[code]}: {SENTENCES[NAMES[code]]}" for code in codes)]
-    kept = table[at]
+    rows_ = table[at]
     return pl.DataFrame(
         {
-            "sportsbook": kept["sportsbook"],
-            "market_type": kept["market_type"],
-            "selection": kept["selection"],
-            "line": kept["line"],
-            "odds_decimal": kept["odds_decimal"],
+            "sportsbook": rows_["sportsbook"],
+            "market_type": rows_["market_type"],
+            "selection": rows_["selection"],
+            "line": rows_["line"],
+            "odds_decimal": rows_["odds_decimal"],
             "why": pl.Series(why, dtype=pl.String),
         }
     ).sort("selection", "odds_decimal", "sportsbook", descending=[False, True, False])
@@ -299,16 +299,16 @@ def _better(question: Question, rows: Longs, legs: Ints) -> tuple[Longs, list[st
     """List prices better than the leg of their outcome, and why they were not used."""
     v, g = question.view, question.view.groups
     of_outcome = {(int(g.market[leg]), int(g.side[leg])): int(leg) for leg in legs}
-    found, why = [], []
+    better, why = [], []
     for row in rows.tolist():
         leg = of_outcome.get((int(g.market[row]), int(g.side[row])))
         if leg is None or v.net[row] <= v.net[leg] or question.prepared.guarded.aside[row]:
             continue
-        found.append(row)
+        better.append(row)
         if not v.offer[row]:
             why.append("not among the books asked for")
         elif g.book[row] in {g.book[other] for other in legs if other != leg}:
             why.append("its book already holds another leg")
         else:
             why.append("live legs must be fresh and close in time")
-    return np.array(found, np.int64), why
+    return np.array(better, np.int64), why

@@ -134,8 +134,8 @@ def _decimal(prices: Floats) -> Floats:
     out = np.empty_like(prices)
     for i in range(prices.size):
         x = prices[i]
-        known = x > 1.0 and x < np.inf and not (american and x >= 100.0 and x == np.round(x))
-        out[i] = x if known else np.nan
+        valid = x > 1.0 and x < np.inf and not (american and x >= 100.0 and x == np.round(x))
+        out[i] = x if valid else np.nan
     return out
 
 

@@ -112,14 +112,14 @@ def progress(sport: str, period: str, clock: str) -> tuple[float, float]:
 
 
 def _place(period: str) -> float:
-    found = _PERIOD.fullmatch(period)
+    match = _PERIOD.fullmatch(period)
     if period == FINAL:
         return float("inf")
     if period in _BREAKS:
         return _BREAKS[period]
-    if found is None:  # "2H", or unknown
+    if match is None:  # "2H", or unknown
         return 2.0 * int(period[0]) - 1.0 if period in ("1H", "2H") else _NOWHERE
-    word, digits = found[1], found[2]
+    word, digits = match[1], match[2]
     number = int(digits or 1)
     if word in _LATER:
         return _LATER[word] + number
@@ -131,12 +131,12 @@ def _place(period: str) -> float:
 def _elapsed(sport: str, clock: str) -> float:
     if _LAST_SECONDS.fullmatch(clock):
         return -float(clock)
-    found = _TIMED.fullmatch(clock)
-    if found is None:
+    match = _TIMED.fullmatch(clock)
+    if match is None:
         return float("-inf")
-    minutes, seconds, more, more_seconds = (int(part or 0) for part in found.groups())
-    shown = 60.0 * (minutes + more) + seconds + more_seconds
-    return shown if sport in CLOCKS_UP else -shown
+    minutes, seconds, more, more_seconds = (int(part or 0) for part in match.groups())
+    elapsed = 60.0 * (minutes + more) + seconds + more_seconds
+    return elapsed if sport in CLOCKS_UP else -elapsed
 
 
 def turned_round(reading: Reading) -> Reading:
@@ -199,12 +199,12 @@ def merge(readings: Collection[Reading], before: Score | None = None, since: int
     ends = [reading for reading in held if reading.over]
     if 2 * len(ends) >= len(held):
         lead = max(ends, key=lambda reading: reading.seen)
-        shown = FINAL, "", "", True
+        shown_part = FINAL, "", "", True
     else:
         running = [reading for reading in held if not reading.over]
         lead = max(running, key=lambda r: (*progress(r.sport, r.period, r.clock), r.seen))
-        shown = lead.period, lead.clock, lead.possession, False
-    return State(home, away, *shown, lead.source, len(held), stale=False, changed=newest, seen=newest)
+        shown_part = lead.period, lead.clock, lead.possession, False
+    return State(home, away, *shown_part, lead.source, len(held), stale=False, changed=newest, seen=newest)
 
 
 # ---- all games, over time ----
@@ -316,7 +316,7 @@ class Scoreboard:
 
     def _settle(self) -> Change:
         """Compare the states with those last returned."""
-        shown: dict[str, State] = {}
+        states: dict[str, State] = {}
         changed: dict[str, State] = {}
         for event, game in list(self._games.items()):
             if game.state is None or self.now - game.at >= SILENT_S * SECOND:
@@ -325,11 +325,11 @@ class Scoreboard:
             game.left |= game.over is not None and self.now - game.over >= ENDED_S * SECOND
             if game.left or not game.begun:
                 continue
-            shown[event] = state = self._dated(game.state, self.states.get(event))
+            states[event] = state = self._dated(game.state, self.states.get(event))
             if event not in self.states or state.changed != self.states[event].changed:
                 changed[event] = state
-        removed = tuple(sorted(self.states.keys() - shown.keys()))
-        self.states = shown
+        removed = tuple(sorted(self.states.keys() - states.keys()))
+        self.states = states
         return Change(changed, removed)
 
     def _dated(self, state: State, last: State | None) -> State:

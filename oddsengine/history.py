@@ -141,21 +141,21 @@ class Ring:
         for name, column in (("odds", odds), ("american", american), ("flags", flags)):
             rows[f"first_{name}"][first] = column[fresh]
         place = (number % self._most)[-self._most :]
-        kept = slice(max(row.size - self._most, 0), None)
-        self._row[place], self._at[place] = row[kept], now
-        self._odds[place], self._american[place], self._flags[place] = odds[kept], american[kept], flags[kept]
+        newest = slice(max(row.size - self._most, 0), None)
+        self._row[place], self._at[place] = row[newest], now
+        self._odds[place], self._american[place], self._flags[place] = odds[newest], american[newest], flags[newest]
         self._end += row.size
 
     def _forget(self, more: int) -> None:
         """Drop the rows that moved longest ago: keep half, and leave room for more."""
         n = len(self._wordings)
-        kept = max(0, min(n // 2, self._most_rows - more))
-        stay = np.sort(np.argsort(self._rows["last_at"][:n], kind="stable")[n - kept :])
+        count = max(0, min(n // 2, self._most_rows - more))
+        stay = np.sort(np.argsort(self._rows["last_at"][:n], kind="stable")[n - count :])
         code = np.full(n + 1, -1, np.int32)
-        code[stay] = np.arange(kept, dtype=np.int32)
+        code[stay] = np.arange(count, dtype=np.int32)
         for name, column in self._rows.items():
             fresh = np.zeros_like(column)
-            fresh[:kept] = column[stay]
+            fresh[:count] = column[stay]
             self._rows[name] = fresh
         self._row, self._slot_row = code[self._row], code[self._slot_row]  # -1 stays -1
         self._wordings = [self._wordings[at] for at in stay.tolist()]

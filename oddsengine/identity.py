@@ -95,38 +95,38 @@ class Selection(NamedTuple):
 @lru_cache(maxsize=_REMEMBERED)
 def market(sport: str, league: str, market_type: str, segment: str, stat: str) -> Market:
     """Parse a market type; without a period in the name, the source's segment applies."""
-    found = catalog.meaning(sport, market_type, stat, segment)
-    kind = kind_of(found)
-    splits = found.family == "moneyline"
+    meaning = catalog.meaning(sport, market_type, stat, segment)
+    kind = kind_of(meaning)
+    splits = meaning.family == "moneyline"
     with_draw = kind._replace(family="moneyline_3way", outcomes=("home", "draw", "away")) if splits else kind
-    outcomes, renames = with_draw.outcomes, dict(found.renames)
+    outcomes, renames = with_draw.outcomes, dict(meaning.renames)
     return Market(
         kind=kind,
         with_draw=with_draw,
-        usable=found.usable,
+        usable=meaning.usable,
         two_way=2 if splits and catalog.sport(sport).can_draw(league) else int(splits),
         positional="home" in outcomes,
-        team=_side(found.team_side),
-        implied=_side(found.default_outcome),
+        team=_side(meaning.team_side),
+        implied=_side(meaning.default_outcome),
         renamed=(*(_side(renames.get(side, side)) for side in SIDES), -1),
         place=(*(outcomes.index(side) if side in outcomes else -1 for side in SIDES), -1),
-        fixed=int(NO_LINE) if found.fixed_line is None else round(found.fixed_line * 100),
+        fixed=int(NO_LINE) if meaning.fixed_line is None else round(meaning.fixed_line * 100),
     )
 
 
-def kind_of(found: catalog.MarketType) -> Kind:
+def kind_of(meaning: catalog.MarketType) -> Kind:
     """Return the kind of a market type, as used by guards and detectors."""
-    family = catalog.families().get(found.family)
+    family = catalog.families().get(meaning.family)
     return Kind(
-        period=found.period,
-        family=found.family,
-        outcomes=found.outcomes,
-        has_line=found.has_line or found.fixed_line is not None,
+        period=meaning.period,
+        family=meaning.family,
+        outcomes=meaning.outcomes,
+        has_line=meaning.has_line or meaning.fixed_line is not None,
         spread=family is not None and family.cuts == "margin",
-        prop=found.is_prop,
-        subject=found.subject,
-        fraction=found.fraction if found.fraction > 0 else 0.0,
-        stat=found.stat_category,
+        prop=meaning.is_prop,
+        subject=meaning.subject,
+        fraction=meaning.fraction if meaning.fraction > 0 else 0.0,
+        stat=meaning.stat_category,
     )
 
 
@@ -185,14 +185,14 @@ def _worded(whole: str, bare: str) -> tuple[str, str]:
     """Return the word that names a side, and the rest."""
     if phrase := catalog.words().get(bare):
         return phrase, ""
-    if found := _SIDE_WORD.search(bare):
-        before = found if found.start() else _SIDE_WORD.search(bare, 1)
-        beside = bare[: before.start()] if before else _COUNTS.sub("", bare[found.end() :], count=1)
-        return found[1], beside
-    if found := _SHORT_WORD.match(whole):
-        return _TYPED_OVER_UNDER[found[1]], ""
-    if found := _LAST_WORD.search(bare):
-        return found[1], bare[: found.start()]
+    if match := _SIDE_WORD.search(bare):
+        before = match if match.start() else _SIDE_WORD.search(bare, 1)
+        beside = bare[: before.start()] if before else _COUNTS.sub("", bare[match.end() :], count=1)
+        return match[1], beside
+    if match := _SHORT_WORD.match(whole):
+        return _TYPED_OVER_UNDER[match[1]], ""
+    if match := _LAST_WORD.search(bare):
+        return match[1], bare[: match.start()]
     return "", ""
 
 
@@ -411,8 +411,8 @@ def read(parts: Parts, off: frozenset[int] = frozenset()) -> Terms:
     )
 
 
-def _numbered(said: Selection, number: _Names) -> tuple[int, ...]:
-    return (*map(number, said[:6]), said.word)
+def _numbered(parsed: Selection, number: _Names) -> tuple[int, ...]:
+    return (*map(number, parsed[:6]), parsed.word)
 
 
 def _begins(names: Sequence[str], part: Ints, whole: Ints, where: Bools) -> Bools:
@@ -420,8 +420,8 @@ def _begins(names: Sequence[str], part: Ints, whole: Ints, where: Bools) -> Bool
     out = np.zeros(part.size, bool)
     at = np.flatnonzero(where & (part > 0))
     pairs, of = np.unique(part[at].astype(np.int64) << 32 | whole[at], return_inverse=True)
-    found = [names[pair & 0xFFFFFFFF].startswith(f"{names[pair >> 32]} ") for pair in pairs.tolist()]
-    out[at] = np.array(found, bool)[of]
+    prefixed = [names[pair & 0xFFFFFFFF].startswith(f"{names[pair >> 32]} ") for pair in pairs.tolist()]
+    out[at] = np.array(prefixed, bool)[of]
     return out
 
 

@@ -87,9 +87,9 @@ def kelly(prob: ArrayLike, odds: ArrayLike, fraction: ArrayLike = 1.0) -> Floats
     """
     part = _fraction(fraction)
     p, d = np.broadcast_arrays(np.asarray(prob, dtype=np.float64), decimal_odds(odds))
-    known = _known(p, d)
-    safe = np.where(known, d, 2.0)
-    full = np.maximum(0.0, (np.where(known, p, np.nan) * safe - 1.0) / (safe - 1.0))
+    valid = _known(p, d)
+    safe = np.where(valid, d, 2.0)
+    full = np.maximum(0.0, (np.where(valid, p, np.nan) * safe - 1.0) / (safe - 1.0))
     return np.asarray(part * full)
 
 
@@ -122,13 +122,13 @@ def kelly_exclusive(probs: ArrayLike, odds: ArrayLike, fraction: ArrayLike = 1.0
     if p.ndim == 0 or d.ndim == 0 or p.shape[-1] != d.shape[-1]:
         raise ValueError(f"probs and odds must have one number per outcome, got shapes {p.shape} and {d.shape}")
     p, d = np.broadcast_arrays(p, d)
-    known = np.all(_known(p, d), axis=-1) & (p.sum(axis=-1) <= 1.0 + _ROUNDING)
-    p = np.where(known[..., None], p, 0.0)
-    d = np.where(known[..., None], d, 2.0)
+    valid = np.all(_known(p, d), axis=-1) & (p.sum(axis=-1) <= 1.0 + _ROUNDING)
+    p = np.where(valid[..., None], p, 0.0)
+    d = np.where(valid[..., None], d, 2.0)
 
     order = np.argsort(-p * d, axis=-1, kind="stable")
     unlisted = np.maximum(0.0, 1.0 - np.cumsum(np.take_along_axis(p, order, axis=-1), axis=-1))
     unpriced = 1.0 - np.cumsum(np.take_along_axis(1.0 / d, order, axis=-1), axis=-1)
     rate = np.divide(unlisted, unpriced, out=np.full_like(p, np.inf), where=unpriced > _SURE)
     stakes = np.maximum(0.0, p - rate.min(axis=-1, keepdims=True, initial=1.0) / d)
-    return np.asarray(part[..., None] * np.where(known[..., None], stakes, np.nan))
+    return np.asarray(part[..., None] * np.where(valid[..., None], stakes, np.nan))

@@ -278,8 +278,8 @@ def parse_fractional(text: npt.ArrayLike) -> tuple[Floats, Floats]:
     texts = np.asarray(text, dtype=np.str_)
     distinct, index = np.unique(texts, return_inverse=True)
     pairs = np.array([_pair(one) for one in distinct.tolist()], dtype=np.float64).reshape(-1, 2)
-    found = pairs[index.reshape(texts.shape)]
-    return found[..., 0][()], found[..., 1][()]
+    parsed = pairs[index.reshape(texts.shape)]
+    return parsed[..., 0][()], parsed[..., 1][()]
 
 
 def _pair(text: str) -> tuple[float, float]:

@@ -512,10 +512,10 @@ def set_aside(prepared: Prepared) -> dict[str, int]:
     """Count the rows of a prepared board rejected by each guard and by identity."""
     codes = np.concatenate((prepared.identity.verdict, prepared.guarded.aside))
     counts = np.bincount(codes, minlength=len(NAMES))
-    found = {NAMES[at]: int(counts[at]) for at in range(1, len(NAMES)) if counts[at]}
+    by_guard = {NAMES[at]: int(counts[at]) for at in range(1, len(NAMES)) if counts[at]}
     for name, n in prepared.table.rejected.group_by("guard").len().sort("guard").iter_rows():
-        found[name] = found.get(name, 0) + n
-    return found
+        by_guard[name] = by_guard.get(name, 0) + n
+    return by_guard
 
 
 def rejected(
@@ -586,8 +586,8 @@ def rejected(
     identity, guarded, table = prepared.identity, prepared.guarded, prepared.table
     # Prices without a fair price at the close may still be implausible compared with a sharp book.
     edge: dict[int, float] = {}
-    for asked in (method, "power") if method is None and sharp is None else (method,):
-        capped_of = board.ask(prepared, None, sharp, asked, commission, Wants.of(min_ev=0.0))
+    for chosen in (method, "power") if method is None and sharp is None else (method,):
+        capped_of = board.ask(prepared, None, sharp, chosen, commission, Wants.of(min_ev=0.0))
         hits = ev.found(capped_of)
         capped = hits.only(ev.over_cap(capped_of, hits))
         for row, of in zip(capped.row.tolist(), capped.edge.tolist(), strict=True):
@@ -599,16 +599,16 @@ def rejected(
     names = [NAMES[c] for c in (*identity.verdict[rows].tolist(), *guarded.aside[held].tolist())]
     names += ["ev_cap"] * len(edge)
     measure = [np.nan] * rows.size + guarded.measure[held].tolist() + list(edge.values())
-    kept = table[at]
+    invalid = table[at]
     frame = pl.DataFrame(
         {
-            "row": kept["row"],
+            "row": invalid["row"],
             "guard": pl.Series(names, dtype=pl.String),
             "reason": pl.Series(
                 [sentence(name, x) for name, x in zip(names, measure, strict=True)], dtype=pl.String
             ),
             **{
-                name: kept[name]
+                name: invalid[name]
                 for name in (
                     "sportsbook", "event_id", "market_type", "selection", "line", "odds_decimal", "is_live",
                     "last_seen_at",
@@ -616,8 +616,8 @@ def rejected(
             },
         }
     )  # fmt: skip
-    known = ["row", "sportsbook", "event_id", "market_type", "selection", "line", "is_live", "last_seen_at"]
-    bad = table.rejected.join(table.unpriced.select(known), on="row", how="left")
+    columns = ["row", "sportsbook", "event_id", "market_type", "selection", "line", "is_live", "last_seen_at"]
+    bad = table.rejected.join(table.unpriced.select(columns), on="row", how="left")
     everything = pl.concat(
         [board.frame(dict(frame.to_dict()), REJECTED_SCHEMA), board.frame(bad.to_dict(), REJECTED_SCHEMA)]
     )

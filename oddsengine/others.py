@@ -62,7 +62,7 @@ def close_logit(
     votes: list[Vote], feed: str, threshold: int, side: int, outcomes: int, slope: float, reach: int
 ) -> tuple[float, str]:
     """Return the other books' close of an outcome and its source; nan and empty if there is none."""
-    found, sharps = [], []
+    votes_, sharps = [], []
     for vote in votes:
         shift = 0.0
         if vote.feed == feed or (outcomes > 2 and vote.threshold != threshold):
@@ -75,14 +75,14 @@ def close_logit(
             x = float(vote.logits[side])
         else:
             x = (float(vote.logits[0]) + shift) * (1.0 if side == 0 else -1.0)
-        found.append(x)
+        votes_.append(x)
         if vote.weight_full:
             sharps.append(x)
-    found.sort()
-    if len(found) >= _LEAST + 1:
-        return sum(found[1:-1]) / (len(found) - 2), "others"
-    if len(found) == _LEAST:
-        return 0.5 * (found[1] + found[2]), "others"
+    votes_.sort()
+    if len(votes_) >= _LEAST + 1:
+        return sum(votes_[1:-1]) / (len(votes_) - 2), "others"
+    if len(votes_) == _LEAST:
+        return 0.5 * (votes_[1] + votes_[2]), "others"
     if sharps:
         return sum(sharps) / len(sharps), "sharp"
     return np.nan, ""
@@ -120,11 +120,11 @@ def closing_logits(some: pl.DataFrame, votes: Votes) -> pl.DataFrame:
         feed=pl.col("sportsbook").replace_strict(feeds, return_dtype=pl.String) if feeds else pl.lit("")
     )
     alike = keys.unique(("feed", *columns), maintain_order=True)
-    found = [
+    results = [
         close_logit(votes.get(ladder, []), feed, *where)
         for feed, ladder, *where in alike.select("feed", *columns).iter_rows()
     ]
-    made = pl.DataFrame(found, schema={"x": pl.Float64, "who": pl.String}, orient="row")
+    made = pl.DataFrame(results, schema={"x": pl.Float64, "who": pl.String}, orient="row")
     made = alike.hstack(made.with_columns(who=pl.col("who").replace("", None)))
     on = ["feed", *columns]
     return keys.join(made.select(*on, "x", "who"), on=on, how="left", nulls_equal=True, maintain_order="left").select(

@@ -197,10 +197,10 @@ def _targets(
     """
     width = int(outcomes.max(initial=1)) + 1  # the last column is the rest
     cell, n = market * width + side, outcomes.size * width
-    count, known = np.bincount(cell, minlength=n), ~np.isnan(error)
+    count, certain = np.bincount(cell, minlength=n), ~np.isnan(error)
     with np.errstate(invalid="ignore"):
         p = np.nan_to_num(np.bincount(cell, prob, n) / count).reshape(-1, width)
-        e = np.bincount(cell[known], error[known], n) / np.bincount(cell[known], minlength=n)
+        e = np.bincount(cell[certain], error[certain], n) / np.bincount(cell[certain], minlength=n)
     best = np.zeros(n)
     np.maximum.at(best, cell, odds)
     bet = (count > 0).reshape(-1, width)
@@ -214,7 +214,7 @@ def _targets(
     p[~whole, -1] = 1.0 - total[~whole]
     p = shrink(p, np.where(bet, best.reshape(-1, width), np.nan), e.reshape(-1, width))
     return [
-        {at: x for at, (x, known) in enumerate(zip(*row, strict=True)) if known}
+        {at: x for at, (x, certain) in enumerate(zip(*row, strict=True)) if certain}
         for row in zip(p.tolist(), bet.tolist(), strict=True)
     ]
 
@@ -255,22 +255,22 @@ def _of_markets(
     markets = g.market[rows]
     side = g.side[rows].astype(np.int64)
     ladder = g.ladder[markets]
-    wanted = {m: targets[m] for m in sorted(set(markets.tolist()))}
+    by_market = {m: targets[m] for m in sorted(set(markets.tolist()))}
     kind = identity.kinds[g.kind[ladder[0]]]
     on_score = _on_score(identity, int(ladder[0]))
     if not on_score and not kind.has_line:
         return _exclusive(targets[markets[0]], side, bets, len(kind.outcomes))
     if on_score:
-        weight, share = _score_lays(identity, wanted)
+        weight, share = _score_lays(identity, by_market)
     else:
-        weight, share = _ladder_lays(identity, wanted)
-    places = {m: at for at, m in enumerate(wanted)}
+        weight, share = _ladder_lays(identity, by_market)
+    places = {m: at for at, m in enumerate(by_market)}
     lays = np.concatenate(list(share.values()))
     first, of = _alike(lays)
     blocks, mass = lays[:, first], np.bincount(of, weight, first.size)
     starts = np.concatenate([[0], np.cumsum([lay.shape[0] for lay in share.values()])])
     conditions: list[Floats] = []
-    for m, goal in wanted.items():
+    for m, goal in by_market.items():
         lay = blocks[starts[places[m]] : starts[places[m] + 1]]
         two_way = lay.shape[0] == 2
         for outcome, p in goal.items():
@@ -382,28 +382,28 @@ def _two_way(distance: ArrayLike) -> Floats:
     return np.stack([u, -u])
 
 
-def _most_even(wanted: Mapping[int, Mapping[int, float]], markets: Iterable[int]) -> tuple[int, float] | None:
+def _most_even(by_market: Mapping[int, Mapping[int, float]], markets: Iterable[int]) -> tuple[int, float] | None:
     """Return the two-way market whose first outcome is closest to even, and its probability."""
-    found = [(m, wanted[m].get(0, 1.0 - wanted[m].get(1, math.nan))) for m in markets]
-    return min(found, key=lambda pair: abs(pair[1] - 0.5), default=None)
+    candidates = [(m, by_market[m].get(0, 1.0 - by_market[m].get(1, math.nan))) for m in markets]
+    return min(candidates, key=lambda pair: abs(pair[1] - 0.5), default=None)
 
 
-def _score_lays(identity: Identity, wanted: Mapping[int, Mapping[int, float]]) -> tuple[Floats, dict[int, Floats]]:
+def _score_lays(identity: Identity, by_market: Mapping[int, Mapping[int, float]]) -> tuple[Floats, dict[int, Floats]]:
     """Return the weights of a game's scores, and their effect on each market."""
     g = identity.groups
-    kinds = {m: identity.kinds[g.kind[g.ladder[m]]] for m in wanted}
-    line = {m: int(g.threshold[m]) for m in wanted}
-    sport, league = identity.sports[g.event[g.ladder[next(iter(wanted))]]]
+    kinds = {m: identity.kinds[g.kind[g.ladder[m]]] for m in by_market}
+    line = {m: int(g.threshold[m]) for m in by_market}
+    sport, league = identity.sports[g.event[g.ladder[next(iter(by_market))]]]
     scores = sport.scores_in(league)
     assert scores.margin is not None
     assert scores.total is not None
     level = math.nan if sport.level is None else sport.level
     counts = scores.total.name in _COUNTS
-    total = _most_even(wanted, [m for m, k in kinds.items() if k.family == "total"])
-    margin = _most_even(wanted, [m for m, k in kinds.items() if k.family in ("spread", "moneyline")])
+    total = _most_even(by_market, [m for m, k in kinds.items() if k.family == "total"])
+    margin = _most_even(by_market, [m for m, k in kinds.items() if k.family in ("spread", "moneyline")])
     three = next((m for m, k in kinds.items() if len(k.outcomes) == 3), None)
     if margin is None and three is not None:
-        home, away = wanted[three].get(0, math.nan), wanted[three].get(2, math.nan)
+        home, away = by_market[three].get(0, math.nan), by_market[three].get(2, math.nan)
         p = home / (home + away) if home + away > 0.0 else (0.74 - away if math.isnan(home) else home + 0.13)
         margin = three, min(max(p, 0.02), 0.98) if not math.isnan(p) else 0.5
     mean, apart = _located(scores, level, counts, sport.id, total, margin, line)
@@ -557,22 +557,22 @@ def _cut(weight: Floats, numbers: Longs, lines: list[int]) -> tuple[Floats, Long
     return np.add.reduceat(weight, starts), numbers[starts]
 
 
-def _ladder_lays(identity: Identity, wanted: Mapping[int, Mapping[int, float]]) -> tuple[Floats, dict[int, Floats]]:
+def _ladder_lays(identity: Identity, by_market: Mapping[int, Mapping[int, float]]) -> tuple[Floats, dict[int, Floats]]:
     """Return the weights of the number behind a ladder, roughly Normal, and its effect on each line."""
     g = identity.groups
-    line = {m: int(g.threshold[m]) for m in wanted}
-    first = next(iter(wanted))
+    line = {m: int(g.threshold[m]) for m in by_market}
+    first = next(iter(by_market))
     kind = identity.kinds[g.kind[g.ladder[first]]]
     sport, league = identity.sports[g.event[g.ladder[first]]]
     at = max(abs(value) for value in line.values()) / 100.0
     shape = catalog.shape(kind.family, sport.id, league)
     part = math.sqrt(kind.fraction) if kind.fraction > 0.0 else 1.0
     sd = max(1.0, math.sqrt(at)) if shape is None or shape.name in _COUNTS else max(1.0, shape.sd * part)
-    anchor = _most_even(wanted, wanted)
+    anchor = _most_even(by_market, by_market)
     assert anchor is not None
     law = middle.Shapes.of(middle.NORMAL, sd)
     mean = _or(float(middle.fit(law, line[anchor[0]], anchor[1])), line[anchor[0]] / 100.0)
     low, high = min(line.values()) / 100.0, max(line.values()) / 100.0
     numbers = np.arange(math.floor(min(low, mean) - _SPREADS * sd) - 1, math.ceil(max(high, mean) + _SPREADS * sd) + 2)
     weight, numbers = _cut(np.maximum(middle.mass(law, mean, numbers), 0.0), numbers, list(line.values()))
-    return weight, {m: _two_way(100.0 * numbers - line[m]) for m in wanted}
+    return weight, {m: _two_way(100.0 * numbers - line[m]) for m in by_market}

@@ -493,7 +493,7 @@ def shrink(probs: ArrayLike, odds: ArrayLike, errors: ArrayLike) -> Floats:
     d = np.where(np.isnan(np.asarray(odds, dtype=np.float64)), 1.0, decimal_odds(odds))
     x = np.maximum(p * d - 1.0, 0.0)
     with np.errstate(all="ignore"):
-        kept = np.where(x > 0.0, x * x / (x * x + (d * e) ** 2), 1.0)
-        lost = np.where(x > 0.0, (1.0 - kept) * (p - 1.0 / d), 0.0)
+        factor = np.where(x > 0.0, x * x / (x * x + (d * e) ** 2), 1.0)
+        lost = np.where(x > 0.0, (1.0 - factor) * (p - 1.0 / d), 0.0)
         handed = np.where(p < 1.0, lost / (1.0 - p), 0.0)
     return np.asarray(p - lost + p * (handed.sum(axis=-1, keepdims=True) - handed))

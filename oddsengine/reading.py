@@ -167,8 +167,8 @@ def _is_error(document: Any) -> bool:
 
 def _message(document: Mapping[str, Any]) -> str:
     error = document.get("error")
-    said = error.get("message") if isinstance(error, dict) else document.get("message") or error
-    return str(said or document.get("error_code"))[:200].rstrip(".")
+    message = error.get("message") if isinstance(error, dict) else document.get("message") or error
+    return str(message or document.get("error_code"))[:200].rstrip(".")
 
 
 def _is_the_odds_api(document: Any) -> bool:
@@ -180,8 +180,8 @@ def _is_the_odds_api(document: Any) -> bool:
 
 def _the_odds_api(data: bytes, odds_format: str | None) -> OddsTable:
     """Read a response of The Odds API; invalid parts are appended as rejected rows."""
-    told = None if odds_format is None else odds_format == "american"
-    payload = TheOddsApi(american=told).read(data, Asked.of(()))
+    american = None if odds_format is None else odds_format == "american"
+    payload = TheOddsApi(american=american).read(data, Asked.of(()))
     refused = payload.refused + Counter({"an outright, which find_futures reads": len(payload.futures)})
     table = check_odds(
         pl.DataFrame(payload.quotes, schema_overrides=ODDS_SCHEMA, infer_schema_length=None)

@@ -178,8 +178,8 @@ def thresholds_of(guards: Guards) -> catalog.Thresholds:
         if field in _NOT_A_CALLERS or (name in GUARDS and name not in MAIN_THRESHOLDS):
             raise ValueError(f"guards: {name} takes true or false, got {value!r}")
         if field not in limits._fields or field == "epsilon":
-            known = ", ".join((*GUARDS, *(field for field in limits._fields if field != "epsilon")))
-            raise ValueError(f"guards: {name!r} is neither a guard nor a threshold; allowed: {known}")
+            allowed = ", ".join((*GUARDS, *(field for field in limits._fields if field != "epsilon")))
+            raise ValueError(f"guards: {name!r} is neither a guard nor a threshold; allowed: {allowed}")
         if field in changes:
             raise ValueError(f"guards: {name} is {field}, which is already given")
         changes[field] = value

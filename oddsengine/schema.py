@@ -218,15 +218,15 @@ def _cast(frame: pl.DataFrame, faults: "_Faults") -> pl.DataFrame:
     signed = _signed(frame)
     if signed is not None:
         faults.add(signed, "odds_decimal", _AMERICAN, "bad_price")
-    for name, wanted in ODDS_SCHEMA.items():
-        if name not in frame.columns or frame.schema[name] == wanted:
+    for name, dtype in ODDS_SCHEMA.items():
+        if name not in frame.columns or frame.schema[name] == dtype:
             continue
         given = frame[name]
-        if not readable(given.dtype, wanted):
-            raise OddsError(f"This is not an odds table: column {name} has the type {given.dtype}, expected {wanted}.")
+        if not readable(given.dtype, dtype):
+            raise OddsError(f"This is not an odds table: column {name} has the type {given.dtype}, expected {dtype}.")
         if given.dtype in (pl.Categorical, pl.Enum):
             given = given.cast(pl.String)
-        cast, reason = CASTS[type(wanted)]
+        cast, reason = CASTS[type(dtype)]
         made = cast(given).alias(name)
         lost = made.is_null() & given.is_not_null()
         if lost.any():

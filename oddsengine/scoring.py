@@ -102,13 +102,13 @@ def prices(quotes: pl.DataFrame, events: Sequence[str], sides: Sequence[str], co
     """
     rows = pl.DataFrame({"event_id": pl.Series(events, dtype=pl.String)}).with_row_index("row")
     columns = pl.DataFrame({"selection_type": pl.Series(sides, dtype=pl.String)}).with_row_index("column")
-    found = quotes.join(rows, on="event_id").join(columns, on="selection_type")
-    place = found["row"].to_numpy().astype(np.int64) * len(sides) + found["column"].to_numpy()
+    located = quotes.join(rows, on="event_id").join(columns, on="selection_type")
+    place = located["row"].to_numpy().astype(np.int64) * len(sides) + located["column"].to_numpy()
     if np.unique(place).size < place.size:
-        twice = found.filter(found.select("row", "column").is_duplicated()).row(0, named=True)
+        twice = located.filter(located.select("row", "column").is_duplicated()).row(0, named=True)
         raise ValueError(f"two prices for {twice['selection_type']} of {twice['event_id']}")
     out = np.full((rows.height, columns.height), np.nan)
-    out.reshape(-1)[place] = found[column].to_numpy()
+    out.reshape(-1)[place] = located[column].to_numpy()
     return out
 
 
@@ -193,9 +193,9 @@ def calibration(probs: ArrayLike, outcome: ArrayLike, bins: int = 10, level: flo
         raise ValueError(f"bins must be 1 or more, got {bins}")
     z = NormalDist().inv_cdf(0.5 + _level(level) / 2.0)
     p, won = _scored(probs, outcome)
-    known = ~np.isnan(p).any(axis=1)
-    right = (np.arange(p.shape[1]) == won[:, None])[known].ravel()
-    p = p[known].ravel()
+    scored = ~np.isnan(p).any(axis=1)
+    right = (np.arange(p.shape[1]) == won[:, None])[scored].ravel()
+    p = p[scored].ravel()
     order = np.argsort(p, kind="stable")
     parts = [part for part in np.array_split(order, bins) if part.size]
     n = np.array([part.size for part in parts], dtype=np.int64)
@@ -492,8 +492,8 @@ def _scored(probs: ArrayLike, outcome: ArrayLike) -> tuple[Floats, Longs]:
     """Return probabilities, all `nan` for a match without a score, and outcomes."""
     p = _matrix("probs", probs)
     won = _outcomes(outcome, p)
-    known = ((p >= 0.0) & (p <= 1.0)).all(axis=1) & (p.sum(axis=1) <= 1.0 + _ROUNDING) & (won != VOID)
-    return np.where(known[:, None], p, np.nan), won
+    valid = ((p >= 0.0) & (p <= 1.0)).all(axis=1) & (p.sum(axis=1) <= 1.0 + _ROUNDING) & (won != VOID)
+    return np.where(valid[:, None], p, np.nan), won
 
 
 def _bets(stakes: ArrayLike, gains: ArrayLike) -> tuple[Floats, Floats]:

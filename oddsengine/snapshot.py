@@ -31,7 +31,7 @@ def taken(engine: Engine) -> dict[str, Any]:
         rows, names = board.rows, board.names
         return {
             "form": FORM, "number": engine.number, "now": board.now, "moment": board.moment,
-            "watched": board._watched, "said": {id_: list(said) for id_, said in board._said.items()},
+            "watched": board._watched, "said": {id_: list(texts) for id_, texts in board._said.items()},
             "rejected": board.rejected, "tidy_at": board._tidy_at, "top": rows.top,
             "rows": {
                 name: _plain(getattr(rows, name)[: rows.top]) for name, *_ in rows.COLUMNS if name not in _DERIVED
@@ -76,14 +76,14 @@ def restore(engine: Engine, held: dict[str, Any]) -> None:
         for slot, link in held["links"].items():
             board._link(int(slot), link)
         board.now, board.moment, board._watched = held["now"], held["moment"], held["watched"]
-        board._said = {id_: Said(*said) for id_, said in held["said"].items()}
+        board._said = {id_: Said(*one) for id_, one in held["said"].items()}
         board.rejected, board._tidy_at = dict(held["rejected"]), held["tidy_at"]
         board.rebuild()
         if held["momentum"] is not None:
             engine._samples, board.momentum = True, _remembered(held["momentum"])
         engine.restored(held["number"])
-        for wanted, kept, *columns in held["views"]:
-            view = engine.awake(Wanted(**{name: _tuples(value) for name, value in wanted.items()}), keep=kept)
+        for spec, keep, *columns in held["views"]:
+            view = engine.awake(Wanted(**{name: _tuples(value) for name, value in spec.items()}), keep=keep)
             ids, kinds, born = map(_array, columns)
             since = dict(zip(zip(ids.tolist(), kinds.tolist(), strict=True), born.tolist(), strict=True))
             table = view.open.table

@@ -191,8 +191,8 @@ def _left_out(frame: pl.DataFrame) -> pl.Series:
 def bet_table(frame: pl.DataFrame, at: Longs | None = None) -> OddsTable:
     """Convert bets, one per row, to an odds table; raise if one is invalid. `at` numbers them in messages, from 0."""
     named = frame.rename({a: b for a, b in _NAMES.items() if a in frame.columns and b not in frame.columns})
-    known = [name for name in named.columns if name in ODDS_SCHEMA]
-    table = check_odds(named.select(known).with_columns(row=pl.int_range(1, pl.len() + 1, dtype=pl.UInt32)))
+    columns = [name for name in named.columns if name in ODDS_SCHEMA]
+    table = check_odds(named.select(columns).with_columns(row=pl.int_range(1, pl.len() + 1, dtype=pl.UInt32)))
     # Assume that the book of a three-way bet quotes the draw, even if there is no bet on it.
     names = table.select(pl.col("sport", "league").fill_null("")).iter_rows()
     with_draw = pl.Series([catalog.sport(sport).can_draw(league) for sport, league in names], dtype=pl.Boolean)
@@ -214,14 +214,14 @@ def _bets(frame: pl.DataFrame, at: Longs | None = None) -> tuple[OddsTable, Floa
     places = np.arange(frame.height) if at is None else at
     table = bet_table(frame, places)
 
-    def column(name: str, wanted: str, low: float, high: float) -> Floats:
+    def column(name: str, expected: str, low: float, high: float) -> Floats:
         """Return numbers above `low` and below `high`, nan for null."""
         if name not in frame.columns:
             return np.full(frame.height, np.nan)
         x = frame[name].cast(pl.Float64).fill_nan(None).fill_null(np.nan).to_numpy()
         wrong = np.flatnonzero((x <= low) | (x >= high))
         if wrong.size:
-            raise OddsError(f"bet {places[wrong[0]] + 1}: {name} must be {wanted}, got {x[wrong[0]]}")
+            raise OddsError(f"bet {places[wrong[0]] + 1}: {name} must be {expected}, got {x[wrong[0]]}")
         return x
 
     below = -np.finfo(np.float64).tiny
@@ -241,17 +241,17 @@ def _by_book(
     what: str, given: float | Mapping[str, float] | None, books: Iterable[str], *, above: bool = False
 ) -> Callable[[str, float], float]:
     """Look up a number by book, else a default; negative values, or values not `above` 0, raise."""
-    known = catalog.books().keys() | set(books)
+    allowed = catalog.books().keys() | set(books)
     each: dict[str | None, float] = {}
     for name, value in given.items() if isinstance(given, Mapping) else ((None, given),):
         if value is None:
             continue
         of = what if name is None else f"{what} of {name}"
         if not isinstance(value, Real) or not (0.0 < value < np.inf if above else value >= 0.0):
-            wanted = "a finite number above 0" if above else "0 or more"
-            raise ValueError(f"{of} must be {wanted}, got {value!r}")
+            expected = "a finite number above 0" if above else "0 or more"
+            raise ValueError(f"{of} must be {expected}, got {value!r}")
         book = None if name is None else catalog.book(name).id
-        if book is not None and book not in known:
+        if book is not None and book not in allowed:
             raise ValueError(f"{what} must be for books in the catalog or in the bets, got {name!r}")
         each[book] = min(float(value), each.get(book, np.inf))
     return lambda book, otherwise: each.get(book, each.get(None, otherwise))
@@ -365,9 +365,9 @@ def arbitrage_plan(
     arbs = to_polars(arbs)
     waiting: dict[int, list[dict[str, Any]]] = {row: legs or [] for row, legs in enumerate(arbs["legs"].to_list())}
     books = {row: [catalog.book(leg["sportsbook"]).id for leg in legs] for row, legs in waiting.items()}
-    known = {book for of in books.values() for book in of}
-    bet_limit, book_limit = _by_book("max_bet", max_bet, known), _by_book("max_book", max_book, known)
-    unit = _by_book("step", step, known, above=True)
+    books_ = {book for of in books.values() for book in of}
+    bet_limit, book_limit = _by_book("max_bet", max_bet, books_), _by_book("max_book", max_book, books_)
+    unit = _by_book("step", step, books_, above=True)
     games = arbs.select(pl.coalesce([c for c in ("event_id", "event_name") if c in arbs.columns])).to_series().to_list()
     markets = arbs["market_type"].to_list()
     bets = {
@@ -379,7 +379,7 @@ def arbitrage_plan(
     }
     left_book: dict[str, float] = {}
     left_bet: dict[tuple[Any, ...], float] = {}
-    found: dict[int, tuple[Floats, float]] = {}
+    staked: dict[int, tuple[Floats, float]] = {}
     taken: list[tuple[int, Floats, float]] = []
     stale = set(waiting)
     money = float(bankroll)
@@ -390,9 +390,9 @@ def arbitrage_plan(
             ends = {book: left_book.get(book, book_limit(book, np.inf)) for book in mine}
             members = [[book == one for one in mine] for book in ends]
             odds, steps = [leg["net_odds"] for leg in waiting[row]], [unit(book, 1.0) for book in mine]
-            found[row] = joint_stakes(odds, money, steps, most, members, list(ends.values()))
-        best = max(waiting, key=lambda row: (found[row][1], -row))
-        stakes, profit = found[best]
+            staked[row] = joint_stakes(odds, money, steps, most, members, list(ends.values()))
+        best = max(waiting, key=lambda row: (staked[row][1], -row))
+        stakes, profit = staked[best]
         if profit <= max(min_profit - 1e-9, 0.0):
             break
         taken.append((best, stakes, profit))
@@ -408,7 +408,7 @@ def arbitrage_plan(
         stale = {
             row
             for row in waiting
-            if float(found[row][0].sum()) > money or not used.isdisjoint((*books[row], *bets[row]))
+            if float(staked[row][0].sum()) > money or not used.isdisjoint((*books[row], *bets[row]))
         }
     rows = []
     for rank, (row, stakes, profit) in enumerate(taken, 1):

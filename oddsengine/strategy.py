@@ -159,8 +159,8 @@ class Strategy:
         if self.staking == "flat":
             return np.full(chosen.height, self.size * start)
         if self.staking == "portfolio":
-            found = kelly_portfolio(chosen, bankroll=bankroll, fraction=self.size, max_event=self.max_event)
-            return found.bets["stake"].to_numpy()
+            portfolio = kelly_portfolio(chosen, bankroll=bankroll, fraction=self.size, max_event=self.max_event)
+            return portfolio.bets["stake"].to_numpy()
         return chosen["kelly_percent"].to_numpy() * (self.size * bankroll)
 
 
@@ -402,27 +402,27 @@ class Backtest:
 
     def equity(self) -> pl.DataFrame:
         """Bankroll over time: `at`, the start of each event with a result, and `bankroll` after it."""
-        known = self.bets.drop_nulls("profit").with_columns(at=pl.coalesce("event_start_time", "placed_at"))
-        by_time = known.group_by("at").agg(pl.col("profit").sum()).sort("at")
+        settled = self.bets.drop_nulls("profit").with_columns(at=pl.coalesce("event_start_time", "placed_at"))
+        by_time = settled.group_by("at").agg(pl.col("profit").sum()).sort("at")
         return by_time.select("at", bankroll=self.bankroll + pl.col("profit").cum_sum())
 
     def summary(self) -> Summary:
         """Summary figures."""
         bets = self.bets
-        known = bets.drop_nulls("gain")
-        events = known["event_id"].rank("dense").to_numpy().astype(np.int64) - 1
+        settled = bets.drop_nulls("gain")
+        events = settled["event_id"].rank("dense").to_numpy().astype(np.int64) - 1
         n = int(events.max(initial=-1)) + 1
-        stakes, gains = known["stake"].to_numpy(), known["gain"].to_numpy()
+        stakes, gains = settled["stake"].to_numpy(), settled["gain"].to_numpy()
         # Sums within events suffice; a row per event and a column per bet would be mostly empty.
         won = np.bincount(events, stakes * gains, n) if n else np.empty(0)
         staked = np.bincount(events, stakes, n) if n else np.empty(0)
-        found = scoring.returns(staked[:, None], (won / np.maximum(staked, 1e-300))[:, None], seed=0)
+        result = scoring.returns(staked[:, None], (won / np.maximum(staked, 1e-300))[:, None], seed=0)
         close = means(bets["closing_ev"].fill_null(np.nan).to_numpy(), np.zeros(bets.height, int), _codes(bets), 1)
         path = np.concatenate([[self.bankroll], self.equity()["bankroll"].to_numpy()])
         return Summary(
-            self.trades.height, bets.height, bets["event_id"].n_unique(), float(stakes.sum()), found.profit,
-            found.rate, found.error, _mean(bets["ev"]), float(close.mean[0]), float(close.error[0]),
-            known.filter(graded_by="score").height, known.filter(graded_by="close").height,
+            self.trades.height, bets.height, bets["event_id"].n_unique(), float(stakes.sum()), result.profit,
+            result.rate, result.error, _mean(bets["ev"]), float(close.mean[0]), float(close.error[0]),
+            settled.filter(graded_by="score").height, settled.filter(graded_by="close").height,
             float(scoring.drawdown(np.maximum(path, 1e-9)).max()),
         )  # fmt: skip
 
@@ -439,13 +439,13 @@ class Backtest:
         groups = bets[column].cast(pl.String).fill_null("").unique().sort()
         place = {name: at for at, name in enumerate(groups.to_list())}
         of = np.array([place[name] for name in bets[column].cast(pl.String).fill_null("").to_list()], np.int64)
-        shown = means(bets["ev"].to_numpy(), of, _codes(bets), len(place))
+        ev = means(bets["ev"].to_numpy(), of, _codes(bets), len(place))
         close = means(bets["closing_ev"].fill_null(np.nan).to_numpy(), of, _codes(bets), len(place))
         frame = pl.DataFrame(
             {
                 column: groups,
-                "bets": shown.size,
-                "ev": shown.mean,
+                "bets": ev.size,
+                "ev": ev.mean,
                 "graded": close.size,
                 "closing_ev": close.mean,
                 "error": close.error,
@@ -538,9 +538,9 @@ def _scores(results: pl.DataFrame) -> dict[str, tuple[float, float]]:
         raise ValueError(
             f"results must have the columns event_id, home_score and away_score, got {', '.join(results.columns)}"
         )
-    known = frame.drop_nulls(["home_score", "away_score"])
+    scored = frame.drop_nulls(["home_score", "away_score"])
     return {
-        event: (float(h), float(a)) for event, h, a in known.select("event_id", "home_score", "away_score").iter_rows()
+        event: (float(h), float(a)) for event, h, a in scored.select("event_id", "home_score", "away_score").iter_rows()
     }
 
 

@@ -123,8 +123,8 @@ def _read_csv(data: bytes) -> _Read:
 
 def _short_lines(data: bytes, frame: pl.DataFrame) -> pl.DataFrame:
     """Find lines with fewer fields than the header: the last price of a truncated file may be cut."""
-    wanted = frame.width - 1
-    suspect = frame[:, wanted - 1].is_null()
+    expected = frame.width - 1
+    suspect = frame[:, expected - 1].is_null()
     if not suspect.any():
         return _bad_lines([], [], [])
     lines = pl.read_csv(
@@ -140,13 +140,13 @@ def _short_lines(data: bytes, frame: pl.DataFrame) -> pl.DataFrame:
         return _bad_lines([], [], [])
     fields = pl.col("line").str.replace_all('"[^"]*"', "").str.count_matches(",", literal=True) + 1
     lines = lines.with_columns(row=frame["row"]).filter(suspect).with_columns(fields=fields)
-    lines = lines.filter(pl.col("fields") < wanted)
-    reasons = [_wrong_length(count, wanted) for count in lines["fields"]]
+    lines = lines.filter(pl.col("fields") < expected)
+    reasons = [_wrong_length(count, expected) for count in lines["fields"]]
     return _bad_lines(lines["row"].to_list(), lines["line"].to_list(), reasons)
 
 
-def _wrong_length(fields: int, wanted: int) -> str:
-    return f"the line has {fields} fields, the header {wanted}"
+def _wrong_length(fields: int, expected: int) -> str:
+    return f"the line has {fields} fields, the header {expected}"
 
 
 def _read_csv_by_line(data: bytes) -> _Read:

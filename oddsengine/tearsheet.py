@@ -154,9 +154,9 @@ def _calibration(axes: Any, result: Backtest) -> None:
     axes.set(title="EV at the close by EV shown", xlabel="EV shown, %", ylabel="EV at the close, %")
     if graded.height < _BINS:
         return
-    shown, close = (graded[name].to_numpy() * 100.0 for name in ("ev", "closing_ev"))
+    ev, close = (graded[name].to_numpy() * 100.0 for name in ("ev", "closing_ev"))
     parts = np.array_split(np.arange(graded.height), _BINS)
-    x = np.array([shown[part].mean() for part in parts])
+    x = np.array([ev[part].mean() for part in parts])
     y = np.array([close[part].mean() for part in parts])
     half = np.array([_Z * close[part].std() / math.sqrt(part.size) for part in parts])
     axes.errorbar(x, y, yerr=half, fmt="o", color=_BLUE)

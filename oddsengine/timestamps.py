@@ -59,10 +59,10 @@ def timestamps(micros: Longs) -> list[Any]:
     """
     texts = np.empty((micros.size, 27), np.uint32)
     _write(micros, texts)
-    found: list[Any] = texts.view("U27").ravel().tolist()
+    text_list: list[Any] = texts.view("U27").ravel().tolist()
     if (micros == NO_TIME).any():
-        found = [None if time == NO_TIME else text for text, time in zip(found, micros.tolist(), strict=True)]
-    return found
+        text_list = [None if time == NO_TIME else text for text, time in zip(text_list, micros.tolist(), strict=True)]
+    return text_list
 
 
 def datetimes(micros: Iterable[int]) -> list[datetime | None]:

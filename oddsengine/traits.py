@@ -50,13 +50,13 @@ class Traits(NamedTuple):
 def feeds(books: Sequence[str]) -> Ints:
     """Return the feed of each book: the first book with the same trading desk."""
     first: dict[str, int] = {}
-    known = [catalog.book(b) for b in books]
-    return np.array([first.setdefault(b.feed or f"={b.id}", at) for at, b in enumerate(known)], np.int32)
+    entries = [catalog.book(b) for b in books]
+    return np.array([first.setdefault(b.feed or f"={b.id}", at) for at, b in enumerate(entries)], np.int32)
 
 
 def traits(kinds: Sequence[Kind], books: Sequence[str]) -> Traits:
     """Look up the kinds and books of a board."""
-    known = [catalog.book(b) for b in books]
+    entries = [catalog.book(b) for b in books]
 
     def flags(values: list[bool]) -> npt.NDArray[np.uint8]:
         return np.array(values, np.uint8)
@@ -71,10 +71,10 @@ def traits(kinds: Sequence[Kind], books: Sequence[str]) -> Traits:
         team=flags([k.subject == "team" for k in kinds]),
         full=flags([k.period == catalog.FULL_GAME for k in kinds]),
         feed=feeds(books),
-        exchange=flags([b.exchange for b in known]),
-        mid=flags([b.mid_price for b in known]),
-        parlay=flags([b.parlay_only for b in known]),
-        commission=np.array([b.commission for b in known], np.float64),
-        fee=np.array([b.fee for b in known], np.float64),
-        consensus=flags([b.sharp or b.exchange for b in known]),
+        exchange=flags([b.exchange for b in entries]),
+        mid=flags([b.mid_price for b in entries]),
+        parlay=flags([b.parlay_only for b in entries]),
+        commission=np.array([b.commission for b in entries], np.float64),
+        fee=np.array([b.fee for b in entries], np.float64),
+        consensus=flags([b.sharp or b.exchange for b in entries]),
     )

@@ -48,8 +48,8 @@ def edge(prob: ArrayLike, odds: ArrayLike) -> Floats:
     [0.04, -0.04]
     """
     p, d = np.broadcast_arrays(np.asarray(prob, dtype=np.float64), decimal_odds(odds))
-    known = (p >= 0.0) & (p <= 1.0) & (d > 1.0) & (d < np.inf)
-    return np.asarray(np.where(known, p, np.nan) * d - 1.0)
+    valid = (p >= 0.0) & (p <= 1.0) & (d > 1.0) & (d < np.inf)
+    return np.asarray(np.where(valid, p, np.nan) * d - 1.0)
 
 
 def confidence(

@@ -72,8 +72,8 @@ class Calibrations:
             return self._made[day]
         at = bisect_right(self._since, now) - 1
         if at < 0:
-            first, asked = (datetime.fromtimestamp(moment / 1e6, UTC) for moment in (self._since[0], now))
-            raise ValueError(f"fair has no table for {asked:%Y-%m-%d %H:%M}; the first one starts at {first:%Y-%m-%d}")
+            first, time = (datetime.fromtimestamp(moment / 1e6, UTC) for moment in (self._since[0], now))
+            raise ValueError(f"fair has no table for {time:%Y-%m-%d %H:%M}; the first one starts at {first:%Y-%m-%d}")
         return self._tables[at]
 
 

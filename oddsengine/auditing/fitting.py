@@ -66,8 +66,8 @@ def calibrate(history: Any, *, fair: FairTable | None = None, hours: float = 72.
         If fewer than 50 games have a close.
     """
     histories = [source(one) for one in (history if isinstance(history, list | tuple) else [history])]
-    said = next((one.fair for one in reversed(histories) if isinstance(one, Tape) and one.fair is not None), None)
-    table = fair or said or catalog.fair_table()
+    recorded = next((one.fair for one in reversed(histories) if isinstance(one, Tape) and one.fair is not None), None)
+    table = fair or recorded or catalog.fair_table()
     rows = pl.concat([collect(one, table, hours) for one in histories])
     games = rows["event"].n_unique()
     if games < LEAST_GAMES:
@@ -90,12 +90,12 @@ def calibrate(history: Any, *, fair: FairTable | None = None, hours: float = 72.
 
 def collect(history: Any, table: FairTable, hours: float) -> pl.DataFrame:
     """Collect the rows of a fit, in logits: keys, m, x_j - m over (base + n), momentum, fresh movers, close."""
-    found = source(history)
-    engine = engine_of(found, fair=table)
+    replayed = source(history)
+    engine = engine_of(replayed, fair=table)
     engine.view(method="close", kinds=("ev",), min_ev=0.0, keep=True)
     flat = _flat(table)
     closes, parts = Closes(engine), []
-    for now, _, _ in steps(engine, found):
+    for now, _, _ in steps(engine, replayed):
         closes.follow(now)
         part = _look(engine, flat, now, hours)
         if part is not None:
@@ -135,21 +135,21 @@ def _look(engine: Engine, flat: dict[str, FairTable], now: int, hours: float) ->
             return None
         some = board.gather(units)
         g, traits = some.groups, names.traits
-        aside = board.rows.aside[g.row]
-        read, _ = board.estimated(some, aside, g.row, engine.fair)
+        rejected = board.rows.aside[g.row]
+        read, _ = board.estimated(some, rejected, g.row, engine.fair)
         net = estimator.after_commission(g, traits)
         gross = estimator.gross(traits, traits.commission, traits.fee)
         logits = {}
         for name, table in flat.items():
             out = estimator.estimate(
                 read.of._replace(table=table, voters=read.of.voters._replace(own=np.ones(traits.feed.size))), g, traits,
-                net, aside, gross, read.times, read.momentum, read.ballot,
+                net, rejected, gross, read.times, read.momentum, read.ballot,
             )  # fmt: skip
             with np.errstate(all="ignore"):
                 logits[name] = np.log(out.row / (1.0 - out.row))
         left = (some.start - now) / 3.6e9
         with np.errstate(all="ignore"):
-            pick = (np.log(net - 1.0) + logits["mean"] > _NEAR) & (left > 0.0) & (left < hours) & (aside == 0)
+            pick = (np.log(net - 1.0) + logits["mean"] > _NEAR) & (left > 0.0) & (left < hours) & (rejected == 0)
             pick &= traits.exchange[g.book] == 0
         at = np.flatnonzero(pick)
         if not at.size:
@@ -190,12 +190,12 @@ def fit(rows: pl.DataFrame, table: FairTable) -> tuple[FairTable, dict[str, floa
     prior = np.array([getattr(table.constants, name) for name in _NAMES])
     sure = np.linalg.inv(variance + 1e-9 * np.eye(4))
     tight = np.diag(_PRIOR**-2)
-    found = np.linalg.solve(sure + tight, sure @ beta + tight @ prior)
-    found = np.maximum(found, 0.0)
+    posterior = np.linalg.solve(sure + tight, sure @ beta + tight @ prior)
+    posterior = np.maximum(posterior, 0.0)
     c = table.constants
-    rest = left - design @ found
+    rest = left - design @ posterior
     gap = design[:, 0] * (c.own_base + rows["n"].to_numpy())  # x_j - m
-    usual = found[0] / (c.own_base + 9.0)
+    usual = posterior[0] / (c.own_base + 9.0)
     own = {}
     books = _book_ids(rows)
     for book in sorted(set(books)):
@@ -210,9 +210,9 @@ def fit(rows: pl.DataFrame, table: FairTable) -> tuple[FairTable, dict[str, floa
         shrunk = slope * _BOOK_SD**2 / (_BOOK_SD**2 + noise)
         own[book] = round(float(np.clip(1.0 + shrunk / usual, 0.0, 4.0)), 3)
     hours = np.maximum(rows["hours"].to_numpy(), c.close_least_h)
-    z = (left - design @ found) / hours ** (1.0 / 3.0)
+    z = (left - design @ posterior) / hours ** (1.0 / 3.0)
     sigma = float(np.sqrt((weight * z * z).sum() / weight.sum()))
-    values = dict(zip(_NAMES, found.round(4).tolist(), strict=True))
+    values = dict(zip(_NAMES, posterior.round(4).tolist(), strict=True))
     fitted = table._replace(
         constants=c._replace(close_sigma=round(sigma, 5), **values), own=MappingProxyType({**table.own, **own})
     )

@@ -91,7 +91,7 @@ def located_prices(prices: pl.DataFrame, constants: catalog.FairTable) -> pl.Dat
     of = estimator.estimator(identity.kinds, identity.sports, identity.books, constants)
     ladder = g.ladder[g.market]
     kind, sport = g.kind[ladder], of.lines.sport[g.event[ladder]]
-    found = pl.DataFrame(
+    priced = pl.DataFrame(
         {
             "at": g.row.astype(np.int64),
             "ladder": hashes(prepared).ladder[ladder],
@@ -103,7 +103,7 @@ def located_prices(prices: pl.DataFrame, constants: catalog.FairTable) -> pl.Dat
         }
     )
     books = prices.select("sportsbook").with_columns(at=pl.int_range(pl.len()))
-    joined = books.join(found, on="at", how="left", maintain_order="left")
+    joined = books.join(priced, on="at", how="left", maintain_order="left")
     # A wording without a market has no ladder, and so no votes.
     nothing = pl.col("ladder", "threshold_", "side", "outcomes", "reach").fill_null(0)
     return joined.with_columns(nothing, pl.col("slope").fill_null(np.nan))
@@ -117,14 +117,14 @@ def _won(some: pl.DataFrame, results: pl.DataFrame | None) -> pl.Series:
     if results is None:
         return pl.Series([None] * some.height, dtype=pl.Float64)
     scores = results.select("event_id", home=pl.col("home_goals"), away=pl.col("away_goals"))
-    said = some.join(scores, on="event_id", how="left", maintain_order="left").with_columns(
+    scored = some.join(scores, on="event_id", how="left", maintain_order="left").with_columns(
         pl.col("home", "away").cast(pl.Float64).fill_null(np.nan)
     )
     columns = ("family", "period", "subject", "threshold_", "side", "sport", "league", "home", "away")
     gain = np.array(
         [
             settle(family, period, subject, line, side, catalog.sport(sport or ""), league or "", home, away)
-            for family, period, subject, line, side, sport, league, home, away in said.select(columns).iter_rows()
+            for family, period, subject, line, side, sport, league, home, away in scored.select(columns).iter_rows()
         ]
     )  # fmt: skip
     odds = some["net_odds"].to_numpy()

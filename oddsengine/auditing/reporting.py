@@ -124,12 +124,12 @@ def audit(
     ValueError
         If the history or a parameter is invalid.
     """
-    found = source(history)
-    table = fair or (found.fair if isinstance(found, Tape) else None) or catalog.fair_table()
-    engine = engine_of(found, guards, table)
+    replayed = source(history)
+    table = fair or (replayed.fair if isinstance(replayed, Tape) else None) or catalog.fair_table()
+    engine = engine_of(replayed, guards, table)
     view = engine.view(books, sharp, method, kinds=("ev",), min_ev=0.0, include=("suspect",), keep=True)
-    results = None if isinstance(found, Tape) else found.results
-    played = play(found, engine, view, THRESHOLDS, progress)
+    results = None if isinstance(replayed, Tape) else replayed.results
+    played = play(replayed, engine, view, THRESHOLDS, progress)
     shown = grade(played.shown, played.closes, results, table)
     return Audit(shown, calibration(shown, hours), played.looks, table.name)
 

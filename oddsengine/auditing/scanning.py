@@ -99,6 +99,6 @@ def play(
     )  # fmt: skip
     if not facts:
         return Played(frame, closes.take(everything=True), count)
-    said = pl.concat(facts).with_columns(ident=pl.Series(np.concatenate(ids), dtype=pl.UInt64))
-    said = said.unique("ident", keep="first", maintain_order=True)
-    return Played(frame.join(said, on="ident", how="left", maintain_order="left"), closes.take(everything=True), count)
+    texts = pl.concat(facts).with_columns(ident=pl.Series(np.concatenate(ids), dtype=pl.UInt64))
+    texts = texts.unique("ident", keep="first", maintain_order=True)
+    return Played(frame.join(texts, on="ident", how="left", maintain_order="left"), closes.take(everything=True), count)

@@ -72,9 +72,9 @@ def kind(text: str) -> Kind:
     ('championship', ('top_4_finish', 'top 4 finish', '', 4), 'coach_of_the_year')
     """
     name = normalise(text).replace(" ", "_")
-    found = _kinds().get(name)
-    if found is not None:
-        return found
+    match = _kinds().get(name)
+    if match is not None:
+        return match
     top = _TOP.fullmatch(name)
     if top:
         return Kind(f"top_{top[1]}_finish", f"top {top[1]} finish", "", int(top[1]))
@@ -115,8 +115,8 @@ def split(key: str) -> tuple[str, str, str]:
     for n in range(1, len(parts) + 1):
         within = sport("_".join(parts[:n])).id
         if within in sports():
-            found, rest = competition(" ".join(parts[n:]), within)
-            return (within, found, rest) if found in leagues() else (within, "", " ".join(parts[n:]))
+            league_id, rest = competition(" ".join(parts[n:]), within)
+            return (within, league_id, rest) if league_id in leagues() else (within, "", " ".join(parts[n:]))
     return "", "", " ".join(parts)
 
 
@@ -130,10 +130,10 @@ def season(text: str, league_id: str, when: datetime | None = None) -> str:
     >>> season("2026/2027", "nba"), season("Season 2026", "mlb"), season("", "nba", datetime(2027, 6, 1, tzinfo=UTC))
     ('2026-27', '2026', '2026-27')
     """
-    found = _YEARS.search(text)
-    if found:
-        first = int(found[1])
-        second = None if found[2] is None else int(found[2]) % 100
+    match = _YEARS.search(text)
+    if match:
+        first = int(match[1])
+        second = None if match[2] is None else int(match[2]) % 100
         return f"{first}-{second:02d}" if second is not None else str(first)
     if when is None:
         return ""
@@ -163,5 +163,5 @@ def contestants(league_id: str) -> tuple[str, ...]:
     >>> len(contestants("nba")), contestants("england_premier_league")
     (30, ())
     """
-    found = tuple(team.name for team in teams() if team.league == league_id)
-    return found if len(found) == _data()["fields"].get(league_id) else ()
+    names = tuple(team.name for team in teams() if team.league == league_id)
+    return names if len(names) == _data()["fields"].get(league_id) else ()

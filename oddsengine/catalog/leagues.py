@@ -73,9 +73,9 @@ def _without_sport(name: str) -> Iterator[tuple[str, str]]:
     parts = name.split("_")
     for size in range(1, len(parts)):
         word = "_".join(parts[:size])
-        known = sport(word)
-        if word in (known.id, *known.aliases) and known.id in sports():
-            yield known.id, "_".join(parts[size:])
+        sport_ = sport(word)
+        if word in (sport_.id, *sport_.aliases) and sport_.id in sports():
+            yield sport_.id, "_".join(parts[size:])
 
 
 @lru_cache(maxsize=16384)
@@ -98,10 +98,10 @@ def league(text: str, sport_id: str | None = None) -> League:
     """
     name = _slug(text)
     within = sport(sport_id).id if sport_id else ""
-    found = _by_sport().get(within, {}).get(name) if within else _by_name().get(name)
-    if found is not None:
-        return found
+    match = _by_sport().get(within, {}).get(name) if within else _by_name().get(name)
+    if match is not None:
+        return match
     for id_, rest in _without_sport(name):
-        if within in ("", id_) and (found := _by_sport()[id_].get(rest)):
-            return found
+        if within in ("", id_) and (match := _by_sport()[id_].get(rest)):
+            return match
     return League(name, text, within)

@@ -32,8 +32,8 @@ class Link(NamedTuple):
 
 def fault(key: str, template: str) -> str:
     """Return what is wrong with a template, or an empty string."""
-    found = _TEMPLATE.fullmatch(template)
-    if found is None:
+    match = _TEMPLATE.fullmatch(template)
+    if match is None:
         return "has to be https, a host of small letters, and a path"
     named = set(re.findall(r"\{\w*\}", template))
     if strange := sorted(named - set(_PLACES)):
@@ -90,8 +90,8 @@ def hosts(book_id: str) -> frozenset[str]:
 
 
 def _host(url: str) -> str:
-    found = _URL.fullmatch(url)
-    return found[1].lower() if found else ""
+    match = _URL.fullmatch(url)
+    return match[1].lower() if match else ""
 
 
 def allowed(url: str) -> bool:
@@ -107,8 +107,8 @@ def allowed(url: str) -> bool:
 
 def allowed_pattern() -> str:
     """Return a regular expression of the links that `allowed` accepts, for API descriptions."""
-    known = "|".join(re.escape(host) for host in sorted(_known_hosts()))
-    return rf"^https://(www\.)?({known})([/?#][!-\[\]-~]*)?$"
+    hosts_ = "|".join(re.escape(host) for host in sorted(_known_hosts()))
+    return rf"^https://(www\.)?({hosts_})([/?#][!-\[\]-~]*)?$"
 
 
 def localised(url: str, state: str) -> str:

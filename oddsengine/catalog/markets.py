@@ -181,11 +181,11 @@ def _ignored() -> frozenset[str]:
 
 def _ends(parts: list[str], longest: int) -> list[tuple[str, list[str]]]:
     """Yield each leading or trailing run of words with the rest, longest first."""
-    found = []
+    runs = []
     for size in range(min(longest, len(parts) - 1), 0, -1):
-        found.append(("_".join(parts[:size]), parts[size:]))
-        found.append(("_".join(parts[-size:]), parts[:-size]))
-    return found
+        runs.append(("_".join(parts[:size]), parts[size:]))
+        runs.append(("_".join(parts[-size:]), parts[:-size]))
+    return runs
 
 
 def _known(parts: list[str], types: Mapping[str, MarketType]) -> MarketType | None:
@@ -215,13 +215,13 @@ def _resolve(parts: list[str], types: Mapping[str, MarketType]) -> tuple[MarketT
 
 def _settled(kind: MarketType, period: str, sport_id: str) -> MarketType:
     """Set the period, and merge types that settle alike in this sport."""
-    known = sport(sport_id)
+    sport_ = sport(sport_id)
     if period == _REGULATION and kind.family in {"moneyline", "moneyline_3way"}:
         kind = _types()["moneyline_regulation"]._replace(base=kind.base)
         period = FULL_GAME
-    if kind.family == "moneyline_regulation" and sport_id and not known.tie_after_overtime:
+    if kind.family == "moneyline_regulation" and sport_id and not sport_.tie_after_overtime:
         kind = _types()["moneyline_3way"]._replace(base=kind.base)
-    if period == _REGULATION and known.regulation_only:
+    if period == _REGULATION and sport_.regulation_only:
         period = FULL_GAME
     return kind._replace(period=period, fraction=_source()["fractions"].get(period, float("nan")))
 
@@ -291,10 +291,10 @@ def family_name(family_id: str, period: str = FULL_GAME, sport_id: str = "") -> 
     >>> family_name("moneyline_3way", sport_id="soccer"), family_name("moneyline_3way", sport_id="hockey")
     ('moneyline', 'moneyline_3way')
     """
-    known = sport(sport_id)
-    if family_id == "moneyline_3way" and known.draws:
+    sport_ = sport(sport_id)
+    if family_id == "moneyline_3way" and sport_.draws:
         family_id = "moneyline"
-    name = known.names.get(family_id) or _published().get(family_id, family_id)
+    name = sport_.names.get(family_id) or _published().get(family_id, family_id)
     return name if period == FULL_GAME else f"{period}_{name}"
 
 
@@ -328,15 +328,15 @@ def _bases() -> frozenset[str]:
 
 def meaning(sport_id: str, name: str, stat_category: str, segment: str) -> MarketType:
     """Return the meaning of a market name; without a period in the name, the source's own segment applies."""
-    found = market_type(name, sport_id, stat_category)
-    if found.usable and found.period == FULL_GAME and segment not in ("", FULL_GAME):
+    kind = market_type(name, sport_id, stat_category)
+    if kind.usable and kind.period == FULL_GAME and segment not in ("", FULL_GAME):
         return market_type(f"{segment} {name}", sport_id, stat_category)
-    return found
+    return kind
 
 
 @lru_cache(maxsize=65536)
 def is_market(
-    asked: str, published: str, sport_id: str = "", stat_category: str = "", line: float | None = None, side: str = ""
+    name: str, published: str, sport_id: str = "", stat_category: str = "", line: float | None = None, side: str = ""
 ) -> bool:
     """Whether a filter's market name matches prices published under a name.
 
@@ -349,14 +349,14 @@ def is_market(
     >>> is_market("draw_no_bet", "point_spread", "soccer", "", 0.0), is_market("dnb", "point_spread", "soccer", "", 0.5)
     (True, False)
     """
-    if plain(asked) == plain(published):
+    if plain(name) == plain(published):
         return True
-    if published_name(asked, sport_id, stat_category) != published:
+    if published_name(name, sport_id, stat_category) != published:
         return False
-    wanted = market_type(asked, sport_id, stat_category)
-    if not wanted.usable:
+    kind = market_type(name, sport_id, stat_category)
+    if not kind.usable:
         return True
-    return wanted.fixed_line in (None, line) and (not wanted.team_side or wanted.team_side == side)
+    return kind.fixed_line in (None, line) and (not kind.team_side or kind.team_side == side)
 
 
 @lru_cache(maxsize=1024)
@@ -430,7 +430,7 @@ def twins() -> Mapping[str, Twins]:
 @cache
 def twinned(sport_id: str) -> frozenset[str]:
     """Return the families with an outcome that has a twin in a sport."""
-    return frozenset(each.family for found in twins().values() if sport_id in found.sports for each in found.members)
+    return frozenset(each.family for fact in twins().values() if sport_id in fact.sports for each in fact.members)
 
 
 @cache
@@ -440,8 +440,8 @@ def shape(family_id: str, sport_id: str, league: str = "") -> Shape | None:
     if family is None or not family.cuts:
         return None
     if family.variance_ratio is None:
-        found: Shape | None = getattr(sport(sport_id).scores_in(league), family.shape, None)
-        return found
+        shape_: Shape | None = getattr(sport(sport_id).scores_in(league), family.shape, None)
+        return shape_
     if family.cuts == "margin":
         return Shape("skellam", variance_ratio=family.variance_ratio)
     name = "negative_binomial" if family.variance_ratio > 1.0 else "poisson"

@@ -23,8 +23,8 @@ DOMAINS = ("sport", "league", "sportsbook", "market", "team")
 def _registry() -> Mapping[str, Mapping[str, int]]:
     table: dict[str, dict[str, int]] = {domain: {} for domain in DOMAINS}
     for row in files.rows("numbers.csv"):
-        known = table[row["domain"]]
-        known[row["id"]] = len(known) + 1
+        numbers = table[row["domain"]]
+        numbers[row["id"]] = len(numbers) + 1
     return MappingProxyType(table)
 
 
@@ -54,8 +54,8 @@ def missing() -> list[tuple[str, str]]:
         "sport": list(sports()), "league": list(leagues()), "sportsbook": list(books()), "market": list(listings()),
         "team": [f"{team.sport}/{team.id}" for team in teams()],
     }  # fmt: skip
-    known = _registry()
-    return [(domain, id_) for domain in DOMAINS for id_ in dict.fromkeys(every[domain]) if id_ not in known[domain]]
+    numbers = _registry()
+    return [(domain, id_) for domain in DOMAINS for id_ in dict.fromkeys(every[domain]) if id_ not in numbers[domain]]
 
 
 if __name__ == "__main__":

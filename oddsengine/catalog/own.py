@@ -87,8 +87,8 @@ def _sport(value: Any) -> str:
 
 def _template(key: str) -> Check:
     def check(value: Any) -> str:
-        found = fault(key, value) if isinstance(value, str) else "is not text"
-        return f"a link, and this {found}" if found else ""
+        problem = fault(key, value) if isinstance(value, str) else "is not text"
+        return f"a link, and this {problem}" if problem else ""
 
     return check
 
@@ -154,24 +154,24 @@ def _entries(section: str, tables: Mapping[str, Any]) -> Iterator[tuple[str, str
 
 def _section(section: str, tables: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Check the entries of a section."""
-    fields, shipped, found = _FIELDS[section], _shipped(section), dict[str, dict[str, Any]]()
+    fields, shipped, entries_ = _FIELDS[section], _shipped(section), dict[str, dict[str, Any]]()
     for where, id_, entry, place in _entries(section, tables):
         if section != "markets" and (id_ != plain(id_) or not id_.isascii()):
             raise CatalogError(
                 f"{where}: the id is {id_!r}; allowed: lower-case letters and digits, joined by underscores"
             )
-        if id_ in found:
+        if id_ in entries_:
             raise CatalogError(f"{where}: the id {id_!r} occurs twice; allowed: one entry per id")
         for key, value in entry.items():
             if key not in fields:
                 raise CatalogError(f"{where}.{key} is not a key; allowed: {', '.join(fields)}")
-            if wanted := fields[key](value):
-                raise CatalogError(f"{where}.{key} is {value!r}; allowed: {wanted}")
+            if allowed := fields[key](value):
+                raise CatalogError(f"{where}.{key} is {value!r}; allowed: {allowed}")
         for key in _REQUIRED[section]:
             if id_ not in shipped and key not in entry:
                 raise CatalogError(f"{where}.{key} is missing; allowed: {fields[key](None)}")
-        found[id_] = {**entry, **place}
-    return found
+        entries_[id_] = {**entry, **place}
+    return entries_
 
 
 def _thresholds(tables: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -179,10 +179,10 @@ def _thresholds(tables: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     for table, entries in tables.items():
         for key, value in _table(entries, f"thresholds.{table}").items():
             name = f"{table}_{key}"
-            if wanted := threshold_fault(name, value):
+            if allowed := threshold_fault(name, value):
                 where = f"thresholds.{table}.{key}"
                 if name in Thresholds._fields:
-                    raise CatalogError(f"{where} is {value!r}; allowed: {wanted}")
+                    raise CatalogError(f"{where} is {value!r}; allowed: {allowed}")
                 near = [
                     field.removeprefix(f"{table}_") for field in Thresholds._fields if field.startswith(f"{table}_")
                 ]
@@ -237,17 +237,17 @@ def load(path: str | Path) -> None:
         raise CatalogError(f"{where}: cannot be read: {error}") from error
     except CatalogError as error:
         raise CatalogError(f"{where}: {error}") from None
-    before, asked = files.own.changes, set(files.own.asked)
+    before, used = files.own.changes, set(files.own.asked)
     if changes == before:
         return
-    if late := sorted(asked & {*changes, *before}):
+    if late := sorted(used & {*changes, *before}):
         raise CatalogError(f"{where}: cannot be loaded any more: {', '.join(late)} of the catalog are already in use")
     files.own.changes = changes
     try:
         _read_all()
     except CatalogError as error:
         forget()
-        files.own.changes, files.own.asked = before, asked
+        files.own.changes, files.own.asked = before, used
         raise CatalogError(f"{where}: {error}") from None
 
 

@@ -108,4 +108,4 @@ def sport(id_: str) -> Sport:
     parts = name.split("_")
     # The part before the league, as in `soccer_epl`.
     words = ("_".join(parts[:n]) for n in range(len(parts), 0, -1))
-    return next((found for word in words if (found := _by_alias().get(word))), None) or Sport(name, id_)
+    return next((match for word in words if (match := _by_alias().get(word))), None) or Sport(name, id_)

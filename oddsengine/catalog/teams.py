@@ -26,10 +26,10 @@ class Team(NamedTuple):
 
 
 def _team(id_: str, entry: Mapping[str, object]) -> Team:
-    known = leagues()[str(entry["league"])]
+    league_ = leagues()[str(entry["league"])]
     given = {key: entry.get(key, ()) for key in ("aliases", "in_league")}
     names = {key: tuple(value) if isinstance(value, (list, tuple)) else () for key, value in given.items()}
-    return Team(known.sport, known.id, str(entry["name"]), id=id_, **names)
+    return Team(league_.sport, league_.id, str(entry["name"]), id=id_, **names)
 
 
 @cache
@@ -91,7 +91,7 @@ def team(text: str, sport_id: str, league_id: str = "") -> Team | None:
     ['philadelphia_76ers', None, 'indiana_pacers']
     """
     name = normalise(text)
-    if found := _by_league().get(league(league_id, sport_id).id, {}).get(name):
-        return found
+    if match := _by_league().get(league(league_id, sport_id).id, {}).get(name):
+        return match
     within = sport(sport_id).id
     return _by_name().get((within, team_aliases(within).get(name, name)))

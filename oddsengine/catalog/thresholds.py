@@ -138,10 +138,10 @@ def changed(limits: Thresholds, changes: Mapping[str, Any]) -> Thresholds:
     300.0
     """
     for name, value in changes.items():
-        if wanted := fault(name, value):
+        if allowed := fault(name, value):
             if name not in Thresholds._fields or name in _FIXED:
-                raise ValueError(f"{name!r} is not a threshold; allowed: {wanted}")
-            raise ValueError(f"threshold {name} is {value!r}; allowed: {wanted}")
+                raise ValueError(f"{name!r} is not a threshold; allowed: {allowed}")
+            raise ValueError(f"threshold {name} is {value!r}; allowed: {allowed}")
     kinds = Thresholds.__annotations__
     return limits._replace(**{name: kinds[name](value) for name, value in changes.items()})
 

@@ -22,19 +22,19 @@ def audit_command(arguments: argparse.Namespace) -> None:
     if arguments.shown is not None and not arguments.shown.endswith(_SHOWN):
         raise ValueError(f"--shown takes a .parquet, .ndjson or .jsonl file, got {arguments.shown!r}")
     with Progress("looks") as progress:
-        found = audit(
+        result = audit(
             arguments.history, method=arguments.method, sharp=arguments.sharp, books=arguments.books,
             fair=_table(arguments.fair), hours=arguments.hours, progress=lambda count: progress(None, count),
         )  # fmt: skip
     if arguments.shown is not None:
-        _write(found, arguments.shown)
+        _write(result, arguments.shown)
     if arguments.plot is not None:
-        Path(arguments.plot).write_text(reliability(found.shown, arguments.hours), encoding="utf-8")
+        Path(arguments.plot).write_text(reliability(result.shown, arguments.hours), encoding="utf-8")
     if arguments.json:
-        document = {"looks": found.looks, "fair": found.fair, "cells": found.table.to_dicts()}
+        document = {"looks": result.looks, "fair": result.fair, "cells": result.table.to_dicts()}
         say(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
     else:
-        say(f"{found}\n")
+        say(f"{result}\n")
 
 
 def calibrate_command(arguments: argparse.Namespace) -> None:
@@ -52,9 +52,9 @@ def calibrate_command(arguments: argparse.Namespace) -> None:
             if arguments.data
             else "give a history, or --data with the data folder of a node"
         )
-    found = calibrate(histories, fair=_table(fair), hours=arguments.hours)
-    say(f"{found.games} games with a close; first showings at EV >= 1 of the last third:\n")
-    for row in found.comparison.iter_rows(named=True):
+    result = calibrate(histories, fair=_table(fair), hours=arguments.hours)
+    say(f"{result.games} games with a close; first showings at EV >= 1 of the last third:\n")
+    for row in result.comparison.iter_rows(named=True):
         if row["shown"] is None:
             say(f"  {row['table']:<9} n {row['graded']}\n")
             continue
@@ -63,10 +63,10 @@ def calibrate_command(arguments: argparse.Namespace) -> None:
             f"+-{row['worth_se']:.2f}  bias {row['bias']:+.2f} +-{row['bias_se']:.2f}  ratio {row['ratio']:.2f}  "
             f"90 % range holds {row['inside_90']:.0f} %\n"
         )
-    if found.kept:
+    if result.kept:
         say("The fitted constants are no better on unseen games, so the current ones stay in use.\n")
         return
-    text = toml(found.changes)
+    text = toml(result.changes)
     if output is None:
         say(text)
         return
@@ -84,12 +84,12 @@ def _table(path: str | None) -> catalog.FairTable | None:
         return catalog.amended_fair_table(tomllib.load(file))
 
 
-def _write(found: Audit, path: str) -> None:
+def _write(result: Audit, path: str) -> None:
     """Write the prices shown as Parquet or NDJSON, by suffix."""
     if path.endswith(".parquet"):
-        found.shown.write_parquet(path)
+        result.shown.write_parquet(path)
     else:
-        found.shown.write_ndjson(path)
+        result.shown.write_ndjson(path)
 
 
 def toml(content: dict[str, Any], path: str = "") -> str:

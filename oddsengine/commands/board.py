@@ -66,14 +66,14 @@ def _guards(arguments: argparse.Namespace) -> list[str] | None:
 
 def _question(arguments: argparse.Namespace, table: OddsTable, words: Sequence[str]) -> dict[str, Any]:
     """Build the arguments of a finder, after checking the names of books."""
-    known = set(table["sportsbook"].unique().to_list())
+    books = set(table["sportsbook"].unique().to_list())
     for word, given in (("--books", arguments.books), ("--commission", arguments.commission)):
-        if strange := absent(given or (), known):
-            raise refused(word, strange, known)
-    if arguments.sharp and len(absent(arguments.sharp, known)) == len(set(arguments.sharp)):
-        raise refused("--sharp", arguments.sharp, known)
-    asked = {name: getattr(arguments, name) for name in words}
-    return {**asked, "guards": _guards(arguments), "now": arguments.now}
+        if strange := absent(given or (), books):
+            raise refused(word, strange, books)
+    if arguments.sharp and len(absent(arguments.sharp, books)) == len(set(arguments.sharp)):
+        raise refused("--sharp", arguments.sharp, books)
+    options = {name: getattr(arguments, name) for name in words}
+    return {**options, "guards": _guards(arguments), "now": arguments.now}
 
 
 _SCAN_WORDS = (
@@ -94,12 +94,12 @@ def scan_command(arguments: argparse.Namespace) -> None:
             counts = dict(sorted(frame["guard"].value_counts().iter_rows()))
             if form == "table":
                 frame = frame[sorted(range(frame.height), key=frame["guard"].to_list().__getitem__)]
-            found: dict[Report, pl.DataFrame] = {REJECTED: frame}
+            results: dict[Report, pl.DataFrame] = {REJECTED: frame}
         else:
             everything = find_all(table, **_question(arguments, table, _SCAN_WORDS))
             counts = everything.set_aside
             kinds = [k for k in KINDS if arguments.kind in (k, "all")]
-            found = {KINDS[k]: getattr(everything, KINDS[k].name) for k in kinds}
+            results = {KINDS[k]: getattr(everything, KINDS[k].name) for k in kinds}
     newest = table["last_seen_at"].max() if table.height else None
     now = arguments.now or newest
     facts = {
@@ -109,9 +109,9 @@ def scan_command(arguments: argparse.Namespace) -> None:
         "set_aside": counts,
     }
     lines = _summary(table, counts, facts["now"], time.perf_counter() - began)
-    if KINDS["ev"] in found and not found[KINDS["ev"]].height and "ev_cap" not in counts:
+    if KINDS["ev"] in results and not results[KINDS["ev"]].height and "ev_cap" not in counts:
         lines += _no_fair_price(arguments, table)
-    _show(found, facts, lines, arguments, form)
+    _show(results, facts, lines, arguments, form)
 
 
 def _no_fair_price(arguments: argparse.Namespace, table: OddsTable) -> list[str]:
@@ -166,8 +166,8 @@ def markets_command(arguments: argparse.Namespace) -> None:
 def explain_command(arguments: argparse.Namespace) -> None:
     """Explain one opportunity."""
     if len(arguments.names) != 2 - arguments.sample:
-        wanted = "one ID with --sample" if arguments.sample else "a FILE and an ID"
-        raise ValueError(f"explain takes {wanted}, got {' '.join(arguments.names)}")
+        expected = "one ID with --sample" if arguments.sample else "a FILE and an ID"
+        raise ValueError(f"explain takes {expected}, got {' '.join(arguments.names)}")
     arguments.file = None if arguments.sample else arguments.names[0]
     table = _read(arguments)
     with Notice("explaining the opportunity", _SLOW):
@@ -191,7 +191,7 @@ def _format(arguments: argparse.Namespace) -> str:
 
 
 def _show(
-    found: Mapping[Report, pl.DataFrame],
+    results: Mapping[Report, pl.DataFrame],
     facts: Mapping[str, Any],
     summary: Sequence[str],
     arguments: argparse.Namespace,
@@ -201,7 +201,7 @@ def _show(
     limit = arguments.limit
     if limit is None and form == "table" and terminal() and not arguments.output:
         limit = _ON_TERMINAL
-    cut = {report: frame.head(limit) if limit else frame for report, frame in found.items()}
+    cut = {report: frame.head(limit) if limit else frame for report, frame in results.items()}
     if form == "parquet":
         write_table(next(iter(cut.values())), arguments.output)
     elif form == "json":
@@ -211,7 +211,7 @@ def _show(
         frame = next(iter(cut.values()))
         write(csv_text(records(frame), frame.columns), arguments.output)
     else:
-        parts = [_table(report, frame, found[report].height, bool(arguments.output)) for report, frame in cut.items()]
+        parts = [_table(report, frame, results[report].height, bool(arguments.output)) for report, frame in cut.items()]
         write("\n\n".join([*parts, wrapped(summary)]) + "\n", arguments.output)
         return
     print(wrapped(summary), file=sys.stderr)

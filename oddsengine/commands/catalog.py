@@ -15,13 +15,13 @@ _ENTRY = re.compile(r"(?P<key>\w+) = [^#]+#\s*(?P<meaning>.*)")
 
 def meanings() -> dict[str, str]:
     """Return unit and meaning of every threshold, from guards.toml."""
-    found, section = {}, ""
+    lines, section = {}, ""
     for line in Path(known.__file__).with_name("guards.toml").read_text(encoding="utf-8").splitlines():
         if line.startswith("["):
             section = line[1 : line.index("]")] + "_"
         elif entry := _ENTRY.fullmatch(line):
-            found[section + entry["key"]] = entry["meaning"]
-    return found
+            lines[section + entry["key"]] = entry["meaning"]
+    return lines
 
 
 def catalog_command(arguments: argparse.Namespace) -> None:

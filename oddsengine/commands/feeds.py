@@ -26,8 +26,8 @@ def feeds_command(arguments: argparse.Namespace) -> None:
     settings = load(arguments.config, os.environ)
     learn(settings)
     if arguments.action == "unmapped":
-        found = check.unmapped_now(settings, os.environ, arguments.seconds) if arguments.check else None
-        _unmapped(check.unmapped_of(settings) if found is None else found, arguments)
+        unmapped = check.unmapped_now(settings, os.environ, arguments.seconds) if arguments.check else None
+        _unmapped(check.unmapped_of(settings) if unmapped is None else unmapped, arguments)
         return
     if not settings.feeds:
         raise ValueError(f"{settings.file}: no feeds are configured; add a [feeds.NAME] table with a kind")
@@ -48,13 +48,13 @@ def _checked(checked: list[Any], arguments: argparse.Namespace) -> None:
     say("\n".join(lines) + "\n")
 
 
-def _unmapped(found: list[Any], arguments: argparse.Namespace) -> None:
+def _unmapped(unmapped: list[Any], arguments: argparse.Namespace) -> None:
     """Print unmapped market names, the most frequent first."""
     if arguments.format == "json":
-        say(json.dumps([one._asdict() for one in found], indent=2, ensure_ascii=False) + "\n")
+        say(json.dumps([one._asdict() for one in unmapped], indent=2, ensure_ascii=False) + "\n")
         return
-    groups = [[[f"{one.times:,}", one.source, one.book, one.market]] for one in found]
-    say("\n".join(table(_UNMAPPED, groups, terminal())) + "\n" if found else "none\n")
+    groups = [[[f"{one.times:,}", one.source, one.book, one.market]] for one in unmapped]
+    say("\n".join(table(_UNMAPPED, groups, terminal())) + "\n" if unmapped else "none\n")
 
 
 COMMANDS = {"feeds": feeds_command}

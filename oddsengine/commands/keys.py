@@ -57,8 +57,8 @@ def _create(store: "KeyStore", arguments: argparse.Namespace) -> None:
 
 
 def _list(store: "KeyStore", arguments: argparse.Namespace) -> None:
-    found = store.list(arguments.account)
-    _say_list([record for record in found if record.active or arguments.all], arguments)
+    records = store.list(arguments.account)
+    _say_list([record for record in records if record.active or arguments.all], arguments)
 
 
 def _revoke(store: "KeyStore", arguments: argparse.Namespace) -> None:
@@ -131,8 +131,8 @@ def _plain(record: "Record") -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _say_json(found: Any) -> None:
-    say(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
+def _say_json(records: Any) -> None:
+    say(json.dumps(records, indent=2, ensure_ascii=False) + "\n")
 
 
 def _say_made(made: "Made", arguments: argparse.Namespace) -> None:
@@ -152,9 +152,9 @@ def _say_record(record: "Record", what: str, arguments: argparse.Namespace) -> N
         f"{caller.streams} streams\n")  # fmt: skip
 
 
-def _say_list(found: "list[Record]", arguments: argparse.Namespace) -> None:
+def _say_list(records: "list[Record]", arguments: argparse.Namespace) -> None:
     if arguments.json:
-        _say_json([_plain(record) for record in found])
+        _say_json([_plain(record) for record in records])
         return
     groups = [
         [[
@@ -162,7 +162,7 @@ def _say_list(found: "list[Record]", arguments: argparse.Namespace) -> None:
             str(record.caller.streams), "active" if record.active else "revoked", f"{record.created_at:%Y-%m-%d}",
             "never" if record.used is None else str(record.used),
         ]]
-        for record in found
+        for record in records
     ]  # fmt: skip
     say("\n".join(table(_LIST, groups, terminal())) + "\n" if groups else "none\n")
 

@@ -67,9 +67,9 @@ def _shorten(text: str, width: int) -> str:
     >>> _shorten("Golden State Warriors @ Denver Nuggets", 24), _shorten("Nikola Jokić Over 26.5", 16)
     ('Warriors @ Nuggets', 'Jokić Over 26.5')
     """
-    found = _BET.fullmatch(text)
-    what = found["what"] if found else ""
-    sides = [side.split(" ") for side in (found["who"] if found else text).split(" @ ")]
+    match = _BET.fullmatch(text)
+    what = match["what"] if match else ""
+    sides = [side.split(" ") for side in (match["who"] if match else text).split(" @ ")]
 
     def joined() -> str:
         return " @ ".join(" ".join(words) for words in sides)
@@ -87,26 +87,26 @@ def _pad(text: str, width: int, *, right: bool) -> str:
 
 def _fitted(columns: Sequence[Column], natural: list[int], width: int) -> dict[int, int]:
     """Which columns are shown, and how wide, so that the line fits if it can."""
-    shown = list(range(len(columns)))
+    visible = list(range(len(columns)))
 
     def needed(of: list[int]) -> int:
         least = sum(min(natural[i], columns[i].least or natural[i]) for i in of)
         return least + _GAP * (len(of) - 1)
 
-    while len(shown) > 1 and sum(natural[i] + _GAP for i in shown) - _GAP > width:
-        last = max(shown, key=lambda i: columns[i].drop)
+    while len(visible) > 1 and sum(natural[i] + _GAP for i in visible) - _GAP > width:
+        last = max(visible, key=lambda i: columns[i].drop)
         if columns[last].drop < _LUXURY:
             break
-        shown.remove(last)
-    while needed(shown) > width:
-        last = max(shown, key=lambda i: columns[i].drop)
+        visible.remove(last)
+    while needed(visible) > width:
+        last = max(visible, key=lambda i: columns[i].drop)
         if columns[last].drop == 0:
             break
-        shown.remove(last)
-    wide = {i: natural[i] for i in shown}
-    over = sum(wide.values()) + _GAP * (len(shown) - 1) - width
+        visible.remove(last)
+    wide = {i: natural[i] for i in visible}
+    over = sum(wide.values()) + _GAP * (len(visible) - 1) - width
     while over > 0:
-        spare = [i for i in shown if columns[i].least and wide[i] > columns[i].least]
+        spare = [i for i in visible if columns[i].least and wide[i] > columns[i].least]
         if not spare:
             break
         wide[max(spare, key=lambda i: wide[i])] -= 1

@@ -43,12 +43,12 @@ def _prices(text: str) -> list[float]:
 
 def _probability(text: str) -> float:
     try:
-        found = float(text.strip().removesuffix("%")) / (100.0 if text.strip().endswith("%") else 1.0)
+        prob = float(text.strip().removesuffix("%")) / (100.0 if text.strip().endswith("%") else 1.0)
     except ValueError:
-        found = -1.0
-    if not 0.0 <= found <= 1.0:
+        prob = -1.0
+    if not 0.0 <= prob <= 1.0:
         raise ValueError(f"{text!r} is not a probability: use 0 to 1, or 0% to 100%")
-    return found
+    return prob
 
 
 def _probabilities(text: str) -> list[float]:

@@ -111,10 +111,10 @@ def bet(selection: str, line: float | None, player: str | None = None, team: str
             text = f"{whose} {text}"
     if line is None:
         return text
-    shown = number(line)
-    if re.search(rf"(?<![\d.]){re.escape(shown.lstrip('-'))}(?![\d.]*\d)", selection):
+    line_text = number(line)
+    if re.search(rf"(?<![\d.]){re.escape(line_text.lstrip('-'))}(?![\d.]*\d)", selection):
         return text
-    return f"{text} {shown}" if _SAYS_SIDE.search(selection) or line == 0 else f"{text} {line:+.10g}"
+    return f"{text} {line_text}" if _SAYS_SIDE.search(selection) or line == 0 else f"{text} {line:+.10g}"
 
 
 def _notes(row: Row, *more: str) -> str:

@@ -183,13 +183,13 @@ def _parsed(file: BinaryIO, name: str, size: int) -> Iterator[_Given]:
             continue
         where = f"{name}, line {number}"
         try:
-            found = decoder.decode(text)
+            item = decoder.decode(text)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             start = text.decode("utf-8", "replace").strip()
-            shown = start if len(start) <= _SHOWN else start[:_SHOWN] + "..."
-            raise _BatchError(f"{where} is not a batch ({error}): {shown}") from None
-        batch = {name: getattr(found, name) for name in ("now", "removed", "complete", "events")}
-        yield _Given({**batch, "quotes": bytes(found.quotes)}, read / size if size else None, where)
+            excerpt = start if len(start) <= _SHOWN else start[:_SHOWN] + "..."
+            raise _BatchError(f"{where} is not a batch ({error}): {excerpt}") from None
+        batch = {name: getattr(item, name) for name in ("now", "removed", "complete", "events")}
+        yield _Given({**batch, "quotes": bytes(item.quotes)}, read / size if size else None, where)
 
 
 def replay_command(arguments: argparse.Namespace) -> None:
@@ -209,11 +209,11 @@ def replay_command(arguments: argparse.Namespace) -> None:
         for step, update in play(tape, engine, until=until):
             now = engine.now
             assert now is not None
-            shown = since is None or now >= since
-            seen.update(steps=1, quotes=step.batch.quoted.key.size, late=update.late, shown=shown)
+            due = since is None or now >= since
+            seen.update(steps=1, quotes=step.batch.quoted.key.size, late=update.late, shown=due)
             refused.update(step.batch.rejected)
             refused.update(dict(update.rejected.group_by("guard").len().iter_rows()))
-            if shown:
+            if due:
                 pace(update.now)
                 if out is not None:
                     views = engine.views
@@ -280,9 +280,9 @@ class _Pace:
 
 def _described(view: View) -> dict[str, Any]:
     """Describe a view and the number of open opportunities in it."""
-    asked = view.wanted
+    spec = view.wanted
     counts = {kind: len(ids) for kind, ids in view.ids().items()}
-    return {"books": asked.books, "sharp": asked.sharp, "method": asked.method, "open": counts}
+    return {"books": spec.books, "sharp": spec.sharp, "method": spec.method, "open": counts}
 
 
 def _summary(facts: Mapping[str, Any], spent: float) -> list[str]:

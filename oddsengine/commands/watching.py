@@ -65,10 +65,10 @@ class File:
         if changed != self._changed:
             self._changed = changed
             table = read_odds(self._path)
-            found = find_all(table, books=self._books, **_LEAST)
+            result = find_all(table, books=self._books, **_LEAST)
             refused = rejected(table)["row"].unique().to_list()
             self._table = table.filter(~pl.col("row").is_in(refused))
-            self._shot = Shot(self._path, {kind: getattr(found, kind).to_dicts() for kind in KINDS})
+            self._shot = Shot(self._path, {kind: getattr(result, kind).to_dicts() for kind in KINDS})
         return self._shot
 
     def prices(self, event: str) -> Rows:
@@ -100,9 +100,9 @@ class Replayed:
 
     def shot(self) -> Shot:
         """Return the opportunities at the current position of the tape."""
-        found, now = self._view.opportunities(), self._engine.now
+        result, now = self._view.opportunities(), self._engine.now
         title = f"{self._path}  {'' if now is None else f'{now:%Y-%m-%d %H:%M:%S}'}{'  ended' if self._ended else ''}"
-        return Shot(title, {kind: getattr(found, kind).to_dicts() for kind in KINDS})
+        return Shot(title, {kind: getattr(result, kind).to_dicts() for kind in KINDS})
 
     def prices(self, event: str) -> Rows:
         """Return every price of an event."""
@@ -197,8 +197,8 @@ def board(rows: Rows) -> tuple[list[str], list[tuple[str, ...]]]:
     for key, prices in sorted(lines.items(), key=lambda item: tuple(map(str, item[0]))):
         (market, _, _, line), best = key, max(prices.values())
         line_said = "" if line is None else f"{line:g}"
-        shown = [f"{'*' if prices[b] == best else ''}{prices[b]:.2f}" if b in prices else "" for b in books]
-        out.append((market, names[key], line_said, f"{best:.2f}", *shown))
+        cells_ = [f"{'*' if prices[b] == best else ''}{prices[b]:.2f}" if b in prices else "" for b in books]
+        out.append((market, names[key], line_said, f"{best:.2f}", *cells_))
     return ["Market", "Selection", "Line", "Best", *books], out
 
 
@@ -286,14 +286,14 @@ class Watch(App[None]):
 
     def _lists(self) -> None:
         words = self.query_one("#filter", Input).value.lower().split()
-        tabs, said = self.query_one("#tabs", TabbedContent), []
+        tabs, titles = self.query_one("#tabs", TabbedContent), []
         for kind, name in KINDS.items():
             rows = self._shot.kinds.get(kind, ())
-            shown = [(row, text) for row in rows if fits(text := cells(kind, row), words)]
-            self._fill(self._list(kind), kind, shown[:_MOST_ROWS])
-            tabs.get_tab(kind).label = f"{name} {len(shown)}"
-            said.append(f"{name} {len(shown)} of {len(rows)}")
-        self._state(("Paused   " if self._paused else "") + "   ".join(said))
+            visible = [(row, text) for row in rows if fits(text := cells(kind, row), words)]
+            self._fill(self._list(kind), kind, visible[:_MOST_ROWS])
+            tabs.get_tab(kind).label = f"{name} {len(visible)}"
+            titles.append(f"{name} {len(visible)} of {len(rows)}")
+        self._state(("Paused   " if self._paused else "") + "   ".join(titles))
 
     def _fill(
         self, table: DataTable[Any], kind: str, rows: Iterable[tuple[Mapping[str, Any], tuple[str, ...]]]

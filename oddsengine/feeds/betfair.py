@@ -159,8 +159,8 @@ def meaning(market_type: str, betting_type: str, sport: str, draw: bool = False)
         return Meaning(market(half + name, sport), int(total[2]) / 10.0, by_runner=False)
     if market_type == "MATCH_ODDS":
         return Meaning(market("moneyline_3way" if draw else "moneyline", sport), None, by_runner=False)
-    found = market(_PLAIN.get(market_type, market_type), sport)
-    return Meaning(found, None, by_runner=False)
+    kind_of = market(_PLAIN.get(market_type, market_type), sport)
+    return Meaning(kind_of, None, by_runner=False)
 
 
 class BetfairMarkets:
@@ -190,11 +190,11 @@ class BetfairMarkets:
     def commission(self) -> dict[str, float]:
         """Commission rate by market, from its definition."""
         return {
-            given: kept.definition.marketBaseRate / 100.0
-            for given, kept in self._markets.items()
-            if kept.definition is not None
-            and kept.definition.marketBaseRate is not None
-            and 0.0 <= kept.definition.marketBaseRate < 100.0
+            given: state.definition.marketBaseRate / 100.0
+            for given, state in self._markets.items()
+            if state.definition is not None
+            and state.definition.marketBaseRate is not None
+            and 0.0 <= state.definition.marketBaseRate < 100.0
         }
 
     def read(self, line: bytes) -> Payload:
@@ -248,9 +248,11 @@ class BetfairMarkets:
             self._names[entry.marketId] = {runner.selectionId: runner.runnerName for runner in entry.runners}
             competition = entry.competition.name if entry.competition else ""
             self._events[entry.marketId] = (entry.event.name if entry.event else "", competition)
-        known = {entry.marketId: self._markets[entry.marketId] for entry in entries if entry.marketId in self._markets}
-        every: dict[str, set[RunnerKey] | None] = dict.fromkeys(known)
-        return self._emit(known, every, None, set())
+        updated = {
+            entry.marketId: self._markets[entry.marketId] for entry in entries if entry.marketId in self._markets
+        }
+        every: dict[str, set[RunnerKey] | None] = dict.fromkeys(updated)
+        return self._emit(updated, every, None, set())
 
     def alive(self, now: datetime) -> Payload:
         """Report that the stream is alive; returns rows to renew, usually none."""
@@ -284,13 +286,13 @@ class BetfairMarkets:
         payload = self._emit(staged, touched, when, left)
         if fresh:
             self._markets = {}
-        for given, kept in staged.items():
-            if kept.definition is not None and kept.definition.status == "CLOSED":
+        for given, state in staged.items():
+            if state.definition is not None and state.definition.status == "CLOSED":
                 self._markets.pop(given, None)
                 self._names.pop(given, None)
                 self._events.pop(given, None)
             else:
-                self._markets[given] = kept
+                self._markets[given] = state
         return payload
 
     def _emit(
@@ -308,23 +310,23 @@ class BetfairMarkets:
         refused: Counter[str] = Counter()
         quoted: dict[str, dict[str, None]] = {}
         unnamed: dict[str, None] = {}
-        for given, kept in markets.items():
+        for given, state in markets.items():
             before = self._quoted.get(given, {})
-            if kept.definition is None or kept.definition.status == "CLOSED":
-                if kept.definition is None:
+            if state.definition is None or state.definition.status == "CLOSED":
+                if state.definition is None:
                     refused["a market without a definition"] += 1
                 removed += list(before)
                 quoted[given] = {}
-                game = None if kept.definition is None else self._game(given, kept.definition)
-                if game is not None and kept.definition is not None and kept.definition.marketType == "MATCH_ODDS":
+                game = None if state.definition is None else self._game(given, state.definition)
+                if game is not None and state.definition is not None and state.definition.marketType == "MATCH_ODDS":
                     games[game.id] = game._replace(status="ended")
                 continue
-            game = self._game(given, kept.definition)
+            game = self._game(given, state.definition)
             if game is None:
                 refused["a market whose teams are not known yet"] += 1
                 unnamed[given] = None
                 continue
-            rows, waiting = self._rows(given, kept, game, touched[given], unmapped)
+            rows, waiting = self._rows(given, state, game, touched[given], unmapped)
             if waiting:
                 refused["a runner whose name is not known yet"] += waiting
                 unnamed[given] = None
@@ -369,14 +371,14 @@ class BetfairMarkets:
 
     def _game(self, market_id: str, definition: _Definition) -> Game | None:
         """Return the game of a market, if its teams are known."""
-        told, competition = self._events.get(market_id, ("", ""))
-        name = told or definition.eventName or ""
+        event_name, competition = self._events.get(market_id, ("", ""))
+        name = event_name or definition.eventName or ""
         if not definition.eventId:
             return None
-        home, found, away = name.partition(" v ")
-        if not found:
-            away, found, home = name.partition(" @ ")
-        if not (found and home.strip() and away.strip()):
+        home, separator, away = name.partition(" v ")
+        if not separator:
+            away, separator, home = name.partition(" @ ")
+        if not (separator and home.strip() and away.strip()):
             return None
         sport = _SPORTS.get(definition.eventTypeId, "")
         status = "live" if definition.inPlay else "upcoming"
@@ -384,10 +386,10 @@ class BetfairMarkets:
         return Game(definition.eventId, sport, where, home.strip(), away.strip(), moment(definition.marketTime), status)
 
     def _rows(
-        self, market_id: str, kept: _Kept, game: Game, keys: set[RunnerKey] | None, unmapped: Counter[tuple[str, str]]
+        self, market_id: str, state: _Kept, game: Game, keys: set[RunnerKey] | None, unmapped: Counter[tuple[str, str]]
     ) -> tuple[dict[str, dict[str, Any] | None], int]:
         """Return rows of runners by id, None without a price, and the number of runners without a name."""
-        definition = kept.definition or _Definition()
+        definition = state.definition or _Definition()
         draw = any(runner.id == _DRAW for runner in definition.runners)
         what = meaning(definition.marketType, definition.bettingType, game.sport, draw)
         shared = {
@@ -403,7 +405,7 @@ class BetfairMarkets:
             if keys is not None and key not in keys:
                 continue
             row_id = f"{market_id}/{runner.id}/{key[1]:g}"
-            best = _best(kept.ladders.get(key, {}))
+            best = _best(state.ladders.get(key, {}))
             if best is None or runner.status != "ACTIVE":
                 out[row_id] = None
                 continue
@@ -417,7 +419,7 @@ class BetfairMarkets:
                 "id": row_id, "selection": name, "selection_id": str(runner.id),
                 "selection_type": side_of(name, game.home, game.away) or _word(name),
                 "line": key[1] if what.by_runner else what.line, "odds_decimal": best[0], "max_bet": best[1],
-                "volume": kept.matched.get(key),
+                "volume": state.matched.get(key),
                 "is_active": definition.status == "OPEN",
             }  # fmt: skip
         return out, waiting

@@ -46,24 +46,24 @@ def unreadable(source: str, error: Exception) -> FeedError:
 
 def salvage(items: Any, level: Level, refused: Counter[str]) -> tuple[list[Any], set[int]]:
     """Decode the items of a list one by one; also returns the indices of items that lost a part."""
-    kept: list[Any] = []
+    valid: list[Any] = []
     parts: set[int] = set()
     for item in items if isinstance(items, list | tuple) else ():
         try:
-            kept.append(msgspec.convert(item, level.kind))
+            valid.append(msgspec.convert(item, level.kind))
             continue
         except _UNREADABLE:
             below = level.below
         if below is not None and isinstance(item, dict) and isinstance(item.get(level.inner), list):
             inner, _ = salvage(item[level.inner], below, refused)
             try:
-                kept.append(msgspec.convert({**item, level.inner: inner}, level.kind))
-                parts.add(len(kept) - 1)
+                valid.append(msgspec.convert({**item, level.inner: inner}, level.kind))
+                parts.add(len(valid) - 1)
                 continue
             except _UNREADABLE:
                 pass
         refused[f"{level.called} that does not read"] += 1
-    return kept, parts
+    return valid, parts
 
 
 def plain(data: bytes, source: str) -> Any:
@@ -74,9 +74,9 @@ def plain(data: bytes, source: str) -> Any:
         raise unreadable(source, error) from None
 
 
-def taken(kept: Sequence[Any], given: Any, source: str) -> None:
+def taken(valid: Sequence[Any], given: Any, source: str) -> None:
     """Raise if no item of a non-empty list is valid."""
-    if given and not kept:
+    if given and not valid:
         raise FeedError(f"This is not a payload of {source}: none of its {len(given)} items is valid.")
 
 

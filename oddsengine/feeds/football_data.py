@@ -134,24 +134,24 @@ def price_columns(header: list[str]) -> list[Column]:
     names = set(header)
     stems: dict[str, set[str]] = {}
     for name in header:
-        if (found := _RESULT.fullmatch(name)) is not None:
-            stems.setdefault(found["book"], set()).add(found["side"])
+        if (match := _RESULT.fullmatch(name)) is not None:
+            stems.setdefault(match["book"], set()).add(match["side"])
     whole = {stem for stem, sides in stems.items() if sides == {"H", "D", "A"}}
     out: list[Column] = []
     for name in dict.fromkeys(header):
-        if (found := _RESULT.fullmatch(name)) is not None and found["book"] in whole:
-            book, closing = _whose(found["book"], whole)
-            side = {"H": "home", "D": "draw", "A": "away"}[found["side"]]
+        if (match := _RESULT.fullmatch(name)) is not None and match["book"] in whole:
+            book, closing = _whose(match["book"], whole)
+            side = {"H": "home", "D": "draw", "A": "away"}[match["side"]]
             column = Column(name, book, closing, "moneyline_3way", side)
-        elif (found := _TOTAL.fullmatch(name)) is not None:
-            book, closing = _whose(found["book"], _pairs(names, found["line"]))
-            side = "over" if found["side"] == ">" else "under"
-            column = Column(name, book, closing, "total_goals", side, float(found["line"]))
-        elif (found := _HANDICAP.fullmatch(name)) is not None:
-            code = found["book"]
+        elif (match := _TOTAL.fullmatch(name)) is not None:
+            book, closing = _whose(match["book"], _pairs(names, match["line"]))
+            side = "over" if match["side"] == ">" else "under"
+            column = Column(name, book, closing, "total_goals", side, float(match["line"]))
+        elif (match := _HANDICAP.fullmatch(name)) is not None:
+            code = match["book"]
             book, closing = _whose(code, {c.removesuffix("AHH") for c in names if c.endswith("AHH")})
             lines = (f"{code}AH", "AHCh") if closing else (f"{code}AH", "AHh", "BbAHh")
-            side = "home" if found["side"] == "H" else "away"
+            side = "home" if match["side"] == "H" else "away"
             column = Column(name, book, closing, "asian_handicap", side, None, tuple(x for x in lines if x in names))
         else:
             continue
@@ -222,10 +222,10 @@ def _game(fields: Mapping[str, str], day: date) -> Game:
 
 def _start(text: str, day: date) -> datetime | None:
     """Convert a London time of day to UTC."""
-    found = re.fullmatch(r"([01]?\d|2[0-3]):([0-5]\d)(?::[0-5]\d)?", text, re.ASCII)
-    if found is None:
+    match = re.fullmatch(r"([01]?\d|2[0-3]):([0-5]\d)(?::[0-5]\d)?", text, re.ASCII)
+    if match is None:
         return None
-    local = datetime.combine(day, time(int(found[1]), int(found[2])), UTC)
+    local = datetime.combine(day, time(int(match[1]), int(match[2])), UTC)
     return local - timedelta(hours=1) if _summer(local) else local
 
 

@@ -109,13 +109,13 @@ class GameStates:
 
 
 def _states(events: Any, refused: Counter[str]) -> dict[str, _State]:
-    found = {}
+    states = {}
     for event, state in events.items() if isinstance(events, dict) else ():
         try:
-            found[event] = msgspec.convert(state, _State)
+            states[event] = msgspec.convert(state, _State)
         except msgspec.ValidationError:
             refused["a game state that does not read"] += 1
-    return found
+    return states
 
 
 def _readings(states: Mapping[str, _State]) -> list[Reading]:

@@ -171,11 +171,11 @@ def read_page(data: bytes) -> Page:
     """
     refused: Counter[str] = Counter()
     page = _read_page(data, refused)
-    told = page.pagination or (page.meta and page.meta.pagination) or _Pagination()
+    pagination = page.pagination or (page.meta and page.meta.pagination) or _Pagination()
     gone = page.removed or (page.meta.removed if page.meta else [])
     ids = [given if isinstance(given, str) else given.id for given in gone]
-    more = told.has_more and bool(page.data or told.next_offset)  # an empty page with has_more would never end
-    return Page(_payload(_stamped(page.data), refused, removed=ids), more, told.next_offset)
+    more = pagination.has_more and bool(page.data or pagination.next_offset)  # an empty page would never end
+    return Page(_payload(_stamped(page.data), refused, removed=ids), more, pagination.next_offset)
 
 
 def _read_page(data: bytes, refused: Counter[str]) -> _Page:
@@ -190,10 +190,10 @@ def _read_page(data: bytes, refused: Counter[str]) -> _Page:
     rest = given if isinstance(given, dict) else {"data": given}
     if not isinstance(rest.get("data"), list):
         raise FeedError(f"This is not a payload of {_SOURCE}: it has no list of odds.")
-    kept, _ = salvage(rest["data"], _LEVEL, refused)
-    taken(kept, rest["data"], _SOURCE)
+    valid, _ = salvage(rest["data"], _LEVEL, refused)
+    taken(valid, rest["data"], _SOURCE)
     try:
-        return msgspec.convert({**rest, "data": kept}, _Page)
+        return msgspec.convert({**rest, "data": valid}, _Page)
     except msgspec.ValidationError as error:
         raise unreadable(_SOURCE, error) from None
 
@@ -380,10 +380,10 @@ class InterfaceStream:
     def _full(data: bytes, unknown: set[str]) -> dict[str, dict[str, Any]]:
         """Return full rows in an update, as an upstream sends new prices between snapshots."""
         given = plain(data, _SOURCE)
-        kept, _ = salvage(
+        valid, _ = salvage(
             [row for row in given["odds"] if isinstance(row, dict) and row.get("id") in unknown], _LEVEL, Counter()
         )
-        return {row["id"]: row for row in _stamped(kept)}
+        return {row["id"]: row for row in _stamped(valid)}
 
     def _remove(self, ids: Iterable[str]) -> Payload:
         gone = list(dict.fromkeys(ids))
@@ -400,13 +400,13 @@ class InterfaceStream:
 
 def _told(delta: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of a delta; a price in one format clears the other."""
-    told = {name: value for name, value in delta.items() if name != "timestamp"}
+    fields = {name: value for name, value in delta.items() if name != "timestamp"}
     prices = ("odds_decimal", "odds_american")
-    if any(told.get(name) is not None for name in prices):
-        return dict.fromkeys(prices) | told
+    if any(fields.get(name) is not None for name in prices):
+        return dict.fromkeys(prices) | fields
     for name in prices:
-        told.pop(name, None)
-    return told
+        fields.pop(name, None)
+    return fields
 
 
 def _later(one: datetime | None, other: datetime | None) -> datetime | None:

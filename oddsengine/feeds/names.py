@@ -33,18 +33,18 @@ def market(name: str, sport: str = "", stat: str = "") -> Market:
     """
     kind = catalog.market_type(name, sport, stat)
     words = catalog.normalise(name).split()
-    found = name
+    label = name
     if kind.usable:
         for candidate in (kind.base, f"{kind.period}_{kind.base}", f"{kind.period}_{kind.family}"):
             if catalog.market_type(candidate, sport, stat)._replace(name="", base="") == kind._replace(
                 name="", base=""
             ):
-                found = candidate
+                label = candidate
                 break
     # An unusable type in the catalog has a base of its own, or is itself one of its names.
     listed = kind.usable or kind.base != name or "_".join(words) in _listed()
     return Market(
-        found, listed, bool(_ALTERNATE.intersection(words)), kind.is_prop, kind.subject == "team",
+        label, listed, bool(_ALTERNATE.intersection(words)), kind.is_prop, kind.subject == "team",
         kind.fixed_line is not None,
     )  # fmt: skip
 
@@ -84,14 +84,14 @@ def sport_and_league(key: str) -> tuple[str, str]:
     """
     parts = plain(key).split("_")
     for n in range(1, len(parts) + 1):
-        known = catalog.sport("_".join(parts[:n]))
-        if known.id in catalog.sports():
-            return known.id, league("_".join(parts[n:]), known.id)
+        sport_ = catalog.sport("_".join(parts[:n]))
+        if sport_.id in catalog.sports():
+            return sport_.id, league("_".join(parts[n:]), sport_.id)
     return parts[0], "_".join(parts[1:])
 
 
 def side_of(name: str, home: str, away: str) -> str:
     """Return which of two teams a name is, `home` or `away`; empty for neither, or if both are equal."""
-    said = catalog.normalise(name)
-    is_home, is_away = said == catalog.normalise(home), said == catalog.normalise(away)
-    return "" if not said or is_home == is_away else "home" if is_home else "away"
+    normalised = catalog.normalise(name)
+    is_home, is_away = normalised == catalog.normalise(home), normalised == catalog.normalise(away)
+    return "" if not normalised or is_home == is_away else "home" if is_home else "away"

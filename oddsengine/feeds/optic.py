@@ -142,7 +142,7 @@ class OpticOdds:
         """
         refused: Counter[str] = Counter()
         fixtures, partly = _fixtures(data, refused)
-        asked = frozenset(book(name) for name in books)
+        requested = frozenset(book(name) for name in books)
         kinds = None if markets is None else frozenset(markets)
         unmapped: Counter[tuple[str, str]] = Counter()
         games = {fixture.id: _game(fixture) for fixture in fixtures}
@@ -156,7 +156,7 @@ class OpticOdds:
                     listed[fixture.id][row.id] = (book(row.sportsbook), row.market)
         removed: list[str] = []
         for game, now in listed.items():
-            scope = frozenset() if game in partly else asked
+            scope = frozenset() if game in partly else requested
             removed += self._listed.gone(game, now, kinds, scope)
             self._listed.replace(game, now, kinds, scope)
         self._held.drop(removed)
@@ -225,9 +225,9 @@ class OpticOdds:
         for change in changes:
             game = self._games.get(change.fixture_id)
             if game is not None:
-                said = (change.new_status or change.status or "").lower()
+                status = (change.new_status or change.status or "").lower()
                 start = moment(change.new_start_date) or moment(change.start_date) or game.start
-                games[game.id] = game._replace(status=_STATUS.get(said, ""), start=start)
+                games[game.id] = game._replace(status=_STATUS.get(status, ""), start=start)
         self._games |= games
         self.last_entry = frame.entry_id or self.last_entry
         return Payload(list(games.values()), refused=refused)
@@ -248,12 +248,12 @@ class OpticOdds:
         if not kind.known:
             unmapped[row.sportsbook, row.market] += 1
         points = row.points if row.points is not None else row.selection_points
-        said, chosen = (row.selection_line or "").strip(), row.selection or ""
-        text = said.capitalize() if said else chosen or row.name or ""
+        side, chosen = (row.selection_line or "").strip(), row.selection or ""
+        text = side.capitalize() if side else chosen or row.name or ""
         if not text:
             refused["a price without a selection"] += 1
             return None
-        if said and chosen:
+        if side and chosen:
             team = side_of(chosen, game.home, game.away)
             if kind.team:
                 quote["team_side"] = team or None
@@ -301,9 +301,9 @@ def _fixtures(data: bytes, refused: Counter[str]) -> tuple[list[_Fixture], set[s
     items = given.get("data") if isinstance(given, dict) else None
     if not isinstance(items, list):
         raise FeedError(f"This is not a payload of {_SOURCE}: it has no list of fixtures.")
-    kept, parts = salvage(items, _FIXTURES, refused)
-    taken(kept, items, _SOURCE)
-    return kept, {kept[at].id for at in parts}
+    valid, parts = salvage(items, _FIXTURES, refused)
+    taken(valid, items, _SOURCE)
+    return valid, {valid[at].id for at in parts}
 
 
 def _read(decoder: Any, data: bytes, level: Level, refused: Counter[str]) -> Any:
@@ -317,11 +317,11 @@ def _read(decoder: Any, data: bytes, level: Level, refused: Counter[str]) -> Any
     items = given.get("data") if isinstance(given, dict) else None
     if not isinstance(items, list):
         raise FeedError(f"This is not a frame of {_SOURCE}: it has no list of data.")
-    kept, _ = salvage(items, level, refused)
-    taken(kept, items, _SOURCE)
+    valid, _ = salvage(items, level, refused)
+    taken(valid, items, _SOURCE)
     entry = given.get("entry_id")
     frame = _Frame if level.kind is _Row else _Changes
-    return frame(kept, entry if isinstance(entry, str) else None)
+    return frame(valid, entry if isinstance(entry, str) else None)
 
 
 def _game(fixture: _Fixture) -> Game:
@@ -330,14 +330,14 @@ def _game(fixture: _Fixture) -> Game:
     sport = catalog.sport(named.id or named.name or "").id
     where = fixture.league or _Named()
     sides = [
-        shown or (competitors[0].name if competitors else None) or ""
-        for shown, competitors in (
+        field or (competitors[0].name if competitors else None) or ""
+        for field, competitors in (
             (fixture.home_team_display, fixture.home_competitors),
             (fixture.away_team_display, fixture.away_competitors),
         )
     ]
-    said = _STATUS.get((fixture.status or "").lower(), "")
-    status = "live" if fixture.is_live and said in ("", "upcoming") else said
+    state = _STATUS.get((fixture.status or "").lower(), "")
+    status = "live" if fixture.is_live and state in ("", "upcoming") else state
     return Game(
         fixture.id,
         sport,

@@ -72,24 +72,24 @@ class Events:
         self._after_return = chunk.endswith(b"\r")
         lines = chunk.splitlines()
         rest = b"" if chunk.endswith((b"\n", b"\r")) else lines.pop()
-        found: list[Event] = []
+        events: list[Event] = []
         for at, line in enumerate(lines):
             whole = line
             if at == 0 and self._tail:
                 whole = b"".join((*self._tail, line))
                 self._tail, self._pending = [], 0
-            self._line(whole, found)
+            self._line(whole, events)
         if rest:
             self._tail.append(rest)
             self._pending += len(rest)
             self._held(0)
-        return found
+        return events
 
-    def _line(self, line: bytes, found: list[Event]) -> None:
+    def _line(self, line: bytes, events: list[Event]) -> None:
         if not line:
             if self._data:
                 name = self._event.decode("utf-8", "replace") or "message"
-                found.append(Event(name, b"\n".join(self._data), self.last_id))
+                events.append(Event(name, b"\n".join(self._data), self.last_id))
             self._data, self._event, self._size = [], b"", 0
             return
         field, _, value = line.partition(b":")

@@ -140,7 +140,7 @@ class TheOddsApi:
         """
         refused: Counter[str] = Counter()
         events, partly, made = _events(data, refused)
-        reading = _Reading(made, refused, american=_is_american(events, told=self._american))
+        reading = _Reading(made, refused, american=_is_american(events, american=self._american))
         for given in events:
             reading.event(given)
         scope = set(reading.listed) | asked.events
@@ -194,23 +194,23 @@ class Scores:
         """
         refused: Counter[str] = Counter()
         games: dict[str, Game] = {}
-        said: dict[str, Reading] = {}
+        readings: dict[str, Reading] = {}
         for given in _scored(data, refused):
             reading = _standing(given)
             if reading is not None:
-                said[given.id] = reading
+                readings[given.id] = reading
                 within, league = sport_and_league(given.sport_key)
                 names = given.home_team or "", given.away_team or ""
                 status = "ended" if given.completed else ""
                 games[given.id] = Game(given.id, within, league, *names, moment(given.commence_time), status)
         before = self._on.get(sport, {})
-        missing = {event: (reading, n + 1) for event, (reading, n) in before.items() if event not in said}
+        missing = {event: (reading, n + 1) for event, (reading, n) in before.items() if event not in readings}
         ends = {event: reading._replace(over=True) for event, (reading, n) in missing.items() if n >= _MISSED}
         if refused:  # a missing game may be among the invalid items
             missing, ends = {event: before[event] for event in missing}, {}
-        on = {event: (reading, 0) for event, reading in said.items() if not reading.over}
+        on = {event: (reading, 0) for event, reading in readings.items() if not reading.over}
         self._on[sport] = on | {event: held for event, held in missing.items() if event not in ends}
-        return Payload(list(games.values()), refused=refused, scores=(*said.values(), *ends.values()))
+        return Payload(list(games.values()), refused=refused, scores=(*readings.values(), *ends.values()))
 
 
 def _scored(data: bytes, refused: Counter[str]) -> list[_Scored]:
@@ -225,9 +225,9 @@ def _scored(data: bytes, refused: Counter[str]) -> list[_Scored]:
         raise FeedError(f"{_SOURCE} returned an error: {str(given.get('message', given))[:200]}")
     if not isinstance(given, list):
         raise FeedError(f"This is not a payload of {_SOURCE}: it has no list of games.")
-    kept, _ = salvage(given, _SCORED, refused)
-    taken(kept, given, _SOURCE)
-    return kept
+    valid, _ = salvage(given, _SCORED, refused)
+    taken(valid, given, _SOURCE)
+    return valid
 
 
 def _standing(given: _Scored) -> Reading | None:
@@ -270,21 +270,21 @@ def _events(data: bytes, refused: Counter[str]) -> tuple[list[_Event], set[str],
     items = [given] if isinstance(given, dict) else given
     if not isinstance(items, list):
         raise FeedError(f"This is not a payload of {_SOURCE}: it has no list of events.")
-    kept, parts = salvage(items, _LEVEL, refused)
-    taken(kept, items, _SOURCE)
-    return kept, {kept[at].id for at in parts}, made
+    valid, parts = salvage(items, _LEVEL, refused)
+    taken(valid, items, _SOURCE)
+    return valid, {valid[at].id for at in parts}, made
 
 
-def _is_american(events: Iterable[_Event], *, told: bool | None) -> bool:
+def _is_american(events: Iterable[_Event], *, american: bool | None) -> bool:
     """Whether the prices of a payload are American: none of these lies between -100 and 100."""
-    if told:
+    if american:
         return True
     prices = [
         outcome.price
         for event in events for maker in event.bookmakers for offer in maker.markets for outcome in offer.outcomes
     ]  # fmt: skip
     negative = next((price for price in prices if -inf < price <= -100.0), None)
-    if told is False:
+    if american is False:
         if negative is not None:
             raise FeedError(f"{_SOURCE} returned American odds ({negative:g}); expected decimal odds.")
         return False

@@ -18,9 +18,7 @@ def refused(word: str, named: Iterable[str], books: Iterable[str]) -> ValueError
     return ValueError(f"{word}: no prices of {', '.join(named)}; the books are {', '.join(sorted(books)) or 'none'}")
 
 
-def check(
-    books: Iterable[str], wanted: Iterable[str] | None, sharp: Any, commission: Mapping[str, float] | None
-) -> None:
+def check(books: Iterable[str], own: Iterable[str] | None, sharp: Any, commission: Mapping[str, float] | None) -> None:
     """Raise if a name is neither a book of the table nor one of the catalog.
 
     Parameters
@@ -30,8 +28,8 @@ def check(
     wanted, sharp, commission
         As in the public finders.
     """
-    known = [*books, *catalog.books()]
+    allowed = [*books, *catalog.books()]
     order = () if sharp is None else Reference.of(sharp).order
-    for word, given in (("books", wanted), ("sharp", order), ("commission", commission)):
-        if strange := absent(given or (), known):
+    for word, given in (("books", own), ("sharp", order), ("commission", commission)):
+        if strange := absent(given or (), allowed):
             raise refused(word, strange, books)

@@ -203,8 +203,8 @@ def _arbs(question: Question, market: Longs) -> Floats:
     markets, at = np.unique(market, return_inverse=True)
     legs = best_legs(v, np.zeros(markets.size, np.int64), markets, distinct=True)
     profit = 1.0 / legs.total - 1.0
-    shown = (profit > question.epsilon) & (profit <= question.wants.most_profit[0] + question.epsilon)
-    return np.where(shown, profit, 0.0)[at]
+    valid = (profit > question.epsilon) & (profit <= question.wants.most_profit[0] + question.epsilon)
+    return np.where(valid, profit, 0.0)[at]
 
 
 def _pushes(question: Question, market: Longs) -> Floats:
@@ -214,12 +214,12 @@ def _pushes(question: Question, market: Longs) -> Floats:
     part = line % 100
     out = np.where(v.traits.two_sided[g.kind[g.ladder[market]]] != 0, np.nan, 0.0)
     out[part == 50] = 0.0
-    asked = np.flatnonzero(np.isnan(out))
-    if not asked.size:
+    missing = np.flatnonzero(np.isnan(out))
+    if not missing.size:
         return out
     whole = line - part + np.where(part == 75, 100, 0)
-    points = np.stack([whole - 50, whole - 50, whole + 50, whole + 50], axis=1)[asked]
-    ladder = g.ladder[market[asked]].astype(np.int64)
+    points = np.stack([whole - 50, whole - 50, whole + 50, whole + 50], axis=1)[missing]
+    ladder = g.ladder[market[missing]].astype(np.int64)
     tail = tails.best(v, question.forms, ladder, points)
-    out[asked] = (tail[:, 0] - tail[:, 3]) * np.where(part[asked] == 0, 1.0, 0.5)
+    out[missing] = (tail[:, 0] - tail[:, 3]) * np.where(part[missing] == 0, 1.0, 0.5)
     return out

@@ -101,13 +101,13 @@ def columns(question: Question) -> pl.DataFrame:
     """Compute `FAIR_COLUMNS` for every row of the table, in table order."""
     v, g = question.view, question.view.groups
     prepared: Prepared = question.prepared
-    found = estimate(question)
+    estimates = estimate(question)
     books = pl.Series([*prepared.identity.books, "consensus"], dtype=pl.String)
     edge = np.full(g.row.size, np.nan)
-    edge[found.judged] = found.prob[found.judged] * v.net[found.judged] - 1.0
+    edge[estimates.judged] = estimates.prob[estimates.judged] * v.net[estimates.judged] - 1.0
     verdict = np.asarray(prepared.identity.verdict).copy()
     verdict[g.row] = prepared.guarded.aside
-    verdict[g.row[found.capped]] = CODES["ev_cap"]
+    verdict[g.row[estimates.capped]] = CODES["ev_cap"]
     height = prepared.table.height
 
     def placed(values: Floats) -> pl.Series:
@@ -116,12 +116,12 @@ def columns(question: Question) -> pl.DataFrame:
         return board.nullable(out)
 
     code = np.full(height, _NONE)
-    code[g.row] = found.reference
+    code[g.row] = estimates.reference
     named = pl.Series(np.where(code == _CONSENSUS, books.len() - 1, code))
     return board.frame(
         {
-            "fair_probability": placed(found.prob),
-            "fair_error": placed(found.error),
+            "fair_probability": placed(estimates.prob),
+            "fair_error": placed(estimates.error),
             "reference": books.gather(named.set(named == _NONE, None)),
             "hold": placed(np.where(prepared.guarded.aside == 0, v.width, np.nan)),
             "ev": placed(edge),

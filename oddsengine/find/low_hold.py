@@ -123,11 +123,11 @@ def _sharing(question: Question, legs: Chosen, k: int, live: Bytes) -> tuple[Lon
         times = g.seen[np.maximum(legs.rows[cases], 0)]
         timed = (legs.rows[cases] >= 0) & (times != NO_TIME)
         seen = g.seen[at]
-        known = seen != NO_TIME
+        has_time = seen != NO_TIME
         # Without a time on any leg, the row's own time decides.
         first = np.where(timed, times, np.iinfo(np.int64).max).min(axis=1)[of]
         last = np.where(timed, times, np.iinfo(np.int64).min).max(axis=1)[of]
-        first, last = np.minimum(seen, first, where=known, out=first), np.maximum(seen, last)
+        first, last = np.minimum(seen, first, where=has_time, out=first), np.maximum(seen, last)
         gap = np.where(playing, round(limits.stale_live_gap_s * 1e6), round(limits.stale_prematch_gap_s * 1e6))
         near = (last <= first) | (last - np.minimum(first, last) <= gap)
         fresh = seen >= since(v, limits.stale_live_leg_s)

@@ -49,10 +49,10 @@ def found(search: Search) -> Found:
     over, under = g.threshold[low].astype(np.int64), g.threshold[high].astype(np.int64)
     least = wants.worth - search.epsilon
     # If the best prices are not worth it, no admissible ones are.
-    known = _tails(search, who, low, middle.points(over, under))
-    near = middle.promising(over, under, swept.over, swept.under, known.tail, known.of, (least - search.epsilon)[who])
-    who, low, high, of = who[near], low[near], high[near], known.of[near]
-    tail, source = known.tail[of], known.source[of]
+    tails_ = _tails(search, who, low, middle.points(over, under))
+    near = middle.promising(over, under, swept.over, swept.under, tails_.tail, tails_.of, (least - search.epsilon)[who])
+    who, low, high, of = who[near], low[near], high[near], tails_.of[near]
+    tail, source = tails_.tail[of], tails_.source[of]
     legs = pair_legs(v, who, low, high)
     worth = _worth(v, low, high, v.net[legs.rows[:, 0]], v.net[legs.rows[:, 1]], tail)
     cap = 1.0 / (1.0 + wants.most_profit + search.epsilon)
@@ -71,15 +71,15 @@ def _tails(search: Search, who: Longs, low: Longs, points: Longs) -> tails.Tails
     """Return the tails of pairs of lines, nan where unknown, and their sources."""
     v = search.view
     ladder = v.groups.ladder[low].astype(np.int64)
-    known = tails.read(v, search.curves, who, ladder, points)
+    tails_ = tails.read(v, search.curves, who, ladder, points)
     # Ladders take precedence; shapes are fitted only where no ladder has the answer.
-    bare = np.flatnonzero(known.source[known.of] == tails.NOWHERE)
+    bare = np.flatnonzero(tails_.source[tails_.of] == tails.NOWHERE)
     if not bare.size:
-        return known
+        return tails_
     shape = tails.by_shape(v, search.forms, search.curves, who[bare], ladder[bare], points[bare])
-    of = known.of.copy()
-    of[bare] = known.source.size + shape.of
-    tail, source = np.concatenate((known.tail, shape.tail)), np.concatenate((known.source, shape.source))
+    of = tails_.of.copy()
+    of[bare] = tails_.source.size + shape.of
+    tail, source = np.concatenate((tails_.tail, shape.tail)), np.concatenate((tails_.source, shape.source))
     return tails.Tails(tail, source, of)
 
 
@@ -147,17 +147,17 @@ def doubted(search: Search, hits: Found) -> Bools:
     """Flag middles whose fitted shape disagrees with the ladder or median that is reported."""
     v = search.view
     out = np.zeros(hits.low.size, bool)
-    told = np.flatnonzero((hits.source == tails.LADDER) | (hits.source == tails.MEDIAN))
-    if told.size:
-        lines = _lines(v, hits.low[told], hits.high[told], hits.legs.rows[told])
-        ladder = v.groups.ladder[hits.low[told]].astype(np.int64)
+    quoted = np.flatnonzero((hits.source == tails.LADDER) | (hits.source == tails.MEDIAN))
+    if quoted.size:
+        lines = _lines(v, hits.low[quoted], hits.high[quoted], hits.legs.rows[quoted])
+        ladder = v.groups.ladder[hits.low[quoted]].astype(np.int64)
         shape = tails.by_shape(
-            v, search.forms, search.curves, hits.who[told], ladder, middle.points(lines[0], lines[1])
+            v, search.forms, search.curves, hits.who[quoted], ladder, middle.points(lines[0], lines[1])
         )
         shaped = middle.evaluate_columns(*lines, shape.tail[shape.of])
         with np.errstate(invalid="ignore", divide="ignore"):
-            apart = np.abs(shaped.prob / hits.worth.prob[told] - 1.0)
-        out[told] = apart > v.limits.middle_disagree
+            apart = np.abs(shaped.prob / hits.worth.prob[quoted] - 1.0)
+        out[quoted] = apart > v.limits.middle_disagree
     return out
 
 

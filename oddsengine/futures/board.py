@@ -115,9 +115,9 @@ class FuturesBoard:
         if fresh.height:
             fresh = _newer(fresh, old)
             old = pl.concat([old.join(fresh, on=_KEY, how="anti"), fresh.select(old.columns)])
-        kept = old.filter(pl.col("last_seen_at") >= now - timedelta(seconds=known.limits().forget_s)).sort(_KEY)
-        here = set(kept["market_id"].unique().to_list())
-        made.number, made.now, made.table, made.fields = self.number + 1, now, kept, self.fields
+        remaining = old.filter(pl.col("last_seen_at") >= now - timedelta(seconds=known.limits().forget_s)).sort(_KEY)
+        here = set(remaining["market_id"].unique().to_list())
+        made.number, made.now, made.table, made.fields = self.number + 1, now, remaining, self.fields
         made.markets = {id_: market for id_, market in markets.items() if id_ in here}
         return made
 
@@ -193,7 +193,7 @@ def _read(
     if bad:
         rejected = pl.concat([rejected, pl.DataFrame(bad, schema=BAD_ROW_SCHEMA, orient="row")])
     seen = pl.coalesce(pl.col("last_seen_at"), pl.lit(now, TIME))
-    found = (
+    rows = (
         table.select(*cast, "price_mismatch")
         .with_columns(
             market_id=pl.Series([place and place[0] for place in places], dtype=pl.String),
@@ -205,7 +205,7 @@ def _read(
         )
         .filter(pl.col("market_id").is_not_null())
     )
-    return found.select(_EMPTY.columns), rejected
+    return rows.select(_EMPTY.columns), rejected
 
 
 def _frame(quotes: Sequence[Mapping[str, Any]]) -> pl.DataFrame:

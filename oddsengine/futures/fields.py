@@ -54,7 +54,7 @@ def stated(fields: Sequence[FuturesField]) -> Mapping[str, Stated]:
     FieldsError
         If a field has no market, too few contestants, or duplicates.
     """
-    found: dict[str, Stated] = {}
+    by_market: dict[str, Stated] = {}
     for field in fields:
         where = f"the field of {field.league} {field.market}".strip()
         if field.places < 1 or len(field.contestants) <= field.places:
@@ -80,10 +80,10 @@ def stated(fields: Sequence[FuturesField]) -> Mapping[str, Stated]:
         twice = next((name for name, key in zip(names, plain, strict=True) if plain.count(key) > 1 or not key), None)
         if twice is not None:
             raise FieldsError(f"{where} names {twice!r} twice, or it is not a valid name")
-        found[market.id] = Stated(names, field.places, "operator")
+        by_market[market.id] = Stated(names, field.places, "operator")
         if nobody_said.places == 0:
-            found[nobody_said.id] = found[market.id]
-    return found
+            by_market[nobody_said.id] = by_market[market.id]
+    return by_market
 
 
 def _person(text: str) -> str:

@@ -112,9 +112,9 @@ def micros(moment: datetime) -> int:
 def _newest(odds: pl.DataFrame) -> datetime:
     """Return the newest time of a table; None if it has no times."""
     name = next((name for name in ("last_seen_at", "timestamp") if name in odds.columns), None)
-    known = FuturesBoard().apply(odds, datetime(9999, 1, 1, tzinfo=UTC)).table if name else pl.DataFrame()
-    found = known["last_seen_at"].max() if known.height else None
-    return found if isinstance(found, datetime) else datetime.fromtimestamp(0, UTC)
+    table = FuturesBoard().apply(odds, datetime(9999, 1, 1, tzinfo=UTC)).table if name else pl.DataFrame()
+    newest = table["last_seen_at"].max() if table.height else None
+    return newest if isinstance(newest, datetime) else datetime.fromtimestamp(0, UTC)
 
 
 def market_row(judged: Judged) -> dict[str, Any]:
@@ -137,14 +137,14 @@ def prices_of(judged: Judged, board: FuturesBoard) -> pl.DataFrame:
     i, j = np.nonzero(sheet.row >= 0)
     names = [sheet.names[at] for at in i.tolist()]
     books = [sheet.books[at] for at in j.tolist()]
-    kept = board.table[sheet.row[i, j].tolist()]
+    rows = board.table[sheet.row[i, j].tolist()]
     return pl.DataFrame(
         {
             "id": [price_id(sheet.market.id, *pair) for pair in zip(names, books, strict=True)],
             "market_id": sheet.market.id, "display_name": sheet.market.name, "selection": names, "sportsbook": books,
-            "odds_decimal": kept["odds_decimal"], "odds_american": kept["odds_american"],
-            "line": pl.Series([sheet.market.line] * i.size, dtype=pl.Float64), "is_active": kept["is_active"],
-            "last_seen_at": kept["last_seen_at"], "odds_changed_at": kept["odds_changed_at"],
+            "odds_decimal": rows["odds_decimal"], "odds_american": rows["odds_american"],
+            "line": pl.Series([sheet.market.line] * i.size, dtype=pl.Float64), "is_active": rows["is_active"],
+            "last_seen_at": rows["last_seen_at"], "odds_changed_at": rows["odds_changed_at"],
             "set_aside": pl.Series([REASONS[at] or None for at in judged.aside[i, j].tolist()], dtype=pl.String),
             "fair_probability": pl.Series(judged.fair[i]).fill_nan(None),
             "ev_percentage": pl.Series(100.0 * judged.edge[i, j]).fill_nan(None),
@@ -155,19 +155,21 @@ def prices_of(judged: Judged, board: FuturesBoard) -> pl.DataFrame:
 
 
 def _arbitrage_row(judged: Judged) -> Mapping[str, Any] | None:
-    found, sheet = judged.arbitrage, judged.sheet
-    if found is None or sheet.field is None:
+    arbitrage, sheet = judged.arbitrage, judged.sheet
+    if arbitrage is None or sheet.field is None:
         return None
     legs = [
         {
             "selection": sheet.names[place], "sportsbook": sheet.books[book],
             "odds_decimal": float(sheet.odds[place, book]), "stake_percent": 100.0 * share,
         }
-        for place, book, share in zip(sheet.place.tolist(), found.book.tolist(), found.share.tolist(), strict=True)
+        for place, book, share in zip(
+            sheet.place.tolist(), arbitrage.book.tolist(), arbitrage.share.tolist(), strict=True
+        )
     ]  # fmt: skip
     return {
-        "id": found.id, "market_id": sheet.market.id, "display_name": sheet.market.name,
-        "profit_percent": 100.0 * found.profit, "implied_total": 100.0 * found.implied, "legs": legs,
+        "id": arbitrage.id, "market_id": sheet.market.id, "display_name": sheet.market.name,
+        "profit_percent": 100.0 * arbitrage.profit, "implied_total": 100.0 * arbitrage.implied, "legs": legs,
     }  # fmt: skip
 
 

@@ -124,16 +124,16 @@ def _type(wording: Wording, kind: known.Kind, sport: str) -> str:
     given = wording.type.strip().upper()
     first = catalog.normalise(wording.selection).split(" ", 1)[0]
     if kind.type in _SIDES or (kind.type == "PLAYER"):
-        found = kind.type
+        type_ = kind.type
     elif given in known.TYPES:
-        found = given
+        type_ = given
     elif not kind.type and first in ("over", "under") and wording.line is not None:
-        found = "OVER_UNDER"
+        type_ = "OVER_UNDER"
     elif not kind.type and catalog.normalise(wording.selection) in ("yes", "no"):
-        found = "YES_NO"
+        type_ = "YES_NO"
     else:
-        found = "PLAYER" if sport in words.PERSONS else kind.type or "TEAM"
-    return "PLAYER" if found == "TEAM" and sport in words.PERSONS else found
+        type_ = "PLAYER" if sport in words.PERSONS else kind.type or "TEAM"
+    return "PLAYER" if type_ == "TEAM" and sport in words.PERSONS else type_
 
 
 def _sides(wording: Wording, type_: str, sport: str, league: str) -> tuple[str, str, float | None]:
@@ -159,8 +159,8 @@ def _sides(wording: Wording, type_: str, sport: str, league: str) -> tuple[str, 
     if type_ == "OVER_UNDER" and (line is None or round(100.0 * line) % 50):
         raise UnreadableError("over/under needs a whole or half line")
     team = catalog.team(subject, sport, league) if subject else None  # it may be a player, so nothing is guessed
-    found = team.name if team is not None else " ".join(subject.split())
-    return found, side if type_ == "YES_NO" else f"{side} {line:g}", line
+    subject_name = team.name if team is not None else " ".join(subject.split())
+    return subject_name, side if type_ == "YES_NO" else f"{side} {line:g}", line
 
 
 def _places(given: int | None, kind: known.Kind) -> int:

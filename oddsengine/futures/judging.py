@@ -90,19 +90,19 @@ def judge(
     catalog's).
     """
     net = _after_commission(sheet)
-    aside, stingy = _aside(sheet, net, now, outliers=outliers)
-    left = aside == 0
+    rejected, too_low = _aside(sheet, net, now, outliers=outliers)
+    left = rejected == 0
     complete, why = _complete(sheet, left)
     reference, margin, of_field = -1, np.nan, np.empty(0)
     if complete:
-        reference, margin, of_field = _reference(sheet, net, left & ~stingy, sharp, method)
+        reference, margin, of_field = _reference(sheet, net, left & ~too_low, sharp, method)
     probs = np.full(len(sheet.names), np.nan)
     if reference >= 0:
         probs[sheet.place] = of_field
     edge = _edges(sheet, net, left, probs, reference)
     limits = catalog.thresholds()
     wild = edge > limits.ev_cap + limits.epsilon
-    aside[wild], edge[wild] = EV_CAP, np.nan
+    rejected[wild], edge[wild] = EV_CAP, np.nan
     mine = np.array([books is None or book in books for book in sheet.books], np.bool_)
     offered = left & mine & ~wild
     best = _best(net, offered)
@@ -112,7 +112,7 @@ def judge(
         fresh = sheet.seen >= now - round(limits.stale_prematch_s * _SECOND)
         arbitrage, capped = _arbitrage(sheet, net, _best(net, offered & fresh))
     name = sheet.books[reference] if reference >= 0 else ""
-    return Judged(sheet, aside, complete, why, name, margin, probs, edge, best, hold, arbitrage, capped)
+    return Judged(sheet, rejected, complete, why, name, margin, probs, edge, best, hold, arbitrage, capped)
 
 
 def _after_commission(sheet: Sheet) -> Floats:
@@ -124,23 +124,23 @@ def _after_commission(sheet: Sheet) -> Floats:
 
 def _aside(sheet: Sheet, net: Floats, now: int, *, outliers: bool) -> tuple[npt.NDArray[np.int8], Bools]:
     """Return the rejection code of each price, and the prices that are too low for a reference."""
-    aside = np.where(sheet.usable, 0, UNUSABLE).astype(np.int8)
+    rejected = np.where(sheet.usable, 0, UNUSABLE).astype(np.int8)
     limit = now - round(known.limits().stale_s * _SECOND)
-    aside[(aside == 0) & (sheet.seen < limit)] = STALE
+    rejected[(rejected == 0) & (sheet.seen < limit)] = STALE
     if ANY_OTHER in sheet.names:
         other = sheet.names.index(ANY_OTHER)
-        aside[other, (aside[other] == 0) & ~sheet.own_field] = OTHER_FIELD
+        rejected[other, (rejected[other] == 0) & ~sheet.own_field] = OTHER_FIELD
     if sheet.field is not None:
-        sums = _sums(sheet, net, aside == 0)
+        sums = _sums(sheet, net, rejected == 0)
         low = catalog.thresholds().book_sum_low, catalog.thresholds().book_sum_low_exchange
         exchange = np.array([catalog.book(book).exchange for book in sheet.books], np.bool_)
         short = sums < sheet.places * (np.where(exchange, low[1], low[0]) - catalog.thresholds().epsilon)
-        aside[(aside == 0) & short] = BOOK_SUM
+        rejected[(rejected == 0) & short] = BOOK_SUM
     if not outliers:
-        return aside, np.zeros(aside.shape, np.bool_)
-    generous, stingy = _outliers(sheet, net, aside == 0)
-    aside[generous] = OUTLIER
-    return aside, stingy
+        return rejected, np.zeros(rejected.shape, np.bool_)
+    generous, too_low = _outliers(sheet, net, rejected == 0)
+    rejected[generous] = OUTLIER
+    return rejected, too_low
 
 
 def _sums(sheet: Sheet, net: Floats, left: Bools) -> Floats:
@@ -154,7 +154,7 @@ def _sums(sheet: Sheet, net: Floats, left: Bools) -> Floats:
 def _outliers(sheet: Sheet, net: Floats, left: Bools) -> tuple[Bools, Bools]:
     """Flag prices too generous or too low compared with the median of the other feeds; one book per feed."""
     limits = catalog.thresholds()
-    generous, stingy = np.zeros(net.shape, np.bool_), np.zeros(net.shape, np.bool_)
+    generous, too_low = np.zeros(net.shape, np.bool_), np.zeros(net.shape, np.bool_)
     feeds = [catalog.book(book).feed or f"={book}" for book in sheet.books]
     names = sorted(set(feeds))
     feed = np.array([names.index(one) for one in feeds], np.int64)
@@ -171,8 +171,8 @@ def _outliers(sheet: Sheet, net: Floats, left: Bools) -> tuple[Bools, Bools]:
         bound = limits.outlier_other + limits.outlier_slope / (middle * (1.0 - middle)) + limits.epsilon
         own = np.ix_(enough, feed == f)
         gap = _logit(q[own]) - _logit(middle)
-        generous[own], stingy[own] = gap < -bound, gap > bound
-    return generous, stingy
+        generous[own], too_low[own] = gap < -bound, gap > bound
+    return generous, too_low
 
 
 def _logit(p: Floats) -> Floats:

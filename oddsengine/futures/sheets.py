@@ -72,8 +72,8 @@ def _sheet(market: Market, field: Stated | None, part: pl.DataFrame) -> Sheet:
     np.add.at(count, (i, j), 1)
     np.fmax.at(high, (i, j), quoted)
     usable &= (count < 2) | (_logit(odds) - _logit(high) <= catalog.thresholds().duplicate_gap)
-    known = [catalog.book(book) for book in books]
-    usable &= ~np.array([book.mid_price or book.parlay_only for book in known], np.bool_)
+    entries = [catalog.book(book) for book in books]
+    usable &= ~np.array([book.mid_price or book.parlay_only for book in entries], np.bool_)
     keys = {catalog.normalise(name): at for name, at in at_name.items()}
     contestants = () if field is None else tuple(map(catalog.normalise, field.contestants))
     place = np.array([keys.get(key, -1) for key in contestants], np.int64)

@@ -67,8 +67,8 @@ def _solved(at: Callable[[float], Floats], places: int) -> Floats:
             low = middle
         else:
             high = middle
-    found = at(float(np.exp(0.5 * (low + high))))
-    return found if abs(float(found.sum()) - places) <= _TOLERANCE * places else np.full(found.size, np.nan)
+    probs = at(float(np.exp(0.5 * (low + high))))
+    return probs if abs(float(probs.sum()) - places) <= _TOLERANCE * places else np.full(probs.size, np.nan)
 
 
 def _worst_case(odds: Floats, places: int) -> Floats:
@@ -125,5 +125,5 @@ def fair(odds: npt.ArrayLike, places: int = 1, method: str = "power") -> Floats:
     none = np.full(prices.size, np.nan)
     if method not in _SOLVERS or prices.size <= places or not ((prices > 1.0) & (prices < np.inf)).all():
         return none
-    found = _SOLVERS[method](prices, places)
-    return found if ((found > 0.0) & (found < 1.0)).all() else none
+    probs = _SOLVERS[method](prices, places)
+    return probs if ((probs > 0.0) & (probs < 1.0)).all() else none

@@ -37,11 +37,11 @@ def day_of(league: str, start: datetime) -> date:
 @cache
 def _nicknames() -> dict[tuple[str, str], str]:
     """Map teams of the catalog to the part of the name used in speech."""
-    found = {}
+    nicknames = {}
     for team in catalog.teams():
         short = next((alias for alias in team.aliases if team.name.endswith(f" {alias}")), team.name)
-        found[team.sport, team.name] = team.name if team.sport == "soccer" else short
-    return found
+        nicknames[team.sport, team.name] = team.name if team.sport == "soccer" else short
+    return nicknames
 
 
 def slug(sport: str, league: str, text: str) -> str:
@@ -54,9 +54,9 @@ def slug(sport: str, league: str, text: str) -> str:
     """
     if sport in words.PERSONS:
         return "_".join(persons.surname(one) for one in persons.partners(text)) or "x"
-    known = names.team(sport, league, text)
-    plain = catalog.normalise(_nicknames().get((sport, known), known or text))
-    marks = sorted(names.read(sport, league, text).marks) if known else []
+    team = names.team(sport, league, text)
+    plain = catalog.normalise(_nicknames().get((sport, team), team or text))
+    marks = sorted(names.read(sport, league, text).marks) if team else []
     return "_".join([*plain.split(), *"_".join(marks).split()]) or "x"
 
 
@@ -64,8 +64,8 @@ def event_id(game: Game, league: str, start: datetime, taken: Container[str]) ->
     """Return the id of a new event; `_2` and so on are appended if it is taken."""
     teams = (slug(game.sport, league, text) for text in (game.away, game.home))
     stem = "_".join([catalog.normalise(league).replace(" ", "_"), *teams, day_of(league, start).isoformat()])
-    number, found = 1, stem
-    while found in taken:
+    number, ident = 1, stem
+    while ident in taken:
         number += 1
-        found = f"{stem}_{number}"
-    return found
+        ident = f"{stem}_{number}"
+    return ident

@@ -271,7 +271,7 @@ class Matcher:
     def _closure(self, entry: Entry, least: float) -> dict[Key, Entry]:
         """Return the games that are the same pair, transitively, with starts near each other."""
         memory = self._memory
-        found, stack = {entry.key: entry}, [entry]
+        cluster, stack = {entry.key: entry}, [entry]
         while stack:
             at = stack.pop()
             direct = least if at is entry else self._threshold
@@ -279,10 +279,10 @@ class Matcher:
             event = memory.events.get(at.event or "")
             reached += [] if event is None else [memory.entries[key] for key in event.members]
             for other in reached:
-                if other.key not in found and other.decree != NEVER and other.start is not None:
-                    found[other.key] = other
+                if other.key not in cluster and other.decree != NEVER and other.start is not None:
+                    cluster[other.key] = other
                     stack.append(other)
-        return found
+        return cluster
 
     def _contradict(self, league: League, entries: Iterable[Entry]) -> bool:
         """Whether two of these games cannot be the same pair."""
@@ -292,7 +292,7 @@ class Matcher:
         )
 
     def _compare(self, entry: Entry) -> None:
-        near = sorted(self._memory.around(entry, DOUBT), key=lambda found: (-found[0], found[1].key))
+        near = sorted(self._memory.around(entry, DOUBT), key=lambda scored: (-scored[0], scored[1].key))
         near = [(score, other) for score, other in near if other.decree != NEVER]
         best = near[0][0] if near else 0.0
         cluster = self._closure(entry, self._threshold)
@@ -327,10 +327,10 @@ class Matcher:
         """Return the only event around that time that matches one full name and a word of the other."""
         if not names.has_mascots(*entry.league) or any(score < CITY or o.event is None for score, o in doubts):
             return None
-        found = {other.event for _, other in doubts}
-        if len(found) != 1 or not any(gap(entry.dated, other.dated) <= CLOSE for _, other in doubts):
+        events = {other.event for _, other in doubts}
+        if len(events) != 1 or not any(gap(entry.dated, other.dated) <= CLOSE for _, other in doubts):
             return None
-        return self._memory.events[str(found.pop())]
+        return self._memory.events[str(events.pop())]
 
     def _borrowed(self, other: Entry, entry: Entry) -> bool:
         """Whether a game is in its event only by a word that fits the teams of `entry` equally."""
@@ -409,7 +409,7 @@ class Matcher:
             self._set(entry, Match(event.id, 1.0, "new event", turned, new=True))
             return
         scores = [(fit(entry.league, other.spelling, entry.spelling)[0], other) for other in others]
-        score, nearest = max(scores, key=lambda found: (found[0], found[1].key))
+        score, nearest = max(scores, key=lambda scored: (scored[0], scored[1].key))
         apart = f"{_minutes(entry, nearest)} min apart"
         words = "the same names" if score == 1.0 else "names alike"
         if score < self._threshold:
@@ -422,8 +422,8 @@ class Matcher:
         score, turned = fit(entry.league, (event.home, event.away), entry.spelling)
         if score >= DOUBT or not others:
             return turned and score > 0.0
-        known = ((fit(entry.league, o.spelling, entry.spelling), o) for o in others if o.key in self._matches)
-        (_, turned), by = max(known, key=lambda found: (found[0][0], found[1].key), default=((0.0, False), entry))
+        fits = ((fit(entry.league, o.spelling, entry.spelling), o) for o in others if o.key in self._matches)
+        (_, turned), by = max(fits, key=lambda scored: (scored[0][0], scored[1].key), default=((0.0, False), entry))
         return turned != (by.key in self._matches and self._matches[by.key].turned)
 
     def _wait(self, entry: Entry, score: float, reason: str, near: Iterable[tuple[float, Entry]] = ()) -> None:
@@ -446,8 +446,8 @@ class Matcher:
 
 def _league(game: Game) -> League:
     """Return sport and league according to the catalog; an unknown league is returned unchanged."""
-    known = catalog.league(game.league, game.sport)
-    return known.sport or catalog.sport(game.sport).id, known.id
+    league = catalog.league(game.league, game.sport)
+    return league.sport or catalog.sport(game.sport).id, league.id
 
 
 def _minutes(one: Entry, other: Entry) -> int:

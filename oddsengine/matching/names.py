@@ -57,8 +57,8 @@ def pending(text: str) -> bool:
     (True, True, False, True)
     """
     name = catalog.normalise(text)
-    known = not name or name in words.PENDING or _PENDING.match(name) or _SLOT.match(name)
-    return bool(known) and name != "g2"
+    undecided = not name or name in words.PENDING or _PENDING.match(name) or _SLOT.match(name)
+    return bool(undecided) and name != "g2"
 
 
 def is_college(league: str) -> bool:
@@ -93,7 +93,7 @@ def _marks(tokens: list[str]) -> tuple[list[str], set[str]]:
         tokens, marks = tokens[:-2], {"second"}
     if len(tokens) > 1 and tokens[0] == "jong":
         tokens, marks = tokens[1:], {"second"}
-    kept = []
+    rest = []
     for at, token in enumerate(tokens):
         last = at > 0 and at == len(tokens) - 1
         if token in words.WOMEN or (last and token == "w"):
@@ -105,23 +105,23 @@ def _marks(tokens: list[str]) -> tuple[list[str], set[str]]:
         elif last and token == "a" and len(tokens) == 2:
             marks.add("a side")
         else:
-            kept.append(token)
-    if len(kept) < len(tokens) and "women" in marks and len(kept) > 1 and kept[-1] in words.SECOND:
-        kept.pop()
+            rest.append(token)
+    if len(rest) < len(tokens) and "women" in marks and len(rest) > 1 and rest[-1] in words.SECOND:
+        rest.pop()
         marks.add("second")
-    return kept, marks
+    return rest, marks
 
 
 def _college(tokens: list[str]) -> list[str]:
-    found = []
+    scores = []
     for at, token in enumerate(tokens):
         if token == "st":
-            found.append("saint" if at == 0 or tokens[at - 1] == "mount" else "state")
+            scores.append("saint" if at == 0 or tokens[at - 1] == "mount" else "state")
         elif at == 0 and len(tokens) > 1:
-            found.append(words.COLLEGE_WORDS.get(token, token))
+            scores.append(words.COLLEGE_WORDS.get(token, token))
         else:
-            found.append(token)
-    return found
+            scores.append(token)
+    return scores
 
 
 def _college_name(tokens: list[str]) -> list[str]:
@@ -157,8 +157,8 @@ def read(sport: str, league: str, text: str) -> Name:
     """
     game = ""
     if sport == "baseball":
-        if found := _GAME.search(text):
-            game, text = found[1], text[: found.start()]
+        if match := _GAME.search(text):
+            game, text = match[1], text[: match.start()]
         text = _PITCHER.sub("", text)
     name = catalog.normalise(text).replace("a and m", "am")
     marks = {f"u{age}" for age in _AGE.findall(name)}
@@ -255,12 +255,12 @@ def _two_letters(left: list[str], right: list[str]) -> float:
 @cache
 def _known(league: str) -> Mapping[str, tuple[Name, ...]]:
     """Return the catalog's teams of a league, with all forms of their names."""
-    found = {}
+    forms = {}
     for each in catalog.teams():
         if each.league == league:
             texts = (each.name, *each.aliases, *each.in_league)
-            found[each.name] = tuple(dict.fromkeys(read(each.sport, league, text) for text in texts))
-    return found
+            forms[each.name] = tuple(dict.fromkeys(read(each.sport, league, text) for text in texts))
+    return forms
 
 
 @lru_cache(maxsize=65536)
@@ -272,13 +272,13 @@ def team(sport: str, league: str, text: str) -> str:
     >>> team("basketball", "nba", "BOS Celtics"), team("baseball", "mlb", "New York")
     ('Boston Celtics', '')
     """
-    known, name = _known(league), read(sport, league, text)
+    teams, name = _known(league), read(sport, league, text)
     for form in (text, name.whole):
-        found = catalog.team(form, sport, league)
-        if found and (found.league == league or sport == "soccer" or league.startswith(f"{found.league}_")):
-            return found.name
+        entry = catalog.team(form, sport, league)
+        if entry and (entry.league == league or sport == "soccer" or league.startswith(f"{entry.league}_")):
+            return entry.name
     fits = sorted(
-        ((max(_compare(name, form, _kind(sport, league)) for form in forms), each) for each, forms in known.items()),
+        ((max(_compare(name, form, _kind(sport, league)) for form in forms), each) for each, forms in teams.items()),
         reverse=True,
     )
     if fits and fits[0][0] >= _RESOLVED and (len(fits) == 1 or fits[1][0] < _NEXT_BEST):
@@ -287,9 +287,9 @@ def team(sport: str, league: str, text: str) -> str:
 
 
 def _forms(sport: str, league: str, text: str) -> tuple[Name, ...]:
-    known = team(sport, league, text)
-    if known:
-        return (read(sport, league, text), read(sport, league, known))
+    name = team(sport, league, text)
+    if name:
+        return (read(sport, league, text), read(sport, league, name))
     return (read(sport, league, text),)
 
 
@@ -309,9 +309,9 @@ def likeness(sport: str, league: str, one: str, other: str) -> float:
     first, second = read(sport, league, one), read(sport, league, other)
     if first.marks != second.marks or {first.game, second.game} == {"1", "2"}:
         return 0.0
-    known = team(sport, league, one), team(sport, league, other)
-    if all(known):
-        return SURE if known[0] == known[1] else 0.0
+    teams = team(sport, league, one), team(sport, league, other)
+    if all(teams):
+        return SURE if teams[0] == teams[1] else 0.0
     kind = _kind(sport, league)
     return max(_compare(a, b, kind) for a in _forms(sport, league, one) for b in _forms(sport, league, other))
 

@@ -33,12 +33,12 @@ def parse_overrides(text: str) -> Overrides:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise OverrideError(f"overrides: not valid TOML: {error}") from error
-    found = {}
+    decisions = {}
     for source, entries in tables.items():
         if not isinstance(entries, dict):
             raise OverrideError(f"{source!r} is not in a table; put it into one named after its feed: [name]")
         for id_, meant in entries.items():
             if not isinstance(meant, str) or not meant.strip():
                 raise OverrideError(f"{id_!r} of {source} must be an event id, new or never")
-            found[source, id_] = meant.strip()
-    return MappingProxyType(found)
+            decisions[source, id_] = meant.strip()
+    return MappingProxyType(decisions)

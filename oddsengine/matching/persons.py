@@ -58,7 +58,7 @@ def read(text: str) -> Person:
         text = f"{last} {first}"
     elif comma:
         text = f"{first} {last}"
-    letters = [letter for found in _DOTTED.findall(text) for letter in catalog.normalise(found) if letter != " "]
+    letters = [letter for dotted in _DOTTED.findall(text) for letter in catalog.normalise(dotted) if letter != " "]
     tokens = ["saint" if token == "st" else token for token in catalog.normalise(_DOTTED.sub(" ", text)).split()]
     suffix = ""
     for token in tokens[1:]:
@@ -98,11 +98,11 @@ def _align(one: Person, other: Person) -> tuple[float, int, list[str], list[str]
     fit, equal = SURE, 0
     for near in (False, True):
         for word in tuple(left):
-            found = max(((_pair(word, candidate), candidate) for candidate in right), default=(0.0, ""))
-            if found[0] == SURE or (near and found[0]):
+            pair = max(((_pair(word, candidate), candidate) for candidate in right), default=(0.0, ""))
+            if pair[0] == SURE or (near and pair[0]):
                 left.remove(word)
-                right.remove(found[1])
-                fit = min(fit, found[0])
+                right.remove(pair[1])
+                fit = min(fit, pair[0])
                 equal += 1
     return fit, equal, left, right
 
@@ -201,20 +201,20 @@ def match_player(name: str, known_names: Iterable[str]) -> Player:
     >>> match_player("M. Morris", ["Marcus Morris", "Markieff Morris"])
     Player(name=None, score=0.94, reason='fits more than one name', candidates=('Marcus Morris', 'Markieff Morris'))
     """
-    known = sorted(set(known_names))
-    if name in known:
+    names = sorted(set(known_names))
+    if name in names:
         return Player(name, SURE, "the same name", (name,))
     plain = catalog.normalise(name)
-    fits = sorted(((SURE if catalog.normalise(text) == plain else same(name, text), text) for text in known), key=_rank)
+    fits = sorted(((SURE if catalog.normalise(text) == plain else same(name, text), text) for text in names), key=_rank)
     fits = [fit for fit in fits if fit[0] >= _ACCEPT]
     if not fits:
         return Player(None, 0.0, "no name fits")
-    best, found = fits[0]
+    best, match = fits[0]
     # Any other match is a second person, unless the best is ahead by an equal given name or suffix.
     rivals = tuple(text for fit, text in fits if fit > best - _CLEAR or (best < SPELLED and fit))
     if len(rivals) > 1:
         return Player(None, best, "fits more than one name", rivals)
-    return Player(found, best, "the same name" if best == SURE else "names alike", (found,))
+    return Player(match, best, "the same name" if best == SURE else "names alike", (match,))
 
 
 def _rank(fit: tuple[float, str]) -> tuple[float, str]:

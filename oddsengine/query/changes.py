@@ -260,7 +260,7 @@ class TermFilter:
             new &= np.logical_or.reduce([column.over(terms, first, last) for column in either])
         if self._filter.event is not None:
             filter_ = set(self._filter.event)
-            new &= np.array([said.event_id in filter_ for said in terms.texts[first:last]], bool)
+            new &= np.array([text.event_id in filter_ for text in terms.texts[first:last]], bool)
         self._mask = np.concatenate((self._mask, new))
 
     def _conditions(self) -> list[list[_Column]]:

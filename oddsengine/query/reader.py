@@ -427,12 +427,12 @@ class BoardReader:
             index.looked, index.marks, index.marked, out,
         )  # fmt: skip
         raw, size = out.tobytes(), 7 * out.itemsize
-        said: list[Any] = [raw[at : at + size] for at in range(0, len(raw), size)]
+        content: list[Any] = [raw[at : at + size] for at in range(0, len(raw), size)]
         links = rows.links
         if links:
             n = len(links)
-            said = [(what, links[s] if s < n else None) for what, s in zip(said, slots.tolist(), strict=True)]
-        return said
+            content = [(what, links[s] if s < n else None) for what, s in zip(content, slots.tolist(), strict=True)]
+        return content
 
     def take(self, slots: Ints) -> OddsRows:
         """Return the columns of some rows."""
@@ -538,14 +538,14 @@ class BoardReader:
             chosen = np.arange(codes.size)[offset : offset + limit]
         sizes = np.bincount(event, minlength=len(self.board.names.events))[codes[chosen]]
         chosen = chosen[: max(1, int(np.searchsorted(np.cumsum(sizes), MOST_ROWS, "right")))]
-        shown = codes[chosen]
+        page_codes = codes[chosen]
         at_event = np.full(len(self.board.names.events), -1, np.int64)
-        at_event[shown] = np.arange(shown.size)
+        at_event[page_codes] = np.arange(page_codes.size)
         mine = at_event[event]
         rows, mine = slots[mine >= 0], mine[mine >= 0]
         parts: list[Ints] = []
-        if shown.size:
-            ends = np.cumsum(np.bincount(mine, minlength=shown.size))
+        if page_codes.size:
+            ends = np.cumsum(np.bincount(mine, minlength=page_codes.size))
             parts = np.split(rows[np.argsort(mine, kind="stable")], ends[:-1])
         return parts, before, int(codes.size), slots[first[chosen]]
 

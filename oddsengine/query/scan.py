@@ -11,15 +11,15 @@ from oddsengine._jit import kernel
 
 
 @kernel
-def update_keys(key, state, known, main, recoded):
+def update_keys(key, state, indexed, main, recoded):
     """Count the slots whose key has changed, and update `known` with the current keys.
 
     A new price in a slot has no main-line mark yet, unless keys were only renumbered (`recoded`).
     """
     new = 0
     for s in range(state.size):
-        if state[s] != 0 and key[s] != known[s]:
-            known[s] = key[s]
+        if state[s] != 0 and key[s] != indexed[s]:
+            indexed[s] = key[s]
             if not recoded:
                 main[s] = 2
             new += 1
@@ -72,8 +72,8 @@ def first_starts(key, state, start, event, begin, slots):
 
 @kernel
 def scan(
-    events, block, terms, first, slots, book, ok, state, flags, start, moved, judged, marked, begin, books, wanted,
-    live, after, day, end, out,
+    events, block, terms, first, slots, book, ok, state, flags, start, moved, judged, marked, begin, books,
+    wanted_state, live, after, day, end, out,
 ):  # fmt: skip
     """Write the slots of matching rows to `out`, in order, and return their number.
 
@@ -90,7 +90,7 @@ def scan(
                 continue
             for i in range(first[p], first[p + 1]):
                 s = slots[i]
-                if books[book[i]] == 0 or state[s] != wanted:
+                if books[book[i]] == 0 or state[s] != wanted_state:
                     continue
                 if moving and max(moved[s], judged[s], marked[s]) <= after:
                     continue

@@ -142,15 +142,15 @@ class TermIndex:
             given = (f"{owner}_{word}" if owner and word else word) or "other"
         sport, league = self._league(wording, event)
         segment = wording[6] or kind.period or catalog.FULL_GAME
-        shown = None if (kind.family and not kind.has_line) or wording[-1] != wording[-1] else wording[-1]
+        published_line = None if (kind.family and not kind.has_line) or wording[-1] != wording[-1] else wording[-1]
         source, selection = wording[5] or "", wording[7] or ""
         if catalog.meaning(sport, source, wording[10] or "", wording[6] or "").fixed_line is not None:
-            shown = line / 100.0
+            published_line = line / 100.0
         stat = wording[10] or kind.stat or None
         self.texts.append(
             TermTexts(
-                wording[0], sport, league, wording[3] or "", wording[4] or "", market, selection, given, shown, player,
-                stat, wording[11] or owner or None, segment, source if source != market else None,
+                wording[0], sport, league, wording[3] or "", wording[4] or "", market, selection, given, published_line,
+                player, stat, wording[11] or owner or None, segment, source if source != market else None,
             )
         )  # fmt: skip
         about = names.subjects[subject] if kind.subject == "player" else ""

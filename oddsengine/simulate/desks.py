@@ -144,8 +144,8 @@ class Opinions:
 
         `live` and `left`, the seconds until the start, are per event.
         """
-        kept = [[np.exp(-seconds / lag) for lag in (d.lag, d.live_lag)] for d in self._desks]
-        share, herd = np.array(kept)[:, live.astype(np.int64), None], np.float64(0.0)
+        decay = [[np.exp(-seconds / lag) for lag in (d.lag, d.live_lag)] for d in self._desks]
+        share, herd = np.array(decay)[:, live.astype(np.int64), None], np.float64(0.0)
         if self._follow:
             hurry = np.where(live, 1.0, np.clip(_USUAL_LEFT / np.maximum(left, 1.0), 0.5, 2.0))[:, None]
             share = share ** (hurry * np.where(self._first, _FIRST_PACE, 1.0))

@@ -357,14 +357,14 @@ class Trouble:
         struck = [screen for screen in looked.tolist() if screen in self._held]
         if not struck:
             return quotes
-        kept = [quote for quote, screen in zip(quotes, screens.tolist(), strict=True) if screen not in self._held]
+        clean = [quote for quote, screen in zip(quotes, screens.tolist(), strict=True) if screen not in self._held]
         rows: dict[int, list[Row]] = {screen: [] for screen in struck}
         for quote, screen in zip(quotes, screens.tolist(), strict=True):
             if screen in rows:
                 rows[screen].append(quote)
         for screen in struck:
-            kept += self._spoil(self._held[screen], rows[screen])
-        return kept
+            clean += self._spoil(self._held[screen], rows[screen])
+        return clean
 
     def _spoil(self, strike: _Strike, rows: list[Row]) -> list[Row]:
         book, event = divmod(strike.screen, self._events)
@@ -380,11 +380,11 @@ class Trouble:
 
     def phantoms(self) -> dict[Key, Phantom]:
         """Return all corrupted rows."""
-        return {key: phantom for found in self._phantoms.values() for key, phantom in found.items()}
+        return {key: phantom for rows in self._phantoms.values() for key, phantom in rows.items()}
 
     def phantom(self, key: Key) -> Phantom | None:
         """Return the error of one row."""
-        return next((found[key] for found in self._phantoms.values() if key in found), None)
+        return next((rows[key] for rows in self._phantoms.values() if key in rows), None)
 
 
 def key_of(row: Row) -> Key:

@@ -233,14 +233,14 @@ def _prices(
         if handicap:
             columns[f"AH{mark}h"] = _texts(market.line, 2)
             before = market  # the early chances may be about another line  # noqa: PLW2901
-        shown = {}
+        texts = {}
         for book, has in zip(_BOOKS, there, strict=True):
             prefix = book.code if market.name == "moneyline_3way" else book.other
             if prefix is not None:
-                shown[prefix] = np.where(has[:, None], _odds(book, before, market, rng, closing=closing), np.nan)
-        table = np.ma.masked_invalid(np.stack(list(shown.values())))
-        shown |= {"Max": table.max(0).filled(np.nan), "Avg": table.mean(0).filled(np.nan)}
-        for prefix, odds in shown.items():
+                texts[prefix] = np.where(has[:, None], _odds(book, before, market, rng, closing=closing), np.nan)
+        table = np.ma.masked_invalid(np.stack(list(texts.values())))
+        texts |= {"Max": table.max(0).filled(np.nan), "Avg": table.mean(0).filled(np.nan)}
+        for prefix, odds in texts.items():
             columns |= {f"{prefix}{mark}{name}": _texts(odds[:, at], 2) for at, name in enumerate(names)}
     return columns
 

@@ -72,12 +72,12 @@ class Scoreboards:
         self._past.append(_Past(now, games.status.copy(), games.clock.copy(), games.score[:, :2].copy()))
         while len(self._past) > 1 and self._past[1].time <= now - _LATE[1]:
             self._past.popleft()
-        told: list[Reading] = []
+        reports: list[Reading] = []
         for board in self.boards:
             if board.next <= now:
                 board.next = now + board.every
-                told += self._told(board, now, stamp)
-        return told
+                reports += self._told(board, now, stamp)
+        return reports
 
     def _told(self, board: _Board, now: float, stamp: int) -> list[Reading]:
         past = next((each for each in reversed(self._past) if each.time <= now - board.late), self._past[0])
@@ -90,19 +90,19 @@ class Scoreboards:
             reading = self._reading(board, past, event, stamp)
             if self._troubled and failing and not reading.over:
                 board.frozen.setdefault(event, (now + seconds, reading))
-            until, shown = board.frozen.get(event, (now, reading))
+            until, state = board.frozen.get(event, (now, reading))
             if until <= now:
                 board.frozen.pop(event, None)
-                shown = reading
-            out.append(shown._replace(seen=stamp))
+                state = reading
+            out.append(state._replace(seen=stamp))
         return out
 
     def _reading(self, board: _Board, past: _Past, event: int, stamp: int) -> Reading:
         fixture = self._fixtures[event]
         over = bool(past.status[event] == ENDED)
         home, away = past.score[event].tolist()
-        shown = (FINAL, "", "") if over else shown_at(fixture.league.sport, float(past.clock[event]))
-        return Reading(fixture.id, board.book, stamp, home, away, *shown, over=over, sport=fixture.league.sport)
+        state = (FINAL, "", "") if over else shown_at(fixture.league.sport, float(past.clock[event]))
+        return Reading(fixture.id, board.book, stamp, home, away, *state, over=over, sport=fixture.league.sport)
 
 
 def shown_at(sport: str, share: float) -> tuple[str, str, str]:

@@ -39,13 +39,13 @@ class Screens:
         depth = np.array([d.depth for d in desks])
         covered = rng.random((books, n, LADDERS)) < _COVERED
         covered[..., :HOME_TOTAL] = True
-        kept = covered[..., None] & (np.abs(OFFSETS) <= depth[:, None, :, None])
+        covered_lines = covered[..., None] & (np.abs(OFFSETS) <= depth[:, None, :, None])
         sides = np.zeros((n, LADDERS, WIDTH, 3), bool)
         sides[..., :2] = True
         draws = np.array([league.draws for league in LEAGUES])[games.league]
         sides[:, MONEYLINE, CENTRE] = np.stack([np.ones(n, bool), draws, np.ones(n, bool)], axis=-1)
-        found = np.nonzero(kept[..., None] & sides)
-        self.book, self.event, self.ladder, self._slot, self.side = (np.ascontiguousarray(x) for x in found)
+        places = np.nonzero(covered_lines[..., None] & sides)
+        self.book, self.event, self.ladder, self._slot, self.side = (np.ascontiguousarray(x) for x in places)
         plain = self.ladder != MONEYLINE
         self._sign = np.where(plain, 1 - 2 * self.side, 1 - self.side).astype(float)
         self._outcome = np.where(plain, self._slot, self.side)
@@ -65,19 +65,19 @@ class Screens:
         rows = spans(self.offsets[screens], self.offsets[screens + 1])
         event = self.event[rows]
         live = self._games.status[event] == LIVE
-        quarters, odds, shown = self._price(rows, live, opinions)
+        quarters, odds, visible = self._price(rows, live, opinions)
         active = ~suspended[event]
         held = ~active
         quarters[held], odds[held] = self.quarters[rows][held], self.odds[rows][held]
-        shown = np.where(held, self.shown[rows] & self.live[rows], shown)
+        visible = np.where(held, self.shown[rows] & self.live[rows], visible)
         was = self.shown[rows]
         same = was & (quarters == self.quarters[rows]) & (live == self.live[rows])
-        left = was & ~(same & shown)
-        changed = shown & ~(same & (odds == self.odds[rows]) & (active == self.active[rows]))
+        left = was & ~(same & visible)
+        changed = visible & ~(same & (odds == self.odds[rows]) & (active == self.active[rows]))
         self.changed_at[rows[changed]] = now
-        self.odds[rows], self.quarters[rows], self.shown[rows] = odds, quarters, shown
+        self.odds[rows], self.quarters[rows], self.shown[rows] = odds, quarters, visible
         self.live[rows], self.active[rows] = live, active
-        return Look(rows, changed, shown, np.unique(self.screen[rows[left]]))
+        return Look(rows, changed, visible, np.unique(self.screen[rows[left]]))
 
     def clear(self, screens: Longs) -> None:
         """Remove all rows of some screens."""
@@ -101,11 +101,11 @@ class Screens:
         prob = prob / np.bincount(market, prob)[market]
         least = np.minimum.reduceat(prob, starts) if rows.size else prob
         limit = np.where(ladder[starts] == MONEYLINE, _LONG_SHOT, _UNLIKELY)
-        shown = (least > limit)[market] & (~live | self._can_live[rows])
+        visible = (least > limit)[market] & (~live | self._can_live[rows])
         safe = np.clip(prob, 0.01, 0.99)
         margin = self._habits.margins(book[starts], ladder[starts], live[starts])
         odds = np.maximum(self._habits.written(book, quoted(safe, market, margin)), 1.01)
-        return games.line_of(event, ladder, self._slot[rows]), odds, shown
+        return games.line_of(event, ladder, self._slot[rows]), odds, visible
 
 
 def spans(first: Longs, last: Longs) -> Longs:

@@ -70,9 +70,9 @@ def _cheapest(sides: list[list[Offer]]) -> tuple[float, list[int]]:
 def _in_time(sides: list[list[Offer]]) -> tuple[float, list[int]]:
     """Return the best live legs seen close enough together."""
     gap = catalog.thresholds().stale_live_gap_s
-    found: tuple[float, list[int]] = (np.inf, [])
+    best_pair: tuple[float, list[int]] = (np.inf, [])
     for _, _, earliest in (offer for side in sides for offer in side):
         near = [[offer for offer in side if earliest <= offer[2] <= earliest + gap] for side in sides]
         if all(near):
-            found = min(found, _cheapest(near))
-    return found
+            best_pair = min(best_pair, _cheapest(near))
+    return best_pair

@@ -106,5 +106,5 @@ class Fixture(NamedTuple):
 @lru_cache(maxsize=1024)
 def meaning(market_type: str, sport: str) -> tuple[str, str]:
     """Return period and family of a market type."""
-    found = catalog.market_type(market_type, sport)
-    return found.period, found.family
+    kind = catalog.market_type(market_type, sport)
+    return kind.period, kind.family

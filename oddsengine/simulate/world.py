@@ -370,12 +370,12 @@ class World:
             self._habits.net(book, screens.odds[rows]), screens.seen[rows],
         )  # fmt: skip
         draws = np.array([league.draws for league in LEAGUES])[self._games.league[event]]
-        found = []
+        arbs = []
         for at, total, legs in best(board, draws):
             profit = 100.0 / total - 100.0
             if min_profit <= profit <= max_profit:
                 books = tuple(self.books[book[leg]] for leg in legs)
                 place = Place(int(event[at]), int(board.ladder[at]), 0, int(board.quarters[at]))
                 name = self.fixtures[place.event].id
-                found.append(TrueArbitrage(name, place, bool(board.live[at]), profit, books))
-        return found
+                arbs.append(TrueArbitrage(name, place, bool(board.live[at]), profit, books))
+        return arbs

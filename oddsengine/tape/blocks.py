@@ -87,11 +87,11 @@ _JSON = ("removed", "complete", "events", "rejected", "notes")
 NOTHING: tuple[str | None, ...] = (None,) * len(_JSON)
 
 
-def encoded(first: int, kept: Sequence[Kept]) -> bytes:
+def encoded(first: int, buffered: Sequence[Kept]) -> bytes:
     """Encode steps as a block."""
-    batches = [step.batch for step in kept if step.batch is not None]
+    batches = [step.batch for step in buffered if step.batch is not None]
     n = len(batches)
-    terms, books = kept[-1].terms, kept[-1].books
+    terms, books = buffered[-1].terms, buffered[-1].books
     counts = np.array([len(batch.links) for batch in batches], np.int64)
     numbers = np.arange(first, first + n)
     columns = [np.concatenate(column) for column in zip(*(batch.quoted for batch in batches), strict=True)]
@@ -105,16 +105,16 @@ def encoded(first: int, kept: Sequence[Kept]) -> bytes:
             "link": _texts([batch.links for batch in batches], key.size),
         }
     )
-    beyond = [None] * (len(kept) - n)
+    beyond = [None] * (len(buffered) - n)
     steps = pl.DataFrame(
         {
             "number": pl.Series(numbers.tolist() + beyond, dtype=pl.Int64),
             "now": pl.Series([batch.now for batch in batches] + beyond, dtype=pl.Int64),
             "quotes": pl.Series(counts.tolist() + beyond, dtype=pl.Int64),
-            **dict(zip(_JSON, _columns([step.texts for step in kept]), strict=True)),
+            **dict(zip(_JSON, _columns([step.texts for step in buffered]), strict=True)),
         }
     )
-    tables = (_packed(quotes), _terms(first, kept), _books(first, kept), _packed(steps))
+    tables = (_packed(quotes), _terms(first, buffered), _books(first, buffered), _packed(steps))
     since, until = (batches[0].now, batches[-1].now) if batches else (int(NO_TIME), int(NO_TIME))
     header = HEADER.pack(
         MAGIC, VERSION, len(tables), 0, n, key.size, terms, books, first, since, until,
@@ -137,14 +137,14 @@ def _columns(rows: Sequence[tuple[str | None, ...]]) -> list[pl.Series]:
     return [_texts([list(column)], len(rows)) for column in zip(*rows, strict=True)]
 
 
-def _books(first: int, kept: Sequence[Kept]) -> bytes:
+def _books(first: int, steps: Sequence[Kept]) -> bytes:
     """Collect books that are new in these steps."""
-    told = [(number, step.batch.books) for number, step in enumerate(kept, first) if step.batch and step.batch.books]
-    names = [name for _, books in told for name in books]
-    end = kept[-1].books
+    listed = [(number, step.batch.books) for number, step in enumerate(steps, first) if step.batch and step.batch.books]
+    names = [name for _, books in listed for name in books]
+    end = steps[-1].books
     frame = pl.DataFrame(
         {
-            "step": pl.Series([number for number, books in told for _ in books], dtype=pl.Int64),
+            "step": pl.Series([number for number, books in listed for _ in books], dtype=pl.Int64),
             "code": np.arange(end - len(names), end, dtype=np.uint32),
             "name": pl.Series(names, dtype=pl.String),
         }
@@ -152,13 +152,13 @@ def _books(first: int, kept: Sequence[Kept]) -> bytes:
     return _packed(frame)
 
 
-def _terms(first: int, kept: Sequence[Kept]) -> bytes:
+def _terms(first: int, steps: Sequence[Kept]) -> bytes:
     """Collect terms that are new in these steps or listed again."""
     rows: list[Wording] = []
     numbers: list[int] = []
     codes: list[int] = []
     new: list[bool] = []
-    for number, (batch, _, _, listed, before, *_) in enumerate(kept, first):
+    for number, (batch, _, _, listed, before, *_) in enumerate(steps, first):
         if batch is None or not (batch.wordings or listed):
             continue
         for wordings, start in ((listed or (), 0), (batch.wordings, before if listed is None else len(listed))):
@@ -222,9 +222,9 @@ def decoded(block: Block, data: bytes | memoryview) -> Iterator[TapeStep | list[
         new_books.setdefault(number, []).append(name)
     a = 0
     for number, now, count, removed, complete, events, rejected, notes in steps.iter_rows():
-        said = [_said(kind, what) for kind, what in json.loads(notes)] if notes else []
+        decoded_notes = [_said(kind, what) for kind, what in json.loads(notes)] if notes else []
         if number is None:
-            yield said
+            yield decoded_notes
             continue
         b = a + count
         batch = Batch(
@@ -234,7 +234,7 @@ def decoded(block: Block, data: bytes | memoryview) -> Iterator[TapeStep | list[
             [(event, status, start) for event, status, start in json.loads(events)] if events else [],
             json.loads(rejected) if rejected else {},
         )  # fmt: skip
-        yield TapeStep(number, batch, said)
+        yield TapeStep(number, batch, decoded_notes)
         a = b
 
 

@@ -55,13 +55,13 @@ def _names(folder: Path) -> list[str]:
     """List the segment files, without gaps."""
     if not folder.is_dir():
         raise TapeError(f"there is no tape at {folder}")
-    found = sorted(path.name for path in folder.iterdir() if _SEGMENT.fullmatch(path.name))
-    if not found and not (folder / CATALOGUE).is_file():
+    names = sorted(path.name for path in folder.iterdir() if _SEGMENT.fullmatch(path.name))
+    if not names and not (folder / CATALOGUE).is_file():
         raise TapeError(f"{folder} is not a tape: it has no segments and no {CATALOGUE}")
-    for at, name in enumerate(found):
+    for at, name in enumerate(names):
         if name != f"{at + 1:08}.tape":
             raise TapeError(f"{folder / f'{at + 1:08}.tape'} is missing, but {name} exists")
-    return found
+    return names
 
 
 def _catalogued(folder: Path) -> list[Segment]:
@@ -81,14 +81,14 @@ def _listed(entry: dict[str, Any]) -> list[Any]:
 
 def survey(folder: Path) -> Files:
     """Check the files: closed segments against the catalogue, the last one byte by byte."""
-    names, known = _names(folder), _catalogued(folder)
-    if len(known) > len(names):
-        raise TapeError(f"{folder / known[len(names)].file} is missing, but listed in {CATALOGUE}")
+    names, catalogued = _names(folder), _catalogued(folder)
+    if len(catalogued) > len(names):
+        raise TapeError(f"{folder / catalogued[len(names)].file} is missing, but listed in {CATALOGUE}")
     segments: list[Segment] = []
     blocks: list[Block] = []
     torn = None
     for at, name in enumerate(names):
-        path, listed = folder / name, known[at] if at < len(known) else None
+        path, listed = folder / name, catalogued[at] if at < len(catalogued) else None
         before = segments[-1] if segments else segment_at(0, 1, 0, 0)
         empty = segment_at(at + 1, before.last + 1, before.terms, before.books)
         if at + 1 < len(names) and listed is not None:
@@ -136,7 +136,7 @@ def _lost(path: Path, listed: Segment, empty: Segment, blocks: Sequence[Block]) 
 
 def _blocks(data: bytes, path: Path, segment: Segment) -> list[Block]:
     """Return the valid blocks at the start of a segment; raise if valid blocks follow anything else."""
-    view, found = memoryview(data), []
+    view, blocks = memoryview(data), []
     while segment.bytes < len(data):
         block = whole(view[segment.bytes :], segment.bytes)
         if block is None:
@@ -148,8 +148,8 @@ def _blocks(data: bytes, path: Path, segment: Segment) -> list[Block]:
             break
         follows(block, path, segment)
         segment = segment.with_block(block)
-        found.append(block)
-    return found
+        blocks.append(block)
+    return blocks
 
 
 def follows(block: Block, path: Path, segment: Segment) -> None:

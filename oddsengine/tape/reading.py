@@ -84,8 +84,8 @@ class Tape:
     @property
     def fair(self) -> FairTable | None:
         """Fair-price constants of the recorded engine; None on tapes without them."""
-        said = next((what for kind, what in self._first_notes() if kind == "fair"), None)
-        return None if said is None else read_fair_table(said)
+        constants = next((what for kind, what in self._first_notes() if kind == "fair"), None)
+        return None if constants is None else read_fair_table(constants)
 
     def _first_notes(self) -> list[Note]:
         first = next(iter(self), None)

@@ -92,29 +92,29 @@ class _Watch:
 
     def heed(self, notes: Sequence[Note]) -> None:
         """Apply the notes of a step."""
-        for kind, wanted in notes:
+        for kind, value in notes:
             if kind == "fair":
-                table = read_fair_table(wanted)
+                table = read_fair_table(value)
                 if self._fair and table != self._engine.fair:
                     self._engine.fair = table
                 continue
-            if kind == "without" or wanted in self._others:
+            if kind == "without" or value in self._others:
                 continue
             if kind == "wake":
-                limits = {name: getattr(wanted, name) for name in _LIMITS}
-                rates = dict(wanted.commission)
-                self._held[wanted] = self._engine.view(
-                    wanted.books,
-                    wanted.reference,
-                    wanted.method,
+                limits = {name: getattr(value, name) for name in _LIMITS}
+                rates = dict(value.commission)
+                self._held[value] = self._engine.view(
+                    value.books,
+                    value.reference,
+                    value.method,
                     commission=rates,
-                    kinds=wanted.kinds,
-                    include=wanted.include,
+                    kinds=value.kinds,
+                    include=value.include,
                     keep=True,
                     **limits,
                 )
-            elif wanted in self._held:
-                self._engine.close(self._held.pop(wanted))
+            elif value in self._held:
+                self._engine.close(self._held.pop(value))
 
     def leave(self) -> None:
         """Let the views fall asleep normally when they are not read."""

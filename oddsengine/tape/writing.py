@@ -137,19 +137,19 @@ class TapeWriter:
         self._agree()
         _unicode(batch)
         texts, notes = NOTHING, self._notes
-        said = notes + [["sleep", wanted._asdict()] for wanted in slept] if slept else notes
-        if batch.removed.size or batch.complete or batch.events or batch.rejected or said:
+        all_notes = notes + [["sleep", spec._asdict()] for spec in slept] if slept else notes
+        if batch.removed.size or batch.complete or batch.events or batch.rejected or all_notes:
             texts = (
                 json_of([f"{row:016x}" for row in batch.removed.tolist()]), json_of(batch.complete),
-                json_of(batch.events), json_of(batch.rejected), _compact(said) if said else None,
+                json_of(batch.events), json_of(batch.rejected), _compact(all_notes) if all_notes else None,
             )  # fmt: skip
         listed, (before, books, quotes) = None, self._known
-        known = before
-        if self._engine is not None and self._engine.told[0] != known:
-            known = self._engine.told[0]
-            listed = self._engine.wordings[:known]
+        books_known = before
+        if self._engine is not None and self._engine.told[0] != books_known:
+            books_known = self._engine.told[0]
+            listed = self._engine.wordings[:books_known]
         n = len(batch.links)
-        end = known + len(batch.wordings), books + len(batch.books), quotes + n
+        end = books_known + len(batch.wordings), books + len(batch.books), quotes + n
         step = Kept(batch, texts, notes, listed, before, *end)
         self._kept.append(step)  # the only state, so an interruption leaves the whole step or nothing
         self._notes = []
@@ -191,9 +191,9 @@ class TapeWriter:
         if number != self.last - 1 or not (self._kept or self._wrote):
             raise TapeError(f"{self.path} is at step {self.last}, but the engine is at step {number}")
         if not self._kept and self._wrote is not None:
-            before, kept = self._wrote
+            before, steps = self._wrote
             self._cut(before)
-            self._kept, self._wrote = kept, None
+            self._kept, self._wrote = steps, None
         self._notes = self._kept.pop().notes + self._notes
 
     # ---- files ----
@@ -237,15 +237,15 @@ class TapeWriter:
         if self._file is None or (self._end.bytes and self._end.bytes + len(block) > self._most):
             self._begin_segment()
         assert self._file is not None
-        before, kept, wrote = self._end, self._kept, self._wrote
+        before, steps, wrote = self._end, self._kept, self._wrote
         self._append(self._file, block, before)
         try:
             written = head(block, before.bytes)
             assert written is not None
             self._segments[-1] = before.with_block(written)
-            self._wrote, self._kept = (before, kept), []
+            self._wrote, self._kept = (before, steps), []
         except BaseException:  # on an interruption, the steps stay buffered
-            self._segments[-1], self._wrote, self._kept = before, wrote, kept
+            self._segments[-1], self._wrote, self._kept = before, wrote, steps
             self._file.truncate(before.bytes)
             raise
 
