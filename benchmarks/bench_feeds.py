@@ -21,7 +21,7 @@ import oddsengine as oe
 from oddsengine.engine import Engine
 from oddsengine.feeds import Payload
 from oddsengine.feeds.interface import InterfaceStream, read_page
-from oddsengine.feeds.the_odds_api import Asked, TheOddsApi
+from oddsengine.feeds.the_odds_api import RequestScope, TheOddsApi
 
 ROWS = 92_000  # about 100,000 prices
 _SPORTS = {
@@ -104,7 +104,7 @@ def plain_dicts(data: bytes) -> list[dict[str, Any]]:
 def _reader(form: str) -> Callable[[bytes], Payload]:
     if form == "interface":
         return lambda data: read_page(data).payload
-    feed, asked = TheOddsApi(), Asked.of([*_MARKETS.values(), "player_points"])
+    feed, asked = TheOddsApi(), RequestScope.of([*_MARKETS.values(), "player_points"])
     return lambda data: feed.read(data, asked)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 import oddsengine as oe
-from oddsengine.auditing.playing import batches, source
+from oddsengine.auditing.replay import batches, source
 
 EVENTS, EVERY_S, APART_S = 24, 300, 900  # on the board at once; seconds between looks, and between starts
 

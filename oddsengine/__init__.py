@@ -133,7 +133,7 @@ _LATER = {
     "World": "simulate", "Tape": "tape", "TapeError": "tape", "replay": "tape", "resume": "tape",
     "FUTURES_SCHEMA": "futures", "Futures": "futures", "FuturesBoard": "futures", "FuturesField": "futures",
     "find_futures": "futures", "audit": "auditing", "scan_history": "auditing", "calibrate": "auditing",
-    "SCAN_SCHEMA": "auditing.opportunities",
+    "SCAN_SCHEMA": "auditing.scan",
     "Backtest": "strategy", "Strategy": "strategy", "TRADES_SCHEMA": "strategy", "Trader": "strategy",
     "backtest": "strategy", "tear_sheet": "tearsheet", "write_tear_sheet": "tearsheet",
 }  # fmt: skip

@@ -36,7 +36,7 @@ class ArchiveError(ValueError):
     """An archive that cannot be written; the message is for the user."""
 
 
-class Gathered:
+class QuoteBuffer:
     """Quotes of batches as codes, until their texts are looked up.
 
     An engine occasionally renumbers the codes of terms; collected quotes are resolved before that.
@@ -70,7 +70,7 @@ class Gathered:
         self._frames = [pl.concat(self._frames)] if self._frames else []
         return self._frames[0] if self._frames else pl.DataFrame(schema=_SCHEMA | {"step": pl.Int64()})
 
-    def taken(self) -> pl.DataFrame:
+    def drain(self) -> pl.DataFrame:
         """Return all collected quotes and clear them."""
         rows = self.rows()
         self._frames, self.quotes = [], 0
@@ -120,18 +120,18 @@ def _rows(batches: Sequence[Batch], words: Sequence[Any], books: Sequence[str]) 
 def rows_of(tape: Tape, after: int = 0, piece: int = PIECE) -> Iterator[tuple[int, pl.DataFrame]]:
     """Yield the quotes of a tape after a step in pieces, each with its last step."""
     engine = engine_for(tape)
-    gathered = Gathered(engine)
+    buffer = QuoteBuffer(engine)
     for step in tape:
         if step.number > after:
-            gathered.add(step.batch)
+            buffer.add(step.batch)
         engine.feed(step.batch)
         if step.number <= after:
-            gathered = Gathered(engine) if step.number == after else gathered
-        elif gathered.quotes >= piece:
-            yield step.number, gathered.taken()
-    rest = gathered.taken()
+            buffer = QuoteBuffer(engine) if step.number == after else buffer
+        elif buffer.quotes >= piece:
+            yield step.number, buffer.drain()
+    rest = buffer.drain()
     if rest.height:
-        yield gathered.last, rest
+        yield buffer.last, rest
 
 
 def write(

@@ -287,12 +287,12 @@ class Scoreboard:
             self._games.setdefault(event, _Game()).take(seen, some)
         return self._settle()
 
-    def taken(self) -> dict[str, Any]:
+    def dump(self) -> dict[str, Any]:
         """Serialise the scoreboard for `restore`."""
         return {"now": self.now, "states": self.states, "games": {id_: vars(game) for id_, game in self._games.items()}}
 
     def restore(self, held: Mapping[str, Any]) -> None:
-        """Restore the state returned by `taken`."""
+        """Restore the state returned by `dump`."""
         self.now = held["now"]
         self.states = {id_: State(*state) for id_, state in held["states"].items()}
         self._games = {}

@@ -22,7 +22,7 @@ from typing import Any
 import polars as pl
 
 from oddsengine.feeds import FeedError
-from oddsengine.feeds.the_odds_api import Asked, TheOddsApi
+from oddsengine.feeds.the_odds_api import RequestScope, TheOddsApi
 from oddsengine.schema import BAD_ROW_SCHEMA, ODDS_SCHEMA, OddsError, OddsTable, check_odds
 from oddsengine.tables import READABLE, decoded, read_table, reason_of
 
@@ -181,7 +181,7 @@ def _is_the_odds_api(document: Any) -> bool:
 def _the_odds_api(data: bytes, odds_format: str | None) -> OddsTable:
     """Read a response of The Odds API; invalid parts are appended as rejected rows."""
     american = None if odds_format is None else odds_format == "american"
-    payload = TheOddsApi(american=american).read(data, Asked.of(()))
+    payload = TheOddsApi(american=american).read(data, RequestScope.of(()))
     refused = payload.refused + Counter({"an outright, which find_futures reads": len(payload.futures)})
     table = check_odds(
         pl.DataFrame(payload.quotes, schema_overrides=ODDS_SCHEMA, infer_schema_length=None)

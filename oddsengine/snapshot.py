@@ -7,7 +7,7 @@ units, verdicts, marks) is recomputed, so a snapshot only has prices, names and 
 >>> engine, copy = Engine(), Engine()
 >>> _ = engine.step([{"sportsbook": "a", "event_id": "e", "market_type": "moneyline", "selection": "x",
 ...                   "odds_decimal": 1.9}], now=datetime(2026, 2, 8, tzinfo=UTC))
->>> restore(copy, taken(engine))
+>>> restore(copy, dump(engine))
 >>> copy.number, copy.state_hash() == engine.state_hash()
 (1, True)
 """
@@ -25,7 +25,7 @@ FORM = 1
 _DERIVED = {"unit", "member", "mark", "close_mark", "close"}
 
 
-def taken(engine: Engine) -> dict[str, Any]:
+def dump(engine: Engine) -> dict[str, Any]:
     """Serialise an engine for msgpack and JSON; arrays become dtype, shape and bytes."""
     with engine.judged() as board:
         rows, names = board.rows, board.names
@@ -130,4 +130,4 @@ def _tuples(value: Any) -> Any:
     return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
 
 
-__all__ = ["FORM", "restore", "restore_delayed", "taken"]
+__all__ = ["FORM", "dump", "restore", "restore_delayed"]

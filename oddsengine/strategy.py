@@ -25,8 +25,8 @@ from oddsengine import catalog, scoring
 from oddsengine.auditing.calibrations import Calibrations, Fair
 from oddsengine.auditing.closes import Closes
 from oddsengine.auditing.grading import closing_probabilities
-from oddsengine.auditing.playing import engine_of, source, span, steps
 from oddsengine.auditing.progress import ticking
+from oddsengine.auditing.replay import engine_of, source, span, steps
 from oddsengine.board.facts import moments_of
 from oddsengine.casts import TIME
 from oddsengine.clv import means

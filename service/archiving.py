@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from oddsengine.archive import Archive, ArchiveError, Gathered, archived, moves, write
+from oddsengine.archive import Archive, ArchiveError, QuoteBuffer, archived, moves, write
 from oddsengine.engine import Batch, Engine, Wanted
 from oddsengine.history import Moves
 from oddsengine_service.problems import Problem
@@ -37,7 +37,7 @@ class NodeArchive:
         self._folder.mkdir(parents=True, exist_ok=True)
         for part in self._folder.glob("*.parquet"):  # numbers of an earlier start
             part.unlink()
-        self._engine, self._gathered = engine, Gathered(engine)
+        self._engine, self._buffer = engine, QuoteBuffer(engine)
         self._ended = threading.Event()
         engine.record(self)
         self._thread = threading.Thread(target=self._run, name="archive", daemon=True)
@@ -45,19 +45,19 @@ class NodeArchive:
 
     def batch(self, batch: Batch, slept: Sequence[Wanted] = ()) -> None:
         """Take a batch in."""
-        if self._gathered.last < self._engine.number:  # restored meanwhile
-            self._gathered = Gathered(self._engine)
-        self._gathered.add(batch)
-        if self._gathered.quotes >= _PART:
+        if self._buffer.last < self._engine.number:  # restored meanwhile
+            self._buffer = QuoteBuffer(self._engine)
+        self._buffer.add(batch)
+        if self._buffer.quotes >= _PART:
             self._spill()
 
     def note(self, kind: str, what: object) -> None:
         """Views have no quotes."""
 
     def _spill(self) -> None:
-        rows = self._gathered.taken()
+        rows = self._buffer.drain()
         if rows.height:
-            rows.write_parquet(self._folder / f"{self._gathered.last:020}.parquet", compression="zstd")
+            rows.write_parquet(self._folder / f"{self._buffer.last:020}.parquet", compression="zstd")
 
     def _run(self) -> None:
         while not self._ended.wait(self._settings.interval):
@@ -92,7 +92,7 @@ class NodeArchive:
         mine = pl.col("event_id") == event_id
         while True:
             with self._engine.still():
-                waiting, parts = [self._gathered.rows().filter(mine)], sorted(self._folder.glob("*.parquet"))
+                waiting, parts = [self._buffer.rows().filter(mine)], sorted(self._folder.glob("*.parquet"))
             try:
                 waiting = [*(pl.scan_parquet(part).filter(mine).collect() for part in parts), *waiting]
             except FileNotFoundError:  # it became part of the table

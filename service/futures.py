@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from oddsengine.engine import micros
-from oddsengine.futures import FieldsError, FuturesBoard, FuturesField, Judged, judge, parse_fields
-from oddsengine.simulate.futures import Season
+from oddsengine.futures import Evaluation, FieldsError, FuturesBoard, FuturesField, evaluate, parse_fields
+from oddsengine.simulate.futures import FuturesSeason
 from oddsengine_service.settings import Settings, SettingsError
 
 METHOD = "power"
@@ -29,7 +29,7 @@ class Futures:
     def __init__(self, fields: Sequence[FuturesField] = ()) -> None:
         self.board = FuturesBoard(fields)
         self.tell: Callable[..., None] = lambda *_: None  # hears what is taken in, where a log is written
-        self._judged: tuple[_Key, dict[tuple[frozenset[str] | None, str], Judged]] = ((None, -1), {})
+        self._judged: tuple[_Key, dict[tuple[frozenset[str] | None, str], Evaluation]] = ((None, -1), {})
 
     def __len__(self) -> int:
         return len(self.board)
@@ -61,9 +61,11 @@ class Futures:
     def state(self, fields: Sequence[FuturesField]) -> None:
         """Say who takes part, instead of what was said before."""
         self.tell("fields", *fields)
-        self.board = self.board.stating(fields)
+        self.board = self.board.with_fields(fields)
 
-    def judged(self, board: FuturesBoard, market: str, books: frozenset[str] | None, now: datetime | None) -> Judged:
+    def judged(
+        self, board: FuturesBoard, market: str, books: frozenset[str] | None, now: datetime | None
+    ) -> Evaluation:
         """What there is to say of a market at a moment, over some books."""
         key = board, micros(now or board.now or datetime.fromtimestamp(0, UTC))
         held = self._judged  # other threads put theirs in its place
@@ -72,7 +74,7 @@ class Futures:
         known = held[1]
         found = known.get((books, market))
         if found is None:
-            found = known[books, market] = judge(board.sheets[market], key[1], books, None, METHOD)
+            found = known[books, market] = evaluate(board.sheets[market], key[1], books, None, METHOD)
         return found
 
 
@@ -94,8 +96,8 @@ def stated_fields(settings: Settings) -> tuple[FuturesField, ...]:
 
 
 @lru_cache(maxsize=8)
-def _season(seed: int, league: str, year: int) -> Season:
-    return Season(seed, league, year)
+def _season(seed: int, league: str, year: int) -> FuturesSeason:
+    return FuturesSeason(seed, league, year)
 
 
 def demonstrate(futures: Futures, now: datetime, *, seed: int = 7) -> None:

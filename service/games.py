@@ -65,10 +65,10 @@ class Games:
         with self._lock:
             self._board.drop(source, event)
 
-    def taken(self) -> dict[str, Any]:
+    def dump(self) -> dict[str, Any]:
         """All that it holds as plain data, for `restore`."""
         with self._lock:
-            return {"board": self._board.taken(), "teams": dict(self._teams), "rows": list(self._past)}
+            return {"board": self._board.dump(), "teams": dict(self._teams), "rows": list(self._past)}
 
     def restore(self, held: Mapping[str, Any]) -> None:
         """Hold what another one held."""

@@ -101,7 +101,7 @@ class Splits:
                 self._known.popitem(last=False)
             return True
 
-    def taken(self) -> list[Any]:
+    def dump(self) -> list[Any]:
         """All that it holds as plain data, for `restore`."""
         with self._lock:
             return [

@@ -15,7 +15,7 @@ from service_running import Running
 
 from oddsengine.engine import Engine
 from oddsengine.feeds import Payload
-from oddsengine.feeds.the_odds_api import Asked, TheOddsApi
+from oddsengine.feeds.the_odds_api import RequestScope, TheOddsApi
 from oddsengine.matching import Matcher
 from oddsengine_service.feeds import interface
 from oddsengine_service.feeds.hub import Hub
@@ -183,7 +183,7 @@ def test_a_node_over_a_node_shows_the_same_for_an_hour(upstream: Upstream, strea
         async with http(provider) as url, Web(declared, Secrets()) as web, running(below, fetcher, tick=0.02):
             for tick in range(TICKS):
                 answer = await web.get(f"{url}/v4/sports/basketball_nba/odds")
-                payload = reader.read(answer.body, Asked.of(MARKETS, sport="basketball_nba"))
+                payload = reader.read(answer.body, RequestScope.of(MARKETS, sport="basketball_nba"))
                 await above.deliver("main", payload)
                 await until(same, f"the same rows at {tick}")
                 if tick % 10 == 5:  # suspended until the next look

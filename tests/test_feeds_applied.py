@@ -28,7 +28,7 @@ from oddsengine.feeds import Payload, football_data
 from oddsengine.feeds.betfair import BetfairMarkets
 from oddsengine.feeds.interface import InterfaceStream
 from oddsengine.feeds.optic import OpticOdds
-from oddsengine.feeds.the_odds_api import Asked, TheOddsApi
+from oddsengine.feeds.the_odds_api import RequestScope, TheOddsApi
 
 NOW = datetime(2026, 2, 8, 18, tzinfo=UTC)
 ID = "nba_celtics_lakers_2026-02-09"
@@ -89,7 +89,7 @@ def test_a_suspended_exchange_is_no_leg() -> None:
 def test_all_sources_meet_in_the_same_markets() -> None:
     reader = TheOddsApi()
     featured = reader.read(encoded([game(DRAFTKINGS)]), ASKED)
-    props = reader.read(encoded(PROPS), Asked.of(["player_points"], events=[game()["id"]]))
+    props = reader.read(encoded(PROPS), RequestScope.of(["player_points"], events=[game()["id"]]))
     optic = OpticOdds().read(encoded(FIXTURES))
     exchange = BetfairMarkets().read(encoded(IMAGE))
     ours = InterfaceStream().read("snapshot", encoded({"odds": ROWS}))

@@ -21,7 +21,7 @@ from oddsengine.board.names import Names
 from oddsengine.board.quotes import Door
 from oddsengine.engine import Engine
 from oddsengine.feeds import FeedError, Payload, football_data, table
-from oddsengine.feeds.sse import Events
+from oddsengine.feeds.sse import EventParser
 
 NOW = datetime(2026, 2, 8, 18, tzinfo=UTC)
 _SECONDS = 5.0
@@ -53,7 +53,7 @@ def vars_of(thing: Any) -> Any:
 
 
 def payloads(found: Any) -> list[Payload]:
-    if isinstance(found, football_data.History):
+    if isinstance(found, football_data.SeasonFile):
         return list(found.payloads())
     return [getattr(found, "payload", found)]
 
@@ -182,7 +182,7 @@ def test_json_of_anything(value: Any, name: str) -> None:
 
 @given(st.lists(st.binary(max_size=40), max_size=20))
 def test_streams_of_anything(chunks: list[bytes]) -> None:
-    reader = Events(most=200)
+    reader = EventParser(most=200)
     for chunk in chunks:
         try:
             for event in reader.feed(chunk):

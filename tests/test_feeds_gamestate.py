@@ -16,7 +16,7 @@ from service_running import Running
 from oddsengine.engine import Engine
 from oddsengine.feeds import FeedError, Game, Payload
 from oddsengine.feeds.gamestate import GameStates, read_states
-from oddsengine.feeds.the_odds_api import Scores
+from oddsengine.feeds.the_odds_api import ScoresParser
 from oddsengine.games import ARRIVAL, Reading
 from oddsengine.matching import Matcher
 from oddsengine_service.feeds import interface
@@ -41,7 +41,7 @@ def listed(ident: str = "g1", scores: Any = ("101", "99"), **more: Any) -> dict[
     }  # fmt: skip
 
 
-def read(scores: Scores, *games: Any, sport: str = NBA) -> Payload:
+def read(scores: ScoresParser, *games: Any, sport: str = NBA) -> Payload:
     return scores.read(json.dumps(games).encode(), sport)
 
 
@@ -49,7 +49,7 @@ def read(scores: Scores, *games: Any, sport: str = NBA) -> Payload:
 
 
 def test_scores_are_told_by_names() -> None:
-    payload = read(Scores(), listed(), listed("later", None), listed("done", ("88", "90"), completed=True))
+    payload = read(ScoresParser(), listed(), listed("later", None), listed("done", ("88", "90"), completed=True))
     assert payload.scores == (
         Reading("g1", "", ARRIVAL, 101, 99, sport="basketball"),
         Reading("done", "", ARRIVAL, 88, 90, over=True, sport="basketball"),
@@ -61,7 +61,7 @@ def test_scores_are_told_by_names() -> None:
 
 
 def test_a_game_that_two_lists_miss_is_over() -> None:
-    scores = Scores()
+    scores = ScoresParser()
     read(scores, listed("a"), listed("b"))
     read(scores, listed("c"), sport="icehockey_nhl")
     assert [r.event for r in read(scores, listed("b")).scores] == ["b"]
@@ -76,7 +76,7 @@ def test_a_game_that_two_lists_miss_is_over() -> None:
 
 
 def test_what_does_not_read_ends_nothing() -> None:
-    scores = Scores()
+    scores = ScoresParser()
     read(scores, listed("a"), listed("b"))
     for _ in range(3):
         payload = read(scores, listed("b"), {"id": "a", "sport_key": NBA, "scores": 7})
@@ -91,13 +91,13 @@ def test_what_does_not_read_ends_nothing() -> None:
 
 @pytest.mark.parametrize("wrong", [("", "3"), ("7-5", "3"), (None, "3"), ("-1", "3"), ("٣", "3"), ("12345", "3")])
 def test_a_score_that_is_no_number_is_none(wrong: tuple[Any, Any]) -> None:
-    assert read(Scores(), listed(scores=wrong)).scores == ()
+    assert read(ScoresParser(), listed(scores=wrong)).scores == ()
 
 
 def test_whole_numbers_and_strange_names() -> None:
-    assert read(Scores(), listed(scores=(7, 0))).scores[0].score == (7, 0)
-    assert read(Scores(), listed(home_team="Celtics")).scores == ()
-    assert read(Scores(), listed(home_team=AWAY)).scores == ()
+    assert read(ScoresParser(), listed(scores=(7, 0))).scores[0].score == (7, 0)
+    assert read(ScoresParser(), listed(home_team="Celtics")).scores == ()
+    assert read(ScoresParser(), listed(home_team=AWAY)).scores == ()
 
 
 # ---- another node ----
@@ -167,7 +167,7 @@ def test_strange_bodies_are_refused_in_words(body: Any, state: dict[str, Any]) -
     refusing(read_states, body)
     refusing(read_states, {"data": {"soccer": {"e": state}}})
     refusing(lambda data: GameStates().read("gamestate:update", data), {"e": state, "f": body})
-    refusing(lambda data: Scores().read(data, NBA), [listed(), {**listed(), **state}, body])
+    refusing(lambda data: ScoresParser().read(data, NBA), [listed(), {**listed(), **state}, body])
 
 
 # ---- onto a node ----

@@ -10,11 +10,11 @@ from oddsengine.feeds import Payload, football_data, table
 from oddsengine.feeds.betfair import BetfairMarkets
 from oddsengine.feeds.interface import InterfaceStream, read_page
 from oddsengine.feeds.optic import OpticOdds
-from oddsengine.feeds.the_odds_api import Asked, TheOddsApi
+from oddsengine.feeds.the_odds_api import RequestScope, TheOddsApi
 
 Json = dict[str, Any]
 MARKETS = ("h2h", "spreads", "totals")
-ASKED = Asked.of(MARKETS, sport="basketball_nba")
+ASKED = RequestScope.of(MARKETS, sport="basketball_nba")
 
 
 def encoded(value: Any) -> bytes:

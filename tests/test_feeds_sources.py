@@ -41,8 +41,8 @@ from oddsengine.feeds import FeedError, Payload, football_data, table
 from oddsengine.feeds.betfair import BetfairMarkets
 from oddsengine.feeds.interface import InterfaceStream, read_page
 from oddsengine.feeds.optic import FORMATS, OpticOdds
-from oddsengine.feeds.sse import Event, Events
-from oddsengine.feeds.the_odds_api import Asked, TheOddsApi
+from oddsengine.feeds.sse import EventParser, ServerSentEvent
+from oddsengine.feeds.the_odds_api import RequestScope, TheOddsApi
 
 NOW = datetime(2026, 2, 8, 18, tzinfo=UTC)
 EVENT = FEATURED[0]["id"]
@@ -64,7 +64,7 @@ def sides(payload: Payload) -> set[tuple[Any, ...]]:
 # ---- The Odds API ----
 
 
-def api(payload: Any, asked: Asked = ASKED, reader: TheOddsApi | None = None) -> Payload:
+def api(payload: Any, asked: RequestScope = ASKED, reader: TheOddsApi | None = None) -> Payload:
     return (reader or TheOddsApi()).read(encoded(payload), asked)
 
 
@@ -151,28 +151,28 @@ def test_odds_api_live_is_what_is_updated_after_the_start() -> None:
 def test_odds_api_silence_is_gone_only_where_it_was_asked() -> None:
     reader = TheOddsApi()
     everything = {row["id"]: row for row in api(FEATURED, reader=reader).quotes}
-    props = api(PROPS, Asked.of(["player_points", "team_totals"], events=[EVENT]), reader)
+    props = api(PROPS, RequestScope.of(["player_points", "team_totals"], events=[EVENT]), reader)
     assert props.removed == []
     only = [game(maker("draftkings", h2h=DRAFTKINGS["markets"][0]["outcomes"]))]
     # Moneylines were asked for: betmgm's are gone, draftkings' spreads and totals are not spoken of.
-    gone = api(only, Asked.of(["h2h"], events=[EVENT]), reader).removed
+    gone = api(only, RequestScope.of(["h2h"], events=[EVENT]), reader).removed
     assert {(everything[i]["sportsbook"], everything[i]["market_type"]) for i in gone} == {("betmgm", "moneyline")}
     # One book was asked for.
-    gone = api([game()], Asked.of(MARKETS, events=[EVENT], books=["fanduel"]), reader).removed
+    gone = api([game()], RequestScope.of(MARKETS, events=[EVENT], books=["fanduel"]), reader).removed
     assert gone == []
     # The whole sport was asked for, and the event is not there any more: all but the props are gone.
     gone = api([], ASKED, reader).removed
     assert {everything[i]["market_type"] for i in gone} == {"moneyline", "point_spread", "total_points"}
     assert len(gone) == 6
     assert api([], ASKED, reader).removed == []
-    assert len(api(game(), Asked.of(["player_points", "team_totals"], events=[EVENT]), reader).removed) == 4
+    assert len(api(game(), RequestScope.of(["player_points", "team_totals"], events=[EVENT]), reader).removed) == 4
 
 
 def test_odds_api_another_sport_says_nothing() -> None:
     reader = TheOddsApi()
     api(FEATURED, reader=reader)
-    assert api([], Asked.of(MARKETS, sport="icehockey_nhl"), reader).removed == []
-    assert api([], Asked.of(MARKETS), reader).removed == []
+    assert api([], RequestScope.of(MARKETS, sport="icehockey_nhl"), reader).removed == []
+    assert api([], RequestScope.of(MARKETS), reader).removed == []
 
 
 def test_odds_api_a_moved_line_is_another_price() -> None:
@@ -190,9 +190,9 @@ def test_odds_api_a_moved_line_is_another_price() -> None:
 def test_odds_api_complete_only_when_all_markets_were_asked_for() -> None:
     reader = TheOddsApi(markets=[*MARKETS, "player_points"])
     assert api(FEATURED, reader=reader).complete == []
-    whole = api(FEATURED, Asked.of([*MARKETS, "player_points"]), reader)
+    whole = api(FEATURED, RequestScope.of([*MARKETS, "player_points"]), reader)
     assert sorted(whole.complete) == [("betmgm", EVENT), ("draftkings", EVENT)]
-    assert api(FEATURED, Asked.of([*MARKETS, "player_points"])).complete == []
+    assert api(FEATURED, RequestScope.of([*MARKETS, "player_points"])).complete == []
 
 
 def test_odds_api_a_part_that_does_not_read_removes_nothing() -> None:
@@ -637,7 +637,7 @@ def test_betfair_waits_for_names() -> None:
         "event": {"id": "33", "name": "Los Angeles Lakers @ Boston Celtics"},
         "competition": {"id": "9", "name": "NBA"}, "runners": [{"selectionId": 11, "runnerName": "Boston Celtics"}],
     }  # fmt: skip
-    named = reader.know(encoded([entry]))
+    named = reader.add_catalogue(encoded([entry]))
     assert named.games[0][1:5] == ("basketball", "nba", "Boston Celtics", "Los Angeles Lakers")
     assert [(row["selection"], row["selection_type"]) for row in named.quotes] == [("Boston Celtics", "home")]
     assert not reader.unnamed
@@ -751,14 +751,18 @@ WHOLE = (
     b'\xef\xbb\xbfretry: 3000\n: hello\nid: evt_1\nevent: odds\ndata: {"a":\ndata:1}\n\n'
     b"event: nothing\n\ndata\n\nid: evt_2\ndata: x\n\n"
 )
-SAID = [Event("odds", b'{"a":\n1}', "evt_1"), Event("message", b"", "evt_1"), Event("message", b"x", "evt_2")]
+SAID = [
+    ServerSentEvent("odds", b'{"a":\n1}', "evt_1"),
+    ServerSentEvent("message", b"", "evt_1"),
+    ServerSentEvent("message", b"x", "evt_2"),
+]
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
 def test_events_however_they_are_cut(end: bytes, size: int) -> None:
     data = WHOLE.replace(b"\n", end)
-    reader = Events()
+    reader = EventParser()
     found = [event for at in range(0, len(data), size) for event in reader.feed(data[at : at + size])]
     assert found == SAID
     assert (reader.retry, reader.last_id, reader.comments) == (3000, "evt_2", 1)
@@ -766,15 +770,15 @@ def test_events_however_they_are_cut(end: bytes, size: int) -> None:
 
 def test_events_are_bounded() -> None:
     for chunk in (b"data: " + b"x" * 60, b"data: x\n" * 20, b"event: " + b"e" * 60 + b"\n"):
-        reader = Events(most=50)
+        reader = EventParser(most=50)
         with pytest.raises(FeedError, match="larger than 50 bytes"):
             reader.feed(chunk + chunk)
-    calm = Events(most=50)
+    calm = EventParser(most=50)
     for _ in range(100):
         calm.feed(b": still here\n")
         assert calm.feed(b"data: x\n\n")
 
 
 def test_an_event_that_is_not_over_is_not_told() -> None:
-    assert Events().feed(b"data: x\n") == []
-    assert Events().feed(b"id: a\0b\nretry: soon\ndata: x\n\n") == [Event("message", b"x", "")]
+    assert EventParser().feed(b"data: x\n") == []
+    assert EventParser().feed(b"id: a\0b\nretry: soon\ndata: x\n\n") == [ServerSentEvent("message", b"x", "")]

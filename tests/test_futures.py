@@ -14,9 +14,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from oddsengine import catalog
-from oddsengine.catalog import futures as known
+from oddsengine.catalog import futures as kinds
 from oddsengine.devig import DEVIG_METHODS, devig
-from oddsengine.feeds.the_odds_api import Asked, TheOddsApi
+from oddsengine.feeds.the_odds_api import RequestScope, TheOddsApi
 from oddsengine.futures import (
     FUTURES_SCHEMA,
     FieldsError,
@@ -29,7 +29,7 @@ from oddsengine.futures import (
 from oddsengine.futures.identity import UnreadableError, Wording, read
 from oddsengine.futures.winners import fair
 from oddsengine.schema import OddsError
-from oddsengine.simulate.futures import Season
+from oddsengine.simulate.futures import FuturesSeason
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 SEVERAL = [method for method in DEVIG_METHODS if method != "shin"]
@@ -173,9 +173,9 @@ def test_what_is_a_price_of_nothing(wording: Wording, reason: str) -> None:
 
 
 def test_every_name_of_a_kind_is_written_as_it_is_looked_up() -> None:
-    for name in known._kinds():
-        assert known.kind(name.replace("_", " ").title()).id == known._kinds()[name].id
-    assert known.kind("Top 5 Finish").places == 5
+    for name in kinds._kinds():
+        assert kinds.kind(name.replace("_", " ").title()).id == kinds._kinds()[name].id
+    assert kinds.kind("Top 5 Finish").places == 5
 
 
 # ---- tables ----
@@ -397,7 +397,7 @@ def test_one_book_with_two_prices_for_a_player() -> None:
 
 
 def test_a_league_whose_teams_are_known() -> None:
-    odds = dict.fromkeys(known.contestants("nba"), 27.0)
+    odds = dict.fromkeys(kinds.contestants("nba"), 27.0)
     assert len(odds) == 30
 
     def title(book: str, odds: dict[str, float]) -> list[dict[str, Any]]:
@@ -567,8 +567,8 @@ def test_prices_leave() -> None:
     assert board.ids == {("a", "Ada"), ("a", "Ben")}
     assert len(board.apply((), NOW, source="b", removed=["Ada"])) == 2  # another source's id
     assert board.apply((), NOW, source="a", removed=["Ada"]).table["pick"].to_list() == ["Ben"]
-    assert len(board.apply((), NOW + timedelta(seconds=known.limits().forget_s))) == 2
-    gone = board.apply((), NOW + timedelta(seconds=known.limits().forget_s + 1.0))
+    assert len(board.apply((), NOW + timedelta(seconds=kinds.thresholds().forget_s))) == 2
+    gone = board.apply((), NOW + timedelta(seconds=kinds.thresholds().forget_s + 1.0))
     assert (len(gone), gone.markets, gone.sheets) == (0, {}, {})
 
 
@@ -633,11 +633,11 @@ def test_a_statement_says_how_many_win() -> None:
 
 @pytest.mark.parametrize("league", ["nba", "nfl", "mlb", "nhl"])
 def test_a_made_up_season(league: str) -> None:
-    season = Season(11, league, 2026)
+    season = FuturesSeason(11, league, 2026)
     fields = [FuturesField(**dict(field)) for field in season.fields()]
     then = NOW + timedelta(minutes=20)
-    assert season.quotes(NOW) == Season(11, league, 2026).quotes(NOW)
-    assert season.quotes(NOW) != Season(12, league, 2026).quotes(NOW)
+    assert season.quotes(NOW) == FuturesSeason(11, league, 2026).quotes(NOW)
+    assert season.quotes(NOW) != FuturesSeason(12, league, 2026).quotes(NOW)
     moved = [
         a["odds_decimal"] != b["odds_decimal"] for a, b in zip(season.quotes(NOW), season.quotes(then), strict=False)
     ]
@@ -652,7 +652,7 @@ def test_a_made_up_season(league: str) -> None:
     result = found(season.quotes(NOW), fields=fields)
     assert result.rejected.height == 0
     assert result.markets["is_complete"].to_list() == [True] * len(races)
-    assert {row["future_type"] for row in result.markets.iter_rows(named=True)} == set(known.TYPES)
+    assert {row["future_type"] for row in result.markets.iter_rows(named=True)} == set(kinds.TYPES)
     true = {
         (race.type, race.places, race.subject, f"{name} {race.line:g}" if race.line else name): chance
         for race in races
@@ -693,7 +693,7 @@ def body(*events: dict[str, Any]) -> bytes:
 
 
 def test_outrights_of_the_odds_api() -> None:
-    asked = Asked.of(["outrights"], sport="basketball_nba_championship_winner")
+    asked = RequestScope.of(["outrights"], sport="basketball_nba_championship_winner")
     reader = TheOddsApi(markets=["outrights"])
     first = reader.read(body(outright()), asked)
     assert (list(first.games), list(first.quotes), first.unmapped, first.refused) == ([], [], {}, {})
@@ -718,12 +718,12 @@ def test_outrights_that_are_no_offers() -> None:
     market = event["bookmakers"][0]["markets"][0]
     market["outcomes"] += [{"name": "Utah Jazz", "price": 1.0}, {"name": "Denver Nuggets", "price": 9.0}]
     event["bookmakers"][0]["markets"].append({**market, "key": "outrights_lay"})
-    payload = TheOddsApi().read(body(event), Asked.of(["outrights"]))
+    payload = TheOddsApi().read(body(event), RequestScope.of(["outrights"]))
     assert [row["selection"] for row in payload.futures] == ["Boston Celtics", "Denver Nuggets"]
     assert payload.refused == {"a lay price": 4, "a price that is none": 1, "a price given twice": 1}
     american = outright()
     american["bookmakers"][0]["markets"][0]["outcomes"] = [{"name": "Utah Jazz", "price": 900}]
-    (row,) = TheOddsApi(american=True).read(body(american), Asked.of(["outrights"])).futures
+    (row,) = TheOddsApi(american=True).read(body(american), RequestScope.of(["outrights"])).futures
     assert (row["odds_american"], "odds_decimal" in row) == (900, False)
 
 
@@ -732,17 +732,17 @@ def test_a_board_that_is_written_can_be_read_meanwhile() -> None:
 import threading
 from datetime import UTC, datetime
 from oddsengine.futures import FuturesBoard
-from oddsengine.simulate.futures import Season
+from oddsengine.simulate.futures import FuturesSeason
 
 now = datetime(2026, 11, 1, 12, tzinfo=UTC)
-board, written = FuturesBoard().apply(Season(7, "nba", 2026).quotes(now), now), threading.Event()
+board, written = FuturesBoard().apply(FuturesSeason(7, "nba", 2026).quotes(now), now), threading.Event()
 def read():
     while not written.is_set():
         board.table.lazy()
 for _ in range(2):
     threading.Thread(target=read, daemon=True).start()
 for _ in range(300):
-    board.taken()
+    board.dump()
 written.set()
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120.0)  # a deadlock of the GIL ends only so

@@ -519,8 +519,8 @@ def test_forgetting_what_has_ended() -> None:
     assert len(matcher.quarantined()) == 1
     assert matcher.forget(START + timedelta(hours=11)) == 1
     assert matcher.forget(START + timedelta(days=9)) == 1
-    assert matcher._memory.entries == {}
-    assert matcher._memory._index == {}
+    assert matcher._index.entries == {}
+    assert matcher._index._index == {}
     assert matcher._matches == {}
 
 

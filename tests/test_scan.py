@@ -15,7 +15,7 @@ from test_auditing import SIDES, close_of, history
 import oddsengine as oe
 from oddsengine import catalog
 from oddsengine.archive import rows_of
-from oddsengine.auditing import formats, playing
+from oddsengine.auditing import formats, replay
 from oddsengine.auditing.calibrations import Calibrations
 from oddsengine.auditing.progress import ticking
 from oddsengine.engine import micros
@@ -74,7 +74,7 @@ def slow_scan(frame: pl.DataFrame, **options: Any) -> list[dict[str, Any]]:
 
 
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (formats, playing):
+    for module in (formats, replay):
         monkeypatch.setattr(module, "PIECE", 300)
 
 

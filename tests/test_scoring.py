@@ -17,7 +17,7 @@ from oddsengine import scoring
 from oddsengine.clv import clv, means
 from oddsengine.devig import devig
 from oddsengine.feeds import football_data
-from oddsengine.feeds.football_data import History
+from oddsengine.feeds.football_data import SeasonFile
 from oddsengine.kelly import kelly_exclusive
 from oddsengine.scoring import VOID, Return
 from oddsengine.simulate.history import TEAMS, Season, seasons
@@ -361,7 +361,7 @@ def test_errors_say_what_is_wrong(call: Any, says: str) -> None:
 
 class World(NamedTuple):
     made: list[Season]
-    read: list[History]
+    read: list[SeasonFile]
     quotes: pl.DataFrame  # with win and lose, of every market
     events: list[str]
     won: npt.NDArray[np.int64]

@@ -20,7 +20,7 @@ from oddsengine.engine import Engine
 from oddsengine.feeds import Game, Payload
 from oddsengine.futures import FuturesField, find_futures
 from oddsengine.matching import Matcher
-from oddsengine.simulate.futures import Season
+from oddsengine.simulate.futures import FuturesSeason
 from oddsengine_service import demo
 from oddsengine_service.bus import Bus
 from oddsengine_service.feeds.hub import Hub
@@ -60,7 +60,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         futures, now = made.node.futures, made.node.engine.now
         assert now is not None
         made.node.write(demonstrate, futures, now).result()
-        fields = [field for league in ("nba", "nfl") for field in Season(7, league, 2025).fields()]
+        fields = [field for league in ("nba", "nfl") for field in FuturesSeason(7, league, 2025).fields()]
         made.node.write(futures.state, [*(FuturesField(**dict(field)) for field in fields), BAKING]).result()
         rows = [
             *rows_of("fanduel", {"Ada": 2.2, "Ben": 3.5}), *rows_of("betmgm", {"Cem": 4.5, "Ben": 3.9}),
@@ -180,7 +180,7 @@ def test_an_arbitrage_covers_the_field(client: httpx.Client) -> None:
 
 def test_it_is_what_the_library_says(client: httpx.Client, server: Running) -> None:
     board = server.node.futures.board
-    season = Season(7, "nba", 2025)
+    season = FuturesSeason(7, "nba", 2025)
     assert board.now is not None
     result = find_futures(
         pl.DataFrame(season.quotes(server.node.engine.now or board.now)), now=board.now,

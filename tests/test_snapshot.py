@@ -7,7 +7,7 @@ import pytest
 
 from oddsengine.engine import Engine
 from oddsengine.simulate import World
-from oddsengine.snapshot import restore, taken
+from oddsengine.snapshot import dump, restore
 
 
 class Batches:
@@ -42,7 +42,7 @@ def test_goes_on_alike(seed: int, method: str) -> None:
                 copy = Engine()
                 copy.view(method=method, keep=True)  # it may be awake before
                 behind = copy.delayed(60.0)
-                restore(copy, through_msgpack(taken(engine)))
+                restore(copy, through_msgpack(dump(engine)))
                 assert copy.state_hash() == engine.state_hash()
             continue
         again = copy.feed(recorder.made[-1])
@@ -61,7 +61,7 @@ def test_goes_on_alike(seed: int, method: str) -> None:
 
 def test_what_does_not_fit_is_refused() -> None:
     engine = Engine()
-    held = taken(engine)
+    held = dump(engine)
     with pytest.raises(ValueError, match="format 99; this version reads format 1"):
         restore(Engine(), {**held, "form": 99})
     engine.step([], now=next(World(1, events=1).run(1.0)).now)

@@ -12,7 +12,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import oddsengine as oe
-from oddsengine.auditing.playing import source, steps
+from oddsengine.auditing.replay import source, steps
 from oddsengine.outcomes import settled
 from oddsengine.strategy import Strategy, Trader, backtest
 from oddsengine.tearsheet import tear_sheet, write_tear_sheet

@@ -17,21 +17,21 @@ pytest.importorskip("textual")
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Input, Static, TabbedContent
 
-from oddsengine.commands.watching import File, Node, Replayed, Source, Watch, board, fits
+from oddsengine.commands.watch_app import FileSource, NodeSource, Source, TapeSource, WatchApp, board, fits
 
-Driven = Callable[[Pilot[None], Watch], Awaitable[None]]
+Driven = Callable[[Pilot[None], WatchApp], Awaitable[None]]
 
 
 def drive(source: Source, steps: Driven, words: str = "", every: float = 0.2) -> None:
     async def run() -> None:
-        app = Watch(source, every, words)
+        app = WatchApp(source, every, words)
         async with app.run_test(size=(140, 40)) as pilot:
             await steps(pilot, app)
 
     asyncio.run(run())
 
 
-def table(app: Watch, name: str) -> "DataTable[object]":
+def table(app: WatchApp, name: str) -> "DataTable[object]":
     return app.query_one(f"#{name}", DataTable)
 
 
@@ -44,7 +44,7 @@ async def until(pilot: Pilot[None], done: Callable[[], bool]) -> None:
 
 
 def test_a_file_is_filtered_and_a_row_leads_to_its_board(tmp_path: Path) -> None:
-    async def steps(pilot: Pilot[None], app: Watch) -> None:
+    async def steps(pilot: Pilot[None], app: WatchApp) -> None:
         await until(pilot, lambda: table(app, "list-arbitrage").row_count > 0)
         everything = table(app, "list-ev").row_count
         assert everything > 3
@@ -64,15 +64,15 @@ def test_a_file_is_filtered_and_a_row_leads_to_its_board(tmp_path: Path) -> None
         (tmp_path / "watch.svg").write_text(app.export_screenshot())
         assert "oddsengine" in (tmp_path / "watch.svg").read_text()
 
-    drive(File(str(SAMPLE_BOARD), None), steps, every=60.0)  # it stays as it is
+    drive(FileSource(str(SAMPLE_BOARD), None), steps, every=60.0)  # it stays as it is
 
 
 def test_a_tape_is_replayed(tmp_path: Path) -> None:
     tape = str(tmp_path / "tape")
     assert cli.main(["record", tape, "--simulate", "7", "--seconds", "20"]) == 0
-    source = Replayed(tape, 0.0, None)
+    source = TapeSource(tape, 0.0, None)
 
-    async def steps(pilot: Pilot[None], app: Watch) -> None:
+    async def steps(pilot: Pilot[None], app: WatchApp) -> None:
         await until(pilot, lambda: "ended" in app.sub_title)
         await until(pilot, lambda: table(app, "list-ev").row_count > 0)
         await pilot.press("p")
@@ -86,22 +86,22 @@ def test_a_node_is_asked(tmp_path: Path) -> None:
     with running(tmp_path) as server, server.client("hobby") as client:
         total = client.get("/opportunities/arbitrage?min_profit=0&limit=1").json()["meta"]["total"]
 
-        async def steps(pilot: Pilot[None], app: Watch) -> None:
+        async def steps(pilot: Pilot[None], app: WatchApp) -> None:
             await until(pilot, lambda: table(app, "list-low_hold").row_count > 0)
             assert table(app, "list-arbitrage").row_count == total
             assert table(app, "list-ev").row_count == 0  # not of this tier
             await pilot.press("3", "enter")
             await until(pilot, lambda: table(app, "prices").row_count > 0)
 
-        drive(Node(client, None), steps)
+        drive(NodeSource(client, None), steps)
         server.stop()
         broken = httpx.Client(base_url=server.base, timeout=1.0)
 
-        async def fails(pilot: Pilot[None], app: Watch) -> None:
+        async def fails(pilot: Pilot[None], app: WatchApp) -> None:
             await until(pilot, lambda: "Error" in str(app.query_one("#state", Static).render()))
             assert app.query_one("#filter", Input).value == "nba"
 
-        drive(Node(broken, None), fails, "nba")
+        drive(NodeSource(broken, None), fails, "nba")
 
 
 def test_words_and_values_filter() -> None:

@@ -18,7 +18,7 @@ import polars as pl
 
 from oddsengine import catalog, estimator
 from oddsengine.auditing.closes import Closes
-from oddsengine.auditing.playing import engine_of, source, steps
+from oddsengine.auditing.replay import engine_of, source, steps
 from oddsengine.auditing.reporting import cell
 from oddsengine.catalog.fair import FairTable
 from oddsengine.columns import Floats

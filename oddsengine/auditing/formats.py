@@ -15,7 +15,7 @@ Quotes within `every` seconds are one snapshot, at the time of the last one. Laz
 pieces in order of time: a first query counts the quotes per minute, then each piece is a query for some minutes, for
 which Parquet reads only the needed row groups. Other tables are read at once.
 
-Tapes are replayed by the engine itself; see `scanning`.
+Tapes are replayed by the engine itself; see `replay`.
 """
 
 import os
@@ -44,7 +44,7 @@ PIECE = 1 << 18  # approximate quotes read at a time
 _MINUTE = 60_000_000
 
 
-class Look(NamedTuple):
+class Snapshot(NamedTuple):
     """One snapshot: prices as quotes, and removed prices as suspended quotes."""
 
     now: datetime
@@ -66,11 +66,11 @@ class History(NamedTuple):
     results: pl.DataFrame | None  # event_id, home_goals, away_goals
 
     @property
-    def looks(self) -> Iterator[Look]:
+    def looks(self) -> Iterator[Snapshot]:
         """Iterate over the snapshots."""
         for quotes, now in self.pieces:
             for moment, a, b in cuts(now):
-                yield Look(_moment(moment), quotes[a:b])
+                yield Snapshot(_moment(moment), quotes[a:b])
 
 
 def cuts(now: Longs) -> Iterator[tuple[int, int, int]]:

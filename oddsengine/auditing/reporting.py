@@ -10,8 +10,8 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine.auditing.grading import THRESHOLDS, grade
-from oddsengine.auditing.playing import engine_of, source
-from oddsengine.auditing.scanning import play
+from oddsengine.auditing.replay import engine_of, source
+from oddsengine.auditing.shown import collect_shown
 from oddsengine.catalog.fair import FLAGS
 from oddsengine.columns import Floats
 from oddsengine.reasons import Guards
@@ -129,7 +129,7 @@ def audit(
     engine = engine_of(replayed, guards, table)
     view = engine.view(books, sharp, method, kinds=("ev",), min_ev=0.0, include=("suspect",), keep=True)
     results = None if isinstance(replayed, Tape) else replayed.results
-    played = play(replayed, engine, view, THRESHOLDS, progress)
+    played = collect_shown(replayed, engine, view, THRESHOLDS, progress)
     shown = grade(played.shown, played.closes, results, table)
     return Audit(shown, calibration(shown, hours), played.looks, table.name)
 

@@ -19,7 +19,7 @@ _YEARS = re.compile(r"(?<!\d)((?:19|20)\d\d)(?:\s*[-/\u2013]\s*((?:19|20)?\d\d))
 _BEGINS = 7  # month from which a date belongs to the season that begins
 
 
-class Kind(NamedTuple):
+class FutureKind(NamedTuple):
     """A kind of future. `places` is 0, and `type` empty, if the name does not imply it."""
 
     id: str
@@ -29,7 +29,7 @@ class Kind(NamedTuple):
     whole_league: bool = False  # every team of the league takes part
 
 
-class Limits(NamedTuple):
+class FutureThresholds(NamedTuple):
     """Thresholds of futures; futures.toml documents them."""
 
     stale_s: float
@@ -44,26 +44,26 @@ def _data() -> Mapping[str, Any]:
 
 
 @cache
-def limits() -> Limits:
+def thresholds() -> FutureThresholds:
     """Return the packaged thresholds."""
-    return Limits(**_data()["thresholds"])
+    return FutureThresholds(**_data()["thresholds"])
 
 
 @cache
-def _kinds() -> Mapping[str, Kind]:
+def _kinds() -> Mapping[str, FutureKind]:
     """Map every name of a kind to the kind."""
     owners: dict[str, str] = {}
     made = {}
     for id_, entry in _data()["kinds"].items():
         files.claimed(owners, (id_, *entry["aliases"]), id_, "kinds of futures")
-        made[id_] = Kind(
+        made[id_] = FutureKind(
             id_, entry["name"], entry["type"], entry.get("places", 0), whole_league=entry.get("field") == "league"
         )
     return MappingProxyType({name: made[owner] for name, owner in owners.items()})
 
 
 @lru_cache(maxsize=4096)
-def kind(text: str) -> Kind:
+def kind(text: str) -> FutureKind:
     """Return the kind of a market name; an unknown name is a kind of its own.
 
     Examples
@@ -77,8 +77,8 @@ def kind(text: str) -> Kind:
         return match
     top = _TOP.fullmatch(name)
     if top:
-        return Kind(f"top_{top[1]}_finish", f"top {top[1]} finish", "", int(top[1]))
-    return Kind(name, text.strip())
+        return FutureKind(f"top_{top[1]}_finish", f"top {top[1]} finish", "", int(top[1]))
+    return FutureKind(name, text.strip())
 
 
 @lru_cache(maxsize=4096)

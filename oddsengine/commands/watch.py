@@ -14,7 +14,7 @@ def watch_command(arguments: argparse.Namespace) -> None:
     if len(given) != 1:
         raise ValueError(f"give exactly one of FILE, --sample, --tape and --url, got {' and '.join(given) or 'none'}")
     try:
-        from oddsengine.commands import watching  # noqa: PLC0415  textual is an extra
+        from oddsengine.commands import watch_app  # noqa: PLC0415  textual is an extra
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] == "oddsengine":
             raise
@@ -22,14 +22,14 @@ def watch_command(arguments: argparse.Namespace) -> None:
     every, words = arguments.every, arguments.filter
     if arguments.url:
         with closing(_client(arguments.url, arguments.key_env)) as client:
-            watching.Watch(watching.Node(client, arguments.books), every or 5.0, words).run()
+            watch_app.WatchApp(watch_app.NodeSource(client, arguments.books), every or 5.0, words).run()
         return
     source: Any
     if arguments.tape:
-        source = watching.Replayed(arguments.tape, arguments.speed, arguments.books)
+        source = watch_app.TapeSource(arguments.tape, arguments.speed, arguments.books)
     else:
-        source = watching.File(arguments.file or str(SAMPLE_BOARD), arguments.books)
-    watching.Watch(source, every or 1.0, words).run()
+        source = watch_app.FileSource(arguments.file or str(SAMPLE_BOARD), arguments.books)
+    watch_app.WatchApp(source, every or 1.0, words).run()
 
 
 def _client(url: str, variable: str) -> Any:

@@ -9,7 +9,7 @@
 | football-data.co.uk | `football_data.read` | none |
 | any odds table | `table.read` | none |
 
-Reading order: payload, decoding, names, held, then any of the sources; `sse` is the framing used by two of them. A
+Reading order: payload, decoding, names, tracking, then any of the sources; `sse` is the framing used by two of them. A
 parser that raises `FeedError` keeps its previous state.
 """
 

@@ -4,8 +4,8 @@ Messages are changes, so `BetfairMarkets` holds every market: `img` replaces a m
 a definition replaces the previous one. The best back price becomes the quote, and its size the maximum bet; lay prices
 are never quotes. Prices of a suspended market are suspended; a runner without an offer is removed.
 
-The live stream has no names of teams or runners: they come from the market catalogue (`know`). Markets without names
-are listed in `unnamed`. Prices count as seen while the stream is alive, see `held`.
+The live stream has no names of teams or runners: they come from the market catalogue (`add_catalogue`). Markets without
+names are listed in `unnamed`. Prices count as seen while the stream is alive, see `tracking`.
 """
 
 import re
@@ -20,9 +20,9 @@ import msgspec
 
 from oddsengine import catalog
 from oddsengine.feeds.decoding import Name, Text, Time, decode, moment
-from oddsengine.feeds.held import Held
 from oddsengine.feeds.names import Market, league, market, side_of
 from oddsengine.feeds.payload import FeedError, Game, Payload
+from oddsengine.feeds.tracking import StreamRows
 
 BOOK = "betfair_exchange"
 _SOURCE = "the Betfair stream"
@@ -123,7 +123,7 @@ _catalogues = msgspec.json.Decoder(list[_Catalogue])
 _answer = msgspec.json.Decoder(_Answer)
 
 
-class _Kept(NamedTuple):
+class _MarketState(NamedTuple):
     """The current state of one market: definition, and the ladders and matched volume of its runners."""
 
     definition: _Definition | None
@@ -174,11 +174,11 @@ class BetfairMarkets:
     """
 
     def __init__(self) -> None:
-        self._markets: dict[str, _Kept] = {}
+        self._markets: dict[str, _MarketState] = {}
         self._quoted: dict[str, dict[str, None]] = {}  # market -> ids of its quotes
         self._names: dict[str, dict[int, str]] = {}  # market -> runner -> name
         self._events: dict[str, tuple[str, str]] = {}  # market -> event name, competition
-        self._held = Held()
+        self._held = StreamRows()
         self._segments: list[_MarketChange] | None = None
         self._segments_fresh = False
         self.clk = ""  # sent to resume the stream
@@ -232,7 +232,7 @@ class BetfairMarkets:
         self.late = message.status == 503 if message.status is not None else False
         return payload
 
-    def know(self, data: bytes) -> Payload:
+    def add_catalogue(self, data: bytes) -> Payload:
         """Parse a response of the market catalogue; returns the quotes that were waiting for its names.
 
         Raises
@@ -263,9 +263,9 @@ class BetfairMarkets:
 
     def _apply(self, changes: Iterable[_MarketChange], when: datetime | None, *, fresh: bool) -> Payload:
         """Apply changes to a copy of the state, build the quotes, and commit only if both succeed."""
-        staged: dict[str, _Kept] = {}
+        staged: dict[str, _MarketState] = {}
         touched: dict[str, set[RunnerKey] | None] = {}  # None: all runners
-        nothing = _Kept(None, {}, {})
+        nothing = _MarketState(None, {}, {})
         for change in changes:
             given = change.id
             before = staged.get(given) or (nothing if fresh else self._markets.get(given, nothing))
@@ -279,7 +279,7 @@ class BetfairMarkets:
                 ladders[key] = _changed(ladders.get(key, {}), runner)
                 if runner.tv is not None:
                     matched[key] = runner.tv
-            staged[given] = _Kept(definition, ladders, matched)
+            staged[given] = _MarketState(definition, ladders, matched)
             old = touched.get(given, set())
             touched[given] = None if whole or old is None else old | keys
         left = {given for given in self._quoted if given not in staged} if fresh else set()
@@ -297,7 +297,7 @@ class BetfairMarkets:
 
     def _emit(
         self,
-        markets: dict[str, _Kept],
+        markets: dict[str, _MarketState],
         touched: dict[str, set[RunnerKey] | None],
         when: datetime | None,
         left: set[str],
@@ -350,7 +350,7 @@ class BetfairMarkets:
 
     def _commit(
         self, quotes: list[dict[str, Any]], removed: list[str], quoted: dict[str, dict[str, None]], left: set[str],
-        unnamed: dict[str, None], markets: dict[str, _Kept],
+        unnamed: dict[str, None], markets: dict[str, _MarketState],
     ) -> None:  # fmt: skip
         """Commit the state behind emitted quotes."""
         self._held.drop(removed)
@@ -386,7 +386,12 @@ class BetfairMarkets:
         return Game(definition.eventId, sport, where, home.strip(), away.strip(), moment(definition.marketTime), status)
 
     def _rows(
-        self, market_id: str, state: _Kept, game: Game, keys: set[RunnerKey] | None, unmapped: Counter[tuple[str, str]]
+        self,
+        market_id: str,
+        state: _MarketState,
+        game: Game,
+        keys: set[RunnerKey] | None,
+        unmapped: Counter[tuple[str, str]],
     ) -> tuple[dict[str, dict[str, Any] | None], int]:
         """Return rows of runners by id, None without a price, and the number of runners without a name."""
         definition = state.definition or _Definition()

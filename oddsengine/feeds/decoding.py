@@ -74,7 +74,7 @@ def plain(data: bytes, source: str) -> Any:
         raise unreadable(source, error) from None
 
 
-def taken(valid: Sequence[Any], given: Any, source: str) -> None:
+def require_valid(valid: Sequence[Any], given: Any, source: str) -> None:
     """Raise if no item of a non-empty list is valid."""
     if given and not valid:
         raise FeedError(f"This is not a payload of {source}: none of its {len(given)} items is valid.")

@@ -45,7 +45,7 @@ _RESULTS: dict[str, Any] = {
 }  # fmt: skip
 
 
-class Column(NamedTuple):
+class PriceColumn(NamedTuple):
     """A column of prices."""
 
     name: str
@@ -57,7 +57,7 @@ class Column(NamedTuple):
     lines: tuple[str, ...] = ()  # columns that may have the home handicap, best first
 
 
-class History(NamedTuple):
+class SeasonFile(NamedTuple):
     """A parsed file. `quotes` are ordered by time."""
 
     games: tuple[Game, ...]
@@ -79,7 +79,7 @@ class History(NamedTuple):
             yield Payload(about, frame.drop("closing").to_dicts(), moment=seen)
 
 
-def read(data: bytes) -> History:
+def read(data: bytes) -> SeasonFile:
     """Parse a file of the main or the extra leagues.
 
     Raises
@@ -120,10 +120,10 @@ def read(data: bytes) -> History:
         quotes += _quotes(game, day, columns, cells, places, refused)
     if not games:
         raise FeedError(f"This is not a file of {_SOURCE}: it has no valid line.")
-    return History(tuple(games.values()), _frame(quotes), pl.DataFrame(results, schema=_RESULTS), refused)
+    return SeasonFile(tuple(games.values()), _frame(quotes), pl.DataFrame(results, schema=_RESULTS), refused)
 
 
-def price_columns(header: list[str]) -> list[Column]:
+def price_columns(header: list[str]) -> list[PriceColumn]:
     """Return the columns of a header that have prices of books.
 
     Examples
@@ -137,22 +137,23 @@ def price_columns(header: list[str]) -> list[Column]:
         if (match := _RESULT.fullmatch(name)) is not None:
             stems.setdefault(match["book"], set()).add(match["side"])
     whole = {stem for stem, sides in stems.items() if sides == {"H", "D", "A"}}
-    out: list[Column] = []
+    out: list[PriceColumn] = []
     for name in dict.fromkeys(header):
         if (match := _RESULT.fullmatch(name)) is not None and match["book"] in whole:
             book, closing = _whose(match["book"], whole)
             side = {"H": "home", "D": "draw", "A": "away"}[match["side"]]
-            column = Column(name, book, closing, "moneyline_3way", side)
+            column = PriceColumn(name, book, closing, "moneyline_3way", side)
         elif (match := _TOTAL.fullmatch(name)) is not None:
             book, closing = _whose(match["book"], _pairs(names, match["line"]))
             side = "over" if match["side"] == ">" else "under"
-            column = Column(name, book, closing, "total_goals", side, float(match["line"]))
+            column = PriceColumn(name, book, closing, "total_goals", side, float(match["line"]))
         elif (match := _HANDICAP.fullmatch(name)) is not None:
             code = match["book"]
             book, closing = _whose(code, {c.removesuffix("AHH") for c in names if c.endswith("AHH")})
             lines = (f"{code}AH", "AHCh") if closing else (f"{code}AH", "AHh", "BbAHh")
             side = "home" if match["side"] == "H" else "away"
-            column = Column(name, book, closing, "asian_handicap", side, None, tuple(x for x in lines if x in names))
+            present = tuple(x for x in lines if x in names)
+            column = PriceColumn(name, book, closing, "asian_handicap", side, None, present)
         else:
             continue
         if column.book not in _NO_BOOKS:
@@ -249,7 +250,7 @@ def _seen(game: Game, day: date) -> tuple[datetime, datetime]:
 
 
 def _quotes(
-    game: Game, day: date, columns: list[tuple[int, Column]], cells: list[str], places: Mapping[str, int],
+    game: Game, day: date, columns: list[tuple[int, PriceColumn]], cells: list[str], places: Mapping[str, int],
     refused: Counter[str],
 ) -> Iterator[dict[str, Any]]:  # fmt: skip
     """Return the quotes of one line."""

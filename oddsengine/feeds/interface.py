@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Required, TypedDict
 
 import msgspec
 
-from oddsengine.feeds.decoding import Level, Name, Text, decode, plain, salvage, taken, unreadable
+from oddsengine.feeds.decoding import Level, Name, Text, decode, plain, require_valid, salvage, unreadable
 from oddsengine.feeds.names import market
 from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.reasons import IDENTITY
@@ -75,7 +75,7 @@ class Rejection(TypedDict, total=False):
     guard: str
 
 
-class Seen(TypedDict):
+class SeenTime(TypedDict):
     """The time at which the upstream last saw a price."""
 
     id: Name
@@ -130,10 +130,10 @@ class _Removed(msgspec.Struct):
 
 
 class _Renewed(msgspec.Struct):
-    odds: list[Seen]
+    odds: list[SeenTime]
 
 
-class _Said(msgspec.Struct):
+class _StreamMessage(msgspec.Struct):
     timestamp: datetime | None = None
     seen: bool = False
     code: str = ""
@@ -146,7 +146,7 @@ _chunk = msgspec.json.Decoder(_Chunk)
 _deltas = msgspec.json.Decoder(_Deltas)
 _renewed = msgspec.json.Decoder(_Renewed)
 _removed = msgspec.json.Decoder(_Removed)
-_said = msgspec.json.Decoder(_Said)
+_said = msgspec.json.Decoder(_StreamMessage)
 _rows = msgspec.json.Decoder(list[Odds])
 _NOTHING = Payload()
 _PRICE = ("odds_decimal", "odds_american", "line", "is_live")
@@ -191,7 +191,7 @@ def _read_page(data: bytes, refused: Counter[str]) -> _Page:
     if not isinstance(rest.get("data"), list):
         raise FeedError(f"This is not a payload of {_SOURCE}: it has no list of odds.")
     valid, _ = salvage(rest["data"], _LEVEL, refused)
-    taken(valid, rest["data"], _SOURCE)
+    require_valid(valid, rest["data"], _SOURCE)
     try:
         return msgspec.convert({**rest, "data": valid}, _Page)
     except msgspec.ValidationError as error:
@@ -298,14 +298,14 @@ class InterfaceStream:
 
     def renew(self, rows: Iterable[Mapping[str, Any]]) -> Payload:
         """Apply polled times; rows whose price differs by now are left to the stream."""
-        same: list[Seen] = []
+        same: list[SeenTime] = []
         for row in rows:
             held, seen = self._held.get(row["id"]), row.get("last_seen_at")
             if held is not None and seen is not None and all(held.get(name) == row.get(name) for name in _PRICE):
                 same.append({"id": row["id"], "last_seen_at": seen})
         return self._renew(same)
 
-    def _renew(self, seen: Iterable[Seen]) -> Payload:
+    def _renew(self, seen: Iterable[SeenTime]) -> Payload:
         """Return the rows with new times."""
         rows = []
         for given, time in ((each["id"], each["last_seen_at"]) for each in seen):
@@ -327,7 +327,7 @@ class InterfaceStream:
                     return _NOTHING
                 raise FeedError(f"This is not a payload of {_SOURCE}: a snapshot is an object.") from None
             rows, _ = salvage(items, _LEVEL, refused)
-            taken(rows, items, _SOURCE)
+            require_valid(rows, items, _SOURCE)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise unreadable(_SOURCE, error) from None
         rows = _stamped(rows)
@@ -345,7 +345,7 @@ class InterfaceStream:
             if not isinstance(items, list):
                 raise FeedError(f"This is not a payload of {_SOURCE}: an update has a list of odds.") from None
             deltas, _ = salvage(items, Level(Delta, "an update"), refused)
-            taken(deltas, items, _SOURCE)
+            require_valid(deltas, items, _SOURCE)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise unreadable(_SOURCE, error) from None
         held = self._held
@@ -358,7 +358,7 @@ class InterfaceStream:
             if row is None:
                 refused["an update of a price that no snapshot listed"] += 1
                 continue
-            row = {**row, **_told(delta)}
+            row = {**row, **_fields(delta)}
             if (seen := _later(row.get("last_seen_at"), delta.get("odds_changed_at"))) is not None:
                 row["last_seen_at"] = seen
             row["is_active"] = False if locked else delta.get("is_active") is not False
@@ -398,7 +398,7 @@ class InterfaceStream:
             self._before.pop(row["id"], None)
 
 
-def _told(delta: dict[str, Any]) -> dict[str, Any]:
+def _fields(delta: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of a delta; a price in one format clears the other."""
     fields = {name: value for name, value in delta.items() if name != "timestamp"}
     prices = ("odds_decimal", "odds_american")

@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 
 from oddsengine import catalog
-from oddsengine.feeds.decoding import Level, Name, Text, Time, moment, plain, salvage, taken, unreadable
-from oddsengine.feeds.held import Held, Listed, Pair
+from oddsengine.feeds.decoding import Level, Name, Text, Time, moment, plain, require_valid, salvage, unreadable
 from oddsengine.feeds.names import book, league, market, side_of
 from oddsengine.feeds.payload import FeedError, Game, Payload
+from oddsengine.feeds.tracking import ListedIds, Pair, StreamRows
 
 _SOURCE = "OpticOdds"
 _MOST_UNKNOWN = 10_000
@@ -120,8 +120,8 @@ class OpticOdds:
         self._american = odds_format == "AMERICAN"
         self._decimal = FORMATS[odds_format]
         self._games: dict[str, Game] = {}
-        self._listed = Listed()
-        self._held = Held()
+        self._listed = ListedIds()
+        self._held = StreamRows()
         self.last_entry = ""  # the stream's `last_entry_id`, for the next connection
         self.unknown: dict[str, None] = {}  # fixtures of the stream that no request has returned
 
@@ -302,7 +302,7 @@ def _fixtures(data: bytes, refused: Counter[str]) -> tuple[list[_Fixture], set[s
     if not isinstance(items, list):
         raise FeedError(f"This is not a payload of {_SOURCE}: it has no list of fixtures.")
     valid, parts = salvage(items, _FIXTURES, refused)
-    taken(valid, items, _SOURCE)
+    require_valid(valid, items, _SOURCE)
     return valid, {valid[at].id for at in parts}
 
 
@@ -318,7 +318,7 @@ def _read(decoder: Any, data: bytes, level: Level, refused: Counter[str]) -> Any
     if not isinstance(items, list):
         raise FeedError(f"This is not a frame of {_SOURCE}: it has no list of data.")
     valid, _ = salvage(items, level, refused)
-    taken(valid, items, _SOURCE)
+    require_valid(valid, items, _SOURCE)
     entry = given.get("entry_id")
     frame = _Frame if level.kind is _Row else _Changes
     return frame(valid, entry if isinstance(entry, str) else None)

@@ -1,4 +1,4 @@
-"""Incremental parser of Server-Sent Events with bounded memory.
+"""Incremental parser of Server-Sent EventParser with bounded memory.
 
 Implements the HTML standard, section 9.2: lines end with LF, CR or both; an event ends at an empty line and is dropped
 if it has no data; a line starting with a colon is a comment; ids with a zero byte are ignored.
@@ -12,7 +12,7 @@ MOST = 32 << 20
 _MARK = b"\xef\xbb\xbf"
 
 
-class Event(NamedTuple):
+class ServerSentEvent(NamedTuple):
     """An event. `id` is the last id sent by the stream so far."""
 
     event: str
@@ -20,7 +20,7 @@ class Event(NamedTuple):
     id: str = ""
 
 
-class Events:
+class EventParser:
     r"""A parser for one connection.
 
     Parameters
@@ -30,13 +30,13 @@ class Events:
 
     Examples
     --------
-    >>> reader = Events()
+    >>> reader = EventParser()
     >>> reader.feed(b"id: 7\nevent: odds\nda"), reader.feed(b"ta: {}\n\n")
-    ([], [Event(event='odds', data=b'{}', id='7')])
+    ([], [ServerSentEvent(event='odds', data=b'{}', id='7')])
     """
 
     def __init__(self, most: int = MOST) -> None:
-        self.last_id = ""  # for the `Last-Event-ID` of the next connection
+        self.last_id = ""  # for the `Last-ServerSentEvent-ID` of the next connection
         self.retry: int | None = None  # reconnection delay in milliseconds, if sent
         self.comments = 0  # comments also show that the stream is alive
         self._most = most
@@ -49,7 +49,7 @@ class Events:
         self._head = b""  # incomplete byte order mark
         self._after_return = False
 
-    def feed(self, chunk: bytes) -> list[Event]:
+    def feed(self, chunk: bytes) -> list[ServerSentEvent]:
         """Feed a chunk and return the events it completes.
 
         Raises
@@ -72,7 +72,7 @@ class Events:
         self._after_return = chunk.endswith(b"\r")
         lines = chunk.splitlines()
         rest = b"" if chunk.endswith((b"\n", b"\r")) else lines.pop()
-        events: list[Event] = []
+        events: list[ServerSentEvent] = []
         for at, line in enumerate(lines):
             whole = line
             if at == 0 and self._tail:
@@ -85,11 +85,11 @@ class Events:
             self._held(0)
         return events
 
-    def _line(self, line: bytes, events: list[Event]) -> None:
+    def _line(self, line: bytes, events: list[ServerSentEvent]) -> None:
         if not line:
             if self._data:
                 name = self._event.decode("utf-8", "replace") or "message"
-                events.append(Event(name, b"\n".join(self._data), self.last_id))
+                events.append(ServerSentEvent(name, b"\n".join(self._data), self.last_id))
             self._data, self._event, self._size = [], b"", 0
             return
         field, _, value = line.partition(b":")

@@ -1,6 +1,6 @@
 """The Odds API, version 4: odds of a sport or an event, historical odds, and scores.
 
-It suspends a price by not listing it. What a missing price means depends on the request, described by `Asked`, and
+It suspends a price by not listing it. What a missing price means depends on the request (`RequestScope`), and
 `TheOddsApi` keeps what was listed before. Outcomes are identified by name; their order is arbitrary. A price counts as
 seen when its market was last updated, and as live if that is at or after the start.
 
@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from oddsengine.catalog.futures import split
-from oddsengine.feeds.decoding import Level, Name, Text, Time, moment, plain, salvage, taken, unreadable
-from oddsengine.feeds.held import Listed, Pair
+from oddsengine.feeds.decoding import Level, Name, Text, Time, moment, plain, require_valid, salvage, unreadable
 from oddsengine.feeds.names import Market, book, market, side_of, sport_and_league
 from oddsengine.feeds.payload import FeedError, Game, Payload
+from oddsengine.feeds.tracking import ListedIds, Pair
 from oddsengine.games import ARRIVAL, Reading
 
 _SOURCE = "The Odds API"
@@ -96,7 +96,7 @@ _SCORED = Level(_Scored, "a game", "scores", Level(_TeamScore, "a score"))
 _scores = msgspec.json.Decoder(list[_Scored])
 
 
-class Asked(NamedTuple):
+class RequestScope(NamedTuple):
     """The scope of a request: prices within it that are not in the response are removed."""
 
     markets: frozenset[str]  # market keys
@@ -105,7 +105,7 @@ class Asked(NamedTuple):
     books: frozenset[str] | None = None  # bookmaker keys, if requested; None: the usual regions
 
     @classmethod
-    def of(cls, markets: Iterable[str], **rest: Any) -> "Asked":
+    def of(cls, markets: Iterable[str], **rest: Any) -> "RequestScope":
         """Build from any iterables."""
         sets = {name: frozenset(rest[name]) for name in ("events", "books") if rest.get(name) is not None}
         return cls(frozenset(markets), rest.get("sport", ""), **sets)
@@ -127,10 +127,10 @@ class TheOddsApi:
     def __init__(self, *, american: bool | None = None, markets: Iterable[str] | None = None) -> None:
         self._american = american
         self._every = None if markets is None else frozenset(markets)
-        self._listed = Listed()
+        self._listed = ListedIds()
         self._sports: dict[str, str] = {}  # event with listed prices -> its sport key
 
-    def read(self, data: bytes, asked: Asked) -> Payload:
+    def read(self, data: bytes, scope: RequestScope) -> Payload:
         """Parse a response: a list of events, one event, or either in the historical envelope.
 
         Raises
@@ -143,21 +143,21 @@ class TheOddsApi:
         reading = _Reading(made, refused, american=_is_american(events, american=self._american))
         for given in events:
             reading.event(given)
-        scope = set(reading.listed) | asked.events
-        if asked.sport:
-            scope |= {event for event, sport in self._sports.items() if sport == asked.sport}
-        scope -= partly
+        covered = set(reading.listed) | scope.events
+        if scope.sport:
+            covered |= {event for event, sport in self._sports.items() if sport == scope.sport}
+        covered -= partly
         removed: list[str] = []
-        for event in sorted(scope):
+        for event in sorted(covered):
             now = reading.listed.get(event, {})
-            removed += self._listed.gone(event, now, asked.markets, asked.books)
+            removed += self._listed.gone(event, now, scope.markets, scope.books)
         complete: list[tuple[str, str | None]] = []
-        if self._every is not None and asked.markets >= self._every:
+        if self._every is not None and scope.markets >= self._every:
             complete = [
-                (book(key), event) for event in reading.listed if event in scope for key in reading.books[event]
+                (book(key), event) for event in reading.listed if event in covered for key in reading.books[event]
             ]
-        for event in scope:
-            self._listed.replace(event, reading.listed.get(event, {}), asked.markets, asked.books)
+        for event in covered:
+            self._listed.replace(event, reading.listed.get(event, {}), scope.markets, scope.books)
         for event in partly:  # no removals are reported for these
             self._listed.add(event, reading.listed[event])
         self._sports |= reading.sports
@@ -167,12 +167,12 @@ class TheOddsApi:
         )
 
 
-class Scores:
+class ScoresParser:
     """Parses lists of scores, one sport at a time.
 
     Examples
     --------
-    >>> scores = Scores()
+    >>> scores = ScoresParser()
     >>> listed = b'''[{"id": "g", "sport_key": "basketball_nba", "home_team": "A", "away_team": "B",
     ...     "scores": [{"name": "B", "score": "7"}, {"name": "A", "score": "9"}]}]'''
     >>> [reading.score for reading in scores.read(listed, "basketball_nba").scores]
@@ -226,7 +226,7 @@ def _scored(data: bytes, refused: Counter[str]) -> list[_Scored]:
     if not isinstance(given, list):
         raise FeedError(f"This is not a payload of {_SOURCE}: it has no list of games.")
     valid, _ = salvage(given, _SCORED, refused)
-    taken(valid, given, _SOURCE)
+    require_valid(valid, given, _SOURCE)
     return valid
 
 
@@ -271,7 +271,7 @@ def _events(data: bytes, refused: Counter[str]) -> tuple[list[_Event], set[str],
     if not isinstance(items, list):
         raise FeedError(f"This is not a payload of {_SOURCE}: it has no list of events.")
     valid, parts = salvage(items, _LEVEL, refused)
-    taken(valid, items, _SOURCE)
+    require_valid(valid, items, _SOURCE)
     return valid, {valid[at].id for at in parts}, made
 
 

@@ -15,8 +15,8 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine.casts import TIME
-from oddsengine.catalog import futures as known
-from oddsengine.futures.fields import FuturesField, Stated, stated
+from oddsengine.catalog import futures as kinds
+from oddsengine.futures.fields import Field, FuturesField, fields_by_market
 from oddsengine.futures.identity import Market, UnreadableError, Wording, read
 from oddsengine.futures.sheets import Sheet, sheets_of
 from oddsengine.schema import BAD_ROW_SCHEMA, check_odds
@@ -77,7 +77,7 @@ class FuturesBoard:
         self.table = _EMPTY
         self.markets: Mapping[str, Market] = {}
         self.rejected = pl.DataFrame(schema=BAD_ROW_SCHEMA)  # of the last batch
-        self.fields: Mapping[str, Stated] = stated(fields)
+        self.fields: Mapping[str, Field] = fields_by_market(fields)
 
     def __len__(self) -> int:
         return self.table.height
@@ -115,20 +115,22 @@ class FuturesBoard:
         if fresh.height:
             fresh = _newer(fresh, old)
             old = pl.concat([old.join(fresh, on=_KEY, how="anti"), fresh.select(old.columns)])
-        remaining = old.filter(pl.col("last_seen_at") >= now - timedelta(seconds=known.limits().forget_s)).sort(_KEY)
+        remaining = old.filter(pl.col("last_seen_at") >= now - timedelta(seconds=kinds.thresholds().forget_s)).sort(
+            _KEY
+        )
         here = set(remaining["market_id"].unique().to_list())
         made.number, made.now, made.table, made.fields = self.number + 1, now, remaining, self.fields
         made.markets = {id_: market for id_, market in markets.items() if id_ in here}
         return made
 
-    def stating(self, fields: Sequence[FuturesField]) -> "FuturesBoard":
+    def with_fields(self, fields: Sequence[FuturesField]) -> "FuturesBoard":
         """Return the same board with other fields."""
         made = FuturesBoard(fields)
         made.number, made.now, made.table, made.markets = self.number + 1, self.now, self.table, self.markets
         return made
 
-    def taken(self) -> dict[str, Any]:
-        """Serialise the board for `restored`."""
+    def dump(self) -> dict[str, Any]:
+        """Serialise the board for `restore`."""
         table = io.BytesIO()
         # polars locks a frame while writing it and may release the GIL meanwhile; a reader then waits for that lock
         # while holding the GIL, a deadlock. A clone has a lock of its own and shares the columns.
@@ -139,13 +141,13 @@ class FuturesBoard:
         }  # fmt: skip
 
     @classmethod
-    def restored(cls, held: Mapping[str, Any]) -> "FuturesBoard":
-        """Restore a board from `taken`."""
+    def restore(cls, held: Mapping[str, Any]) -> "FuturesBoard":
+        """Restore a board from `dump`."""
         made = cls()
         made.number, made.now = held["number"], held["now"] and datetime.fromisoformat(held["now"])
         made.table = pl.read_ipc_stream(io.BytesIO(held["table"]))
         made.markets = {market[0]: Market(*market) for market in held["markets"]}
-        made.fields = {id_: Stated(tuple(who), places, by) for id_, (who, places, by) in held["fields"].items()}
+        made.fields = {id_: Field(tuple(who), places, by) for id_, (who, places, by) in held["fields"].items()}
         return made
 
     @cached_property
@@ -217,7 +219,7 @@ def _frame(quotes: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
 
 
 def _newer(fresh: pl.DataFrame, old: pl.DataFrame) -> pl.DataFrame:
-    """Return the newest quote of each price unless a newer one is known, with the time of the last change."""
+    """Return the newest quote of each price unless a newer one is kinds, with the time of the last change."""
     last = fresh.sort("last_seen_at", maintain_order=True).unique(_KEY, keep="last", maintain_order=True)
     before = old.select(*_KEY, was="odds_decimal", then="odds_changed_at", heard="last_seen_at")
     joined = last.join(before, on=_KEY, how="left").filter(

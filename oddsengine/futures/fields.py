@@ -1,9 +1,9 @@
-"""Fields: the contestants of each market. A market without a known field is never complete.
+"""Fields: the contestants of each market. A market without a kinds field is never complete.
 
 | market | field | source |
 | --- | --- | --- |
 | over/under, yes/no | the two sides | `kind` |
-| the title of a league whose teams are all known | its teams | `catalog` |
+| the title of a league whose teams are all kinds | its teams | `catalog` |
 | any other, or to override these | the contestants of a `FuturesField` | `operator` |
 
 Fields are never inferred from prices: a book that omits a contestant says nothing about the contestant. "Any other" may
@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from oddsengine import catalog
-from oddsengine.catalog import futures as known
+from oddsengine.catalog import futures as kinds
 from oddsengine.futures.identity import ANY_OTHER, Market, UnreadableError, Wording, contestant, read
 
 
@@ -34,7 +34,7 @@ class FuturesField(NamedTuple):
     type: str = ""  # TEAM or PLAYER, if neither market nor sport implies it
 
 
-class Stated(NamedTuple):
+class Field(NamedTuple):
     """The field of one market, with the names used by its prices."""
 
     contestants: tuple[str, ...]
@@ -46,7 +46,7 @@ class FieldsError(ValueError):
     """An invalid field; the message is for the user."""
 
 
-def stated(fields: Sequence[FuturesField]) -> Mapping[str, Stated]:
+def fields_by_market(fields: Sequence[FuturesField]) -> Mapping[str, Field]:
     """Map market ids to their fields; later fields replace earlier ones.
 
     Raises
@@ -54,7 +54,7 @@ def stated(fields: Sequence[FuturesField]) -> Mapping[str, Stated]:
     FieldsError
         If a field has no market, too few contestants, or duplicates.
     """
-    by_market: dict[str, Stated] = {}
+    by_market: dict[str, Field] = {}
     for field in fields:
         where = f"the field of {field.league} {field.market}".strip()
         if field.places < 1 or len(field.contestants) <= field.places:
@@ -80,7 +80,7 @@ def stated(fields: Sequence[FuturesField]) -> Mapping[str, Stated]:
         twice = next((name for name, key in zip(names, plain, strict=True) if plain.count(key) > 1 or not key), None)
         if twice is not None:
             raise FieldsError(f"{where} names {twice!r} twice, or it is not a valid name")
-        by_market[market.id] = Stated(names, field.places, "operator")
+        by_market[market.id] = Field(names, field.places, "operator")
         if nobody_said.places == 0:
             by_market[nobody_said.id] = by_market[market.id]
     return by_market
@@ -90,18 +90,18 @@ def _person(text: str) -> str:
     return ANY_OTHER if contestant("", "", text) == ANY_OTHER else " ".join(text.split())
 
 
-def field_of(market: Market, given: Mapping[str, Stated]) -> Stated | None:
+def field_of(market: Market, given: Mapping[str, Field]) -> Field | None:
     """Return the field of a market, or None if the contestants or the number of winners are unknown."""
     if market.id in given:
         return given[market.id]
     if market.type == "OVER_UNDER":
-        return Stated((f"Over {market.line:g}", f"Under {market.line:g}"), 1, "kind")
+        return Field((f"Over {market.line:g}", f"Under {market.line:g}"), 1, "kind")
     if market.type == "YES_NO":
-        return Stated(("Yes", "No"), 1, "kind")
-    if market.places and market.type == "TEAM" and known.kind(market.kind).whole_league:
-        teams = known.contestants(market.league)
+        return Field(("Yes", "No"), 1, "kind")
+    if market.places and market.type == "TEAM" and kinds.kind(market.kind).whole_league:
+        teams = kinds.contestants(market.league)
         if len(teams) > market.places:
-            return Stated(teams, market.places, "catalog")
+            return Field(teams, market.places, "catalog")
     return None
 
 
@@ -133,7 +133,7 @@ def parse_fields(text: str) -> tuple[FuturesField, ...]:
     if set(table) - {"field"} or not isinstance(rows, list):
         raise FieldsError("a file of fields must contain only [[field]] tables")
     made = tuple(_field(at, row) for at, row in enumerate(rows, 1))
-    stated(made)
+    fields_by_market(made)
     return made
 
 

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from oddsengine import catalog
-from oddsengine.catalog import futures as known
+from oddsengine.catalog import futures as kinds
 from oddsengine.find.ids import hexadecimal, word
 from oddsengine.groups import mix
 from oddsengine.matching import names, words
@@ -94,12 +94,12 @@ def read(wording: Wording) -> tuple[Market, str]:
     ('NBA regular season wins 2026-27: Boston Celtics 52.5', 'Over 52.5')
     """
     sport = catalog.sport(wording.sport).id if wording.sport else ""
-    named, rest = known.competition(wording.league, sport)
+    named, rest = kinds.competition(wording.league, sport)
     league = catalog.leagues().get(named) or catalog.League(named, wording.league)
     sport = sport or league.sport
-    text = f"{rest} {_without(known.without_season(wording.market), league)}".strip()
-    kind = known.kind(text or "championship")
-    season = known.season(wording.season, league.id) or known.season(wording.market, league.id, wording.start)
+    text = f"{rest} {_without(kinds.without_season(wording.market), league)}".strip()
+    kind = kinds.kind(text or "championship")
+    season = kinds.season(wording.season, league.id) or kinds.season(wording.market, league.id, wording.start)
     type_ = _type(wording, kind, sport)
     subject, selection, line = _sides(wording, type_, sport, league.id)
     places = 1 if type_ in _SIDES else _places(wording.places, kind)
@@ -119,13 +119,13 @@ def _without(text: str, league: catalog.League) -> str:
     return text
 
 
-def _type(wording: Wording, kind: known.Kind, sport: str) -> str:
+def _type(wording: Wording, kind: kinds.FutureKind, sport: str) -> str:
     """Determine the kind of selections of a market."""
     given = wording.type.strip().upper()
     first = catalog.normalise(wording.selection).split(" ", 1)[0]
     if kind.type in _SIDES or (kind.type == "PLAYER"):
         type_ = kind.type
-    elif given in known.TYPES:
+    elif given in kinds.TYPES:
         type_ = given
     elif not kind.type and first in ("over", "under") and wording.line is not None:
         type_ = "OVER_UNDER"
@@ -163,7 +163,7 @@ def _sides(wording: Wording, type_: str, sport: str, league: str) -> tuple[str, 
     return subject_name, side if type_ == "YES_NO" else f"{side} {line:g}", line
 
 
-def _places(given: int | None, kind: known.Kind) -> int:
+def _places(given: int | None, kind: kinds.FutureKind) -> int:
     if given is None:
         return kind.places
     if not 1 <= given <= _MOST_PLACES:
@@ -180,7 +180,7 @@ def _id(
     return f"{league or sport or 'any'}:{kind}:{code}"
 
 
-def _name(league: catalog.League, kind: known.Kind, season: str, subject: str, line: float | None) -> str:
+def _name(league: catalog.League, kind: kinds.FutureKind, season: str, subject: str, line: float | None) -> str:
     head = " ".join(part for part in (league.name, kind.name, season) if part)
     tail = " ".join(part for part in (subject, "" if line is None else f"{line:g}") if part)
     return f"{head}: {tail}" if tail else head

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine.futures.fields import Stated, field_of
+from oddsengine.futures.fields import Field, field_of
 from oddsengine.futures.identity import ANY_OTHER, Market
 from oddsengine.groups import NO_TIME, Floats, Longs
 from oddsengine.matching import match_player
@@ -26,7 +26,7 @@ class Sheet(NamedTuple):
     """A market's prices. Tables have a row per selection and a column per book; `row` is the board row, -1 for none."""
 
     market: Market
-    field: Stated | None
+    field: Field | None
     places: int  # number of winners; 0 if unknown
     names: tuple[str, ...]  # of the selections
     books: tuple[str, ...]  # ids, sorted
@@ -39,7 +39,7 @@ class Sheet(NamedTuple):
     own_field: Bools  # by book: its "any other" is that of the configured field
 
 
-def sheets_of(table: pl.DataFrame, markets: Mapping[str, Market], given: Mapping[str, Stated]) -> dict[str, Sheet]:
+def sheets_of(table: pl.DataFrame, markets: Mapping[str, Market], given: Mapping[str, Field]) -> dict[str, Sheet]:
     """Build a sheet for every market."""
     columns = ("pick", "book", "odds_decimal", "last_seen_at", "is_active", "price_mismatch")
     parts = table.select("market_id", *columns).with_row_index("at").partition_by("market_id", maintain_order=True)
@@ -50,7 +50,7 @@ def sheets_of(table: pl.DataFrame, markets: Mapping[str, Market], given: Mapping
     return made
 
 
-def _sheet(market: Market, field: Stated | None, part: pl.DataFrame) -> Sheet:
+def _sheet(market: Market, field: Field | None, part: pl.DataFrame) -> Sheet:
     picks, ids = part["pick"].to_list(), part["book"].to_list()
     called = _called(market, picks, () if field is None else field.contestants)
     names = tuple(sorted(set(called.values())))
@@ -86,7 +86,7 @@ def _sheet(market: Market, field: Stated | None, part: pl.DataFrame) -> Sheet:
     )  # fmt: skip
 
 
-def _own_field(listed: Bools, names: Sequence[str], place: Longs, field: Stated | None) -> Bools:
+def _own_field(listed: Bools, names: Sequence[str], place: Longs, field: Field | None) -> Bools:
     """Flag the books whose "any other" is that of the configured field: they list exactly the contestants it names."""
     if field is None or ANY_OTHER not in field.contestants or ANY_OTHER not in names or (place < 0).any():
         return np.zeros(listed.shape[1], np.bool_)
@@ -106,8 +106,8 @@ def _called(market: Market, picks: Collection[str], contestants: Sequence[str]) 
     first: dict[str, str] = {}
     for text in sorted({*picks}, key=_fullness):
         first.setdefault(catalog.normalise(text), text)
-    stated = {catalog.normalise(name): name for name in contestants}
-    spelled = {text: stated.get(catalog.normalise(text)) or first[catalog.normalise(text)] for text in picks}
+    fields_by_market = {catalog.normalise(name): name for name in contestants}
+    spelled = {text: fields_by_market.get(catalog.normalise(text)) or first[catalog.normalise(text)] for text in picks}
     if market.type != "PLAYER":
         return spelled
     people = {name for name in spelled.values() if name != ANY_OTHER}

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from oddsengine import catalog
 from oddsengine.feeds.payload import Game
 from oddsengine.matching import ids, names
-from oddsengine.matching.memory import Entry, Event, League, Memory, fit, moment
+from oddsengine.matching.index import GameEntry, GameIndex, League, MatchedEvent, fit, moment
 from oddsengine.matching.overrides import NEVER, NEW, NONE, Overrides
 from oddsengine.matching.schedule import CLOSE, Key, Meetings, arrange, gap
 
@@ -77,14 +77,14 @@ class Matcher:
     def __init__(self, overrides: Overrides = NONE, threshold: float = THRESHOLD) -> None:
         self._overrides = overrides
         self._threshold = threshold
-        self._memory = Memory()
+        self._index = GameIndex()
         self._matches: dict[Key, Match] = {}
         self._changed: dict[Key, None] = {}
 
     def match(self, source: str, game: Game) -> Match:
         """Return the event of a feed's game; for an unchanged game this is a lookup."""
         key = source, game.id
-        entry = self._memory.entries.get(key)
+        entry = self._index.entries.get(key)
         if entry is not None and entry.game[1:6] == game[1:6]:
             entry.touched = True
             return self._matches[key]
@@ -100,27 +100,27 @@ class Matcher:
 
     def quarantined(self) -> list[Quarantined]:
         """Return all quarantined games by feed and id."""
-        waiting = (e for e in self._memory.entries.values() if e.event is None and e.decree != NEVER)
+        waiting = (e for e in self._index.entries.values() if e.event is None and e.decree != NEVER)
         return [Quarantined(e.key[0], e.game, self._matches[e.key]) for e in sorted(waiting, key=lambda e: e.key)]
 
-    def events(self) -> dict[str, Event]:
+    def events(self) -> dict[str, MatchedEvent]:
         """Events by id."""
-        return dict(self._memory.events)
+        return dict(self._index.events)
 
     def games(self, event_id: str) -> list[tuple[str, Game, Match]]:
         """Return the games of an event in order of arrival."""
-        event = self._memory.events.get(event_id)
-        members = [] if event is None else [self._memory.entries[key] for key in event.members]
+        event = self._index.events.get(event_id)
+        members = [] if event is None else [self._index.entries[key] for key in event.members]
         return [(e.key[0], e.game, self._matches[e.key]) for e in sorted(members, key=lambda e: e.number)]
 
     def reload(self, overrides: Overrides) -> list[tuple[str, str, Match]]:
         """Replace the overrides; returns the games that changed."""
         before, self._overrides = self._overrides, overrides
-        entries = self._memory.entries
+        entries = self._index.entries
         touched = [key for key in sorted({*before, *overrides}) if before.get(key) != overrides.get(key)]
         released = [entries[key] for key in touched if key in entries]
         for entry in released:
-            self._memory.leave(entry)
+            self._index.leave(entry)
             entry.decree = overrides.get(entry.key, "")
         for entry in sorted(released, key=lambda e: (not e.decree, e.key)):
             self._place(entry)
@@ -133,32 +133,30 @@ class Matcher:
         A quarantined game without a start is dropped if it was not matched since the last call.
         """
         before = moment(before)
-        memory, gone = self._memory, []
+        index, gone = self._index, []
         latest: dict[str, datetime] = {}
-        for entry in memory.entries.values():
+        for entry in index.entries.values():
             if entry.event and entry.start:
                 latest[entry.event] = max(latest.get(entry.event, entry.start), entry.start)
-        for entry in memory.entries.values():
+        for entry in index.entries.values():
             end = latest.get(entry.event or "") or entry.start
             if end < before if end is not None else not entry.touched:
                 gone.append(entry)
             entry.touched = False
         for entry in gone:
-            memory.remove(entry)
+            index.remove(entry)
             del self._matches[entry.key]
-        memory.used = {
-            id_: start for id_, start in memory.used.items() if id_ in memory.events or start >= before - _KEPT
-        }
+        index.used = {id_: start for id_, start in index.used.items() if id_ in index.events or start >= before - _KEPT}
         return len(gone)
 
     # ---- state for another matcher ----
 
     def decision(self, source: str, game: str) -> Decision | None:
         """Return the state of a feed's game; None if it is unknown."""
-        entry = self._memory.entries.get((source, game))
+        entry = self._index.entries.get((source, game))
         if entry is None:
             return None
-        event = self._memory.events.get(entry.event or "")
+        event = self._index.events.get(entry.event or "")
         about = None if event is None else (event.id, event.sport, event.league, event.home, event.away, event.number)
         return Decision(
             entry.key, entry.game, entry.league, entry.number, entry.start, entry.first, entry.decree,
@@ -167,50 +165,50 @@ class Matcher:
 
     def adopt(self, decisions: Iterable[Decision]) -> None:
         """Adopt the state of another matcher; this one must not have matched anything yet."""
-        memory = self._memory
+        index = self._index
         for one in sorted(decisions, key=lambda one: one.number):
-            entry = Entry(one.key, one.game, one.league, one.number, one.start, one.first, decree=one.decree)
-            memory.insert(entry)
-            memory.reach(one.number)
+            entry = GameEntry(one.key, one.game, one.league, one.number, one.start, one.first, decree=one.decree)
+            index.insert(entry)
+            index.reach(one.number)
             self._matches[one.key] = one.match
             if one.event is None:
                 continue
-            event = memory.events.get(one.event[0]) or Event(*one.event)
-            memory.reach(event.number)
-            memory.join(entry, event)
+            event = index.events.get(one.event[0]) or MatchedEvent(*one.event)
+            index.reach(event.number)
+            index.join(entry, event)
             if one.start is not None:
-                memory.used.setdefault(event.id, one.start)
+                index.used.setdefault(event.id, one.start)
 
     # ---- private ----
 
-    def _enter(self, key: Key, game: Game) -> Entry:
+    def _enter(self, key: Key, game: Game) -> GameEntry:
         start = None if game.start is None else moment(game.start)
         league = _league(game)
-        entry = Entry(key, game, league, self._memory.count(), start, start, decree=self._overrides.get(key, ""))
-        self._memory.insert(entry)
+        entry = GameEntry(key, game, league, self._index.count(), start, start, decree=self._overrides.get(key, ""))
+        self._index.insert(entry)
         return entry
 
-    def _renew(self, entry: Entry, game: Game) -> Entry:
+    def _renew(self, entry: GameEntry, game: Game) -> GameEntry:
         """Update a game; it stays in its event unless its teams have changed."""
-        memory, event = self._memory, self._memory.events.get(entry.event or "")
+        index, event = self._index, self._index.events.get(entry.event or "")
         start = entry.start if game.start is None else moment(game.start)
         league = _league(game)
         first, keeps = entry.first or start, league == entry.league
         keeps = keeps and fit(league, entry.spelling, (game.home, game.away))[0] >= self._threshold
-        memory.remove(entry)
+        index.remove(entry)
         if not keeps:
             first = start
-        renewed = Entry(entry.key, game, league, entry.number, start, first, decree=entry.decree)
-        memory.insert(renewed)
+        renewed = GameEntry(entry.key, game, league, entry.number, start, first, decree=entry.decree)
+        index.insert(renewed)
         if event is not None and keeps:
-            memory.join(renewed, event)
+            index.join(renewed, event)
         return renewed
 
-    def _place(self, entry: Entry) -> None:
+    def _place(self, entry: GameEntry) -> None:
         if entry.decree:
             self._obey(entry)
             # Games nearby may have been matched before this one's override was known.
-            others = (other for _, other in self._memory.around(entry, self._threshold) if not other.decree)
+            others = (other for _, other in self._index.around(entry, self._threshold) if not other.decree)
             if other := min(others, key=lambda e: e.number, default=None):
                 self._compare(other)
         elif names.pending(entry.game.home) or names.pending(entry.game.away):
@@ -223,10 +221,10 @@ class Matcher:
         elif not self._follow(entry):
             self._compare(entry)
 
-    def _obey(self, entry: Entry) -> None:
+    def _obey(self, entry: GameEntry) -> None:
         """Apply an override."""
         if entry.decree == NEVER:
-            self._memory.leave(entry)
+            self._index.leave(entry)
             self._set(entry, Match(None, 1.0, "override: never"))
         elif entry.decree == NEW and entry.start is None:
             self._wait(entry, 1.0, "override: new, but no start time yet")
@@ -235,26 +233,26 @@ class Matcher:
                 self._join(entry, self._found(entry))
             self._set(entry, Match(entry.event, 1.0, "override: new", new=True))
         else:
-            event = self._memory.events.get(entry.decree) or self._found(entry, entry.decree)
+            event = self._index.events.get(entry.decree) or self._found(entry, entry.decree)
             self._join(entry, event)
             turned = fit(entry.league, (event.home, event.away), entry.spelling)[1]
             self._set(entry, Match(event.id, 1.0, "override", turned))
 
-    def _without_start(self, entry: Entry) -> None:
+    def _without_start(self, entry: GameEntry) -> None:
         if entry.event is None:
             self._wait(entry, 0.0, "no start time")
 
-    def _follow(self, entry: Entry) -> bool:
+    def _follow(self, entry: GameEntry) -> bool:
         """Fast path: no game nearby, or a single event at about this time, without doubts."""
-        near = list(self._memory.around(entry, DOUBT)) if entry.event is None else []
+        near = list(self._index.around(entry, DOUBT)) if entry.event is None else []
         if entry.event is None and not near:
             self._join(entry, self._found(entry))
             self._explain(entry)
             return True
         if not near or near[0][1].event is None:
             return False
-        event = self._memory.events[near[0][1].event]
-        members = [self._memory.entries[key] for key in event.members]
+        event = self._index.events[near[0][1].event]
+        members = [self._index.entries[key] for key in event.members]
         plain = (
             all(score >= self._threshold and other.event == event.id for score, other in near)
             and len(near) == len(members)
@@ -268,31 +266,31 @@ class Matcher:
             self._explain(entry)
         return plain
 
-    def _closure(self, entry: Entry, least: float) -> dict[Key, Entry]:
+    def _closure(self, entry: GameEntry, least: float) -> dict[Key, GameEntry]:
         """Return the games that are the same pair, transitively, with starts near each other."""
-        memory = self._memory
+        index = self._index
         cluster, stack = {entry.key: entry}, [entry]
         while stack:
             at = stack.pop()
             direct = least if at is entry else self._threshold
-            reached = [other for score, other in memory.around(at, direct)]
-            event = memory.events.get(at.event or "")
-            reached += [] if event is None else [memory.entries[key] for key in event.members]
+            reached = [other for score, other in index.around(at, direct)]
+            event = index.events.get(at.event or "")
+            reached += [] if event is None else [index.entries[key] for key in event.members]
             for other in reached:
                 if other.key not in cluster and other.decree != NEVER and other.start is not None:
                     cluster[other.key] = other
                     stack.append(other)
         return cluster
 
-    def _contradict(self, league: League, entries: Iterable[Entry]) -> bool:
+    def _contradict(self, league: League, entries: Iterable[GameEntry]) -> bool:
         """Whether two of these games cannot be the same pair."""
         spellings = list(dict.fromkeys(e.spelling for e in entries if not e.decree))
         return any(
             fit(league, one, other)[0] < DOUBT for at, one in enumerate(spellings) for other in spellings[at + 1 :]
         )
 
-    def _compare(self, entry: Entry) -> None:
-        near = sorted(self._memory.around(entry, DOUBT), key=lambda scored: (-scored[0], scored[1].key))
+    def _compare(self, entry: GameEntry) -> None:
+        near = sorted(self._index.around(entry, DOUBT), key=lambda scored: (-scored[0], scored[1].key))
         near = [(score, other) for score, other in near if other.decree != NEVER]
         best = near[0][0] if near else 0.0
         cluster = self._closure(entry, self._threshold)
@@ -306,13 +304,13 @@ class Matcher:
         if doubts and alone and (event := self._only(entry, doubts)) is not None:
             joined = dict(cluster)
             for key in event.members:
-                joined |= self._closure(self._memory.entries[key], self._threshold)
+                joined |= self._closure(self._index.entries[key], self._threshold)
             if not self._contradict(entry.league, joined.values()):
                 self._arrange(joined)
                 return
         rivals = [other for _, other in doubts if alone and self._borrowed(other, entry)]
         for other in rivals:
-            self._memory.leave(other)
+            self._index.leave(other)
         if rivals:
             self._arrange(cluster)
             self._again(rivals)
@@ -323,40 +321,40 @@ class Matcher:
             return
         self._arrange(cluster)
 
-    def _only(self, entry: Entry, doubts: list[tuple[float, Entry]]) -> Event | None:
+    def _only(self, entry: GameEntry, doubts: list[tuple[float, GameEntry]]) -> MatchedEvent | None:
         """Return the only event around that time that matches one full name and a word of the other."""
         if not names.has_mascots(*entry.league) or any(score < CITY or o.event is None for score, o in doubts):
             return None
         events = {other.event for _, other in doubts}
         if len(events) != 1 or not any(gap(entry.dated, other.dated) <= CLOSE for _, other in doubts):
             return None
-        return self._memory.events[str(events.pop())]
+        return self._index.events[str(events.pop())]
 
-    def _borrowed(self, other: Entry, entry: Entry) -> bool:
+    def _borrowed(self, other: GameEntry, entry: GameEntry) -> bool:
         """Whether a game is in its event only by a word that fits the teams of `entry` equally."""
-        event = self._memory.events.get(other.event or "")
+        event = self._index.events.get(other.event or "")
         if event is None or other.decree:
             return False
-        members = [self._memory.entries[key].spelling for key in event.members]
+        members = [self._index.entries[key].spelling for key in event.members]
         owners = [each for each in members if fit(entry.league, each, entry.spelling)[0] < DOUBT]
         return bool(owners) and all(fit(entry.league, each, other.spelling)[0] < self._threshold for each in owners)
 
-    def _arrange(self, cluster: dict[Key, Entry]) -> None:
+    def _arrange(self, cluster: dict[Key, GameEntry]) -> None:
         """Assign the games of one pair to meetings, and meetings to events."""
-        memory = self._memory
-        alive = [memory.events[id_] for id_ in dict.fromkeys(e.event for e in cluster.values()) if id_ is not None]
+        index = self._index
+        alive = [index.events[id_] for id_ in dict.fromkeys(e.event for e in cluster.values()) if id_ is not None]
         alive.sort(key=lambda event: event.number)
         free = [e for e in cluster.values() if not e.decree]
-        decreed = [event for event in alive if all(memory.entries[key].decree for key in event.members)]
-        shut = [event for event in decreed if all(memory.entries[key].decree == NEW for key in event.members)]
+        decreed = [event for event in alive if all(index.entries[key].decree for key in event.members)]
+        shut = [event for event in decreed if all(index.entries[key].decree == NEW for key in event.members)]
         fixed = [*shut, *(event for event in decreed if event not in shut)]
         anchors = [next(cluster[key].dated for key in event.members if key in cluster) for event in fixed]
         meetings = arrange([e.dated for e in free], anchors[: len(shut)], anchors[len(shut) :])
         owners = self._owners(meetings, alive, fixed)
         for key in meetings.doubts:
-            memory.leave(memory.entries[key])
+            index.leave(index.entries[key])
         for at, group in enumerate(meetings.games):
-            members = sorted((memory.entries[key] for key in group), key=lambda e: e.number)
+            members = sorted((index.entries[key] for key in group), key=lambda e: e.number)
             if not members:
                 continue
             event = owners.get(at) or self._found(members[0])
@@ -368,42 +366,44 @@ class Matcher:
                 self._explain(entry)
         for key, places in meetings.doubts.items():
             likely = tuple(dict.fromkeys(owners[at].id for at in places if at in owners))
-            self._set(memory.entries[key], Match(None, 1.0, _why(places), candidates=likely))
+            self._set(index.entries[key], Match(None, 1.0, _why(places), candidates=likely))
 
-    def _owners(self, meetings: Meetings, alive: list[Event], fixed: list[Event]) -> dict[int, Event]:
+    def _owners(
+        self, meetings: Meetings, alive: list[MatchedEvent], fixed: list[MatchedEvent]
+    ) -> dict[int, MatchedEvent]:
         """Return the event of each meeting: that of its oldest game, else one that a game of it was in."""
         owners = dict(enumerate(fixed))
         place = {key: at for at, group in enumerate(meetings.games) for key in group}
         for oldest in (True, False):
             for event in alive:
-                members = sorted(event.members, key=lambda key: self._memory.entries[key].number)
+                members = sorted(event.members, key=lambda key: self._index.entries[key].number)
                 for key in members[:1] if oldest else members:
                     at = place.get(key)
                     if at is not None and at not in owners and event not in owners.values():
                         owners[at] = event
         return owners
 
-    def _found(self, entry: Entry, id_: str = "") -> Event:
+    def _found(self, entry: GameEntry, id_: str = "") -> MatchedEvent:
         """Create an event for a game."""
-        memory, game = self._memory, entry.game
+        index, game = self._index, entry.game
         if not id_:
             assert entry.start is not None
-            id_ = ids.event_id(game._replace(sport=entry.league[0]), entry.league[1], entry.start, memory.used)
+            id_ = ids.event_id(game._replace(sport=entry.league[0]), entry.league[1], entry.start, index.used)
         if entry.start is not None:
-            memory.used[id_] = entry.start
-        event = Event(id_, *entry.league, game.home, game.away, memory.count())
-        memory.events[id_] = event
+            index.used[id_] = entry.start
+        event = MatchedEvent(id_, *entry.league, game.home, game.away, index.count())
+        index.events[id_] = event
         return event
 
-    def _join(self, entry: Entry, event: Event) -> None:
-        self._memory.join(entry, event)
+    def _join(self, entry: GameEntry, event: MatchedEvent) -> None:
+        self._index.join(entry, event)
 
-    def _explain(self, entry: Entry) -> None:
+    def _explain(self, entry: GameEntry) -> None:
         """Record the reason of a match."""
-        memory = self._memory
-        event = memory.events[entry.event or ""]
-        others = [memory.entries[key] for key in event.members if key != entry.key]
-        first = min(event.members, key=lambda key: memory.entries[key].number)
+        index = self._index
+        event = index.events[entry.event or ""]
+        others = [index.entries[key] for key in event.members if key != entry.key]
+        first = min(event.members, key=lambda key: index.entries[key].number)
         turned = self._turned(entry, event, others)
         if not others:
             self._set(entry, Match(event.id, 1.0, "new event", turned, new=True))
@@ -418,7 +418,7 @@ class Matcher:
         match = Match(event.id, score, f"{words}, {apart}{swapped}", turned, new=entry.key == first)
         self._set(entry, match)
 
-    def _turned(self, entry: Entry, event: Event, others: list[Entry]) -> bool:
+    def _turned(self, entry: GameEntry, event: MatchedEvent, others: list[GameEntry]) -> bool:
         score, turned = fit(entry.league, (event.home, event.away), entry.spelling)
         if score >= DOUBT or not others:
             return turned and score > 0.0
@@ -426,19 +426,19 @@ class Matcher:
         (_, turned), by = max(fits, key=lambda scored: (scored[0][0], scored[1].key), default=((0.0, False), entry))
         return turned != (by.key in self._matches and self._matches[by.key].turned)
 
-    def _wait(self, entry: Entry, score: float, reason: str, near: Iterable[tuple[float, Entry]] = ()) -> None:
+    def _wait(self, entry: GameEntry, score: float, reason: str, near: Iterable[tuple[float, GameEntry]] = ()) -> None:
         """Quarantine a game."""
-        self._memory.leave(entry)
+        self._index.leave(entry)
         likely = dict.fromkeys(other.event or ":".join(other.key) for _, other in near)
         self._set(entry, Match(None, score, reason, candidates=tuple(likely)))
 
-    def _set(self, entry: Entry, match: Match) -> None:
+    def _set(self, entry: GameEntry, match: Match) -> None:
         before = self._matches.get(entry.key)
         self._matches[entry.key] = match
         if before is not None and before[:1] + before[3:4] != match[:1] + match[3:4]:
             self._changed[entry.key] = None
 
-    def _again(self, entries: Iterable[Entry]) -> None:
+    def _again(self, entries: Iterable[GameEntry]) -> None:
         for entry in sorted(entries, key=lambda e: e.key):
             if entry.event is None:
                 self._place(entry)
@@ -450,7 +450,7 @@ def _league(game: Game) -> League:
     return league.sport or catalog.sport(game.sport).id, league.id
 
 
-def _minutes(one: Entry, other: Entry) -> int:
+def _minutes(one: GameEntry, other: GameEntry) -> int:
     return 0 if one.start is None or other.start is None else round(gap(one.dated, other.dated).total_seconds() / 60)
 
 

@@ -20,7 +20,7 @@ from zlib import crc32
 import numpy as np
 
 from oddsengine import catalog
-from oddsengine.catalog import futures as known
+from oddsengine.catalog import futures as kinds
 from oddsengine.groups import Floats
 from oddsengine.simulate.desks import Desk, Habits, desk, quoted
 from oddsengine.simulate.leagues import FIRST_NAMES, LAST_NAMES
@@ -69,7 +69,7 @@ _LEAGUES = {
 }
 
 
-class Season:
+class FuturesSeason:
     """The futures of one league.
 
     Parameters
@@ -85,7 +85,7 @@ class Season:
 
     Examples
     --------
-    >>> season = Season(7, "nba", 2026)
+    >>> season = FuturesSeason(7, "nba", 2026)
     >>> race = season.races(datetime(2026, 11, 1, tzinfo=UTC))[0]
     >>> race.market, len(race.selections), round(float(race.chances.sum()), 9)
     ('Championship Winner', 30, 1.0)
@@ -99,7 +99,7 @@ class Season:
         self._desks = [desk(name) for name in self.books]
         self._habits = Habits(self._desks)
         rng = np.random.default_rng([seed, crc32(league.encode())])
-        self.teams = known.contestants(league)
+        self.teams = kinds.contestants(league)
         self._strength = rng.standard_normal(len(self.teams))
         self._talent = 1.3 * rng.standard_normal(_PEOPLE)
         first, last = rng.integers(0, len(FIRST_NAMES), _PEOPLE), rng.permutation(len(LAST_NAMES))[:_PEOPLE]
@@ -110,7 +110,7 @@ class Season:
         self._lines = np.floor(self._league.games * self._shares(0.0)[self._subjects]) + 0.5
 
     def __repr__(self) -> str:
-        return f"<Season {self.season} of {self._league.id}, {len(self.books)} books>"
+        return f"<FuturesSeason {self.season} of {self._league.id}, {len(self.books)} books>"
 
     # ---- truth ----
 

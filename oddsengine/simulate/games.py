@@ -82,7 +82,7 @@ class News(NamedTuple):
     every: float  # s: mean interval between reports, for each team and player
 
 
-class Change(NamedTuple):
+class GameChanges(NamedTuple):
     """Events of one time step, and how probabilities moved."""
 
     started: Longs
@@ -107,7 +107,7 @@ def shares(cdf: Floats, quarters: Longs, origin: Longs | int) -> tuple[Floats, F
     return win, lose
 
 
-class Games:
+class SimulatedGames:
     """All games of a world, as arrays over events.
 
     Parameters
@@ -169,7 +169,7 @@ class Games:
 
     # ---- time ----
 
-    def advance(self, now: float, seconds: float) -> Change:
+    def advance(self, now: float, seconds: float) -> GameChanges:
         """Advance time to `now`: reports before games, scores during games."""
         self._now = now
         self._laws.clear()
@@ -183,7 +183,7 @@ class Games:
         scored, ended = self._play(live, np.clip(now - self.start[live], 0.0, seconds) * self._speed[live])
         old = open_[(self._renewed[open_] < now - _REFRESH) | reports]
         due = np.union1d(np.setdiff1d(old, ended), np.setdiff1d(live, ended))
-        return Change(begun, ended, scored, due, self._renew(due))
+        return GameChanges(begun, ended, scored, due, self._renew(due))
 
     def finish(self) -> None:
         """Play every game to its end."""

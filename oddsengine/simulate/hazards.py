@@ -11,7 +11,7 @@ import numpy as np
 
 from oddsengine.groups import Longs
 from oddsengine.simulate.desks import Desk, american
-from oddsengine.simulate.games import LIVE, UPCOMING, Bools, Games
+from oddsengine.simulate.games import LIVE, UPCOMING, Bools, SimulatedGames
 from oddsengine.simulate.leagues import (
     AWAY_TOTAL,
     FIRST_PROP,
@@ -56,7 +56,14 @@ class Scene:
     """The rows of one book and event, as modified by a hazard. `touched` rows are no longer honest offers."""
 
     def __init__(
-        self, rows: list[Row], event: int, fixture: Fixture, desk: Desk, games: Games, seed: int, memory: dict[str, Any]
+        self,
+        rows: list[Row],
+        event: int,
+        fixture: Fixture,
+        desk: Desk,
+        games: SimulatedGames,
+        seed: int,
+        memory: dict[str, Any],
     ) -> None:
         self.rows, self.event, self.fixture, self.desk, self._games = rows, event, fixture, desk, games
         self.rng = np.random.default_rng(seed)
@@ -299,7 +306,7 @@ class Trouble:
     """The hazards active on each screen, and the rows they corrupted."""
 
     def __init__(
-        self, hazards: Sequence[str], rng: np.random.Generator, games: Games, fixtures: list[Fixture],
+        self, hazards: Sequence[str], rng: np.random.Generator, games: SimulatedGames, fixtures: list[Fixture],
         desks: Sequence[Desk],
     ) -> None:  # fmt: skip
         unknown = sorted(set(hazards) - set(HAZARDS))

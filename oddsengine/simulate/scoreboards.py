@@ -14,7 +14,7 @@ import numpy as np
 from oddsengine.games import FINAL, Reading
 from oddsengine.groups import Floats, Longs
 from oddsengine.simulate.desks import Desk
-from oddsengine.simulate.games import ENDED, LIVE, Games
+from oddsengine.simulate.games import ENDED, LIVE, SimulatedGames
 from oddsengine.simulate.wording import Fixture
 
 _SHARE = 0.5  # of the books that quote in play
@@ -55,7 +55,7 @@ class Scoreboards:
     """Scores of a world's books."""
 
     def __init__(
-        self, desks: Sequence[Desk], games: Games, fixtures: Sequence[Fixture], rng: np.random.Generator, *,
+        self, desks: Sequence[Desk], games: SimulatedGames, fixtures: Sequence[Fixture], rng: np.random.Generator, *,
         troubled: bool,
     ) -> None:  # fmt: skip
         live = [_Board(desk) for desk in desks if desk.live and not desk.book.mid_price]

@@ -11,7 +11,7 @@ import numpy as np
 
 from oddsengine.groups import Floats, Longs
 from oddsengine.simulate.desks import Desk, Habits, Opinions, quoted
-from oddsengine.simulate.games import CENTRE, LIVE, OFFSETS, WIDTH, Bools, Games
+from oddsengine.simulate.games import CENTRE, LIVE, OFFSETS, WIDTH, Bools, SimulatedGames
 from oddsengine.simulate.leagues import HOME_TOTAL, LADDERS, LEAGUES, MONEYLINE
 
 _COVERED = 0.9  # share of secondary ladders quoted by a book that quotes them at all
@@ -19,7 +19,7 @@ _UNLIKELY = 0.05  # lines with a less likely side are not shown
 _LONG_SHOT = 0.015  # the same for a moneyline
 
 
-class Look(NamedTuple):
+class ScreenUpdate(NamedTuple):
     """The current rows of some screens, and the screens from which rows were removed."""
 
     rows: Longs
@@ -31,7 +31,7 @@ class Look(NamedTuple):
 class Screens:
     """Every price of a world, as last shown: `odds`, `quarters`, `seen`, `shown`, `live` and `active`."""
 
-    def __init__(self, desks: Sequence[Desk], games: Games, rng: np.random.Generator) -> None:
+    def __init__(self, desks: Sequence[Desk], games: SimulatedGames, rng: np.random.Generator) -> None:
         self._games = games
         self._habits = Habits(desks)
         self.events = games.league.size
@@ -60,7 +60,7 @@ class Screens:
         self.quarters = np.zeros(rows, np.int64)
         self.shown, self.live, self.active = np.zeros((3, rows), bool)
 
-    def look(self, screens: Longs, opinions: Opinions, suspended: Bools, now: float) -> Look:
+    def look(self, screens: Longs, opinions: Opinions, suspended: Bools, now: float) -> ScreenUpdate:
         """Update some screens; `suspended` is per event."""
         rows = spans(self.offsets[screens], self.offsets[screens + 1])
         event = self.event[rows]
@@ -77,7 +77,7 @@ class Screens:
         self.changed_at[rows[changed]] = now
         self.odds[rows], self.quarters[rows], self.shown[rows] = odds, quarters, visible
         self.live[rows], self.active[rows] = live, active
-        return Look(rows, changed, visible, np.unique(self.screen[rows[left]]))
+        return ScreenUpdate(rows, changed, visible, np.unique(self.screen[rows[left]]))
 
     def clear(self, screens: Longs) -> None:
         """Remove all rows of some screens."""

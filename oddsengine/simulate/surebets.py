@@ -25,7 +25,7 @@ class TrueArbitrage(NamedTuple):
     books: tuple[str, ...]
 
 
-class Board(NamedTuple):
+class HonestPrices(NamedTuple):
     """Honest prices, as flat columns."""
 
     event: Longs
@@ -37,7 +37,7 @@ class Board(NamedTuple):
     seen: Floats
 
 
-def best(board: Board, draws: Bools) -> Iterator[tuple[int, float, list[int]]]:
+def best(board: HonestPrices, draws: Bools) -> Iterator[tuple[int, float, list[int]]]:
     """Yield a row of each market with a profit, the sum of 1 / odds, and the rows of its legs.
 
     `draws` says for every row whether a moneyline of its event has a draw.
@@ -57,7 +57,7 @@ def best(board: Board, draws: Bools) -> Iterator[tuple[int, float, list[int]]]:
             yield int(rows[0]), total, legs
 
 
-def _sides(board: Board, rows: Longs) -> list[list[Offer]]:
+def _sides(board: HonestPrices, rows: Longs) -> list[list[Offer]]:
     offers = list(zip(rows.tolist(), board.net[rows].tolist(), board.seen[rows].tolist(), strict=True))
     return [list(group) for _, group in groupby(offers, key=lambda offer: int(board.side[offer[0]]))]
 

@@ -11,12 +11,12 @@ from oddsengine.games import Reading
 from oddsengine.groups import Longs
 from oddsengine.simulate.calendar import fixtures, schedule
 from oddsengine.simulate.desks import DEFAULT_BOOKS, Habits, Opinions, american, desk
-from oddsengine.simulate.games import ENDED, LIVE, UPCOMING, Chances, Games, News
+from oddsengine.simulate.games import ENDED, LIVE, UPCOMING, Chances, News, SimulatedGames
 from oddsengine.simulate.hazards import HAZARDS, Key, Phantom, Trouble, key_of
 from oddsengine.simulate.leagues import LEAGUES
 from oddsengine.simulate.scoreboards import Scoreboards
 from oddsengine.simulate.screens import Screens
-from oddsengine.simulate.surebets import Board, TrueArbitrage, best
+from oddsengine.simulate.surebets import HonestPrices, TrueArbitrage, best
 from oddsengine.simulate.wording import Place, Row
 
 START = datetime(2026, 2, 7, 18, 0, tzinfo=UTC)
@@ -111,7 +111,7 @@ class World:
         desks = [desk(name).straying(dissent, exchange_hold, slow) for name in self.books]
         self._desks = desks
         league, begins = schedule(events, live, pace, setting)
-        self._games = Games(league, begins, playing, pace, _SLOW_NEWS if slow > 1.0 else None)
+        self._games = SimulatedGames(league, begins, playing, pace, _SLOW_NEWS if slow > 1.0 else None)
         self._games.advance(0.0, max(0.0, -float(begins.min(initial=0.0))))
         self.fixtures = fixtures(league, begins, start, setting)
         self._place = {fixture.id: at for at, fixture in enumerate(self.fixtures)}
@@ -365,7 +365,7 @@ class World:
         usable &= self._games.status[screens.event] != ENDED
         rows = np.flatnonzero(usable)
         event, book = screens.event[rows], screens.book[rows]
-        board = Board(
+        board = HonestPrices(
             event, screens.ladder[rows], screens.quarters[rows], screens.live[rows], screens.side[rows],
             self._habits.net(book, screens.odds[rows]), screens.seen[rows],
         )  # fmt: skip

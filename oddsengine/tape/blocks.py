@@ -68,7 +68,7 @@ def _packed(frame: pl.DataFrame) -> bytes:
     return out.getvalue()
 
 
-class Kept(NamedTuple):
+class BufferedStep(NamedTuple):
     """A buffered step, or notes after the last one, with running totals."""
 
     batch: Batch | None
@@ -87,7 +87,7 @@ _JSON = ("removed", "complete", "events", "rejected", "notes")
 NOTHING: tuple[str | None, ...] = (None,) * len(_JSON)
 
 
-def encoded(first: int, buffered: Sequence[Kept]) -> bytes:
+def encoded(first: int, buffered: Sequence[BufferedStep]) -> bytes:
     """Encode steps as a block."""
     batches = [step.batch for step in buffered if step.batch is not None]
     n = len(batches)
@@ -137,7 +137,7 @@ def _columns(rows: Sequence[tuple[str | None, ...]]) -> list[pl.Series]:
     return [_texts([list(column)], len(rows)) for column in zip(*rows, strict=True)]
 
 
-def _books(first: int, steps: Sequence[Kept]) -> bytes:
+def _books(first: int, steps: Sequence[BufferedStep]) -> bytes:
     """Collect books that are new in these steps."""
     listed = [(number, step.batch.books) for number, step in enumerate(steps, first) if step.batch and step.batch.books]
     names = [name for _, books in listed for name in books]
@@ -152,7 +152,7 @@ def _books(first: int, steps: Sequence[Kept]) -> bytes:
     return _packed(frame)
 
 
-def _terms(first: int, steps: Sequence[Kept]) -> bytes:
+def _terms(first: int, steps: Sequence[BufferedStep]) -> bytes:
     """Collect terms that are new in these steps or listed again."""
     rows: list[Wording] = []
     numbers: list[int] = []
@@ -222,7 +222,7 @@ def decoded(block: Block, data: bytes | memoryview) -> Iterator[TapeStep | list[
         new_books.setdefault(number, []).append(name)
     a = 0
     for number, now, count, removed, complete, events, rejected, notes in steps.iter_rows():
-        decoded_notes = [_said(kind, what) for kind, what in json.loads(notes)] if notes else []
+        decoded_notes = [_note(kind, what) for kind, what in json.loads(notes)] if notes else []
         if number is None:
             yield decoded_notes
             continue
@@ -238,7 +238,7 @@ def decoded(block: Block, data: bytes | memoryview) -> Iterator[TapeStep | list[
         a = b
 
 
-def _said(kind: str, what: Any) -> Note:
+def _note(kind: str, what: Any) -> Note:
     """Restore a note from its JSON form."""
     if kind in ("without", "fair"):
         return kind, tuple(what) if kind == "without" else what

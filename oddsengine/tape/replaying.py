@@ -61,13 +61,13 @@ def play(tape: Tape, engine: Engine, *, until: datetime | None = None) -> Iterat
         )
     if engine.number + 1 < tape.first:
         raise TapeError(f"{tape.path} starts at step {tape.first}, but the engine is at step {engine.number}")
-    watch = _Watch(engine, tape.fair)
+    watch = _ViewKeeper(engine, tape.fair)
     try:
         for step in tape.between(until=until, after=engine.number):
-            watch.heed(step.notes)
+            watch.apply(step.notes)
             yield step, engine.feed(step.batch)
         if engine.number == tape.last:
-            watch.heed(tape.closing)
+            watch.apply(tape.closing)
     finally:
         watch.leave()
 
@@ -81,7 +81,7 @@ def engine_for(tape: Tape, *, fair: FairTable | None = None) -> Engine:
     return Engine(guards=guards, fair=fair or tape.fair)
 
 
-class _Watch:
+class _ViewKeeper:
     """Wakes views and puts them to sleep as recorded on the tape."""
 
     def __init__(self, engine: Engine, fair: FairTable | None) -> None:
@@ -90,7 +90,7 @@ class _Watch:
         self._others = {view.wanted for view in engine.views}
         self._held: dict[Wanted, View] = {}
 
-    def heed(self, notes: Sequence[Note]) -> None:
+    def apply(self, notes: Sequence[Note]) -> None:
         """Apply the notes of a step."""
         for kind, value in notes:
             if kind == "fair":

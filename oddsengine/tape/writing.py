@@ -12,7 +12,7 @@ from oddsengine.board.state import SECOND, Batch
 from oddsengine.catalog import FairTable, fair_content
 from oddsengine.engine import Engine
 from oddsengine.groups import NO_TIME
-from oddsengine.tape.blocks import NOTHING, VERSION, Kept, TapeError, encoded, head, json_of
+from oddsengine.tape.blocks import NOTHING, VERSION, BufferedStep, TapeError, encoded, head, json_of
 from oddsengine.tape.files import CATALOGUE, Segment, segment_at, survey
 from oddsengine.view import Wanted
 
@@ -67,9 +67,9 @@ class TapeWriter:
         self._file: BinaryIO | None = None
         self._engine: Engine | None = None
         self._broken = ""
-        self._kept: list[Kept] = []
+        self._kept: list[BufferedStep] = []
         self._notes: list[list[Any]] = []
-        self._wrote: tuple[Segment, list[Kept]] | None = None  # start of the last block, and its steps
+        self._wrote: tuple[Segment, list[BufferedStep]] | None = None  # start of the last block, and its steps
         self._folder = os.open(self.path, os.O_RDONLY)
         self._open = True
         try:
@@ -150,7 +150,7 @@ class TapeWriter:
             listed = self._engine.wordings[:books_known]
         n = len(batch.links)
         end = books_known + len(batch.wordings), books + len(batch.books), quotes + n
-        step = Kept(batch, texts, notes, listed, before, *end)
+        step = BufferedStep(batch, texts, notes, listed, before, *end)
         self._kept.append(step)  # the only state, so an interruption leaves the whole step or nothing
         self._notes = []
         if step.quotes >= self._rows or batch.now - self._since >= self._span:
@@ -203,7 +203,9 @@ class TapeWriter:
         self._agree()
         if self._notes:
             notes, self._notes = self._notes, []
-            self._kept.append(Kept(None, (*NOTHING[1:], _compact(notes)), notes, None, self._known[0], *self._known))
+            self._kept.append(
+                BufferedStep(None, (*NOTHING[1:], _compact(notes)), notes, None, self._known[0], *self._known)
+            )
             try:
                 self._write()
             except BaseException:

@@ -195,7 +195,7 @@ class BetfairSource:
             answer = await web.post(
                 f"{feed.catalogue_url.rstrip('/')}/listMarketCatalogue/", headers, msgspec.json.encode(asked)
             )
-            payload = await parsed(feed, sink, answer.body, lambda: self._reader.know(answer.body))
+            payload = await parsed(feed, sink, answer.body, lambda: self._reader.add_catalogue(answer.body))
         except Failure as failure:
             sink.failed(feed.name, failure, "names")
             return

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping
 
 from oddsengine.feeds import FeedError
-from oddsengine.feeds.sse import Event, Events
+from oddsengine.feeds.sse import EventParser, ServerSentEvent
 from oddsengine_service.feeds.sink import Failure
 from oddsengine_service.feeds.web import Query, Web
 
@@ -18,9 +18,9 @@ class Stream:
 
     async def connect(
         self, web: Web, url: str, query: Query, headers: Mapping[str, str]
-    ) -> AsyncGenerator[Event | None, None]:
+    ) -> AsyncGenerator[ServerSentEvent | None, None]:
         """Yield the events of one connection, None for other signs of life; its end is a failure like others."""
-        events = Events(self._most)
+        events = EventParser(self._most)
         sent = {"accept": "text/event-stream", "cache-control": "no-store", **headers}
         if self.last_id:
             sent["last-event-id"] = self.last_id

@@ -14,7 +14,7 @@ import msgspec
 
 from oddsengine import catalog
 from oddsengine.feeds import FeedError
-from oddsengine.feeds.the_odds_api import Asked, Scores, TheOddsApi
+from oddsengine.feeds.the_odds_api import RequestScope, ScoresParser, TheOddsApi
 from oddsengine_service.feeds.credits import Target, nearness, plan, until_renewal
 from oddsengine_service.feeds.freshness import too_slow
 from oddsengine_service.feeds.retry import Backoff, keep_trying, parsed
@@ -49,7 +49,7 @@ class TheOddsApiSource:
         self.feed = feed
         self._key, self._secrets = key, secrets
         self._reader = TheOddsApi(american=False, markets=(*feed.markets, *feed.props))
-        self._scores = Scores()
+        self._scores = ScoresParser()
         self._coming: dict[str, list[_Coming]] = {}
         self._due: dict[str, float] = {}
         self._asked: dict[str, float] = {}
@@ -146,7 +146,7 @@ class TheOddsApiSource:
         path = f"/v4/sports/{sport}/events/{event}/odds" if event else f"/v4/sports/{sport}/odds"
         self._asked[name] = asyncio.get_running_loop().time()
         answer = await self._get(web, path, query)
-        asked = Asked.of(
+        asked = RequestScope.of(
             markets, sport="" if event else sport, events=[event] if event else None, books=feed.books or None
         )
         payload = await parsed(feed, sink, answer.body, lambda: self._reader.read(answer.body, asked))

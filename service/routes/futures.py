@@ -13,7 +13,7 @@ import numpy as np
 from oddsengine import catalog, decimal_to_american
 from oddsengine.catalog.futures import TYPES
 from oddsengine.columns import Bools
-from oddsengine.futures import REASONS, FuturesBoard, Judged, Market, Sheet, price_id
+from oddsengine.futures import REASONS, Evaluation, FuturesBoard, Market, Sheet, price_id
 from oddsengine.query import BoardIds, values
 from oddsengine_service import filters
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta, page
@@ -40,7 +40,7 @@ class _Found(NamedTuple):
     now: datetime | None
     strange: dict[str, list[str]]
 
-    def judged(self, sheet: Sheet) -> Judged:
+    def judged(self, sheet: Sheet) -> Evaluation:
         return self.futures.judged(self.board, sheet.market.id, self.books, self.now)
 
     def seen(self, sheet: Sheet) -> Bools:
@@ -115,7 +115,7 @@ def _market(sheet: Sheet, found: _Found) -> Future:
     )  # fmt: skip
 
 
-def _arbitrage(judged: Judged) -> FutureArbitrage | None:
+def _arbitrage(judged: Evaluation) -> FutureArbitrage | None:
     found, sheet = judged.arbitrage, judged.sheet
     if found is None:
         return None
@@ -184,7 +184,7 @@ def _prices(sheet: Sheet, found: _Found, places: Sequence[Sequence[int]]) -> Ite
             odds_changed_at=_there(changed), deep_link=link, is_complete=judged.complete,
             is_best=bool(judged.best[i] == j), fair_probability=told_fair,
             no_vig_odds=None if told_fair is None else american(float(decimal_to_american(1.0 / fair))),
-            ev_percentage=_percent(float(judged.edge[i, j])), set_aside=REASONS[judged.aside[i, j]] or None,
+            ev_percentage=_percent(float(judged.edge[i, j])), set_aside=REASONS[judged.rejected[i, j]] or None,
         )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ import zstandard
 
 from oddsengine.matching import Decision
 from oddsengine.snapshot import FORM as ENGINE_FORM
-from oddsengine.snapshot import restore, restore_delayed, taken
+from oddsengine.snapshot import dump, restore, restore_delayed
 from oddsengine_service.feeds.status import BookStatus, SourceStatus
 from oddsengine_service.node import Node
 from oddsengine_service.scale.log import Message
@@ -140,8 +140,8 @@ class Follower:
         """All that is held here, and what says whether it fits; `closed` makes it what is saved."""
         node = self.node
         held: dict[str, Any] = {
-            "engine": taken(node.engine), "games": node.games.taken(), "futures": node.futures.board.taken(),
-            "splits": node.splits.taken(), "sources": [self.feeds.sources, self.feeds.of_books],
+            "engine": dump(node.engine), "games": node.games.dump(), "futures": node.futures.board.dump(),
+            "splits": node.splits.dump(), "sources": [self.feeds.sources, self.feeds.of_books],
             "decisions": list(self.decisions.values()), "epoch": self.epoch,
         }  # fmt: skip
         about = {
@@ -156,7 +156,7 @@ class Follower:
         node = self.node
         restore(node.engine, held["engine"])
         node.games.restore(held["games"])
-        node.futures.board = type(node.futures.board).restored(held["futures"])
+        node.futures.board = type(node.futures.board).restore(held["futures"])
         node.splits.restore(held["splits"])
         self.feeds.sources = msgspec.convert(held["sources"][0], list[SourceStatus])
         self.feeds.of_books = msgspec.convert(held["sources"][1], list[BookStatus])

@@ -1,9 +1,9 @@
 """State of parsers that detects removed prices and renews unchanged ones.
 
-`Listed` is for polled sources: a price that is no longer listed, in the requested markets, is removed. `Held` is for
-streams, which send changes only: all rows are current while the stream is alive. Renewing 100,000 rows takes a step of
-up to half a second, so rows are renewed rarely: live ones, whose prices count for ten seconds, every `LIVE_S`, the
-others every `ALL_S`.
+`ListedIds` is for polled sources: a price that is no longer listed, in the requested markets, is removed. `StreamRows`
+is for streams, which send changes only: all rows are current while the stream is alive. Renewing 100,000 rows takes a
+step of up to half a second, so rows are renewed rarely: live ones, whose prices count for ten seconds, every `LIVE_S`,
+the others every `ALL_S`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,13 +13,13 @@ from typing import Any
 LIVE_S = 3.0
 ALL_S = 25.0
 Row = dict[str, Any]
-Asked = frozenset[str] | None
+Requested = frozenset[str] | None
 
 
 Pair = tuple[str, str]  # book and market, as named by the source
 
 
-class Listed:
+class ListedIds:
     """The ids last listed by a source, by event, each with its book and market."""
 
     def __init__(self) -> None:
@@ -28,12 +28,12 @@ class Listed:
     def __contains__(self, event: str) -> bool:
         return event in self._ids
 
-    def gone(self, event: str, now: Mapping[str, Pair], markets: Asked, books: Asked) -> list[str]:
+    def gone(self, event: str, now: Mapping[str, Pair], markets: Requested, books: Requested) -> list[str]:
         """Return the ids of an event that are no longer listed, among the requested markets and books."""
         before = self._ids.get(event, _NONE)
         return sorted(given for given in before.keys() - now.keys() if _covered(before[given], markets, books))
 
-    def replace(self, event: str, now: Mapping[str, Pair], markets: Asked, books: Asked) -> None:
+    def replace(self, event: str, now: Mapping[str, Pair], markets: Requested, books: Requested) -> None:
         """Store the current ids, keeping previous ones that were not requested."""
         before = self._ids.get(event, _NONE)
         missing = [given for given in before.keys() - now.keys() if not _covered(before[given], markets, books)]
@@ -49,7 +49,7 @@ class Listed:
             self._ids.setdefault(event, {}).update(more)
 
 
-def _covered(pair: Pair, markets: Asked, books: Asked) -> bool:
+def _covered(pair: Pair, markets: Requested, books: Requested) -> bool:
     """Whether a response covers a book's market; None covers all."""
     return (books is None or pair[0] in books) and (markets is None or pair[1] in markets)
 
@@ -57,7 +57,7 @@ def _covered(pair: Pair, markets: Asked, books: Asked) -> bool:
 _NONE: dict[str, Pair] = {}
 
 
-class Held:
+class StreamRows:
     """The rows of a stream by source id, without the time seen, since they are current while it is alive."""
 
     def __init__(self) -> None:

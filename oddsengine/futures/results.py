@@ -12,9 +12,9 @@ from oddsengine.casts import TIME
 from oddsengine.devig import DEVIG_METHODS
 from oddsengine.find import books as naming
 from oddsengine.futures.board import FuturesBoard
+from oddsengine.futures.evaluation import REASONS, Evaluation, evaluate
 from oddsengine.futures.fields import FuturesField
 from oddsengine.futures.identity import price_id
-from oddsengine.futures.judging import REASONS, Judged, judge
 
 MARKETS_SCHEMA: dict[str, Any] = {
     "market_id": pl.String, "display_name": pl.String, "sport": pl.String, "league": pl.String, "season": pl.String,
@@ -94,7 +94,7 @@ def find_futures(
     mine = None if books is None else {catalog.book(book).id for book in books}
     preferred = None if sharp is None else [catalog.book(book).id for book in sharp]
     sheets = [board.sheets[id_] for id_ in sorted(board.sheets)]
-    judged = [judge(sheet, micros(moment), mine, preferred, method, outliers=outliers) for sheet in sheets]
+    judged = [evaluate(sheet, micros(moment), mine, preferred, method, outliers=outliers) for sheet in sheets]
     prices = pl.concat([prices_of(one, board) for one in judged]) if judged else pl.DataFrame(schema=PRICES_SCHEMA)
     return Futures(
         pl.DataFrame([market_row(one) for one in judged], schema=MARKETS_SCHEMA, orient="row"), prices,
@@ -117,7 +117,7 @@ def _newest(odds: pl.DataFrame) -> datetime:
     return newest if isinstance(newest, datetime) else datetime.fromtimestamp(0, UTC)
 
 
-def market_row(judged: Judged) -> dict[str, Any]:
+def market_row(judged: Evaluation) -> dict[str, Any]:
     """Build the row of a market."""
     market, field = judged.sheet.market, judged.sheet.field
     return {
@@ -131,7 +131,7 @@ def market_row(judged: Judged) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def prices_of(judged: Judged, board: FuturesBoard) -> pl.DataFrame:
+def prices_of(judged: Evaluation, board: FuturesBoard) -> pl.DataFrame:
     """Build the prices of one market, by selection and book."""
     sheet = judged.sheet
     i, j = np.nonzero(sheet.row >= 0)
@@ -145,7 +145,7 @@ def prices_of(judged: Judged, board: FuturesBoard) -> pl.DataFrame:
             "odds_decimal": rows["odds_decimal"], "odds_american": rows["odds_american"],
             "line": pl.Series([sheet.market.line] * i.size, dtype=pl.Float64), "is_active": rows["is_active"],
             "last_seen_at": rows["last_seen_at"], "odds_changed_at": rows["odds_changed_at"],
-            "set_aside": pl.Series([REASONS[at] or None for at in judged.aside[i, j].tolist()], dtype=pl.String),
+            "set_aside": pl.Series([REASONS[at] or None for at in judged.rejected[i, j].tolist()], dtype=pl.String),
             "fair_probability": pl.Series(judged.fair[i]).fill_nan(None),
             "ev_percentage": pl.Series(100.0 * judged.edge[i, j]).fill_nan(None),
             "is_best": judged.best[i] == j,
@@ -154,7 +154,7 @@ def prices_of(judged: Judged, board: FuturesBoard) -> pl.DataFrame:
     )  # fmt: skip
 
 
-def _arbitrage_row(judged: Judged) -> Mapping[str, Any] | None:
+def _arbitrage_row(judged: Evaluation) -> Mapping[str, Any] | None:
     arbitrage, sheet = judged.arbitrage, judged.sheet
     if arbitrage is None or sheet.field is None:
         return None

@@ -7,7 +7,7 @@ import polars as pl
 
 from oddsengine.auditing.closes import Closes
 from oddsengine.auditing.formats import History
-from oddsengine.auditing.playing import steps
+from oddsengine.auditing.replay import steps
 from oddsengine.engine import Engine
 from oddsengine.groups import Floats
 from oddsengine.open import EV, NEW
@@ -17,7 +17,7 @@ from oddsengine.update import Update
 from oddsengine.view import View
 
 
-class Shown(NamedTuple):
+class ShownPrices(NamedTuple):
     """+EV prices of one step, as columns."""
 
     at: int
@@ -31,7 +31,7 @@ class Shown(NamedTuple):
     facts: pl.DataFrame  # of new ones
 
 
-def shown(engine: Engine, now: int, update: Update, view: View) -> Shown | None:
+def shown(engine: Engine, now: int, update: Update, view: View) -> ShownPrices | None:
     """Return the +EV prices of a step that are new or have new figures."""
     change = update.of(view)
     pick = change.hits.kind == EV
@@ -49,10 +49,11 @@ def shown(engine: Engine, now: int, update: Update, view: View) -> Shown | None:
             at = order[np.searchsorted(some.groups.row[order], hits.legs[new, 0])]
             facts = facts.hstack(located(board, some, at, engine.fair))
     edge, fair, _, net, last = hits.figures.T
-    return Shown(now, hits.id, status, edge, fair, net, update.facts.odds[places], last.astype(np.int64) >> 1, facts)
+    odds, flags = update.facts.odds[places], last.astype(np.int64) >> 1
+    return ShownPrices(now, hits.id, status, edge, fair, net, odds, flags, facts)
 
 
-class Played(NamedTuple):
+class AuditInput(NamedTuple):
     """Input of an audit."""
 
     shown: pl.DataFrame  # one row each time a price first reached a threshold
@@ -60,9 +61,9 @@ class Played(NamedTuple):
     looks: int
 
 
-def play(
+def collect_shown(
     history: History | Tape, engine: Engine, view: View, thresholds: tuple[float, ...], progress: Any = None
-) -> Played:
+) -> AuditInput:
     """Replay a history, recording when each price first reached each threshold, and the closing boards."""
     closes = Closes(engine)
     facts: list[pl.DataFrame] = []
@@ -98,7 +99,8 @@ def play(
         orient="row",
     )  # fmt: skip
     if not facts:
-        return Played(frame, closes.take(everything=True), count)
+        return AuditInput(frame, closes.take(everything=True), count)
     texts = pl.concat(facts).with_columns(ident=pl.Series(np.concatenate(ids), dtype=pl.UInt64))
     texts = texts.unique("ident", keep="first", maintain_order=True)
-    return Played(frame.join(texts, on="ident", how="left", maintain_order="left"), closes.take(everything=True), count)
+    frame = frame.join(texts, on="ident", how="left", maintain_order="left")
+    return AuditInput(frame, closes.take(everything=True), count)

@@ -23,7 +23,7 @@ and over the books that can be bet at, with the best d' of each contestant:
 5. `outlier`: a price more generous than the median of at least three other feeds, by more than the bound of games in
    log-odds. A price too low by the same bound disqualifies its book as the reference.
 
-A market is **complete** if its field is known, no book quotes anybody outside it, it has more contestants than winners,
+A market is **complete** if its field is kinds, no book quotes anybody outside it, it has more contestants than winners,
 and every contestant has a price left. Otherwise there is no fair price, hold or arbitrage. The **reference** is the
 first sharp book whose own field is complete, whose margin is not too wide, and whose prices can be de-vigged. There is
 no consensus.
@@ -39,7 +39,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oddsengine import catalog
-from oddsengine.catalog import futures as known
+from oddsengine.catalog import futures as kinds
 from oddsengine.find.ids import hexadecimal, word
 from oddsengine.futures.identity import ANY_OTHER
 from oddsengine.futures.sheets import Sheet
@@ -52,7 +52,7 @@ UNUSABLE, STALE, OTHER_FIELD, BOOK_SUM, OUTLIER, EV_CAP = range(1, 7)
 _SECOND = 1_000_000
 
 
-class Arbitrage(NamedTuple):
+class FieldArbitrage(NamedTuple):
     """Stakes on a whole field. A leg is a contestant; `book` is the index of its book in the sheet."""
 
     id: str
@@ -63,11 +63,11 @@ class Arbitrage(NamedTuple):
     share: Floats
 
 
-class Judged(NamedTuple):
+class Evaluation(NamedTuple):
     """Result for one market. Tables have the sheet's shape; columns over contestants are in the order of its field."""
 
     sheet: Sheet
-    aside: npt.NDArray[np.int8]  # codes of `REASONS`; 0 is not rejected
+    rejected: npt.NDArray[np.int8]  # codes of `REASONS`; 0 is not rejected
     complete: bool | None  # None if the field is unknown
     why: str  # why it is not complete, or empty
     reference: str  # a book, or empty
@@ -76,21 +76,21 @@ class Judged(NamedTuple):
     edge: Floats  # by price, fraction; nan if unknown
     best: Longs  # by selection: index of the best book that can be bet at, -1 for none
     hold: float  # nan unless every contestant has such a price
-    arbitrage: Arbitrage | None
+    arbitrage: FieldArbitrage | None
     capped: bool  # whether an arbitrage was above the cap
 
 
-def judge(
+def evaluate(
     sheet: Sheet, now: int, books: Collection[str] | None = None, sharp: Sequence[str] | None = None,
     method: str = "power", *, outliers: bool = True,
-) -> Judged:  # fmt: skip
+) -> Evaluation:  # fmt: skip
     """Evaluate a market at a time in microseconds.
 
     `books` are those that can be bet at (None: all), `sharp` the reference books in order of preference (None: the
     catalog's).
     """
     net = _after_commission(sheet)
-    rejected, too_low = _aside(sheet, net, now, outliers=outliers)
+    rejected, too_low = _rejected(sheet, net, now, outliers=outliers)
     left = rejected == 0
     complete, why = _complete(sheet, left)
     reference, margin, of_field = -1, np.nan, np.empty(0)
@@ -112,7 +112,7 @@ def judge(
         fresh = sheet.seen >= now - round(limits.stale_prematch_s * _SECOND)
         arbitrage, capped = _arbitrage(sheet, net, _best(net, offered & fresh))
     name = sheet.books[reference] if reference >= 0 else ""
-    return Judged(sheet, rejected, complete, why, name, margin, probs, edge, best, hold, arbitrage, capped)
+    return Evaluation(sheet, rejected, complete, why, name, margin, probs, edge, best, hold, arbitrage, capped)
 
 
 def _after_commission(sheet: Sheet) -> Floats:
@@ -122,10 +122,10 @@ def _after_commission(sheet: Sheet) -> Floats:
     return np.asarray(np.where(fee > 0.0, 1.0 / (p + fee * p * (1.0 - p)), 1.0 + win * (1.0 - commission)))
 
 
-def _aside(sheet: Sheet, net: Floats, now: int, *, outliers: bool) -> tuple[npt.NDArray[np.int8], Bools]:
+def _rejected(sheet: Sheet, net: Floats, now: int, *, outliers: bool) -> tuple[npt.NDArray[np.int8], Bools]:
     """Return the rejection code of each price, and the prices that are too low for a reference."""
     rejected = np.where(sheet.usable, 0, UNUSABLE).astype(np.int8)
-    limit = now - round(known.limits().stale_s * _SECOND)
+    limit = now - round(kinds.thresholds().stale_s * _SECOND)
     rejected[(rejected == 0) & (sheet.seen < limit)] = STALE
     if ANY_OTHER in sheet.names:
         other = sheet.names.index(ANY_OTHER)
@@ -198,7 +198,7 @@ def _reference(
     sheet: Sheet, net: Floats, left: Bools, sharp: Sequence[str] | None, method: str
 ) -> tuple[int, float, Floats]:
     """Return the first sharp book with a whole field: its index, margin, and fair probabilities of the contestants."""
-    limits = known.limits()
+    limits = kinds.thresholds()
     order = [book.id for book in catalog.books().values() if book.sharp] if sharp is None else [*sharp]
     sums = _sums(sheet, net, left) / max(sheet.places, 1)
     wide = limits.reference_wide_two if sheet.place.size == 2 else limits.reference_wide
@@ -232,7 +232,7 @@ def _implied(sheet: Sheet, net: Floats, best: Longs) -> float:
     return float((1.0 / net[sheet.place, book]).sum()) / sheet.places if (book >= 0).all() else np.nan
 
 
-def _arbitrage(sheet: Sheet, net: Floats, best: Longs) -> tuple[Arbitrage | None, bool]:
+def _arbitrage(sheet: Sheet, net: Floats, best: Longs) -> tuple[FieldArbitrage | None, bool]:
     """Return the arbitrage over a whole field, and whether there was one above the cap."""
     implied, limits = _implied(sheet, net, best), catalog.thresholds()
     if not implied < 1.0:
@@ -245,7 +245,7 @@ def _arbitrage(sheet: Sheet, net: Floats, best: Longs) -> tuple[Arbitrage | None
         return None, capped
     odds = net[sheet.place, book]
     share = 1.0 / odds / (implied * sheet.places)
-    return Arbitrage(_id(sheet, book), profit, implied, book, odds, share), False
+    return FieldArbitrage(_id(sheet, book), profit, implied, book, odds, share), False
 
 
 def _id(sheet: Sheet, book: Longs) -> str:

@@ -22,7 +22,7 @@ League = tuple[str, str]
 
 
 @dataclass
-class Entry:
+class GameEntry:
     """One game of one source."""
 
     key: Key
@@ -49,7 +49,7 @@ class Entry:
 
 
 @dataclass
-class Event:
+class MatchedEvent:
     """An event: its id never changes, and home and away stay as first seen."""
 
     id: str
@@ -84,12 +84,12 @@ def moment(start: datetime) -> datetime:
     return start.replace(tzinfo=UTC) if start.tzinfo is None else start.astimezone(UTC)
 
 
-class Memory:
+class GameIndex:
     """Games and events, with the index over them."""
 
     def __init__(self) -> None:
-        self.entries: dict[Key, Entry] = {}
-        self.events: dict[str, Event] = {}
+        self.entries: dict[Key, GameEntry] = {}
+        self.events: dict[str, MatchedEvent] = {}
         self.used: dict[str, datetime] = {}  # assigned ids with a start; ids are never reused
         self._index: dict[tuple[League, int], dict[Spelling, dict[Key, None]]] = {}
         self._number = 0
@@ -103,16 +103,16 @@ class Memory:
         """Continue numbering after a number in use."""
         self._number = max(self._number, number)
 
-    def _halves(self, entry: Entry) -> set[int]:
+    def _halves(self, entry: GameEntry) -> set[int]:
         return {int(start.timestamp()) // _SECONDS for start in (entry.start, entry.first) if start is not None}
 
-    def insert(self, entry: Entry) -> None:
+    def insert(self, entry: GameEntry) -> None:
         """Add a game."""
         self.entries[entry.key] = entry
         for half in self._halves(entry):
             self._index.setdefault((entry.league, half), {}).setdefault(entry.spelling, {})[entry.key] = None
 
-    def remove(self, entry: Entry) -> None:
+    def remove(self, entry: GameEntry) -> None:
         """Remove a game; its event is removed with its last game."""
         self.leave(entry)
         del self.entries[entry.key]
@@ -124,7 +124,7 @@ class Memory:
             if not spellings:
                 del self._index[entry.league, half]
 
-    def leave(self, entry: Entry) -> None:
+    def leave(self, entry: GameEntry) -> None:
         """Remove a game from its event."""
         event = self.events.get(entry.event or "")
         entry.event = None
@@ -133,7 +133,7 @@ class Memory:
             if not event.members:
                 del self.events[event.id]
 
-    def join(self, entry: Entry, event: Event) -> None:
+    def join(self, entry: GameEntry, event: MatchedEvent) -> None:
         """Move a game to an event."""
         if entry.event != event.id:
             self.leave(entry)
@@ -141,7 +141,7 @@ class Memory:
         event.members[entry.key] = None
         self.events[event.id] = event
 
-    def around(self, entry: Entry, least: float) -> Iterator[tuple[float, Entry]]:
+    def around(self, entry: GameEntry, least: float) -> Iterator[tuple[float, GameEntry]]:
         """Return other games of the league within the window with at least this score."""
         if entry.start is None:
             return

@@ -33,7 +33,7 @@ _MOST_ROWS, _MOST_BOOKS = 300, 12
 Rows = Sequence[Mapping[str, Any]]
 
 
-class Shot(NamedTuple):
+class Snapshot(NamedTuple):
     """Opportunities at one time."""
 
     title: str
@@ -43,23 +43,23 @@ class Shot(NamedTuple):
 class Source(Protocol):
     """A source of opportunities; called from threads, one call at a time."""
 
-    def shot(self) -> Shot:
+    def snapshot(self) -> Snapshot:
         """Return the current opportunities."""
 
     def prices(self, event: str) -> Rows:
         """Return every price of an event."""
 
 
-class File:
+class FileSource:
     """A file of prices, read again when it changes."""
 
     def __init__(self, path: str, books: Sequence[str] | None) -> None:
         self._path, self._books = path, books
         self._changed = -1.0
-        self._shot = Shot(path, {})
+        self._shot = Snapshot(path, {})
         self._table = pl.DataFrame()
 
-    def shot(self) -> Shot:
+    def snapshot(self) -> Snapshot:
         """Return the opportunities as of the file's newest time."""
         changed = os.path.getmtime(self._path) if os.path.isfile(self._path) else 0.0
         if changed != self._changed:
@@ -68,7 +68,7 @@ class File:
             result = find_all(table, books=self._books, **_LEAST)
             refused = rejected(table)["row"].unique().to_list()
             self._table = table.filter(~pl.col("row").is_in(refused))
-            self._shot = Shot(self._path, {kind: getattr(result, kind).to_dicts() for kind in KINDS})
+            self._shot = Snapshot(self._path, {kind: getattr(result, kind).to_dicts() for kind in KINDS})
         return self._shot
 
     def prices(self, event: str) -> Rows:
@@ -76,7 +76,7 @@ class File:
         return self._table.filter(pl.col("event_id") == event).to_dicts()
 
 
-class Replayed:
+class TapeSource:
     """A tape replayed in a thread of its own; speed 0 is unlimited."""
 
     def __init__(self, path: str, speed: float, books: Sequence[str] | None) -> None:
@@ -98,11 +98,11 @@ class Replayed:
                 return
         self._ended = True
 
-    def shot(self) -> Shot:
+    def snapshot(self) -> Snapshot:
         """Return the opportunities at the current position of the tape."""
         result, now = self._view.opportunities(), self._engine.now
         title = f"{self._path}  {'' if now is None else f'{now:%Y-%m-%d %H:%M:%S}'}{'  ended' if self._ended else ''}"
-        return Shot(title, {kind: getattr(result, kind).to_dicts() for kind in KINDS})
+        return Snapshot(title, {kind: getattr(result, kind).to_dicts() for kind in KINDS})
 
     def prices(self, event: str) -> Rows:
         """Return every price of an event."""
@@ -110,7 +110,7 @@ class Replayed:
         return table.filter(~pl.arange(1, pl.len() + 1).is_in(rejected(table)["row"].unique().to_list())).to_dicts()
 
 
-class Node:
+class NodeSource:
     """A node polled over HTTP; `client` is an `httpx.Client` with its address and key."""
 
     def __init__(self, client: Any, books: Sequence[str] | None) -> None:
@@ -124,10 +124,10 @@ class Node:
             raise ValueError(answer.json()["error"]["message"])
         return answer.json()["data"]
 
-    def shot(self) -> Shot:
+    def snapshot(self) -> Snapshot:
         """Return the first 200 opportunities of each kind."""
         kinds = {kind: self._data(f"/opportunities/{path}{self._books}&limit=200") for kind, path in _PATHS.items()}
-        return Shot(str(self._client.base_url), kinds)
+        return Snapshot(str(self._client.base_url), kinds)
 
     def prices(self, event: str) -> Rows:
         """Return every price of an event."""
@@ -205,7 +205,7 @@ def board(rows: Rows) -> tuple[list[str], list[tuple[str, ...]]]:
 # ---- application ----
 
 
-class Watch(App[None]):
+class WatchApp(App[None]):
     """Lists of the four kinds, a board, and filters."""
 
     TITLE = "oddsengine"
@@ -222,7 +222,7 @@ class Watch(App[None]):
     def __init__(self, source: Source, every: float, words: str = "") -> None:
         super().__init__()
         self._source, self._every, self._first_words = source, every, words
-        self._shot = Shot("", {})
+        self._shot = Snapshot("", {})
         self._event, self._paused, self._failed = "", False, False
         self._events: dict[str, str] = {}  # event of each row's key
         self._asking = threading.Lock()
@@ -260,12 +260,12 @@ class Watch(App[None]):
         if not self._asking.acquire(blocking=False):
             return
         try:
-            shot = self._source.shot()
+            snapshot = self._source.snapshot()
             prices = self._source.prices(self._event) if self._event else ()
         except Exception as error:
             self.call_from_thread(self._fail, f"{type(error).__name__}: {error}")
         else:
-            self.call_from_thread(self._show, shot, prices)
+            self.call_from_thread(self._show, snapshot, prices)
         finally:
             self._asking.release()
 
@@ -276,10 +276,10 @@ class Watch(App[None]):
     def _state(self, text: str) -> None:
         self.query_one("#state", Static).update(Text(text))
 
-    def _show(self, shot: Shot, prices: Rows) -> None:
-        if shot != self._shot or self._failed:  # filling the tables takes much longer than comparing
-            self._shot, self._failed = shot, False
-            self.sub_title = shot.title
+    def _show(self, snapshot: Snapshot, prices: Rows) -> None:
+        if snapshot != self._shot or self._failed:  # filling the tables takes much longer than comparing
+            self._shot, self._failed = snapshot, False
+            self.sub_title = snapshot.title
             self._lists()
         if prices:
             self._board(prices)

@@ -20,8 +20,8 @@ import polars as pl
 from oddsengine.auditing.calibrations import Calibrations, Fair
 from oddsengine.auditing.closes import Closes
 from oddsengine.auditing.grading import closing_probabilities
-from oddsengine.auditing.playing import engine_of, source, span, steps
 from oddsengine.auditing.progress import ticking
+from oddsengine.auditing.replay import engine_of, source, span, steps
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.casts import TIME
 from oddsengine.columns import NO_TIME
