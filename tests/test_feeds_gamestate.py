@@ -81,7 +81,7 @@ def test_what_does_not_read_ends_nothing() -> None:
     for _ in range(3):
         payload = read(scores, listed("b"), {"id": "a", "sport_key": NBA, "scores": 7})
         assert [r.event for r in payload.scores] == ["b"]
-        assert payload.refused == {"a game that does not read": 1}
+        assert payload.refused == {"a game that is not valid": 1}
     for body in (b"[", b'{"message": "no", "error_code": "INVALID_KEY"}', b"7", b'[{"x": 1}]'):
         with pytest.raises(FeedError):
             scores.read(body, NBA)
@@ -120,7 +120,7 @@ def test_an_answer_of_states() -> None:
     assert read_states(states(game_period="ft")).scores[0].over
     assert read_states(states(is_live=False)).scores[0].over
     assert not read_states(states(is_live=False, home_score=None)).scores[0].over
-    assert read_states(states(home_score="x")).refused == {"a game state that does not read": 1}
+    assert read_states(states(home_score="x")).refused == {"a game state that is not valid": 1}
     for body in (b"{}", b"[]", b"x", b'{"error": {"message": "no"}}'):
         with pytest.raises(FeedError):
             read_states(body)

@@ -127,7 +127,7 @@ def test_odds_api_texts_have_a_bound(field: str) -> None:
     long = msgspec.json.decode(encoded(FEATURED))
     read = api([{**long[0], field: "A" * 1001}, {**long[0], "id": "other"}])
     assert [one.id for one in read.games] == ["other"]
-    assert read.refused == {"an event that does not read": 1}
+    assert read.refused == {"an event that is not valid": 1}
 
 
 def test_odds_api_past_has_its_moment() -> None:
@@ -201,7 +201,7 @@ def test_odds_api_a_part_that_does_not_read_removes_nothing() -> None:
     broken = msgspec.json.decode(encoded(FEATURED))
     broken[0]["bookmakers"][0]["markets"][0]["outcomes"][0]["price"] = "soon"
     read = api(broken, reader=reader)
-    assert read.refused == {"an outcome that does not read": 1}
+    assert read.refused == {"an outcome that is not valid": 1}
     assert len(read.quotes) == 7
     assert read.removed == []
     assert read.complete == []
@@ -288,7 +288,7 @@ def test_pages_that_are_errors() -> None:
 def test_a_row_that_does_not_read_costs_only_itself() -> None:
     read = read_page(encoded({"data": [*ROWS, {**ROWS[0], "odds_decimal": "x"}, {"id": "r"}]})).payload
     assert len(read.quotes) == 3
-    assert read.refused == {"a row that does not read": 2}
+    assert read.refused == {"a row that is not valid": 2}
 
 
 def test_stream_merges_by_id() -> None:
@@ -438,7 +438,7 @@ def test_optic_a_part_that_does_not_read_removes_nothing() -> None:
     broken = msgspec.json.decode(encoded(FIXTURES))
     broken["data"][0]["odds"][0]["price"] = "soon"
     read = reader.read(encoded(broken), ["DraftKings"])
-    assert (read.removed, read.refused) == ([], {"a price that does not read": 1})
+    assert (read.removed, read.refused) == ([], {"a price that is not valid": 1})
     assert reader.read(encoded(FIXTURES), ["DraftKings"]).removed == []
 
 

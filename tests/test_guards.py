@@ -106,7 +106,7 @@ def test_a_text_that_its_type_contradicts() -> None:
 def test_a_selection_that_is_no_outcome() -> None:
     board = table(moneyline("a", 2.2, 1.7), moneyline("b", 1.8, 2.1), row("c", "moneyline", "Nonsense United", 9.0))
     assert aside(board) == {4: "unknown_outcome"}
-    assert "none of the market's outcomes" in reason(board, 4)
+    assert "not an outcome of the market" in reason(board, 4)
     assert legs(ask(find_arbitrage, board)[0]) == [("a", 2.2), ("b", 2.1)]
     assert not aside(board.head(4))
 
@@ -339,7 +339,7 @@ def test_a_pick_that_cannot_be_bet_alone_is_neither_a_leg_nor_a_reference(book: 
     """Underdog's multipliers: an arbitrage of 6 % that nobody can bet, and a fair price that nobody quotes."""
     board = table(total(book, 220.5, 2.2, 1.75), total("b", 220.5, 1.8, 2.05))
     keeps_away("parlay_only", board, [0, 1])
-    assert reason(board, 0) == "the operator accepts picks only in combination, never as a single bet"
+    assert reason(board, 0) == "the operator accepts picks only in combination, not as single bets"
     assert all(frame.height == 0 for frame in find_all(board, sharp=book)[:4])
     assert find_all(board, guards=[g for g in GUARDS if g != "parlay_only"]).arbitrage.height == 1
 
@@ -348,7 +348,7 @@ def test_two_prices_of_one_outcome_far_apart() -> None:
     twice = [*total("a", 220.5, 1.9, 1.9), *total("a", 220.5, 2.3, None)]
     board = table(twice, total("b", 220.5, 1.8, 1.95))
     keeps_away("duplicate_outcome", board, [0, 2])
-    assert reason(board, 0) == f"one book, one outcome, two prices: a logit gap of {math.log(1.3 / 0.9):.2f}"
+    assert reason(board, 0) == f"one book has two prices for one outcome, with a logit gap of {math.log(1.3 / 0.9):.2f}"
 
 
 @pytest.mark.parametrize(("gap", "kept"), [(0.0999, True), (0.1001, False)])
@@ -380,7 +380,7 @@ def test_a_ladder_that_runs_the_wrong_way() -> None:
     board = table(wrong, total("b", 2.5, 1.7, 1.85, "total_goals"))
     keeps_away("ladder", board, [0, 1, 2, 3])
     worst = math.log(1.3 / 0.75)
-    assert reason(board, 0) == f"the book's prices over lines run the wrong way by a logit gap of {worst:.2f}"
+    assert reason(board, 0) == f"the book's prices are out of order across lines by a logit gap of {worst:.2f}"
 
 
 @pytest.mark.parametrize(("gap", "wrong"), [(0.249, False), (0.251, True)])
@@ -616,7 +616,7 @@ def test_a_price_too_generous_to_be_true() -> None:
     keeps_away("outlier", board, (0, 1))
     assert (
         reason(board, 1)
-        == f"too generous by a logit gap of {-math.log(1.36):.2f} against the median of the other books"
+        == f"too generous by a logit gap of {-math.log(1.36):.2f} compared with the median of the other books"
     )
 
 
@@ -688,7 +688,7 @@ def test_what_the_node_upstream_rejects_is_rejected() -> None:
     board = table(total("a", 220.5, 2.2, 1.75), total("b", 220.5, 1.8, 1.95))
     marked = board.with_columns(rejected_upstream=pl.Series([True, False, False, False]))
     assert aside(marked) == {0: "upstream"}
-    assert "the node that the price comes from" in reason(marked, 0)
+    assert "rejected by the node that the price comes from" in reason(marked, 0)
     assert aside(marked, guards=[name for name in GUARDS if name != "upstream"]) == {}
     old = marked.with_columns(last_seen_at=pl.col("last_seen_at") - pl.duration(hours=1))
     assert set(aside(old).values()) == {"stale"}  # a guard of our own has the first word

@@ -137,7 +137,7 @@ def test_ways_are_judged_for_each_book_event_and_period() -> None:
 def test_two_ways_where_a_draw_is_possible_are_shown_never_used() -> None:
     board = table(moneyline("a", 2.2, 2.2, **LA_LIGA), moneyline("b", 2.2, 2.2, **LA_LIGA))
     assert set(aside(board, guards=[]).values()) == {"ambiguous_moneyline"}
-    assert "draw is possible" in reason(board, 0)
+    assert "in a sport with draws" in reason(board, 0)
     assert not any(f.height for f in find_all(board, guards=[])[:4])
     assert not any(m["is_complete"] for m in market_of(board, guards=[]))
 

@@ -62,7 +62,7 @@ def salvage(items: Any, level: Level, refused: Counter[str]) -> tuple[list[Any],
                 continue
             except _UNREADABLE:
                 pass
-        refused[f"{level.called} that does not read"] += 1
+        refused[f"{level.called} that is not valid"] += 1
     return valid, parts
 
 

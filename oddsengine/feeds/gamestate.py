@@ -114,7 +114,7 @@ def _states(events: Any, refused: Counter[str]) -> dict[str, _State]:
         try:
             states[event] = msgspec.convert(state, _State)
         except msgspec.ValidationError:
-            refused["a game state that does not read"] += 1
+            refused["a game state that is not valid"] += 1
     return states
 
 
