@@ -24,6 +24,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from oddsengine_service.endpoints import MOST_LIMIT, Context, Endpoint
 from oddsengine_service.keys import KeysError, Record
+from oddsengine_service.kinds import KINDS
 from oddsengine_service.node import Node
 from oddsengine_service.params import parse
 from oddsengine_service.problems import Problem, invalid
@@ -43,12 +44,6 @@ FIRST_RETRY_S, LAST_RETRY_S = 30.0, 3600.0
 _SERVICES = ("tgram", "discord")
 _UNICAST = ipaddress.IPv6Network("2000::/3")  # outside of it no IPv6 address is public
 _TUNNELS = tuple(map(ipaddress.IPv6Network, ("2002::/16", "2001::/32")))  # they carry IPv4 addresses
-_VALUES = {
-    "ev": "ev_percentage",
-    "arbitrage": "profit_percent",
-    "low_hold": "hold_percentage",
-    "middles": "expected_value",
-}
 Clock = Annotated[str, Meta(pattern="^([01][0-9]|2[0-3]):[0-5][0-9]$")]
 Target = Annotated[str, Meta(min_length=1, max_length=1000)]
 _Improve = Annotated[float, Meta(gt=0.0, le=1000.0, description="Percentage points after which one is sent again.")]
@@ -306,7 +301,7 @@ def news(kind: str, rows: list[Any], sent: Sent, improve: float, now: float) -> 
     way = -1.0 if kind == "low_hold" else 1.0
     out = []
     for row in rows:
-        value = float(row[_VALUES[kind]])
+        value = float(row[KINDS[kind].value])
         last = sent.values.get(row["id"])
         if last is None or way * (value - last[0]) >= improve - 1e-9:
             out.append(row)
@@ -318,9 +313,9 @@ def news(kind: str, rows: list[Any], sent: Sent, improve: float, now: float) -> 
     return out
 
 
-def said(kind: str, row: Mapping[str, Any]) -> str:
+def described(kind: str, row: Mapping[str, Any]) -> str:
     """One opportunity in a line."""
-    value, game = row[_VALUES[kind]], row.get("game") or row.get("event_name") or ""
+    value, game = row[KINDS[kind].value], row.get("game") or row.get("event_name") or ""
     if kind == "ev":
         what = f"{row['selection']} {row['odds_american']:+g} at {row['sportsbook']}"
     elif kind == "arbitrage":
@@ -380,7 +375,7 @@ class Alerts:
             return owner
 
     def _record(self, owner: str) -> Record:
-        return self._node.keys.record(owner)  # type: ignore[attr-defined,no-any-return]
+        return self._node.keys.record(owner)
 
     def _account(self, account: str, alerts: list[tuple[str, Alert]]) -> tuple[int, Exception | None]:
         """Look for one account, at alerts of the longest ago first; messages, and what nobody expected."""
@@ -418,7 +413,7 @@ class Alerts:
             if sent.values.keys() != before.keys():
                 self._records.put(owner, "sent", alert.id, sent)
             return 0
-        lines = [said(kind, row) for row in fresh[:MOST_LINES]]
+        lines = [described(kind, row) for row in fresh[:MOST_LINES]]
         if len(fresh) > MOST_LINES:
             lines.append(f"and {len(fresh) - MOST_LINES} more")
         title = f"{alert.filter}: {len(fresh)} {'opportunity' if len(fresh) == 1 else 'opportunities'}"
@@ -496,15 +491,15 @@ def edit(records: Records, owner: str, name: str, change: Callable[[Alert], Aler
     """Change a stored alert; nobody else changes or deletes it meanwhile."""
     with records.alone:
         alert = change(records.get(owner, "alert", name, Alert))
-        keep(records, owner, alert)
+        store(records, owner, alert)
         return alert
 
 
-def keep(records: Records, owner: str, alert: Alert) -> None:
+def store(records: Records, owner: str, alert: Alert) -> None:
     """Store an alert."""
     records.put(owner, "alert", alert.id, alert, "active" if alert.active else None)
 
 
-def shown(alert: Alert) -> Alert:
+def redacted(alert: Alert) -> Alert:
     """An alert as it may be seen: targets without their secrets."""
     return msgspec.structs.replace(alert, targets=[masked(target) for target in alert.targets])

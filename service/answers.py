@@ -45,17 +45,17 @@ class CachedAnswer:
 
     def at_hand(self, given: bytes, codings: bytes) -> RawResponse | None:
         """Like `sent`, if there is nothing but a small body to compress."""
-        whole = self._made.get(self._wanted(given, codings))
+        whole = self._made.get(self._variant(given, codings))
         return self.sent(given, codings) if whole is None and len(self.answer.body) <= LARGE else whole
 
-    def _wanted(self, given: bytes, codings: bytes) -> tuple[str, bool]:
+    def _variant(self, given: bytes, codings: bytes) -> tuple[str, bool]:
         """Return the encoding, and whether the client already has the body."""
         coding = _coding(codings) if self.answer.status == 200 and len(self.answer.body) >= SMALL else ""
         return coding, bool(given) and self._tagged and self._matches(given)
 
     def sent(self, given: bytes, codings: bytes) -> RawResponse:
         """Return the response for a client with these `If-None-Match` and `Accept-Encoding` headers."""
-        coding, known = self._wanted(given, codings)
+        coding, known = self._variant(given, codings)
         whole = self._made.get((coding, known))
         if whole is None:
             whole = self._made[coding, known] = self._whole(coding, known=known)

@@ -1,6 +1,6 @@
 """Query parameters that several endpoints share, and the ids in a request that neither catalog nor board knows."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from datetime import date, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -83,10 +83,26 @@ def _midnight(day: date) -> int:
     return micros(datetime(day.year, day.month, day.day, tzinfo=EASTERN))
 
 
+Words = Sequence[str] | None
+
+
+def in_places(sport: Words, league: Words, places: Sequence[tuple[str, str]]) -> list[bool]:
+    """Which places, each a sport and a league, match the parameters `sport` and `league`; None is no condition."""
+    matches = [True] * len(places) if sport is None else values.in_sports(sport, [place[0] for place in places])
+    if league is None:
+        return matches
+    return [one and other for one, other in zip(matches, values.in_leagues(league, places), strict=True)]
+
+
+def in_place(sport: Words, league: Words, place: tuple[str, str]) -> bool:
+    """The same of one place."""
+    return (sport is None and league is None) or in_places(sport, league, [place])[0]
+
+
 # ---- unknown ids ----
 
 
-def strangers(query: Any, seen: Callable[[], BoardIds]) -> dict[str, list[str]]:
+def unknown_ids(query: Any, seen: Callable[[], BoardIds]) -> dict[str, list[str]]:
     """Ids of a request that neither the catalog nor the board knows, by parameter; `seen` is only asked if need be."""
     found: dict[str, list[str]] = {}
     for name, (known, of) in _KNOWN.items():

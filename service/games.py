@@ -16,7 +16,8 @@ import msgspec
 from oddsengine.engine import micros
 from oddsengine.games import SECOND, Reading, Scoreboard
 from oddsengine_service.tiers import TIERS
-from oddsengine_service.wire.games import Placed, Standing, Teams, beside, standing
+from oddsengine_service.wire.envelopes import GameState
+from oddsengine_service.wire.games import Standing, Teams, standing, state_of
 
 Listener = Callable[[Mapping[str, Any], Iterable[str]], None]
 Rows = Mapping[str, Standing]
@@ -89,9 +90,9 @@ class Games:
             then = self._board.now - delay * SECOND
             return next((rows for since, rows in reversed(self._past) if since <= then), {})
 
-    def beside(self, row: Placed) -> Placed:
-        """An opportunity with how its game stands now."""
-        return beside(row, self._rows.get(row.event_id))
+    def of(self, event: str) -> GameState | None:
+        """How a game stands now, as opportunities have it."""
+        return state_of(self._rows.get(event))
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Call a function with all there is, and from now on with what changes; what is returned ends it."""

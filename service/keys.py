@@ -27,7 +27,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from oddsengine_service.problems import Problem, shown
 from oddsengine_service.settings import Settings
@@ -191,32 +191,6 @@ class Made:
     key: str = field(repr=False)
 
 
-class Keys(Protocol):
-    """Keys: who has which."""
-
-    def find(self, key: str) -> Caller | None:
-        """The caller who has this key now; None if nobody has. A revoked key is unknown within a second."""
-
-
-class Managed(Keys, Protocol):
-    """Keys that their accounts manage. `by` is the caller who asks; None is the operator, who may do everything."""
-
-    def list(self, account: str | None = None) -> "list[Record]":
-        """All keys of an account, revoked ones too."""
-
-    def record(self, ident: str, by: Caller | None = None) -> Record:
-        """One key."""
-
-    def create_like(self, by: Caller, tier: str | None, name: str) -> Made:
-        """Make a key with the rights of the one that asks, or those of a lower tier."""
-
-    def revoke(self, ident: str, by: Caller | None = None) -> Record:
-        """Stop a key for good."""
-
-    def rotate(self, ident: str, by: Caller | None = None) -> Made:
-        """Rotate a key; the old one stops."""
-
-
 # ---- the file ----
 
 _making = threading.Lock()
@@ -293,7 +267,7 @@ class KeyStore:
             raise
         self._fixed = _fixed(datetime.fromtimestamp(int(clock()), UTC)) if demo else {}
         self._callers = {self._hash(ident): record.caller for ident, record in self._fixed.items()}
-        self._known = dict(self._callers)
+        self._cached = dict(self._callers)
         self._decoy = secrets.token_bytes(32)  # the hash of an id that nobody has
         self.offer: Callable[[dict[str, Any]], None] | None = None  # gets each change before it counts, or refuses it
         self._due = 0.0
@@ -313,13 +287,13 @@ class KeyStore:
     def find(self, key: str) -> Caller | None:
         """The caller who has this key now."""
         if time.monotonic() >= self._due:
-            self._look()
+            self._refresh()
         if self._failure:
             raise StoreError(self._failure)
         if len(key) > _MOST_KEY or not key.isascii():
             return None
         digest = self._hash(key)
-        found = self._known.get(digest)
+        found = self._cached.get(digest)
         return self._read(key, digest) if found is None else found
 
     def _hash(self, key: str) -> bytes:
@@ -327,7 +301,7 @@ class KeyStore:
         keyed.update(key.encode())
         return keyed.digest()
 
-    def _look(self) -> None:
+    def _refresh(self) -> None:
         """Forget who is remembered, if a key changed or a day began."""
         with self._reading, self._read_or_wait():
             now = time.monotonic()
@@ -338,12 +312,12 @@ class KeyStore:
             if self._seen is None or (version, day) != (self._seen[0], self._seen[2]):
                 ((changes,),) = self._reader.execute("SELECT value FROM facts WHERE name = 'changes'").fetchall()
                 if self._seen is None or (changes, day) != self._seen[1:]:
-                    self._known = dict(self._callers)
+                    self._cached = dict(self._callers)
                 self._seen = version, changes, day
             self._due, self._failure = now + _LOOK_S, ""
 
     def _read(self, key: str, digest: bytes) -> Caller | None:
-        known = self._known  # taken before the file is read: if a change comes between, this one is thrown away
+        known = self._cached  # taken before the file is read: if a change comes between, this one is thrown away
         ident = key.partition(".")[0]
         with self._reading, self._read_or_wait():
             rows = self._reader.execute("SELECT hash FROM keys WHERE id = ?", (ident,)).fetchall()
@@ -358,7 +332,7 @@ class KeyStore:
         if record.account.startswith(DEMO) and not self._demo:
             return None
         if len(known) >= _REMEMBERED:
-            known = self._known = dict(self._callers)
+            known = self._cached = dict(self._callers)
         caller = known[digest] = record.caller
         if str(record.used) != self._day():
             self._stamps.submit(self._stamp, record.id)
@@ -377,13 +351,13 @@ class KeyStore:
         """All keys of an account, revoked ones too; None is every account's. The oldest is first."""
         where, values = ("", ()) if account is None else ("WHERE account = ?", (account,))
         fixed = [record for record in self._fixed.values() if account in (None, record.account)]
-        with self._writing_lock, self._told():
+        with self._writing_lock, self._translated():
             rows = self._writer.execute(f"SELECT {_COLUMNS} FROM keys {where} ORDER BY rowid", values).fetchall()
         return fixed + [_record(row) for row in rows]
 
     def record(self, ident: str, by: Caller | None = None) -> Record:
         """One key."""
-        with self._writing_lock, self._told():
+        with self._writing_lock, self._translated():
             return self._own(self._writer, ident, by)
 
     def create(self, account: str, terms: Terms, name: str = "") -> Made:
@@ -447,7 +421,7 @@ class KeyStore:
 
     def rows(self) -> "Sequence[dict[str, Any]]":
         """Every key as plain data: its hash under the pepper, never the key."""
-        with self._writing_lock, self._told():
+        with self._writing_lock, self._translated():
             rows = self._writer.execute(f"SELECT {_COLUMNS} FROM keys ORDER BY rowid").fetchall()
         return [_row(row) for row in rows]
 
@@ -527,13 +501,13 @@ class KeyStore:
 
     def _opened(self, wait: float) -> sqlite3.Connection:
         try:
-            with self._told():
+            with self._translated():
                 return connect(self._file, wait)
         except OSError as error:
             raise StoreError(f"{self._file} cannot be created: {(error.strerror or str(error)).lower()}") from None
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _translated(self) -> Iterator[None]:
         """Say in one sentence what the database has to complain of."""
         try:
             yield
@@ -549,7 +523,7 @@ class KeyStore:
     def _read_or_wait(self) -> Iterator[None]:
         """Read; a database that cannot be read is left alone for a while, for its lock holds everybody up."""
         try:
-            with self._told():
+            with self._translated():
                 yield
         except StoreError as error:
             self._failure, self._due = str(error), time.monotonic() + _RETRY_S
@@ -558,7 +532,7 @@ class KeyStore:
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """All of it, or nothing; it is on the disk at the end, and the next `find` looks."""
-        with self._writing_lock, self._told():
+        with self._writing_lock, self._translated():
             self._writer.execute("BEGIN IMMEDIATE")
             try:
                 yield self._writer

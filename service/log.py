@@ -98,15 +98,16 @@ class Log:
                     line["at"] = _moment(line["at"])
                     text += _text(lines) + masked(_text([line]))
                     lines = []
-            if text := text + _text(lines):
+            if (text := text + _text(lines)) and not self._out.closed:  # by whoever replaced a standard stream
                 self._out.write(text)
                 self._out.flush()
 
     def close(self) -> None:
-        """Commit buffered quotes and close."""
+        """Write what waits, and end."""
         self._ended = True
         self._wake.set()
         self.flush()
+        atexit.unregister(self.close)
 
     def _run(self) -> None:
         while not self._ended:

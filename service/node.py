@@ -16,7 +16,7 @@ from oddsengine_service.clock import Clock
 from oddsengine_service.fair import Calibrator
 from oddsengine_service.futures import Futures
 from oddsengine_service.games import Games
-from oddsengine_service.keys import Keys
+from oddsengine_service.keys import KeyStore
 from oddsengine_service.limits import Limits
 from oddsengine_service.metrics import Histogram
 from oddsengine_service.past import Past
@@ -47,8 +47,8 @@ class Node:
     """
 
     def __init__(
-        self, engine: Engine, keys: Keys, limits: Limits, bus: Bus, *, demo: bool = False, clock: Clock | None = None,
-        reference: str = "close",
+        self, engine: Engine, keys: KeyStore, limits: Limits, bus: Bus, *, demo: bool = False,
+        clock: Clock | None = None, reference: str = "close",
     ) -> None:  # fmt: skip
         self.engine = engine
         self.keys, self.limits, self.bus, self.demo = keys, limits, bus, demo

@@ -131,7 +131,8 @@ def reference(document: Mapping[str, Any]) -> str:
     for tag, sections in tags.items():
         parts.append(f"<h2>{escape(tag)}</h2>{''.join(sections)}")
     rows = "".join(
-        f'<tr id="{code}"><td><code>{code}</code></td><td>{_said(doc)}</td></tr>' for code, doc in _ERROR_CODES.items()
+        f'<tr id="{code}"><td><code>{code}</code></td><td>{_marked(doc)}</td></tr>'
+        for code, doc in _ERROR_CODES.items()
     )
     parts.append(f"<h2>Errors</h2><p>Always <code>{{error: {{code, message, docs}}}}</code>.</p><table>{rows}</table>")
     return (
@@ -157,7 +158,7 @@ def _tiers() -> str:
     )
 
 
-def _said(text: str) -> str:
+def _marked(text: str) -> str:
     """A text whose names stand between backticks."""
     return re.sub("`([^`]+)`", r"<code>\1</code>", escape(text))
 
@@ -170,10 +171,10 @@ def _body(operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> str:
     rows = "".join(
         f"<tr><td><code>{escape(name)}</code></td><td>{_type(field)}"
         f"{', required' if name in schema.get('required', ()) else ''}</td>"
-        f"<td>{_said(field.get('description', ''))}</td></tr>"
+        f"<td>{_marked(field.get('description', ''))}</td></tr>"
         for name, field in schema["properties"].items()
     )
-    return f"<p>Body, JSON: {_said(schema.get('description', ''))}</p><table>{rows}</table>"
+    return f"<p>Body, JSON: {_marked(schema.get('description', ''))}</p><table>{rows}</table>"
 
 
 def _type(field: Mapping[str, Any]) -> str:
@@ -188,14 +189,14 @@ def _type(field: Mapping[str, Any]) -> str:
 def _operation(path: str, method: str, operation: Mapping[str, Any], body: str) -> str:
     out = [f'<h3 id="{operation["operationId"]}">{method} {escape(path)}</h3><p>{escape(operation["summary"])}']
     if operation.get("description"):
-        out.append(f"<br>{_said(operation['description'])}")
+        out.append(f"<br>{_marked(operation['description'])}")
     out.append(f'<br><span class="tag">{_key(operation["security"])}</span></p>')
     if operation["parameters"]:
         out.append("<table>")
         for param in operation["parameters"]:
             out.append(
                 f"<tr><td><code>{escape(param['name'])}</code></td><td>{_kind(param['schema'])}"
-                f"{', required' if param['required'] else ''}</td><td>{_said(param.get('description', ''))}</td></tr>"
+                f"{', required' if param['required'] else ''}</td><td>{_marked(param.get('description', ''))}</td></tr>"
             )
         out.append("</table>")
     out.append(body)

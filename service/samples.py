@@ -30,7 +30,7 @@ from oddsengine_service.splits import demonstrate
 SEED, EVENTS, SECONDS = 7, 6, 20
 Failed = Callable[[str, Exception], None]
 _SHOWN = 2  # entries of a list or an object
-_ASKED = {
+_QUERY = {
     "odds": "2.1",
     "against": "2.05",
     "probabilities": "0.5",
@@ -117,9 +117,9 @@ def _answers(endpoints: tuple[Endpoint, ...], node: Node, keys: KeyStore, event:
     node.records.put(caller.key, "filter", "soccer", Filter(list="ev", name="soccer"))
     node.records.put(caller.key, "alert", bet.id, Alert(filter="soccer", id=bet.id))
     node.alerts = Alerts(node, node.records, Sender(), {})
-    (found,) = _asked(by_path["/events/{eventId}/odds"], plain, words)["data"]
-    middles = _asked(by_path["/opportunities/middles"], plain, words)["data"]
-    (positive,) = _asked(by_path["/opportunities/ev"], plain, words)["data"]
+    (found,) = _answer(by_path["/events/{eventId}/odds"], plain, words)["data"]
+    middles = _answer(by_path["/opportunities/middles"], plain, words)["data"]
+    (positive,) = _answer(by_path["/opportunities/ev"], plain, words)["data"]
     of_ev = {"opportunityId": positive["id"], "event_id": positive["game_id"]}
     words |= {
         "price": found["id"], "sportId": found["sport"], "leagueId": found["league"], "bookId": found["sportsbook"],
@@ -136,7 +136,7 @@ def _answers(endpoints: tuple[Endpoint, ...], node: Node, keys: KeyStore, event:
         token = _TOKEN if endpoint.key == "none" else ""
         try:
             more = of_ev if "{opportunityId}" in endpoint.path else {"id": ident}
-            answer = _asked(endpoint, plain._replace(token=token), words | more)
+            answer = _answer(endpoint, plain._replace(token=token), words | more)
         except Problem:
             continue  # this board has nothing to show for it
         except Exception as error:  # a parameter without a value here, or an error of the endpoint
@@ -147,11 +147,11 @@ def _answers(endpoints: tuple[Endpoint, ...], node: Node, keys: KeyStore, event:
     return out
 
 
-def _asked(endpoint: Endpoint, context: Context, words: Mapping[str, str]) -> Any:
+def _answer(endpoint: Endpoint, context: Context, words: Mapping[str, str]) -> Any:
     """One answer as a client reads it; None if it is not JSON."""
-    given = {name: _ASKED.get(name) or words[name] for name, p in endpoint.by_name.items() if p.required}
+    given = {name: _QUERY.get(name) or words[name] for name, p in endpoint.by_name.items() if p.required}
     if "limit" in endpoint.by_name:
-        given["limit"] = _ASKED["limit"]
+        given["limit"] = _QUERY["limit"]
     query, _ = parse("&".join(f"{name}={value}" for name, value in given.items()).encode(), endpoint.by_name)
     path = {name[1:-1]: words[name[1:-1]] for name in endpoint.path.split("/") if name.startswith("{")}
     body = None

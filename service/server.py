@@ -43,7 +43,7 @@ from oddsengine_service.cors import Cors
 from oddsengine_service.endpoints import Answer
 from oddsengine_service.fair import Calibrator, table_in_force
 from oddsengine_service.feeds.build import sources
-from oddsengine_service.feeds.check import kept
+from oddsengine_service.feeds.check import quarantine
 from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.feeds.secrets import Secrets
 from oddsengine_service.feeds.status import DEGRADED, DOWN, OK, STARTING, SourceStatus
@@ -65,7 +65,7 @@ from oddsengine_service.protocol import Protocol
 from oddsengine_service.recording import NodeTape
 from oddsengine_service.request import Request as Head
 from oddsengine_service.samples import samples
-from oddsengine_service.settings import Settings, SettingsError, mail, token
+from oddsengine_service.settings import Settings, SettingsError, secret
 from oddsengine_service.stream.sending import LineMetrics
 from oddsengine_service.tiers import ANONYMOUS_RATE
 from oddsengine_service.ws.protocol import MOST_MESSAGE, SocketProtocol
@@ -110,11 +110,11 @@ class Service:
         self.api = Api(node, routes.ENDPOINTS, log, self.metrics, options.trusted, self.origin)
         origins = options.origins or (("*",) if node.demo else ())
         self._http: ASGIApp = Cors(self._answer, origins, self.origin) if origins else self._answer
-        node.splits_token = token(settings, "splits_token_env", environ)
+        node.splits_token = secret(settings, "service.splits_token_env", environ)
         self._sockets = Sockets(self.api, origins, self.origin)
         self._mcp = Mcp(self.api, Origins(origins, self.origin))
         self.socket_paths = PATHS
-        self._metrics_token = token(settings, "metrics_token_env", environ)
+        self._metrics_token = secret(settings, "service.metrics_token_env", environ)
         if options.metrics_port and not _is_loopback(options.metrics_host) and not self._metrics_token:
             raise SettingsError(
                 f"{settings.file}: service.metrics_host {options.metrics_host!r} is not loopback, so metrics need a "
@@ -135,7 +135,7 @@ class Service:
             Route("/metrics", self._metrics),
         ]
         self.pages = Starlette(
-            routes=own, exception_handlers={HTTPException: _refused, Problem: _said, Exception: _failed}
+            routes=own, exception_handlers={HTTPException: _refused, Problem: _problem_answer, Exception: _failed}
         )
         self.pages.router.redirect_slashes = False  # it would lead to whatever host the request names
 
@@ -290,9 +290,7 @@ class Service:
 
     def _tidy(self) -> None:
         """Delete the records of keys that were revoked: nobody can read them."""
-        store = self.node.keys
-        if isinstance(store, keys.KeyStore):
-            self.node.records.drop({record.id for record in store.list() if not record.active})
+        self.node.records.drop({record.id for record in self.node.keys.list() if not record.active})
 
     def _alert(self) -> None:
         if self.node.alerts is not None:
@@ -369,41 +367,32 @@ class Gauges(Collector):
 def _of_sources(sources: Iterable[SourceStatus], now: datetime) -> Iterable[Metric]:
     """What a node knows of its sources; a figure that a source does not have is left out."""
     status = GaugeMetricFamily("oddsengine_feed_status", "1 for the status of a source", labels=["feed", "status"])
-    heard = GaugeMetricFamily("oddsengine_feed_age_seconds", "Since a source last said anything", labels=["feed"])
-    fresh = GaugeMetricFamily("oddsengine_feed_payload_age_seconds", "Since a source last sent data", labels=["feed"])
-    left = GaugeMetricFamily("oddsengine_feed_credits_left", "Credits until they renew", labels=["feed"])
-    used = CounterMetricFamily("oddsengine_feed_credits_used", "Credits used since they renewed", labels=["feed"])
-    spent = GaugeMetricFamily("oddsengine_feed_credits_per_hour", "Credits an hour as planned now", labels=["feed"])
-    board = GaugeMetricFamily("oddsengine_feed_prices", "Prices on the board that a source quotes", labels=["feed"])
-    stale = GaugeMetricFamily(
-        "oddsengine_feed_stale_ratio", "Share of these prices that are rejected as stale", labels=["feed"]
-    )
-    counts = {
-        "payloads": CounterMetricFamily("oddsengine_feed_payloads", "Payloads applied", labels=["feed"]),
-        "quotes": CounterMetricFamily("oddsengine_feed_quotes", "Prices in those payloads", labels=["feed"]),
-        "failures_total": CounterMetricFamily("oddsengine_feed_failures", "Failed tries", labels=["feed"]),
-    }
+    figures = [(kind(f"oddsengine_feed_{name}", doc, labels=["feed"]), of) for kind, name, doc, of in _FIGURES]
     for source in sources:
-        name = [source.name]
         for each in (STARTING, OK, DEGRADED, DOWN):
             status.add_metric([source.name, each], float(source.status == each))
-        last = source.last_heard or source.last_payload
-        if last is not None:
-            heard.add_metric(name, (now - last).total_seconds())
-        if source.last_payload is not None:
-            fresh.add_metric(name, (now - source.last_payload).total_seconds())
-        for family, value in (
-            (left, source.credits_left),
-            (used, source.credits_used),
-            (spent, source.credits_an_hour),
-            (board, source.prices),
-            (stale, source.stale_share),
-        ):
+        for family, of in figures:
+            value = of(source)
+            if isinstance(value, datetime):
+                value = (now - value).total_seconds()
             if value is not None:
-                family.add_metric(name, value)
-        for field, counter in counts.items():
-            counter.add_metric(name, getattr(source, field))
-    yield from (status, heard, fresh, left, used, spent, board, stale, *counts.values())
+                family.add_metric([source.name], value)
+    yield from (status, *(family for family, _ in figures))
+
+
+_Family = type[GaugeMetricFamily] | type[CounterMetricFamily]
+_FIGURES: tuple[tuple[_Family, str, str, Callable[[SourceStatus], Any]], ...] = (
+    (GaugeMetricFamily, "age_seconds", "Since a source last said anything", lambda s: s.last_heard or s.last_payload),
+    (GaugeMetricFamily, "payload_age_seconds", "Since a source last sent data", lambda s: s.last_payload),
+    (GaugeMetricFamily, "credits_left", "Credits until they renew", lambda s: s.credits_left),
+    (CounterMetricFamily, "credits_used", "Credits used since they renewed", lambda s: s.credits_used),
+    (GaugeMetricFamily, "credits_per_hour", "Credits an hour as planned now", lambda s: s.credits_an_hour),
+    (GaugeMetricFamily, "prices", "Prices on the board that a source quotes", lambda s: s.prices),
+    (GaugeMetricFamily, "stale_ratio", "Share of these prices that are rejected as stale", lambda s: s.stale_share),
+    (CounterMetricFamily, "payloads", "Payloads applied", lambda s: s.payloads),
+    (CounterMetricFamily, "quotes", "Prices in those payloads", lambda s: s.quotes),
+    (CounterMetricFamily, "failures", "Failed tries", lambda s: s.failures_total),
+)
 
 
 # ---- pages ----
@@ -419,7 +408,7 @@ async def _refused(request: Request, error: Exception) -> Response:
     return _problem(request, Problem(status, codes.get(status, "validation_error"), said), error.headers)
 
 
-async def _said(request: Request, problem: Exception) -> Response:
+async def _problem_answer(request: Request, problem: Exception) -> Response:
     assert isinstance(problem, Problem)
     return _problem(request, problem, {"retry-after": str(problem.extra["retry_after"])})
 
@@ -472,7 +461,7 @@ def feeding(settings: Settings, environ: Mapping[str, str]) -> Callable[[Service
         node.futures.state(fields)
         member = service.member
         hub = Hub(
-            node.engine, Matcher(), clock=node.clock.now, kept=kept(settings, secrets), overrides=overrides,
+            node.engine, Matcher(), clock=node.clock.now, kept=quarantine(settings, secrets), overrides=overrides,
             on_update=node.heard, games=node.games, futures=node.futures, timed=node.steps.observe,
             tell=None if member is None or member.outbox is None else member.outbox.tell,
         )  # fmt: skip
@@ -557,7 +546,7 @@ def build(
         lists = {
             path.rpartition("/")[2]: one for one in routes.ENDPOINTS if (path := one.path).startswith("/opportunities/")
         }
-        sender = Sender(private=settings.alerts.private, mail=mail(settings, environ))
+        sender = Sender(private=settings.alerts.private, mail=secret(settings, "alerts.mail_env", environ))
         node.alerts = Alerts(node, node.records, sender, lists, clock.time)
         service = Service(node, settings, environ, log, run)
         service.member = member

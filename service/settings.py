@@ -10,7 +10,7 @@
     interval = 30
 
 A setting of the file is overridden by `ODDSENGINE_` and its place: `ODDSENGINE_FEEDS_AMERICAN_INTERVAL=60`. Lists are
-separated by commas there. What cannot be used is refused with one sentence: file, key, what came, what is allowed.
+separated by commas there. Invalid settings are refused with one sentence: file, key, value, and what is allowed.
 """
 
 import tomllib
@@ -248,62 +248,25 @@ KINDS: dict[str, type[Feed]] = {
     "football_data": FootballData,
     "table": Table,
 }
-SECTIONS: dict[str, type[msgspec.Struct]] = {
-    "archive": Archiving, "data": Data, "fair": FairPrices, "keys": Keys, "matching": Matching, "alerts": Alerting,
-    "service": Serving,
-}  # fmt: skip
-_ALL = (*SECTIONS, "scale", "feeds")
 
 
-class Settings(msgspec.Struct, frozen=True):
-    """Everything that the operator decided."""
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that the operator decided: the sections, and the feeds by name."""
 
     file: str
-    sections: Mapping[str, Any]  # of `SECTIONS`, each there
+    archive: Archiving
+    data: Data
+    fair: FairPrices
+    keys: Keys
+    matching: Matching
+    alerts: Alerting
+    service: Serving
     feeds: Mapping[str, Feed]
     scale: Scale | None = None
 
-    @property
-    def archive(self) -> Archiving:
-        """Where prices are archived."""
-        archiving: Archiving = self.sections["archive"]
-        return archiving
 
-    @property
-    def data(self) -> Data:
-        """What is kept on the disk."""
-        data: Data = self.sections["data"]
-        return data
-
-    @property
-    def fair(self) -> FairPrices:
-        """What prices are measured against."""
-        fair: FairPrices = self.sections["fair"]
-        return fair
-
-    @property
-    def service(self) -> Serving:
-        """Where a node listens."""
-        serving: Serving = self.sections["service"]
-        return serving
-
-    @property
-    def keys(self) -> Keys:
-        """Where keys are."""
-        keys: Keys = self.sections["keys"]
-        return keys
-
-    @property
-    def alerts(self) -> Alerting:
-        """Where alerts may be sent."""
-        alerting: Alerting = self.sections["alerts"]
-        return alerting
-
-    @property
-    def matching(self) -> Matching:
-        """How events become one."""
-        matching: Matching = self.sections["matching"]
-        return matching
+SECTIONS: dict[str, Any] = {field.name: field.type for field in msgspec.structs.fields(Settings)[1:-2]}
+_ALL = (*SECTIONS, "scale", "feeds")
 
 
 def load(path: str | Path | None, environ: Mapping[str, str]) -> Settings:
@@ -344,7 +307,7 @@ def load(path: str | Path | None, environ: Mapping[str, str]) -> Settings:
         parts = variable.split("_", 2)
         if parts[0] == PREFIX and len(parts) == 3 and parts[1].lower() in _ALL and variable not in used:
             raise SettingsError(f"environment: {variable} is not a setting of {name}")
-    return Settings(name, sections, feeds, scale)
+    return Settings(file=name, feeds=feeds, scale=scale, **sections)
 
 
 def learn(settings: Settings) -> None:
@@ -379,49 +342,24 @@ def make_folder(settings: Settings) -> None:
         ) from None
 
 
-def secret(settings: Settings, feed: Feed, field: str, environ: Mapping[str, str]) -> str:
-    """Look up the secret whose variable a setting names; none if the setting is empty.
+def secret(settings: Settings, place: str, environ: Mapping[str, str]) -> str:
+    """Look up the secret whose variable a setting such as `alerts.mail_env` names; empty if the setting is.
 
     Raises
     ------
     SettingsError
         If there is no such variable.
     """
-    return _secret(settings, f"feeds.{feed.name}.{field}", getattr(feed, field), environ)
-
-
-def mail(settings: Settings, environ: Mapping[str, str]) -> str:
-    """Look up the mail server; none if the setting is empty.
-
-    Raises
-    ------
-    SettingsError
-        If there is no such variable.
-    """
-    return _secret(settings, "alerts.mail_env", settings.alerts.mail_env, environ)
-
-
-def token(settings: Settings, field: str, environ: Mapping[str, str]) -> str:
-    """Look up the token whose variable a setting of `[service]` names; none if the setting is empty.
-
-    Raises
-    ------
-    SettingsError
-        If there is no such variable.
-    """
-    return _secret(settings, f"service.{field}", getattr(settings.service, field), environ)
-
-
-def _secret(settings: Settings, place: str, variable: str, environ: Mapping[str, str]) -> str:
-    if not variable:
-        return ""
+    section, _, field = place.rpartition(".")
+    of = settings.feeds[section.removeprefix("feeds.")] if "." in section else getattr(settings, section)
+    variable: str = getattr(of, field)
     value = environ.get(variable, "").strip()
-    if not value:
+    if variable and not value:
         raise SettingsError(
             f"{settings.file}: {place} is {variable!r}, but that environment variable is not set or empty; "
             "it must name the variable that holds the secret"
         )
-    return value
+    return value if variable else ""
 
 
 def _tables(path: str | Path | None) -> dict[str, Any]:
@@ -440,7 +378,7 @@ def _tables(path: str | Path | None) -> dict[str, Any]:
 
 def _mapping(file: str, key: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise SettingsError(f"{file}: {key} must be a table, got {_shown(value)}")
+        raise SettingsError(f"{file}: {key} must be a table, got {_quoted(value)}")
     return value
 
 
@@ -458,9 +396,9 @@ def _feed(section: "_Section", name: str) -> Feed:
     feed = section.read(KINDS[kind], name=name, kind=kind)
     if isinstance(feed, FootballData | Table):
         if not (feed.path or feed.url):
-            raise section.unfit("needs path or url")
+            raise section.error("needs path or url")
         if feed.path and feed.url:
-            raise section.unfit("takes path or url, not both")
+            raise section.error("takes path or url, not both")
         if feed.url and not feed.url.startswith(("http://", "https://")):
             raise section.refused("url", feed.url, "a URL that starts with http:// or https://")
     if isinstance(feed, Betfair) and not feed.session_env and not (feed.user_env and feed.password_env):
@@ -477,32 +415,32 @@ class _Section:
         self._table = _mapping(file, place, table)
         self._environ, self._used = environ, used
 
-    def unfit(self, why: str) -> SettingsError:
+    def error(self, why: str) -> SettingsError:
         """Make the sentence for settings that do not go together."""
         return SettingsError(f"{self._file}: {self._place} {why}")
 
-    def refused(self, key: str, came: Any, allowed: str) -> SettingsError:
+    def refused(self, key: str, value: Any, allowed: str) -> SettingsError:
         """Make the sentence for a setting that cannot be used."""
         variable = self._variable(key)
         where = f"environment: {variable}" if variable in self._environ else f"{self._file}: {self._place}.{key}"
-        return SettingsError(f"{where} must be {allowed}, got {_shown(came)}")
+        return SettingsError(f"{where} must be {allowed}, got {_quoted(value)}")
 
     def take(self, key: str, kind: Any, default: Any = msgspec.NODEFAULT) -> Any:
         """Read one setting."""
         variable = self._variable(key)
         text = self._environ.get(variable)
         self._used.add(variable)
-        came: Any = self._table.get(key) if text is None else text
-        if came is None:
+        value: Any = self._table.get(key) if text is None else text
+        if value is None:
             if default is msgspec.NODEFAULT:
                 raise self.refused(key, None, _allowed(kind))
             return default
         if text is not None and get_origin(getattr(kind, "__origin__", kind)) is tuple:
-            came = [part.strip() for part in text.split(",") if part.strip()]
+            value = [part.strip() for part in text.split(",") if part.strip()]
         try:
-            return msgspec.convert(came, kind, strict=text is None)
+            return msgspec.convert(value, kind, strict=text is None)
         except msgspec.ValidationError:
-            raise self.refused(key, came, _allowed(kind)) from None
+            raise self.refused(key, value, _allowed(kind)) from None
 
     def read(self, struct: type[msgspec.Struct], **known: str) -> Any:
         """Read all settings that a struct has."""
@@ -527,5 +465,5 @@ def _allowed(kind: Any) -> str:
     return {str: "a text", bool: "true or false"}.get(kind, f"of type {kind}")
 
 
-def _shown(came: Any) -> str:
-    return "nothing" if came is None else repr(came)[:80]
+def _quoted(value: Any) -> str:
+    return "nothing" if value is None else repr(value)[:80]

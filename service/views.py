@@ -2,7 +2,7 @@
 
 A view costs the engine a little every step and memory all the time. So a node keeps a bounded number, of which one
 account has a share, and closes those that nobody reads. What a view holds is read once an update and then filtered,
-sorted and shown without the engine.
+sorted and encoded without the engine.
 """
 
 import threading
@@ -48,16 +48,16 @@ class Coded(NamedTuple):
 
 
 class Table:
-    """Opportunities of one kind: columns for filters and sorts, and rows that are encoded when first shown."""
+    """Opportunities of one kind: columns for filters and sorts, and rows that are encoded when first listed."""
 
     def __init__(self, frame: pl.DataFrame, encoding: Encoding) -> None:
         self.frame = frame
         self.size = frame.height
         self._encoding = encoding
         self._made: dict[Hashable, Any] = {}
-        self._shown: dict[int, msgspec.Raw] = {}
+        self._encoded: dict[int, msgspec.Raw] = {}
 
-    def kept(self, name: Hashable, make: Callable[[], Value]) -> Value:
+    def cached(self, name: Hashable, make: Callable[[], Value]) -> Value:
         """Compute something once."""
         found: Value | None = self._made.get(name)
         if found is None:
@@ -74,19 +74,19 @@ class Table:
 
     def coded(self, *names: str) -> Coded:
         """One column, or several together."""
-        return self.kept(names, lambda: _coded([self.column(name).to_list() for name in names]))
+        return self.cached(names, lambda: _coded([self.column(name).to_list() for name in names]))
 
     def numbers(self, name: str) -> Floats:
         """A column of numbers, nan where there is none."""
-        return self.kept(("#", name), lambda: self.column(name).cast(pl.Float64).fill_null(np.nan).to_numpy())
+        return self.cached(("#", name), lambda: self.column(name).cast(pl.Float64).fill_null(np.nan).to_numpy())
 
     def flags(self, name: str) -> Bools:
         """A column of flags."""
-        return self.kept(("?", name), lambda: self.column(name).fill_null(False).to_numpy())  # noqa: FBT003
+        return self.cached(("?", name), lambda: self.column(name).fill_null(False).to_numpy())  # noqa: FBT003
 
     def times(self, name: str) -> Longs:
         """A column of times in microseconds, NO_TIME where there is none."""
-        return self.kept(("@", name), lambda: self.column(name).dt.epoch("us").fill_null(int(NO_TIME)).to_numpy())
+        return self.cached(("@", name), lambda: self.column(name).dt.epoch("us").fill_null(int(NO_TIME)).to_numpy())
 
     def order(self, name: str, key: Callable[[], Floats], *, falling: bool = False) -> Longs:
         """Places in order of a key; equal ones stay as they are, nan comes last."""
@@ -95,19 +95,19 @@ class Table:
             by = key()
             return np.argsort(-by if falling else by, kind="stable")
 
-        return self.kept(("order", name, falling), sort)
+        return self.cached(("order", name, falling), sort)
 
-    def shown(self, at: Sequence[int]) -> list[msgspec.Raw]:
-        """Some rows as they go out."""
-        shown = self._shown
-        missing = [row for row in at if row not in shown]
+    def rows(self, at: Sequence[int]) -> list[msgspec.Raw]:
+        """The bytes of some rows."""
+        encoded = self._encoded
+        missing = [row for row in at if row not in encoded]
         if missing:
-            shown.update(zip(missing, self._encoding.raw(self.frame[missing]), strict=True))
-        return [shown[row] for row in at]
+            encoded.update(zip(missing, self._encoding.raw(self.frame[missing]), strict=True))
+        return [encoded[row] for row in at]
 
-    def structs(self, at: Sequence[int]) -> list[Any]:
-        """Some rows as structs."""
-        return [msgspec.json.decode(row, type=self._encoding.struct) for row in self.shown(at)]
+    def computed(self, expression: pl.Expr) -> Floats:
+        """Numbers that an expression makes of the columns."""
+        return self.cached(id(expression), lambda: self.frame.select(expression).to_series().to_numpy())
 
 
 def _coded(columns: list[list[Any]]) -> Coded:

@@ -26,13 +26,13 @@ from oddsengine_service.app import BASE, Api
 from oddsengine_service.bus import Bus
 from oddsengine_service.connections import Connections
 from oddsengine_service.keys import KeyStore, Terms
+from oddsengine_service.kinds import KINDS
 from oddsengine_service.limits import Limits
 from oddsengine_service.log import Log
 from oddsengine_service.metrics import Metrics
 from oddsengine_service.node import Node
 from oddsengine_service.protocol import Protocol
 from oddsengine_service.stream import sse
-from oddsengine_service.stream.watch import KINDS
 from oddsengine_service.wire.columns import AGES
 from oddsengine_service.ws.protocol import MOST_MESSAGE, SocketProtocol
 from oddsengine_service.ws.session import PATHS, Sockets

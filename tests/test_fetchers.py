@@ -224,7 +224,7 @@ def test_a_silent_source_is_not_ok() -> None:
         await hub.deliver("main", Payload([event], [_quote(event)]))
         clock = now()
         track = hub._tracks["main"]
-        found = [track.judged(clock + timedelta(seconds=late))[0] for late in (0, 1.6, 4)]
+        found = [track.assess(clock + timedelta(seconds=late))[0] for late in (0, 1.6, 4)]
         assert found == ["ok", "degraded", "down"]
         assert track.book("a", clock + timedelta(seconds=4))[0] == "down"
         await hub.close()

@@ -62,8 +62,8 @@ def test_several_sources_at_once(tmp_path: Path) -> None:
         ("us",),
     )
     assert (node.stream, settings.data.folder, settings.data.kept_files) == (False, "here", 50)
-    assert secret(settings, american, "key_env", {"ODDS_KEY": " k "}) == "k"
-    assert secret(settings, node, "key_env", {}) == ""
+    assert secret(settings, "feeds.american.key_env", {"ODDS_KEY": " k "}) == "k"
+    assert secret(settings, "feeds.node.key_env", {}) == ""
     assert load(None, {}).feeds == {}
 
 
@@ -127,7 +127,7 @@ def test_a_wrong_environment_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(
         SettingsError, match=r"feeds.american.key_env is 'ODDS_KEY', but that environment variable is not set"
     ):
-        secret(load(path, {}), load(path, {}).feeds["american"], "key_env", {})
+        secret(load(path, {}), "feeds.american.key_env", {})
     with pytest.raises(SettingsError, match="no such file"):
         load(str(tmp_path / "nowhere.toml"), {})
 
@@ -149,22 +149,22 @@ def test_waits_have_full_jitter_and_a_cap() -> None:
 def test_a_source_is_what_its_parts_are() -> None:
     start = datetime(2026, 2, 8, tzinfo=UTC)
     track = Track("main", "the_odds_api", start, 60.0, declared=("never_seen",))
-    assert track.judged(start)[0] == "starting"
+    assert track.assess(start)[0] == "starting"
     nba, nhl = track.part("nba"), track.part("nhl")
     nba.well(start)
     nba.books["draftkings"] = start
     nhl.well(start)
     nhl.books["fanduel"] = start
-    assert track.judged(start) == ("ok", "")
+    assert track.assess(start) == ("ok", "")
     nhl.failed(Failure("status 500"), start + timedelta(seconds=1))
     later = start + timedelta(seconds=2)
-    assert track.judged(later) == ("degraded", "nhl: status 500")
+    assert track.assess(later) == ("degraded", "nhl: status 500")
     assert track.book("draftkings", later)[0] == "ok"
     assert track.book("fanduel", later)[:2] == ("degraded", "main: nhl: status 500")
     assert track.book("fanduel", start + timedelta(seconds=62))[0] == "down"
-    assert track.judged(start + timedelta(seconds=200))[0] == "down"  # the other part is silent by then
+    assert track.assess(start + timedelta(seconds=200))[0] == "down"  # the other part is silent by then
     nba.well(start + timedelta(seconds=200))
-    assert track.judged(start + timedelta(seconds=200))[0] == "degraded"
+    assert track.assess(start + timedelta(seconds=200))[0] == "degraded"
     assert track.book("never_seen", start + timedelta(seconds=200))[0] == "degraded"
 
 
@@ -238,7 +238,7 @@ def test_a_source_that_stays_down_is_one_line_and_strangers_are_named(
             (tmp_path / "odds.csv").write_text(HEAD + line("pinny", 1.95) + line("fanduel", 2.0))
             await until(lambda: len(prices(hub)) == 2, "prices")
             (tmp_path / "odds.csv").write_text(HEAD + line("pinny", 1.955) + line("mybookie2", 2.0))
-            await until(lambda: hub.strange_books("t") == ["mybookie2", "pinny"], "another book")
+            await until(lambda: hub.unknown_books("t") == ["mybookie2", "pinny"], "another book")
 
     asyncio.run(check())
     said = [message for message in caplog.messages if message.startswith("feeds.t")]

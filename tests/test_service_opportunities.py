@@ -18,13 +18,11 @@ import oddsengine as oe
 import oddsengine_service.routes.opportunities as module
 from oddsengine import catalog
 from oddsengine.engine import Engine
-from oddsengine.sample import SAMPLE_BOARD
 from oddsengine_service.node import Node
 from oddsengine_service.problems import Problem
 from oddsengine_service.settings import SettingsError, load
 from oddsengine_service.tiers import books_of
 from oddsengine_service.views import Views
-from oddsengine_service.wire.middles import middle
 
 EV = found(module.endpoints, "/opportunities/ev")
 ARB = found(module.endpoints, "/opportunities/arbitrage")
@@ -661,17 +659,6 @@ def test_one_middle() -> None:
         with pytest.raises(Problem) as problem:
             answer(MIDDLE, here(), path={"id": ident})
         assert problem.value.status == status
-
-
-def test_the_probability_of_key_numbers() -> None:
-    """That of the middle where all its numbers are key numbers; of some alone nobody says it."""
-    row = oe.find_middles(oe.read_odds(SAMPLE_BOARD), min_ev=-100).row(0, named=True)
-    row |= {"middle_probability": 0.125}
-    chances = [
-        middle(row | {"middle_numbers": inside, "key_numbers": keys}).key_number_probability
-        for inside, keys in (([3], [3]), ([6, 7], [6, 7]), ([3, 4], [3]), ([4, 5], []))
-    ]
-    assert chances == [0.125, 0.125, None, 0.0]
 
 
 def test_links_lead_to_a_state() -> None:

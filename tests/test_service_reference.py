@@ -421,7 +421,7 @@ def test_health_tells_a_dead_writer_and_a_broken_store() -> None:
         def find(self, key: str) -> None:
             raise OSError("disk")
 
-    node_.keys = Broken()
+    node_.keys = Broken()  # type: ignore[assignment]
     assert _health(node_)[1]["checks"]["cache"]["status"] == "down"
 
 

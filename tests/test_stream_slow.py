@@ -90,11 +90,11 @@ class Slow(RuleBasedStateMachine):
             self.rows[id_] = {"id": id_, "book": self.book(id_), "price": self.clock, "link": self.clock}
         rows = [raw(self.rows[id_]) for id_ in some]
         if self.family == "odds":
-            self.tell(events.added(some, rows, fresh, len(self.rows)))
+            self.tell(events.SSE.added(some, rows, fresh, len(self.rows)))
         elif self.family == "gamestate":
             self.tell(events.played({id_: self.rows[id_] for id_ in some}, fresh))
         else:
-            self.tell(events.detected(self.family, some, rows, fresh))
+            self.tell(events.SSE.detected(self.family, some, rows, fresh))
 
     @rule(ids=SOME)
     def move(self, ids: set[str]) -> None:
@@ -105,7 +105,7 @@ class Slow(RuleBasedStateMachine):
                 self.rows[id_] = {**self.rows[id_], "price": self.clock}
             if self.family == "odds":
                 self.tell(
-                    events.moved(
+                    events.SSE.moved(
                         book, some, [raw({"id": id_, "price": self.rows[id_]["price"]}) for id_ in some], len(self.rows)
                     )
                 )
@@ -113,7 +113,7 @@ class Slow(RuleBasedStateMachine):
                 self.tell(events.played({id_: self.rows[id_] for id_ in some}, [False] * len(some)))
             elif some:
                 rows = [raw(self.rows[id_]) for id_ in some]
-                self.tell(events.detected(self.family, some, rows, [False] * len(some)))
+                self.tell(events.SSE.detected(self.family, some, rows, [False] * len(some)))
 
     @rule(ids=SOME)
     def leave(self, ids: set[str]) -> None:
@@ -122,9 +122,11 @@ class Slow(RuleBasedStateMachine):
             for id_ in some:
                 del self.rows[id_]
             if self.family == "odds":
-                self.tell(events.removed(book, some, len(self.rows)))
+                self.tell(events.SSE.removed(book, some, len(self.rows)))
             else:
-                self.tell(events.forgotten(some) if self.family == "gamestate" else events.expired(self.family, some))
+                self.tell(
+                    events.forgotten(some) if self.family == "gamestate" else events.SSE.expired(self.family, some)
+                )
 
     @rule()
     def catch_up(self) -> None:
@@ -159,8 +161,8 @@ def test_what_was_missed_comes_in_parts(count: int) -> None:
     ids = [f"{n:05d}" for n in range(count)]
     backlog, reader = Backlog(), Reader()
     reader.rows = {id_: {"id": id_, "book": "a", "price": 1} for id_ in ids}
-    backlog.take(events.moved("a", ids, [raw({"id": id_, "price": 2}) for id_ in ids], count))
-    backlog.take(events.moved("a", ids[:7], [raw({"id": id_, "price": 3}) for id_ in ids[:7]], count))
+    backlog.take(events.SSE.moved("a", ids, [raw({"id": id_, "price": 2}) for id_ in ids], count))
+    backlog.take(events.SSE.moved("a", ids[:7], [raw({"id": id_, "price": 3}) for id_ in ids[:7]], count))
     frames = backlog.frames()
     assert [b'"partial":true' in frame for frame in frames] == [True] * (len(frames) - 1) + [False] * bool(frames)
     reader.take(frames)

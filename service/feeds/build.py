@@ -36,7 +36,7 @@ def source(settings: Settings, feed: Feed, environ: Mapping[str, str], secrets: 
         If the environment lacks a variable that the feed names.
     """
     named = [name for name in feed.__struct_fields__ if name.endswith("_env")]
-    held = {name: secret(settings, feed, name, environ) for name in named}
+    held = {name: secret(settings, f"feeds.{feed.name}.{name}", environ) for name in named}
     secrets.add(*held.values())
     return BUILDERS[feed.kind](feed, held, secrets)
 

@@ -48,7 +48,7 @@ def state_file(settings: Settings) -> Path:
     return Path(settings.data.folder) / STATE
 
 
-def kept(settings: Settings, secrets: Secrets) -> PayloadQuarantine:
+def quarantine(settings: Settings, secrets: Secrets) -> PayloadQuarantine:
     """Return the folder for payloads that failed to parse."""
     return PayloadQuarantine(
         Path(settings.data.folder) / "kept", settings.data.kept_files, settings.data.kept_bytes, secrets
@@ -75,7 +75,7 @@ async def _try(settings: Settings, feed: Feed, environ: Mapping[str, str], secre
     except SettingsError as error:
         return Checked(feed.name, feed.kind, "down", str(error), 0, 0, (), (), ())
     clock = None if feed.kind in HISTORY else Clock().now
-    hub = Hub(Engine(), Matcher(), clock=clock, kept=kept(settings, secrets))
+    hub = Hub(Engine(), Matcher(), clock=clock, kept=quarantine(settings, secrets))
     hub.add(feed)
     running = asyncio.create_task(made.run(hub))
     caught_up = asyncio.create_task(hub.first_round(feed.name))
@@ -104,7 +104,7 @@ def _seen(hub: Hub, feed: Feed, settings: Settings, made: Any, *, in_time: bool)
             notes.append("props are not tried, and cost as much again for each event")
     if status.quarantined:
         notes.append(f"{status.quarantined} of its games are doubtful and kept apart")
-    if strange := hub.strange_books(feed.name):
+    if strange := hub.unknown_books(feed.name):
         notes.append("books not in the catalog: " + ", ".join(strange))
     if hub.refused(feed.name):
         notes.append("left out: " + ", ".join(f"{why} {n:,}" for why, n in hub.refused(feed.name).most_common()))

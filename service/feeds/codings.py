@@ -2,7 +2,7 @@
 
 import zlib
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import zstandard
 
@@ -13,17 +13,6 @@ _PIECE = 1 << 16  # bytes of output
 _SLICE = 64  # bytes of zstd input: a block of 128 KiB may take four
 _WINDOW = 1 << 23  # bytes that zstd may look back; more is not allowed in HTTP (RFC 9659)
 _GZIP, _ZLIB, _RAW = 31, 15, -15  # window bits of `zlib`
-
-
-class Decoder(Protocol):
-    """Decodes chunks of a body."""
-
-    @property
-    def ended(self) -> bool:
-        """Whether the body is complete."""
-
-    def pieces(self, data: bytes) -> Iterator[bytes]:
-        """Yield decoded chunks."""
 
 
 class _Identity:
@@ -82,7 +71,7 @@ class _Zstd:
                 yield piece
 
 
-def decoder_of(named: str) -> Decoder:
+def decoder_of(named: str) -> _Identity | _Zlib | _Zstd:
     """Return the decoder for a Content-Encoding header.
 
     Raises

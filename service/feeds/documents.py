@@ -25,15 +25,15 @@ _FIRST = datetime.min.replace(tzinfo=UTC)
 
 
 class DocumentSource:
-    """The fetcher; what a document says is for `read` to know."""
+    """The fetcher; `read` parses documents."""
 
     def __init__(self, feed: FootballData | Table, read: Read, suffixes: tuple[str, ...], secrets: Secrets) -> None:
         self.feed = feed
         self._settings, self._read, self._suffixes, self._secrets = feed, read, suffixes, secrets
-        self._known: dict[str, object] = {}  # a document's name -> what it was when last taken
+        self._stamps: dict[str, object] = {}  # a document's name -> what it was when last taken
 
     async def run(self, sink: Sink) -> None:
-        """Read once, or for ever."""
+        """Read once, or poll until cancelled."""
         async with Web(self.feed, self._secrets) as web:
             await keep_trying(self.feed, sink, lambda backoff: self._turn(web, sink, backoff))
 
@@ -48,25 +48,25 @@ class DocumentSource:
                 stamps[name] = stamp
         for payload in sorted(payloads, key=lambda one: one.moment or _FIRST):
             await sink.deliver(feed.name, payload)
-        self._known |= stamps
+        self._stamps |= stamps
         sink.alive(feed.name)
         backoff.reset()
         sink.caught_up(feed.name, ended=not feed.interval)
         return feed.interval or None
 
     async def _changed(self, web: Web) -> AsyncGenerator[tuple[str, object, bytes], None]:
-        """Yield the documents that are not what they were: name, stamp, body."""
+        """Yield documents that changed: name, stamp, body."""
         if self._settings.url:
             body = (await web.get(self._settings.url)).body
             stamp: object = hashlib.sha256(body).digest()
-            if self._known.get(self._settings.url) != stamp:
+            if self._stamps.get(self._settings.url) != stamp:
                 yield self._settings.url, stamp, body
             return
-        for path in await asyncio.to_thread(self._found):
+        for path in await asyncio.to_thread(self._files):
             try:
                 about = await asyncio.to_thread(path.stat)
                 stamp = about.st_mtime_ns, about.st_size
-                if self._known.get(str(path)) == stamp:
+                if self._stamps.get(str(path)) == stamp:
                     continue
                 if about.st_size > self.feed.body_bytes:
                     raise Failure(f"{path} has more than {self.feed.body_bytes} bytes")
@@ -74,7 +74,7 @@ class DocumentSource:
             except OSError as error:
                 raise Failure(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from None
 
-    def _found(self) -> list[Path]:
+    def _files(self) -> list[Path]:
         root = Path(self._settings.path)
         if root.is_dir():
             return sorted(path for path in root.rglob("*") if path.suffix.lower() in self._suffixes)
@@ -107,7 +107,7 @@ def table(feed: Table, secrets: Secrets) -> DocumentSource:
 
 
 class _Tables:
-    """Reads tables, and remembers whose prices each held: a book that it names no more has none."""
+    """Reads tables, and remembers the books of each: a book that is no longer listed has no prices."""
 
     def __init__(self) -> None:
         self._books: dict[str, set[str]] = {}

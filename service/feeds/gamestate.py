@@ -27,7 +27,7 @@ class GameStateSource:
         self._reader = GameStates()
 
     async def run(self, web: Web, sink: Sink) -> None:
-        """Ask or listen for ever."""
+        """Poll or stream until cancelled."""
         attempt = self._connection if self._feed.stream else self._turn
         await keep_trying(self._feed, sink, lambda backoff: attempt(web, sink, backoff), PART)
 
@@ -66,7 +66,7 @@ class GameStateSource:
         raise Failure("the stream ended")
 
     async def _freshen(self, sink: Sink) -> None:
-        """Say again what holds, between two things that the upstream says."""
+        """Repeat the current states between two messages of the upstream."""
         while True:
             await asyncio.sleep(self._feed.freshen)
             payload = self._reader.alive()

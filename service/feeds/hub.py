@@ -53,7 +53,7 @@ class Source(Protocol):
 
     @property
     def feed(self) -> Feed:
-        """What it was told."""
+        """Its settings."""
 
     async def run(self, sink: Sink) -> None:
         """Fetch until there is no more data, or until cancelled."""
@@ -133,7 +133,7 @@ class Hub:
         self._failed: dict[str, asyncio.Event] = {}
 
     def adopt(self, decisions: Iterable[Decision]) -> None:
-        """Go on from what another hub decided of games and wrote on the board; before anything is delivered."""
+        """Continue from the matches and the board of another hub, before anything is delivered."""
         self._decided = {one.key: one for one in decisions}
         self._matcher.adopt(self._decided.values())
         for key, one in self._decided.items():
@@ -223,7 +223,7 @@ class Hub:
     # ---- what fetchers say ----
 
     def now(self) -> datetime:
-        """Tell the time: the clock's, or that of the newest payload."""
+        """Return the time: the clock's, or that of the newest payload."""
         return self._clock() if self._clock is not None else self.engine.now or datetime.fromtimestamp(0, UTC)
 
     async def deliver(self, source: str, payload: Payload, part: str = "") -> None:
@@ -242,7 +242,7 @@ class Hub:
         well = track.part(part)
         well.well(now)
         well.books.update(dict.fromkeys(done.books, now))
-        if strange := track.stranger(done.books):
+        if strange := track.unknown_books(done.books):
             _log.warning("feeds.%s: books not in the catalog: %s", source, ", ".join(strange))
         track.last_payload = now
         track.payloads += 1
@@ -264,7 +264,7 @@ class Hub:
                     _log.warning("feeds.%s: a payload that failed to parse could not be saved: %s", source, error)
 
     def expect(self, source: str, part: str, within: float, *, polled: bool = False) -> None:
-        """Know how often a part of a source should be heard of."""
+        """Set how often a part of a source is expected to report."""
         known = self._tracks[source].part(part)
         if known.heard is None and known.failing is None:
             known.since = self.now()
@@ -309,7 +309,7 @@ class Hub:
     # ---- the writer's thread ----
 
     async def _written(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        """Do something in the writer's thread, and tell of the update that it makes."""
+        """Do something in the writer's thread, and publish its update."""
         loop = asyncio.get_running_loop()
 
         def done() -> Any:
@@ -324,7 +324,7 @@ class Hub:
     def _step(
         self, quotes: Sequence[Mapping[str, Any]], more: Mapping[str, Any], moment: datetime | None = None
     ) -> Update:
-        """Apply a batch; the time does not go back, whatever the clock does."""
+        """Apply a batch; time does not go back, whatever the clock does."""
         last = self.engine.now
         now = self._clock() if self._clock is not None else moment
         if now is None and last is None and not any(quote.get("last_seen_at") for quote in quotes):
@@ -339,7 +339,7 @@ class Hub:
         return update
 
     def _pass_time(self) -> Update:
-        """Let time pass; games that are long over are forgotten."""
+        """Advance the time, and forget games that are long over."""
         now = self.now()
         if now - self._forgot > _FORGET_EVERY:
             self._forgot = now
@@ -446,7 +446,7 @@ class Hub:
         self._standing.put(said, self.now(), teams)
 
     def _unsay(self, source: str, event: str) -> None:
-        """Forget what a source said of an event that its game is not."""
+        """Drop the scores that a source reported for the wrong event."""
         if self._standing is not None:
             self._standing.drop(source, event)
 
@@ -484,7 +484,7 @@ class Hub:
         return ours, doubtful
 
     def _say_decided(self, games: Iterable[tuple[str, str]]) -> None:
-        """Tell what is new of some games, before a step uses it."""
+        """Report new decisions on some games, before a step uses them."""
         if self._tell is None:
             return
         found = {key: one for key in games if (one := self._matcher.decision(*key)) and self._decided.get(key) != one}
@@ -493,7 +493,7 @@ class Hub:
             self._decided |= found
 
     def _moved(self, source: str, named: Iterable[str], ours: Mapping[str, str]) -> list[tuple[str, str]]:
-        """What was put under events that turn out to be others: it leaves them. The other sources' games count too."""
+        """Books whose prices leave an event because a game turned out to be another; games of other sources too."""
         left = {
             (source, event): self._ours[source, event]
             for event in named
@@ -542,7 +542,7 @@ class Hub:
         return books_of(list(self._tracks.values()), self.now())
 
     def unheard(self, books: Iterable[str] | None = None) -> list[BookStatus]:
-        """Books, all or some, that are not well: where nothing is found among them, that says nothing."""
+        """Books that are not `ok`: a lack of opportunities at these means nothing."""
         wanted = None if books is None else set(books)
         return [one for one in self.books() if one.status != "ok" and (wanted is None or one.book in wanted)]
 
@@ -560,12 +560,12 @@ class Hub:
         return sorted(found, key=lambda one: (-one.times, one))
 
     def refused(self, source: str) -> Counter[str]:
-        """Why parts of a source's payloads were left out."""
+        """Reasons why parts of a source's payloads were left out, with counts."""
         return Counter(self._tracks[source].refused)
 
-    def strange_books(self, source: str) -> list[str]:
+    def unknown_books(self, source: str) -> list[str]:
         """Return a feed's books that are not in the catalog."""
-        return sorted(self._tracks[source].strange)
+        return sorted(self._tracks[source].unknown)
 
     async def save(self, path: Path) -> None:
         """Save the state of the feeds atomically."""

@@ -38,7 +38,7 @@ def _filters(feed: Settings) -> dict[str, str | int]:
     return {name: ",".join(wanted) for name, wanted in asked.items() if wanted}
 
 
-async def _beside(feed: Settings, web: Web, sink: Sink, prices: Coroutine[Any, Any, None]) -> None:
+async def _with_games(feed: Settings, web: Web, sink: Sink, prices: Coroutine[Any, Any, None]) -> None:
     """Bring prices, and game states where these are wanted."""
     if not feed.games:
         await prices
@@ -62,7 +62,7 @@ class InterfaceSource:
         """Connect, and reconnect until cancelled."""
         async with Web(self.feed, self._secrets, self._headers) as web:
             prices = keep_trying(self.feed, sink, lambda backoff: self._connection(web, sink, backoff))
-            await _beside(self._settings, web, sink, prices)
+            await _with_games(self._settings, web, sink, prices)
 
     async def _connection(self, web: Web, sink: Sink, backoff: Backoff) -> float:
         feed = self._settings
@@ -139,7 +139,7 @@ class InterfacePages:
         """Poll until cancelled."""
         async with Web(self.feed, self._secrets, self._headers) as web:
             prices = keep_trying(self.feed, sink, lambda backoff: self._turn(web, sink, backoff))
-            await _beside(self._settings, web, sink, prices)
+            await _with_games(self._settings, web, sink, prices)
 
     async def _turn(self, web: Web, sink: Sink, backoff: Backoff) -> float:
         feed = self._settings
@@ -156,29 +156,29 @@ class InterfacePages:
     async def _snapshot(self, web: Web, sink: Sink) -> None:
         """All there is; what was listed and is not any more is gone."""
         self._all_at = asyncio.get_running_loop().time()
-        payloads, told = await _pages(self._settings, web, sink, "/odds", {})
+        payloads, info = await _pages(self._settings, web, sink, "/odds", {})
         listed = {row["id"] for payload in payloads for row in payload.quotes}
-        gone = [] if told.cut else sorted(self._listed - listed)
+        gone = [] if info.cut else sorted(self._listed - listed)
         for payload in payloads:
-            await self._take(sink, payload)
-        await self._take(sink, Payload(removed=gone))  # last: a price may be listed under another id
-        self._since = told.since
-        sink.warn(self.feed.name, _CUT if told.cut else "")
+            await self._apply(sink, payload)
+        await self._apply(sink, Payload(removed=gone))  # last: a price may be listed under another id
+        self._since = info.since
+        sink.warn(self.feed.name, _CUT if info.cut else "")
 
     async def _changes(self, web: Web, sink: Sink, since: str) -> None:
         try:
-            payloads, told = await _pages(self._settings, web, sink, "/odds/delta", {"since": since, "seen": "true"})
+            payloads, info = await _pages(self._settings, web, sink, "/odds/delta", {"since": since, "seen": "true"})
         except Failure as failure:
             if failure.fatal:
                 self._since = None  # it may be the moment that it does not like
             raise
         for payload in payloads:
-            await self._take(sink, payload)
-        sink.conflict(self.feed.name, too_slow(self.feed, seen=told.seen))
-        due = not told.seen and asyncio.get_running_loop().time() - self._all_at >= self._settings.freshen
-        self._since = None if told.cut or told.clamped or due else told.since
+            await self._apply(sink, payload)
+        sink.conflict(self.feed.name, too_slow(self.feed, seen=info.seen))
+        due = not info.seen and asyncio.get_running_loop().time() - self._all_at >= self._settings.freshen
+        self._since = None if info.cut or info.clamped or due else info.since
 
-    async def _take(self, sink: Sink, payload: Payload) -> None:
+    async def _apply(self, sink: Sink, payload: Payload) -> None:
         if not (payload.quotes or payload.removed):
             return
         await sink.deliver(self.feed.name, payload)
@@ -188,24 +188,24 @@ class InterfacePages:
 
 async def _pages(
     feed: Settings, web: Web, sink: Sink, path: str, query: dict[str, str | int]
-) -> tuple[list[Payload], "_Told"]:
+) -> tuple[list[Payload], "_PageInfo"]:
     """Fetch all pages, by cursor if there is one, otherwise by offset."""
     payloads = []
     base: dict[str, str | int] = {**_filters(feed), **query, "limit": _PAGE}
     more: dict[str, str | int] = {}
-    first: _Told | None = None
+    first: _PageInfo | None = None
     asked = sink.now()
     while True:
         answer = await web.get(feed.url.rstrip("/") + path, {**base, **more})
         body = answer.body
         page = await parsed(feed, sink, body, lambda b=body: read_page(b))  # type: ignore[misc]
         payloads.append(page.payload)
-        told = _told(body, asked)
-        first = first or told
+        info = _page_info(body, asked)
+        first = first or info
         if not page.has_more:
             return payloads, first
-        if told.cursor:
-            more = {"cursor": told.cursor}
+        if info.cursor:
+            more = {"cursor": info.cursor}
         elif page.next_offset is not None and page.next_offset > int(more.get("offset", -1)):
             more = {"offset": page.next_offset}
         else:
@@ -233,8 +233,8 @@ class _Envelope(msgspec.Struct):
 _envelope = msgspec.json.Decoder(_Envelope)
 
 
-class _Told(msgspec.Struct):
-    """What a page says about the pages."""
+class _PageInfo(msgspec.Struct):
+    """What a page says about the others."""
 
     since: str  # to ask for what changed from then on
     cursor: str | None
@@ -242,11 +242,11 @@ class _Told(msgspec.Struct):
     seen: bool  # rows that were only seen again are listed
     cut: bool = False
 
-    def _replace(self, *, cut: bool) -> "_Told":
+    def _replace(self, *, cut: bool) -> "_PageInfo":
         return msgspec.structs.replace(self, cut=cut)
 
 
-def _told(body: bytes, asked: datetime) -> _Told:
+def _page_info(body: bytes, asked: datetime) -> _PageInfo:
     """Read that; where the upstream does not tell its time, our own of before we asked has to do."""
     try:
         envelope = _envelope.decode(body)
@@ -254,6 +254,6 @@ def _told(body: bytes, asked: datetime) -> _Told:
         envelope = _Envelope()
     meta = envelope.meta or _Meta()
     since = meta.server_time or (asked.astimezone(UTC) - _STEP).isoformat().replace("+00:00", "Z")
-    return _Told(
+    return _PageInfo(
         since, envelope.pagination.next_cursor if envelope.pagination else None, bool(meta.since_clamped), meta.seen
     )

@@ -1,7 +1,7 @@
 """Streams in the format of OpticOdds: one connection per sport, resumed after the last entry.
 
-The stream tells what changes, of fixtures by id. Who plays, and what is offered already, comes from requests: for all
-fixtures when a stream begins, later for those that it names and nobody knows.
+The stream has changes only, of fixtures by id. Teams and existing prices come from requests: for all fixtures when a
+stream begins, later for unknown ones.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ class OpticSource:
         self._key, self._secrets = key, secrets
 
     async def run(self, sink: Sink) -> None:
-        """Connect for ever, once a sport."""
+        """Stream every sport until cancelled."""
         async with Web(self.feed, self._secrets, {"x-api-key": self._key}) as web:
             sports = [_Sport(self.feed, sport, web) for sport in self.feed.sports]
             waiting = set(self.feed.sports)
@@ -91,7 +91,7 @@ class _Sport:
                         name, data = event.event, event.data
                         payload = await parsed(feed, sink, data, lambda n=name, d=data: reader.frame(n, d))  # type: ignore[misc]
                         await sink.deliver(feed.name, on_arrival(payload), self._sport)
-                        await self._ask(sink, list(reader.unknown))
+                        await self._request_odds(sink, list(reader.unknown))
                     elif event is None or event.event != "connected":
                         sink.alive(feed.name, self._sport)
                     renewed = reader.alive(sink.now())
@@ -105,7 +105,7 @@ class _Sport:
         raise Failure("the stream ended")
 
     async def _begin(self, sink: Sink) -> None:
-        """Ask for everything that is offered now."""
+        """Request everything that is offered now."""
         feed = self._feed
         fixtures: list[str] = []
         for page in range(1, _MOST_PAGES + 1):
@@ -115,11 +115,11 @@ class _Sport:
             fixtures += [game.id for game in payload.games]
             if page >= _listed.decode(body).total_pages:
                 break
-        await self._ask(sink, fixtures)
+        await self._request_odds(sink, fixtures)
         self._begun = True
 
-    async def _ask(self, sink: Sink, fixtures: Sequence[str]) -> None:
-        """Ask for the odds of some fixtures."""
+    async def _request_odds(self, sink: Sink, fixtures: Sequence[str]) -> None:
+        """Request the odds of some fixtures."""
         feed = self._feed
         for some in _chunks(fixtures, _FIXTURES):
             for books in _chunks(feed.books, _BOOKS):

@@ -68,7 +68,7 @@ class SourceStatus(msgspec.Struct, frozen=True):
 
 
 class Feeds(Protocol):
-    """What a node asks of whoever knows its sources."""
+    """What a node needs of its hub."""
 
     def statuses(self) -> list[SourceStatus]:
         """Each source, by name."""
@@ -102,7 +102,7 @@ class Part:
         self.failures += 1
         self.reason, self.fatal = str(failure), failure.fatal
 
-    def judged(self, now: datetime, down_after: float) -> tuple[str, str]:
+    def assess(self, now: datetime, down_after: float) -> tuple[str, str]:
         """Return status and reason."""
         if self.failing is not None:
             down = self.fatal or _age(self.failing, now) >= down_after
@@ -135,7 +135,7 @@ class Track:
     doubtful: set[str] = field(default_factory=set)
     unmapped: Counter[tuple[str, str]] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
-    strange: set[str] = field(default_factory=set)  # books that the catalog does not know
+    unknown: set[str] = field(default_factory=set)  # books that the catalog does not know
     warning: str = ""
     conflict: str = ""  # why its prices cannot be kept fresh
     prices: int = 0
@@ -148,31 +148,31 @@ class Track:
             self.parts[name] = Part(self.since)
         return self.parts[name]
 
-    def stranger(self, books: set[str]) -> list[str]:
-        """Those of some books that the catalog does not know, if that is news."""
-        new = {book for book in books - self.strange if catalog.book(book).id not in catalog.books()}
-        self.strange |= new
+    def unknown_books(self, books: set[str]) -> list[str]:
+        """Books that are not in the catalog and were not reported yet."""
+        new = {book for book in books - self.unknown if catalog.book(book).id not in catalog.books()}
+        self.unknown |= new
         return sorted(new)
 
     @property
-    def wrong(self) -> str:
-        """What is wrong with it though it goes on."""
+    def problem(self) -> str:
+        """What is wrong with a feed that keeps running."""
         return self.warning or self.conflict
 
-    def judged(self, now: datetime) -> tuple[str, str]:
+    def assess(self, now: datetime) -> tuple[str, str]:
         """Return status and reason."""
-        found = {name: part.judged(now, self.down_after) for name, part in self.parts.items()}
+        found = {name: part.assess(now, self.down_after) for name, part in self.parts.items()}
         kinds = {status for status, _ in found.values()}
         if not kinds:
             return STARTING, "nothing came yet"
         for status in (DOWN, DEGRADED, STARTING, OK):
             if kinds == {status}:
                 (reason, *_) = [_named(name, why) for name, (_, why) in found.items() if why] or [""]
-                wrong = self.wrong if status in (OK, STARTING) else ""
+                wrong = self.problem if status in (OK, STARTING) else ""
                 return (DEGRADED, wrong) if wrong else (status, reason)
         bad = [_named(name, why) for name, (status, why) in found.items() if status in (DOWN, DEGRADED)]
         if not bad:
-            return (DEGRADED, self.wrong) if self.wrong else (OK, "")
+            return (DEGRADED, self.problem) if self.problem else (OK, "")
         more = f", and {len(bad) - 1} more" if len(bad) > 1 else ""
         return DEGRADED, bad[0] + more
 
@@ -181,7 +181,7 @@ class Track:
         parts = {name: part for name, part in self.parts.items() if book in part.books}
         last = max((part.books[book] for part in parts.values()), default=None)
         some = Track(self.name, self.kind, self.since, self.down_after, parts or self.parts)
-        status, reason = some.judged(now)
+        status, reason = some.assess(now)
         if status == OK and all(part.polled for part in some.parts.values()):
             patience = self.down_after + max(part.within for part in some.parts.values())
             if _age(last or self.since, now) > patience:
@@ -194,7 +194,7 @@ class Track:
 
     def status(self, now: datetime) -> SourceStatus:
         """Return the full status for operators."""
-        status, reason = self.judged(now)
+        status, reason = self.assess(now)
         heard = [part.heard for part in self.parts.values() if part.heard]
         return SourceStatus(
             name=self.name, kind=self.kind, status=status, reason=reason, last_payload=self.last_payload,

@@ -58,7 +58,7 @@ class TheOddsApiSource:
         self._used: int | None = None
         self._targets: dict[str, Target] = {}
         self._plan = plan((), feed.interval, None, inf)
-        self._said = ""
+        self._reported = ""
 
     async def run(self, sink: Sink) -> None:
         """Poll until cancelled."""
@@ -78,7 +78,7 @@ class TheOddsApiSource:
                 break
             if not self._affordable(name):
                 continue
-            await self._guarded(sink, name, _part(name), self._ask(web, sink, name))
+            await self._guarded(sink, name, _part(name), self._request(web, sink, name))
         self._replan(sink)
         sink.caught_up(self.feed.name)
         now = asyncio.get_running_loop().time()
@@ -131,12 +131,12 @@ class TheOddsApiSource:
             sink.expect(self.feed.name, sport, _EVENTS_S + self.feed.timeout)
             sink.alive(self.feed.name, sport)
 
-    async def _ask(self, web: Web, sink: Sink, name: str) -> None:
+    async def _request(self, web: Web, sink: Sink, name: str) -> None:
         """Spend credits on one target: a sport, its scores, or one event of it."""
         feed = self.feed
         sport, _, event = name.partition("/")
         if event == _SCORES:
-            await self._ask_scores(web, sink, name, sport)
+            await self._request_scores(web, sink, name, sport)
             return
         markets = feed.props if event else feed.markets
         query: dict[str, str | int] = {"markets": ",".join(markets), "oddsFormat": "decimal", "dateFormat": "iso"}
@@ -152,7 +152,7 @@ class TheOddsApiSource:
         payload = await parsed(feed, sink, answer.body, lambda: self._reader.read(answer.body, asked))
         await sink.deliver(feed.name, payload, sport)
 
-    async def _ask_scores(self, web: Web, sink: Sink, name: str, sport: str) -> None:
+    async def _request_scores(self, web: Web, sink: Sink, name: str, sport: str) -> None:
         self._asked[name] = asyncio.get_running_loop().time()
         body = (await self._get(web, f"/v4/sports/{sport}/scores", {"dateFormat": "iso"})).body
         payload = await parsed(self.feed, sink, body, lambda: self._scores.read(body, sport))
@@ -193,10 +193,10 @@ class TheOddsApiSource:
             if scores in self._asked or scores in self._plan.every:  # without a game that is on nobody asks
                 within = self._plan.every.get(scores, inf) + feed.timeout
                 sink.expect(feed.name, _part(scores), within, polled=True)
-        self._say(sink)
+        self._report(sink)
 
-    def _say(self, sink: Sink) -> None:
-        """Say what cannot be kept fresh, and what it all costs when that changes by much."""
+    def _report(self, sink: Sink) -> None:
+        """Report what cannot be kept fresh, and the cost when it changes much."""
         found = self._plan
         if self._targets and not any(map(self._affordable, self._targets)):
             kept = self.feed.credits_kept
@@ -204,8 +204,8 @@ class TheOddsApiSource:
             return
         sink.warn(self.feed.name, "")
         sink.conflict(self.feed.name, too_slow(self.feed) or self._stale())
-        if (said := f"{found.an_hour:.1g} {found.a_day:.1g}") != self._said:
-            self._said = said
+        if (said := f"{found.an_hour:.1g} {found.a_day:.1g}") != self._reported:
+            self._reported = said
             _log.info("feeds.%s: %s", self.feed.name, self.cost())
 
     def _stale(self) -> str:
@@ -237,7 +237,7 @@ class TheOddsApiSource:
 
 
 def _often(seconds: float) -> str:
-    """Say an interval in round numbers, so that what is said does not change with every plan."""
+    """An interval in round numbers, so that messages do not change with every plan."""
     most = next((step for step in _ROUND_S if seconds <= step * 1.001), None)
     if most is None:
         return "never" if seconds == inf else "less than once a day"

@@ -55,7 +55,7 @@ class Mcp:
             request.status = 499
 
     async def _admitted(self, request: "Request", scope: Any, receive: Any) -> bytes:
-        """The body of a message that may be answered."""
+        """Check a message and read its body."""
         if not self._origins.allow(scope["headers"], request.host):
             raise Problem(
                 403,
@@ -87,7 +87,7 @@ class Mcp:
             await self._stopping.wait()
 
     async def stop(self) -> None:
-        """End what runs."""
+        """Stop the session manager."""
         self._stopping.set()
         if self._running is not None:
             with contextlib.suppress(asyncio.CancelledError):

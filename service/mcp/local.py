@@ -1,4 +1,4 @@
-"""Tools that no endpoint answers: what is behind an opportunity, rejected prices, and two calculations."""
+"""Tools without an endpoint: explanations of opportunities, rejected prices, and two calculations."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Answers as a model reads them: few rows, the columns that matter, and names that say the unit.
+"""Answers for language models: few rows, the relevant columns, and names with units.
 
 Names end in `_percent` (3.2 is 3.2 %), `_probability` or `_fraction` (0 to 1) or `_seconds`. Ages are counted up to the
 moment of the answer, because a model does not know the time.

@@ -1,4 +1,4 @@
-"""All tools: which endpoint answers, what may be asked of it, and what a model is shown."""
+"""All tools: the endpoint of each, its arguments, and the shape of its rows."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -125,7 +125,7 @@ def paged(tool: Tool) -> bool:
 
 
 def schema(tool: Tool, endpoint: Endpoint) -> dict[str, Any]:
-    """What a tool takes, as JSON Schema."""
+    """The arguments of a tool as JSON Schema."""
     properties: dict[str, Any] = {}
     for name, param in zip(tool.args, params_of(tool, endpoint), strict=True):
         kind = {key: value for key, value in param.kind.items() if key != "pattern"}
@@ -200,7 +200,7 @@ class Page(NamedTuple):
 
 
 def answer(tool: Tool, endpoint: Endpoint, found: Any, page: Page, now: datetime, delay: int) -> str:
-    """An answer of an endpoint as a model reads it, in JSON; `now` is the time of the board."""
+    """An endpoint's answer as JSON for a model; `now` is the time of the board."""
     limit, offset = page
     out: dict[str, Any] = {"now": now.isoformat(timespec="seconds").replace("+00:00", "Z")}
     if delay:
@@ -244,7 +244,7 @@ def _fitting(out: dict[str, Any], rows: list[Row], offset: int, total: int, tool
 
 
 def described(tools: Iterable[Tool] = TOOLS) -> str:
-    """What the server says of itself."""
+    """The instructions of the server."""
     names = ", ".join(tool.name for tool in tools)
     return (
         "Sports odds of many books and what they are worth. Begin with get_events or a find_ tool; ids of one answer "

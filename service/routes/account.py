@@ -1,7 +1,7 @@
 """An account: what its key may do, what it used, and its keys. A key manages those of its own account."""
 
 from datetime import UTC, datetime
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -13,7 +13,6 @@ from oddsengine_service.keys import (
     NAME_PATTERN,
     BeyondError,
     Made,
-    Managed,
     Record,
     StoreError,
     UnfitError,
@@ -29,7 +28,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class NewKey(msgspec.Struct):
-    """What a new key is to be."""
+    """Name and tier of a new key."""
 
     name: Annotated[
         str,
@@ -45,14 +44,14 @@ class NewKey(msgspec.Struct):
 
 
 class RateLimit(msgspec.Struct):
-    """How much may be asked."""
+    """Request limits."""
 
     requests_per_minute: int
     max_books: Annotated[int, Meta(description="999 is all.")]
 
 
 class Streaming(msgspec.Struct):
-    """Streams at once."""
+    """Concurrent streams."""
 
     enabled: bool
     max_connections: int
@@ -88,7 +87,7 @@ class Account(msgspec.Struct):
 
 
 class RateNow(msgspec.Struct):
-    """The minute that runs."""
+    """The current minute."""
 
     per_minute: int
     remaining: int
@@ -96,7 +95,7 @@ class RateNow(msgspec.Struct):
 
 
 class Requests(msgspec.Struct):
-    """Requests of the account that were answered, UTC; a week begins on Monday."""
+    """Answered requests of the account, UTC; weeks begin on Monday."""
 
     today: int
     this_week: int
@@ -112,14 +111,14 @@ class Streams(msgspec.Struct):
 
 
 class Period(msgspec.Struct):
-    """The month that runs."""
+    """The current month."""
 
     start: datetime
     end: datetime
 
 
 class AccountUsage(msgspec.Struct):
-    """What the account used."""
+    """Usage of the account."""
 
     requests: Requests
     streams: Streams
@@ -162,11 +161,7 @@ class DeletedKey(msgspec.Struct):
     message: str
 
 
-def _keys(context: Context) -> Managed:
-    return cast(Managed, context.node.keys)
-
-
-def _shown(record: Record, key: str | None = None) -> Key:
+def _key(record: Record, key: str | None = None) -> Key:
     return Key(
         id=record.id,
         id_masked=record.mask,
@@ -180,11 +175,11 @@ def _shown(record: Record, key: str | None = None) -> Key:
 
 
 def _made(made: Made) -> Key:
-    return _shown(made.record, made.key)
+    return _key(made.record, made.key)
 
 
 class _Managing:
-    """Tell the caller why it cannot be done."""
+    """Turn errors of the key store into problems."""
 
     def __enter__(self) -> None:
         pass
@@ -210,7 +205,7 @@ def account(context: Context) -> Any:
     """What this key may do."""
     caller = context.caller
     with _managing:
-        record = _keys(context).record(caller.key, caller)
+        record = context.node.keys.record(caller.key, caller)
     books = _ALL_BOOKS if caller.tier.books is None else caller.tier.books
     return data(
         context,
@@ -240,27 +235,27 @@ def usage(context: Context) -> Any:
 def keys(context: Context) -> Any:
     """All keys of the account."""
     with _managing:
-        return data(context, [_shown(record) for record in _keys(context).list(context.caller.account)])
+        return data(context, [_key(record) for record in context.node.keys.list(context.caller.account)])
 
 
 def create(context: Context) -> Any:
     """Make a key."""
     with _managing:
-        made = _keys(context).create_like(context.caller, context.body.tier, context.body.name)
+        made = context.node.keys.create_like(context.caller, context.body.tier, context.body.name)
     return Answer(_encode(data(context, _made(made))), 201)
 
 
 def revoke(context: Context) -> Any:
     """Stop a key."""
     with _managing:
-        record = _keys(context).revoke(context.path["id"], context.caller)
+        record = context.node.keys.revoke(context.path["id"], context.caller)
     return data(context, DeletedKey(deleted=True, key_id=record.id, message="The key was revoked."))
 
 
 def rotate(context: Context) -> Any:
     """Rotate a key."""
     with _managing:
-        made = _keys(context).rotate(context.path["id"], context.caller)
+        made = context.node.keys.rotate(context.path["id"], context.caller)
     key = _made(made)
     old = OldKey(id=key.id, revoked=True, expires_at=key.updated_at)
     return data(context, RotatedKey(**msgspec.structs.asdict(key), new_key=key, old_key=old))
@@ -272,19 +267,19 @@ endpoints = (
     Endpoint("/account/usage", usage, "What the account used", _TAG, Data[AccountUsage], lasts="never"),
     Endpoint(
         "/account/keys", keys, "All keys of the account", _TAG, Data[list[Key]], lasts="never",
-        doc="Revoked ones too. No answer but the one that makes a key, or gives it another secret, has its text.",
+        doc="Includes revoked keys. The secret is only in the answer that creates or rotates a key.",
     ),
     Endpoint(
         "/account/keys", create, "Create a key", _TAG, Data[Key], method="POST", body=NewKey, lasts="never", status=201,
-        doc=f"It has the rights of the key that asks, or of a lower tier: {', '.join(TIERS)}.",
+        doc=f"It has the rights of the key of the request, or of a lower tier: {', '.join(TIERS)}.",
     ),
     Endpoint(
         "/account/keys/{id}", revoke, "Revoke a key", _TAG, Data[DeletedKey], method="DELETE", lasts="never",
-        doc="For good, and within a second. A key may stop itself.",
+        doc="Permanent, and effective within a second. A key may revoke itself.",
     ),
     Endpoint(
         "/account/keys/{id}/rotate", rotate, "Rotate a key", _TAG, Data[RotatedKey], method="POST",
         lasts="never",
-        doc="The old one stops within a second. The key must not have rights that the one which asks has not.",
+        doc="The old secret stops working within a second. It must not have more rights than the key of the request.",
     ),
 )  # fmt: skip

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 from msgspec import UNSET
 
-from oddsengine_service.alerts import Alert, AlertChanges, Alerts, NewAlert, edit, keep, masked, shown
+from oddsengine_service.alerts import Alert, AlertChanges, Alerts, NewAlert, edit, masked, redacted, store
 from oddsengine_service.endpoints import Answer, Context, Endpoint, data
 from oddsengine_service.problems import Problem, invalid
 from oddsengine_service.records import changed
@@ -76,15 +76,15 @@ def _checked(context: Context, alert: Alert, before: Sequence[str] = ()) -> Aler
 
 def alerts(context: Context) -> Any:
     """All alerts of the key."""
-    return data(context, [shown(alert) for alert in context.node.records.all(context.caller.key, "alert", Alert)])
+    return data(context, [redacted(alert) for alert in context.node.records.all(context.caller.key, "alert", Alert)])
 
 
 def create(context: Context) -> Any:
     """Make an alert."""
     new: NewAlert = context.body
     alert = _checked(context, Alert(**msgspec.structs.asdict(new), id=secrets.token_hex(8)))
-    keep(context.node.records, context.caller.key, alert)
-    return Answer(_encode(data(context, shown(alert))), 201)
+    store(context.node.records, context.caller.key, alert)
+    return Answer(_encode(data(context, redacted(alert))), 201)
 
 
 def change(context: Context) -> Any:
@@ -99,7 +99,7 @@ def change(context: Context) -> Any:
             return now
         return msgspec.structs.replace(now, targets=targets, failures=0, error=None)
 
-    return data(context, shown(edit(context.node.records, context.caller.key, before.id, change)))
+    return data(context, redacted(edit(context.node.records, context.caller.key, before.id, change)))
 
 
 def delete(context: Context) -> Any:

@@ -1,6 +1,6 @@
-"""Events: what is played, when, and which of the caller's books have prices of it.
+"""Events: teams, start, and which of the caller's books have prices.
 
-An event is here as long as a price of it is on the caller's board, by one of the caller's books.
+An event is listed as long as one of the caller's books has a price of it on the caller's board.
 """
 
 from collections.abc import Mapping
@@ -15,8 +15,7 @@ from oddsengine_service.endpoints import Context, Endpoint, answer_meta, data, p
 from oddsengine_service.params import flag
 from oddsengine_service.problems import unknown
 from oddsengine_service.routes.odds import ADD_SPORTSBOOK, LEAGUE, LIMIT, LIVE, OFFSET, SPORT, SPORTSBOOK, TEAM, Q
-from oddsengine_service.routes.opportunities.games import states
-from oddsengine_service.routes.opportunities.lists import asked
+from oddsengine_service.routes.opportunities.lists import selected, states
 from oddsengine_service.routes.reference import own
 from oddsengine_service.views import Bools
 from oddsengine_service.wire.envelopes import Data, Page
@@ -46,15 +45,11 @@ def _event(stats: BoardStats, at: int, games: Mapping[str, Standing]) -> Event:
     )
 
 
-def _kept(context: Context, stats: BoardStats) -> Bools:
-    """The events that a request's filters let through."""
+def _matching(context: Context, stats: BoardStats) -> Bools:
+    """The events that match a request."""
     query = context.query
-    out = np.ones(len(stats.games), bool)
-    if query["sport"] is not None:
-        out &= np.array(values.in_sports(query["sport"], stats.sports), bool)
-    if query["league"] is not None:
-        places = zip(stats.sports, stats.leagues, strict=True)
-        out &= np.array(values.in_leagues(query["league"], places), bool)
+    places = list(zip(stats.sports, stats.leagues, strict=True))
+    out = np.array(filters.in_places(query["sport"], query["league"], places), bool)
     if query["live"] is not None:
         out &= stats.live == query["live"]
     if query["has_score"] is not None:
@@ -74,17 +69,17 @@ def _kept(context: Context, stats: BoardStats) -> Bools:
 
 def events(context: Context) -> Any:
     """The list of events, by start."""
-    books, strange = asked(context)
+    books, strange = selected(context)
     stats = context.node.stats.at(context.board, books)
     order = stats.order
-    places = order[_kept(context, stats)[order]] if order.size else order
+    places = order[_matching(context, stats)[order]] if order.size else order
     offset = context.query["offset"]
     games = states(context)
     rows = [_event(stats, at, games) for at in places[offset : offset + context.query["limit"]].tolist()]
     return page(context, rows, len(rows), int(places.size), answer_meta(context, strange))
 
 
-def _found(context: Context) -> tuple[BoardStats, int]:
+def _own_event(context: Context) -> tuple[BoardStats, int]:
     stats = own(context)
     at = stats.place.get(context.path["eventId"])
     if at is None:
@@ -94,12 +89,12 @@ def _found(context: Context) -> tuple[BoardStats, int]:
 
 def event(context: Context) -> Any:
     """One event."""
-    return data(context, _event(*_found(context), states(context)))
+    return data(context, _event(*_own_event(context), states(context)))
 
 
 def markets(context: Context) -> Any:
     """Market types of one event."""
-    stats, at = _found(context)
+    stats, at = _own_event(context)
     return data(context, stats.markets_of(at))
 
 

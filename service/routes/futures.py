@@ -6,6 +6,7 @@ Enterprise only. What is derived (fair probabilities, +EV, hold, arbitrage) is t
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from oddsengine import catalog, decimal_to_american
 from oddsengine.catalog.futures import TYPES
 from oddsengine.columns import Bools
-from oddsengine.futures import REASONS, Evaluation, FuturesBoard, Market, Sheet, price_id
+from oddsengine.futures import REASONS, Evaluation, FuturesBoard, Sheet, price_id
 from oddsengine.query import BoardIds, values
 from oddsengine_service import filters
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta, page
@@ -30,8 +31,8 @@ _TYPE = choice("future_type", "Type of futures market.", TYPES)
 _COMPLETE = flag("is_complete", "true: only markets with prices for the whole field; false: only the others.")
 
 
-class _Found(NamedTuple):
-    """The markets that a request means, in order, and what of their prices it may see."""
+class _Selection(NamedTuple):
+    """Markets that match a request, in order, and the prices that its key may see."""
 
     futures: Futures
     board: FuturesBoard
@@ -43,35 +44,33 @@ class _Found(NamedTuple):
     def judged(self, sheet: Sheet) -> Evaluation:
         return self.futures.judged(self.board, sheet.market.id, self.books, self.now)
 
-    def seen(self, sheet: Sheet) -> Bools:
+    def visible(self, sheet: Sheet) -> Bools:
         """Which prices of a market are of these books."""
         mine = np.array([self.books is None or book in self.books for book in sheet.books], np.bool_)
         return np.asarray((sheet.row >= 0) & mine)
 
 
-def _asked(context: Context, *, by_selection: bool) -> _Found:
-    """Read a request. A part of a name may be in the market's, or in a selection's."""
+def _selected(context: Context, *, by_selection: bool) -> _Selection:
+    """Read a request. `q` may match the name of the market, or of a selection."""
     query, futures = context.query, context.node.futures
     board = futures.board
     markets = list(board.markets.values())
     seen = BoardIds(
         {m.sport for m in markets}, {m.league for m in markets}, set(board.table["book"].unique().to_list()), ()
     )
-    strange = filters.strangers({**query, "market": None}, lambda: seen)
+    strange = filters.unknown_ids({**query, "market": None}, lambda: seen)
     if query["market_id"] is not None:
         wrong = [word for word in query["market_id"] if word not in board.markets]
         strange |= {"market_id": wrong} if wrong else {}
         markets = [market for market in markets if market.id in query["market_id"]]
     if query["future_type"] is not None:
         markets = [market for market in markets if market.type == query["future_type"]]
-    if query["sport"] is not None:
-        markets = _those(markets, values.in_sports(query["sport"], [m.sport for m in markets]))
-    if query["league"] is not None:
-        markets = _those(markets, values.in_leagues(query["league"], [(m.sport, m.league) for m in markets]))
+    matches = filters.in_places(query["sport"], query["league"], [(m.sport, m.league) for m in markets])
+    markets = list(compress(markets, matches))
     books = books_for(context, query["sportsbook"])
-    found = _Found(futures, board, [], books, context.board.now, strange)
+    found = _Selection(futures, board, [], books, context.board.now, strange)
     order = sorted(markets, key=lambda m: (m.sport, m.league, m.name, m.id))
-    found.sheets.extend(sheet for m in order if found.seen(sheet := board.sheets[m.id]).any())
+    found.sheets.extend(sheet for m in order if found.visible(sheet := board.sheets[m.id]).any())
     if query["q"] is not None and not by_selection:
         texts = [" ".join((sheet.market.name, *sheet.names)) for sheet in found.sheets]
         meant = values.containing(query["q"], texts)
@@ -79,16 +78,12 @@ def _asked(context: Context, *, by_selection: bool) -> _Found:
     return found
 
 
-def _those(markets: list[Market], meant: Sequence[bool]) -> list[Market]:
-    return [market for market, wanted in zip(markets, meant, strict=True) if wanted]
-
-
 # ---- markets ----
 
 
 def markets(context: Context) -> Any:
     """Every market of futures."""
-    found = _asked(context, by_selection=False)
+    found = _selected(context, by_selection=False)
     wanted = context.query["is_complete"]
     sheets = [sheet for sheet in found.sheets if wanted is None or bool(found.judged(sheet).complete) == wanted]
     first = context.query["offset"]
@@ -96,8 +91,8 @@ def markets(context: Context) -> Any:
     return page(context, shown, len(shown), len(sheets), answer_meta(context, found.strange))
 
 
-def _market(sheet: Sheet, found: _Found) -> Future:
-    judged, seen, market, field = found.judged(sheet), found.seen(sheet), sheet.market, sheet.field
+def _market(sheet: Sheet, found: _Selection) -> Future:
+    judged, seen, market, field = found.judged(sheet), found.visible(sheet), sheet.market, sheet.field
     there = np.flatnonzero(seen.any(axis=0)).tolist()
     rows = found.board.table[sheet.row[seen].tolist()]
     return Future(
@@ -140,8 +135,8 @@ def _arbitrage(judged: Evaluation) -> FutureArbitrage | None:
 
 def odds(context: Context) -> Any:
     """Prices of futures, by market, selection and book."""
-    found = _asked(context, by_selection=True)
-    masks = [_meant(context, sheet, found) for sheet in found.sheets]
+    found = _selected(context, by_selection=True)
+    masks = [_matching(context, sheet, found) for sheet in found.sheets]
     counts = [int(mask.sum()) for mask in masks]
     first, last = context.query["offset"], context.query["offset"] + context.query["limit"]
     shown: list[FutureOdds] = []
@@ -154,9 +149,9 @@ def odds(context: Context) -> Any:
     return page(context, shown, len(shown), before, answer_meta(context, found.strange))
 
 
-def _meant(context: Context, sheet: Sheet, found: _Found) -> Bools:
-    """Which prices of a market the request means."""
-    meant = found.seen(sheet)
+def _matching(context: Context, sheet: Sheet, found: _Selection) -> Bools:
+    """Which prices of a market match the request."""
+    meant = found.visible(sheet)
     query = context.query
     if query["selection"] is not None:
         meant = meant & np.array(values.named(query["selection"], sheet.names), np.bool_)[:, None]
@@ -165,7 +160,7 @@ def _meant(context: Context, sheet: Sheet, found: _Found) -> Bools:
     return np.asarray(meant)
 
 
-def _prices(sheet: Sheet, found: _Found, places: Sequence[Sequence[int]]) -> Iterator[FutureOdds]:
+def _prices(sheet: Sheet, found: _Selection, places: Sequence[Sequence[int]]) -> Iterator[FutureOdds]:
     judged, market = found.judged(sheet), sheet.market
     rows = found.board.table[[int(sheet.row[i, j]) for i, j in places]]
     columns = ("odds_american", "odds_decimal", "event_start_time", "last_seen_at", "odds_changed_at", "is_active",
@@ -173,17 +168,17 @@ def _prices(sheet: Sheet, found: _Found, places: Sequence[Sequence[int]]) -> Ite
     for (i, j), row in zip(places, rows.select(columns).iter_rows(), strict=True):
         price, decimal, start, last, changed, active, link = row
         fair = float(judged.fair[i])
-        told_fair = None if np.isnan(fair) else exact(fair, 6)
+        fair_probability = None if np.isnan(fair) else exact(fair, 6)
         yield FutureOdds(
             id=price_id(market.id, sheet.names[i], sheet.books[j]), selection=sheet.names[i], sportsbook=sheet.books[j],
             odds_american=american(price), odds_decimal=exact(decimal, 6), probability=exact(1.0 / decimal, 6),
             line=market.line, future_market_id=market.id, future_market_name=market.name,
-            event_start_time=_time(start), timestamp=_there(last), sport=market.sport, league=market.league,
+            event_start_time=_time(start), timestamp=_written(last), sport=market.sport, league=market.league,
             future_type=market.type, season=market.season or None, subject=market.subject or None,
-            sportsbook_name=catalog.book(sheet.books[j]).display_name, is_active=active, last_seen_at=_there(last),
-            odds_changed_at=_there(changed), deep_link=link, is_complete=judged.complete,
-            is_best=bool(judged.best[i] == j), fair_probability=told_fair,
-            no_vig_odds=None if told_fair is None else american(float(decimal_to_american(1.0 / fair))),
+            sportsbook_name=catalog.book(sheet.books[j]).display_name, is_active=active, last_seen_at=_written(last),
+            odds_changed_at=_written(changed), deep_link=link, is_complete=judged.complete,
+            is_best=bool(judged.best[i] == j), fair_probability=fair_probability,
+            no_vig_odds=None if fair_probability is None else american(float(decimal_to_american(1.0 / fair))),
             ev_percentage=_percent(float(judged.edge[i, j])), set_aside=REASONS[judged.rejected[i, j]] or None,
         )  # fmt: skip
 
@@ -196,7 +191,7 @@ def _time(value: Any) -> str | None:
     return moment(value) if isinstance(value, datetime) else None
 
 
-def _there(value: datetime) -> str:
+def _written(value: datetime) -> str:
     return moment(value) or ""
 
 

@@ -15,18 +15,18 @@ from oddsengine_service.wire.games import Standing
 _TAG = "Game State"
 _FEATURE = "gamestate"
 _DOC = (
-    "Merged over all that tell of a game: the score that most say, newer ones counting more; the clock that is "
-    "farthest on. `stale`: nobody told of it for a minute. A game is here from its first score until ten minutes after "
-    "its end."
+    "Merged over all sources of a game: the score that most report, newer ones counting more; the most advanced "
+    "clock. `stale`: no source has reported for a minute. A game is listed from its first score until ten minutes "
+    "after its end."
 )
 Games = dict[str, dict[str, Standing]]
 
 
-def _kept(context: Context, rows: Rows) -> tuple[Games, dict[str, list[str]]]:
-    """The games that a request's filters let through, by sport; and the unknown ids."""
+def _matching(context: Context, rows: Rows) -> tuple[Games, dict[str, list[str]]]:
+    """Games that match a request, by sport; and the unknown ids."""
     query = context.query
     seen = BoardIds({row.sport for row in rows.values()}, {row.league for row in rows.values()}, (), ())
-    strange = filters.strangers(query, lambda: seen)
+    strange = filters.unknown_ids(query, lambda: seen)
     if query["event"] is not None:
         with index_of(context).reader() as reader:
             missing = [event for event in query["event"] if event not in rows and not reader.has_event(event)]
@@ -34,17 +34,16 @@ def _kept(context: Context, rows: Rows) -> tuple[Games, dict[str, list[str]]]:
             strange["event"] = missing
     found: Games = {}
     for event, row in sorted(rows.items()):
-        if _fits(query, event, row):
+        if _matches(query, event, row):
             found.setdefault(row.sport, {})[event] = row
     return dict(sorted(found.items())), strange
 
 
-def _fits(query: Any, event: str, row: Standing) -> bool:
+def _matches(query: Any, event: str, row: Standing) -> bool:
     return (
         (query["event"] is None or event in query["event"])
         and (query["live"] is None or query["live"] == row.is_live)
-        and (query.get("sport") is None or values.in_sports(query["sport"], [row.sport])[0])
-        and (query["league"] is None or values.in_leagues(query["league"], [(row.sport, row.league)])[0])
+        and filters.in_place(query.get("sport"), query["league"], (row.sport, row.league))
     )
 
 
@@ -54,7 +53,7 @@ def _rows(context: Context) -> Rows:
 
 def states(context: Context) -> Any:
     """Every game, by sport."""
-    return data(context, *_kept(context, _rows(context)))
+    return data(context, *_matching(context, _rows(context)))
 
 
 def states_of_sport(context: Context) -> Any:
@@ -63,7 +62,7 @@ def states_of_sport(context: Context) -> Any:
     mine = {event: row for event, row in rows.items() if row.sport == sport}
     if not mine and sport not in catalog.sports():
         raise unknown("sport", context.path["sport"])
-    found, strange = _kept(context, mine)
+    found, strange = _matching(context, mine)
     return data(context, {sport: found.get(sport, {})}, strange)
 
 

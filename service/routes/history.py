@@ -28,7 +28,7 @@ from oddsengine_service.params import choice, moment, number, text, whole, words
 from oddsengine_service.past import Past
 from oddsengine_service.problems import Problem, invalid, unknown
 from oddsengine_service.routes.odds import EVENT, LEAGUE, LIMIT, MARKET, OFFSET, SPORT, SPORTSBOOK, books_for, index_of
-from oddsengine_service.routes.opportunities.ev import reference
+from oddsengine_service.routes.opportunities.lists import reference
 from oddsengine_service.wire.envelopes import AnswerMeta, Moment, Page, Share
 from oddsengine_service.wire.numbers import americans as american
 
@@ -386,7 +386,7 @@ def _movement(ident: str, said: Any, book: str, moves: Moves, at: Longs | Ints, 
 def clv(context: Context) -> Any:
     """How the +EV prices that were shown did against the close."""
     query, now, past = context.query, _now(context), _past(context)
-    missing = filters.strangers({**query, "market": None}, lambda: BoardIds((), (), (), ()))
+    missing = filters.unknown_ids({**query, "market": None}, lambda: BoardIds((), (), (), ()))
     there, book = reference(context, missing)
     bets = past.closings.bets(-1 if now is None else now)[: None if there else 0]
     books = books_for(context, query["sportsbook"])

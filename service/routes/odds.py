@@ -141,7 +141,7 @@ def _meta(
 
 
 class _Asked(NamedTuple):
-    """How a list is cut."""
+    """Sort order and page of a list."""
 
     sort: str
     limit: int
@@ -159,7 +159,7 @@ class _Asked(NamedTuple):
 
 
 def listing(context: Context) -> dict[str, Any]:
-    """Prices that fit, a page of them."""
+    """A page of matching prices."""
     q = context.query
     grouped = q["group_by"] is not None
     names, cut = q["fields"] or None, _Asked.of(context, q["sort"] or "")
@@ -171,7 +171,7 @@ def listing(context: Context) -> dict[str, Any]:
 def _rows(
     reader: BoardReader, slots: Ints, names: Sequence[str] | None, query: Mapping[str, Any], *, best: bool = False
 ) -> Callable[[], Sequence[Any]]:
-    """What makes the rows of an answer, once the board is no longer held still."""
+    """A function that makes the rows of an answer, after the lock of the board is released."""
     state, refs = query.get("state"), bool(query.get("include"))
     if names is None and not state and not refs:
         return RowEncoder(reader, slots, best=best).rows

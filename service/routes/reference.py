@@ -33,9 +33,9 @@ def own(context: Context) -> BoardStats:
     return context.node.stats.at(context.board, books_of(context.caller.tier.id))
 
 
-def strangers(context: Context) -> dict[str, list[str]]:
+def unknown_ids(context: Context) -> dict[str, list[str]]:
     """Unknown ids of the request."""
-    return filters.strangers(context.query, lambda: context.node.stats.at(context.board, None).ids)
+    return filters.unknown_ids(context.query, lambda: context.node.stats.at(context.board, None).ids)
 
 
 # ---- sports and leagues ----
@@ -111,7 +111,7 @@ def _leagues(stats: BoardStats) -> dict[tuple[str, str], list[int]]:
 
 def leagues(context: Context) -> Any:
     """All leagues."""
-    stats, strange = own(context), strangers(context)
+    stats, strange = own(context), unknown_ids(context)
     found = _leagues(stats)
     if context.query["include_empty"]:
         found = {**{(each.sport, each.id): [] for each in catalog.leagues().values()}, **found}
@@ -148,9 +148,9 @@ def _books(stats: BoardStats) -> dict[str, tuple[int, int]]:
     return found
 
 
-def _book(ident: str, count: int, seen: int, stats: BoardStats, told: dict[str, str]) -> Sportsbook:
+def _book(ident: str, count: int, seen: int, stats: BoardStats, reported: dict[str, str]) -> Sportsbook:
     known = catalog.book(ident)
-    status = max(_status(seen, stats), told.get(ident, ""), key=_ORDER.index) if count else "inactive"
+    status = max(_status(seen, stats), reported.get(ident, ""), key=_ORDER.index) if count else "inactive"
     return Sportsbook(
         id=ident,
         name=known.name,
@@ -180,7 +180,7 @@ def _status(seen: int, stats: BoardStats) -> str:
     return "degraded" if age > DEGRADED_S else "active"
 
 
-def _told(context: Context) -> dict[str, str]:
+def _source_statuses(context: Context) -> dict[str, str]:
     """What the sources say of books that are not well."""
     hub = context.node.feeds
     return {} if hub is None else {each.book: each.status for each in hub.books() if each.status in _ORDER}
@@ -190,12 +190,12 @@ def books(context: Context) -> Any:
     """All books."""
     query = context.query
     stats = context.node.stats.at(context.board, None)
-    found, told = _books(stats), _told(context)
+    found, reported = _books(stats), _source_statuses(context)
     if query["catalog"] or query["include_inactive"]:
         found = {**{ident: (0, int(NO_TIME)) for ident in catalog.books()}, **found}
     rows = []
     for ident, (count, seen) in found.items():
-        row = _book(ident, count, seen, stats, told)
+        row = _book(ident, count, seen, stats, reported)
         if row.unlisted and not query["include_unlisted"]:
             continue
         if row.status == "inactive" and not (query["include_inactive"] or query["catalog"]):
@@ -216,7 +216,7 @@ def book(context: Context) -> Any:
     count, seen = _books(stats).get(ident, (0, int(NO_TIME)))
     if not count and ident not in catalog.books():
         raise unknown("sportsbook", context.path["bookId"])
-    return data(context, _book(ident, count, seen, stats, _told(context)))
+    return data(context, _book(ident, count, seen, stats, _source_statuses(context)))
 
 
 # ---- market types and teams ----
@@ -249,7 +249,7 @@ def markets(context: Context) -> Any:
 
 def teams(context: Context) -> Any:
     """Teams with events in an event of the board."""
-    query, stats, strange = context.query, own(context), strangers(context)
+    query, stats, strange = context.query, own(context), unknown_ids(context)
     known = {(each.sport, each.id): each for each in catalog.teams()}
     rows = []
     for (within, ident), at in stats.teams.items():

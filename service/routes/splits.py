@@ -6,12 +6,13 @@ An operator's source posts them with the token of the settings; the demo makes i
 
 import hmac
 from datetime import datetime, timedelta
+from itertools import compress
 from typing import Any
 
 from oddsengine import catalog
 from oddsengine.columns import SECOND
 from oddsengine.engine import micros
-from oddsengine.query import BoardIds, values
+from oddsengine.query import BoardIds
 from oddsengine_service import filters
 from oddsengine_service.endpoints import MOST_OFFSET, Context, Endpoint, answer_meta
 from oddsengine_service.params import moment as time_param
@@ -21,7 +22,7 @@ from oddsengine_service.routes.odds import EVENT, LEAGUE, LIMIT, OFFSET, SPORT, 
 from oddsengine_service.splits import KEPT_S
 from oddsengine_service.wire.envelopes import Data
 from oddsengine_service.wire.numbers import moment
-from oddsengine_service.wire.splits import SplitsGame, SplitsHistory, SplitsPage, SplitsPosted, SplitsTaken
+from oddsengine_service.wire.splits import SplitsHistory, SplitsPage, SplitsPosted, SplitsTaken
 
 _TAG = "Betting Splits"
 _MARKETS = ("spread", "total", "moneyline")
@@ -38,16 +39,14 @@ def splits(context: Context) -> Any:
     query = context.query
     rows = context.node.splits.latest(_late(context))
     seen = BoardIds([r.sport for r in rows], [r.league for r in rows], [r.sportsbook for r in rows], ())
-    strange = filters.strangers({**query, "market": None}, lambda: seen)
+    strange = filters.unknown_ids({**query, "market": None}, lambda: seen)
     if query["market"] is not None:
         wrong = [word for word in query["market"] if word not in _MARKETS]
         if wrong:
             strange["market"] = wrong
         rows = [row for row in rows if any(getattr(row, name) for name in query["market"] if name in _MARKETS)]
-    if query["sport"] is not None:
-        rows = _those(rows, values.in_sports(query["sport"], [row.sport for row in rows]))
-    if query["league"] is not None:
-        rows = _those(rows, values.in_leagues(query["league"], [(row.sport, row.league) for row in rows]))
+    matches = filters.in_places(query["sport"], query["league"], [(row.sport, row.league) for row in rows])
+    rows = list(compress(rows, matches))
     if query["sportsbook"] is not None:
         books = {catalog.book(word).id for word in query["sportsbook"]}
         rows = [row for row in rows if row.sportsbook in books]
@@ -63,10 +62,6 @@ def splits(context: Context) -> Any:
         "updated_at": max((row.fetched_at for row in rows), default=None),
         "meta": {"count": len(shown), "total": len(rows), **answer_meta(context, strange)},
     }
-
-
-def _those(rows: list[SplitsGame], meant: list[bool]) -> list[SplitsGame]:
-    return [row for row, wanted in zip(rows, meant, strict=True) if wanted]
 
 
 def history(context: Context) -> Any:

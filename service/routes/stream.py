@@ -1,10 +1,10 @@
-"""The stream: a connection that gets the board, and from then on what becomes of it.
+"""The stream: a snapshot of the board, and from then on its changes.
 
-First comes `connected`; then `snapshot` events with all prices that fit, in parts, what is open (`ev:detected` and so
-on), and `snapshot:complete`. From then on `odds:update` has what can move of a price, by id; `odds:removed` names
-prices that left or are suspended; a further `snapshot` brings prices that are new, or back, or have another start or
-link. An opportunity whose figures move is sent again under its id; `expired` names those that are no more, or below the
-thresholds of this stream. Who comes back with `Last-Event-ID` gets a fresh snapshot.
+The first event is `connected`; then come `snapshot` events with all matching prices, open opportunities (`ev:detected`
+and so on), and `snapshot:complete`. From then on `odds:update` has the fields of a price that can move, by id;
+`odds:removed` lists prices that left or are suspended; a further `snapshot` has prices that are new, or back, or have
+another start or link. An opportunity whose figures move is sent again under its id; `expired` lists those that are gone
+or below the thresholds of this stream. A client that reconnects with `Last-Event-ID` gets a fresh snapshot.
 """
 
 import secrets
@@ -12,11 +12,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from msgspec import UNSET
-
 from oddsengine.query import Filter
 from oddsengine_service import filters
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta
+from oddsengine_service.kinds import KINDS
 from oddsengine_service.params import choices, flag, number, parse, text
 from oddsengine_service.problems import Problem, invalid
 from oddsengine_service.routes.odds import EVENT, LEAGUE, LIVE, MARKET, SEEN, SPORT, SPORTSBOOK, books_for, index_of
@@ -24,10 +23,8 @@ from oddsengine_service.stream.events import RESUMABLE, SSE, Wire
 from oddsengine_service.stream.hub import Stream, Subscription
 from oddsengine_service.stream.moves import Form
 from oddsengine_service.stream.opportunities import OpportunityFilter
-from oddsengine_service.stream.sse import Connected, Filters, frame
-from oddsengine_service.stream.watch import KINDS
+from oddsengine_service.stream.sse import frame
 from oddsengine_service.tiers import Caller, required
-from oddsengine_service.wire.envelopes import AnswerMeta
 
 if TYPE_CHECKING:
     from oddsengine_service.app import Api
@@ -40,6 +37,7 @@ _HEADERS = [
     (b"x-accel-buffering", b"no"),  # a proxy in between has to pass on every event
 ]
 _AGAIN_S = 5
+_ECHOED = ("sportsbook", "sport", "league", "event", "market")
 
 
 _CHANNEL = choices(
@@ -62,13 +60,13 @@ _PARAMS = (
 
 
 class Channel:
-    """What one route of the stream answers."""
+    """The handler of one route of the stream."""
 
     def __init__(self, channel: str | None) -> None:
         self._channel = channel
 
     def __call__(self, _: Context) -> Any:
-        """Nothing can be answered without a connection."""
+        """Streams are served by `stream`, not answered."""
         raise NotImplementedError
 
     async def stream(self, api: "Api", request: "Request", receive: Any, send: Any) -> None:
@@ -91,35 +89,32 @@ class Channel:
             if request.method == "HEAD":
                 await send({"type": "http.response.body", "body": b""})
                 return
-            echoed: dict[str, Any] = {name: query[name] for name in Filters.__struct_fields__}
-            if echoed["live"] is None:
-                echoed["live"] = UNSET
-            reconnected, resumed = bool(last), UNSET if not query["resume"] else False
             if query["resume"]:
                 wants = hub.resumable(wants._replace(wire=RESUMABLE), _sequence(last))
-                resumed = wants.since is not None
-            said = answer_meta(context, await api.pool.run(caller.account, lambda: unknown_ids(context)))
-            meta = AnswerMeta(**said) if said else UNSET
-            first = Connected(
-                f"str_{secrets.token_hex(8)}", ",".join(channels), Filters(**echoed), reconnected,
-                resumed, wants.seen or UNSET, meta=meta,
-            )  # fmt: skip
+            meta = answer_meta(context, await api.pool.run(caller.account, lambda: unknown_ids(context)))
+            echoed = (*_ECHOED, "live") if query["live"] is not None else _ECHOED
+            connected = {
+                "stream_id": f"str_{secrets.token_hex(8)}", "channel": ",".join(channels),
+                "filters": {name: query[name] for name in echoed}, "reconnected": bool(last),
+                **({"resumed": wants.since is not None} if query["resume"] else {}),
+                **({"seen": True} if wants.seen else {}), **({"meta": meta} if meta else {}),
+            }  # fmt: skip
             subscriber = hub.lines.enter(
                 send, caller.account, caller.key, lambda: same_rights(caller, api.access.caller(endpoint, request)),
-                wants, [frame("connected", first)],
+                wants, [frame("connected", connected)],
             )  # fmt: skip
-            await hub.serve(subscriber, wants, _gone(receive))
+            await hub.serve(subscriber, wants, _disconnected(receive))
 
 
-async def _gone(receive: Any) -> None:
-    """Wait until the client leaves."""
+async def _disconnected(receive: Any) -> None:
+    """Wait until the client disconnects."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
 @contextmanager
 def slot(api: "Api", caller: Caller) -> Iterator[None]:
-    """One of the streams that a caller may have.
+    """Take one of the concurrent streams of a caller.
 
     Raises
     ------
@@ -140,7 +135,7 @@ def slot(api: "Api", caller: Caller) -> Iterator[None]:
 
 
 def hub_of(api: "Api") -> Stream:
-    """All streams of a node, made when first needed; in the event loop."""
+    """The streams of a node, made when first needed; in the event loop."""
     node = api.node
     if node.stream is None:
         node.stream = Stream(node, node.index(node.engine), api.log, **node.stream_settings)
@@ -155,7 +150,7 @@ def _sequence(event: str) -> int | None:
 
 
 def same_rights(before: Caller, now: Caller) -> bool:
-    """Whether a stream that a caller began may go on."""
+    """Whether a stream may go on: the key has the rights with which it began."""
     return (before.account, before.rights) == (now.account, now.rights) and now.streams > 0
 
 
@@ -170,7 +165,7 @@ def unknown_ids(context: Context) -> dict[str, list[str]]:
 
 
 def _wants(context: Context, channels: frozenset[str]) -> Subscription:
-    """What a request may listen to and wants to.
+    """The subscription of a request.
 
     Raises
     ------
@@ -209,7 +204,7 @@ def wants_of(
     context: Context, *, odds: bool, kinds: frozenset[str] | None, games: bool = False, seen: bool = False,
     wire: Wire = SSE,
 ) -> Subscription:  # fmt: skip
-    """What a caller gets by the filters of a query.
+    """The subscription of a caller by the filters of a query.
 
     Raises
     ------
@@ -227,7 +222,7 @@ def wants_of(
     if kinds is not None:
         asked = OpportunityFilter(
             books, **chosen, live=live, kinds=kinds, min_ev=query["min_ev"], min_profit=query["min_profit"],
-            form=form, add_game=context.node.games.beside if "gamestate" in caller.features else None, low=low,
+            form=form, game=context.node.games.of if "gamestate" in caller.features else None, low=low,
             high=high, include=tuple(name for name in include if name != "refs"),
         )  # fmt: skip
     wanted = Filter(books, **chosen, live=live, low=low, high=high) if odds else None

@@ -1,10 +1,10 @@
-"""What a slow reader missed, row by row: several changes of a row become the last one.
+"""What a slow reader missed, merged by row: of several changes of a row the last one counts.
 
-A reader that does not keep up gets no more events for now. What they say is kept here, and once the reader took what
-was on its way it is sent as few events, after which it holds what everybody holds. Of a row only two things matter:
-whether the reader holds it, and what it is now. The first change that is kept says the one: a row that moves or leaves
-was held, a whole row says itself whether it is fresh. The last says the other. What moved names every field that can
-move, so a later one replaces an earlier one, and over a whole row it changes that row's fields.
+A reader that does not keep up gets no more events for now; they are merged here. Once it has taken what was pending, it
+is sent the merged rows and is up to date. Two things matter of a row: whether the reader has it, and what it is now.
+The first change tells the former: a row that moved or left was there, a whole row says whether it is new. The last
+change tells the latter. A delta has every field that can move, so a later one replaces an earlier one; merged into a
+whole row it replaces fields.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,7 +30,7 @@ ENTRY = 250  # bytes that a row takes beside its own
 
 
 class _Row:
-    """One row: what it is now, and whether the reader holds an older form of it."""
+    """One row: what it is now, and whether the reader has an older version."""
 
     __slots__ = ("book", "delta", "held", "size", "whole")
 
@@ -53,7 +53,7 @@ class _Row:
 
 
 class Backlog:
-    """Changes that one reader did not get yet."""
+    """Changes that one reader has not received yet."""
 
     __slots__ = ("_rows", "_total", "_wire", "events", "size")
 
@@ -68,7 +68,7 @@ class Backlog:
         return bool(self._rows)
 
     def take(self, some: Iterable[StreamEvent]) -> None:
-        """Keep what events say."""
+        """Merge events."""
         for event in some:
             if event.family == SEEN:
                 continue
@@ -109,7 +109,7 @@ class Backlog:
         self.size += ENTRY
 
     def frames(self) -> list[bytes]:
-        """Events that say all of it."""
+        """Events with all merged rows."""
         out: list[StreamEvent] = []
         for family, rows in self._rows.items():
             if family == ODDS:

@@ -1,9 +1,10 @@
-"""Games for subscribers with equal filters: how they stand, as a source of scores tells it."""
+"""Game states for subscribers with equal filters."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from oddsengine.query import Filter, values
+from oddsengine.query import Filter
+from oddsengine_service.filters import in_place
 from oddsengine_service.stream.events import StreamEvent, Wire, forgotten, played
 from oddsengine_service.stream.sse import frame
 
@@ -17,16 +18,12 @@ class Games:
         self._shown: set[str] = set()
 
     def fits(self, event: str, state: Mapping[str, Any]) -> bool:
-        """Whether a game is of this group."""
+        """Whether a game matches the filter."""
         w, sport, league = self.wanted, state.get("sport") or "", state.get("league") or ""
-        return (
-            (w.event is None or event in w.event)
-            and (w.sport is None or values.in_sports(w.sport, [sport])[0])
-            and (w.league is None or values.in_leagues(w.league, [(sport, league)])[0])
-        )
+        return (w.event is None or event in w.event) and in_place(w.sport, w.league, (sport, league))
 
     def events(self, states: Mapping[str, Any], removed: Iterable[str]) -> list[StreamEvent]:
-        """What changes mean here."""
+        """Events of this group for changes."""
         mine = {event: state for event, state in states.items() if self.fits(event, state)}
         fresh = [event not in self._shown for event in mine]
         self._shown.update(mine)
@@ -35,7 +32,7 @@ class Games:
         return [*played(mine, fresh), *forgotten(lost)]
 
     def beginning(self, states: Mapping[str, Any]) -> list[bytes]:
-        """A frame of how games stand."""
+        """A frame with all game states."""
         mine = {event: state for event, state in states.items() if self.fits(event, state)}
         self._shown.update(mine)
         return [frame("gamestate:snapshot", mine)]

@@ -1,10 +1,10 @@
 """The hub: updates in, bytes out, and who gets which.
 
-One thread hears every update in order, keeps what is shown, and makes each group's events once. It posts them to the
-event loop, where subscribers are; whatever happens to a group happens in the order in which that thread posts it. A
-beginning is made in another thread: meanwhile a newcomer keeps what its group gets, and of that it is sent what came
-after the beginning's update. So nothing is missed and nothing comes twice. Opportunities are read in a third thread, as
-often as their number allows, so that prices do not wait for them.
+One thread receives every update in order, mirrors the board, and encodes each group's events once. It posts them to the
+event loop, where subscribers are, so everything that concerns a group happens in the order of these posts. Snapshots
+are made in another thread: meanwhile a new subscriber queues its group's events, and gets those after the snapshot's
+update. So nothing is missed and nothing arrives twice. Opportunities are read in a third thread, as often as their
+number allows, so that prices do not wait for them.
 """
 
 import asyncio
@@ -37,12 +37,12 @@ _SLACK_S = 15.0  # that what a replay needs is kept longer, for a client that co
 _REACH_S = 5.0
 _NEAR = 1 << 16  # updates; a number that is farther ahead is none that this node will get to
 SHARE = 16  # that one account may ask for
-LEAST_LOOK_S = 0.05  # between two looks at what is open; longer where a look is slow
+READ_EVERY_S = 0.05  # between two reads of what is open; longer where a read is slow
 _PLAYER = WORDING.index("player_name")
 
 
 class Subscription(NamedTuple):
-    """What a subscriber gets: prices, opportunities, games; None is not wanted."""
+    """What a subscriber gets: prices, opportunities, games; None for those it does not get."""
 
     prices: Filter | None
     finds: OpportunityFilter | None
@@ -53,8 +53,8 @@ class Subscription(NamedTuple):
     since: int | None = None  # the update from which on changes are sent instead of a snapshot
 
 
-class _Looked(NamedTuple):
-    """What came of a look at the board, to be told once its update was heard."""
+class _PendingRead(NamedTuple):
+    """The result of a read of the board, to be published after its update."""
 
     number: int
     settle: Callable[[], None]
@@ -69,7 +69,7 @@ class Stream:
         self._loop = asyncio.get_running_loop()
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._beginnings: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._looks = Turns()
+        self._reads = Turns()
         self._making: dict[Hashable, list[tuple[Subscriber, Subscription]]] = {}
         self._mirror: Mirror | None = None
         self._prices: dict[Hashable, Prices] = {}
@@ -79,8 +79,8 @@ class Stream:
         self._states: dict[str, Any] = {}
         self._coming: dict[Prices, list[tuple[Subscriber, Subscription]]] = {}
         self._coming_lock = threading.Lock()
-        self._looked: list[_Looked] = []
-        self._look_at = 0.0
+        self._pending_reads: list[_PendingRead] = []
+        self._read_at = 0.0
         self._pauses: dict[Hashable, float] = {}  # until when nothing is read for an account
         self._following = False  # while there are prices to tell, or somebody may resume
         self._always = False  # whether somebody may resume who never was here
@@ -91,24 +91,24 @@ class Stream:
         self._removed_games: deque[tuple[int, str]] = deque()
         self._marks: dict[int, Marks] = {}  # by number of the update
         node.followers.append(self._follow_update)
-        self._forget = node.bus.listen(self._heard)
-        for work in (self._run, self._begin_all, self._look_all):
+        self._forget = node.bus.listen(self._on_update)
+        for work in (self._run, self._begin_all, self._read_all):
             threading.Thread(target=work, name="stream", daemon=True).start()
 
     # ---- from the event loop ----
 
     def join(self, subscriber: Subscriber, wants: Subscription) -> None:
-        """Send the beginning of what is wanted, and from then on all of it."""
+        """Send a snapshot of a subscription, and from then on its changes."""
         self._jobs.put(lambda: self._join(subscriber, wants))
 
     def remember(self, then: Callable[[], None]) -> None:
-        """Remember updates though nobody reads them, for whoever read elsewhere; call `then` once that is so."""
+        """Remember updates without subscribers, for clients that resume from another gateway; then call `then`."""
         self._always = True
         self._jobs.put(self._begin_following)
         self._jobs.put(then)
 
     async def serve(self, subscriber: Subscriber, wants: Subscription, listening: Awaitable[None]) -> None:
-        """Send somebody what is wanted until `listening` ends: the client has left."""
+        """Serve a subscriber until `listening` ends because the client disconnected."""
         self.join(subscriber, wants)
         try:
             await listening
@@ -120,12 +120,12 @@ class Stream:
             self.leave(subscriber)
 
     def change(self, subscriber: Subscriber, wants: Subscription, first: list[bytes]) -> None:
-        """Send these frames, a new beginning, and from then on what is wanted now."""
+        """Replace a subscription: send these frames, a new snapshot, and from then on its changes."""
         self.lines.change(subscriber, wants, first)
         self._jobs.put(lambda: self._change(subscriber, wants))
 
     def resumable(self, wants: Subscription, global_seq: int | None) -> Subscription:
-        """The same with `since` if what was missed from there on can be sent; from any thread."""
+        """The subscription with `since` if what was missed from there on can be sent; from any thread."""
         first, known = self._since, tuple(self._heard_at)
         if global_seq is None or not known:
             return wants
@@ -140,7 +140,7 @@ class Stream:
         return wants._replace(since=number)
 
     async def reach(self, global_seq: int | None) -> bool:
-        """Wait for an update that a client got elsewhere; False if it does not come in five seconds."""
+        """Wait for an update that a client got from another gateway; False if it does not arrive in five seconds."""
         until = time.monotonic() + _REACH_S
         while global_seq is not None and self._heard_at:
             if not 0 < self.lines.number_of(global_seq) - self._heard_at[-1][1] < _NEAR:
@@ -151,7 +151,7 @@ class Stream:
         return True
 
     def leave(self, subscriber: Subscriber) -> None:
-        """Forget somebody; at once."""
+        """Remove a subscriber immediately."""
         self.lines.leave(subscriber)
         self._jobs.put(lambda: self._leave(subscriber.groups))
 
@@ -162,10 +162,10 @@ class Stream:
         await self.lines.close(within)
         self._jobs.put(None)
         self._beginnings.put(None)
-        self._looks.end()
+        self._reads.end()
 
     def games(self, states: Mapping[str, Any], removed: Iterable[str] = ()) -> None:
-        """Tell how games stand, by event; from any thread."""
+        """Publish game states, by event; from any thread."""
         self._jobs.put(lambda: self._play(dict(states), tuple(removed)))
 
     def _follow_update(self, update: Update) -> None:
@@ -173,7 +173,7 @@ class Stream:
         if self._following:
             self._marks[update.number] = self._index.follow(update)
 
-    def _heard(self, update: Update) -> None:
+    def _on_update(self, update: Update) -> None:
         self._jobs.put(lambda: self._update(update))
 
     # ---- in the hub's thread ----
@@ -183,32 +183,32 @@ class Stream:
             try:
                 job = self._jobs.get(timeout=self._patience())
             except queue.Empty:
-                job = self._look
+                job = self._begin_reads
             if job is None:
                 return
             try:
                 job()
                 if self._patience() == 0.0:
-                    self._look()
+                    self._begin_reads()
             except Exception as error:
                 self._log.failure(b"-", "(stream)", error)
                 self._begin_anew()
 
     def _begin_anew(self) -> None:
-        """End every stream after a failure of ours: clients come back to a fresh snapshot."""
+        """End every stream after an internal error: clients reconnect and get a fresh snapshot."""
         for watch in self._watches.values():
             watch.close()
         self._mirror, self._following, self._since = None, False, None
-        for remembered in (self._looked, self._heard_at, self._lost, self._removed_games):
+        for remembered in (self._pending_reads, self._heard_at, self._lost, self._removed_games):
             remembered.clear()
         for table in (self._prices, self._finds, self._watches, self._games, self._coming, self._making):
             table.clear()
         self._post(self.lines.end_all)
 
     def _patience(self) -> float | None:
-        """How long to wait for a job before looking at what is open."""
-        due = [self._pauses.get(watch.payer, 0.0) for watch in self._watches.values() if watch.stirred]
-        return max(0.0, max(self._look_at, min(due)) - time.monotonic()) if due else None
+        """How long to wait for a job before reading what is open."""
+        due = [self._pauses.get(watch.payer, 0.0) for watch in self._watches.values() if watch.outdated]
+        return max(0.0, max(self._read_at, min(due)) - time.monotonic()) if due else None
 
     def _post(self, call: Callable[..., None], *args: Any) -> None:
         try:
@@ -223,19 +223,19 @@ class Stream:
         if self._watches:
             touched = _touched(update)
             for watch in self._watches.values():
-                watch.hear(update, touched)
+                watch.on_update(update, touched)
         calm: list[tuple[Group, int, list[StreamEvent]]] = [
             (group, update.number, []) for group in self._finds.values() if group.watch.number == update.number
         ]
         moves = Moves(update, self._mirror, self._index, marks)
         self._remember(moves)
-        self._tell(moves, calm)
-        self._post(self.lines.hear, update.number)
-        while self._looked and self._looked[0].number <= update.number:
-            self._looked.pop(0).settle()
+        self._publish(moves, calm)
+        self._post(self.lines.note, update.number)
+        while self._pending_reads and self._pending_reads[0].number <= update.number:
+            self._pending_reads.pop(0).settle()
 
     def _remember(self, moves: Moves) -> None:
-        """Keep what a client that resumes has to be told, and forget what is too old for that."""
+        """Remember what clients that resume need, and forget what is too old."""
         now = time.monotonic()
         self._heard_at.append((now, moves.number))
         if any(rows.term.size for rows in moves.lost):
@@ -258,8 +258,8 @@ class Stream:
         elif self._followed < now - REPLAY_S - _SLACK_S:
             self._following, self._since = False, None
 
-    def _tell(self, moves: Moves, batches: list[tuple[Group, int, list[StreamEvent]]]) -> None:
-        """Tell what an update means, and what else there is to be told."""
+    def _publish(self, moves: Moves, batches: list[tuple[Group, int, list[StreamEvent]]]) -> None:
+        """Publish the events of an update, and those of other batches."""
         for group in self._prices.values():
             if (group.seen or not moves.empty) and (events := group.events(moves)):
                 batches.append((group, moves.number, events))
@@ -270,32 +270,32 @@ class Stream:
         assert self._mirror is not None
         self._post(self.lines.deliver, batches, self._mirror.number)
 
-    def _look(self) -> None:
-        """Have what was stirred looked at."""
+    def _begin_reads(self) -> None:
+        """Have outdated opportunities read again."""
         now = time.monotonic()
-        self._look_at = now + LEAST_LOOK_S
+        self._read_at = now + READ_EVERY_S
         self._pauses = {payer: until for payer, until in self._pauses.items() if until > now}
         for watch in self._watches.values():
-            if watch.stirred and watch.payer not in self._pauses:
-                stirred = watch.look()
-                self._looks.put(watch.payer, lambda w=watch, s=stirred: self._read(w, s))  # type: ignore[misc]
+            if watch.outdated and watch.payer not in self._pauses:
+                outdated = watch.begin_read()
+                self._reads.put(watch.payer, lambda w=watch, s=outdated: self._read(w, s))  # type: ignore[misc]
 
-    def _when_heard(self, number: int, settle: Callable[[], None]) -> None:
-        """Do something once an update was heard, and all before it."""
+    def _after_update(self, number: int, settle: Callable[[], None]) -> None:
+        """Do something once an update was processed, and all before it."""
         if self._mirror is None:
             return
         if number <= self._mirror.number:
             settle()
         else:
-            self._looked.append(_Looked(number, settle))
-            self._looked.sort(key=lambda looked: looked.number)
+            self._pending_reads.append(_PendingRead(number, settle))
+            self._pending_reads.sort(key=lambda read: read.number)
 
-    def _settle(self, watch: Watch, stirred: set[OpportunityId], found: ViewSnapshot, spent: float) -> None:
-        """Tell what opened and expired."""
+    def _settle(self, watch: Watch, outdated: set[OpportunityId], found: ViewSnapshot, spent: float) -> None:
+        """Publish what opened and expired."""
         self._pause(watch.payer, spent)
-        looked = watch.settle(stirred, found)
+        changes = watch.settle(outdated, found)
         batches: list[tuple[Group, int, list[StreamEvent]]] = [
-            (group, watch.number, group.events(looked, self._mirror.number if self._mirror is not None else 0))
+            (group, watch.number, group.events(changes, self._mirror.number if self._mirror is not None else 0))
             for group in self._finds.values()
             if group.watch is watch
         ]
@@ -303,7 +303,7 @@ class Stream:
             self._deliver(batches)
 
     def _pause(self, payer: Hashable, spent: float) -> None:
-        """Let an account wait three times as long as a look took; where others wait too, looks add up."""
+        """Pause an account three times as long as its read took; where others wait too, pauses add up."""
         now = time.monotonic()
         others = any(watch.payer != payer for watch in self._watches.values())
         self._pauses[payer] = (max(now, self._pauses.get(payer, 0.0)) if others else now) + 3.0 * spent
@@ -353,7 +353,7 @@ class Stream:
             self._begin([(subscriber, wants)], taken)
             return
         if wants.since is not None:
-            self._when_heard(prices.number, lambda p=prices: self._resume(subscriber, wants, p))  # type: ignore[misc]
+            self._after_update(prices.number, lambda p=prices: self._resume(subscriber, wants, p))  # type: ignore[misc]
             return
         with self._coming_lock:
             known = self._coming.setdefault(prices, [])
@@ -370,14 +370,14 @@ class Stream:
                 self._heard_at.append((time.monotonic(), engine.number))
 
     def _begin_following(self) -> None:
-        """Note from now on all that changes prices."""
+        """Remember price changes from now on."""
         self._begin_mirror()
         if not self._following:
             self._following, self._followed = True, time.monotonic()
             self._since = self._node.engine.number  # what earlier updates changed may have gone unnoticed in the writer
 
     def _resume(self, subscriber: Subscriber, wants: Subscription, prices: Prices, until: float = 0.0) -> None:
-        """Have what somebody missed made, while the board is not ahead of what was heard.
+        """Encode what a subscriber missed, while the board is not ahead of the updates processed here.
 
         Rows that are newer than the number that a client is given would be followed by older ones. Where streams stay
         behind the board there is no such moment: after five seconds it is made all the same.
@@ -387,7 +387,7 @@ class Stream:
         until = until or time.monotonic() + _REACH_S
         exact, number = time.monotonic() < until, self._node.engine.number
         if exact and number > self._mirror.number:
-            self._when_heard(number, lambda: self._resume(subscriber, wants, prices, until))
+            self._after_update(number, lambda: self._resume(subscriber, wants, prices, until))
             return
         missed = Missed(wants.since, self._mirror.number, self._mirror.changed.copy(), tuple(self._lost))
 
@@ -398,13 +398,13 @@ class Stream:
         self._beginnings.put(make)
 
     def _change(self, subscriber: Subscriber, wants: Subscription) -> None:
-        """Join what is wanted now before leaving what was: what both need is not made anew."""
+        """Join the new groups before leaving the old ones, so that shared groups are not made again."""
         before, subscriber.groups = subscriber.groups, []
         self._join(subscriber, wants)
         self._leave(before)
 
     def _follow(self, subscriber: Subscriber, wants: Subscription) -> bool:
-        """Make a group of opportunities; False if somebody has to wait for it, or cannot have it."""
+        """Make a group of opportunities; False if the subscriber has to wait for it, or cannot have it."""
         assert wants.finds is not None
         view = wants.finds.view
         if view in self._making:
@@ -413,13 +413,13 @@ class Stream:
         watch = self._watches.get(view)
         if watch is None:
             account = subscriber.account
-            if len(self._watches) >= MOST_WATCHES or self._asked_by(account) >= SHARE:
+            if len(self._watches) >= MOST_WATCHES or self._watches_of(account) >= SHARE:
                 self._close_idle()
-            if len(self._watches) >= MOST_WATCHES or self._asked_by(account) >= SHARE:
+            if len(self._watches) >= MOST_WATCHES or self._watches_of(account) >= SHARE:
                 self._post(self.lines.refuse, subscriber, wants)
             else:
                 self._making[view] = [(subscriber, wants)]
-                self._looks.put(account, lambda: self._make(view, account))
+                self._reads.put(account, lambda: self._make(view, account))
             return False
         if watch.account != subscriber.account:
             watch.account = ""
@@ -429,15 +429,15 @@ class Stream:
             group.since = self._mirror.number
         return True
 
-    def _asked_by(self, account: str) -> int:
-        """How many watches an account asked for, and waits for."""
+    def _watches_of(self, account: str) -> int:
+        """How many watches an account has alone, and waits for."""
         making = [waiting[0][0].account for waiting in self._making.values()].count(account)
         return making + sum(
             watch.account == account for view, watch in self._watches.items() if view not in self._making
         )
 
     def _made(self, view: Hashable, watch: Watch, found: ViewSnapshot) -> None:
-        """Let those in who waited for a watch."""
+        """Admit the subscribers that waited for a watch."""
         if self._watches.get(view) is not watch:
             return
         watch.fill(found)
@@ -468,12 +468,12 @@ class Stream:
             _drop(self._watches, group.watch)
 
     def _close_idle(self) -> None:
-        """Close the groups that wait for somebody to resume: others need the room."""
+        """Close groups without subscribers that are only there for clients to resume."""
         for group in [group for group in self._finds.values() if group.idle is not None]:
             self._close_finds(group)
 
     def _begin(self, subscribers: list[tuple[Subscriber, Subscription]], taken: Taken) -> None:
-        """Send newcomers their beginning: prices of one update, and what else is open now."""
+        """Send new subscribers their snapshot: prices of one update, and what else is open now."""
         made: dict[Group, list[bytes]] = {}
         heard = self._mirror.number if self._mirror is not None else 0
         for subscriber, wants in subscribers:
@@ -499,26 +499,26 @@ class Stream:
 
     # ---- in threads that only read ----
 
-    def _look_all(self) -> None:
-        while (look := self._looks.next()) is not None:
+    def _read_all(self) -> None:
+        while (read := self._reads.next()) is not None:
             try:
-                look()
+                read()
             except Exception as error:
                 self._log.failure(b"-", "(stream)", error)
                 self._jobs.put(self._begin_anew)
 
     def _make(self, view: ViewKey, account: str) -> None:
-        """Begin to watch a view. It hears updates before it is read, so that none falls between."""
+        """Begin to watch a view. It receives updates before it is read, so that none falls between."""
         watch = Watch(self._node.engine, self._node.method, *view, account=account)
         self._jobs.put(lambda: self._watches.__setitem__(view, watch))
         found = watch.read(None)
-        self._jobs.put(lambda: self._when_heard(found.number, lambda: self._made(view, watch, found)))
+        self._jobs.put(lambda: self._after_update(found.number, lambda: self._made(view, watch, found)))
 
-    def _read(self, watch: Watch, stirred: set[OpportunityId]) -> None:
+    def _read(self, watch: Watch, outdated: set[OpportunityId]) -> None:
         began = time.monotonic()
-        found = watch.read(stirred)
+        found = watch.read(outdated)
         spent = time.monotonic() - began
-        self._jobs.put(lambda: self._when_heard(found.number, lambda: self._settle(watch, stirred, found, spent)))
+        self._jobs.put(lambda: self._after_update(found.number, lambda: self._settle(watch, outdated, found, spent)))
 
     def _begin_all(self) -> None:
         while (job := self._beginnings.get()) is not None:
@@ -528,7 +528,7 @@ class Stream:
         self, prices: Prices, resuming: list[tuple[Subscriber, Subscription]] | None, missed: Missed | None = None,
         *, exact: bool = False,
     ) -> bool:  # fmt: skip
-        """Make the beginning of those who wait for prices, or of one who resumes; False if the board went on since."""
+        """Make the snapshot for waiting subscribers, or one that resumes; False if the board has moved on."""
         with self._coming_lock:
             subscribers = self._coming.pop(prices, []) if resuming is None else resuming
         try:
@@ -541,7 +541,7 @@ class Stream:
         if taken is None:
             return False
         # Not before its update was heard: an older number would let another gateway show older prices.
-        self._jobs.put(lambda: self._when_heard(taken.number, lambda: self._begin(subscribers, taken)))
+        self._jobs.put(lambda: self._after_update(taken.number, lambda: self._begin(subscribers, taken)))
         return True
 
 

@@ -33,7 +33,7 @@ class Moves(UpdateChanges):
         self._ids: dict[int, list[str]] = {}
 
     def renewed(self) -> tuple[RowChanges, list[str], list[str]] | None:
-        """Rows that were only seen again, their ids and when."""
+        """Rows that were only seen again, with their ids and times."""
         rows = self.seen_again()
         return None if rows is None else (rows, self.update.renewed, timestamps(self.update.again_seen))
 

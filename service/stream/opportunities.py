@@ -4,29 +4,28 @@ Groups have filters and thresholds of their own: what falls below those of a gro
 for others.
 """
 
-from collections.abc import Callable, Container, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Container, Mapping
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
 from oddsengine.query import values
+from oddsengine_service.filters import in_place
+from oddsengine_service.kinds import EPSILON, EV_STEPS, KINDS, PROFIT_STEPS, step
 from oddsengine_service.stream.events import RESUMABLE, SSE, StreamEvent, Wire, bodies
 from oddsengine_service.stream.moves import Form
-from oddsengine_service.stream.watch import KINDS, Opportunity, OpportunityId, Watch
+from oddsengine_service.stream.watch import Opportunity, OpportunityId, Watch
+from oddsengine_service.wire.envelopes import GameState
 from oddsengine_service.wire.numbers import american
-from oddsengine_service.wire.references import with_leg_references
-from oddsengine_service.wire.sides import with_links_in
+from oddsengine_service.wire.opportunities import decorated
 
-EV_STEPS = (0.0, -2.0, -5.0, -10.0, -100.0)
-PROFIT_STEPS = (0.5, 0.0, -2.0, -10.0, -99.0)
 ViewKey = tuple[frozenset[str] | None, float, float, tuple[str, ...]]
-_EPSILON = 1e-7  # percent, by which thresholds give way
 _encode = msgspec.json.Encoder().encode
 
 
 class OpportunityFilter(NamedTuple):
-    """What a group wants; equal groups are one."""
+    """The filter of a group; subscribers with equal filters share one."""
 
     books: frozenset[str] | None
     sport: tuple[str, ...] | None
@@ -38,7 +37,7 @@ class OpportunityFilter(NamedTuple):
     min_ev: float
     min_profit: float
     form: Form
-    add_game: Callable[[Any], Any] | None = None  # adds how a game stands, for who may know
+    game: Callable[[str], GameState | None] | None = None  # how a game stands, for tiers with game states
     low: float | None = None  # American prices of all legs
     high: float | None = None
     include: tuple[str, ...] = ()  # as of `Engine.view`
@@ -46,48 +45,40 @@ class OpportunityFilter(NamedTuple):
     @property
     def view(self) -> ViewKey:
         """Books, thresholds and `include` of the view it needs: lowest steps, so that there are few views."""
-        return self.books, _step(self.min_ev, EV_STEPS), _step(self.min_profit, PROFIT_STEPS), self.include
-
-
-def _step(value: float, steps: Iterable[float]) -> float:
-    found = 0.0
-    for found in steps:
-        if found <= value + _EPSILON:
-            break
-    return found
+        return self.books, step(self.min_ev, EV_STEPS), step(self.min_profit, PROFIT_STEPS), self.include
 
 
 class OpportunityGroup:
     """One group: filters, kinds and thresholds over a watch."""
 
-    def __init__(self, asked: OpportunityFilter, watch: Watch, wire: Wire = SSE) -> None:
-        self.asked, self.watch, self.wire = asked, watch, wire
+    def __init__(self, filter_: OpportunityFilter, watch: Watch, wire: Wire = SSE) -> None:
+        self.filter, self.watch, self.wire = filter_, watch, wire
         self.members = 0
         self._places: dict[tuple[str, str, str], bool] = {}
-        self._open = {word: find for word, find in watch.open.items() if self._fits(find)}
+        self._open = {word: find for word, find in watch.open.items() if self._matches(find)}
         self.since: int | None = None  # the update from which on what follows is complete
         self.idle: float | None = None  # when the last member left, while a client may resume
         self._changed: dict[OpportunityId, int] = {}
         self._gone: dict[tuple[str, str], int] = {}
 
-    def events(self, looked: Mapping[OpportunityId, Opportunity | None], heard: int) -> list[StreamEvent]:
-        """What a look means here, which is told after an update was heard."""
+    def events(self, changes: Mapping[OpportunityId, Opportunity | None], number: int) -> list[StreamEvent]:
+        """Events for changes of a watch, after an update."""
         here: dict[str, list[Opportunity]] = {}
         gone: dict[str, list[str]] = {}
         fresh: set[str] = set()
-        for word, find in looked.items():
-            if find is not None and self._fits(find):
+        for word, find in changes.items():
+            if find is not None and self._matches(find):
                 here.setdefault(find.kind, []).append(find)
                 if word not in self._open:
                     fresh.add(find.id)
-                self._open[word], self._changed[word] = find, heard
+                self._open[word], self._changed[word] = find, number
                 self._gone.pop((find.kind, find.id), None)
             elif word in self._open:
                 lost = self._open.pop(word)
                 gone.setdefault(lost.kind, []).append(lost.id)
                 self._changed.pop(word, None)
                 if self.wire is RESUMABLE:
-                    self._gone[lost.kind, lost.id] = heard
+                    self._gone[lost.kind, lost.id] = number
         out: list[StreamEvent] = []
         for kind, form in KINDS.items():
             out += self.wire.expired(form.event_name, gone.get(kind, []))
@@ -95,7 +86,7 @@ class OpportunityGroup:
 
     def beginning(self) -> list[bytes]:
         """Frames of what is open now."""
-        here: dict[str, list[Opportunity]] = {kind: [] for kind in KINDS if kind in self.asked.kinds}
+        here: dict[str, list[Opportunity]] = {kind: [] for kind in KINDS if kind in self.filter.kinds}
         for find in self._open.values():
             here[find.kind].append(find)
         out = list[bytes]()
@@ -106,7 +97,7 @@ class OpportunityGroup:
         return out
 
     def replay(self, since: int) -> list[bytes]:
-        """Frames of what became of opportunities from an update on."""
+        """Frames of opportunities that changed since an update."""
         here: dict[str, list[Opportunity]] = {}
         for word, number in self._changed.items():
             if number >= since:
@@ -132,51 +123,32 @@ class OpportunityGroup:
         return out
 
     def _row(self, find: Opportunity) -> msgspec.Raw:
-        asked = self.asked
-        if asked.add_game is None and not asked.form.state and not asked.form.refs:
+        wanted = self.filter
+        game = None
+        if wanted.game is not None and find.kind in ("arbitrage", "low_hold"):
+            game = wanted.game(find.event)
+        if game is None and not wanted.form.state and not wanted.form.refs:
             return find.raw
-        row = find.row
-        if asked.add_game is not None and find.kind in ("arbitrage", "low_hold"):
-            row = asked.add_game(row)
-        if asked.form.state:
-            row = with_links_in(row, asked.form.state)
-        if asked.form.refs:
-            row = with_leg_references(row)
-        return msgspec.Raw(_encode(row))
+        return msgspec.Raw(_encode(decorated(find.raw, game, wanted.form.state, refs=wanted.form.refs)))
 
-    def _fits(self, find: Opportunity) -> bool:
-        asked = self.asked
-        least = asked.min_ev if find.kind == "ev" else asked.min_profit if find.kind == "arbitrage" else -np.inf
-        if find.kind not in asked.kinds or find.value < least - _EPSILON:
+    def _matches(self, find: Opportunity) -> bool:
+        wanted = self.filter
+        least = wanted.min_ev if find.kind == "ev" else wanted.min_profit if find.kind == "arbitrage" else -np.inf
+        if find.kind not in wanted.kinds or find.value < least - EPSILON:
             return False
-        if asked.event is not None and find.event not in asked.event:
+        if wanted.event is not None and find.event not in wanted.event:
             return False
-        if asked.live is not None and find.live != asked.live:
+        if wanted.live is not None and find.live != wanted.live:
             return False
-        if asked.low is not None or asked.high is not None:
-            prices = _prices(find.row)
-            if asked.low is not None and min(prices) < american(asked.low):
-                return False
-            if asked.high is not None and max(prices) > american(asked.high):
-                return False
+        if wanted.low is not None and find.low < american(wanted.low):
+            return False
+        if wanted.high is not None and find.high > american(wanted.high):
+            return False
         place = find.sport, find.league, find.market
-        fits = self._places.get(place)
-        if fits is None:
-            fits = self._places[place] = self._chosen(*place)
-        return fits
-
-    def _chosen(self, sport: str, league: str, market: str) -> bool:
-        asked = self.asked
-        return (
-            (asked.sport is None or values.in_sports(asked.sport, [sport])[0])
-            and (asked.league is None or values.in_leagues(asked.league, [(sport, league)])[0])
-            and (asked.market is None or values.in_markets(asked.market, [(sport, market)])[0])
-        )
-
-
-def _prices(row: Any) -> list[float]:
-    """American prices of all legs of an opportunity."""
-    if hasattr(row, "legs"):
-        return [american(leg.odds_american) for leg in row.legs]
-    sides = [side for name in ("side1", "side2", "side3") if (side := getattr(row, name, None))]
-    return [american(side.odds.american) for side in sides] or [american(row.odds_american)]
+        matches = self._places.get(place)
+        if matches is None:
+            matches = in_place(wanted.sport, wanted.league, (find.sport, find.league))
+            if matches and wanted.market is not None:
+                matches = values.in_markets(wanted.market, [(find.sport, find.market)])[0]
+            self._places[place] = matches
+        return matches

@@ -53,7 +53,7 @@ class Prices:
             self.total = int(self._active(reader).size)
 
     def events(self, moves: Moves) -> list[StreamEvent]:
-        """What an update means here."""
+        """Events of this group for an update."""
         if moves.number <= self.number:
             return []
         self.number = moves.number
@@ -88,11 +88,11 @@ class Prices:
         return out + self._renewed(moves) if self.seen else out
 
     def _was(self, rows: RowChanges, at: Longs) -> Bools:
-        """Which of some rows had the flag and the price that are wanted, before this update."""
+        """Which rows matched `live` and the limits of the price before this update."""
         return self._within(rows.before.live[at], rows.before.odds[at], rows.before.american[at])
 
     def _is(self, rows: RowChanges, at: Longs) -> Bools:
-        """Which have them now."""
+        """Which match them now."""
         return self._within(rows.live[at], rows.facts.odds[at], rows.facts.american[at])
 
     def _within(self, live: Bools, odds: Floats, quoted: Floats) -> Bools:
@@ -141,7 +141,7 @@ class Prices:
         return reader.active(reader.rows(self.wanted, {}))
 
     def replay(self, missed: Missed, *, exact: bool) -> Taken | None:
-        """What became of rows from an update on, as they are now; from any thread.
+        """Rows that changed since an update, as they are now; from any thread.
 
         None if it has to be `exact`, and the board is past the update that was heard last.
         Whatever changed is sent whole, so it does not matter what the client has of it.
@@ -173,7 +173,7 @@ class Prices:
         return Taken(missed.number, bodies(out), wire.complete(names, total, resumed=True))
 
     def take(self) -> Taken:
-        """The rows of now; from any thread."""
+        """A snapshot of the current rows; from any thread."""
         with self._index.reader(judged=True) as reader:
             number = self._engine.number
             found = reader.take(reader.rows(self.wanted, {}) if self.seen else self._active(reader))
@@ -183,7 +183,7 @@ class Prices:
 
 
 def nothing(wire: Wire = SSE, *, games: bool = False, resumed: bool = False) -> Taken:
-    """What those get at the beginning who want no prices."""
+    """The snapshot of a subscription without prices."""
     return Taken(0, [] if games or resumed else wire.empty(), wire.complete([], 0, resumed=resumed))
 
 

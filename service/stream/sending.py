@@ -1,4 +1,4 @@
-"""Lines: the streams of a node in its event loop. Who listens, what they are sent, and what time does to them."""
+"""Lines: the streams of a node in its event loop: subscribers, deliveries, heartbeats and time-outs."""
 
 import asyncio
 import itertools
@@ -68,7 +68,7 @@ class Lines:
         self, send: Any, account: str, key: str, check: Callable[[], bool], wants: Any, first: list[bytes],
         kind: type[Subscriber] = Subscriber,
     ) -> Subscriber:  # fmt: skip
-        """Somebody new, who gets the first frames at once."""
+        """Add a subscriber, and send it the first frames."""
         made = kind(send, account, key, check, self._bounds, self._cut, self._caught_up, wants.wire)
         made.turn, made.wants = next(self._turns), wants
         self._subscribers[made] = None
@@ -77,7 +77,7 @@ class Lines:
         return made
 
     def change(self, subscriber: Subscriber, wants: Any, first: list[bytes]) -> None:
-        """Somebody who wants something else from now on, and gets these frames before a new beginning."""
+        """Replace what a subscriber gets; these frames come before its new snapshot."""
         for members in self._groups.values():
             members.subscribers.pop(subscriber, None)
         subscriber.wants, subscriber.waiting, subscriber.backlog = wants, [], None
@@ -85,7 +85,7 @@ class Lines:
         subscriber.flush()
 
     def leave(self, subscriber: Subscriber) -> None:
-        """Forget somebody; at once."""
+        """Remove a subscriber immediately."""
         subscriber.gone = True
         subscriber.drop()
         del self._subscribers[subscriber]
@@ -103,7 +103,7 @@ class Lines:
             subscriber.end()
 
     async def close(self, within: float) -> None:
-        """End every stream; cut those off that do not take the rest in time."""
+        """End every stream; abort those that do not take the rest in time."""
         self.closed = True
         for timer in self._timers.values():
             timer.cancel()
@@ -117,7 +117,7 @@ class Lines:
     # ---- what goes out ----
 
     def deliver(self, batches: list[tuple[Group, int, list[StreamEvent]]], heard: int) -> None:
-        """Give groups their events, each with the number of its update; `heard` is the last one there was."""
+        """Send groups their events, each with the number of its update; `heard` is the latest update."""
         self.number = heard
         for group, number, events in batches:
             members = self._groups.get(group)
@@ -153,19 +153,19 @@ class Lines:
             self.events += count * len(events)
         self._flush_soon()
 
-    def hear(self, number: int) -> None:
-        """Note the last update that was heard; whatever it means for anybody was delivered."""
+    def note(self, number: int) -> None:
+        """Note the latest update, whose events were all delivered."""
         self.number = number
 
     def _caught_up(self, subscriber: Subscriber, backlog: Backlog) -> None:
-        """Send somebody what was missed, who took all that was pending."""
+        """Send a slow subscriber what it missed, once it has taken all that was pending."""
         frames = backlog.frames()
         self.merged += max(backlog.events - len(frames), 0)
         self.events += len(frames)
         self._begin(subscriber, frames, self.number)
 
     def _begin(self, subscriber: Subscriber, frames: list[bytes], number: int) -> None:
-        """Queue frames that leave somebody with what an update made of the board; 0 is none in particular."""
+        """Queue frames that bring a subscriber to an update; 0 is none in particular."""
         place = self.global_seq(number) if number else 0
         subscriber.begin(subscriber.wire.numbered(frames, self._sequence, place), place)
 
@@ -198,7 +198,7 @@ class Lines:
         self._flush_at = self._loop.time() + spent + max(PAUSE_S, spent)
 
     def register(self, group: Group, subscriber: Subscriber, wants: Any, number: int) -> None:
-        """Make somebody one of a group, which holds what an update made of it."""
+        """Add a subscriber to a group, which is at an update."""
         if subscriber in self._subscribers and subscriber.wants is wants:
             members = self._groups.get(group)
             if members is None:
@@ -206,7 +206,7 @@ class Lines:
             members.subscribers[subscriber] = None
 
     def admit(self, subscriber: Subscriber, wants: Any, taken: Taken, frames: list[bytes], heard: int) -> None:
-        """Send somebody the beginning, what else is open, and what came after the beginning's update."""
+        """Send a subscriber its snapshot, what else is open, and what came after the snapshot's update."""
         if subscriber.gone or subscriber.waiting is None or subscriber.wants is not wants:
             return
         waited = [(number, events) for number, events in subscriber.waiting if number > taken.number]
@@ -221,7 +221,7 @@ class Lines:
         subscriber.flush()
 
     def close_group(self, group: Group) -> None:
-        """Forget a group that nobody is of."""
+        """Forget a group without subscribers."""
         self._groups.pop(group, None)
 
     def refuse(self, subscriber: Subscriber, wants: Any) -> None:
@@ -229,11 +229,11 @@ class Lines:
         if subscriber.wants is not wants:
             return
         message = "too many different sets of books; use fewer, or retry later"
-        self.tell(subscriber.wire.error(UPSTREAM, message), subscriber)
+        self.send(subscriber.wire.error(UPSTREAM, message), subscriber)
         subscriber.end()
 
-    def tell(self, events: bytes, subscriber: Subscriber, number: int = 0) -> None:
-        """Send somebody what is no part of the board, and has no id."""
+    def send(self, events: bytes, subscriber: Subscriber, number: int = 0) -> None:
+        """Send a subscriber something without an id that is not part of the board."""
         subscriber.take(subscriber.packed((events,)), self.global_seq(number) if number else 0)
         self._due.append(subscriber)
         self._flush_soon()
@@ -253,16 +253,16 @@ class Lines:
             if subscriber.waiting is not None:
                 subscriber.idle()
             elif subscriber.backlog is not None:
-                self.tell(wire.heartbeat(moment), subscriber)
+                self.send(wire.heartbeat(moment), subscriber)
             else:
                 if wire not in events:
                     events[wire] = wire.heartbeat(moment)
-                self.tell(self._holds(subscriber) + events[wire], subscriber, self.number)
+                self.send(self._holds(subscriber) + events[wire], subscriber, self.number)
         if not self.closed:
             self._timers["beat"] = self._loop.call_later(self._heartbeat / rounds, self._beat)
 
     def _holds(self, subscriber: Subscriber) -> bytes:
-        """Say in a comment which update of the board somebody holds by now, if it is one."""
+        """A comment that says which update of the board a subscriber is at, if it is one."""
         if not subscriber.wire.comments:
             return b""
         said = []
@@ -275,7 +275,7 @@ class Lines:
         return b": %b\n" % b", ".join(said) if said else b""
 
     def _tick(self) -> None:
-        """Look after keys, readers and sources."""
+        """Check keys, slow readers and sources."""
         if self.closed:
             return
         self._timers["tick"] = self._loop.call_later(CHECK_S, self._tick)
@@ -293,7 +293,7 @@ class Lines:
         for name in sorted(failures - self._failures):
             message = f"source {name} is not responding; its prices will become stale"
             for subscriber in self._subscribers:
-                self.tell(subscriber.wire.error(UPSTREAM, message), subscriber)
+                self.send(subscriber.wire.error(UPSTREAM, message), subscriber)
         self._failures = failures
 
     def _failing(self) -> Iterable[str]:

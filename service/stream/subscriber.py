@@ -57,7 +57,7 @@ class _Rest:
 
 
 class Subscriber:
-    """Who listens. `waiting` holds what comes while the beginning is being made; None afterwards."""
+    """A connection. `waiting` queues events while the snapshot is being made; None afterwards."""
 
     __slots__ = (
         "_beginning", "_bounds", "_ending", "_pending", "_send", "_sent", "_since", "_taken", "_writing", "account",
@@ -93,7 +93,7 @@ class Subscriber:
     # ---- what comes ----
 
     def begin(self, pieces: Iterable[bytes], number: int = 0) -> None:
-        """Queue what it gets at the beginning or to catch up, however much that is."""
+        """Queue a snapshot, or what a slow reader missed, whatever its size."""
         del number  # of the update that these leave it with; of no use here
         for piece in pieces:
             self._beginning += len(piece)
@@ -116,7 +116,7 @@ class Subscriber:
         self.grow(size)
 
     def idle(self) -> None:
-        """Say that the connection lives while the beginning is being made, by what is no event."""
+        """Send a comment as a sign of life while the snapshot is being made."""
         if self._pending or self._writing is not None:
             return
         self._pending.append(WAITING)
@@ -124,13 +124,13 @@ class Subscriber:
         self.flush()
 
     def grow(self, size: int) -> None:
-        """Count bytes that wait; too many of them, and what comes next is merged."""
+        """Count bytes that wait; beyond the limit further events are merged."""
         self.size += size
         if self.size - self._beginning > self._bounds.behind and self.backlog is None:
             self.backlog = Backlog(self.wire)
 
     def miss(self, events: Iterable[StreamEvent]) -> None:
-        """Keep for later what events say."""
+        """Merge events into the backlog."""
         if self.backlog is not None and not self.gone and not self._ending:
             self.backlog.take(events)
             if self.backlog.size > self._bounds.limit:
@@ -208,7 +208,7 @@ class Subscriber:
         return self._ending and not self.gone and now - self._since > self._bounds.linger
 
     def stalls(self, now: float) -> bool:
-        """Whether it took nothing for too long, or is not there any more."""
+        """Whether it has taken nothing for too long, or is gone."""
         if self.gone or self._ending:
             return False
         left = _unsent(self.transport)
@@ -238,7 +238,7 @@ class Subscriber:
 
 
 def parts(body: bytes) -> list[Piece]:
-    """Pieces of it that are small enough to be sent one by one; nothing is copied, for many may wait for the same."""
+    """Split a body into pieces that are sent one by one, without copies: many subscribers may share it."""
     if len(body) <= PIECE:
         return [body]
     view = memoryview(body)

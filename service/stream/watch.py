@@ -1,16 +1,16 @@
 """What a view of the engine holds open, as it goes out, kept up to date.
 
-What an update changes in the view is *stirred*, and what stands beside a price of it is too: rows name other books'
-prices. Looks read what was stirred, while updates go on. So what is open is of one update only if nothing else was
-stirred up to the one that was read; `Watch.number` says which, or 0.
+An opportunity is *outdated* once an update changes it, or a price beside it: rows name other books' prices. Outdated
+ones are read again while updates go on. So what is open is of one update only if nothing else was outdated up to the
+one that was read; `Watch.number` says which, or 0.
 
 An opportunity that is not what it was is told again. Ages alone, and what follows from them, are no reason to; nor is
 the range of an EV, which narrows as the start comes nearer.
 """
 
-from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Container, Hashable, Iterable, Iterator
 from itertools import repeat
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -19,30 +19,8 @@ import polars as pl
 from oddsengine import View, catalog
 from oddsengine.engine import Engine
 from oddsengine.update import Update, hexadecimal
-from oddsengine_service.wire.arbitrage import ARBITRAGE
-from oddsengine_service.wire.columns import Encoding
-from oddsengine_service.wire.ev import EV
-from oddsengine_service.wire.low_hold import LOW_HOLD
-from oddsengine_service.wire.middles import MIDDLE
+from oddsengine_service.kinds import KINDS
 
-
-class Kind(NamedTuple):
-    """One kind of opportunities: its name in events, how it goes out, and what its columns are called."""
-
-    event_name: str
-    encoding: Encoding
-    value: str | None
-    event: str = "event_id"
-    market: str = "market_type"
-
-
-KINDS: Mapping[str, Kind] = {
-    "ev": Kind("ev", EV, "ev_percentage", "game_id", "market"),
-    "arbitrage": Kind("arb", ARBITRAGE, "profit_percent"),
-    "low_hold": Kind("low_hold", LOW_HOLD, None),
-    "middles": Kind("middles", MIDDLE, None),
-}
-"""By their names in the engine, which are those of features."""
 OpportunityId = int  # id of an opportunity as the engine has it
 Near = tuple[str, str]  # event and player: what stands beside each other
 
@@ -53,6 +31,8 @@ class Opportunity(NamedTuple):
     id: str
     kind: str
     value: float  # percent; what thresholds are compared with
+    low: float  # American prices: the lowest and the highest
+    high: float
     event: str
     sport: str
     league: str
@@ -62,17 +42,12 @@ class Opportunity(NamedTuple):
     steady: int  # a hash of all but ages; what is compared
     near: Near
 
-    @property
-    def row(self) -> Any:
-        """As a struct."""
-        return msgspec.json.decode(self.raw, type=KINDS[self.kind].encoding.struct)
-
 
 class ViewSnapshot(NamedTuple):
-    """What was open when somebody looked."""
+    """What was open when it was read."""
 
     open: dict[OpportunityId, Opportunity]
-    before: int  # number of the board's last update, and that when the look was over
+    before: int  # number of the board's last update, and that when the read was over
     number: int
 
 
@@ -93,57 +68,57 @@ class Watch:
         self.open: dict[OpportunityId, Opportunity] = {}
         self.number = 0  # of the update that `open` is of; 0 while it is of no single one
         self._near: dict[Near, set[OpportunityId]] = {}
-        self._heard = 0
-        self._stirred: dict[OpportunityId, int] = {}  # and by which update first
-        self._looking = True  # until `fill`
-        self._meanwhile: dict[Near, int] = {}  # what was touched since the look that is under way began
+        self._last_update = 0
+        self._outdated: dict[OpportunityId, int] = {}  # and by which update first
+        self._reading = True  # until `fill`
+        self._meanwhile: dict[Near, int] = {}  # what was touched since the read under way began
 
     @property
     def payer(self) -> Hashable:
-        """Whose time it takes to read it: the only account that wants it, else its own."""
+        """The account that pays for its reads; a watch of several accounts pays itself."""
         return self.account or self
 
     @property
-    def stirred(self) -> bool:
-        """Whether there is something to look at, and nobody is looking."""
-        return bool(self._stirred) and not self._looking
+    def outdated(self) -> bool:
+        """Whether there is something to read, and nobody is reading."""
+        return bool(self._outdated) and not self._reading
 
-    def hear(self, update: Update, touched: Iterable[Near]) -> None:
-        """Note what an update changed, and what stands beside a price of it."""
+    def on_update(self, update: Update, touched: Iterable[Near]) -> None:
+        """Mark opportunities that an update changed, and those beside its prices."""
         change = update.views.get(self._view) if self._view is not None else None
         if change is not None:
             for word in (*change.hits.id.tolist(), *change.expired.tolist()):
-                self._stirred.setdefault(word, update.number)
-        self._heard = update.number
+                self._outdated.setdefault(word, update.number)
+        self._last_update = update.number
         for place in touched:
-            if self._looking:  # it may stand beside what is only being found
+            if self._reading:  # it may stand beside what is only being found
                 self._meanwhile.setdefault(place, update.number)
             else:
-                self._stir(place, update.number)
-        if not self._looking and not self._stirred:
+                self._mark(place, update.number)
+        if not self._reading and not self._outdated:
             self.number = update.number
 
-    def _stir(self, place: Near, number: int) -> None:
+    def _mark(self, place: Near, number: int) -> None:
         for word in self._near.get(place, ()):
-            self._stirred.setdefault(word, number)
+            self._outdated.setdefault(word, number)
 
     def fill(self, found: "ViewSnapshot") -> None:
-        """Take what is open at the beginning."""
+        """Take what is open at first."""
         for word, find in found.open.items():
             self._keep(word, find)
         if found.before == found.number:
-            self._stirred = {word: first for word, first in self._stirred.items() if first > found.number}
-        self._looked((), found)
+            self._outdated = {word: first for word, first in self._outdated.items() if first > found.number}
+        self._end_read((), found)
 
-    def look(self) -> set[OpportunityId]:
-        """What is to be read; `settle` takes what came of it."""
-        stirred, self._stirred, self._looking = set(self._stirred), {}, True
-        return stirred
+    def begin_read(self) -> set[OpportunityId]:
+        """Opportunities to read; pass the result to `settle`."""
+        outdated, self._outdated, self._reading = set(self._outdated), {}, True
+        return outdated
 
-    def settle(self, stirred: set[OpportunityId], found: "ViewSnapshot") -> dict[OpportunityId, Opportunity | None]:
-        """What is new or not what it was, and what is no more."""
+    def settle(self, outdated: set[OpportunityId], found: "ViewSnapshot") -> dict[OpportunityId, Opportunity | None]:
+        """Opportunities that are new or changed, and None for expired ones."""
         out: dict[OpportunityId, Opportunity | None] = {}
-        for word in stirred:
+        for word in outdated:
             find, before = found.open.get(word), self.open.get(word)
             if find is not None:
                 if before is None or find.steady != before.steady:
@@ -155,25 +130,25 @@ class Watch:
                 self._near[before.near].discard(word)
                 if not self._near[before.near]:
                     del self._near[before.near]
-        self._looked(stirred, found)
+        self._end_read(outdated, found)
         return out
 
-    def _looked(self, read: Container[OpportunityId], found: "ViewSnapshot") -> None:
-        """Go on; what is open is of one update if nothing else was stirred up to it."""
-        self._looking = False
+    def _end_read(self, read: Container[OpportunityId], found: "ViewSnapshot") -> None:
+        """Go on; what is open is of one update if nothing else was outdated up to it."""
+        self._reading = False
         for place, first in self._meanwhile.items():
-            self._stir(place, first)
+            self._mark(place, first)
         self._meanwhile = {}
         still = found.before == found.number
-        missed = any(first <= found.number and not (still and word in read) for word, first in self._stirred.items())
-        self.number = 0 if missed else found.number if self._stirred else max(self._heard, found.number)
+        missed = any(first <= found.number and not (still and word in read) for word, first in self._outdated.items())
+        self.number = 0 if missed else found.number if self._outdated else max(self._last_update, found.number)
 
     def _keep(self, word: OpportunityId, find: Opportunity) -> None:
         self.open[word] = find
         self._near.setdefault(find.near, set()).add(word)
 
     def close(self) -> None:
-        """Let the view sleep."""
+        """Release the view."""
         if self._view is not None:
             self._view.kept = False
 
@@ -199,14 +174,16 @@ class Watch:
 def _opportunities(name: str, table: pl.DataFrame) -> Iterator[Opportunity]:
     kind = KINDS[name]
     raw, steady = kind.encoding.with_prints(table)
-    value = [np.inf] * table.height if kind.value is None else table[kind.value].to_list()
-    events = table[kind.event].to_list()
-    places = map(near, events, table["player_name"].to_list())
-    sport, league = (table[each].fill_null("").to_list() for each in ("sport", "league"))
-    columns = (value, events, sport, league, table[kind.market].to_list(), table["is_live"].to_list())
+    about = table.select(
+        pl.col(kind.value).alias("value"), kind.low.alias("low"), kind.high.alias("high"),
+        pl.col(kind.event).alias("event"), pl.col("sport", "league").fill_null(""),
+        pl.col(kind.market).alias("market"), "is_live",
+    )  # fmt: skip
+    columns = [column.to_list() for column in about]
+    places = map(near, columns[3], table["player_name"].to_list())
     return map(Opportunity, table["id"].to_list(), repeat(name), *columns, raw, steady, places)
 
 
 def near(event: str, player: str | None) -> Near:
-    """Where a price or an opportunity stands."""
+    """The event and player of a price or an opportunity."""
     return event, catalog.normalise(player) if player else ""

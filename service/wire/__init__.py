@@ -1,4 +1,4 @@
-"""What crosses the wire: one struct a body or a part of one, for encoding and for the description of the interface.
+"""Bodies on the wire: structs for encoding, validation and OpenAPI, a module a topic.
 
-A module a topic. What is not known is null, and no field is ever left out.
+Unknown values are null; no field is ever left out.
 """

@@ -1,16 +1,10 @@
 """Game states."""
 
-from typing import TypeVar
-
 import msgspec
 
 from oddsengine.games import State
 from oddsengine.update import iso
-from oddsengine_service.wire.arbitrage import Arbitrage
 from oddsengine_service.wire.envelopes import GameState, Moment
-from oddsengine_service.wire.low_hold import LowHold
-
-Placed = TypeVar("Placed", Arbitrage, LowHold)
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,8 +50,3 @@ def state_of(game: Standing | None) -> GameState | None:
     if game is None:
         return None
     return GameState(game.game_period, game.game_clock, game.home_score, game.away_score)
-
-
-def beside(row: Placed, game: Standing | None) -> Placed:
-    """An opportunity with how its game stands."""
-    return row if game is None else msgspec.structs.replace(row, game_state=state_of(game))

@@ -1,4 +1,4 @@
-"""What `/health` says."""
+"""The answer of `/health`."""
 
 import msgspec
 
@@ -12,7 +12,7 @@ class Check(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class FairPrices(msgspec.Struct, frozen=True):
-    """What +EV is measured against, and how the EV that was shown in the last 30 days did at the others' close."""
+    """The reference of +EV, and how EV of the last 30 days compares with the close of the other books."""
 
     reference: str
     table: str
@@ -25,7 +25,7 @@ class FairPrices(msgspec.Struct, frozen=True):
 
 
 class Health(msgspec.Struct, frozen=True):
-    """How the node is."""
+    """Health of the node."""
 
     status: str
     version: str

@@ -1,4 +1,4 @@
-"""Prices on the wire: columns of the board to rows, and what is asked and answered about them."""
+"""Prices on the wire: columns of the board to rows, bodies of requests, and envelopes of answers."""
 # mypy: allow-untyped-calls
 
 from collections.abc import Callable, Sequence
@@ -113,13 +113,13 @@ class Batch(msgspec.Struct):
 
 
 class Cut(AnswerMeta, kw_only=True):
-    """What is to be said of an answer with a bound: whether prices were left out."""
+    """Notes on an answer with a limit: whether prices were left out."""
 
     truncated: bool | UnsetType = UNSET
 
 
 class BatchMeta(Cut, kw_only=True):
-    """What is to be said of a batch: also which events are not on the board, and which did not fit."""
+    """Notes on a batch: also which events are not on the board, and which did not fit."""
 
     missing: list[str] | UnsetType = UNSET
     remaining: list[str] | UnsetType = UNSET

@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-import msgspec
-
 from oddsengine import catalog
 from oddsengine.query import values
 
@@ -27,12 +25,11 @@ def references(row: Mapping[str, Any]) -> dict[str, Any]:
     return _of_event(row, row["market_type"]) | _of_book(row["sportsbook"])
 
 
-def with_leg_references(row: Any) -> dict[str, Any]:
+def with_leg_references(out: dict[str, Any]) -> dict[str, Any]:
     """An opportunity whose legs have references; one of a single price has them itself.
 
     A side that several books offer has those of the first.
     """
-    out: dict[str, Any] = msgspec.json.decode(row) if isinstance(row, msgspec.Raw) else msgspec.to_builtins(row)
     shared = _of_event(out, out["market"] if "market" in out else out["market_type"])
     sides = [side for name in ("side1", "side2", "side3") if (side := out.get(name))]
     for leg in out.get("legs", sides or [out]):

@@ -1,7 +1,7 @@
-"""The endpoint `/ws`: the handshake, what a connection is sent at first, and what a client may say.
+"""The endpoint `/ws`: the handshake, the first messages, and the messages of a client.
 
-A client says `subscribe`, which changes what it is sent, and `ping`. Whatever else it says is answered with an `error`,
-and the connection stays open; saying too much closes it. Keys, limits, filters and rights are those of the stream.
+A client may send `subscribe`, which changes its subscription, and `ping`. Anything else is answered with an `error`,
+and the connection stays open; too many messages close it. Keys, limits, filters and rights are those of the stream.
 """
 
 import asyncio
@@ -76,7 +76,7 @@ class Filters(msgspec.Struct, kw_only=True):
 
 
 class Message(msgspec.Struct, kw_only=True):
-    """What a client may say."""
+    """A message of a client."""
 
     type: str
     channels: list[str] | None = None
@@ -163,7 +163,7 @@ class Sockets:
 
 
 class Session:
-    """What one client says."""
+    """The messages of one client."""
 
     def __init__(self, api: "Api", caller: Caller, socket: Socket, wants: Subscription) -> None:
         self._api, self._caller, self._socket, self._wants = api, caller, socket, wants
@@ -179,7 +179,7 @@ class Session:
             try:
                 await self._answer(received.get("text"))
             except Problem as problem:
-                self._say(WS.error(problem.code, problem.message))
+                self._send(WS.error(problem.code, problem.message))
 
     def _within_rate(self) -> bool:
         now = asyncio.get_running_loop().time()
@@ -188,45 +188,45 @@ class Session:
         self._left -= 1.0
         return self._left >= 0.0
 
-    def _say(self, body: bytes) -> None:
-        hub_of(self._api).lines.tell(body, self._socket)
+    def _send(self, body: bytes) -> None:
+        hub_of(self._api).lines.send(body, self._socket)
 
     async def _answer(self, text: str | None) -> None:
         if text is None:
             raise invalid("messages must be text, got a binary message", "invalid_message")
         try:
-            said = _decode(text)
+            received = _decode(text)
         except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
             raise invalid(f"messages must be JSON objects with a type: {error}", "invalid_message") from None
-        if said.type == "ping":
-            self._say(message("pong"))
-        elif said.type == "subscribe":
-            await self._subscribe(said)
-        elif said.type in ("auth", "authenticate"):
+        if received.type == "ping":
+            self._send(message("pong"))
+        elif received.type == "subscribe":
+            await self._subscribe(received)
+        elif received.type in ("auth", "authenticate"):
             raise invalid("already authenticated during the handshake", "already_authenticated")
         else:
-            raise invalid(f"type must be subscribe or ping, got {shown(said.type)}", "unknown_message_type")
+            raise invalid(f"type must be subscribe or ping, got {shown(received.type)}", "unknown_message_type")
 
-    async def _subscribe(self, said: Message) -> None:
+    async def _subscribe(self, received: Message) -> None:
         api, caller = self._api, self._caller
-        if not said.channels:
+        if not received.channels:
             raise invalid(f"channels must be a list of {', '.join(CHANNELS)}", "missing_channels")
         room = api.node.limits.take(caller.account, caller.rate)
         if not room.allowed:
             raise Problem(429, "rate_limited", f"{room.limit} requests per minute reached")
-        context = Context(caller, _query(said), {}, None, api.node.engine, api.node, ())
+        context = Context(caller, _query(received), {}, None, api.node.engine, api.node, ())
         wants = _wants(context)
         missing = await api.pool.run(caller.account, lambda: unknown_ids(context))
         if not self._socket.gone:
             hub_of(api).change(self._socket, wants, [_subscribed(context, wants, missing)])
 
 
-def _query(said: Message) -> dict[str, Any]:
+def _query(received: Message) -> dict[str, Any]:
     """A `subscribe` message as the query that would ask for the same."""
-    query, given = dict(_DEFAULTS), said.filters or Filters()
-    if strange := [word for word in said.channels or () if word not in CHANNELS]:
+    query, given = dict(_DEFAULTS), received.filters or Filters()
+    if strange := [word for word in received.channels or () if word not in CHANNELS]:
         raise invalid(f"channels must be a list of {', '.join(CHANNELS)}, got {shown(strange[0])}")
-    query["channels"] = tuple(dict.fromkeys(said.channels or ()))
+    query["channels"] = tuple(dict.fromkeys(received.channels or ()))
     for name, param in _WORDS.items():
         words = getattr(given, name)
         query[param.name] = param.read(name, ",".join(words)) or None if words else None
@@ -272,16 +272,16 @@ def _subscribed(context: Context, wants: Subscription, missing: Mapping[str, lis
     query = context.query
     kinds = wants.finds.kinds if wants.finds is not None else frozenset()
     own = [kind for kind in KINDS if kind in kinds] + (["odds"] if wants.prices is not None else [])
-    said = answer_meta(context, missing)
+    meta = answer_meta(context, missing)
     return message(
         "subscribed", channels=own, sports=query["sport"], sportsbooks=query["sportsbook"], leagues=query["league"],
         markets=query["market"], eventIds=query["event"], min_ev=query["min_ev"], min_profit=query["min_profit"],
-        min_odds=query["min_odds"], max_odds=query["max_odds"], **({"meta": said} if said else {}),
+        min_odds=query["min_odds"], max_odds=query["max_odds"], **({"meta": meta} if meta else {}),
     )  # fmt: skip
 
 
 async def _end(send: Any, problem: Problem) -> None:
-    """Say what is wrong, and close."""
+    """Send the problem, and close."""
     try:
         body = b'{"seq":1,' + WS.error(problem.code, problem.message)
         await send({"type": "websocket.send", "text": body.decode()})

@@ -88,7 +88,7 @@ class Socket(Subscriber):
             self.gone = True
 
     def refuse(self, code: str, message: str, close: int) -> None:
-        """Say what is wrong, and close."""
+        """Send the problem, and close."""
         if not (self.gone or self._ending):
             self.begin([self.wire.error(code, message)])
             self.close(close, code)

@@ -9,16 +9,16 @@ from typing import Any
 
 import msgspec
 
+from oddsengine_service.kinds import KINDS
 from oddsengine_service.stream.events import ODDS, SEEN, StreamEvent, Wire
 from oddsengine_service.stream.sse import clock, raw
 
 MOST_FRAME = 256 << 10  # bytes of one message
 MOST_ROWS = 200_000  # bytes of the rows of one message
 MOST_OPPORTUNITIES = 300  # in one message
-CHANNELS = {"ev": "ev", "arb": "arbitrage", "middles": "middles", "low_hold": "low_hold"}
+CHANNELS = {kind.event_name: kind.name for kind in KINDS.values()}
 """Channels by the names that kinds have in events."""
 _encode = msgspec.json.Encoder().encode
-_ID = 24  # bytes of an id in a list
 
 
 def message(kind: str, **fields: Any) -> bytes:
@@ -44,73 +44,71 @@ def chunks(sizes: Iterable[int], most: int) -> Iterator[slice]:
         yield slice(first, at + 1)
 
 
-def _rows(rows: Sequence[Any], most: int = 1 << 30) -> list[slice]:
-    return list(chunks((memoryview(row).nbytes for row in rows), most))
-
-
-def _ids(ids: Sequence[str]) -> Iterator[slice]:
-    return chunks((len(id_) + 3 for id_ in ids), 1 << 30)
-
-
 class Messages(Wire):
     """What a WebSocket is sent."""
 
     comments = False
     keeps_suspended = True
 
+    # ---- payloads ----
+
+    def event(self, name: str, **fields: Any) -> bytes:
+        """One message."""
+        return message(name, **fields)
+
+    def price_event(self, name: str, book: str, rows: Sequence[Any], *, more: bool = False) -> bytes:
+        """A message with prices of a book."""
+        del more
+        return message(name, source=book, data=rows, count=len(rows))
+
+    def removal(self, book: str, ids: Sequence[str]) -> bytes:
+        """A message with prices that left the board or the filters."""
+        return message("odds:removed", source=book, ids=ids, count=len(ids))
+
+    def detection(self, kind: str, rows: Sequence[Any]) -> bytes:
+        """A message with opportunities."""
+        return message(f"{kind}:detected", data=rows)
+
+    def expiration(self, kind: str, ids: Sequence[str]) -> bytes:
+        """A message with opportunities that are no more."""
+        return message(f"{kind}:expired", data={"expired": ids})
+
+    def parts(self, rows: Sequence[Any]) -> list[slice]:
+        """Parts of rows, or of ids, that fit into one message."""
+        return list(chunks(map(_size, rows), 1 << 30))
+
+    def opportunity_parts(self, rows: Sequence[Any]) -> list[slice]:
+        """Parts of opportunities that fit into one message."""
+        return list(chunks(map(_size, rows), MOST_OPPORTUNITIES))
+
+    def id_parts(self, ids: Sequence[str]) -> list[slice]:
+        """Parts of ids that fit into one message."""
+        return self.parts(ids)
+
     # ---- prices ----
 
-    @staticmethod
-    def removed(book: str, ids: Sequence[str], total: int) -> list[StreamEvent]:
-        """Prices that left the board or the filters."""
-        return [
-            StreamEvent(
-                message("odds:removed", source=book, ids=ids[some], count=len(ids[some])),
-                ODDS, ids[some], None, book=book, total=total,
-            )
-            for some in _ids(ids)
-        ]  # fmt: skip
-
-    @staticmethod
     def added(
-        ids: Sequence[str], rows: Sequence[Any], fresh: Sequence[bool], total: int, books: Sequence[str] = ()
+        self, ids: Sequence[str], rows: Sequence[Any], fresh: Sequence[bool], total: int, books: Sequence[str] = ()
     ) -> list[StreamEvent]:  # fmt: skip
         """Whole prices, by book."""
         out = []
         for book in sorted(set(books)):
             at = [i for i, each in enumerate(books) if each == book]
             own = [rows[i] for i in at]
-            for some in _rows(own):
-                body = message("odds:update", source=book, data=own[some], count=len(own[some]))
-                places = at[some]
-                out.append(
-                    StreamEvent(
-                        body, ODDS, [ids[i] for i in places], own[some], [fresh[i] for i in places], book=book,
-                        total=total,
-                    )
-                )  # fmt: skip
+            for some in self.parts(own):
+                body, places = self.price_event("odds:update", book, own[some]), at[some]
+                own_ids, own_fresh = [ids[i] for i in places], [fresh[i] for i in places]
+                out.append(StreamEvent(body, ODDS, own_ids, own[some], own_fresh, book=book, total=total))
         return out
 
-    @staticmethod
-    def moved(book: str, ids: Sequence[str], deltas: Sequence[Any], total: int) -> list[StreamEvent]:
-        """What moved of a book's prices."""
-        return [
-            StreamEvent(
-                message("odds:update", source=book, data=deltas[some], count=len(deltas[some])),
-                ODDS, ids[some], deltas[some], partly=True, book=book, total=total,
-            )
-            for some in _rows(deltas)
-        ]  # fmt: skip
-
-    @staticmethod
-    def locked(book: str, ids: Sequence[str], deltas: Sequence[Any], total: int) -> list[StreamEvent]:
+    def locked(self, book: str, ids: Sequence[str], deltas: Sequence[Any], total: int) -> list[StreamEvent]:
         """Prices that are suspended: an update that says so, and the same rows as `odds:locked`."""
         inactive = [msgspec.Raw(bytes(delta)[:-1] + b',"is_active":false}') for delta in deltas]
-        out = Messages.moved(book, ids, inactive, total)
-        for some in _rows(inactive):
-            body = message("odds:locked", source=book, data=inactive[some], count=len(inactive[some]))
-            out.append(StreamEvent(body, SEEN, ids[some], inactive[some]))
-        return out
+        locks = [
+            StreamEvent(self.price_event("odds:locked", book, inactive[some]), SEEN, ids[some], inactive[some])
+            for some in self.parts(inactive)
+        ]
+        return self.moved(book, ids, inactive, total) + locks
 
     def snapshot(self, rows: Sequence[Mapping[str, Any]]) -> list[bytes]:
         """`initial` messages, at least one for each book."""
@@ -120,39 +118,17 @@ class Messages(Wire):
         out = []
         for book in sorted(by_book):
             data = raw(by_book[book])
-            out += [message("initial", source=book, data=data[some], count=len(data[some])) for some in _rows(data)]
+            out += [self.price_event("initial", book, data[some]) for some in self.parts(data)]
         return out
 
     def empty(self) -> list[bytes]:
         """Nothing."""
         return []
 
-    def complete(self, books: list[str], total: int, *, resumed: bool) -> bytes:
-        """The message that ends the beginning."""
-        return message("snapshot:complete", books=books, total=total, resumed=resumed, progressive=False)
-
-    # ---- opportunities ----
-
-    @staticmethod
-    def detected(kind: str, ids: Sequence[str], rows: Sequence[Any], fresh: Sequence[bool]) -> list[StreamEvent]:
-        """Opportunities that are new, or whose figures moved."""
-        return [
-            StreamEvent(message(f"{kind}:detected", data=rows[some]), kind, ids[some], rows[some], fresh[some])
-            for some in _rows(rows, MOST_OPPORTUNITIES)
-        ]
-
-    @staticmethod
-    def expired(kind: str, ids: Sequence[str]) -> list[StreamEvent]:
-        """Opportunities that are no more."""
-        return [
-            StreamEvent(message(f"{kind}:expired", data={"expired": ids[some]}), kind, ids[some], None)
-            for some in _ids(ids)
-        ]
-
     def opened(self, kind: str, ids: Sequence[str], rows: Sequence[Any]) -> list[bytes]:
         """All opportunities of a kind, in chunks where one message would be too large."""
         del ids
-        parts = _rows(rows, MOST_OPPORTUNITIES)
+        parts = self.opportunity_parts(rows)
         if len(parts) < 2:
             return [message("opportunities_snapshot", **{CHANNELS[kind]: rows})]
         out = []
@@ -163,17 +139,13 @@ class Messages(Wire):
 
     # ---- the connection ----
 
+    def complete(self, books: list[str], total: int, *, resumed: bool) -> bytes:
+        """The message that ends the beginning."""
+        return message("snapshot:complete", books=books, total=total, resumed=resumed, progressive=False)
+
     def beginning(self, prices: list[bytes], others: list[bytes]) -> list[bytes]:
         """Opportunities before prices."""
         return [*others, *prices]
-
-    def heartbeat(self, moment: str) -> bytes:
-        """A sign of life."""
-        return message("heartbeat", timestamp=moment)
-
-    def error(self, code: str, message_: str) -> bytes:
-        """A failure."""
-        return message("error", code=code, message=message_)
 
     def opening(self, connected: list[bytes], _: Iterator[int]) -> list[bytes]:
         """What is sent at once."""
@@ -183,6 +155,11 @@ class Messages(Wire):
         """Each connection numbers its own."""
         del number
         return list(frames)
+
+
+def _size(row: str | msgspec.Raw) -> int:
+    """Bytes of a row, or of an id as JSON."""
+    return len(row) + 2 if isinstance(row, str) else memoryview(row).nbytes
 
 
 WS = Messages()

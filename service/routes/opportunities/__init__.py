@@ -5,6 +5,6 @@ taken from the view's columns (`filters`). Thresholds below those of the usual v
 of a few steps, so that there are never many.
 """
 
-from oddsengine_service.routes.opportunities import arbitrage, ev, explain, low_hold, middles
+from oddsengine_service.routes.opportunities import explain, lists, middles
 
-endpoints = (*ev.endpoints, *arbitrage.endpoints, *middles.endpoints, *low_hold.endpoints, *explain.endpoints)
+endpoints = (*lists.endpoints, *middles.endpoints, *explain.endpoints)

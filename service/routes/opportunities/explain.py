@@ -1,4 +1,4 @@
-"""What stands behind an opportunity: its market's prices, who says what is fair, what was passed over and why."""
+"""Explanations of opportunities: the market's prices, the reference, and rejected prices with reasons."""
 
 from typing import Any
 
@@ -18,8 +18,7 @@ from oddsengine_service.endpoints import Context, Endpoint, data
 from oddsengine_service.params import choice, text
 from oddsengine_service.problems import Problem, shown
 from oddsengine_service.routes.odds import SPORTSBOOK, books_for
-from oddsengine_service.routes.opportunities.ev import reference
-from oddsengine_service.routes.opportunities.lists import TAG
+from oddsengine_service.routes.opportunities.lists import TAG, reference
 from oddsengine_service.tiers import books_of, required
 from oddsengine_service.wire.envelopes import Data
 
@@ -28,7 +27,7 @@ _FEATURES = {"ev": "ev", "arbitrage": "arbitrage", "low_hold": "low_hold", "midd
 
 
 def explained(context: Context, wanted: str, event: str) -> dict[str, Any]:
-    """What stands behind an open opportunity, of the books that a caller may see.
+    """Explain an open opportunity over the books that a caller may see.
 
     Raises
     ------

@@ -1,51 +1,44 @@
-"""What the lists of opportunities share: parameters, whose books, which view, filters, order and page."""
+"""The lists of opportunities: one declaration for each kind."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from oddsengine import catalog
 from oddsengine.columns import Floats, Longs
-from oddsengine.query import BoardIds
+from oddsengine.devig import DEVIG_METHODS
+from oddsengine.query import BoardIds, values
 from oddsengine_service import filters
-from oddsengine_service.endpoints import Context
-from oddsengine_service.params import choice, flag, number, text, words
+from oddsengine_service.endpoints import Context, Endpoint, answer_meta, page
+from oddsengine_service.kinds import EPSILON, EV_STEPS, KINDS, PROFIT_STEPS, Kind, step
+from oddsengine_service.params import Param, choice, flag, number, text, words
+from oddsengine_service.problems import Problem
 from oddsengine_service.routes import odds
 from oddsengine_service.routes.odds import books_for, index_of
-from oddsengine_service.routes.opportunities.filters import EPSILON, Shape, Sort, arranged, every, keep, within
+from oddsengine_service.routes.opportunities.download import download
+from oddsengine_service.routes.opportunities.filters import matching, ordered
+from oddsengine_service.tiers import books_of
 from oddsengine_service.views import Bools, Opened, Table
-from oddsengine_service.wire.columns import Encoding
-from oddsengine_service.wire.numbers import exact
-from oddsengine_service.wire.references import with_leg_references
+from oddsengine_service.wire.games import Standing, state_of
+from oddsengine_service.wire.numbers import exact, moment
+from oddsengine_service.wire.opportunities import ArbitragePage, EvPage, LowHoldPage, MiddlePage, decorated
 
 TAG = "Opportunities"
-STATE = filters.STATE
-MAIN = flag("is_main_line", "true: main lines only; false: other lines only.")
-PAGES = (odds.LIMIT, odds.OFFSET)
-COMMON = (
+_HOLD_STEPS = (2.0, 5.0, 10.0, 25.0, 100.0)
+MIDDLE_STEPS = (0.0, -2.0, -10.0)  # below them: all
+_MAIN = flag("is_main_line", "true: main lines only; false: other lines only.")
+_COMMON = (
     *odds.FILTERS[:3], odds.ADD_SPORTSBOOK, *odds.FILTERS[3:], odds.TEAM, filters.DATE,
     choice("date_range", "Start of the event in US Eastern time.", filters.DAYS), odds.Q,
-    flag("is_player_prop", "true: player props only; false: everything else."), MAIN,
+    flag("is_player_prop", "true: player props only; false: everything else."), _MAIN,
     number("starts_within", "Hours until the start, at most; what is in play has started.", 0.0, 10_000.0),
     text("player_name", "Part of a player's name."),
     words("stat_category", "Statistics of player props, such as points."),
     number("max_odds_age", "Maximum age of the oldest price in seconds.", 0.0), odds.MIN_ODDS, odds.MAX_ODDS,
 )  # fmt: skip
-
-
-class Kind(NamedTuple):
-    """How opportunities of one kind are listed.
-
-    `bounds` are columns, and the parameters that are their lower and upper limit.
-    """
-
-    name: str  # in the engine
-    encoding: Encoding
-    shape: Shape
-    sorts: Mapping[str, Sort]
-    bounds: Sequence[tuple[str, str, str]]
 
 
 class Listed(NamedTuple):
@@ -54,36 +47,27 @@ class Listed(NamedTuple):
     table: Table | None  # None where the request has no books
     places: Longs
     now: datetime | None  # of the board that they are from
+    unknown: dict[str, list[str]]  # ids of the request, by parameter
+    books: frozenset[str] | None
 
     def summary(self, name: str, column: str, **counted: str) -> dict[str, Any]:
-        """How many there are, the mean and maximum of a column, and counts by others."""
+        """The number of rows, mean and maximum of a column, and counts by others."""
         table, places = self.table, self.places
-        values = np.empty(0) if table is None else table.numbers(column)[places]
+        numbers = np.empty(0) if table is None else table.numbers(column)[places]
         counts = {by: {} if table is None else table.coded(of).counts(places) for by, of in counted.items()}
-        return {"count": int(places.size), f"avg_{name}": mean(values), f"max_{name}": most(values), **counts}
+        return {"count": int(places.size), f"avg_{name}": mean(numbers), f"max_{name}": largest(numbers), **counts}
 
 
-def listed(
-    context: Context, kind: Kind, books: frozenset[str] | None,
-    more: Callable[[Table, Bools | None], Bools | None] | None = None, **wanted: Any,
-) -> Listed:  # fmt: skip
-    """What a request lists; `wanted` says which view, `more` filters further."""
-    query = context.query
-    if books is not None and not books:
-        return Listed(None, np.empty(0, np.int64), context.board.now)
-    found = opened(context, kind.name, books, **wanted)
-    table = found.table(kind.name, kind.encoding)
-    kept = every(
-        [
-            keep(table, query, kind.shape, found.now),
-            *(within(table, column, query.get(low), query.get(high)) for column, low, high in kind.bounds),
-        ]
-    )
-    kept = kept if more is None else more(table, kept)
-    return Listed(table, arranged(table, kept, query["sort"], kind.sorts), found.now)
+class _List(NamedTuple):
+    """What the list of a kind has of its own."""
+
+    kind: Kind
+    view: Callable[[Context, dict[str, list[str]]], dict[str, Any] | None]  # for `Engine.view`; None: nothing matches
+    echoed: str  # parameters that `meta.filters` repeats, beside the common ones
+    meta: Callable[[Context, Listed], Mapping[str, Any]]
 
 
-# ---- who asks for what ----
+# ---- books and views of a request ----
 
 
 class Selection(NamedTuple):
@@ -93,8 +77,8 @@ class Selection(NamedTuple):
     unknown: dict[str, list[str]]
 
 
-def asked(context: Context) -> Selection:
-    """Books of an answer: the tier's or those asked for, as far as they exist.
+def selected(context: Context) -> Selection:
+    """Books of an answer: those of the tier or the request, as far as they exist.
 
     Raises
     ------
@@ -102,68 +86,248 @@ def asked(context: Context) -> Selection:
         403 if a book is above the tier.
     """
     query = context.query
-    strange = filters.strangers(query, lambda: _seen(context))
+    unknown = filters.unknown_ids(query, lambda: _seen(context))
     if query.get("event") is not None:
         with index_of(context).reader() as reader:
             missing = [event for event in query["event"] if not reader.has_event(event)]
         if missing:
-            strange["event"] = missing
+            unknown["event"] = missing
     books = books_for(context, query["sportsbook"], query.get("add_sportsbook"))
     if books is not None:
-        words = [word for name in ("sportsbook", "add_sportsbook") for word in strange.get(name, ())]
-        books -= {catalog.book(word).id for word in words}
-    return Selection(books, strange)
+        names = [word for name in ("sportsbook", "add_sportsbook") for word in unknown.get(name, ())]
+        books -= {catalog.book(word).id for word in names}
+    return Selection(books, unknown)
 
 
 def _seen(context: Context) -> BoardIds:
     return context.node.stats.at(context.board, None).ids
 
 
-def opened(context: Context, kind: str, books: frozenset[str] | None, **wanted: Any) -> Opened:
+def reference(context: Context, unknown: dict[str, list[str]]) -> tuple[bool, str | None]:
+    """Whether the reference of a request exists, and its id.
+
+    A sharp book may be the reference of everybody's answers; another one only of those who may see it.
+    """
+    word = context.query.get("devig_book")
+    if word is None:
+        return True, None
+    book = catalog.book(word)
+    if not values.known_book(word) and book.id not in _seen(context).books:
+        unknown["devig_book"] = [word]
+        return False, None
+    own = books_of(context.caller.tier.id)
+    if own is not None and not book.sharp and book.id not in own:
+        raise Problem(
+            403,
+            "tier_restricted",
+            f"devig_book {book.id} requires the {book.requires_tier} tier; "
+            f"this key has the {context.caller.tier.id} tier",
+        )
+    return True, book.id
+
+
+def opened(context: Context, kind: Kind, books: frozenset[str] | None, **view: Any) -> Opened:
     """What is open of a kind in the view of a request."""
-    return context.node.views.at(context.board, books, context.caller.account, kinds=(kind,), **wanted)
+    return context.node.views.at(context.board, books, context.caller.account, kinds=(kind.name,), **view)
 
 
-def at_most(value: float, steps: Sequence[float]) -> float:
-    """The first step that is not above a value; steps fall."""
-    return next((step for step in steps if step <= value + EPSILON), steps[-1])
+def listed(context: Context, own: _List) -> Listed:
+    """The opportunities that match a request."""
+    query, kind = context.query, own.kind
+    books, unknown = selected(context)
+    view = own.view(context, unknown)
+    if view is None or (books is not None and not books):
+        return Listed(None, np.empty(0, np.int64), context.board.now, unknown, books)
+    found = opened(context, kind, books, **view)
+    table = found.table(kind.name, kind.encoding)
+    matched = matching(table, query, kind, found.now)
+    if query.get("group") == "best":
+        matched = _best(table, matched)
+    return Listed(table, ordered(table, matched, query["sort"], kind), found.now, unknown, books)
 
 
-# ---- parts of answers ----
+def _best(table: Table, matched: Bools | None) -> Bools:
+    """The first row of each event: the frame is in order of profit."""
+    at = np.arange(table.size) if matched is None else np.flatnonzero(matched)
+    _, first = np.unique(table.coded("event_id").codes[at], return_index=True)
+    out = np.zeros(table.size, bool)
+    out[at[first]] = True
+    return out
 
 
-def paged(context: Context, places: Longs) -> list[int]:
-    """The places on the page that is asked for."""
-    offset = context.query["offset"]
-    rows: list[int] = places[offset : offset + context.query["limit"]].tolist()
+# ---- answers ----
+
+
+def states(context: Context) -> Mapping[str, Standing]:
+    """How games stand, by event; empty for tiers without game states."""
+    return context.node.games.rows(context.caller.tier.delay) if "gamestate" in context.caller.features else {}
+
+
+def rows_of(context: Context, kind: Kind, table: Table, places: Sequence[int]) -> list[Any]:
+    """Rows as they go out to the caller."""
+    rows: list[Any] = table.rows(places)
+    query = context.query
+    state, refs = query.get("state") or "", "refs" in (query.get("include") or ())
+    games = states(context) if kind.name in ("arbitrage", "low_hold") else {}
+    if not (state or refs or games):
+        return rows
+    events = table.coded(kind.event)
+    for at, place in enumerate(places):
+        game = state_of(games.get(events.values[events.codes[place]]))
+        if state or refs or game is not None:
+            rows[at] = decorated(rows[at], game, state, refs=refs)
     return rows
 
 
-def referenced(context: Context, rows: Sequence[Any]) -> Sequence[Any]:
-    """Rows as they go out, with references where the caller wants them."""
-    return [with_leg_references(row) for row in rows] if "refs" in (context.query["include"] or ()) else rows
+def _answers(own: _List) -> Callable[[Context], Any]:
+    def answer(context: Context) -> Any:
+        query, found = context.query, listed(context, own)
+        table, offset = found.table, query["offset"]
+        places: list[int] = found.places[offset : offset + query["limit"]].tolist()
+        if query.get("format") == "csv":
+            rows = [] if table is None else map(msgspec.json.decode, table.rows(places))
+            return download(rows, context.board.now)
+        echoed = {name: query.get(name) for name in ("sport", "league", "sportsbook", "market", *own.echoed.split())}
+        source = "simulator" if context.node.demo else "live"
+        meta = {"source": source, **own.meta(context, found), "filters": echoed}
+        rows = [] if table is None else rows_of(context, own.kind, table, places)
+        return page(context, rows, len(places), int(found.places.size), answer_meta(context, found.unknown, **meta))
+
+    return answer
 
 
-def echo(query: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    """Filters as they were understood."""
-    return {name: query.get(name) for name in names}
+def mean(numbers: Floats) -> float:
+    """The rounded mean; 0 of no rows."""
+    return exact(float(numbers.mean())) if numbers.size else 0.0
 
 
-def source(context: Context) -> str:
-    """Where prices come from."""
-    return "simulator" if context.node.demo else "live"
+def largest(numbers: Floats) -> float:
+    """The rounded maximum; 0 of no rows."""
+    return exact(float(numbers.max())) if numbers.size else 0.0
 
 
-def mean(values: Floats) -> float:
-    """The mean as it is shown; 0 of nothing."""
-    return exact(float(values.mean())) if values.size else 0.0
+# ---- +EV ----
 
 
-def most(values: Floats) -> float:
-    """The largest as it is shown; 0 of nothing."""
-    return exact(float(values.max())) if values.size else 0.0
+def _ev_view(context: Context, unknown: dict[str, list[str]]) -> dict[str, Any] | None:
+    query = context.query
+    exists, sharp = reference(context, unknown)
+    include = tuple(name for name in query["include"] or () if name != "refs")
+    view = {"sharp": sharp, "method": query["devig_method"], "include": include}
+    return view | {"min_ev": step(query["min_ev"], EV_STEPS)} if exists else None
 
 
-def met(context: Context) -> set[str]:
-    """Ids of the books that the board has met."""
-    return {catalog.book(name).id for name in context.board.books}
+def _ev_meta(_: Context, found: Listed) -> dict[str, Any]:
+    counted = {"by_sportsbook": "sportsbook", "by_sport": "sport", "by_market": "market"}
+    return {"last_update": moment(found.now), "summary": found.summary("ev", "ev_percentage", **counted)}
+
+
+_EV = _List(KINDS["ev"], _ev_view, "min_ev max_ev live sort include", _ev_meta)
+_EV_PARAMS: tuple[Param, ...] = (
+    *_COMMON,
+    number("min_ev", "Minimum expected value in percent.", -100.0, 1000.0, default=0.0),
+    number("max_ev", "Maximum expected value in percent.", -100.0, 1000.0),
+    number("min_market_width", "Minimum hold of the reference market in percent."),
+    number("max_market_width", "Maximum hold of the reference market in percent."),
+    number("max_hold", "Alias of max_market_width."),
+    number("min_kelly", "Minimum Kelly fraction, 0 to 1."),
+    number("max_kelly", "Maximum Kelly fraction, 0 to 1."),
+    number("min_confidence", "Minimum confidence score, 0 to 100."),
+    number("max_confidence", "Maximum confidence score, 0 to 100."),
+    words("selection", "Selections as written in the rows."),
+    text("devig_book", "Reference book for fair prices; default: all other books, at the close."),
+    choice(
+        "devig_method", "De-vig method; without `devig_book` it is that of the first sharp book's prices.",
+        tuple(DEVIG_METHODS),
+    ),
+    filters.INCLUDE,
+    choice("sort", "Sort order; prefix with - for descending.", tuple(_EV.kind.sorts), signed=True, default="-ev"),
+    *odds.PAGES,
+)  # fmt: skip
+
+
+# ---- arbitrages ----
+
+
+def _arbitrage_meta(context: Context, found: Listed) -> dict[str, Any]:
+    books = {catalog.book(name).id for name in context.board.books}
+    return {
+        "summary": found.summary("profit", "profit_percent", by_market="market_type", by_sport="sport"),
+        "books_analyzed": len(books if found.books is None else books & found.books),
+    }
+
+
+_ARBITRAGE = _List(
+    KINDS["arbitrage"], lambda context, _: {"min_profit": step(context.query["min_profit"], PROFIT_STEPS)},
+    "live min_profit", _arbitrage_meta,
+)  # fmt: skip
+_ARBITRAGE_PARAMS: tuple[Param, ...] = (
+    *_COMMON, filters.REFS,
+    number("min_profit", "Minimum profit in percent.", -99.0, 1000.0, default=0.5),
+    choice("format", "Response format.", ("json", "csv"), default="json"),
+    choice("group", "best: only the most profitable arbitrage of each event.", ("best",)),
+    choice(
+        "sort", "Sort order: profit descending, others ascending; prefix with - to reverse.",
+        tuple(_ARBITRAGE.kind.sorts), signed=True, default="profit",
+    ),
+    *odds.PAGES,
+)  # fmt: skip
+
+
+# ---- low holds and middles ----
+
+
+def _last_update(context: Context, _: Listed) -> dict[str, Any]:
+    return {"last_update": moment(context.board.now)}
+
+
+def _hold_view(context: Context, _: dict[str, list[str]]) -> dict[str, Any]:
+    return {"max_hold": next(step for step in _HOLD_STEPS if step >= context.query["max_hold"])}
+
+
+def _middle_view(context: Context, _: dict[str, list[str]]) -> dict[str, Any]:
+    least = context.query["min_ev"]
+    return {"min_middle_ev": next((step for step in MIDDLE_STEPS if step <= least + EPSILON), None)}
+
+
+_HOLD = _List(KINDS["low_hold"], _hold_view, "live max_hold sort", _last_update)
+_HOLD_PARAMS: tuple[Param, ...] = (
+    *_COMMON, filters.REFS,
+    number("max_hold", "Maximum hold in percent.", 0.0, 100.0, default=2.0),
+    number("min_hold", "Minimum hold in percent.", 0.0, 100.0),
+    filters.STATE,
+    choice(
+        "sort", "Sort order, ascending; prefix with - to reverse.", tuple(_HOLD.kind.sorts), signed=True,
+        default="hold",
+    ),
+    *odds.PAGES,
+)  # fmt: skip
+MIDDLES = _List(KINDS["middles"], _middle_view, "live min_ev min_size sort", _last_update)
+MIDDLE_PARAMS: tuple[Param, ...] = (
+    *(param for param in _COMMON if param is not _MAIN), filters.REFS,
+    number("min_ev", "Minimum expected value in percent.", -100.0, 1000.0, default=0.0),
+    number("max_ev", "Maximum expected value in percent.", -100.0, 1000.0),
+    number("min_size", "Minimum distance between the two lines.", 0.0),
+    filters.STATE,
+    choice(
+        "sort", "Descending; prefix with - to reverse.", tuple(MIDDLES.kind.sorts), signed=True, default="quality"
+    ),
+    *odds.PAGES,
+)  # fmt: skip
+
+
+def _endpoint(path: str, own: _List, summary: str, returns: Any, params: Sequence[Param], doc: str = "") -> Endpoint:
+    feature = own.kind.name
+    return Endpoint(f"/opportunities/{path}", _answers(own), summary, TAG, returns, params, feature=feature, doc=doc)
+
+
+endpoints = (
+    _endpoint("ev", _EV, "+EV opportunities", EvPage, _EV_PARAMS, "One row for each book; the best first."),
+    _endpoint(
+        "arbitrage", _ARBITRAGE, "Arbitrage opportunities", ArbitragePage, _ARBITRAGE_PARAMS,
+        "Above 10 percent nothing is shown. As CSV each row has two legs; an arbitrage of three takes two rows.",
+    ),
+    _endpoint("middles", MIDDLES, "Middle opportunities", MiddlePage, MIDDLE_PARAMS),
+    _endpoint("low_hold", _HOLD, "Low-hold opportunities", LowHoldPage, _HOLD_PARAMS),
+    _endpoint("low-hold", _HOLD, "Low-hold opportunities", LowHoldPage, _HOLD_PARAMS),
+)  # fmt: skip

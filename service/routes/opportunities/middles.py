@@ -1,78 +1,33 @@
-"""Middles: the list, one of them, all of them in numbers."""
+"""Middles: one of them, and all of them in numbers."""
 
 import re
 from typing import Any
 
 from oddsengine import catalog
 from oddsengine.columns import Longs
-from oddsengine_service.endpoints import Context, Endpoint, answer_meta, data, page
-from oddsengine_service.filters import REFS
-from oddsengine_service.params import Param, choice, number
+from oddsengine_service.endpoints import Context, Endpoint, data
+from oddsengine_service.filters import STATE
 from oddsengine_service.problems import invalid, shown, unknown
 from oddsengine_service.routes.odds import ADD_SPORTSBOOK, SPORTSBOOK
-from oddsengine_service.routes.opportunities.filters import EPSILON, Shape, Sort
 from oddsengine_service.routes.opportunities.lists import (
-    COMMON,
-    MAIN,
-    PAGES,
-    STATE,
+    MIDDLE_PARAMS,
+    MIDDLE_STEPS,
+    MIDDLES,
     TAG,
-    Kind,
-    Listed,
-    asked,
-    echo,
+    largest,
     listed,
     mean,
-    most,
     opened,
-    paged,
-    referenced,
-    source,
-)  # fmt: skip
-from oddsengine_service.routes.opportunities.sides import rows_in_state, side_prices
+    rows_of,
+    selected,
+)
 from oddsengine_service.views import Table
 from oddsengine_service.wire.envelopes import Data
-from oddsengine_service.wire.middles import MIDDLE, BestEv, Middle, MiddlePage, MiddlesSummary
-from oddsengine_service.wire.numbers import exact, moment
+from oddsengine_service.wire.numbers import exact
+from oddsengine_service.wire.opportunities import BestEv, Middle, MiddlesSummary
 
 _ID = re.compile("[0-9a-f]{16}")
-
-
-_MIDDLE_SORTS = {
-    "quality": Sort("quality_score", falling=True),
-    "ev": Sort("expected_value", falling=True),
-    "probability": Sort("middle_probability", falling=True),
-    "middle_size": Sort("middle_size", falling=True),
-}
-_MIDDLE_STEPS = (0.0, -2.0, -10.0)  # below them: all
-
-
-_MIDDLE = Kind(
-    "middles", MIDDLE,
-    Shape(
-        "event_id", "market_type", ("event_name",), "odds_age_seconds",
-        lambda table: side_prices(table, ("side1", "side2")), None, ("side1.line", "team_side"),
-    ),
-    _MIDDLE_SORTS, (("expected_value", "min_ev", "max_ev"), ("middle_size", "min_size", "")),
-)  # fmt: skip
-
-
-def _between(context: Context, books: frozenset[str] | None) -> Listed:
-    """Middles that match a request, in order."""
-    least = context.query["min_ev"]
-    step = next((step for step in _MIDDLE_STEPS if step <= least + EPSILON), None)
-    return listed(context, _MIDDLE, books, min_middle_ev=step)
-
-
-def middles(context: Context) -> Any:
-    """The list of middles."""
-    books, strange = asked(context)
-    table, places, _ = _between(context, books)
-    rows = paged(context, places)
-    filters = echo(context.query, "sport", "league", "sportsbook", "market", "live", "min_ev", "min_size", "sort")
-    shown_rows = rows_in_state(context, table, rows)
-    meta = answer_meta(context, strange, source=source(context), last_update=moment(context.board.now), filters=filters)
-    return page(context, referenced(context, shown_rows), len(rows), int(places.size), meta)
+_KIND = MIDDLES.kind
 
 
 def one_middle(context: Context) -> Any:
@@ -80,21 +35,20 @@ def one_middle(context: Context) -> Any:
     ident = context.path["id"]
     if not _ID.fullmatch(ident):
         raise invalid(f"middle id must be 16 hexadecimal digits, got {shown(ident)}")
-    books, strange = asked(context)
+    books, unknown_ids = selected(context)
     if books is None or books:
-        for step in (_MIDDLE_STEPS[0], None):
-            table = opened(context, "middles", books, min_middle_ev=step).table("middles", MIDDLE)
-            place = table.kept("ids", lambda t=table: {i: at for at, i in enumerate(t.column("id").to_list())})  # type: ignore[misc]
+        for step in (MIDDLE_STEPS[0], None):
+            table = opened(context, _KIND, books, min_middle_ev=step).table(_KIND.name, _KIND.encoding)
+            place = table.cached("ids", lambda t=table: {i: at for at, i in enumerate(t.column("id").to_list())})  # type: ignore[misc]
             if ident in place:
-                return data(context, rows_in_state(context, table, [place[ident]])[0], strange)
+                return data(context, rows_of(context, _KIND, table, [place[ident]])[0], unknown_ids)
     raise unknown("middle", ident)
 
 
 def summary(context: Context) -> Any:
     """Summary of middles."""
-    books, strange = asked(context)
-    table, places, _ = _between(context, books)
-    return data(context, _summed(table, places), strange)
+    found = listed(context, MIDDLES)
+    return data(context, _summed(found.table, found.places), found.unknown)
 
 
 def _summed(table: Table | None, places: Longs) -> MiddlesSummary:
@@ -111,7 +65,7 @@ def _summed(table: Table | None, places: Longs) -> MiddlesSummary:
         for book, n in table.coded(side).counts(places).items():
             ident = catalog.book(book).id
             books[ident] = books.get(ident, 0) + n
-    keyed = table.kept("keyed", lambda: table.column("key_numbers").list.len().to_numpy() > 0)
+    keyed = table.cached("keyed", lambda: table.column("key_numbers").list.len().to_numpy() > 0)
     return MiddlesSummary(
         total=int(places.size),
         positive_ev_count=int((value > 0.0).sum()),
@@ -124,30 +78,15 @@ def _summed(table: Table | None, places: Longs) -> MiddlesSummary:
         avg_probability=exact(float(table.numbers("middle_probability")[places].mean()), 6),
         avg_ev=mean(value),
         best_ev=BestEv(
-            most(value), table.column("sport")[best] or "", table.column("market_type")[best]
+            largest(value), table.column("sport")[best] or "", table.column("market_type")[best]
         ),
         has_key_numbers_count=int(keyed[places].sum()),
     )  # fmt: skip
 
 
-_MIDDLE_PARAMS: tuple[Param, ...] = (
-    *(param for param in COMMON if param is not MAIN), REFS,
-    number("min_ev", "Minimum expected value in percent.", -100.0, 1000.0, default=0.0),
-    number("max_ev", "Maximum expected value in percent.", -100.0, 1000.0),
-    number("min_size", "Minimum distance between the two lines.", 0.0),
-    STATE,
-    choice("sort", "Descending; prefix with - to reverse.", tuple(_MIDDLE_SORTS), signed=True, default="quality"),
-    *PAGES,
-)  # fmt: skip
-
-
 endpoints = (
     Endpoint(
-        "/opportunities/middles", middles, "Middle opportunities", TAG, MiddlePage, _MIDDLE_PARAMS,
-        feature="middles",
-    ),
-    Endpoint(
-        "/opportunities/middles/summary", summary, "Summary of middles", TAG, Data[MiddlesSummary], _MIDDLE_PARAMS,
+        "/opportunities/middles/summary", summary, "Summary of middles", TAG, Data[MiddlesSummary], MIDDLE_PARAMS,
         feature="middles",
     ),
     Endpoint(

@@ -1,0 +1,95 @@
+"""The kinds of opportunities: one definition of each, for lists, streams, alerts and tools."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import polars as pl
+
+from oddsengine_service.wire.columns import Encoding, american_of
+from oddsengine_service.wire.opportunities import ARBITRAGE, EV, LOW_HOLD, MIDDLE
+
+
+class Sort(NamedTuple):
+    """A column that a list may be sorted by, and whether its name alone means descending."""
+
+    column: str
+    descending: bool = False
+
+
+class Kind(NamedTuple):
+    """One kind of opportunities; its name is that of the engine and of the feature."""
+
+    name: str
+    event_name: str  # in events of streams
+    encoding: Encoding
+    value: str  # column, in percent
+    low: pl.Expr  # American prices of a row: the lowest and the highest
+    high: pl.Expr
+    sorts: Mapping[str, Sort]
+    bounds: Sequence[tuple[str, str, str]]  # columns, and the parameters that are their lower and upper limit
+    event: str = "event_id"
+    market: str = "market_type"
+    names: tuple[str, ...] = ("event_name",)  # columns that `q` searches, beside the player
+    age: str = "oldest_odds_age_seconds"
+    alternate: str | None = "is_alternate_line"
+    distinct_by: tuple[str, ...] = ("line", "team_side")  # what tells markets of one type apart
+
+
+def _sides(*sides: str) -> tuple[pl.Expr, pl.Expr]:
+    prices = [american_of(pl.col(side).struct.field("odds").struct.field("american")) for side in sides]
+    return pl.min_horizontal(prices), pl.max_horizontal(prices)
+
+
+_LEGS = pl.col("legs").list.eval(american_of(pl.element().struct.field("odds_american"))).list
+_PRICE = american_of(pl.col("odds_american"))
+_START = {"start_time": Sort("start_time"), "time": Sort("start_time")}
+_PLACE = {"sport": Sort("sport"), "market": Sort("market_type")}
+_CONFIDENCE, _KELLY, _BOOKS = Sort("confidence_score"), Sort("kelly_percent"), Sort("book_count")
+
+KINDS: Mapping[str, Kind] = {
+    kind.name: kind
+    for kind in (
+        Kind(
+            "ev", "ev", EV, "ev_percentage", _PRICE, _PRICE,
+            {
+                "ev": Sort("ev_percentage"), "odds": Sort("odds_decimal"), "confidence": _CONFIDENCE,
+                "confidence_score": _CONFIDENCE, "kelly": _KELLY, "kelly_percent": _KELLY, **_START,
+                "book_count": _BOOKS, "books": _BOOKS,
+            },
+            (
+                ("ev_percentage", "min_ev", "max_ev"), ("market_width", "min_market_width", "max_market_width"),
+                ("market_width", "", "max_hold"), ("kelly_percent", "min_kelly", "max_kelly"),
+                ("confidence_score", "min_confidence", "max_confidence"),
+            ),
+            event="game_id", market="market", names=("game", "selection"),
+        ),
+        Kind(
+            "arbitrage", "arb", ARBITRAGE, "profit_percent", _LEGS.min(), _LEGS.max(),
+            {"profit": Sort("profit_percent", descending=True), **_START, **_PLACE},
+            (("profit_percent", "min_profit", ""),),
+        ),
+        Kind(
+            "low_hold", "low_hold", LOW_HOLD, "hold_percentage", *_sides("side1", "side2", "side3"),
+            {"hold": Sort("hold_percentage"), "start_time": _START["start_time"], **_PLACE},
+            (("hold_percentage", "min_hold", "max_hold"),),
+        ),
+        Kind(
+            "middles", "middles", MIDDLE, "expected_value", *_sides("side1", "side2"),
+            {
+                "quality": Sort("quality_score", descending=True), "ev": Sort("expected_value", descending=True),
+                "probability": Sort("middle_probability", descending=True),
+                "middle_size": Sort("middle_size", descending=True),
+            },
+            (("expected_value", "min_ev", "max_ev"), ("middle_size", "min_size", "")),
+            age="odds_age_seconds", alternate=None, distinct_by=("side1.line", "team_side"),
+        ),
+    )
+}  # fmt: skip
+EPSILON = 1e-7  # percent, by which thresholds give way
+EV_STEPS = (0.0, -2.0, -5.0, -10.0, -100.0)
+PROFIT_STEPS = (0.5, 0.0, -2.0, -10.0, -99.0)
+
+
+def step(value: float, steps: Sequence[float]) -> float:
+    """The threshold of the view for a request: the first of falling steps that is not above a value, else the last."""
+    return next((each for each in steps if each <= value + EPSILON), steps[-1])

@@ -1,0 +1,444 @@
+"""Opportunities on the wire: one struct a kind, and how its rows come from columns. Field order is the wire's."""
+
+from typing import Any
+
+import msgspec
+import polars as pl
+
+from oddsengine import catalog
+from oddsengine_service.wire.columns import Encoding, Own
+from oddsengine_service.wire.envelopes import Counted, GameState, ListMeta, Pagination
+from oddsengine_service.wire.numbers import Number
+from oddsengine_service.wire.references import with_leg_references
+
+
+class Ev(msgspec.Struct, frozen=True, kw_only=True):
+    """A price that beats the fair probability."""
+
+    id: str
+    game_id: str | None
+    external_event_id: str | None
+    selection_id: str | None
+    ev_percentage: float
+    odds_american: float
+    odds_decimal: float
+    no_vig_odds: Number
+    fair_probability: Number
+    market_width: Number
+    devig_method: str
+    sharp_book: str
+    selection: str
+    market: str
+    line: Number
+    sportsbook: str
+    game: str
+    sport: str
+    league: str
+    home_team: str | None
+    away_team: str | None
+    start_time: str | None
+    is_live: bool
+    confidence_score: float
+    kelly_percent: Number
+    book_count: int
+    arb_available: bool
+    arb_profit: Number
+    is_player_prop: bool
+    player_name: str | None
+    player_id: str | None
+    stat_category: str | None
+    possibly_stale: bool
+    oldest_odds_age_seconds: Number
+    warnings: list[str]
+    unconfirmed: bool
+    detected_at: str
+    ev_percent: float
+    devig_book: str
+    team_side: str | None
+    market_segment: str | None
+    selection_type: str | None
+    push_probability: Number
+    ev_per_stake: Number
+    is_alternate_line: bool
+    shared_feed: list[str]
+    odds_id: str | None
+    odds_decimal_net: float
+    reference: str
+    ev_vs_sharp: Number
+    ev_low: Number
+    ev_high: Number
+    ev_error: Number
+    prob_positive: Number
+    flags: list[str]
+    kelly_shrunk: Number
+    independent_books: int | None
+    agreeing_books: int | None
+
+
+EV = Encoding(
+    Ev, (pl.col("sportsbook"),),
+    lambda: {"ev_percent": "ev_percentage", "devig_book": "sharp_book", "odds_decimal_net": "net_odds"},
+)  # fmt: skip
+
+
+class Leg(msgspec.Struct, frozen=True, kw_only=True):
+    """One bet of an arbitrage."""
+
+    sportsbook: str
+    selection: str
+    odds_american: float
+    odds_decimal: float
+    implied_probability: float
+    stake_percent: float
+    timestamp: str | None
+    external_event_id: str | None
+    selection_id: str | None
+    market_id: str | None
+    selection_type: str | None
+    line: Number
+    odds_id: str | None
+
+
+class Arbitrage(msgspec.Struct, frozen=True, kw_only=True):
+    """Bets on every outcome that cost less than they pay."""
+
+    id: str
+    event_id: str
+    event_name: str
+    sport: str
+    league: str
+    market_type: str
+    line: Number
+    profit_percent: float
+    implied_total: float
+    is_live: bool
+    start_time: str | None
+    is_alternate_line: bool
+    possibly_stale: bool
+    oldest_odds_age_seconds: Number
+    warnings: list[str]
+    unconfirmed: bool
+    game_state: GameState | None
+    ev_available: bool
+    ev_percentage: Number
+    is_player_prop: bool
+    player_name: str | None
+    player_id: str | None
+    stat_category: str | None
+    legs: list[Leg]
+    detected_at: str
+    ev_percent: Number
+    devig_book: str | None
+    team_side: str | None
+    market_segment: str | None
+    home_team: str | None
+    away_team: str | None
+    book_count: int
+
+
+def _arbitrage() -> Own:
+    """The stakes as they are shown sum to 100."""
+    stake = pl.element().struct.field("stake_percent").round(4)
+    last = pl.int_range(pl.len()) == pl.len() - 1
+    return {
+        "ev_percent": "ev_percentage", "devig_book": pl.lit(None, pl.String),
+        "legs.stake_percent": pl.when(last).then(100.0 - (stake.sum() - stake.last())).otherwise(stake),
+    }  # fmt: skip
+
+
+ARBITRAGE = Encoding(Arbitrage, (pl.col("legs").explode().struct.field("sportsbook"),), _arbitrage)
+
+
+class HoldOdds(msgspec.Struct, frozen=True):
+    """A price in its forms, and the fair probability; `probability` is another name of the implied one."""
+
+    american: float
+    decimal: float
+    implied_probability: float
+    fair_probability: Number
+    probability: float
+
+
+class HoldSide(msgspec.Struct, frozen=True, kw_only=True):
+    """One outcome, and all books that have its best price."""
+
+    selection: str
+    books: list[str]
+    line: Number
+    odds: HoldOdds
+    deep_links: dict[str, str]
+    odds_ids: dict[str, str]  # by book
+
+
+class LowHold(msgspec.Struct, frozen=True, kw_only=True):
+    """A market whose best prices sum to little more than one."""
+
+    id: str
+    event_id: str
+    event_name: str
+    sport: str
+    league: str
+    market_type: str
+    line: Number
+    home_team: str
+    away_team: str
+    start_time: str | None
+    hold_percentage: float
+    is_live: bool
+    all_books: list[str]
+    side1: HoldSide
+    side2: HoldSide
+    side3: HoldSide | None
+    detected_at: str
+    is_alternate_line: bool
+    is_player_prop: bool
+    player_name: str | None
+    player_id: str | None
+    stat_category: str | None
+    confidence: float
+    odds_age_seconds: Number
+    possibly_stale: bool
+    warnings: list[str]
+    unconfirmed: bool
+    team_side: str | None
+    market_segment: str | None
+    game_state: GameState | None = None  # for tiers that may know
+
+
+def _low_hold() -> Own:
+    """The confidence fades with the oldest price, as that of a +EV row does."""
+    limits = catalog.thresholds()
+    age = pl.col("oldest_odds_age_seconds").fill_null(limits.stale_prematch_s)
+    fades = pl.when(pl.col("is_live")).then(limits.confidence_age_live_s).otherwise(limits.confidence_age_s)
+    own: dict[str, str | pl.Expr] = {
+        "confidence": 100.0 * (-age / fades).exp(), "odds_age_seconds": "oldest_odds_age_seconds",
+        "game_state": pl.lit(None),
+    }  # fmt: skip
+    implied = "implied_probability"
+    return own | {f"{side}.odds.probability": implied for side in ("side1", "side2", "side3")}
+
+
+def _objects() -> list[tuple[str, pl.Expr, pl.Expr]]:
+    sides = [pl.col(name).struct for name in ("side1", "side2", "side3")]
+    field = pl.element().struct.field
+    links = [side.field("deep_links") for side in sides]
+    return [
+        *(("deep_links", each.list.eval(field("sportsbook")), each.list.eval(field("deep_link"))) for each in links),
+        *(("odds_ids", side.field("books"), side.field("odds_ids")) for side in sides),
+    ]
+
+
+LOW_HOLD = Encoding(LowHold, (pl.col("all_books").explode(),), _low_hold, _objects())
+
+
+class MiddleOdds(msgspec.Struct, frozen=True):
+    """A price in its forms, and the fair probability."""
+
+    american: float
+    decimal: float
+    probability: float
+    fair_probability: float
+
+
+class MiddleSide(msgspec.Struct, frozen=True, kw_only=True):
+    """One bet of a middle."""
+
+    book: str
+    selection: str
+    line: float
+    odds: MiddleOdds
+    stake_percent: float
+    odds_age_seconds: Number
+    deep_link: str | None
+    odds_id: str | None
+
+
+class Middle(msgspec.Struct, frozen=True, kw_only=True):
+    """Two lines that can both win. Money figures are per 100 staked; a loss is below 0."""
+
+    id: str
+    event_id: str
+    event_name: str
+    sport: str
+    league: str
+    market_type: str
+    side1: MiddleSide
+    side2: MiddleSide
+    middle_size: float
+    middle_numbers: list[int]
+    middle_probability: float
+    expected_value: float
+    quality_score: float
+    detected_at: str
+    home_team: str | None
+    away_team: str | None
+    start_time: str | None
+    roi_percentage: float
+    worst_case_loss: float
+    best_case_profit: float
+    break_even_percent: float
+    odds_age_seconds: Number
+    is_guaranteed_profit: bool
+    guaranteed_roi: Number
+    key_numbers: list[int]
+    key_number_probability: Number
+    market_overround: float
+    is_live: bool
+    is_player_prop: bool
+    player_name: str | None
+    player_id: str | None
+    stat_category: str | None
+    is_team_total: bool
+    team_name: str | None
+    warnings: list[str]
+    unconfirmed: bool
+    team_side: str | None
+    market_segment: str | None
+    probability_source: str
+
+
+def _middle() -> Own:
+    """Fields that a frame of middles lacks.
+
+    `guaranteed_roi` is the worst case where that is a profit, else null. `market_overround` is what the two prices sum
+    to above 100 percent. `key_number_probability` is that of the middle where every number in it is a key number, 0
+    where none is, and null between, for no part of it is known alone.
+    """
+    inside, key, team = pl.col("middle_numbers"), pl.col("key_numbers"), pl.col("team_side")
+    only_keys = inside.list.set_difference(key).list.len() == 0
+    implied = [pl.col(side).struct.field("odds").struct.field("probability") for side in ("side1", "side2")]
+    return {
+        "roi_percentage": "expected_value",
+        "guaranteed_roi": pl.when("is_guaranteed_profit").then("worst_case_loss"),
+        "key_number_probability": pl.when(key.list.len().fill_null(0) == 0).then(0.0)
+        .when(only_keys).then("middle_probability"),
+        "market_overround": 100.0 * (implied[0] + implied[1] - 1.0),
+        "is_team_total": team.is_not_null(),
+        "team_name": pl.when(team == "home").then("home_team").when(team == "away").then("away_team"),
+        "side2.stake_percent": 100.0 - pl.col("side1").struct.field("stake_percent").round(4),
+    }  # fmt: skip
+
+
+_MIDDLE_BOOKS = [pl.col(side).struct.field("book") for side in ("side1", "side2")]
+MIDDLE = Encoding(Middle, _MIDDLE_BOOKS, _middle)
+
+
+# ---- answers ----
+
+
+class EvSummary(msgspec.Struct, frozen=True):
+    """All rows that fit, in numbers."""
+
+    count: int
+    avg_ev: float
+    max_ev: float
+    by_sportsbook: dict[str, int]
+    by_sport: dict[str, int]
+    by_market: dict[str, int]
+
+
+class EvMeta(Counted, kw_only=True):
+    """What a +EV list is of."""
+
+    source: str
+    last_update: str | None
+    summary: EvSummary
+    filters: dict[str, Any]
+
+
+class EvPage(msgspec.Struct):
+    """A page of the +EV list."""
+
+    success: bool
+    data: list[Ev]
+    pagination: Pagination
+    meta: EvMeta
+
+
+class ArbitrageSummary(msgspec.Struct, frozen=True):
+    """All rows that fit, in numbers."""
+
+    count: int
+    avg_profit: float
+    max_profit: float
+    by_market: dict[str, int]
+    by_sport: dict[str, int]
+
+
+class ArbitrageMeta(Counted, kw_only=True):
+    """What an arbitrage list is of."""
+
+    source: str
+    summary: ArbitrageSummary
+    filters: dict[str, Any]
+    books_analyzed: int
+
+
+class ArbitragePage(msgspec.Struct):
+    """A page of the arbitrage list."""
+
+    success: bool
+    data: list[Arbitrage]
+    pagination: Pagination
+    meta: ArbitrageMeta
+
+
+class LowHoldPage(msgspec.Struct):
+    """A page of low holds."""
+
+    success: bool
+    data: list[LowHold]
+    pagination: Pagination
+    meta: ListMeta
+
+
+class MiddlesSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """Summary of middles."""
+
+    total: int
+    positive_ev_count: int
+    guaranteed_profit_count: int
+    player_prop_count: int
+    by_sport: dict[str, int]
+    by_market: dict[str, int]
+    by_sportsbook: dict[str, int]
+    avg_middle_size: float
+    avg_probability: float
+    avg_ev: float
+    best_ev: "BestEv | None"
+    has_key_numbers_count: int
+
+
+class BestEv(msgspec.Struct, frozen=True):
+    """The middle with the largest expected value."""
+
+    ev: float
+    sport: str
+    market: str
+
+
+class MiddlePage(msgspec.Struct):
+    """A page of middles."""
+
+    success: bool
+    data: list[Middle]
+    pagination: Pagination
+    meta: ListMeta
+
+
+# ---- what a caller gets beside a row ----
+
+
+def decorated(row: msgspec.Raw, game: GameState | None = None, state: str = "", *, refs: bool = False) -> Any:
+    """A row with how its game stands, links to the books' sites in a US state, and what its ids mean."""
+    out = msgspec.json.decode(row)
+    if game is not None and "game_state" in out:
+        out["game_state"] = game
+    for name in ("side1", "side2", "side3") if state else ():
+        side = out.get(name) or {}
+        if links := side.get("deep_links"):
+            localised = {book: catalog.localised(link, state) for book, link in links.items()}
+            side["deep_links"] = {book: link for book, link in localised.items() if link}
+        elif side.get("deep_link"):
+            side["deep_link"] = catalog.localised(side["deep_link"], state) or None
+    return with_leg_references(out) if refs else out
