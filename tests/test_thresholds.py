@@ -92,7 +92,7 @@ def test_an_operator_changes_thresholds(own: Any, capsys: pytest.CaptureFixture[
     assert [(row["threshold"], row["value"], row["shipped"]) for row in rows] == [
         ("stale_prematch_s", 300.0, 600.0), ("outlier_others", 4, 3),
     ]  # fmt: skip
-    assert "set aside" in rows[0]["meaning"]
+    assert "maximum age" in rows[0]["meaning"]
     board = table(total("a", 220.5, 2.1, 1.75, age=400))
     assert aside(board) == dict.fromkeys(range(2), "stale")
     assert aside(board, guards={"stale": 500}) == {}  # a caller's word stands over it
