@@ -322,32 +322,32 @@ def _ballots(
     v_changed, feed, sharp, place, b_from, b_feed, b_x, b_total, b_seen, b_weight, b_fresh, b_sharp,
 ):  # fmt: skip
     """The votes on a market, one a feed: those on its line, then those on the nearest line. Returns both counts."""
-    n = _add(
-        m, 0.0, 1.0, since, fade, oldest, -1, 0, comps, v_start, v_book, v_x, v_total, v_seen, v_changed, feed,
-        sharp, place, b_from, b_feed, b_x, b_total, b_seen, b_weight, b_fresh, b_sharp,
-    )  # fmt: skip
-    same = n
-    left, right = m, m
-    while not np.isnan(slope):
+    left, right, at, shift, share, mark = m, m, m, 0.0, 1.0, -1
+    n, same, far, z = 0, 0, 0, 0
+    while True:
+        n = _add(
+            at, shift, share, since, fade, oldest, mark, n, comps, v_start, v_book, v_x, v_total, v_seen, v_changed,
+            feed, sharp, place, b_from, b_feed, b_x, b_total, b_seen, b_weight, b_fresh, b_sharp,
+        )  # fmt: skip
+        if at == m:
+            same = n
+        if np.isnan(slope):
+            break
+        if at < m and z == far:  # the line as far on the other side
+            right += 1
+            at, shift = right, -slope * far / 100.0
+            continue
         a = threshold[m] - threshold[left - 1] if left > first else near + 1
         z = threshold[right + 1] - threshold[m] if right + 1 < last else near + 1
-        far, mark = min(a, z), n
+        far, mark, share = min(a, z), n, weight
         if far > near:
             break
         if a == far:
             left -= 1
-            n = _add(
-                left, slope * far / 100.0, weight, since, fade, oldest, mark, n, comps, v_start, v_book, v_x,
-                v_total, v_seen, v_changed, feed, sharp, place, b_from, b_feed, b_x, b_total, b_seen, b_weight,
-                b_fresh, b_sharp,
-            )  # fmt: skip
-        if z == far:
+            at, shift = left, slope * far / 100.0
+        else:
             right += 1
-            n = _add(
-                right, -slope * far / 100.0, weight, since, fade, oldest, mark, n, comps, v_start, v_book, v_x,
-                v_total, v_seen, v_changed, feed, sharp, place, b_from, b_feed, b_x, b_total, b_seen, b_weight,
-                b_fresh, b_sharp,
-            )  # fmt: skip
+            at, shift = right, -slope * far / 100.0
     return same, n
 
 
@@ -357,7 +357,7 @@ def clip(x, limit):
     return min(max(x, -limit), limit)
 
 
-@inlined
+@kernel
 def _tally(centre, clip, n, k, b_x, b_weight, b_fresh, b_sharp, earliest, b_seen, out):
     """Sums of weights, clipped logits, freshness and fresh logits of the ballots of books that are not sharp."""
     out[0], out[1], out[2], out[3] = 0.0, 0.0, 0.0, 0.0
@@ -382,7 +382,7 @@ def _centre(n, k, left_out, earliest, b_x, b_sharp, b_seen, ordered):
     return _middle(ordered, count) if count > 0 else np.nan, count
 
 
-@inlined
+@kernel
 def _mean(same, n, k, v, earliest, c, b_x, b_weight, b_fresh, b_sharp, b_seen, ordered, sums):
     """The mean of the others, ballot v left out, counted one by one: mean, fresh movers, how many on the line."""
     centre, others = _centre(same, k, v, earliest, b_x, b_sharp, b_seen, ordered)
@@ -399,7 +399,7 @@ def _mean(same, n, k, v, earliest, c, b_x, b_weight, b_fresh, b_sharp, b_seen, o
     return m, (g - m * e) / (1.0 + e), others
 
 
-@inlined
+@kernel
 def _sharps(same, k, v, earliest, b_x, b_sharp, b_seen):
     """The sharps' logit, the feed of ballot v left out, the largest of their weights, how many; nan without one."""
     weight, x, most, count = 0.0, 0.0, 0.0, 0
@@ -443,7 +443,7 @@ def _estimate(
 
     Scratch arrays come before the results, which are left as they are where nothing is needed.
     """
-    never = np.int64(NO_TIME)
+    never, nobody = np.int64(NO_TIME), np.int64(-1)
     behind = np.int64(c.vote_live_behind_s * 1e6)
     fade = c.fresh_fade_s * 1e6
     for at in range(markets.size - 1):
@@ -505,9 +505,9 @@ def _estimate(
             earliest = newest - behind if playing and newest != never else never
             for k in range(comps):
                 mean, f, others = _mean(
-                    same, n, k, -1, earliest, c, b_x, b_weight, b_fresh, b_sharp, b_seen, ordered, tallies[k, 4]
+                    same, n, k, nobody, earliest, c, b_x, b_weight, b_fresh, b_sharp, b_seen, ordered, tallies[k, 4]
                 )
-                x, most, sharps = _sharps(same, k, -1, earliest, b_x, b_sharp, b_seen)
+                x, most, sharps = _sharps(same, k, nobody, earliest, b_x, b_sharp, b_seen)
                 sharpest_[k, 0], sharpest_[k, 1], sharpest_[k, 2] = x, most, sharps
                 push = kappa * clip(momentum[at, k], c.momentum_clip)
                 y = _posterior(mean, f, others, x, most, sharps, np.nan, 0.0, 0.0, push, c)
@@ -525,7 +525,7 @@ def _estimate(
                     b = row_book[i]
                     if (aside[i] != 0 and aside[i] != outlier) or gross[b] != 0:
                         continue
-                    ballot = place[feed[b]]
+                    ballot = np.int64(place[feed[b]])
                     if playing or stamp[b] != m:
                         stamp[b] = m
                         judged = v_latest[own_x[b]] if own_x[b] >= 0 else row_seen[i]
