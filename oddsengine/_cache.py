@@ -34,11 +34,11 @@ import numpy as np
 VARIABLE = "ODDSENGINE_CACHE"
 _PACKAGE = Path(__file__).parent
 _DIGEST = 32  # bytes
-_KEPT_IN_TEMPORARY = (
+_CACHED_IN_TEMPORARY = (
     "compiled kernels are kept in {folder}, because no other cache folder can be written; set {variable} to a folder "
     "that lasts"
 )
-_NOT_KEPT = (
+_NOT_CACHED = (
     "compiled kernels cannot be kept on disk ({reason}), so each process compiles them again; set {variable} to a "
     "folder that can be written"
 )
@@ -98,11 +98,11 @@ class Folders:
                 _probe(folder)
             except OSError as error:
                 reasons.append(f"{error.strerror or error}")
-                self._notice = _NOT_KEPT.format(reason="; ".join(reasons), variable=VARIABLE)
+                self._notice = _NOT_CACHED.format(reason="; ".join(reasons), variable=VARIABLE)
             else:
                 self.write = folder
                 self.read.append(folder)
-                self._notice = _KEPT_IN_TEMPORARY.format(folder=folder, variable=VARIABLE)
+                self._notice = _CACHED_IN_TEMPORARY.format(folder=folder, variable=VARIABLE)
 
     def save(self, name: str, content: bytes) -> None:
         """Write a file atomically; a failure is reported once and otherwise ignored."""
@@ -111,7 +111,7 @@ class Folders:
                 _replace(self.write / name, content)
             except OSError as error:
                 reason = f"{self.write}: {error.strerror or error}"
-                self.write, self._notice = None, _NOT_KEPT.format(reason=reason, variable=VARIABLE)
+                self.write, self._notice = None, _NOT_CACHED.format(reason=reason, variable=VARIABLE)
         if self._notice:
             self._say(self._notice)
             self._notice = ""

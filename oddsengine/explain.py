@@ -132,11 +132,11 @@ def explain(
     for kind, look in _LOOKS.items():
         result = look(question, opportunity_id)
         if result is not None:
-            return _told(question, kind, *result)
+            return _explanation(question, kind, *result)
     raise ValueError(f"no opportunity with id {opportunity_id!r} for these prices, books, sharp, method and guards")
 
 
-_Found = tuple[dict[str, Any], Longs, Ints]
+_Opportunity = tuple[dict[str, Any], Longs, Ints]
 
 
 def _place(every: list[str], ident: str) -> int | None:
@@ -147,7 +147,7 @@ def _row(frame: pl.DataFrame, ident: str) -> dict[str, Any]:
     return frame.filter(pl.col("id") == ident).row(0, named=True)
 
 
-def _ev(question: Question, ident: str) -> _Found | None:
+def _ev(question: Question, ident: str) -> _Opportunity | None:
     hits = ev.found(question)
     at = _place(ids.hexadecimal(hits.id), ident)
     frame = ev.rows(question, hits, None) if at is not None else None
@@ -157,7 +157,7 @@ def _ev(question: Question, ident: str) -> _Found | None:
     return _row(frame, ident), question.view.groups.market[row].astype(np.int64), row
 
 
-def _arbitrage(question: Question, ident: str) -> _Found | None:
+def _arbitrage(question: Question, ident: str) -> _Opportunity | None:
     hits = arbitrage.found(question)
     _, market, legs = hits
     at = _place(arbitrage.published_ids(question, hits), ident)
@@ -167,7 +167,7 @@ def _arbitrage(question: Question, ident: str) -> _Found | None:
     return _row(frame, ident), market[at : at + 1], legs.rows[at]
 
 
-def _low_hold(question: Question, ident: str) -> _Found | None:
+def _low_hold(question: Question, ident: str) -> _Opportunity | None:
     hits = low_hold.found(question)
     _, market, legs = hits
     at = _place(ids.hexadecimal(legs.id), ident)
@@ -176,7 +176,7 @@ def _low_hold(question: Question, ident: str) -> _Found | None:
     return _row(low_hold.rows(question, hits), ident), market[at : at + 1], legs.rows[at]
 
 
-def _middle(question: Question, ident: str) -> _Found | None:
+def _middle(question: Question, ident: str) -> _Opportunity | None:
     hit = middles.found(question)
     hit = hit.only(np.flatnonzero(~middles.over_cap(question, hit)))
     at = _place(ids.hexadecimal(hit.legs.id), ident)
@@ -189,7 +189,7 @@ def _middle(question: Question, ident: str) -> _Found | None:
 _LOOKS = {"ev": _ev, "arbitrage": _arbitrage, "low_hold": _low_hold, "middle": _middle}
 
 
-def _told(question: Question, kind: str, opportunity: dict[str, Any], markets: Longs, legs: Ints) -> Explanation:
+def _explanation(question: Question, kind: str, opportunity: dict[str, Any], markets: Longs, legs: Ints) -> Explanation:
     v, identity = question.view, question.prepared.identity
     g = v.groups
     legs = legs[legs >= 0]

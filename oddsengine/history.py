@@ -100,10 +100,10 @@ class Ring:
             self._begun = True
         if id_.size:
             with self._lock:
-                row = self._known(id_, slot, key, facts.wordings, facts.books)
+                row = self._row_codes(id_, slot, key, facts.wordings, facts.books)
                 self._take(row, update.now, odds, american, flags & np.uint8(_SHOWN))
 
-    def _known(self, id_: Words, slot: Ints, key: Longs, wordings: list[Wording], books: list[str]) -> Longs:
+    def _row_codes(self, id_: Words, slot: Ints, key: Longs, wordings: list[Wording], books: list[str]) -> Longs:
         """Return the codes of rows, adding new ones."""
         most = int(slot.max()) + 1
         if most > self._slot_row.size:

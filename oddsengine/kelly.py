@@ -56,7 +56,7 @@ def _fraction(fraction: ArrayLike) -> Floats:
     return part
 
 
-def _known(probs: Floats, odds: Floats) -> NDArray[np.bool_]:
+def _usable(probs: Floats, odds: Floats) -> NDArray[np.bool_]:
     """Flag usable pairs of probabilities and odds."""
     return (probs >= 0.0) & (probs <= 1.0) & (odds > 1.0) & (odds < np.inf)
 
@@ -87,7 +87,7 @@ def kelly(prob: ArrayLike, odds: ArrayLike, fraction: ArrayLike = 1.0) -> Floats
     """
     part = _fraction(fraction)
     p, d = np.broadcast_arrays(np.asarray(prob, dtype=np.float64), decimal_odds(odds))
-    valid = _known(p, d)
+    valid = _usable(p, d)
     safe = np.where(valid, d, 2.0)
     full = np.maximum(0.0, (np.where(valid, p, np.nan) * safe - 1.0) / (safe - 1.0))
     return np.asarray(part * full)
@@ -122,7 +122,7 @@ def kelly_exclusive(probs: ArrayLike, odds: ArrayLike, fraction: ArrayLike = 1.0
     if p.ndim == 0 or d.ndim == 0 or p.shape[-1] != d.shape[-1]:
         raise ValueError(f"probs and odds must have one number per outcome, got shapes {p.shape} and {d.shape}")
     p, d = np.broadcast_arrays(p, d)
-    valid = np.all(_known(p, d), axis=-1) & (p.sum(axis=-1) <= 1.0 + _ROUNDING)
+    valid = np.all(_usable(p, d), axis=-1) & (p.sum(axis=-1) <= 1.0 + _ROUNDING)
     p = np.where(valid[..., None], p, 0.0)
     d = np.where(valid[..., None], d, 2.0)
 

@@ -479,7 +479,7 @@ def find_all(
     counts = set_aside(prepared)
     hits = ev.found(question)
     arbs = arbitrage.found(question)
-    pairs: list[middles.Found] = []
+    pairs: list[middles.Middles] = []
 
     def middle_rows() -> pl.DataFrame:
         pairs.append(middles.found(question))

@@ -22,7 +22,7 @@ class _Own:
 
     def __init__(self) -> None:
         self.changes: Changes = {}
-        self.asked: set[str] = set()
+        self.used: set[str] = set()
 
 
 own = _Own()
@@ -57,7 +57,7 @@ def words(text: str) -> tuple[str, ...]:
 
 def amended(section: str, shipped: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Merge the own file's entries of a section into those of the package."""
-    own.asked.add(section)
+    own.used.add(section)
     for id_, given in own.changes.get(section, {}).items():
         entry = shipped.get(id_, {})
         grown = {key: (*entry.get(key, ()), *given[key]) for key in _GROWING if key in given}

@@ -74,7 +74,7 @@ def _hosts(templates: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 @cache
-def _known_hosts() -> Mapping[str, str]:
+def _state_hosts() -> Mapping[str, str]:
     """Map hosts, without www, to their templates with a state."""
     table: dict[str, str] = {}
     for templates in _templates().values():
@@ -102,12 +102,12 @@ def allowed(url: str) -> bool:
     >>> allowed("https://sportsbook.draftkings.com/event/1"), allowed("https://sportsbook.draftkings.com.example.org/")
     (True, False)
     """
-    return _host(url).removeprefix("www.") in _known_hosts()
+    return _host(url).removeprefix("www.") in _state_hosts()
 
 
 def allowed_pattern() -> str:
     """Return a regular expression of the links that `allowed` accepts, for API descriptions."""
-    hosts_ = "|".join(re.escape(host) for host in sorted(_known_hosts()))
+    hosts_ = "|".join(re.escape(host) for host in sorted(_state_hosts()))
     return rf"^https://(www\.)?({hosts_})([/?#][!-\[\]-~]*)?$"
 
 
@@ -125,7 +125,7 @@ def localised(url: str, state: str) -> str:
         return "" if "{state}" in url else url
     filled = url.replace("{state}", state)
     host = _host(filled)
-    shape = _known_hosts().get(host.removeprefix("www."), "")
+    shape = _state_hosts().get(host.removeprefix("www."), "")
     return f"https://{shape.replace('{state}', state)}{filled[8 + len(host) :]}" if shape else filled
 
 

@@ -188,7 +188,7 @@ def _ends(parts: list[str], longest: int) -> list[tuple[str, list[str]]]:
     return runs
 
 
-def _known(parts: list[str], types: Mapping[str, MarketType]) -> MarketType | None:
+def _lookup(parts: list[str], types: Mapping[str, MarketType]) -> MarketType | None:
     base = "_".join(parts)
     kind = types.get(base)
     if kind is None and base.startswith(_ROLES):
@@ -198,7 +198,7 @@ def _known(parts: list[str], types: Mapping[str, MarketType]) -> MarketType | No
 
 def _resolve(parts: list[str], types: Mapping[str, MarketType]) -> tuple[MarketType | None, str]:
     """Remove periods and insignificant words from a name until the rest is known."""
-    kind, period = _known(parts, types), FULL_GAME
+    kind, period = _lookup(parts, types), FULL_GAME
     while kind is None:
         for run, rest in _ends(parts, longest=3):
             if period == FULL_GAME and run in _period_words():
@@ -209,7 +209,7 @@ def _resolve(parts: list[str], types: Mapping[str, MarketType]) -> tuple[MarketT
                 break
         else:
             return None, period
-        kind = _known(parts, types)
+        kind = _lookup(parts, types)
     return kind, period if kind.period == FULL_GAME else kind.period
 
 

@@ -237,7 +237,7 @@ def load(path: str | Path) -> None:
         raise CatalogError(f"{where}: cannot be read: {error}") from error
     except CatalogError as error:
         raise CatalogError(f"{where}: {error}") from None
-    before, used = files.own.changes, set(files.own.asked)
+    before, used = files.own.changes, set(files.own.used)
     if changes == before:
         return
     if late := sorted(used & {*changes, *before}):
@@ -247,7 +247,7 @@ def load(path: str | Path) -> None:
         _read_all()
     except CatalogError as error:
         forget()
-        files.own.changes, files.own.asked = before, used
+        files.own.changes, files.own.used = before, used
         raise CatalogError(f"{where}: {error}") from None
 
 
@@ -258,4 +258,4 @@ def forget() -> None:
             for entry in vars(module).values():
                 if hasattr(entry, "cache_clear"):
                     entry.cache_clear()
-    files.own.changes, files.own.asked = {}, set()
+    files.own.changes, files.own.used = {}, set()

@@ -167,7 +167,7 @@ def thresholds() -> Thresholds:
     >>> thresholds().arbitrage_cap
     0.1
     """
-    files.own.asked.add("thresholds")
+    files.own.used.add("thresholds")
     own = files.own.changes.get("thresholds", {})
     flat = {f"{table}_{key}": value for table, entries in own.items() for key, value in entries.items()}
     return changed(shipped(), flat)

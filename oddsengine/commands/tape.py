@@ -41,7 +41,7 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True):
     events: list[dict[str, Any]] = []
 
 
-class _Given(NamedTuple):
+class _BatchItem(NamedTuple):
     """A batch to record, the progress so far, and its name in error messages."""
 
     batch: Mapping[str, Any]
@@ -49,17 +49,17 @@ class _Given(NamedTuple):
     name: str
 
 
-class _Held:
+class _DeferredInterrupt:
     """Defers an interruption while `busy`, so that a step is never partial."""
 
     def __init__(self) -> None:
-        self.busy = self.asked = False
+        self.busy = self.interrupted = False
         self._old: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
-                self._old[number] = signal.signal(number, self._hear)
+                self._old[number] = signal.signal(number, self._on_signal)
         return self
 
     def __exit__(
@@ -68,8 +68,8 @@ class _Held:
         for number, handler in self._old.items():
             signal.signal(number, handler)
 
-    def _hear(self, number: int, frame: FrameType | None) -> None:
-        self.asked = True
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        self.interrupted = True
         if not self.busy:
             self.busy = True  # a second interruption is not deferred
             raise KeyboardInterrupt
@@ -80,9 +80,9 @@ def record_command(arguments: argparse.Namespace) -> None:
     if (arguments.source is None) == (arguments.simulate is None):
         word = "neither" if arguments.source is None else "both"
         raise ValueError(f"give either --from or --simulate, got {word}")
-    began, interrupted, counted = time.perf_counter(), False, _Counted()
+    began, interrupted, counted = time.perf_counter(), False, _Counter()
     with ExitStack() as stack:
-        held = stack.enter_context(_Held())
+        held = stack.enter_context(_DeferredInterrupt())
         if arguments.source is None:
             given = _simulated(arguments)
         elif arguments.source == "-":
@@ -107,7 +107,7 @@ def record_command(arguments: argparse.Namespace) -> None:
                     _step(engine, item, before if arguments.source is None else 0)
                     progress(item.done, counted.quotes, _time(engine.now), f"{engine.number - before:,} batches")
                     held.busy = False
-                    if held.asked:
+                    if held.interrupted:
                         raise KeyboardInterrupt
                 held.busy = True
         except KeyboardInterrupt:
@@ -137,7 +137,7 @@ def _why_nothing(arguments: argparse.Namespace) -> str:
     )
 
 
-class _Counted:
+class _Counter:
     """Counts recorded batches."""
 
     def __init__(self) -> None:
@@ -155,7 +155,7 @@ class _BatchError(ValueError):
     """A batch that cannot be applied; the message names it and the reason."""
 
 
-def _step(engine: Engine, item: _Given, before: int) -> None:
+def _step(engine: Engine, item: _BatchItem, before: int) -> None:
     """Apply one batch, unless it was already recorded (`before`)."""
     if before and engine.now is not None and item.batch["now"] <= engine.now:
         return
@@ -167,13 +167,13 @@ def _step(engine: Engine, item: _Given, before: int) -> None:
         raise _BatchError(f"{item.name}: {error}") from None
 
 
-def _simulated(arguments: argparse.Namespace) -> Iterator[_Given]:
+def _simulated(arguments: argparse.Namespace) -> Iterator[_BatchItem]:
     world = World(arguments.simulate, events=arguments.events, hazards=arguments.hazards)
     for at, batch in enumerate(world.run(arguments.seconds)):
-        yield _Given(batch._asdict(), at / max(arguments.seconds, 1.0), f"batch {at + 1} of the simulation")
+        yield _BatchItem(batch._asdict(), at / max(arguments.seconds, 1.0), f"batch {at + 1} of the simulation")
 
 
-def _parsed(file: BinaryIO, name: str, size: int) -> Iterator[_Given]:
+def _parsed(file: BinaryIO, name: str, size: int) -> Iterator[_BatchItem]:
     """Parse batches, one per line."""
     decoder = msgspec.json.Decoder(_Line)
     read = 0
@@ -189,7 +189,7 @@ def _parsed(file: BinaryIO, name: str, size: int) -> Iterator[_Given]:
             excerpt = start if len(start) <= _SHOWN else start[:_SHOWN] + "..."
             raise _BatchError(f"{where} is not a batch ({error}): {excerpt}") from None
         batch = {name: getattr(item, name) for name in ("now", "removed", "complete", "events")}
-        yield _Given({**batch, "quotes": bytes(item.quotes)}, read / size if size else None, where)
+        yield _BatchItem({**batch, "quotes": bytes(item.quotes)}, read / size if size else None, where)
 
 
 def replay_command(arguments: argparse.Namespace) -> None:

@@ -20,7 +20,7 @@ import msgspec
 
 from oddsengine import catalog
 from oddsengine.feeds.decoding import Name, Text, Time, decode, moment
-from oddsengine.feeds.names import Market, league, market, side_of
+from oddsengine.feeds.names import MarketName, league, market, side_of
 from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.feeds.tracking import StreamRows
 
@@ -134,7 +134,7 @@ class _MarketState(NamedTuple):
 class Meaning(NamedTuple):
     """The meaning of a market: its catalog name, and where its line comes from."""
 
-    market: Market
+    market: MarketName
     line: float | None  # line of the market
     by_runner: bool  # each runner has its own line, the handicap
 
@@ -152,7 +152,7 @@ def meaning(market_type: str, betting_type: str, sport: str, draw: bool = False)
     if betting_type.startswith("ASIAN_HANDICAP") and market_type in _ASIAN:
         return Meaning(market(_ASIAN[market_type], sport), None, by_runner=True)
     if betting_type != "ODDS":
-        return Meaning(Market(market_type, False, False, False, False, False), None, by_runner=True)  # noqa: FBT003
+        return Meaning(MarketName(market_type, False, False, False, False, False), None, by_runner=True)  # noqa: FBT003
     if total:
         name = "total_corners" if total[3] else "total_goals"
         half = "1st_half_" if total[1] == "FIRST_HALF_GOALS" else ""
@@ -418,7 +418,7 @@ class BetfairMarkets:
             if not name:
                 waiting += 1
                 continue
-            if not what.market.known:
+            if not what.market.in_catalog:
                 unmapped[BOOK, what.market.name] += 1
             out[row_id] = shared | {
                 "id": row_id, "selection": name, "selection_id": str(runner.id),

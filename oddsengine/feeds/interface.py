@@ -235,7 +235,7 @@ def _payload(
     )
     unmapped: Counter[tuple[str, str]] = Counter()
     for (book, name, sport, stat), n in kinds.items():
-        if not market(name, sport or "", stat or "").known:
+        if not market(name, sport or "", stat or "").in_catalog:
             unmapped[book, name] += n
     return Payload(games, rows, (), removed, unmapped, refused, moment)
 

@@ -9,11 +9,11 @@ from oddsengine.catalog.names import plain
 _ALTERNATE = frozenset({"alternate", "alternative", "alternates", "alt"})
 
 
-class Market(NamedTuple):
+class MarketName(NamedTuple):
     """A market name of a source, resolved."""
 
     name: str  # `market_type` of its quotes: the published name, or the source's own
-    known: bool  # in the catalog, even if never used
+    in_catalog: bool  # in the catalog, even if never used
     alternate: bool  # by its name
     prop: bool
     team: bool  # about one team's score
@@ -21,7 +21,7 @@ class Market(NamedTuple):
 
 
 @lru_cache(maxsize=16384)
-def market(name: str, sport: str = "", stat: str = "") -> Market:
+def market(name: str, sport: str = "", stat: str = "") -> MarketName:
     """Resolve a market name.
 
     A catalog name is used only if it has exactly the same meaning, including the period.
@@ -43,7 +43,7 @@ def market(name: str, sport: str = "", stat: str = "") -> Market:
                 break
     # An unusable type in the catalog has a base of its own, or is itself one of its names.
     listed = kind.usable or kind.base != name or "_".join(words) in _listed()
-    return Market(
+    return MarketName(
         label, listed, bool(_ALTERNATE.intersection(words)), kind.is_prop, kind.subject == "team",
         kind.fixed_line is not None,
     )  # fmt: skip

@@ -245,7 +245,7 @@ class OpticOdds:
             refused["a price that is none"] += 1
             return None
         kind = market(row.market, game.sport)
-        if not kind.known:
+        if not kind.in_catalog:
             unmapped[row.sportsbook, row.market] += 1
         points = row.points if row.points is not None else row.selection_points
         side, chosen = (row.selection_line or "").strip(), row.selection or ""

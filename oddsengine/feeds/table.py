@@ -83,6 +83,6 @@ def _unmapped(table: pl.DataFrame) -> Counter[tuple[str, str]]:
     kinds = table.group_by("sportsbook", "market_type", "sport", "stat_category").len()
     unmapped: Counter[tuple[str, str]] = Counter()
     for book, name, sport, stat, n in kinds.iter_rows():
-        if not market(name, sport or "", stat or "").known:
+        if not market(name, sport or "", stat or "").in_catalog:
             unmapped[book, name] += n
     return unmapped

@@ -18,7 +18,7 @@ import msgspec
 
 from oddsengine.catalog.futures import split
 from oddsengine.feeds.decoding import Level, Name, Text, Time, moment, plain, require_valid, salvage, unreadable
-from oddsengine.feeds.names import Market, book, market, side_of, sport_and_league
+from oddsengine.feeds.names import MarketName, book, market, side_of, sport_and_league
 from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.feeds.tracking import ListedIds, Pair
 from oddsengine.games import ARRIVAL, Reading
@@ -356,13 +356,13 @@ class _Reading:
                 row["market_type"] = kind.name
                 if kind.alternate:
                     row["is_alternate_line"] = True
-                if not kind.known:
+                if not kind.in_catalog:
                     self.unmapped[maker.key, offer.key] += len(offer.outcomes)
                 self._outcomes(offer, row, sides, kind, listed, (maker.key, offer.key))
 
     def _outcomes(
-        self, offer: _Market, shared: dict[str, Any], sides: Mapping[str, str], kind: Market, listed: dict[str, Pair],
-        pair: Pair,
+        self, offer: _Market, shared: dict[str, Any], sides: Mapping[str, str], kind: MarketName,
+        listed: dict[str, Pair], pair: Pair,
     ) -> None:  # fmt: skip
         """Build the quotes of one market of one book."""
         stem = f"{shared['event_id']}/{pair[0]}/{pair[1]}/"
@@ -429,7 +429,7 @@ class _Reading:
             )  # fmt: skip
 
     @staticmethod
-    def _subject(row: dict[str, Any], described: str, kind: Market) -> None:
+    def _subject(row: dict[str, Any], described: str, kind: MarketName) -> None:
         """Return the subject of a price: a team if the market is about one, else a player."""
         if kind.team:
             row["team_side"] = side_of(described, row["home_team"] or "", row["away_team"] or "") or None

@@ -16,7 +16,7 @@ from oddsengine.odds import decimal_to_american
 from oddsengine.results import EV_SCHEMA
 
 
-class Hits(NamedTuple):
+class EvPrices(NamedTuple):
     """+EV candidates, as columns: caller, row, fair probability, width of the reference and so on."""
 
     who: Longs
@@ -29,28 +29,28 @@ class Hits(NamedTuple):
     edge: Floats  # fraction
     id: Words  # hash of kind, market, book and side, not of the price
 
-    def only(self, keep: Bools) -> "Hits":
+    def only(self, keep: Bools) -> "EvPrices":
         """Return a selection of the rows."""
-        return Hits._make(column[keep] for column in self)
+        return EvPrices._make(column[keep] for column in self)
 
 
-def found(search: Search) -> Hits:
+def found(search: Search) -> EvPrices:
     """Return the offers at or above each caller's minimum EV, including those above the cap."""
     v, swept = search.view, search.swept
     hits = edges(v, swept.edge_who, swept.edge_market, search.wants.edge - search.epsilon)
     market = v.groups.market[hits.row].astype(np.int64)
     named = ids.of_prices("ev", v.groups, search.hashes, market, hits.row)
-    return Hits(*hits, hits.fair * v.net[hits.row] - 1.0, named)
+    return EvPrices(*hits, hits.fair * v.net[hits.row] - 1.0, named)
 
 
-def over_cap(search: Search, hits: Hits) -> Bools:
+def over_cap(search: Search, hits: EvPrices) -> Bools:
     """Flag edges so large that they must be data errors; all false if the guard is disabled."""
     if not search.cap:
         return np.zeros(hits.edge.size, bool)
     return np.asarray(hits.edge > search.view.limits.ev_cap + search.epsilon)
 
 
-def rows(question: Question, hits: Hits, max_ev: float | None) -> pl.DataFrame:
+def rows(question: Question, hits: EvPrices, max_ev: float | None) -> pl.DataFrame:
     """Build result rows, ordered by descending edge."""
     v = question.view
     g = v.groups
@@ -143,7 +143,7 @@ class _Close(NamedTuple):
     columns: dict[str, Any]
 
 
-def _close(question: Question, hits: Hits, market: Longs) -> _Close | None:
+def _close(question: Question, hits: EvPrices, market: Longs) -> _Close | None:
     """Compute the range at the close, the probability of a positive edge, flags and the shrunk Kelly stake."""
     v = question.view
     if v.close is None or v.board is None:

@@ -16,7 +16,7 @@ from oddsengine.results import MIDDLES_SCHEMA
 _SOURCES = ("unknown", "ladder", "median", "shape")
 
 
-class Found(NamedTuple):
+class Middles(NamedTuple):
     """Middles, as columns: caller, markets of both lines, legs, worth, and the source of the probability."""
 
     who: Longs
@@ -27,9 +27,9 @@ class Found(NamedTuple):
     source: Bytes
     generous: Bools  # one leg alone pays far more than the fair price by the same tail
 
-    def only(self, keep: Longs) -> "Found":
+    def only(self, keep: Longs) -> "Middles":
         """Return a selection of the rows."""
-        return Found(
+        return Middles(
             self.who[keep],
             self.low[keep],
             self.high[keep],
@@ -40,7 +40,7 @@ class Found(NamedTuple):
         )
 
 
-def found(search: Search) -> Found:
+def found(search: Search) -> Middles:
     """Return admissible middles that meet their caller's minimum gap and worth."""
     v, g, wants, swept = search.view, search.view.groups, search.wants, search.swept
     if not swept.low.size:
@@ -64,7 +64,7 @@ def found(search: Search) -> Found:
     named = ids.of_pairs("middle", g, search.hashes, low, high, rows)
     generous = _generous(v, low, v.net[rows[:, 0]], v.net[rows[:, 1]], tail)
     worth = middle.Middle(*(column[keep] for column in worth))
-    return Found(who, low, high, Chosen(rows, legs.total[keep], named), worth, source[keep], generous)
+    return Middles(who, low, high, Chosen(rows, legs.total[keep], named), worth, source[keep], generous)
 
 
 def _tails(search: Search, who: Longs, low: Longs, points: Longs) -> tails.Tails:
@@ -96,7 +96,7 @@ def _worth(v: Offers, low: Longs, high: Longs, over: Floats, under: Floats, tail
     return worth
 
 
-def over_cap(search: Search, hits: Found) -> Bools:
+def over_cap(search: Search, hits: Middles) -> Bools:
     """Flag data errors by the edge of a single leg; all false if the guard `ev_cap` is disabled.
 
     A mislabelled ladder may contradict no price on its own lines, but form a wide middle with every honest one.
@@ -127,12 +127,12 @@ def _generous(v: Offers, market: Longs, over_odds: Floats, under_odds: Floats, t
     return out & (tails.feeds(v, ladder) > limits.outlier_others)
 
 
-def _none() -> Found:
+def _none() -> Middles:
     none = np.empty(0)
     legs = Chosen(np.empty((0, 2), np.int32), none, np.empty(0, np.uint64))
     market = np.empty(0, np.int64)
     nobody = np.empty(0, bool)
-    return Found(market, market, market, legs, middle.Middle(none, none, none, none), np.empty(0, np.uint8), nobody)
+    return Middles(market, market, market, legs, middle.Middle(none, none, none, none), np.empty(0, np.uint8), nobody)
 
 
 def _lines(v: Offers, low: Longs, high: Longs, rows: Ints) -> tuple[Longs, Longs, Floats, Floats]:
@@ -143,7 +143,7 @@ def _lines(v: Offers, low: Longs, high: Longs, rows: Ints) -> tuple[Longs, Longs
     )  # fmt: skip
 
 
-def doubted(search: Search, hits: Found) -> Bools:
+def doubted(search: Search, hits: Middles) -> Bools:
     """Flag middles whose fitted shape disagrees with the ladder or median that is reported."""
     v = search.view
     out = np.zeros(hits.low.size, bool)
@@ -161,7 +161,7 @@ def doubted(search: Search, hits: Found) -> Bools:
     return out
 
 
-def rows(question: Question, hit: Found) -> pl.DataFrame:
+def rows(question: Question, hit: Middles) -> pl.DataFrame:
     """Build result rows, best quality first."""
     hit = hit.only(np.flatnonzero(~over_cap(question, hit)))
     v = question.view
@@ -221,7 +221,7 @@ def rows(question: Question, hit: Found) -> pl.DataFrame:
     return board.frame(columns, MIDDLES_SCHEMA).sort(order, descending=[True, True, False])
 
 
-def _side(question: Question, hit: Found, market: Longs, k: int) -> pl.Series:
+def _side(question: Question, hit: Middles, market: Longs, k: int) -> pl.Series:
     """Build one leg of each middle."""
     v = question.view
     row: Ints = hit.legs.rows[:, k]
@@ -253,7 +253,7 @@ def _side(question: Question, hit: Found, market: Longs, k: int) -> pl.Series:
     ).to_struct(f"side{k + 1}")
 
 
-def _key_numbers(question: Question, hit: Found) -> pl.Series:
+def _key_numbers(question: Question, hit: Middles) -> pl.Series:
     """Return the key numbers inside each window of a margin; none for totals."""
     g, sports = question.view.groups, question.prepared.identity.sports
     most = max((len(s.key_numbers) for s, _ in sports), default=0)

@@ -23,7 +23,7 @@ THRESHOLD = 0.8  # above: the same pair
 DOUBT = 0.55  # below: different pairs; between: quarantined
 CITY = round(0.7 * names.VAGUE + 0.3 * names.SURE, 4)  # one full name, and a word shared by several teams
 _BETTER = 0.05  # minimum advantage over the second best
-_KEPT = timedelta(days=7)  # how long an id is reserved after its event was forgotten
+_RESERVED = timedelta(days=7)  # how long an id is reserved after its event was forgotten
 
 
 class Match(NamedTuple):
@@ -146,7 +146,7 @@ class Matcher:
         for entry in gone:
             index.remove(entry)
             del self._matches[entry.key]
-        index.used = {id_: start for id_, start in index.used.items() if id_ in index.events or start >= before - _KEPT}
+        index.used = {id_: at for id_, at in index.used.items() if id_ in index.events or at >= before - _RESERVED}
         return len(gone)
 
     # ---- state for another matcher ----
@@ -230,10 +230,10 @@ class Matcher:
             self._wait(entry, 1.0, "override: new, but no start time yet")
         elif entry.decree == NEW:
             if entry.event is None:
-                self._join(entry, self._found(entry))
+                self._join(entry, self._create(entry))
             self._set(entry, Match(entry.event, 1.0, "override: new", new=True))
         else:
-            event = self._index.events.get(entry.decree) or self._found(entry, entry.decree)
+            event = self._index.events.get(entry.decree) or self._create(entry, entry.decree)
             self._join(entry, event)
             turned = fit(entry.league, (event.home, event.away), entry.spelling)[1]
             self._set(entry, Match(event.id, 1.0, "override", turned))
@@ -246,7 +246,7 @@ class Matcher:
         """Fast path: no game nearby, or a single event at about this time, without doubts."""
         near = list(self._index.around(entry, DOUBT)) if entry.event is None else []
         if entry.event is None and not near:
-            self._join(entry, self._found(entry))
+            self._join(entry, self._create(entry))
             self._explain(entry)
             return True
         if not near or near[0][1].event is None:
@@ -357,7 +357,7 @@ class Matcher:
             members = sorted((index.entries[key] for key in group), key=lambda e: e.number)
             if not members:
                 continue
-            event = owners.get(at) or self._found(members[0])
+            event = owners.get(at) or self._create(members[0])
             owners[at] = event
             for entry in members:
                 self._join(entry, event)
@@ -383,7 +383,7 @@ class Matcher:
                         owners[at] = event
         return owners
 
-    def _found(self, entry: GameEntry, id_: str = "") -> MatchedEvent:
+    def _create(self, entry: GameEntry, id_: str = "") -> MatchedEvent:
         """Create an event for a game."""
         index, game = self._index, entry.game
         if not id_:

@@ -253,7 +253,7 @@ def _two_letters(left: list[str], right: list[str]) -> float:
 
 
 @cache
-def _known(league: str) -> Mapping[str, tuple[Name, ...]]:
+def _catalog_names(league: str) -> Mapping[str, tuple[Name, ...]]:
     """Return the catalog's teams of a league, with all forms of their names."""
     forms = {}
     for each in catalog.teams():
@@ -272,7 +272,7 @@ def team(sport: str, league: str, text: str) -> str:
     >>> team("basketball", "nba", "BOS Celtics"), team("baseball", "mlb", "New York")
     ('Boston Celtics', '')
     """
-    teams, name = _known(league), read(sport, league, text)
+    teams, name = _catalog_names(league), read(sport, league, text)
     for form in (text, name.whole):
         entry = catalog.team(form, sport, league)
         if entry and (entry.league == league or sport == "soccer" or league.startswith(f"{entry.league}_")):

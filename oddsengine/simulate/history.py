@@ -43,7 +43,7 @@ TEAMS = (
 _DIVISION = "E0"
 _GOALS = 1.55, 1.25  # home and away, between equal teams
 _SPREAD = 0.33  # standard deviation of attack and defence, in log goals
-_KEPT = 0.8  # share of a team's strength carried to the next season
+_CARRIED_OVER = 0.8  # share of a team's strength carried to the next season
 _PRIOR = 45.0  # prior weight of the mean rate, in goals
 _REPORTS = 15.0, 9.0  # exposure in matches: until prices are collected, and from then to the start
 _FIRST_HALF = 0.45  # share of goals
@@ -129,7 +129,7 @@ def seasons(seed: int, count: int = 1, first: int = 2020) -> Iterator[Season]:
     strength = rng.normal(0.0, _SPREAD, (2, len(TEAMS)))
     for year in range(first, first + count):
         yield _season(year, strength, rng)
-        strength = _KEPT * strength + (1.0 - _KEPT**2) ** 0.5 * rng.normal(0.0, _SPREAD, strength.shape)
+        strength = _CARRIED_OVER * strength + (1.0 - _CARRIED_OVER**2) ** 0.5 * rng.normal(0.0, _SPREAD, strength.shape)
 
 
 def _season(year: int, strength: Floats, rng: np.random.Generator) -> Season:

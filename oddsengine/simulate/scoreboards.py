@@ -76,10 +76,10 @@ class Scoreboards:
         for board in self.boards:
             if board.next <= now:
                 board.next = now + board.every
-                reports += self._told(board, now, stamp)
+                reports += self._reports(board, now, stamp)
         return reports
 
-    def _told(self, board: _Board, now: float, stamp: int) -> list[Reading]:
+    def _reports(self, board: _Board, now: float, stamp: int) -> list[Reading]:
         past = next((each for each in reversed(self._past) if each.time <= now - board.late), self._past[0])
         ended = (past.status == ENDED) & (now - self._ends < _TELLS_END)
         events = np.flatnonzero((past.status == LIVE) | ended)

@@ -67,7 +67,7 @@ class TapeWriter:
         self._file: BinaryIO | None = None
         self._engine: Engine | None = None
         self._broken = ""
-        self._kept: list[BufferedStep] = []
+        self._buffered: list[BufferedStep] = []
         self._notes: list[list[Any]] = []
         self._wrote: tuple[Segment, list[BufferedStep]] | None = None  # start of the last block, and its steps
         self._folder = os.open(self.path, os.O_RDONLY)
@@ -96,7 +96,7 @@ class TapeWriter:
     @property
     def last(self) -> int:
         """Number of the last recorded step, written or buffered."""
-        return self._end.last + len(self._kept)
+        return self._end.last + len(self._buffered)
 
     @property
     def written(self) -> int:
@@ -118,7 +118,7 @@ class TapeWriter:
         TapeError
             If the engine is not where the tape ends; see `resume`.
         """
-        terms, books, _ = self._known
+        terms, books, _ = self._totals
         if engine.number != self.last or engine.told[1] != books or engine.told[0] > terms:
             raise TapeError(
                 f"{self.path} ends with step {self.last}, and the engine is at step {engine.number} of something "
@@ -143,7 +143,7 @@ class TapeWriter:
                 json_of([f"{row:016x}" for row in batch.removed.tolist()]), json_of(batch.complete),
                 json_of(batch.events), json_of(batch.rejected), _compact(all_notes) if all_notes else None,
             )  # fmt: skip
-        listed, (before, books, quotes) = None, self._known
+        listed, (before, books, quotes) = None, self._totals
         books_known = before
         if self._engine is not None and self._engine.told[0] != books_known:
             books_known = self._engine.told[0]
@@ -151,13 +151,13 @@ class TapeWriter:
         n = len(batch.links)
         end = books_known + len(batch.wordings), books + len(batch.books), quotes + n
         step = BufferedStep(batch, texts, notes, listed, before, *end)
-        self._kept.append(step)  # the only state, so an interruption leaves the whole step or nothing
+        self._buffered.append(step)  # the only state, so an interruption leaves the whole step or nothing
         self._notes = []
         if step.quotes >= self._rows or batch.now - self._since >= self._span:
             try:
                 self._write()
             except BaseException:
-                self._kept.pop()
+                self._buffered.pop()
                 self._notes = notes
                 raise
 
@@ -171,16 +171,16 @@ class TapeWriter:
         return self._segments[-1] if self._segments else segment_at(0, 1, 0, 0)
 
     @property
-    def _known(self) -> tuple[int, int, int]:
+    def _totals(self) -> tuple[int, int, int]:
         """Counts of terms and books so far, and of buffered quotes."""
-        if self._kept:
-            return self._kept[-1][5:]
+        if self._buffered:
+            return self._buffered[-1][5:]
         return self._end.terms, self._end.books, 0
 
     @property
     def _since(self) -> int:
         """Time of the first buffered step."""
-        batch = self._kept[0].batch
+        batch = self._buffered[0].batch
         return int(NO_TIME) if batch is None else batch.now
 
     def _agree(self) -> None:
@@ -188,13 +188,13 @@ class TapeWriter:
         number = self.last if self._engine is None else self._engine.number
         if number == self.last or (number > self.last and not self._open):
             return
-        if number != self.last - 1 or not (self._kept or self._wrote):
+        if number != self.last - 1 or not (self._buffered or self._wrote):
             raise TapeError(f"{self.path} is at step {self.last}, but the engine is at step {number}")
-        if not self._kept and self._wrote is not None:
+        if not self._buffered and self._wrote is not None:
             before, steps = self._wrote
             self._cut(before)
-            self._kept, self._wrote = steps, None
-        self._notes = self._kept.pop().notes + self._notes
+            self._buffered, self._wrote = steps, None
+        self._notes = self._buffered.pop().notes + self._notes
 
     # ---- files ----
 
@@ -203,16 +203,16 @@ class TapeWriter:
         self._agree()
         if self._notes:
             notes, self._notes = self._notes, []
-            self._kept.append(
-                BufferedStep(None, (*NOTHING[1:], _compact(notes)), notes, None, self._known[0], *self._known)
+            self._buffered.append(
+                BufferedStep(None, (*NOTHING[1:], _compact(notes)), notes, None, self._totals[0], *self._totals)
             )
             try:
                 self._write()
             except BaseException:
-                self._kept.pop()
+                self._buffered.pop()
                 self._notes = notes
                 raise
-        elif self._kept:
+        elif self._buffered:
             self._write()
 
     def close(self) -> None:
@@ -235,19 +235,19 @@ class TapeWriter:
         """Append a block; on failure the file is restored."""
         if self._broken:
             raise TapeError(self._broken)
-        block = encoded(self._end.last + 1, self._kept)
+        block = encoded(self._end.last + 1, self._buffered)
         if self._file is None or (self._end.bytes and self._end.bytes + len(block) > self._most):
             self._begin_segment()
         assert self._file is not None
-        before, steps, wrote = self._end, self._kept, self._wrote
+        before, steps, wrote = self._end, self._buffered, self._wrote
         self._append(self._file, block, before)
         try:
             written = head(block, before.bytes)
             assert written is not None
             self._segments[-1] = before.with_block(written)
-            self._wrote, self._kept = (before, steps), []
+            self._wrote, self._buffered = (before, steps), []
         except BaseException:  # on an interruption, the steps stay buffered
-            self._segments[-1], self._wrote, self._kept = before, wrote, steps
+            self._segments[-1], self._wrote, self._buffered = before, wrote, steps
             self._file.truncate(before.bytes)
             raise
 
