@@ -1,4 +1,4 @@
-"""Hold, stakes and whole stakes: three sizes beside a loop in plain Python.
+"""Hold, stakes and whole stakes: three sizes, compared with a loop in plain Python.
 
 python -m benchmarks.bench_arbitrage
 """

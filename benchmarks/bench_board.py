@@ -1,9 +1,9 @@
-"""A whole table: the detection pass and the way from a frame to results, beside table expressions.
+"""A whole table: the detection pass, and from a frame to results, compared with table expressions.
 
     pytest benchmarks/bench_board.py -o python_files='bench_*.py' --benchmark-enable --benchmark-only
 
-The idioms ask the same four questions without identity or guards (`idioms.py`). Rows of one group share a board, so
-that the ratios of one run compare. `odds.max()` is the least that any pass over the prices can cost.
+The table expressions compute the same four results without identity or guards (`idioms.py`). Rows of one group share a
+board, so ratios of one run are comparable. `odds.max()` is a lower bound for any pass over the prices.
 """
 
 from typing import Any
@@ -35,7 +35,7 @@ def question(frame: pl.DataFrame) -> Question:
 
 
 def detection(question: Question) -> None:
-    """The pass over all offers, and the fair probabilities it compares with, from the references' prices."""
+    """The pass over all offers, including the fair probabilities from the references' prices."""
     view = question.view
     devig_groups(view.reference_odds, view.reference_ends, view.method)
     scan(view)

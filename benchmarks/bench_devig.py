@@ -1,8 +1,8 @@
-"""Markets per second of margin removal, beside a plain compiled loop, batched numpy and the public packages.
+"""Markets per second of margin removal, compared with a plain compiled loop, batched numpy and the public packages.
 
     pytest benchmarks --benchmark-enable -o python_files='bench_*.py' -k devig --benchmark-columns=min,median
 
-`extra_info` of every row holds millions of markets per second, so that rows of different sizes compare.
+`extra_info` has millions of markets per second, comparable across sizes.
 """
 
 import warnings
@@ -26,14 +26,14 @@ BLOCK = 2048  # markets per pass of batched numpy
 
 
 def prices(markets: int, n: int) -> Floats:
-    """Books whose margins of 1 to 10 percent lie on the long shots, as a power of the fair probability."""
+    """Books with margins of 1 to 10 percent, applied as a power of the fair probability."""
     rng = np.random.default_rng(n)
     fair = rng.dirichlet(np.full(n, 3.0), markets)
     return np.asarray(1.0 / np.clip(fair ** rng.uniform(0.9, 0.99, (markets, 1)), 1e-4, 0.995))
 
 
 def favourites(markets: int) -> Floats:
-    """Two outcomes down to odds of 1.01 in hundredths: nearly every block of markets has a hard one."""
+    """Two outcomes with odds down to 1.01 in hundredths: nearly every block of markets has a hard one."""
     rng = np.random.default_rng(1)
     fair = 1.0 / (1.0 + np.exp(rng.normal(0.0, 1.8, (markets, 1)) * [1.0, -1.0]))
     return np.asarray(np.clip(np.round(1.0 / (fair * rng.uniform(1.02, 1.08, (markets, 1))), 2), 1.01, 1001.0))
@@ -73,7 +73,7 @@ def test_devig_groups(benchmark: Any, layout: str) -> None:
     measure(benchmark, devig_groups, odds, offsets, markets=markets)
 
 
-# One compiled loop over markets, libm inside: what one would write first.
+# A compiled loop over markets, as one would write it first.
 
 
 def power_loop(odds: Floats, out: Floats) -> None:
@@ -167,7 +167,7 @@ def test_plain_njit_favourites(benchmark: Any) -> None:
     np.testing.assert_allclose(out, devig(odds), rtol=0, atol=1e-11)
 
 
-# The same for all markets at once: columns contiguous, blocks that stay in cache, as few passes as reach 1e-12.
+# The same for all markets at once: contiguous columns, cache-sized blocks, as few passes as needed for 1e-12.
 
 
 def multiplicative_block(odds: Floats) -> Floats:
@@ -266,7 +266,7 @@ def test_batched_numpy_favourites(benchmark: Any) -> None:
     measure(benchmark, power_block, favourites(SIZES[-1]), markets=SIZES[-1])
 
 
-# Public packages take one market per call: few markets, the same unit.
+# Public packages take one market per call: few markets, in the same unit.
 
 
 def penaltyblog_all(rows: list[list[float]], method: str) -> None:

@@ -1,10 +1,10 @@
-"""The estimator alone: a market with 12 books, beside the classical reference in the same run.
+"""The estimator alone: a market with 12 books, compared with the classical reference in the same run.
 
     pytest benchmarks/bench_estimator.py -o python_files='bench_*.py' --benchmark-enable --benchmark-only
 
-A board of ladders of five lines with 12 books each. Per round all markets are read again: the prices of every book less
-their margin (`votes`), then for each of the 12 the fair price by the 11 others and the lines near by.
-`extra_info` has microseconds a market.
+A board of ladders of five lines with 12 books each. Each round evaluates all markets: every book's de-vigged prices
+(`votes`), then for each of the 12 the fair price by the 11 others and neighbouring lines. `extra_info` has microseconds
+per market.
 """
 
 from typing import Any

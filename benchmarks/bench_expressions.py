@@ -1,4 +1,4 @@
-"""De-vig inside a polars query, beside the matrix call and beside a Python call a group.
+"""De-vig inside a polars query, compared with the matrix call and with a Python call per group.
 
 pytest benchmarks --benchmark-enable -o python_files='bench_*.py' -k expressions --benchmark-columns=min,median
 """
@@ -18,7 +18,7 @@ ODDS: Any = pl.col("odds")
 
 
 def quotes(markets: int) -> pl.DataFrame:
-    """Two rows a market, keys as text: 40 markets an event, of 10 types at 4 books."""
+    """Two rows per market with text keys: 40 markets per event, of 10 types at 4 books."""
     at = pl.int_range(2 * markets, eager=True) // 2
     return pl.DataFrame(
         {

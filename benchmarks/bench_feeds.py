@@ -1,9 +1,9 @@
-"""Feeds: 100,000 quotes from JSON to applied, parse and step apart, names already known (the second and later times).
+"""Feeds: 100,000 quotes from JSON to applied, parsing and step separately, with known names.
 
     pytest benchmarks/bench_feeds.py -o python_files='bench_*.py' --benchmark-enable --benchmark-only
 
-The baseline is `json.loads` of the same bytes and one plain dict a quote, nothing read or checked. Times of a step are
-without views: what the board costs is in `bench_board.py`.
+The baseline is `json.loads` of the same bytes and one plain dict per quote, without parsing or validation. Steps are
+without views; see `bench_live.py` for those.
 """
 
 import datetime as dt
@@ -44,7 +44,7 @@ def _iso(moment: dt.datetime) -> str:
 
 
 def the_odds_api(frame: pl.DataFrame, now: dt.datetime) -> bytes:
-    """The prices as one answer: events, bookmakers, markets, outcomes."""
+    """The prices as one response: events, bookmakers, markets, outcomes."""
     events: dict[str, dict[str, Any]] = {}
     books: dict[tuple[str, str], dict[str, Any]] = {}
     markets: dict[tuple[str, str, str], dict[str, Any]] = {}
@@ -83,7 +83,7 @@ def interface(frame: pl.DataFrame, now: dt.datetime) -> bytes:
 
 
 def plain_dicts(data: bytes) -> list[dict[str, Any]]:
-    """The baseline: one plain dict a quote."""
+    """The baseline: one plain dict per quote."""
     given = json.loads(data)
     if isinstance(given, dict):
         return [dict(row) for row in given["data"]]
@@ -172,7 +172,7 @@ def test_applied(benchmark: Any, frame: pl.DataFrame, form: str) -> None:
 
 @pytest.mark.benchmark(group="a stream of 100,000 rows")
 def test_renewal(benchmark: Any, frame: pl.DataFrame) -> None:
-    """The time of every row renewed, as happens every `ALL_S` seconds: the rows, and the step that takes them."""
+    """Renew the time of every row, as every `ALL_S` seconds: the rows, and the step that applies them."""
     stream, engine = InterfaceStream(), Engine()
     rows = json.loads(interface(frame, NOW))["data"]
     quotes = stream.read("snapshot", json.dumps({"odds": rows}).encode()).quotes

@@ -1,9 +1,9 @@
-"""A history of a million quotes: the scan, the engine alone, and the same quotes handed in as frames look by look.
+"""A history of a million quotes: the scan, the engine alone, and the same quotes as a frame per snapshot.
 
 python benchmarks/bench_history.py [QUOTES in millions ...]
 
-Each case runs in a process of its own and prints CPU seconds and the peak of its memory, above that of a scan of one
-look, which compiles the kernels.
+Each case runs in a process of its own and prints CPU seconds and peak memory, relative to a scan of one snapshot, which
+compiles the kernels.
 """
 
 import datetime as dt
@@ -20,11 +20,11 @@ import polars as pl
 import oddsengine as oe
 from oddsengine.auditing.replay import batches, source
 
-EVENTS, EVERY_S, APART_S = 24, 300, 900  # on the board at once; seconds between looks, and between starts
+EVENTS, EVERY_S, APART_S = 24, 300, 900  # simultaneous; seconds between snapshots and between starts
 
 
 def write_history(path: Path, millions: float, seed: int = 1) -> int:
-    """Looks at 24 events of 200 prices each, of which one in eight moves from look to look. Returns the quotes."""
+    """Write snapshots of 24 events with 200 prices each, one in eight of them moving; returns the count."""
     looks = round(millions * 189)
     total = EVENTS + looks * EVERY_S // APART_S + 1
     base = boards.board(total * 200, seed).sort("event_id", maintain_order=True).drop("last_seen_at")
@@ -54,12 +54,12 @@ def write_history(path: Path, millions: float, seed: int = 1) -> int:
 
 
 def scan(path: str) -> int:
-    """All four kinds, with closes."""
+    """All four kinds, with closing lines."""
     return oe.scan_history(path).height
 
 
 def engine(path: str) -> int:
-    """The same steps, nothing taken down."""
+    """The same steps, without removals."""
     one = oe.Engine()
     one.view(method="close", keep=True)
     for piece in source(path).pieces:  # type: ignore[union-attr]
@@ -78,7 +78,7 @@ def frames(path: str) -> int:
 
 
 def measure(case: str, path: str) -> None:
-    """Run one case here and print what it took."""
+    """Run one case and print its cost."""
     first = source(path)
     one = next(first.looks).quotes  # type: ignore[union-attr]
     oe.scan_history(one)
@@ -97,7 +97,7 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--write"]:
         print(f"{write_history(Path(sys.argv[2]), float(sys.argv[3])):,} quotes")
         sys.exit()
-    run = [sys.executable, __file__]  # a process starts with the peak of the one it comes from: this one stays small
+    run = [sys.executable, __file__]  # peak memory is inherited by child processes, so this process stays small
     for millions in sys.argv[1:] or ["1", "4"]:
         with tempfile.TemporaryDirectory() as folder:
             subprocess.run([*run, "--write", f"{folder}/history", millions], check=True)

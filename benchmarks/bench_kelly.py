@@ -1,4 +1,4 @@
-"""Kelly stakes: three sizes beside a loop in plain Python.
+"""Kelly stakes: three sizes, compared with a loop in plain Python.
 
 python -m benchmarks.bench_kelly
 """

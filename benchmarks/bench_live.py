@@ -1,10 +1,10 @@
-"""The live board: steps of 1 to 10,000 changes on a million prices of 5,000 events, beside a full pass in the same run.
+"""The live board: steps of 1 to 10,000 changes on a million prices of 5,000 events, compared with a full pass.
 
     pytest benchmarks/bench_live.py -o python_files='bench_*.py' --benchmark-enable --benchmark-only
 
-Guards, one view over all books (METHOD=power for the classical reference) and the difference of its open set are
-included everywhere. `full pass` is a step for which every unit is dirty and nothing changed. Changes are spread over
-all events; the prices of a batch move by up to one percent.
+Guards, one view over all books (METHOD=power for the classical reference) and the changes of its open set are
+always included. `full pass` is a step in which every unit is dirty and nothing changed. Changes are spread over all
+events; the prices of a batch move by up to one percent.
 """
 
 import gc
@@ -29,7 +29,7 @@ ROUNDS = {1: 300, 100: 200, 1_000: 60, 10_000: 20}
 
 
 class Live(NamedTuple):
-    """A loaded board with one view, and what its prices were."""
+    """A loaded board with one view, and its original prices."""
 
     engine: Engine
     view: View
@@ -49,7 +49,7 @@ def live() -> Iterator[Live]:
 
 
 def texts(frame: pl.DataFrame, count: int, seed: int = 0) -> Callable[[], bytes]:
-    """Another batch of changes at each call, as JSON; what another test has made already changes nothing."""
+    """Return another batch of changes per call as JSON, different from all previous ones."""
     drawn = np.random.default_rng((count, seed))
 
     def draw() -> bytes:
@@ -80,7 +80,7 @@ def test_changes(benchmark: Any, live: Live, count: int) -> None:
 @pytest.mark.benchmark(group="live step, 1M rows")
 @pytest.mark.parametrize("more", [0, 100])
 def test_a_hundred_more_views(benchmark: Any, live: Live, more: int) -> None:
-    """100 changes, for one view and for a hundred more over other sets of books with the same references."""
+    """100 changes, for one view and for a hundred more with other books and the same references."""
     draw, rng = texts(live.frame, 100, 2 + more), np.random.default_rng(7)
     books = np.unique(live.frame["sportsbook"].to_numpy())
     sets = [sorted(rng.choice(books, int(rng.integers(3, books.size)), replace=False)) for _ in range(more)]
@@ -114,7 +114,7 @@ def test_json_to_json(benchmark: Any, live: Live, count: int) -> None:
 @pytest.mark.benchmark(group="live JSON to JSON, 1M rows")
 @pytest.mark.parametrize("count", [10_000])
 def test_json_alone(benchmark: Any, live: Live, count: int) -> None:
-    """The least that such a way can cost: the text to plain objects and back."""
+    """Lower bound: the text to plain objects and back."""
     text = texts(live.frame, count)()
     benchmark.pedantic(lambda: msgspec.json.encode(msgspec.json.decode(text)), rounds=20, warmup_rounds=2)
 

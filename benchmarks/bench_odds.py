@@ -1,4 +1,4 @@
-"""Conversions per second between odds formats, beside a loop in plain Python and pybettor.
+"""Conversions per second between odds formats, compared with a loop in plain Python and pybettor.
 
 pytest benchmarks --benchmark-enable -o python_files='bench_*.py' -k odds
 """

@@ -1,9 +1,9 @@
-"""Queries of the odds endpoints: from the parameters to JSON, every request with other conditions.
+"""Queries of the odds endpoints: from the parameters to JSON, each request with different conditions.
 
     pytest benchmarks/bench_odds_queries.py -o python_files='bench_*.py' --benchmark-enable --benchmark-only
 
-Times are the thread's own (`process_time`), without HTTP. `encoding` is the least that such a page can cost: the same
-rows, made before, to JSON. `update` is what the first query after a step pays that brought new rows.
+Times are processor time without HTTP. `encoding` is a lower bound for such a page: the same rows, already built, to
+JSON. `update` is the cost of the first query after a step with new rows.
 """
 
 import itertools
@@ -58,7 +58,7 @@ def ask(node: Any, engine: Engine, path: str, query: str) -> Context:
 
 
 def timed(benchmark: Any, node: Any, engine: Engine, path: str, queries: list[str]) -> None:
-    """Ask in turn; what was kept of conditions is forgotten before each."""
+    """Run the queries in turn; cached conditions are cleared before each."""
     answer, index = PATHS[path].answer, node.index(engine)
     encode(answer(ask(node, engine, path, queries[0])))
     turn = itertools.cycle([ask(node, engine, path, query) for query in queries])

@@ -17,7 +17,7 @@ from oddsengine import scoring as scores
 
 
 def best_of(function: Callable[[], Any], repeats: int) -> float:
-    """Least seconds of some runs, the first one left out."""
+    """Return the minimum time of several runs, without the first."""
     function()
     times = []
     for _ in range(repeats):

@@ -14,7 +14,7 @@ BETS = 200
 
 
 def games(count: int, scenarios: int) -> Games:
-    """Games that share the bets evenly, with edges from -5 % to 8 %."""
+    """Games with equal numbers of bets, with edges from -5 % to 8 %."""
     rng = np.random.default_rng(count)
     pairs = []
     for _ in range(count):

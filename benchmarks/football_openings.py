@@ -1,4 +1,4 @@
-"""What the EV of football openings is worth at Pinnacle's close, beside the formula in plain Python.
+"""Value of the EV of football openings at Pinnacle's close, compared with the formula in plain Python.
 
 The file has the columns of openings that `oddsengine audit` reads (docs/truth.md), with closing prices of Pinnacle.
 """
@@ -25,7 +25,7 @@ Game = dict[str, Prices]
 
 
 def games(table: pl.DataFrame, when: str) -> dict[str, Game]:
-    """Complete prices by game and book, at the opening or the close, whose sum is that of a market."""
+    """Return complete prices by game and book, at the opening or the close, with a plausible sum."""
     columns = [pl.col(f"{when}_{side}") for side in SIDES]
     some = table.filter(~pl.col("book").is_in(NO_BOOKS)).drop_nulls([f"{when}_{side}" for side in SIDES])
     some = some.filter(pl.sum_horizontal(1.0 / column for column in columns).is_between(0.98, 1.25))
@@ -37,7 +37,7 @@ def games(table: pl.DataFrame, when: str) -> dict[str, Game]:
 
 
 def fair_openings(opening: Mapping[str, Game]) -> dict[tuple[str, str], dict[str, float]]:
-    """Fair probabilities by `find_ev`: (game, book) to those of its three outcomes."""
+    """Return fair probabilities of `find_ev` by (game, book)."""
     found: dict[tuple[str, str], dict[str, float]] = {}
     names = list(opening)
     words = dict(zip(SIDES, ("Home", "Draw", "Away"), strict=True))
@@ -61,7 +61,7 @@ def fair_openings(opening: Mapping[str, Game]) -> dict[tuple[str, str], dict[str
 
 
 def logits(some: Mapping[str, Game]) -> dict[str, dict[str, list[float]]]:
-    """Logits after power de-vig, by game and book."""
+    """Return logits after power de-vig, by game and book."""
     odds = np.array([prices for books in some.values() for prices in books.values()], np.float64)
     prob = devig_groups(odds.ravel(), np.arange(0, odds.size + 1, len(SIDES)), "power")
     x = iter(np.log(prob / (1.0 - prob)).reshape(odds.shape).tolist())
@@ -69,7 +69,7 @@ def logits(some: Mapping[str, Game]) -> dict[str, dict[str, list[float]]]:
 
 
 def plain(x: Mapping[str, list[float]], judged: str) -> dict[str, float] | None:
-    """The formula: soft books' clipped mean, most of the way to the sharp, the judged book as a witness."""
+    """The formula: clipped mean of soft books, most of the way to the sharp, with the judged book as evidence."""
     soft = [book for book in x if book not in (SHARP, judged)]
     if SHARP not in x or not soft:
         return None
@@ -83,7 +83,7 @@ def plain(x: Mapping[str, list[float]], judged: str) -> dict[str, float] | None:
 
 
 def main() -> None:
-    """Print both figures, each with its error by game."""
+    """Print both figures with errors clustered by game."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("games", help="a Parquet file of openings and closing prices")
     table = pl.read_parquet(parser.parse_args().games)

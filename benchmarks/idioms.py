@@ -1,4 +1,4 @@
-"""How the same four questions are asked with table expressions alone: the baselines of the benchmarks.
+"""The four kinds of opportunity with table expressions alone: baselines of the benchmarks.
 
 Neither identity nor guards: keys are the source's own columns. Fair prices come from multiplicative de-vig of one
 sharp book; middles from the best over at any lower line of the ladder.
@@ -10,7 +10,7 @@ _OVER = ("home", "over")
 
 
 def keyed(frame: pl.DataFrame) -> pl.DataFrame:
-    """The columns the idiom wants: side as over or under, and the home handicap as the line."""
+    """Columns for the expressions: side as over or under, and the home handicap as the line."""
     over = pl.col("selection_type").is_in(_OVER)
     spread = pl.col("market_type") == "point_spread"
     return frame.select(
@@ -21,7 +21,7 @@ def keyed(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def coded(frame: pl.DataFrame) -> pl.DataFrame:
-    """The same with integers for strings: event and market in one key, book a small number."""
+    """The same with integers for strings: event and market in one key, books as small numbers."""
     return keyed(frame).select(
         pl.struct("event_id", "market_type", "player_name").rank("dense").cast(pl.Int32).alias("ladder"),
         (pl.col("at") * 100).cast(pl.Int32),

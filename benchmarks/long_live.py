@@ -30,13 +30,13 @@ TIERS = ("free", "hobby", "pro", "sharp")
 
 
 def resident() -> int:
-    """Bytes of this process that are in memory."""
+    """Return the resident memory of this process in bytes."""
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def changes(engine: Engine, rng: np.random.Generator, count: int, now: int) -> Batch:
-    """Prices of some rows moved by up to a percent and back towards where they were."""
+    """Move the prices of some rows by up to a percent, and back towards their origin."""
     rows = engine._board.rows
     slots = rng.choice(engine._board.on(), count, replace=False)
     odds = np.clip(rows.odds[slots] * (1.0 + (rng.random(count) - 0.5) * 0.02), 1.01, 50.0)
@@ -48,7 +48,7 @@ def changes(engine: Engine, rng: np.random.Generator, count: int, now: int) -> B
 
 
 def loaded(rows: int) -> Engine:
-    """An engine with a board."""
+    """Return an engine with a board."""
     compile_kernels()
     engine = Engine()
     engine.step(board(rows), NOW)
@@ -56,7 +56,7 @@ def loaded(rows: int) -> Engine:
 
 
 def sustained(minutes: float, rows: int, count: int, method: str) -> None:
-    """Steps one after the other, as fast as one core makes them; `method` is that of the views."""
+    """Step as fast as one core allows; `method` is that of the views."""
     engine = loaded(rows)
     for tier in TIERS:
         engine.view(catalog.tier_books(tier), method=method, keep=True)
@@ -82,13 +82,13 @@ def sustained(minutes: float, rows: int, count: int, method: str) -> None:
 
 
 def line(spent: list[float], count: int) -> str:
-    """What steps took."""
+    """Format the times of steps."""
     middle, late = np.quantile(spent, [0.5, 0.99]) * 1e3
     return f"{count * len(spent) / sum(spent):,.0f} changes/s, p50 {middle:.2f} ms, p99 {late:.2f} ms"
 
 
 def memory(updates: int, rows: int) -> None:
-    """Resident memory before and after so many updates in place, a tenth of the rows leaving and coming back."""
+    """Print resident memory before and after many updates in place, with a tenth of the rows replaced."""
     engine = loaded(rows)
     engine.view(keep=True)
     rng = np.random.default_rng(2)

@@ -1,4 +1,4 @@
-"""How much of a core the page takes with 1,000 opportunities at 10 updates a second, in Chromium.
+"""Share of a core used by the page in Chromium with 1,000 opportunities at 10 updates per second.
 
     python benchmarks/page_updates.py [SECONDS]
 
@@ -33,7 +33,7 @@ _NOW = datetime.now(UTC)
 
 
 def row(at: int) -> dict[str, Any]:
-    """A +EV row whose figures are drawn anew."""
+    """A +EV row with random figures."""
     ev = round(_DRAW.uniform(0.5, 9.0), 2)
     return {
         "id": f"ev{at:05}", "game_id": f"g{at % 60}", "ev_percentage": ev, "odds_american": 100 + at % 300,
@@ -49,7 +49,7 @@ def row(at: int) -> dict[str, Any]:
 
 
 async def stream(_: Request) -> StreamingResponse:
-    """All rows, then a tenth of them again and again."""
+    """Send all rows, then a tenth of them repeatedly."""
 
     def event(name: str, payload: Any) -> str:
         return f"event: {name}\ndata: {json.dumps(payload)}\n\n"
@@ -65,7 +65,7 @@ async def stream(_: Request) -> StreamingResponse:
 
 
 async def nothing(_: Request) -> JSONResponse:
-    """The rest of the interface."""
+    """The rest of the API."""
     return JSONResponse({"error": {"code": "not_found", "message": "not here"}}, 404)
 
 

@@ -1,4 +1,4 @@
-"""Make the board that ships with the package: `python scripts/make_sample_board.py` writes it anew, byte for byte.
+"""Generate the packaged sample board: `python scripts/make_sample_board.py` writes the same bytes again.
 
 Every event has a true distribution of its score. A book's price is the true probability, tilted by the book's own
 noise, stretched until the market sums to the book's margin, and rounded as that book rounds. Then three things are put
@@ -43,7 +43,7 @@ Pmf = dict[int, float]
 
 @dataclass(frozen=True)
 class Book:
-    """How a book prices and writes."""
+    """How a book prices and formats."""
 
     id: str
     margin: float  # of a two-way main line
@@ -82,7 +82,7 @@ SOFT = ("draftkings", "fanduel", "betmgm", "caesars", "bet365", "betrivers", "un
 
 
 def normal(mean: float, sd: float, weights: dict[int, float] | None = None) -> Pmf:
-    """Whole numbers around a mean; weights lift and lower the sizes that a margin takes more and less often."""
+    """Integers around a mean; weights change how often a margin of each size occurs."""
     reach = math.ceil(5 * sd)
     low, high = round(mean) - reach, round(mean) + reach
     mass = {k: math.exp(-(((k - mean) / sd) ** 2) / 2) * (weights or {}).get(abs(k), 1.0) for k in range(low, high + 1)}
@@ -112,7 +112,7 @@ def counts(mean: float, ratio: float = 1.0) -> Pmf:
 
 
 def scores(home: Pmf, away: Pmf, *, level: bool) -> tuple[Pmf, Pmf]:
-    """Margin and total of two independent scores; where a game cannot end level the next score decides it."""
+    """Margin and total of two independent scores; if a game cannot end level, the next score decides it."""
     margin: Pmf = {}
     total: Pmf = {}
     for h, p in home.items():
@@ -126,7 +126,7 @@ def scores(home: Pmf, away: Pmf, *, level: bool) -> tuple[Pmf, Pmf]:
 
 
 def over(pmf: Pmf, line: float) -> float:
-    """Chance of over a line, given that the stake is not returned; a quarter line is half a stake on each neighbour."""
+    """Probability of over a line given no push; a quarter line is half a stake on each neighbour."""
     halves = [line - 0.25, line + 0.25] if (line * 4) % 2 else [line, line]
     won = sum(p for x in halves for k, p in pmf.items() if k > x) / 2
     pushed = sum(pmf.get(int(x), 0.0) for x in halves if x == int(x)) / 2
@@ -137,7 +137,7 @@ def over(pmf: Pmf, line: float) -> float:
 
 
 def stretched(probs: Sequence[float], total: float) -> list[float]:
-    """Raise probabilities to the one power that makes them sum to `total`."""
+    """Raise probabilities to the power that makes them sum to `total`."""
     low, high = 0.2, 3.0
     for _ in range(80):
         k = (low + high) / 2
@@ -146,19 +146,19 @@ def stretched(probs: Sequence[float], total: float) -> list[float]:
 
 
 def tilted(probs: Sequence[float], logits: Sequence[float]) -> list[float]:
-    """Shift probabilities by logits and make them sum to 1 again."""
+    """Shift probabilities by logits and normalise them."""
     odds = [p / (1 - p) * math.exp(x) for p, x in zip(probs, logits, strict=True)]
     raw = [o / (1 + o) for o in odds]
     return [p / sum(raw) for p in raw]
 
 
 def folded(text: str) -> str:
-    """Take the accents off a text."""
+    """Remove accents from a text."""
     return "".join(c for c in unicodedata.normalize("NFD", text) if not unicodedata.combining(c))
 
 
 def price(book: Book, odds: float) -> tuple[float | None, float | None]:
-    """American and decimal as the book publishes it: one of the two."""
+    """Return American and decimal odds as the book publishes them: one of the two."""
     odds = max(1.01, odds)
     if not book.american:
         return None, round(odds, book.digits)
@@ -168,7 +168,7 @@ def price(book: Book, odds: float) -> tuple[float | None, float | None]:
 
 
 def decimal_of(row: Row) -> float:
-    """Decimal odds of a row in either notation."""
+    """Return decimal odds of a row in either format."""
     american = row["odds_american"]
     if row["odds_decimal"] is not None:
         return float(row["odds_decimal"])
@@ -176,7 +176,7 @@ def decimal_of(row: Row) -> float:
 
 
 def reprice(row: Row, odds: float) -> None:
-    """Give a row another price in its book's notation."""
+    """Change the price of a row, in its book's format."""
     row["odds_american"], row["odds_decimal"] = price(BOOKS[row["sportsbook"]], odds)
 
 
@@ -185,7 +185,7 @@ def reprice(row: Row, odds: float) -> None:
 
 @dataclass
 class Event:
-    """One game: who plays, when, and what is true of it."""
+    """One game: teams, start, and true probabilities."""
 
     id: str
     sport: str
@@ -214,7 +214,7 @@ Side = tuple[str, str, float | None, float]  # selection, selection type, line, 
 
 @dataclass(frozen=True)
 class Market:
-    """One market of an event as the books offer it."""
+    """One market of an event as offered by books."""
 
     type: str
     key: str  # by which plans name it
@@ -225,7 +225,7 @@ class Market:
 
 
 def moneyline(event: Event) -> Market:
-    """Who wins; three ways where a draw is a result."""
+    """The moneyline; three-way if a draw is possible."""
     home = sum(p for k, p in event.margin.items() if k > 0)
     draw = event.margin.get(0, 0.0)
     if event.draws:
@@ -240,7 +240,7 @@ def moneyline(event: Event) -> Market:
 
 
 def markets(event: Event) -> list[Market]:
-    """Everything that books offer on an event."""
+    """Return all markets of an event."""
     found = [moneyline(event)]
     for at, line in enumerate(event.spread_lines):
         p = over(event.margin, -line)
@@ -294,7 +294,7 @@ def half_goals(home: float, away: float, *, level: bool, ratio: float = 1.0) -> 
 
 
 def events() -> list[Event]:
-    """Make the games of one Saturday in October: what is live, and what comes until Sunday night."""
+    """Return the games of one Saturday in October: live ones, and those until Sunday night."""
     hour = timedelta(hours=1)
     points = "player_points"
     return [
@@ -415,7 +415,7 @@ PLANS: dict[tuple[str, str, int, str], tuple[str, float]] = {
 
 
 def offers(rng: random.Random, event: Event, market: Market) -> list[str]:
-    """Books that quote a market: all quote the main ones, fewer the rest."""
+    """Return the books that quote a market: all of them for main markets, fewer for others."""
     main = market.key == "ml" or market.key in {
         *(f"spread {line:g}" for line in event.spread_lines[:1]), *(f"total {line:g}" for line in event.total_lines[:1])
     }  # fmt: skip
@@ -436,7 +436,7 @@ def offers(rng: random.Random, event: Event, market: Market) -> list[str]:
 
 
 def quote(rng: random.Random, event: Event, market: Market, book: Book, opinions: dict[str, list[float]]) -> list[Row]:
-    """One book's prices of one market."""
+    """Return one book's prices of one market."""
     truth = [p for *_, p in market.sides]
     desk = SISTERS.get(book.id, book.id)
     tilt = opinions.setdefault(desk, [rng.gauss(0, book.noise) for _ in truth])
@@ -500,13 +500,13 @@ def quote(rng: random.Random, event: Event, market: Market, book: Book, opinions
 
 
 class Board:
-    """The rows so far, and the ways to find and copy some."""
+    """The rows so far, with methods to find and copy them."""
 
     def __init__(self, rows: list[Row]) -> None:
         self.rows = rows
 
     def find(self, event: str, market: str, book: str, line: float | None = None, word: str = "") -> list[Row]:
-        """Rows of one book's market, of one line if given, whose text or type says `word`."""
+        """Find rows of one book's market, optionally of one line, whose text or type contains `word`."""
         return [
             row
             for row in self.rows
@@ -516,18 +516,18 @@ class Board:
         ]  # fmt: skip
 
     def drop(self, rows: Iterable[Row]) -> None:
-        """Take rows off the board."""
+        """Remove rows."""
         gone = {id(row) for row in rows}
         self.rows = [row for row in self.rows if id(row) not in gone]
 
     def add(self, like: Row, label: str, **changes: Any) -> Row:
-        """Put a changed copy of a row on the board; it means nothing true."""
+        """Add a modified copy of a row, without true probabilities."""
         row = {**like, "planted": f"hazard:{label}", "true_probability": None, **changes}
         self.rows.append(row)
         return row
 
     def spoil(self, row: Row, label: str, odds: float | None = None, **changes: Any) -> None:
-        """Change a row, and label it."""
+        """Modify a row, and label it."""
         row.update(planted=f"hazard:{label}", **changes)
         if odds is not None:
             reprice(row, odds)
@@ -542,7 +542,7 @@ def _rows_that_are_no_price(board: Board) -> None:
 
 
 def _one_row(board: Board) -> None:
-    """Put in rows that contradict themselves, and rows that miss what they need."""
+    """Add rows that contradict themselves, and rows without required values."""
     row = board.find("nfl_cowboys", "moneyline", "bet365", word="Dallas")[0]
     board.spoil(row, "price_mismatch", odds_american=-140.0, odds_decimal=4.1)
     row = board.find("nhl_rangers", "total_goals", "fanduel", 5.5, "under")[0]
@@ -558,7 +558,7 @@ def _one_row(board: Board) -> None:
 
 
 def _lost_team_labels(board: Board) -> None:
-    """Strip the team from one book's totals; label another's lines of both teams as the home side's."""
+    """Remove the team from one book's totals; label another's team totals as the home side's."""
     book = next(b for b in SOFT if BOOKS[b].types and board.find("nfl_bills", "team_total", b))
     for row in board.find("nfl_bills", "team_total", book):
         board.spoil(row, "unknown_outcome", selection=row["selection_type"].split("_")[1].title(), selection_type=None)
@@ -574,7 +574,7 @@ def _lost_team_labels(board: Board) -> None:
 
 
 def _times(board: Board) -> None:
-    """Leave prices behind: hours old, seconds old in play, or marked pre-match after the start."""
+    """Add outdated prices: hours old, seconds old in play, or marked pre-match after the start."""
     old = NOW - timedelta(minutes=27)
     for row, odds in zip(board.find("mlb_yankees", "total_runs", "betrivers", 8.5), (2.22, 1.70), strict=True):
         board.spoil(row, "stale", odds, last_seen_at=old)
@@ -592,7 +592,7 @@ def _times(board: Board) -> None:
 
 
 def _one_book(board: Board) -> None:
-    """Let books contradict themselves."""
+    """Add contradictions within a book."""
     row = board.find("nfl_bills", "moneyline", "draftkings", word="Buffalo")[0]
     board.spoil(row, "duplicate_outcome", 2.18)
     board.add(row, "duplicate_outcome", odds_american=165.0)
@@ -617,7 +617,7 @@ def _one_book(board: Board) -> None:
 
 
 def _against_the_others(board: Board) -> None:
-    """Let books contradict all the others."""
+    """Add contradictions with all other books."""
     board.drop(board.find("mlb_yankees", "total_runs", "draftkings"))
     like = board.find("mlb_yankees", "moneyline", "draftkings")[0]
     for line, odds in ((4.5, (1.95, 1.87)), (5.5, (2.65, 1.50))):
@@ -655,7 +655,7 @@ def _against_the_others(board: Board) -> None:
 
 
 def _look_alikes(board: Board) -> None:
-    """Put in markets that look like others: double chance, a two-way line in soccer, yes and no typed home and away."""
+    """Add similar markets: double chance, a two-way line in soccer, yes and no typed home and away."""
     like = board.find("epl_chelsea", "moneyline", "bet365")[0]
     none = {"external_event_id": None, "selection_id": None, "deep_link": None, "selection_type": None, "line": None}
     for book, prices in (
@@ -695,7 +695,7 @@ HAZARDS: tuple[Callable[[Board], None], ...] = (
 
 
 def build() -> list[Row]:
-    """Make the whole board."""
+    """Build the whole board."""
     rng = random.Random(SEED)
     rows: list[Row] = []
     for event in events():
@@ -727,7 +727,7 @@ def _text(name: str, value: Any) -> Any:
 
 
 def text() -> str:
-    """Give the file's content."""
+    """Return the contents of the file."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)

@@ -1,4 +1,4 @@
-"""Run the commands that the README shows and put in what they print: `python scripts/refresh_readme.py`.
+"""Run the commands in the README and insert their output: `python scripts/refresh_readme.py`.
 
 The times in the summaries stay as they are; `tests/test_readme.py` compares everything else.
 """
@@ -18,7 +18,7 @@ _TIME = re.compile(r"\d+\.\d\d s$", re.MULTILINE)
 
 
 def _fresh(block: re.Match[str]) -> str:
-    """Give the block of a command with what it prints now."""
+    """Return a command's block with its current output."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         main(shlex.split(block["command"])[1:])
@@ -28,7 +28,7 @@ def _fresh(block: re.Match[str]) -> str:
 
 
 def refresh() -> None:
-    """Write the README anew."""
+    """Rewrite the README."""
     for module in (board, price, output):
         vars(module)["terminal"] = lambda: WIDTH
     text = README.read_text(encoding="utf-8")
