@@ -612,7 +612,7 @@ def test_board_never_stars_what_cannot_be_bet(visit: Visiting, server: Running) 
     expect(row.locator("td.best")).to_have_count(1)
     expect(row.locator("td.best span").first).to_have_text("+100")  # the exchange pays 1.988 of its +104
     expect(row.locator("td").first).to_have_text(re.compile(r"\+100\s*bet365"))
-    for odds, why in (("+340", "not seen for too long"), ("+150", "too generous against the other books")):
+    for odds, why in (("+340", "not seen for too long"), ("+150", "too generous compared with the other books")):
         cell = row.locator("td.refused", has=page.locator("s", has_text=odds))
         expect(cell.locator(".why")).to_have_text(why)
     assert row.locator("td:has(span, s) time.seen").count() == 5
