@@ -248,6 +248,15 @@ def test_a_source_that_stays_down_is_one_line_and_strangers_are_named(
     ]
 
 
+def test_a_log_whose_stream_was_closed_writes_nothing() -> None:
+    """Standard error may have been replaced, and closed, before the process ends."""
+    out = io.StringIO()
+    log = Log(out)
+    out.close()
+    log.say("too late")
+    log.close()
+
+
 def test_what_fetchers_log_is_json_without_secrets() -> None:
     out, logger = io.StringIO(), logging.getLogger("oddsengine.feeds")
     log, secrets, level = Log(out), Secrets(["hunter2hunter2"]), logger.level

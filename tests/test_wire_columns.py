@@ -203,7 +203,12 @@ def test_rows_by_columns_are_those_of_plain_python(kind: str, seed: int) -> None
 
 
 def test_numbers_that_are_not_finite_are_null() -> None:
-    row = dict.fromkeys(EV_SCHEMA) | {"is_live": True, "odds_american": math.nan, "ev_percentage": math.inf}
+    row = dict.fromkeys(EV_SCHEMA) | {
+        "is_live": True,
+        "sportsbook": "b",
+        "odds_american": math.nan,
+        "ev_percentage": math.inf,
+    }
     (raw,) = KINDS["ev"].encoding.raw(pl.DataFrame([row], schema=EV_SCHEMA))
     found = msgspec.json.decode(raw)
     assert found["odds_american"] is found["ev_percentage"] is None

@@ -1,20 +1,25 @@
-"""Rows of opportunities from columns to bytes, outside of Python.
+"""Rows of opportunities from columns to bytes.
 
 The fields of a struct say what becomes of a frame's columns: floats are rounded, times are written as RFC 3339, null
 becomes an empty text where a field is never null. An `Encoding` names what follows none of these rules. The same bytes
 go out in answers and in events of streams.
 """
+# mypy: allow-untyped-calls
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, lru_cache
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from itertools import accumulate, pairwise
 from types import UnionType
 from typing import Any, get_args, get_origin
 
 import msgspec
+import numpy as np
 import polars as pl
 
 from oddsengine import catalog
+from oddsengine.columns import NO_TIME
 from oddsengine.query import values
+from oddsengine.timestamps import timestamps
 
 AGES = (
     "oldest_odds_age_seconds", "odds_age_seconds", "possibly_stale", "warnings", "confidence", "confidence_score",
@@ -29,22 +34,9 @@ _SIX_DIGITS = frozenset({
 })  # fmt: skip
 _AMERICAN = frozenset({"odds_american", "no_vig_odds", "american"})
 _TIMES = frozenset({"start_time", "detected_at", "timestamp"})
-_BOOKS = frozenset({"sportsbook", "book", "books", "all_books"})
-_OBJECT = "@"  # stands for an object whose names are data, until the row is a text
-Own = Mapping[str, str | pl.Expr]
-Renamed = tuple[tuple[str, str], ...]
-
-
-def american_of(column: pl.Expr) -> pl.Expr:
-    """`numbers.american` of a column."""
-    rounded = column.round(2)
-    return pl.when(rounded == -100.0).then(100.0).otherwise(rounded)
-
-
-def _rounded(column: pl.Expr, digits: int) -> pl.Expr:
-    rounded = column.round(digits)
-    # polars leaves `+ 0.0` out, which would keep a minus zero
-    return pl.when(rounded == 0.0).then(0.0).otherwise(rounded)
+_BOOKS, _BOOK_LISTS = frozenset({"sportsbook", "book"}), frozenset({"books", "all_books"})
+Own = Mapping[str, Any]
+_encode = msgspec.json.Encoder().encode
 
 
 class Encoding:
@@ -54,119 +46,110 @@ class Encoding:
     ----------
     struct
         One row.
-    books
-        Columns with names of books, flat.
     own
-        Fields by path, such as `side1.line`: the column with another name, or an expression. Called when the first row
-        is encoded.
-    objects
-        Fields that are objects with names of their own, in the order of a row: lists of names and of values.
+        Fields of a frame by path, such as `side.line`, that do not follow from the column of their name: the name of
+        another column, an array of numbers, or a list of final values.
     """
 
-    def __init__(
-        self, struct: type[msgspec.Struct], books: Sequence[pl.Expr], own: Callable[[], Own] = dict,
-        objects: Sequence[tuple[str, pl.Expr, pl.Expr]] = (),
-    ) -> None:  # fmt: skip
-        self.struct, self._books, self._objects = struct, books, objects
-        self._own_of = own
-        self._columns = lru_cache(maxsize=16)(self._columns_with)
+    def __init__(self, struct: type[msgspec.Struct], own: Callable[[pl.DataFrame], Own]) -> None:
+        self.struct, self._own = struct, own
 
     def raw(self, frame: pl.DataFrame) -> list[msgspec.Raw]:
         """The bytes of each row."""
-        return _raw(self._texts(frame)) if frame.height else []
+        if not frame.height:
+            return []
+        own = {"player_id": list(map(values.player_id, frame["player_name"].to_list())), **self._own(frame)}
+        return [msgspec.Raw(_encode(row)) for row in _rows(self.struct, frame, "", own)]
 
     def with_prints(self, frame: pl.DataFrame) -> tuple[list[msgspec.Raw], list[int]]:
         """The bytes of each row, and a 64-bit hash of the row without its ages."""
-        if not frame.height:
-            return [], []
-        texts = self._texts(frame)
-        return _raw(texts), steady(texts).hash().to_list()
-
-    @cached_property
-    def _own(self) -> Own:
-        return self._own_of()
-
-    def _texts(self, frame: pl.DataFrame) -> pl.Series:
-        names = {name for column in self._books for name in frame.select(column.unique()).to_series().drop_nulls()}
-        renamed = tuple((name, ident) for name in sorted(names) if (ident := catalog.book(name).id) != name)
-        players = frame["player_name"].unique().drop_nulls()
-        ids = [values.player_id(name) for name in players]
-        player_id = frame["player_name"].replace_strict(players, ids, default=None, return_dtype=pl.String)
-        rows = frame.with_columns(player_id.alias("player_id")).select(self._columns(renamed))
-        texts = rows.select(pl.struct(pl.all()).struct.json_encode()).to_series()
-        for name, keys, items in self._objects:
-            texts = _with_object(texts, name, frame, keys, items, renamed)
-        return texts
-
-    def _columns_with(self, renamed: Renamed) -> list[pl.Expr]:
-        return self._fields(self.struct, pl.col, "", renamed)
-
-    def _fields(
-        self, struct: type[msgspec.Struct], column: Callable[[str], pl.Expr], path: str, renamed: Renamed
-    ) -> list[pl.Expr]:
-        return [
-            self._field(field.name, field.type, column, path, renamed).alias(field.name)
-            for field in msgspec.structs.fields(struct)
-        ]
-
-    def _field(self, name: str, kind: Any, column: Callable[[str], pl.Expr], path: str, renamed: Renamed) -> pl.Expr:
-        own = self._own.get(path + name, name)
-        found = column(own) if isinstance(own, str) else own
-        kinds = get_args(kind) if isinstance(kind, UnionType) else (kind,)
-        if get_origin(kind) is dict:
-            return pl.lit(_OBJECT)
-        if get_origin(kind) is list:
-            (inner,) = get_args(kind)
-            if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
-                each = self._fields(inner, pl.element().struct.field, f"{path}{name}.", renamed)
-                return found.list.eval(pl.struct(each))
-            if name in _BOOKS and renamed:
-                return found.list.eval(_renamed(pl.element(), renamed))
-            return found.fill_null(pl.lit([], pl.List(pl.String))) if inner is str else found
-        nested = next((one for one in kinds if isinstance(one, type) and issubclass(one, msgspec.Struct)), None)
-        if nested is not None:
-            if not isinstance(own, str):
-                return found
-            made = pl.struct(self._fields(nested, found.struct.field, f"{path}{name}.", renamed))
-            return made if len(kinds) == 1 else pl.when(found.is_null()).then(None).otherwise(made)
-        if name in _AMERICAN:
-            return american_of(found)
-        if float in kinds:
-            return _rounded(found, 6 if name in _SIX_DIGITS else 4)
-        if name in _TIMES:
-            found = found.dt.to_string("%Y-%m-%dT%H:%M:%S%.6fZ")
-        if name in _BOOKS:
-            found = _renamed(found, renamed)
-        return found.fill_null("") if kind is str else found
+        raw = self.raw(frame)
+        texts = pl.Series(list(map(bytes, raw)), dtype=pl.Binary).cast(pl.String)
+        return raw, steady(texts).hash().to_list()
 
 
-def _renamed(column: pl.Expr, renamed: Renamed) -> pl.Expr:
-    return column.replace(dict(renamed)) if renamed else column
+def _rows(struct: type[msgspec.Struct], frame: pl.DataFrame, path: str, own: Own) -> Iterable[Any]:
+    sides = _sides(struct, frame, own) if "side1" in struct.__struct_fields__ else {}
+    return map(
+        struct, *(sides.get(name) or _column(name, kind, frame, path + name, own) for name, kind in _fields(struct))
+    )
 
 
-def _with_object(
-    texts: pl.Series, name: str, frame: pl.DataFrame, keys: pl.Expr, items: pl.Expr, renamed: Renamed
-) -> pl.Series:
-    """Put objects, of lists of books and values, where the first placeholders stand; rows without one stay."""
-    book, value = (each.explode(empty_as_null=False, keep_nulls=False) for each in (keys, items))
-    pair = pl.concat_str(_text(_renamed(book, renamed)), pl.lit(":"), _text(value))
-    pairs = frame.select(pair).to_series().to_list()
-    lengths = frame.select(items.list.len().fill_null(0)).to_series().to_list()
-    objects, at = [], 0
-    for length in lengths:
-        objects.append(f'"{name}":{{{",".join(pairs[at : at + length])}}}')
-        at += length
-    both = pl.DataFrame([texts.alias("row"), pl.Series("object", objects, pl.String)])
-    return both.select(pl.col("row").str.replace(f'"{name}":"{_OBJECT}"', pl.col("object"), literal=True)).to_series()
+def _sides(struct: type[msgspec.Struct], frame: pl.DataFrame, own: Own) -> dict[str, list[Any]]:
+    """The sides of all rows, made together."""
+    columns = sides_of(frame)
+    (inner, *_) = (get_args(kind) or (kind,) for name, kind in _fields(struct) if name == "side1")
+    made = iter(list(_rows(inner[0], pl.concat(columns.values()).struct.unnest(), "side.", own)))
+    return {name: [next(made) if there else None for there in frame[name].is_not_null()] for name in columns}
 
 
-def _text(column: pl.Expr) -> pl.Expr:
-    """Texts as JSON."""
-    return pl.struct(v=column).struct.json_encode().str.strip_prefix('{"v":').str.strip_suffix("}")
+def sides_of(frame: pl.DataFrame) -> dict[str, pl.Series]:
+    """The sides that are there, in the order in which `own` has their fields as `side.field`."""
+    return {name: frame[name].drop_nulls().alias("side") for name in frame.columns if name.startswith("side")}
 
 
-def _raw(texts: pl.Series) -> list[msgspec.Raw]:
-    return [msgspec.Raw(row) for row in texts.cast(pl.Binary).to_list()]
+@lru_cache
+def _fields(struct: type[msgspec.Struct]) -> list[tuple[str, Any]]:
+    return [(field.name, field.type) for field in msgspec.structs.fields(struct)]
+
+
+def _column(name: str, kind: Any, frame: pl.DataFrame, path: str, own: Own) -> list[Any]:
+    """One field of all rows."""
+    given = own.get(path, name)
+    if isinstance(given, list):
+        return given
+    if isinstance(given, np.ndarray):
+        return _numbers(name, given)
+    column = frame[given]
+    kinds = get_args(kind) if isinstance(kind, UnionType) else (kind,)
+    if float in kinds:
+        return _numbers(name, column.to_numpy())
+    if name in _TIMES:
+        times = timestamps(column.to_physical().fill_null(int(NO_TIME)).to_numpy())
+        return [time or "" for time in times] if kind is str else times
+    if name in _BOOKS:
+        return list(map(book_id, column.to_list()))
+    if get_origin(kind) is list:
+        (inner,) = get_args(kind)
+        if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
+            return parts(list(_rows(inner, flat(column).struct.unnest(), f"{path}.", own)), column)
+        found = column.to_list()
+        if name in _BOOK_LISTS:
+            return [list(map(book_id, each)) for each in found]
+        return [each or [] for each in found] if column.null_count() else found
+    if nested := [one for one in kinds if isinstance(one, type) and issubclass(one, msgspec.Struct)]:
+        rows = _rows(nested[0], column.struct.unnest(), f"{path}.", own)
+        return [row if there else None for row, there in zip(rows, column.is_not_null(), strict=True)]
+    plain: list[Any] = (column.fill_null("") if kind is str and column.null_count() else column).to_list()
+    return plain
+
+
+def _numbers(name: str, column: Any) -> list[float]:
+    """Numbers as `wire.numbers` has them, which are null in JSON where they are nan."""
+    if name in _AMERICAN:
+        price = np.round(column, 2)
+        price[price == -100.0] = 100.0
+    else:
+        price = np.round(column, 6 if name in _SIX_DIGITS else 4) + 0.0
+    found: list[float] = price.tolist()
+    return found
+
+
+def flat(lists: pl.Series) -> pl.Series:
+    """All entries of a column of lists."""
+    return lists.explode(empty_as_null=False, keep_nulls=False)
+
+
+def parts(entries: list[Any], lists: pl.Series) -> list[list[Any]]:
+    """Entries of `flat`, or what was made of them, as lists again."""
+    ends = accumulate(lists.list.len().fill_null(0).to_list(), initial=0)
+    return [entries[begin:end] for begin, end in pairwise(ends)]
+
+
+@lru_cache(maxsize=4096)
+def book_id(name: str) -> str:
+    """The id of a book."""
+    return catalog.book(name).id
 
 
 def steady(texts: pl.Series) -> pl.Series:
@@ -174,4 +157,10 @@ def steady(texts: pl.Series) -> pl.Series:
     return texts.str.replace_all(_AGE, "")
 
 
-__all__ = ["AGES", "Encoding", "american_of", "steady"]
+def american_of(column: pl.Expr) -> pl.Expr:
+    """`numbers.american` of a column."""
+    rounded = column.round(2)
+    return pl.when(rounded == -100.0).then(100.0).otherwise(rounded)
+
+
+__all__ = ["AGES", "Encoding", "american_of", "book_id", "flat", "parts", "sides_of", "steady"]

@@ -3,16 +3,17 @@
 from typing import Any
 
 import msgspec
+import numpy as np
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine_service.wire.columns import Encoding, Own
+from oddsengine_service.wire.columns import Encoding, Own, book_id, flat, parts, sides_of
 from oddsengine_service.wire.envelopes import Counted, GameState, ListMeta, Pagination
 from oddsengine_service.wire.numbers import Number
 from oddsengine_service.wire.references import with_leg_references
 
 
-class Ev(msgspec.Struct, frozen=True, kw_only=True):
+class Ev(msgspec.Struct, frozen=True):
     """A price that beats the fair probability."""
 
     id: str
@@ -75,13 +76,10 @@ class Ev(msgspec.Struct, frozen=True, kw_only=True):
     agreeing_books: int | None
 
 
-EV = Encoding(
-    Ev, (pl.col("sportsbook"),),
-    lambda: {"ev_percent": "ev_percentage", "devig_book": "sharp_book", "odds_decimal_net": "net_odds"},
-)  # fmt: skip
+EV = Encoding(Ev, lambda _: {"ev_percent": "ev_percentage", "devig_book": "sharp_book", "odds_decimal_net": "net_odds"})
 
 
-class Leg(msgspec.Struct, frozen=True, kw_only=True):
+class Leg(msgspec.Struct, frozen=True):
     """One bet of an arbitrage."""
 
     sportsbook: str
@@ -99,7 +97,7 @@ class Leg(msgspec.Struct, frozen=True, kw_only=True):
     odds_id: str | None
 
 
-class Arbitrage(msgspec.Struct, frozen=True, kw_only=True):
+class Arbitrage(msgspec.Struct, frozen=True):
     """Bets on every outcome that cost less than they pay."""
 
     id: str
@@ -136,17 +134,15 @@ class Arbitrage(msgspec.Struct, frozen=True, kw_only=True):
     book_count: int
 
 
-def _arbitrage() -> Own:
-    """The stakes as they are shown sum to 100."""
-    stake = pl.element().struct.field("stake_percent").round(4)
-    last = pl.int_range(pl.len()) == pl.len() - 1
-    return {
-        "ev_percent": "ev_percentage", "devig_book": pl.lit(None, pl.String),
-        "legs.stake_percent": pl.when(last).then(100.0 - (stake.sum() - stake.last())).otherwise(stake),
-    }  # fmt: skip
+def _arbitrage(frame: pl.DataFrame) -> Own:
+    """The rounded stakes sum to 100."""
+    ends = frame["legs"].list.len().to_numpy().astype(np.int64).cumsum()
+    stake = np.round(flat(frame["legs"]).struct.field("stake_percent").to_numpy(), 4)
+    stake[ends - 1] = 100.0 - (np.add.reduceat(stake, np.r_[0, ends[:-1]]) - stake[ends - 1])
+    return {"ev_percent": "ev_percentage", "devig_book": [None] * frame.height, "legs.stake_percent": stake}
 
 
-ARBITRAGE = Encoding(Arbitrage, (pl.col("legs").explode().struct.field("sportsbook"),), _arbitrage)
+ARBITRAGE = Encoding(Arbitrage, _arbitrage)
 
 
 class HoldOdds(msgspec.Struct, frozen=True):
@@ -159,7 +155,7 @@ class HoldOdds(msgspec.Struct, frozen=True):
     probability: float
 
 
-class HoldSide(msgspec.Struct, frozen=True, kw_only=True):
+class HoldSide(msgspec.Struct, frozen=True):
     """One outcome, and all books that have its best price."""
 
     selection: str
@@ -170,7 +166,7 @@ class HoldSide(msgspec.Struct, frozen=True, kw_only=True):
     odds_ids: dict[str, str]  # by book
 
 
-class LowHold(msgspec.Struct, frozen=True, kw_only=True):
+class LowHold(msgspec.Struct, frozen=True):
     """A market whose best prices sum to little more than one."""
 
     id: str
@@ -205,30 +201,24 @@ class LowHold(msgspec.Struct, frozen=True, kw_only=True):
     game_state: GameState | None = None  # for tiers that may know
 
 
-def _low_hold() -> Own:
+def _low_hold(frame: pl.DataFrame) -> Own:
     """The confidence fades with the oldest price, as that of a +EV row does."""
     limits = catalog.thresholds()
-    age = pl.col("oldest_odds_age_seconds").fill_null(limits.stale_prematch_s)
-    fades = pl.when(pl.col("is_live")).then(limits.confidence_age_live_s).otherwise(limits.confidence_age_s)
-    own: dict[str, str | pl.Expr] = {
-        "confidence": 100.0 * (-age / fades).exp(), "odds_age_seconds": "oldest_odds_age_seconds",
-        "game_state": pl.lit(None),
+    age = frame["oldest_odds_age_seconds"].fill_null(limits.stale_prematch_s).to_numpy()
+    fades = np.where(frame["is_live"].to_numpy(), limits.confidence_age_live_s, limits.confidence_age_s)
+    sides = pl.concat(sides_of(frame).values()).struct
+    ids, links = sides.field("odds_ids"), sides.field("deep_links")
+    books = list(map(book_id, flat(sides.field("books")).to_list()))
+    linked, urls = (flat(links).struct.field(each).to_list() for each in ("sportsbook", "deep_link"))
+    return {
+        "confidence": 100.0 * np.exp(-age / fades), "odds_age_seconds": "oldest_odds_age_seconds",
+        "game_state": [None] * frame.height, "side.odds.probability": "implied_probability",
+        "side.odds_ids": list(map(dict, parts([*zip(books, flat(ids).to_list(), strict=True)], ids))),
+        "side.deep_links": list(map(dict, parts([*zip(map(book_id, linked), urls, strict=True)], links))),
     }  # fmt: skip
-    implied = "implied_probability"
-    return own | {f"{side}.odds.probability": implied for side in ("side1", "side2", "side3")}
 
 
-def _objects() -> list[tuple[str, pl.Expr, pl.Expr]]:
-    sides = [pl.col(name).struct for name in ("side1", "side2", "side3")]
-    field = pl.element().struct.field
-    links = [side.field("deep_links") for side in sides]
-    return [
-        *(("deep_links", each.list.eval(field("sportsbook")), each.list.eval(field("deep_link"))) for each in links),
-        *(("odds_ids", side.field("books"), side.field("odds_ids")) for side in sides),
-    ]
-
-
-LOW_HOLD = Encoding(LowHold, (pl.col("all_books").explode(),), _low_hold, _objects())
+LOW_HOLD = Encoding(LowHold, _low_hold)
 
 
 class MiddleOdds(msgspec.Struct, frozen=True):
@@ -240,7 +230,7 @@ class MiddleOdds(msgspec.Struct, frozen=True):
     fair_probability: float
 
 
-class MiddleSide(msgspec.Struct, frozen=True, kw_only=True):
+class MiddleSide(msgspec.Struct, frozen=True):
     """One bet of a middle."""
 
     book: str
@@ -253,7 +243,7 @@ class MiddleSide(msgspec.Struct, frozen=True, kw_only=True):
     odds_id: str | None
 
 
-class Middle(msgspec.Struct, frozen=True, kw_only=True):
+class Middle(msgspec.Struct, frozen=True):
     """Two lines that can both win. Money figures are per 100 staked; a loss is below 0."""
 
     id: str
@@ -297,30 +287,34 @@ class Middle(msgspec.Struct, frozen=True, kw_only=True):
     probability_source: str
 
 
-def _middle() -> Own:
+def _middle(frame: pl.DataFrame) -> Own:
     """Fields that a frame of middles lacks.
 
     `guaranteed_roi` is the worst case where that is a profit, else null. `market_overround` is what the two prices sum
     to above 100 percent. `key_number_probability` is that of the middle where every number in it is a key number, 0
     where none is, and null between, for no part of it is known alone.
     """
-    inside, key, team = pl.col("middle_numbers"), pl.col("key_numbers"), pl.col("team_side")
-    only_keys = inside.list.set_difference(key).list.len() == 0
-    implied = [pl.col(side).struct.field("odds").struct.field("probability") for side in ("side1", "side2")]
+    numbers, keys = frame["middle_numbers"].to_list(), frame["key_numbers"].to_list()
+    chances, teams = frame["middle_probability"].to_list(), frame["team_side"].to_list()
+    implied = [frame[side].struct.field("odds").struct.field("probability").to_numpy() for side in ("side1", "side2")]
+    stake = np.round(frame["side1"].struct.field("stake_percent").to_numpy(), 4)
+    sure, worst = frame["is_guaranteed_profit"].to_numpy(), frame["worst_case_loss"].to_numpy()
+    names = zip(teams, frame["home_team"].to_list(), frame["away_team"].to_list(), strict=True)
     return {
         "roi_percentage": "expected_value",
-        "guaranteed_roi": pl.when("is_guaranteed_profit").then("worst_case_loss"),
-        "key_number_probability": pl.when(key.list.len().fill_null(0) == 0).then(0.0)
-        .when(only_keys).then("middle_probability"),
+        "guaranteed_roi": np.where(sure, worst, np.nan),
+        "key_number_probability": np.array([
+            0.0 if not key else chance if set(inside) <= set(key) else np.nan
+            for inside, key, chance in zip(numbers, keys, chances, strict=True)
+        ]),
         "market_overround": 100.0 * (implied[0] + implied[1] - 1.0),
-        "is_team_total": team.is_not_null(),
-        "team_name": pl.when(team == "home").then("home_team").when(team == "away").then("away_team"),
-        "side2.stake_percent": 100.0 - pl.col("side1").struct.field("stake_percent").round(4),
+        "is_team_total": [team is not None for team in teams],
+        "team_name": [{"home": home, "away": away}.get(team or "") for team, home, away in names],
+        "side.stake_percent": np.concatenate([stake, 100.0 - stake]),
     }  # fmt: skip
 
 
-_MIDDLE_BOOKS = [pl.col(side).struct.field("book") for side in ("side1", "side2")]
-MIDDLE = Encoding(Middle, _MIDDLE_BOOKS, _middle)
+MIDDLE = Encoding(Middle, _middle)
 
 
 # ---- answers ----
