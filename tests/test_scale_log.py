@@ -1,7 +1,9 @@
 """The log against real servers: order, fencing, retries, the lease, snapshots."""
 
+import random
 import signal
 from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -9,10 +11,15 @@ import pytest
 import zstandard
 from nats_running import Servers, servers, wait_for
 
+from oddsengine.engine import Engine
+from oddsengine_service.bus import Bus
+from oddsengine_service.node import Node
 from oddsengine_service.scale import log as log_module
 from oddsengine_service.scale.follower import opened
 from oddsengine_service.scale.link import Link
 from oddsengine_service.scale.log import Log, LostError, Message, RefusedError
+from oddsengine_service.scale.messages import unpacked
+from oddsengine_service.scale.outbox import Outbox, TooLargeError
 from oddsengine_service.settings import Settings, SettingsError, load
 
 DAY = 24.0, 64 << 20
@@ -161,6 +168,51 @@ def test_a_server_that_is_killed_and_one_that_is_wiped(tmp_path: Path) -> None:
                     each.result(60.0)
         finally:
             link.close()
+
+
+def test_a_log_that_seems_shorter_is_waited_for(links: tuple[Link, Link], monkeypatch: pytest.MonkeyPatch) -> None:
+    link, other = links
+    log, follower = log_of(link), log_of(other)
+    for at in range(3):
+        link.call(log.append(b"%d" % at, at, 1))
+    following = other.start(taken(follower.follow(4), 1))
+    for at in range(3, 5):
+        link.call(log.append(b"%d" % at, at, 1))
+    assert following.result(60.0) == [(5, 1, b"4")]
+    monkeypatch.setattr(log_module, "_LATE_S", 0.2)
+    with pytest.raises(LostError, match="holds 1 to 5, and 8 was to come"):
+        other.call(taken(follower.follow(7), 1), 60.0)
+
+
+def test_a_step_that_no_message_holds_is_refused_and_the_next_one_is_taken() -> None:
+    node = Node(Engine(), None, None, Bus())  # type: ignore[arg-type]
+    outbox = Outbox(node, lambda: None, lambda: 140_000)
+    now = datetime(2026, 2, 8, tzinfo=UTC)
+    rng = random.Random(1)
+
+    def quotes(n: int) -> list[dict[str, object]]:
+        return [
+            {"sportsbook": "a", "event_id": f"e{at}", "market_type": "moneyline", "selection": rng.randbytes(9).hex(),
+             "odds_decimal": 1.5 + rng.random()} for at in range(n)
+        ]  # fmt: skip
+
+    try:
+        node.step(quotes(10), now)
+        for _ in range(6):
+            node.step(quotes(500), now)
+        with pytest.raises(TooLargeError, match=r"a step of 9,000 quotes makes a message of \d+,\d+ bytes, .* 140,000"):
+            node.step(quotes(9000), now)
+        assert node.engine.number == 7
+        sent = []
+        while outbox.first():
+            entries, body = outbox.fitting()
+            assert len(body) < 140_000 - 65_536
+            assert unpacked(body)[0].value.number == entries[0].value.number
+            sent += [entry.value.number for entry in entries]
+            outbox.stored(len(entries))
+        assert sent == list(range(1, 8))
+    finally:
+        node.close()
 
 
 @pytest.mark.exhaustive

@@ -105,15 +105,18 @@ class Hub:
     tell
         Hears what is decided about games, where another process may have to go on from it: `match` with decisions that
         are new or changed, `unmatch` with games that were forgotten.
+    most_quotes
+        Of one step, where its batch has to fit into something; larger payloads become several steps, cut by event.
     """
 
     def __init__(
         self, engine: Engine, matcher: Matcher, *, clock: Clock | None, kept: PayloadQuarantine | None = None,
         overrides: Path | None = None, on_update: Callable[[Update], None] | None = None, games: Games | None = None,
         futures: Futures | None = None, timed: Callable[[float], None] | None = None,
-        tell: Callable[..., None] | None = None,
+        tell: Callable[..., None] | None = None, most_quotes: int | None = None,
     ) -> None:  # fmt: skip
         self.engine = engine
+        self._most_quotes, self._early = most_quotes, list[Update]()  # updates before the last of a payload
         self._tell, self._decided = tell, dict[tuple[str, str], Decision]()
         self._timed = timed
         self._matcher, self._clock, self._kept, self._on_update = matcher, clock, kept, on_update
@@ -313,10 +316,17 @@ class Hub:
         loop = asyncio.get_running_loop()
 
         def done() -> Any:
-            made = work(*arguments)
-            update = made.update if isinstance(made, _Applied) else made
-            if self._on_update is not None and update is not None:
-                loop.call_soon_threadsafe(self._on_update, update)
+            self._early.clear()
+            try:
+                made = work(*arguments)
+                last = made.update if isinstance(made, _Applied) else made
+            except BaseException:
+                last = None
+                raise
+            finally:
+                for update in (*self._early, last):
+                    if self._on_update is not None and update is not None:
+                        loop.call_soon_threadsafe(self._on_update, update)
             return made
 
         return await loop.run_in_executor(self._writer, done)
@@ -421,7 +431,10 @@ class Hub:
         }
         now = self._clock() if self._clock is not None else payload.moment or self.now()
         with self._futures.taking(payload.futures, now, source=source, removed=payload.removed) as refused:
-            update = self._step(quotes, more, payload.moment)
+            *early, (rest, others) = _cut(quotes, more, self._most_quotes)
+            for some, complete in early:
+                self._early.append(self._step(some, complete, payload.moment))
+            update = self._step(rest, others, payload.moment)
         self._score(source, payload, ours, known)
         games.update({event: known[event] for event in named if event in known})
         self._remember(source, named, ours, payload)
@@ -579,3 +592,29 @@ class Hub:
             written = path.with_suffix(".new")
             written.write_bytes(msgspec.json.format(msgspec.json.encode(state), indent=1))
             written.replace(path)
+
+
+def _cut(
+    quotes: Sequence[Mapping[str, Any]], more: dict[str, Any], most: int | None
+) -> list[tuple[Sequence[Mapping[str, Any]], dict[str, Any]]]:
+    """A batch, cut by event if it is too large for one step; what is removed goes with the last part.
+
+    A batch that is complete for a whole book cannot be cut: each part would remove the prices of the others.
+    """
+    if most is None or len(quotes) <= most or any(event is None for _, event in more["complete"]):
+        return [(quotes, more)]
+    by_event: dict[str, list[Mapping[str, Any]]] = {}
+    for quote in quotes:
+        by_event.setdefault(quote["event_id"], []).append(quote)
+    pairs: dict[str, list[tuple[str, str]]] = {}
+    for pair in more["complete"]:
+        pairs.setdefault(pair[1], []).append(pair)
+    parts: list[tuple[list[Mapping[str, Any]], list[tuple[str, str]]]] = [([], [])]
+    for event, some in by_event.items():
+        if parts[-1][0] and len(parts[-1][0]) + len(some) > most:
+            parts.append(([], []))
+        parts[-1][0].extend(some)
+        parts[-1][1].extend(pairs.pop(event, ()))
+    *early, (rest, complete) = parts
+    complete.extend(pair for left in pairs.values() for pair in left)
+    return [*((some, {"complete": whole}) for some, whole in early), (rest, more | {"complete": complete})]

@@ -82,7 +82,7 @@ class Channel:
         hub = hub_of(api)
         last = query["last_event_id"] or (request.last_event or b"").decode("latin-1")
         if query["resume"] and not await hub.reach(_sequence(last)):
-            raise Problem(503, "not_ready", "this gateway is behind your last event; retry elsewhere", retry_after=1)
+            raise Problem(503, "not_ready", "the update of your last event is not here yet; retry later", retry_after=1)
         with slot(api, caller):
             headers = [*request.headers, *_HEADERS]
             await send({"type": "http.response.start", "status": 200, "headers": headers})

@@ -42,6 +42,7 @@ _ACK_S = 2.0
 _AGAIN_S = 0.05
 _UNSTORED_S = 30.0  # in which a connected server did not store a message; a leader is elected in less
 _WRONG_SEQUENCE = 10071
+_LATE_S = 10.0  # in which a log that seems shorter than it was has to have its end again
 _LOAD_S = 60.0  # for a snapshot; parts that are lost do not come at all
 
 
@@ -183,9 +184,15 @@ class Log:
         LostError
             If the log has not what comes next, or is another one.
         """
+        short = float("inf")  # since when the log seems to end before what was read
         while not self._link.closing:
             try:
                 bounds = await self.bounds()
+                short = min(short, time.monotonic()) if bounds.last < after else float("inf")
+                if bounds.last < after and time.monotonic() - short < _LATE_S:
+                    yield None  # a server that has just started may not know all it will
+                    await asyncio.sleep(_AGAIN_S)
+                    continue
                 if bounds.last < after or (bounds.first > after + 1 and bounds.last > after and not self._latest):
                     raise LostError(f"{self.name} holds {bounds.first} to {bounds.last}, and {after + 1} was to come")
                 config = ConsumerConfig(deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=after + 1)

@@ -8,19 +8,28 @@ from typing import Any
 
 from oddsengine.engine import Batch, Engine, Wanted
 from oddsengine_service.node import Node, StalledError
-from oddsengine_service.scale.messages import Entry, FuturesPrices, Scores, SplitsRecord, Step
+from oddsengine_service.scale.messages import Entry, FuturesPrices, Scores, SplitsRecord, Step, packed
 
 MOST_QUOTES = 200_000  # in one message: about 1.5 MB
 STALLED_S = 10.0  # of steps that wait; then no more are made
 _SLACK_S = 5.0  # for what belongs to the last step
+_BYTES = 200  # of a quote in a message whose names are all new; most take 7
+_HEAD = 65_536  # of a message: headers, statuses of sources
+
+
+class TooLargeError(ValueError):
+    """A step that no message can hold; the message is one sentence."""
 
 
 class Outbox:
-    """Gathers entries from the writer's thread; recorded by the engine as a tape is."""
+    """Gathers entries from the writer's thread; recorded by the engine as a tape is.
 
-    def __init__(self, node: Node, wake: Callable[[], None]) -> None:
+    `max_payload` says how many bytes a message may have.
+    """
+
+    def __init__(self, node: Node, wake: Callable[[], None], max_payload: Callable[[], int]) -> None:
         self._engine: Engine = node.engine
-        self._wake = wake
+        self._wake, self._max_payload = wake, max_payload
         self._lock = threading.Lock()
         self._entries: deque[tuple[Entry, float]] = deque()
         self._engine.record(self)
@@ -53,9 +62,16 @@ class Outbox:
         ------
         StalledError
             If steps of ten seconds wait already; the engine takes this one back.
+        TooLargeError
+            If it does not fit into a message; the engine takes it back too.
         """
         self._check(STALLED_S)
-        number = self._engine.number + 1
+        number, quotes, most = self._engine.number + 1, len(batch.links), self._max_payload()
+        if quotes * _BYTES > most and (size := len(packed([Entry("step", Step(number, batch))]))) > most - _HEAD:
+            raise TooLargeError(
+                f"a step of {quotes:,} quotes makes a message of {size:,} bytes, and the servers' max_payload is "
+                f"{most:,}; send the quotes in smaller batches, or set max_payload to at most 64MB"
+            )
         with self._lock:
             taken_back = [each for each in self._entries if each[0].kind == "step" and each[0].value.number >= number]
             for each in taken_back:
@@ -76,15 +92,25 @@ class Outbox:
 
     # ---- from the publisher ----
 
-    def first(self) -> list[Entry]:
-        """The entries of the next message: up to a step that the engine has made, and no more than fit."""
+    def fitting(self) -> tuple[list[Entry], bytes]:
+        """The entries of the next message, and its body."""
+        most = MOST_QUOTES
+        while True:
+            entries = self.first(most)
+            body = packed(entries)
+            if len(body) <= self._max_payload() - _HEAD or not most:
+                return entries, body
+            most //= 2
+
+    def first(self, most: int = MOST_QUOTES) -> list[Entry]:
+        """Entries up to a step that the engine has made, at least one step, and no more than so many quotes."""
         made, quotes, end = self._engine.number, 0, 0
         with self._lock:
             for at, (entry, _) in enumerate(self._entries):
                 if entry.kind != "step":
                     continue
                 quotes += len(entry.value.batch.links)
-                if entry.value.number > made or (end and quotes > MOST_QUOTES):
+                if entry.value.number > made or (end and quotes > most):
                     break
                 end = at + 1
             return [entry for entry, _ in list(self._entries)[:end]]
@@ -94,6 +120,11 @@ class Outbox:
         with self._lock:
             for _ in range(n):
                 self._entries.popleft()
+
+    @property
+    def most_quotes(self) -> int:
+        """So many quotes fit into a message, whatever their names."""
+        return max(1, (self._max_payload() - _HEAD) // _BYTES)
 
     @property
     def making(self) -> bool:

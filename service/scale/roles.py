@@ -347,7 +347,7 @@ class Member(Collector):
             self._tasks[0] = self._start(self._follow())
         self.follower.sequence, self.follower.epoch = self._last, epoch
         self._news = asyncio.Event()
-        self.outbox = Outbox(self.node, self._wake)
+        self.outbox = Outbox(self.node, self._wake, lambda: self.link.client.max_payload)
         self.records.writing = True
         self._tasks += [self._start(self._publish()), self._start(self._publish_records())]
         await self.link.client.subscribe(f"ask.{self.scale.shard}.splits", cb=self._take_splits)
@@ -398,6 +398,7 @@ class Member(Collector):
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._news.wait(), 0.05)
                 continue
+            entries, body = await asyncio.to_thread(outbox.fitting)
             more = []
             now = time.monotonic()
             sources = self._sources()
@@ -409,7 +410,8 @@ class Member(Collector):
                 if check is not None:
                     checked = now
                     more.append(Entry("check", check))
-            body = await asyncio.to_thread(packed, [*entries, *more])
+            if more:
+                body = await asyncio.to_thread(packed, [*entries, *more])
             self._last = await self.board.append(body, self._last, epoch)
             self.follower.sequence = self._last
             outbox.stored(len(entries))

@@ -150,7 +150,7 @@ class Sockets:
         hub = hub_of(api)
         if query["resume"]:
             if not await hub.reach(query["from_seq"]):
-                raise Problem(503, "not_ready", "this gateway is behind your last message; retry elsewhere")
+                raise Problem(503, "not_ready", "the update of your last message is not here yet; retry later")
             wants = hub.resumable(wants, query["from_seq"])
         missing = await api.pool.run(caller.account, lambda: unknown_ids(context))
         with slot(api, caller):
