@@ -432,8 +432,8 @@ class Hub:
         now = self._clock() if self._clock is not None else payload.moment or self.now()
         with self._futures.taking(payload.futures, now, source=source, removed=payload.removed) as refused:
             *early, (rest, others) = _cut(quotes, more, self._most_quotes)
-            for some, complete in early:
-                self._early.append(self._step(some, complete, payload.moment))
+            for some, pairs in early:
+                self._early.append(self._step(some, pairs, payload.moment))
             update = self._step(rest, others, payload.moment)
         self._score(source, payload, ours, known)
         games.update({event: known[event] for event in named if event in known})
