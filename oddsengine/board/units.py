@@ -1,8 +1,9 @@
 """Units: what is judged and searched together, and the small board that is gathered of some of them.
 
-A unit holds the rows of one event and live flag that guards or detectors ever look at together: the moneyline, spreads
-and totals of one period, or one other kind of market. `gather` sorts the rows of some units into `Groups`, in the same
-order as a table's: what holds for a table's groups holds for these. A unit's rows keep that order for the next time.
+A unit holds the rows of one event and live flag that guards or detectors ever look at together: the moneyline and
+spreads of one period, its totals too where the shape of a margin depends on them, or one other kind of market. `gather`
+sorts the rows of some units into `Groups`, in the same order as a table's: what holds for a table's groups holds for
+these. A unit's rows keep that order for the next time.
 """
 
 from typing import NamedTuple
