@@ -3,12 +3,15 @@
 The rules of single rows have their own twin in `test_live_rows.py`.
 """
 
+import copy
+import random
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 from boards import meant
 from hazards import SECOND
@@ -16,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from live_strategies import Feed, Step, feed, moment, row_ids
 from polars.testing import assert_frame_equal
-from rows import MOMENT, total
+from rows import MOMENT, prop, total
 
 import oddsengine as oe
 from oddsengine.board.quotes import LINKS
@@ -114,6 +117,39 @@ def test_what_is_open_is_what_the_table_holds(seed: int) -> None:
         n = len(ASKED)
         looked = {number % n, (number + 1) % n} if engine.number < 6 else range(n)
         equal_to_the_table(engine, {at: views[at] for at in looked}, refused)
+
+
+def test_figures_are_those_of_a_search_of_everything() -> None:
+    """Lines of a ladder move one at a time; what rests on the others is what looking at everything gives."""
+    engine, rng, now = Engine(), random.Random(1), MOMENT
+    views = opened(engine)
+    quoted = [
+        prop(book, "A", 20.5 + line, round(1.95 + 0.15 * line + rng.gauss(0.0, 0.05), 3),
+             round(1.95 - 0.12 * line + rng.gauss(0.0, 0.05), 3), last_seen_at=None)
+        for book in ("pinnacle", "fanduel", "draftkings", "betmgm", "novig", "circa")
+        for line in range(4)
+    ]  # fmt: skip
+    engine.step([row for rows in quoted for row in rows], now)
+    for _ in range(20):
+        now += timedelta(seconds=1)
+        over, under = rng.choice(quoted)
+        by = rng.uniform(0.97, 1.03)
+        engine.step([over | {"odds_decimal": over["odds_decimal"] * by},
+                     under | {"odds_decimal": under["odds_decimal"] / by}], now)  # fmt: skip
+    stepped = [figures(view) for view in views]
+    assert sum(kind == KINDS.index("middles") for held in stepped for kind, _ in held) > 10
+    engine.fair = copy.copy(engine.fair)  # other constants: the next reading searches everything
+    for view, before in zip(views, stepped, strict=True):
+        view.ids()
+        assert figures(view) == before
+
+
+def figures(view: View) -> dict[tuple[int, int], list[float]]:
+    """Figures and legs of all that a view holds open."""
+    held, at = view.open.table, view.open.places()
+    values = np.nan_to_num(held.figures[at], nan=-1.0)
+    keys = zip(held.kind[at].tolist(), held.id[at].tolist(), strict=True)
+    return dict(zip(keys, np.hstack((values, held.legs[at])).tolist(), strict=True))
 
 
 def test_equal_prices_in_two_wordings() -> None:
