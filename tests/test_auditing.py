@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from effort import less
 from naive_devig import power
 
 import oddsengine as oe
@@ -23,6 +24,7 @@ from oddsengine.commands.audit import toml
 BOOKS = ("fanduel", "draftkings", "betmgm", "caesars", "bovada", "mybookie", "betonline", "lowvig")
 START = datetime(2026, 7, 1, 18, 0, tzinfo=UTC)
 SIDES = {"moneyline": ("home", "away"), "spread": ("home", "away"), "total": ("over", "under")}
+LOOKS = less(12, 8)  # at the games of a fit
 Row = dict[str, Any]
 
 
@@ -65,9 +67,9 @@ def game(number: int, rng: random.Random, looks: int = 12) -> list[Row]:
     return rows
 
 
-def history(games: int, seed: int = 7) -> pl.DataFrame:
+def history(games: int, seed: int = 7, looks: int = 12) -> pl.DataFrame:
     rng = random.Random(seed)
-    rows = [row for number in range(games) for row in game(number, rng)]
+    rows = [row for number in range(games) for row in game(number, rng, looks)]
     return pl.DataFrame(rows, schema_overrides={"line": pl.Float64})
 
 
@@ -268,7 +270,7 @@ def test_few_games_are_refused() -> None:
 
 
 def test_a_fit_is_drawn_to_the_table_and_never_by_itself_in_force() -> None:
-    found = oe.calibrate(history(51))
+    found = oe.calibrate(history(51, looks=LOOKS))
     assert found.games == 51
     assert found.changes["own"]["weight"] >= 0.0
     assert found.comparison["table"].to_list() == ["in force", "fitted"]
@@ -278,7 +280,7 @@ def test_a_fit_is_drawn_to_the_table_and_never_by_itself_in_force() -> None:
 
 
 def test_a_fit_keeps_what_an_operator_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    history(54).write_parquet(tmp_path / "history.parquet")
+    history(54, looks=LOOKS).write_parquet(tmp_path / "history.parquet")
     own = {
         "sharp": {"books": {"circa": 0.8}},
         "flags": {"scale": {"total": 0.5}},

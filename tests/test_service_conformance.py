@@ -88,6 +88,13 @@ def objects(body: Any, kind: str, path: tuple[Any, ...] = ()) -> Iterator[tuple[
                 yield from objects(body[name], field, (*path, name))
 
 
+def first_rows(body: Any) -> Any:
+    """An answer with the first row of each list."""
+    if isinstance(body, dict):
+        return {name: first_rows(each) for name, each in body.items()}
+    return [first_rows(each) for each in body[:1]] if isinstance(body, list) else body
+
+
 def test_every_table_is_met(bodies: list[tuple[Any, str]]) -> None:
     met = {kind for body, whole in bodies for _, kind in objects(body, whole)}
     assert met >= set(FIELDS) - LATER
@@ -96,8 +103,9 @@ def test_every_table_is_met(bodies: list[tuple[Any, str]]) -> None:
 def test_a_missing_field_or_one_of_another_kind_is_told_by_its_name(bodies: list[tuple[Any, str]]) -> None:
     """Each field of each object of live answers, taken out and spoilt."""
     tried = set()
-    for body, whole in bodies:
-        assert not [*faults(body, whole, "body")]
+    for answer, whole in bodies:
+        assert not [*faults(answer, whole, "body")]
+        body = first_rows(answer)
         for path, kind in objects(body, whole):
             for name, field in FIELDS[kind].items():
                 if (kind, name) in tried:

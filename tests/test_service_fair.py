@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from asks import NoKeys, ask, found
-from test_auditing import history
+from test_auditing import LOOKS, history
 
 import oddsengine as oe
 from oddsengine import catalog
@@ -76,7 +76,7 @@ def test_a_node_fits_its_table_to_its_own_tapes(tmp_path: Path) -> None:
     engine, writer = oe.resume(folder)
     view = engine.view(method="close", kinds=("ev",), keep=True)
     with writer:
-        for look in read_history(history(51)).looks:
+        for look in read_history(history(51, looks=LOOKS)).looks:
             engine.step(look.quotes, look.now)
     assert view.awake
     out, adopted = StringIO(), list[catalog.FairTable]()

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 import pytest
-from effort import some
+from effort import less, some
 
 import oddsengine as oe
 from oddsengine import catalog
@@ -486,7 +486,7 @@ def spoilt(seed: int) -> Spoilt:
     world = World(seed, events=20, tick=2.0, live=0.3, hazards=True)
     seen = Spoilt(Counter(), Counter(), Counter(), [])
     prices, hunt = Prices(), Hunt()
-    for engine, shown in looks(world, 150.0, prices):
+    for engine, shown in looks(world, less(150, 110), prices):
         for kind, leg, phantom in phantoms_among(world, shown):
             known = can_be_known(world, engine, prices, kind, leg, phantom)
             counter = seen.shown if known else seen.unknown
@@ -510,7 +510,7 @@ def test_without_guards_nearly_every_hazard_makes_phantoms() -> None:
     plain: Counter[tuple[str, str]] = sum((spoilt(seed).plain for seed in HAZARD_SEEDS), Counter())
     kinds = {hazard for _, hazard in plain}
     assert len(kinds) >= len(HAZARDS) - 5, sorted(set(HAZARDS) - kinds)
-    assert sum(plain.values()) > 1000
+    assert sum(plain.values()) > less(1000, 500)
 
 
 def test_books_that_follow_each_other_hear_of_news_late_and_one_after_the_other() -> None:

@@ -1,5 +1,6 @@
 """The chance of a middle from the ladders of several books: who speaks, and how often."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import polars as pl
@@ -8,6 +9,7 @@ import pytest
 import oddsengine
 
 LEVEL, LOWER = ((1.80, 2.05), (2.05, 1.80)), ((1.91, 1.91), (1.96, 1.86))  # over and under at 220.5, at 224.5
+NOW = datetime(2026, 2, 8, 18, tzinfo=UTC)
 LADDERS = {"betrivers": LEVEL, "unibet": LEVEL, "fanduel": LOWER}  # the first two are one feed
 
 
@@ -48,3 +50,43 @@ def test_the_middle_one_of_three_feeds_speaks() -> None:
     between_both = ((1.85, 1.98), (2.02, 1.82))
     assert between(LOWER) < between(between_both) < between(LEVEL)
     assert chance(bet365=between_both) == pytest.approx(between(between_both))
+
+
+def test_callers_of_many_books_are_told_apart() -> None:
+    """Beyond 32 books too: two callers share an answer only where the same books speak."""
+    names = [f"book{at:02}" for at in range(40)]
+    quotes = [row for at, name in enumerate(names) for row in rows(name, LEVEL if at < 18 else LOWER)]
+    callers = [names, names[:35], names[:36], names[18:]]
+    engine = oddsengine.Engine(guards=[])
+    views = [engine.view(some, method="multiplicative", min_middle_ev=-100.0, kinds=("middles",)) for some in callers]
+    engine.step(quotes, NOW)
+    for view, expected in zip(views, (LOWER, LEVEL, (LEVEL, LOWER), LOWER), strict=True):
+        found = view.opportunities().middles
+        both = expected if expected in (LEVEL, LOWER) else None
+        chance = between(both) if both else (between(LEVEL) + between(LOWER)) / 2
+        assert found["middle_probability"][0] == pytest.approx(chance)
+
+
+def test_windows_of_one_ladder_are_told_apart() -> None:
+    """Books that quote one line each: every pair is judged by one shape, as if it were the only one."""
+    lines = {"fanduel": (220.5, 2.02, 1.80), "draftkings": (223.5, 1.85, 1.98), "betmgm": (225.5, 1.80, 2.02)}
+
+    def found(*books: str) -> dict[tuple[float, float], float]:
+        quoted = [
+            {**row, "line": line, "odds_decimal": odds}
+            for book, (line, *both) in {"pinnacle": (222.5, 1.91, 1.91), **{b: lines[b] for b in books}}.items()
+            for row, odds in zip(rows(book, LEVEL)[:2], both, strict=True)
+        ]
+        middles = oddsengine.find_middles(
+            pl.DataFrame(quoted), min_ev=-100, guards=[], sharp="pinnacle", method="power"
+        )
+        return {
+            (row["side1"]["line"], row["side2"]["line"]): row["middle_probability"]
+            for row in middles.iter_rows(named=True)
+        }
+
+    every = found(*lines)
+    alone = found("fanduel", "draftkings") | found("fanduel", "betmgm") | found("draftkings", "betmgm")
+    assert len(every) == 6
+    assert len(set(every.values())) == 6
+    assert every == pytest.approx(alone)

@@ -10,6 +10,7 @@ from typing import Any, get_args, get_origin
 import msgspec
 import polars as pl
 import pytest
+from effort import less
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stream_running import without_ages
@@ -264,7 +265,7 @@ def shortened(row: dict[str, Any]) -> str:
     return text
 
 
-@settings(max_examples=200)
+@settings(max_examples=less(200, 60))
 @given(opportunities())
 def test_the_text_without_ages_tells_the_same_rows_apart(row: dict[str, Any]) -> None:
     """Other ages leave it as it is, anything else changes it."""
