@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from effort import less
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -515,8 +516,9 @@ def both(texts: list[str]) -> list[str]:
 
 @pytest.mark.parametrize("around", ["{}", "a{}B", "1{}2"])
 def test_normalising_agrees_on_every_character(around: str) -> None:
-    known = [chr(i) for i in range(0x110000) if unicodedata.category(chr(i)) not in ("Cs", "Cn")]
-    assert len(both([around.format(c) for c in known])) > 250_000
+    codes = [*range(0x3400), *range(0x3400, 0x110000, less(1, 23))]  # far up are ideographs and what is unassigned
+    known = [chr(i) for i in codes if unicodedata.category(chr(i)) not in ("Cs", "Cn")]
+    assert len(both([around.format(c) for c in known])) > less(250_000, 20_000)
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=("Cs", "Cn")), max_size=30), max_size=20))
