@@ -35,12 +35,12 @@ VARIABLE = "ODDSENGINE_CACHE"
 _PACKAGE = Path(__file__).parent
 _DIGEST = 32  # bytes
 _CACHED_IN_TEMPORARY = (
-    "compiled kernels are kept in {folder}, because no other cache folder can be written; set {variable} to a folder "
-    "that lasts"
+    "compiled kernels are cached in the temporary folder {folder}, because no other cache folder is writable; set "
+    "{variable} to a permanent folder"
 )
 _NOT_CACHED = (
-    "compiled kernels cannot be kept on disk ({reason}), so each process compiles them again; set {variable} to a "
-    "folder that can be written"
+    "compiled kernels cannot be cached ({reason}), so each process compiles them again; set {variable} to a writable "
+    "folder"
 )
 
 

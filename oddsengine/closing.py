@@ -335,7 +335,7 @@ def outcomes(board: Board, g: Groups, at: Longs) -> Words:
 
 
 PLACE = ("ladder", "threshold_", "side", "outcomes", "slope", "reach")
-"""Where a bet stands on its ladder; see `others.located`."""
+"""Columns of a bet's position on its ladder; see `others.located`."""
 
 
 def others_close(bets: Sequence[Sequence[Any]], close: Close) -> list[float | None]:

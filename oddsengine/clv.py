@@ -39,7 +39,7 @@ Floats = NDArray[np.float64]
 Longs = NDArray[np.int64]
 
 STATES = ("graded", "without_close", "waiting", "in_play")
-"""A bet is graded; or its event closed without a reference; or has not closed; or it came after the close."""
+"""States of a bet: graded; closed without a reference; not closed yet; placed after the close."""
 GROUPINGS = ("sportsbook", "sport", "league", "market", "day")
 
 BETS_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {

@@ -11,6 +11,6 @@ Words = npt.NDArray[np.uint64]
 Floats = npt.NDArray[np.float64]
 
 NO_TIME = np.iinfo(np.int64).min
-"""Microseconds where a time is absent."""
+"""Value of a missing time."""
 SECOND = 1_000_000
-"""Microseconds."""
+"""A second in microseconds."""

@@ -21,7 +21,7 @@ class ArrowStream(Protocol):
 
 
 IntoFrame = pl.DataFrame | pl.LazyFrame | ArrowStream
-"""What is taken for a frame."""
+"""Types accepted as frames."""
 
 
 class _Stream:

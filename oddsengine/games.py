@@ -41,7 +41,7 @@ CLOCKS_UP = frozenset(
         "hurling", "kabaddi",
     }
 )  # fmt: skip
-"""Sports whose clock shows the time played; everywhere else it shows what is left of the period."""
+"""Sports whose clock shows the time played; in others it shows the time left in the period."""
 
 Score = tuple[int, int]
 _RECENT, _LATE = RECENT_S * SECOND, LATE_S * SECOND

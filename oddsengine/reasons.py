@@ -83,7 +83,7 @@ _LASTING = {
     "ev_cap": "an edge this large is a data error",
 }
 UNCOMPARED = frozenset({"unmapped", "ambiguous_moneyline"})
-"""Verdicts on the market, not on the price: it can be bet, but the detectors do not compare it."""
+"""Verdicts on the market, not the price: it can be bet, but is not compared with others."""
 
 
 _NOTICED = "the book's two sides sum to exactly 1: mid prices, not offers"
@@ -117,7 +117,7 @@ MAIN_THRESHOLDS = {
 _NOT_A_CALLERS = ("price_mismatch",)
 
 Guards = Iterable[str] | Mapping[str, float | bool] | None
-"""Names of the guards that run (None: all); or what is different, by name: a threshold, or false for off."""
+"""Names of the guards to run (None: all), or changes by name: a threshold, or false to disable."""
 
 
 def enabled(guards: Guards) -> frozenset[int]:

@@ -67,8 +67,8 @@ ODDS_SCHEMA: dict[str, pl.DataType] = {
 }
 """Columns of an odds table, in order.
 
-`flap` and `confirmed` are the live board's memory: of a price that jumps to and fro, and of one that a second look has
-confirmed. `rejected_upstream` says that the node a price was read from rejects it.
+`flap` and `confirmed` are set by the live board: the price has jumped back and forth, or was confirmed by a second
+observation. `rejected_upstream` means that the node which the price was read from rejects it.
 """
 
 BAD_ROW_SCHEMA: dict[str, pl.DataType] = {
@@ -78,7 +78,7 @@ BAD_ROW_SCHEMA: dict[str, pl.DataType] = {
     "reason": pl.String(),
     "guard": pl.String(),
 }
-"""Columns of `OddsTable.rejected`: one line a row, naming the first field that is wrong."""
+"""Columns of `OddsTable.rejected`: one row per invalid row, with its first invalid field."""
 
 _REQUIRED = ("sportsbook", "event_id", "market_type", "selection")
 _PRICES = ("odds_decimal", "odds_american")
@@ -86,7 +86,7 @@ _OWN = ("row", "price_mismatch")  # columns added by the check
 _STAND_INS = {"timestamp": "last_seen_at", "probability": "odds_probability"}
 _MOST = 1e300  # decimal; larger odds have no finite American form
 MOST_CHARACTERS = 1000
-"""Longest text of a price."""
+"""Maximum length of a text."""
 _SHOWN = 200  # characters of a bad value in the report
 _LONG = f"longer than {MOST_CHARACTERS:,} characters"
 _AMERICAN = "an American price: give it as odds_american"

@@ -53,7 +53,7 @@ Floats = NDArray[np.float64]
 Longs = NDArray[np.int64]
 
 VOID = -1
-"""The outcome of a match that has none: stakes come back, and there is no score."""
+"""Outcome of a void match: stakes are returned, and there is no score."""
 _ROUNDING = 1e-9  # tolerance of probabilities that sum to 1
 _AT_ONCE = 1 << 20  # draws held in memory
 

@@ -310,7 +310,7 @@ PLAN_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "payout": pl.Float64,
     "worst_case": pl.Float64,
 }
-"""Columns of `arbitrage_plan`: a row a leg; `worst_case` is the profit of the whole arbitrage in its worst case."""
+"""Columns of `arbitrage_plan`, one row per leg; `worst_case` is the profit of the whole arbitrage in the worst case."""
 
 
 def arbitrage_plan(
@@ -430,7 +430,7 @@ COVER_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "mean": pl.Float64,
     "growth": pl.Float64,
 }
-"""Columns of `cover`: money on each outcome besides what was placed, and what comes of all of it."""
+"""Columns of `cover`: additional stakes on each outcome, and the resulting profit."""
 
 
 def cover(

@@ -317,7 +317,7 @@ _READERS: dict[str, Callable[[bytes], _Read]] = {
     ".jsonl": _read_ndjson,
 }
 READABLE = tuple(_READERS)
-"""Suffixes of files that can be read."""
+"""Suffixes of readable files."""
 _WRITERS: dict[str, Callable[[pl.DataFrame, Path], None]] = {
     ".csv": _write_csv,
     ".parquet": lambda frame, path: frame.write_parquet(path),

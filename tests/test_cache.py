@@ -74,9 +74,9 @@ def without_a_home(installed: Path, temporary: Path) -> dict[str, str]:
 def test_without_a_folder_that_lasts_kernels_are_kept_among_temporary_files(installed: Path, tmp_path: Path) -> None:
     first = run(without_a_home(installed, tmp_path))
     assert first.compiled
-    (notice,) = [line for line in first.said if "kept" in line]
+    (notice,) = [line for line in first.said if "cached" in line]
     (folder,) = tmp_path.glob("oddsengine-*")
-    assert notice.startswith(f"oddsengine: compiled kernels are kept in {folder}")
+    assert notice.startswith(f"oddsengine: compiled kernels are cached in the temporary folder {folder}")
     assert "ODDSENGINE_CACHE" in notice
     assert folder.stat().st_mode & 0o077 == 0
     assert run(without_a_home(installed, tmp_path)) == (first.answer, 0, [])
@@ -93,8 +93,8 @@ def test_a_temporary_folder_of_somebody_else_is_not_used(installed: Path, tmp_pa
         place.chmod(0o777)
     ran = run(without_a_home(installed, tmp_path))
     assert ran.compiled
-    (notice,) = [line for line in ran.said if "kept" in line]
-    assert notice.startswith("oddsengine: compiled kernels cannot be kept on disk")
+    (notice,) = [line for line in ran.said if "cached" in line]
+    assert notice.startswith("oddsengine: compiled kernels cannot be cached")
     assert "ODDSENGINE_CACHE" in notice
     assert place.is_file() or not [*place.iterdir()]
 
@@ -147,7 +147,7 @@ def test_a_named_folder_that_cannot_be_written_is_said(monkeypatch: pytest.Monke
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     answer, compiled, (notice,) = call()
     assert (answer, compiled) == (2.0, 1)
-    assert f"kept in {tmp_path}" in notice
+    assert f"cached in the temporary folder {tmp_path}" in notice
 
 
 class Bomb:
@@ -205,7 +205,7 @@ def test_a_folder_in_the_place_of_a_file_is_said_once(folder: Path) -> None:
     file.mkdir()
     answer, compiled, (notice,) = call()
     assert (answer, compiled) == (2.0, 1)
-    assert "cannot be kept on disk" in notice
+    assert "cannot be cached" in notice
     assert [*folder.iterdir()] == [file]
 
 

@@ -13,7 +13,7 @@ from oddsengine.catalog import FairTable
 from oddsengine.engine import micros
 
 Fair = FairTable | Mapping[date, FairTable] | Callable[[datetime], FairTable] | None
-"""Constants of the fair price: one table, tables by the day or moment from which they are in force, or a function."""
+"""Fair-price constants: one table, tables by the date or time from which they are in force, or a function."""
 _DAY = 86_400_000_000
 
 

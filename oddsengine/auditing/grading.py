@@ -10,7 +10,7 @@ from oddsengine.outcomes import settle
 from oddsengine.stakes import bet_table
 
 THRESHOLDS = (0.0, 1.0, 2.0, 3.0, 5.0)
-"""EV in percent: a price is graded when it first reaches each of them."""
+"""EV in percent: a price is graded when it first reaches each threshold."""
 
 SHOWN_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "t": pl.Int64,  # unix seconds
@@ -32,7 +32,7 @@ SHOWN_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "close": pl.String,  # "others" or "sharp"
     "won": pl.Float64,  # 1, 0, between for half a stake; null for a push or an unknown result
 }
-"""Columns of what an audit graded."""
+"""Columns of the graded prices of an audit."""
 
 
 def grade(

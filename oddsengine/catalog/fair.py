@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from oddsengine.catalog import files
 
 FLAGS = ("thin", "no_sharp", "early", "long", "total", "unmeasured", "suspect", "live")
-"""What qualifies a fair price, in the order of their bits."""
+"""Flags of a fair price, in bit order."""
 
 
 class Constants(NamedTuple):

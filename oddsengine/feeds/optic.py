@@ -35,7 +35,7 @@ FORMATS: Mapping[str, Callable[[float], float] | None] = {
     "HONG_KONG": lambda price: 1.0 + price,
     "INDONESIAN": _signed,
 }
-"""What a request may say as `odds_format`, to the decimal price; American prices stay as they are."""
+"""Conversion of each `odds_format` to decimal odds; American odds are kept."""
 
 
 class _Named(msgspec.Struct):

@@ -41,10 +41,10 @@ FUTURES_SCHEMA: dict[str, pl.DataType] = {
     "deep_link": pl.String(),
     "id": pl.String(),
 }
-"""Columns of a table of futures. Needed: `sportsbook`, `market`, `selection` and one form of the price.
+"""Columns of a table of futures. Required: `sportsbook`, `market`, `selection` and one form of the price.
 
-`market` says what is decided, `subject` whose over/under or yes/no it is, `places` how many contestants win; `id` is
-the source's own, by which it may take a price back.
+`market` is what is decided, `subject` the team or player of an over/under or yes/no, `places` the number of winners;
+`id` is the source's own, with which it can remove a price.
 """
 
 _KEY = ["market_id", "pick_key", "book"]

@@ -16,7 +16,7 @@ from oddsengine.matching.schedule import WINDOW, Dated, Key, first_gap
 _SECONDS = int(WINDOW.total_seconds())
 
 Spelling = tuple[str, str]
-"""Home and away as a source writes them."""
+"""Home and away as spelled by a source."""
 League = tuple[str, str]
 """Sport and league."""
 

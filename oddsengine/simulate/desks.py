@@ -32,7 +32,7 @@ DEFAULT_BOOKS = (
     "betmgm", "caesars", "bet365", "espnbet", "fanatics", "hardrock", "betrivers", "unibet", "bovada", "mybookie",
     "williamhill",
 )  # fmt: skip
-"""Sharp books, exchanges and soft books, two of them of one feed."""
+"""Sharp books, exchanges and soft books, two of which share a feed."""
 
 _FULL_SHARP = "pinnacle"  # quotes everything; other sharp books only full-game markets
 _NEWTON = 3

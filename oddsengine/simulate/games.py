@@ -46,7 +46,7 @@ from oddsengine.simulate.leagues import (
 Bools = npt.NDArray[np.bool_]
 UPCOMING, LIVE, ENDED = range(3)
 WIDTH = 5
-"""Lines of a ladder that any book shows: its centre, and two on each side."""
+"""Maximum lines of a ladder: its centre, and two on each side."""
 CENTRE = WIDTH // 2
 OFFSETS = np.arange(WIDTH) - CENTRE
 HALF_POINT = 2  # lowest line of any count

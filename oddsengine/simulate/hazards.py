@@ -289,7 +289,7 @@ _SPOIL: dict[str, Callable[[Scene], None]] = {
     "mid_price": _mid_price,
 }
 HAZARDS: tuple[str, ...] = tuple(_SPOIL)
-"""Names of all hazards. `mid_price` adds a book that publishes mid prices; the others strike now here, now there."""
+"""Names of all hazards. `mid_price` adds a book that publishes mid prices; the others affect random screens."""
 
 _IN_PLAY = {"prematch_after_start"}
 

@@ -101,8 +101,8 @@ class Season(NamedTuple):
     name: str  # 2024/25
     data: bytes  # the CSV file
     truth: pl.DataFrame
-    """One row an outcome and time (`closing` or not): shares of a stake that win and that lose, in expectation, given
-    all that was public then. A price is fair at p = win / (win + lose)."""
+    """One row per outcome and time (`closing` or not): expected shares of a stake that win and lose, given the public
+    information at that time. A price is fair at p = win / (win + lose)."""
 
 
 def seasons(seed: int, count: int = 1, first: int = 2020) -> Iterator[Season]:

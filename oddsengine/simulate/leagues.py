@@ -10,7 +10,7 @@ from typing import NamedTuple
 MONEYLINE, SPREAD, TOTAL, HOME_TOTAL, AWAY_TOTAL, PART_TOTAL, FIRST_PROP = range(7)
 PLAYERS = 6
 LADDERS = FIRST_PROP + PLAYERS
-"""Ladders of an event: its moneyline, its lines on margin and totals, and one prop for each of its players."""
+"""Ladders of an event: moneyline, spread, totals, and one prop per player."""
 
 
 class League(NamedTuple):
@@ -83,11 +83,11 @@ LEAGUES = (
         "receptions", 5.0, (2, 2, 4, 2, 4), (0, 0, 2, 0, 2),
     ),
 )  # fmt: skip
-"""The leagues, in the order in which events take turns among them."""
+"""The leagues; events are assigned to them in turn."""
 
 PLAYER_PRIOR = 100.0
 PLAYER_NEWS = 15.0
-"""What `prior` and `news` are for a player's own statistic."""
+"""`prior` and `news` of a player's statistic."""
 
 FIRST_NAMES = (
     "Aaron", "Bastian", "Caleb", "Darnell", "Emil", "Felix", "Gabriel", "Héctor", "Isaiah", "Jonas", "Kofi", "Luka",
@@ -98,4 +98,4 @@ LAST_NAMES = (
     "Jeffers", "Kowalski", "Lindqvist", "Mbeki", "Novák", "Okafor", "Prendergast", "Quiñones", "Rasmussen", "Sandoval",
     "Thornton", "Ueda", "Vasquez", "Whitfield", "Zielinski",
 )  # fmt: skip
-"""Players are invented."""
+"""Players are fictional."""

@@ -36,7 +36,7 @@ class Tape:
         files = survey(self.path)
         self._segments, self._tail = files.segments, files.last
         self.torn = files.torn
-        """What is wrong with the end, if it was cut off; None if it is whole."""
+        """Description of a torn end; None if the tape is complete."""
 
     def __repr__(self) -> str:
         return f"<Tape {self.path}: {self.steps:,} steps, {self.quotes:,} quotes{'; torn' if self.torn else ''}>"

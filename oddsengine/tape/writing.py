@@ -60,7 +60,7 @@ class TapeWriter:
         self._sync, self._rows, self._span, self._most = sync, block_rows, round(block_s * SECOND), segment_bytes
         self.path = Path(path)
         self.torn: str | None = None
-        """What was wrong with the end, and was cut off; None if it was whole."""
+        """Description of a torn end that was truncated; None if the tape was complete."""
         if self.path.exists() and not self.path.is_dir():
             raise TapeError(f"{self.path} is a file; a tape must be a folder")
         self.path.mkdir(parents=True, exist_ok=True)
