@@ -6,9 +6,10 @@ go out in answers and in events of streams.
 """
 # mypy: allow-untyped-calls
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from itertools import accumulate, pairwise
+from itertools import accumulate, islice, pairwise
 from types import UnionType
 from typing import Any, get_args, get_origin
 
@@ -26,7 +27,7 @@ AGES = (
     "quality_score", "timestamp", "ev_low", "ev_high", "ev_error", "prob_positive", "kelly_shrunk",
 )  # fmt: skip
 """Fields that time alone changes: numbers, flags, times and lists of texts."""
-_AGE = r'"(?:{})":(?:\[[^\]]*\]|[^,}}]*)'.format("|".join(AGES))  # a name in quotes stands nowhere within a text
+_AGE = re.compile(rb'"(?:%b)":(?:\[[^\]]*\]|[^,}]*)' % "|".join(AGES).encode())  # no text has a name in quotes
 _SIX_DIGITS = frozenset({
     "odds_decimal", "decimal", "odds_decimal_net", "fair_probability", "implied_probability", "probability",
     "middle_probability", "key_number_probability", "push_probability", "prob_positive", "kelly_percent",
@@ -47,45 +48,52 @@ class Encoding:
     struct
         One row.
     own
-        Fields of a frame by path, such as `side.line`, that do not follow from the column of their name: the name of
-        another column, an array of numbers, or a list of final values.
+        Fields by path, such as `side.line`, that do not follow from the column of their name: the name of another
+        column, an array of numbers, or a list of final values. It gets the frame, and the sides of all its rows, the
+        first ones before the second ones.
     """
 
-    def __init__(self, struct: type[msgspec.Struct], own: Callable[[pl.DataFrame], Own]) -> None:
+    def __init__(self, struct: type[msgspec.Struct], own: Callable[[pl.DataFrame, pl.DataFrame], Own]) -> None:
         self.struct, self._own = struct, own
 
     def raw(self, frame: pl.DataFrame) -> list[msgspec.Raw]:
         """The bytes of each row."""
         if not frame.height:
             return []
-        own = {"player_id": list(map(values.player_id, frame["player_name"].to_list())), **self._own(frame)}
+        columns = [_present(frame[name]) for name in frame.columns if name.startswith("side")]
+        sides = pl.concat(columns).struct.unnest() if columns else frame
+        own = {"player_id": list(map(values.player_id, frame["player_name"].to_list())), **self._own(frame, sides)}
+        if columns:
+            own |= _sides(self.struct, frame, sides, own)
         return [msgspec.Raw(_encode(row)) for row in _rows(self.struct, frame, "", own)]
 
     def with_prints(self, frame: pl.DataFrame) -> tuple[list[msgspec.Raw], list[int]]:
         """The bytes of each row, and a 64-bit hash of the row without its ages."""
         raw = self.raw(frame)
-        texts = pl.Series(list(map(bytes, raw)), dtype=pl.Binary).cast(pl.String)
-        return raw, steady(texts).hash().to_list()
+        return raw, [hash(steady(row)) for row in raw]
 
 
 def _rows(struct: type[msgspec.Struct], frame: pl.DataFrame, path: str, own: Own) -> Iterable[Any]:
-    sides = _sides(struct, frame, own) if "side1" in struct.__struct_fields__ else {}
-    return map(
-        struct, *(sides.get(name) or _column(name, kind, frame, path + name, own) for name, kind in _fields(struct))
-    )
+    return map(struct, *(_column(name, kind, frame, path + name, own) for name, kind in _fields(struct)))
 
 
-def _sides(struct: type[msgspec.Struct], frame: pl.DataFrame, own: Own) -> dict[str, list[Any]]:
+def _sides(struct: type[msgspec.Struct], frame: pl.DataFrame, sides: pl.DataFrame, own: Own) -> dict[str, list[Any]]:
     """The sides of all rows, made together."""
-    columns = sides_of(frame)
-    (inner, *_) = (get_args(kind) or (kind,) for name, kind in _fields(struct) if name == "side1")
-    made = iter(list(_rows(inner[0], pl.concat(columns.values()).struct.unnest(), "side.", own)))
-    return {name: [next(made) if there else None for there in frame[name].is_not_null()] for name in columns}
+    fields = [(name, kind) for name, kind in _fields(struct) if name.startswith("side")]
+    made = iter(list(_rows(fields[0][1], sides, "side.", own)))
+    return {name: _with_nulls(made, frame[name]) for name, _ in fields}
 
 
-def sides_of(frame: pl.DataFrame) -> dict[str, pl.Series]:
-    """The sides that are there, in the order in which `own` has their fields as `side.field`."""
-    return {name: frame[name].drop_nulls().alias("side") for name in frame.columns if name.startswith("side")}
+def _present(column: pl.Series) -> pl.Series:
+    return (column.drop_nulls() if column.null_count() else column).rename("side")
+
+
+def _with_nulls(rows: Iterable[Any], column: pl.Series) -> list[Any]:
+    """The next of some rows for each entry of a column that is not null."""
+    rows = iter(rows)
+    if not column.null_count():
+        return list(islice(rows, len(column)))
+    return [next(rows) if there else None for there in column.is_not_null()]
 
 
 @lru_cache
@@ -105,7 +113,8 @@ def _column(name: str, kind: Any, frame: pl.DataFrame, path: str, own: Own) -> l
     if float in kinds:
         return _numbers(name, column.to_numpy())
     if name in _TIMES:
-        times = timestamps(column.to_physical().fill_null(int(NO_TIME)).to_numpy())
+        column = column.to_physical()
+        times = timestamps((column.fill_null(int(NO_TIME)) if column.null_count() else column).to_numpy())
         return [time or "" for time in times] if kind is str else times
     if name in _BOOKS:
         return list(map(book_id, column.to_list()))
@@ -118,8 +127,9 @@ def _column(name: str, kind: Any, frame: pl.DataFrame, path: str, own: Own) -> l
             return [list(map(book_id, each)) for each in found]
         return [each or [] for each in found] if column.null_count() else found
     if nested := [one for one in kinds if isinstance(one, type) and issubclass(one, msgspec.Struct)]:
-        rows = _rows(nested[0], column.struct.unnest(), f"{path}.", own)
-        return [row if there else None for row, there in zip(rows, column.is_not_null(), strict=True)]
+        if column.null_count() == len(column):
+            return [None] * len(column)
+        return _with_nulls(_rows(nested[0], _present(column).struct.unnest(), f"{path}.", own), column)
     plain: list[Any] = (column.fill_null("") if kind is str and column.null_count() else column).to_list()
     return plain
 
@@ -142,7 +152,7 @@ def flat(lists: pl.Series) -> pl.Series:
 
 def parts(entries: list[Any], lists: pl.Series) -> list[list[Any]]:
     """Entries of `flat`, or what was made of them, as lists again."""
-    ends = accumulate(lists.list.len().fill_null(0).to_list(), initial=0)
+    ends = accumulate(lists.list.len().to_list(), initial=0)
     return [entries[begin:end] for begin, end in pairwise(ends)]
 
 
@@ -152,9 +162,9 @@ def book_id(name: str) -> str:
     return catalog.book(name).id
 
 
-def steady(texts: pl.Series) -> pl.Series:
-    """Texts of opportunities without their ages."""
-    return texts.str.replace_all(_AGE, "")
+def steady(row: bytes | msgspec.Raw) -> bytes:
+    """The text of an opportunity without its ages."""
+    return _AGE.sub(b"", row)
 
 
 def american_of(column: pl.Expr) -> pl.Expr:
@@ -163,4 +173,4 @@ def american_of(column: pl.Expr) -> pl.Expr:
     return pl.when(rounded == -100.0).then(100.0).otherwise(rounded)
 
 
-__all__ = ["AGES", "Encoding", "american_of", "book_id", "flat", "parts", "sides_of", "steady"]
+__all__ = ["AGES", "Encoding", "american_of", "book_id", "flat", "parts", "steady"]

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine_service.wire.columns import Encoding, Own, book_id, flat, parts, sides_of
+from oddsengine_service.wire.columns import Encoding, Own, book_id, flat, parts
 from oddsengine_service.wire.envelopes import Counted, GameState, ListMeta, Pagination
 from oddsengine_service.wire.numbers import Number
 from oddsengine_service.wire.references import with_leg_references
@@ -76,7 +76,9 @@ class Ev(msgspec.Struct, frozen=True):
     agreeing_books: int | None
 
 
-EV = Encoding(Ev, lambda _: {"ev_percent": "ev_percentage", "devig_book": "sharp_book", "odds_decimal_net": "net_odds"})
+EV = Encoding(
+    Ev, lambda *_: {"ev_percent": "ev_percentage", "devig_book": "sharp_book", "odds_decimal_net": "net_odds"}
+)
 
 
 class Leg(msgspec.Struct, frozen=True):
@@ -134,10 +136,10 @@ class Arbitrage(msgspec.Struct, frozen=True):
     book_count: int
 
 
-def _arbitrage(frame: pl.DataFrame) -> Own:
+def _arbitrage(frame: pl.DataFrame, _: pl.DataFrame) -> Own:
     """The rounded stakes sum to 100."""
     ends = frame["legs"].list.len().to_numpy().astype(np.int64).cumsum()
-    stake = np.round(flat(frame["legs"]).struct.field("stake_percent").to_numpy(), 4)
+    stake = np.round(flat(frame["legs"]).struct.unnest()["stake_percent"].to_numpy(), 4)
     stake[ends - 1] = 100.0 - (np.add.reduceat(stake, np.r_[0, ends[:-1]]) - stake[ends - 1])
     return {"ev_percent": "ev_percentage", "devig_book": [None] * frame.height, "legs.stake_percent": stake}
 
@@ -201,20 +203,19 @@ class LowHold(msgspec.Struct, frozen=True):
     game_state: GameState | None = None  # for tiers that may know
 
 
-def _low_hold(frame: pl.DataFrame) -> Own:
+def _low_hold(frame: pl.DataFrame, sides: pl.DataFrame) -> Own:
     """The confidence fades with the oldest price, as that of a +EV row does."""
     limits = catalog.thresholds()
     age = frame["oldest_odds_age_seconds"].fill_null(limits.stale_prematch_s).to_numpy()
     fades = np.where(frame["is_live"].to_numpy(), limits.confidence_age_live_s, limits.confidence_age_s)
-    sides = pl.concat(sides_of(frame).values()).struct
-    ids, links = sides.field("odds_ids"), sides.field("deep_links")
-    books = list(map(book_id, flat(sides.field("books")).to_list()))
-    linked, urls = (flat(links).struct.field(each).to_list() for each in ("sportsbook", "deep_link"))
+    ids, links = sides["odds_ids"], sides["deep_links"]
+    books, linked = map(book_id, flat(sides["books"]).to_list()), flat(links).struct.unnest()
+    urls = zip(map(book_id, linked["sportsbook"].to_list()), linked["deep_link"].to_list(), strict=True)
     return {
         "confidence": 100.0 * np.exp(-age / fades), "odds_age_seconds": "oldest_odds_age_seconds",
         "game_state": [None] * frame.height, "side.odds.probability": "implied_probability",
         "side.odds_ids": list(map(dict, parts([*zip(books, flat(ids).to_list(), strict=True)], ids))),
-        "side.deep_links": list(map(dict, parts([*zip(map(book_id, linked), urls, strict=True)], links))),
+        "side.deep_links": list(map(dict, parts(list(urls), links))),
     }  # fmt: skip
 
 
@@ -287,7 +288,7 @@ class Middle(msgspec.Struct, frozen=True):
     probability_source: str
 
 
-def _middle(frame: pl.DataFrame) -> Own:
+def _middle(frame: pl.DataFrame, sides: pl.DataFrame) -> Own:
     """Fields that a frame of middles lacks.
 
     `guaranteed_roi` is the worst case where that is a profit, else null. `market_overround` is what the two prices sum
@@ -296,8 +297,8 @@ def _middle(frame: pl.DataFrame) -> Own:
     """
     numbers, keys = frame["middle_numbers"].to_list(), frame["key_numbers"].to_list()
     chances, teams = frame["middle_probability"].to_list(), frame["team_side"].to_list()
-    implied = [frame[side].struct.field("odds").struct.field("probability").to_numpy() for side in ("side1", "side2")]
-    stake = np.round(frame["side1"].struct.field("stake_percent").to_numpy(), 4)
+    implied = sides["odds"].struct.unnest()["probability"].to_numpy().reshape(2, -1)
+    stake = np.round(sides["stake_percent"][: frame.height].to_numpy(), 4)
     sure, worst = frame["is_guaranteed_profit"].to_numpy(), frame["worst_case_loss"].to_numpy()
     names = zip(teams, frame["home_team"].to_list(), frame["away_team"].to_list(), strict=True)
     return {
