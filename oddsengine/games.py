@@ -89,7 +89,7 @@ class State(NamedTuple):
     seen: int  # of the newest reading
 
 
-class Change(NamedTuple):
+class GameChanges(NamedTuple):
     """Changes of one step: new or changed states, and games that left."""
 
     changed: Mapping[str, State]
@@ -278,7 +278,7 @@ class Scoreboard:
     def __contains__(self, event: str) -> bool:
         return event in self._games
 
-    def step(self, readings: Iterable[Reading], now: int) -> Change:
+    def step(self, readings: Iterable[Reading], now: int) -> GameChanges:
         """Apply readings in any order and advance the time; readings from the future count as seen now."""
         self.now = now = max(now, self.now)
         taken = [r._replace(seen=now) if r.seen == ARRIVAL or r.seen > now else r for r in readings]
@@ -314,7 +314,7 @@ class Scoreboard:
         else:
             game.state = None
 
-    def _settle(self) -> Change:
+    def _settle(self) -> GameChanges:
         """Compare the states with those last returned."""
         states: dict[str, State] = {}
         changed: dict[str, State] = {}
@@ -330,7 +330,7 @@ class Scoreboard:
                 changed[event] = state
         removed = tuple(sorted(self.states.keys() - states.keys()))
         self.states = states
-        return Change(changed, removed)
+        return GameChanges(changed, removed)
 
     def _dated(self, state: State, last: State | None) -> State:
         """Return a state with its age and the time of its last change."""

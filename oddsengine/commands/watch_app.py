@@ -33,7 +33,7 @@ _MOST_ROWS, _MOST_BOOKS = 300, 12
 Rows = Sequence[Mapping[str, Any]]
 
 
-class Snapshot(NamedTuple):
+class OpenLists(NamedTuple):
     """Opportunities at one time."""
 
     title: str
@@ -43,7 +43,7 @@ class Snapshot(NamedTuple):
 class Source(Protocol):
     """A source of opportunities; called from threads, one call at a time."""
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> OpenLists:
         """Return the current opportunities."""
 
     def prices(self, event: str) -> Rows:
@@ -56,10 +56,10 @@ class FileSource:
     def __init__(self, path: str, books: Sequence[str] | None) -> None:
         self._path, self._books = path, books
         self._changed = -1.0
-        self._shot = Snapshot(path, {})
+        self._shot = OpenLists(path, {})
         self._table = pl.DataFrame()
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> OpenLists:
         """Return the opportunities as of the file's newest time."""
         changed = os.path.getmtime(self._path) if os.path.isfile(self._path) else 0.0
         if changed != self._changed:
@@ -68,7 +68,7 @@ class FileSource:
             result = find_all(table, books=self._books, **_LEAST)
             refused = rejected(table)["row"].unique().to_list()
             self._table = table.filter(~pl.col("row").is_in(refused))
-            self._shot = Snapshot(self._path, {kind: getattr(result, kind).to_dicts() for kind in KINDS})
+            self._shot = OpenLists(self._path, {kind: getattr(result, kind).to_dicts() for kind in KINDS})
         return self._shot
 
     def prices(self, event: str) -> Rows:
@@ -98,11 +98,11 @@ class TapeSource:
                 return
         self._ended = True
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> OpenLists:
         """Return the opportunities at the current position of the tape."""
         result, now = self._view.opportunities(), self._engine.now
         title = f"{self._path}  {'' if now is None else f'{now:%Y-%m-%d %H:%M:%S}'}{'  ended' if self._ended else ''}"
-        return Snapshot(title, {kind: getattr(result, kind).to_dicts() for kind in KINDS})
+        return OpenLists(title, {kind: getattr(result, kind).to_dicts() for kind in KINDS})
 
     def prices(self, event: str) -> Rows:
         """Return every price of an event."""
@@ -124,10 +124,10 @@ class NodeSource:
             raise ValueError(answer.json()["error"]["message"])
         return answer.json()["data"]
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> OpenLists:
         """Return the first 200 opportunities of each kind."""
         kinds = {kind: self._data(f"/opportunities/{path}{self._books}&limit=200") for kind, path in _PATHS.items()}
-        return Snapshot(str(self._client.base_url), kinds)
+        return OpenLists(str(self._client.base_url), kinds)
 
     def prices(self, event: str) -> Rows:
         """Return every price of an event."""
@@ -222,7 +222,7 @@ class WatchApp(App[None]):
     def __init__(self, source: Source, every: float, words: str = "") -> None:
         super().__init__()
         self._source, self._every, self._first_words = source, every, words
-        self._shot = Snapshot("", {})
+        self._shot = OpenLists("", {})
         self._event, self._paused, self._failed = "", False, False
         self._events: dict[str, str] = {}  # event of each row's key
         self._asking = threading.Lock()
@@ -276,7 +276,7 @@ class WatchApp(App[None]):
     def _state(self, text: str) -> None:
         self.query_one("#state", Static).update(Text(text))
 
-    def _show(self, snapshot: Snapshot, prices: Rows) -> None:
+    def _show(self, snapshot: OpenLists, prices: Rows) -> None:
         if snapshot != self._shot or self._failed:  # filling the tables takes much longer than comparing
             self._shot, self._failed = snapshot, False
             self.sub_title = snapshot.title

@@ -82,7 +82,7 @@ class SeenTime(TypedDict):
     last_seen_at: datetime
 
 
-class Delta(TypedDict, total=False):
+class PriceDelta(TypedDict, total=False):
     """The fields of a price that can change."""
 
     id: Required[Name]
@@ -121,8 +121,8 @@ class _Chunk(msgspec.Struct):
     odds: list[Odds]
 
 
-class _Deltas(msgspec.Struct):
-    odds: list[Delta]
+class _PriceDeltas(msgspec.Struct):
+    odds: list[PriceDelta]
 
 
 class _Removed(msgspec.Struct):
@@ -143,7 +143,7 @@ class _StreamMessage(msgspec.Struct):
 _LEVEL = Level(Odds, "a row")
 _page = msgspec.json.Decoder(_Page)
 _chunk = msgspec.json.Decoder(_Chunk)
-_deltas = msgspec.json.Decoder(_Deltas)
+_deltas = msgspec.json.Decoder(_PriceDeltas)
 _renewed = msgspec.json.Decoder(_Renewed)
 _removed = msgspec.json.Decoder(_Removed)
 _said = msgspec.json.Decoder(_StreamMessage)
@@ -344,7 +344,7 @@ class InterfaceStream:
             items = given.get("odds") if isinstance(given, dict) else None
             if not isinstance(items, list):
                 raise FeedError(f"This is not a payload of {_SOURCE}: an update has a list of odds.") from None
-            deltas, _ = salvage(items, Level(Delta, "an update"), refused)
+            deltas, _ = salvage(items, Level(PriceDelta, "an update"), refused)
             require_valid(deltas, items, _SOURCE)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise unreadable(_SOURCE, error) from None

@@ -140,7 +140,7 @@ class TheOddsApi:
         """
         refused: Counter[str] = Counter()
         events, partly, made = _events(data, refused)
-        reading = _Reading(made, refused, american=_is_american(events, american=self._american))
+        reading = _ResponseReader(made, refused, american=_is_american(events, american=self._american))
         for given in events:
             reading.event(given)
         covered = set(reading.listed) | scope.events
@@ -301,7 +301,7 @@ def _stamp(value: Any) -> datetime | None:
         return None
 
 
-class _Reading:
+class _ResponseReader:
     """Quotes of one response; state is committed only after all of it was parsed."""
 
     def __init__(self, made: datetime | None, refused: Counter[str], *, american: bool) -> None:

@@ -33,7 +33,7 @@ class BoardIds(NamedTuple):
     markets: Collection[str]
 
 
-class Game(NamedTuple):
+class EventTexts(NamedTuple):
     """An event as described by its rows."""
 
     id: str
@@ -87,14 +87,14 @@ class BoardStats:
         self.live = self.status == IN_PLAY
 
     @staticmethod
-    def _games(names: Any, used: Longs) -> list[Game]:
+    def _games(names: Any, used: Longs) -> list[EventTexts]:
         """Return one wording per event, preferring a row that names the teams as most rows do."""
         event = names.event.values[used]
         main = names.pair.values[used] == names.event_lead.values[event]
         order = np.argsort(~main, kind="stable")
         _, first = np.unique(event[order], return_index=True)
         wordings = [names.wordings[term] for term in used[order[first]].tolist()]
-        return [Game(*(text or "" for text in wording[:5])) for wording in wordings]
+        return [EventTexts(*(text or "" for text in wording[:5])) for wording in wordings]
 
     @staticmethod
     def _linked(links: list[str | None], event: Longs, book: Longs, slots: Any) -> dict[tuple[int, int], str]:
