@@ -1,4 +1,4 @@
-"""Arbitrage: stakes on all outcomes of a market with equal payouts.
+"""Arbitrage: hold of a market, stakes with equal payouts on all outcomes, and the best whole stakes.
 
 **Hold.** With the best price d_i of each outcome, S = sum of 1/d_i. The hold is S - 1. Below 0 it is an
 arbitrage with a profit of 1/S - 1 per unit staked; slightly above 0 it is a low hold.

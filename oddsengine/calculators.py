@@ -1,4 +1,4 @@
-"""Calculators for bettors. Odds d are decimal, after commission; s is a stake.
+"""Calculators: hedges, free bets, boosts, parlays and middles. Odds d are decimal, after commission; s is a stake.
 
 **Hedge.** With a bet of s at d and the other side at h, staking s d / h gives both results the same profit,
 

@@ -1,4 +1,4 @@
-"""Portfolios: growth-optimal stakes on many simultaneous bets.
+"""Portfolios: growth-optimal stakes on many simultaneous bets, and shrinkage of uncertain probabilities.
 
 **The problem.** Bets i = 1 .. n are open at once. Game g ends in one of its scenarios, s with probability P_gs, in
 which a unit on bet i of the game gains r_is (the odds minus 1, -1, or a value in between if part of the stake is

@@ -1,4 +1,4 @@
-"""Collect the input of an audit: prices shown as +EV, and the closing board of each event."""
+"""Prices when first shown as +EV, and closing boards: the input of an audit."""
 
 from typing import Any, NamedTuple
 

@@ -1,4 +1,4 @@
-"""Incremental parser of Server-Sent EventParser with bounded memory.
+"""Incremental parser of Server-Sent Events with bounded memory.
 
 Implements the HTML standard, section 9.2: lines end with LF, CR or both; an event ends at an empty line and is dropped
 if it has no data; a line starting with a colon is a comment; ids with a zero byte are ignored.
@@ -36,7 +36,7 @@ class EventParser:
     """
 
     def __init__(self, most: int = MOST) -> None:
-        self.last_id = ""  # for the `Last-ServerSentEvent-ID` of the next connection
+        self.last_id = ""  # for the `Last-Event-ID` of the next connection
         self.retry: int | None = None  # reconnection delay in milliseconds, if sent
         self.comments = 0  # comments also show that the stream is alive
         self._most = most

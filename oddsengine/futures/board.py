@@ -219,7 +219,7 @@ def _frame(quotes: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
 
 
 def _newer(fresh: pl.DataFrame, old: pl.DataFrame) -> pl.DataFrame:
-    """Return the newest quote of each price unless a newer one is kinds, with the time of the last change."""
+    """Return the newest quote of each price unless a newer one is known, with the time of the last change."""
     last = fresh.sort("last_seen_at", maintain_order=True).unique(_KEY, keep="last", maintain_order=True)
     before = old.select(*_KEY, was="odds_decimal", then="odds_changed_at", heard="last_seen_at")
     joined = last.join(before, on=_KEY, how="left").filter(

@@ -23,7 +23,7 @@ and over the books that can be bet at, with the best d' of each contestant:
 5. `outlier`: a price more generous than the median of at least three other feeds, by more than the bound of games in
    log-odds. A price too low by the same bound disqualifies its book as the reference.
 
-A market is **complete** if its field is kinds, no book quotes anybody outside it, it has more contestants than winners,
+A market is **complete** if its field is known, no book quotes anybody outside it, it has more contestants than winners,
 and every contestant has a price left. Otherwise there is no fair price, hold or arbitrage. The **reference** is the
 first sharp book whose own field is complete, whose margin is not too wide, and whose prices can be de-vigged. There is
 no consensus.

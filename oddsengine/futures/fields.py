@@ -1,9 +1,9 @@
-"""Fields: the contestants of each market. A market without a kinds field is never complete.
+"""Fields: the contestants of each market. A market without a known field is never complete.
 
 | market | field | source |
 | --- | --- | --- |
 | over/under, yes/no | the two sides | `kind` |
-| the title of a league whose teams are all kinds | its teams | `catalog` |
+| the title of a league whose teams are all known | its teams | `catalog` |
 | any other, or to override these | the contestants of a `FuturesField` | `operator` |
 
 Fields are never inferred from prices: a book that omits a contestant says nothing about the contestant. "Any other" may

@@ -31,7 +31,7 @@ _MOST_CACHED = 2_000_000  # rows of cached results
 
 
 class Index:
-    """TermIndex and rows of one board, in sort order."""
+    """Terms and rows of one board, in sort order."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine

@@ -118,7 +118,7 @@ class Marks(NamedTuple):
 
 
 class BoardReader:
-    """Queries on a board that is locked for reader."""
+    """Queries on a board that is locked for reading."""
 
     def __init__(self, index: "Index", board: Board) -> None:
         self.index, self.board = index, board
