@@ -101,9 +101,22 @@ def test_full_pass(benchmark: Any, live: Live) -> None:
     benchmark.pedantic(live.engine.step, setup=everything, rounds=10, warmup_rounds=2)
 
 
+@pytest.fixture(scope="module")
+def met(live: Live) -> None:
+    """The text of every row has been met before, as that of nearly every row of a running feed."""
+    for part in live.frame.iter_slices(20_000):
+        live.engine.step(msgspec.json.encode(part.to_dicts()), NOW)
+
+
 @pytest.mark.benchmark(group="live JSON to JSON, 1M rows")
 @pytest.mark.parametrize("count", COUNTS)
-def test_json_to_json(benchmark: Any, live: Live, count: int) -> None:
+@pytest.mark.parametrize("texts_are", ["new", "met"])
+def test_json_to_json(
+    benchmark: Any, live: Live, texts_are: str, count: int, request: pytest.FixtureRequest
+) -> None:  # fmt: skip
+    """New: each text is met for the first time, as after a start."""
+    if texts_are == "met":
+        request.getfixturevalue("met")
     draw = texts(live.frame, count, 1)
     benchmark.pedantic(
         lambda text: live.engine.step(text, NOW).json(live.view), setup=lambda: ((draw(),), {}), rounds=ROUNDS[count],
