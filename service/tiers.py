@@ -70,6 +70,20 @@ def books_of(tier: str) -> frozenset[str] | None:
     return frozenset(book.id for book in catalog.books().values() if TIERS[book.requires_tier].rank <= rank)
 
 
+def book_above(book: str, tier: Tier, what: str = "sportsbook") -> Problem:
+    """The answer to a request for a book that a tier does not include."""
+    needed = catalog.book(book).requires_tier
+    message = f"{what} {book} requires the {needed} tier; this key has the {tier.id} tier"
+    return Problem(403, "tier_restricted", message, required_tier=needed)
+
+
+def feature_above(feature: str, tier: Tier, code: str = "tier_restricted") -> Problem:
+    """The answer to a request for a feature that a tier does not include."""
+    needed = required(feature).id
+    message = f"{feature} requires the {needed} tier or higher; this key has the {tier.id} tier"
+    return Problem(403, code, message, required_tier=needed)
+
+
 def allowed(tier: Tier, asked: Iterable[str] | None, added: Iterable[str] = ()) -> frozenset[str] | None:
     """Books of an answer: those asked for, else the tier's own, and those added; None for all there are.
 
@@ -85,12 +99,7 @@ def allowed(tier: Tier, asked: Iterable[str] | None, added: Iterable[str] = ()) 
         for book in [*(wanted or ()), *more]:
             known = catalog.books().get(book)
             if known is not None and book not in own:
-                raise Problem(
-                    403,
-                    "tier_restricted",
-                    f"sportsbook {book} requires the {known.requires_tier} tier; this key has the {tier.id} tier",
-                    required_tier=known.requires_tier,
-                )
+                raise book_above(book, tier)
     if wanted is None:
         return own
     return frozenset(wanted) | frozenset(more)

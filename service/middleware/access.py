@@ -10,7 +10,7 @@ from oddsengine_service.limits import Room
 from oddsengine_service.node import Node
 from oddsengine_service.problems import Problem
 from oddsengine_service.request import Request
-from oddsengine_service.tiers import ANONYMOUS, Caller, required
+from oddsengine_service.tiers import ANONYMOUS, Caller, feature_above
 
 FAILED_RATE = 600  # wrong keys a minute and address
 HEALTH = "/health"  # answers while the node starts, and however often it is asked
@@ -41,7 +41,8 @@ class Access:
             if not self._node.ready:
                 raise Problem(503, "not_ready", "the node is starting; retry in a few seconds")
         if endpoint.feature and endpoint.feature not in caller.features:
-            raise _lacking(endpoint.feature, caller)
+            code = "feature_required" if endpoint.feature == "ev" else "tier_restricted"
+            raise feature_above(endpoint.feature, caller.tier, code)
 
     def caller(self, endpoint: Endpoint, request: Request) -> Caller:
         """Who asks; an invalid key is refused also where none is needed.
@@ -98,13 +99,6 @@ def limited(room: Room, what: str) -> Problem:
 
 def _unauthorized(endpoint: Endpoint) -> str:
     return "invalid_api_key" if endpoint.path.startswith(("/stream", "/ws")) else "unauthorized"
-
-
-def _lacking(feature: str, caller: Caller) -> Problem:
-    lowest = required(feature)
-    code = "feature_required" if feature == "ev" else "tier_restricted"
-    message = f"{feature} requires the {lowest.id} tier or higher; this key has the {caller.tier.id} tier"
-    return Problem(403, code, message, required_tier=lowest.id)
 
 
 @lru_cache(maxsize=256)

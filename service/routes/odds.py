@@ -20,8 +20,8 @@ from oddsengine.timestamps import timestamps
 from oddsengine_service import filters
 from oddsengine_service.endpoints import MOST_LIMIT, MOST_OFFSET, Context, Endpoint, answer_meta, page
 from oddsengine_service.params import MOST_TEXT, Param, choice, choices, flag, moment, number, text, whole, words
-from oddsengine_service.problems import Problem, invalid, shown, unknown
-from oddsengine_service.tiers import allowed, books_of
+from oddsengine_service.problems import invalid, shown, unknown
+from oddsengine_service.tiers import allowed, book_above, books_of
 from oddsengine_service.wire.envelopes import Page
 from oddsengine_service.wire.odds import (
     BEST,
@@ -98,13 +98,7 @@ def books_for(
         return found
     named = {catalog.book(name).id for name in (*(asked or ()), *(added or ()))}
     if beyond := sorted(book for book in named - own if book in index_of(context).books):
-        needed = catalog.book(beyond[0]).requires_tier
-        raise Problem(
-            403,
-            "tier_restricted",
-            f"sportsbook {beyond[0]} requires the {needed} tier; this key has the {tier.id} tier",
-            required_tier=needed,
-        )
+        raise book_above(beyond[0], tier)
     return found & own
 
 

@@ -24,7 +24,7 @@ from oddsengine_service.stream.hub import Stream, Subscription
 from oddsengine_service.stream.moves import Form
 from oddsengine_service.stream.opportunities import OpportunityFilter
 from oddsengine_service.stream.sse import frame
-from oddsengine_service.tiers import Caller, required
+from oddsengine_service.tiers import Caller, feature_above
 
 if TYPE_CHECKING:
     from oddsengine_service.app import Api
@@ -176,10 +176,7 @@ def _wants(context: Context, channels: frozenset[str]) -> Subscription:
     _check_streaming(caller)
     games = "gamestate" in caller.features
     if "gamestate" in channels and not games:
-        raise Problem(
-            403, "tier_restricted",
-            f"gamestate requires the {required('gamestate').id} tier or higher; this key has the {caller.tier.id} tier",
-        )  # fmt: skip
+        raise feature_above("gamestate", caller.tier)
     seen = bool(query["seen"] and channels & {"odds", "all"})
     if seen and query["live"] is not None:
         raise invalid("live and seen cannot be combined: seen=true streams the whole board")

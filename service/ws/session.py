@@ -29,7 +29,7 @@ from oddsengine_service.routes.odds import (
 )
 from oddsengine_service.routes.stream import MIN_EV, MIN_PROFIT, hub_of, same_rights, slot, unknown_ids, wants_of
 from oddsengine_service.stream.hub import Subscription
-from oddsengine_service.tiers import Caller, books_of, required
+from oddsengine_service.tiers import Caller, books_of, feature_above
 from oddsengine_service.ws.socket import BAD_KEY, NO_STREAMING, TOO_MANY, Socket
 from oddsengine_service.ws.wire import WS, message
 
@@ -244,11 +244,7 @@ def _wants(context: Context) -> Subscription:
     chosen = query["channels"]
     for name in chosen or ():
         if name in KINDS and name not in caller.features:
-            raise Problem(
-                403, "tier_restricted",
-                f"channel {name} requires the {required(name).id} tier or higher; this key has the {caller.tier.id} "
-                "tier",
-            )  # fmt: skip
+            raise feature_above(name, caller.tier)
     kinds = frozenset(KINDS) & caller.features & frozenset(chosen or KINDS)
     return wants_of(
         context,

@@ -19,7 +19,7 @@ from oddsengine_service.params import choice, text
 from oddsengine_service.problems import Problem, shown
 from oddsengine_service.routes.odds import SPORTSBOOK, books_for
 from oddsengine_service.routes.opportunities.lists import TAG, reference
-from oddsengine_service.tiers import books_of, required
+from oddsengine_service.tiers import books_of, feature_above
 from oddsengine_service.wire.envelopes import Data
 
 MOST_PRICES, MOST_POINTS = 40, 500
@@ -56,8 +56,7 @@ def explained(context: Context, wanted: str, event: str) -> dict[str, Any]:
         ) from None  # fmt: skip
     feature = _FEATURES[said.kind]
     if feature not in context.caller.features:
-        lowest = required(feature).id
-        raise Problem(403, "tier_restricted", f"{feature} needs the tier {lowest} or higher")
+        raise feature_above(feature, context.caller.tier)
     row = said.opportunity
     prices, passed = _seen(said.prices, own), _seen(said.rejected, own)
     return {

@@ -15,12 +15,11 @@ from oddsengine_service import filters
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta, page
 from oddsengine_service.kinds import EPSILON, EV_STEPS, KINDS, PROFIT_STEPS, Kind, step
 from oddsengine_service.params import Param, choice, flag, number, text, words
-from oddsengine_service.problems import Problem
 from oddsengine_service.routes import odds
 from oddsengine_service.routes.odds import books_for, index_of
 from oddsengine_service.routes.opportunities.download import download
 from oddsengine_service.routes.opportunities.filters import matching, ordered
-from oddsengine_service.tiers import books_of
+from oddsengine_service.tiers import book_above, books_of
 from oddsengine_service.views import Bools, Opened, Table
 from oddsengine_service.wire.games import Standing, state_of
 from oddsengine_service.wire.numbers import exact, moment
@@ -117,12 +116,7 @@ def reference(context: Context, unknown: dict[str, list[str]]) -> tuple[bool, st
         return False, None
     own = books_of(context.caller.tier.id)
     if own is not None and not book.sharp and book.id not in own:
-        raise Problem(
-            403,
-            "tier_restricted",
-            f"devig_book {book.id} requires the {book.requires_tier} tier; "
-            f"this key has the {context.caller.tier.id} tier",
-        )
+        raise book_above(book.id, context.caller.tier, "devig_book")
     return True, book.id
 
 
