@@ -5,7 +5,6 @@ again, if it is asked to (`seen=true`). Any other is asked for all of its prices
 """
 
 import asyncio
-from collections.abc import Coroutine
 from contextlib import aclosing, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -38,33 +37,38 @@ def _filters(feed: Settings) -> dict[str, str | int]:
     return {name: ",".join(wanted) for name, wanted in asked.items() if wanted}
 
 
-async def _with_games(feed: Settings, web: Web, sink: Sink, prices: Coroutine[Any, Any, None]) -> None:
-    """Bring prices, and game states where these are wanted."""
-    if not feed.games:
-        await prices
-        return
-    async with asyncio.TaskGroup() as group:
-        group.create_task(prices)
-        group.create_task(GameStateSource(feed).run(web, sink))
-
-
-class InterfaceSource:
-    """The stream; each connection starts with a snapshot."""
+class _Upstream:
+    """What both ways to read another node share: prices, and game states where the settings ask for them."""
 
     def __init__(self, feed: Settings, key: str, secrets: Secrets) -> None:
         self.feed: Feed = feed
         self._settings, self._secrets = feed, secrets
         self._headers = {"x-api-key": key} if key else {}
+
+    async def run(self, sink: Sink) -> None:
+        """Read until cancelled."""
+        async with Web(self.feed, self._secrets, self._headers) as web:
+            prices = keep_trying(self.feed, sink, lambda backoff: self._attempt(web, sink, backoff))
+            if not self._settings.games:
+                await prices
+                return
+            async with asyncio.TaskGroup() as group:
+                group.create_task(prices)
+                group.create_task(GameStateSource(self._settings).run(web, sink))
+
+    async def _attempt(self, web: Web, sink: Sink, backoff: Backoff) -> float:
+        raise NotImplementedError
+
+
+class InterfaceSource(_Upstream):
+    """The stream; each connection starts with a snapshot."""
+
+    def __init__(self, feed: Settings, key: str, secrets: Secrets) -> None:
+        super().__init__(feed, key, secrets)
         self._stream = Stream(feed.silence, feed.body_bytes)
         self._reader = InterfaceStream()
 
-    async def run(self, sink: Sink) -> None:
-        """Connect, and reconnect until cancelled."""
-        async with Web(self.feed, self._secrets, self._headers) as web:
-            prices = keep_trying(self.feed, sink, lambda backoff: self._connection(web, sink, backoff))
-            await _with_games(self._settings, web, sink, prices)
-
-    async def _connection(self, web: Web, sink: Sink, backoff: Backoff) -> float:
+    async def _attempt(self, web: Web, sink: Sink, backoff: Backoff) -> float:
         feed = self._settings
         sink.expect(feed.name, "", feed.silence)
         url, query = feed.url.rstrip("/") + "/stream", {"channel": "odds", "seen": "true", **_filters(feed)}
@@ -124,24 +128,16 @@ class InterfaceSource:
                 sink.alive(feed.name, "ages")
 
 
-class InterfacePages:
+class InterfacePages(_Upstream):
     """REST: a full list, then deltas."""
 
     def __init__(self, feed: Settings, key: str, secrets: Secrets) -> None:
-        self.feed: Feed = feed
-        self._settings, self._secrets = feed, secrets
-        self._headers = {"x-api-key": key} if key else {}
+        super().__init__(feed, key, secrets)
         self._since: str | None = None
         self._listed: set[str] = set()
         self._all_at = 0.0  # when all there is was last asked for
 
-    async def run(self, sink: Sink) -> None:
-        """Poll until cancelled."""
-        async with Web(self.feed, self._secrets, self._headers) as web:
-            prices = keep_trying(self.feed, sink, lambda backoff: self._turn(web, sink, backoff))
-            await _with_games(self._settings, web, sink, prices)
-
-    async def _turn(self, web: Web, sink: Sink, backoff: Backoff) -> float:
+    async def _attempt(self, web: Web, sink: Sink, backoff: Backoff) -> float:
         feed = self._settings
         sink.expect(feed.name, "", feed.interval + feed.timeout)
         if self._since is None:
