@@ -241,11 +241,11 @@ FAN, MGM = {"Ada": 2.2, "Ben": 3.5}, {"Cem": 4.5, "Ben": 3.9}
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
-        ({"fields": ()}, "nobody says who takes part"),
+        ({"fields": ()}, "the contestants are unknown"),
         ({"fields": (BAKING._replace(contestants=(*BAKERS, "Dee")),)}, "Dee has no price"),
-        ({"fields": (BAKING._replace(contestants=("Ada", "Cem")),)}, "Ben is quoted and not of the field"),
-        ({"fields": (BAKING._replace(places=2),)}, "nobody says who takes part"),
-        ({"fields": (BAKING._replace(season="2026"),)}, "nobody says who takes part"),
+        ({"fields": (BAKING._replace(contestants=("Ada", "Cem")),)}, "Ben is quoted but not in the field"),
+        ({"fields": (BAKING._replace(places=2),)}, "the contestants are unknown"),
+        ({"fields": (BAKING._replace(season="2026"),)}, "the contestants are unknown"),
     ],
 )
 def test_nothing_without_the_whole_field(more: dict[str, Any], reason: str) -> None:
@@ -262,7 +262,7 @@ def test_nothing_without_the_whole_field(more: dict[str, Any], reason: str) -> N
 def test_old_prices_hold_nothing_together() -> None:
     old = NOW - timedelta(seconds=3601)
     result = found(rows_of("fanduel", FAN), rows_of("betmgm", MGM, last_seen_at=old))
-    assert only(result)["incomplete_reason"] == "Cem has no price that can be used"
+    assert only(result)["incomplete_reason"] == "Cem has no usable price"
     assert aside(result) == {("Cem", "betmgm"): "stale", ("Ben", "betmgm"): "stale"}
     tired = found(rows_of("fanduel", FAN), rows_of("betmgm", MGM, last_seen_at=NOW - timedelta(seconds=601)))
     assert only(tired)["hold_percentage"] < 0.0
@@ -347,7 +347,7 @@ def test_any_other_is_those_that_the_field_does_not_name() -> None:
     assert aside(less) == {("Any other", "fanduel"): "other_field"}  # there it may be Ben too
     assert only(less)["is_complete"]
     stranger = found(rows_of("fanduel", {**whole, "Dee": 30.0}), rows_of("pinnacle", whole), fields=(MORE,))
-    assert only(stranger)["incomplete_reason"] == "Dee is quoted and not of the field"
+    assert only(stranger)["incomplete_reason"] == "Dee is quoted but not in the field"
     closed = found(rows_of("fanduel", {"Ada": 2.0, "Other": 2.0}), rows_of("pinnacle", PIN))
     assert aside(closed) == {("Any other", "fanduel"): "other_field"}
     assert only(closed)["is_complete"]
@@ -407,7 +407,7 @@ def test_a_league_whose_teams_are_known() -> None:
     short = {name: price for name, price in odds.items() if name != "Utah Jazz"}
     assert (
         only(found(title("pinnacle", short), fields=()))["incomplete_reason"]
-        == "Utah Jazz has no price that can be used"
+        == "Utah Jazz has no usable price"
     )
     twice = only(found(title("pinnacle", short | {"Jazz": 27.0}), fields=()))
     assert twice["is_complete"]
@@ -620,7 +620,7 @@ def test_fields_that_cannot_be_used(text: str, reason: str) -> None:
 def test_a_statement_says_how_many_win() -> None:
     rows = [{**row, "places": None} for row in rows_of("pinnacle", {"Ada": 1.4, "Ben": 1.6, "Cem": 2.0, "Dee": 3.1})]
     alone = only(found(rows, fields=()))
-    assert (alone["places"], alone["incomplete_reason"]) == (None, "nobody says how many win")
+    assert (alone["places"], alone["incomplete_reason"]) == (None, "the number of winners is unknown")
     stated = BAKING._replace(contestants=NAMES[:4], places=2)
     result = found(rows, fields=(stated,))
     assert (only(result)["places"], only(result)["is_complete"]) == (2, True)

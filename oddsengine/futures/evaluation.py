@@ -182,15 +182,15 @@ def _logit(p: Floats) -> Floats:
 def _complete(sheet: Sheet, left: Bools) -> tuple[bool | None, str]:
     """Return whether every contestant has a price, and if not, why."""
     if sheet.field is None:
-        return None, "nobody says who takes part" if sheet.places else "nobody says how many win"
+        return None, "the contestants are unknown" if sheet.places else "the number of winners is unknown"
     if sheet.strangers:
-        return False, f"{sheet.strangers[0]} is quoted and not of the field"
+        return False, f"{sheet.strangers[0]} is quoted but not in the field"
     if len(sheet.field.contestants) <= sheet.places:
-        return False, "as many win as take part"
+        return False, "there are no more contestants than winners"
     priced = np.asarray(left.any(axis=1))
     for name, place in zip(sheet.field.contestants, sheet.place.tolist(), strict=True):
         if place < 0 or not priced[place]:
-            return False, f"{name} has no price that can be used"
+            return False, f"{name} has no usable price"
     return True, ""
 
 

@@ -1,24 +1,24 @@
 """Simulated games: scores, and exact probabilities given public information.
 
-**Process.** Each team (and each player's statistic) is a lane that jumps at the times of a Poisson process whose rate
-is drawn once from a Gamma law and never shown. Before the game *reports* come in, jumps of the same rate that do not
-count; in the game the jumps score. All that is public about a rate is how many jumps a lane had, of either kind, over
-how much exposure (1 is a whole game), so the rate given all that is public is
+**Process.** Each team (and each player's statistic) is a lane that jumps at the times of a Poisson process, with a
+hidden rate drawn once from a Gamma distribution. Before the game there are *reports*, jumps of the same rate that do
+not count; in the game, jumps score. The public information about a rate is the number of jumps of a lane, of either
+kind, over an exposure (1 is a whole game). Given that, the rate is
 
     Gamma(alpha, beta),   alpha = prior + jumps,   beta = prior / mean + exposure
 
-and the points still to come over the exposure r have the generating function
+and the remaining points over the exposure r have the generating function
 
     (1 + (r / beta) (1 - F(z)))^(-alpha),      F(z) = sum of share_j z^points_j over the marks of a jump.
 
-**So every probability is exact and honest.** The law of the final score is this function times z^score, and what an
-observer is told at any moment is a martingale by construction. Sums and differences of two teams are products of their
-functions; one inverse Fourier transform on `League.size` points turns them into probabilities (the mass that wraps
-around is negligible). A game that may not end level is then decided by a fair coin: the winner adds the bonus.
+**Probabilities are exact.** The generating function of the final score is this one times z^score, and probabilities
+given public information are a martingale by construction. Sums and differences of two teams are products of their
+functions; an inverse Fourier transform on `League.size` points converts them to probabilities (aliasing is negligible).
+A game that cannot end level is decided by a fair coin; the winner adds the bonus.
 
 **Lines** are counted in quarters. A bet at threshold t wins if the score (home's margin for spreads) is above t; a
-quarter line stands half on each neighbour. `win` and `lose` are the shares of a stake that win and lose, in
-expectation: a price d returns win (d - 1) - lose, and d is fair at p = win / (win + lose).
+quarter line is half on each neighbour. `win` and `lose` are the expected shares of a stake that win and lose: a price d
+returns win (d - 1) - lose, and d is fair at p = win / (win + lose).
 """
 
 from typing import NamedTuple
