@@ -242,7 +242,7 @@ FAN, MGM = {"Ada": 2.2, "Ben": 3.5}, {"Cem": 4.5, "Ben": 3.9}
     ("more", "reason"),
     [
         ({"fields": ()}, "the contestants are unknown"),
-        ({"fields": (BAKING._replace(contestants=(*BAKERS, "Dee")),)}, "Dee has no price"),
+        ({"fields": (BAKING._replace(contestants=(*BAKERS, "Dee")),)}, "Dee has no usable price"),
         ({"fields": (BAKING._replace(contestants=("Ada", "Cem")),)}, "Ben is quoted but not in the field"),
         ({"fields": (BAKING._replace(places=2),)}, "the contestants are unknown"),
         ({"fields": (BAKING._replace(season="2026"),)}, "the contestants are unknown"),
