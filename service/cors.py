@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from oddsengine_service.problems import Problem, origin_of
 
-METHODS = ("GET", "HEAD", "POST", "DELETE")
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 REQUEST_HEADERS = ("X-API-Key", "Authorization", "Content-Type", "If-None-Match", "Last-Event-ID")
 EXPOSED = (
     "ETag", "Retry-After", "X-Data-Delay", "X-Deep-Link-Type", "X-RateLimit-Limit", "X-RateLimit-Remaining",

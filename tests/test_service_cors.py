@@ -53,6 +53,14 @@ def test_a_preflight_allows_what_clients_send(service: Running, method: str, hea
     assert allowed >= set(headers)
 
 
+def test_every_method_of_the_interface_is_allowed(service: Running) -> None:
+    paths = httpx.get(httpx.URL(service.base).join("/openapi.json"), timeout=PATIENCE_S).json()["paths"].values()
+    methods = {method.upper() for operations in paths for method in operations} - {"PARAMETERS"}
+    assert methods >= {"GET", "POST", "PUT", "PATCH", "DELETE"}
+    for method in methods:
+        assert preflight(service, method).status_code == 200
+
+
 @pytest.mark.parametrize(
     ("path", "status"),
     [("/odds?limit=1", 200), ("/odds?limit=0", 400), ("/nothing", 404), ("/opportunities/ev", 200), ("/health", 200)],
