@@ -46,9 +46,10 @@ def backtested(tape: str) -> oe.Backtest:
     return oe.backtest(tape, oe.Strategy(min_ev=1.0))
 
 
-def scanned(partition: str) -> pl.DataFrame:
+def scanned(partition: tuple[str, Any, str]) -> pl.DataFrame:
     """The opportunities of a day and sport of an archive."""
-    return oe.scan_history(pl.scan_parquet(f"{partition}/*.parquet"))
+    table, day, sport = partition
+    return oe.scan_history(pl.scan_delta(table).filter(day=day, sport=sport))
 
 
 def took(work: Callable[[], Any]) -> float:
@@ -69,12 +70,13 @@ def main() -> None:
         quotes = sum(record(folder / "tapes", seed, options.minutes) for seed in range(options.tapes))
         command(["archive", str(folder / "tapes"), str(folder / "odds")])
         tapes = [str(path) for path in sorted((folder / "tapes").iterdir())]
-        parts = [str(path) for path in sorted((folder / "odds").glob("day=*/sport=*"))]
+        odds = str(folder / "odds")
+        parts = [(odds, *each) for each in pl.scan_delta(odds).select("day", "sport").unique().collect().iter_rows()]
         with (
             LocalCluster(2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
             Client(cluster) as client,
         ):
-            jobs: Sequence[tuple[str, Callable[[str], Any], list[str]]] = (
+            jobs: Sequence[tuple[str, Callable[[Any], Any], list[Any]]] = (
                 ("replay, a task a tape", replayed, tapes), ("backtest, a task a tape", backtested, tapes),
                 ("scan_history, a task a partition", scanned, parts),
             )  # fmt: skip

@@ -5,9 +5,10 @@ Partitions are `day=` and `sport=`. A row is a quote with the columns of `ODDS_S
 steps of which tape they contain, so that archiving again only adds what is new. Replay tapes; query the archive.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -172,6 +173,52 @@ def archived(dest: str | Path, origin: str, options: Mapping[str, str] | None = 
     except (delta.exceptions.DeltaError, OSError) as error:
         raise ArchiveError(f"{dest}: {error}") from error
     return int(table.transaction_version(origin) or 0)
+
+
+class Compacted(NamedTuple):
+    """What a compaction did."""
+
+    partitions: int
+    before: int  # files of these
+    after: int
+    deleted: int  # files of earlier versions
+
+
+def compact(dest: str | Path, keep_hours: float = 168.0, options: Mapping[str, str] | None = None) -> Compacted:
+    """Make one file of the many of each day and sport, sorted by event; the newest day is still written to, and left.
+
+    Readers of the table see the old files or the new ones. Old ones are deleted once they are older than `keep_hours`:
+    longer than any query takes that is under way.
+
+    Raises
+    ------
+    ArchiveError
+        If there is no table, or it cannot be written.
+    """
+    delta = _delta()
+    if keep_hours < 0.0:
+        raise ArchiveError(f"keep_hours must be 0 or more, got {keep_hours:g}")
+    try:
+        table = delta.DeltaTable(str(dest), storage_options=dict(options or {}) or None)
+        files = pl.DataFrame(table.get_add_actions(flatten=True)).rename(
+            {"partition.day": "day", "partition.sport": "sport"}
+        )
+        many = (
+            files.filter(pl.col("day") < pl.col("day").max()).group_by("day", "sport").len().filter(pl.col("len") > 1)
+        )
+        properties = delta.WriterProperties(compression="ZSTD", compression_level=3)
+        after = 0
+        for day, sport, _ in many.sort("day", "sport").iter_rows():
+            made = table.optimize.z_order(
+                ["event_id"], [("day", "=", str(day)), ("sport", "=", sport or "")], writer_properties=properties
+            )
+            after += made["numFilesAdded"]
+        gone = table.vacuum(math.ceil(keep_hours), dry_run=False, enforce_retention_duration=False)
+    except delta.exceptions.TableNotFoundError:
+        raise ArchiveError(f"{dest} is not an archive: it has no Delta table") from None
+    except (delta.exceptions.DeltaError, OSError) as error:
+        raise ArchiveError(f"{dest}: {error}") from error
+    return Compacted(many.height, int(many["len"].sum()), after, len(gone))
 
 
 def _delta() -> Any:

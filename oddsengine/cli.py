@@ -137,6 +137,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_record(commands)
     _add_replay(commands)
     _add_archive(commands)
+    _add_compact(commands)
     _add_clv(commands)
     _add_audit(commands)
     _add_calibrate(commands)
@@ -321,7 +322,25 @@ def _add_archive(commands: Any) -> None:
         "archive", help="write tapes as Parquet, a Delta table that polars, DuckDB, Dask and Spark read"
     )
     parser.add_argument("tapes", metavar="TAPES", help="a tape, or a folder of tapes")
+    _add_dest(parser)
+
+
+def _add_compact(commands: Any) -> None:
+    parser = commands.add_parser("compact", help="merge the files of each past day and sport of an archive into one")
+    parser.add_argument(
+        "--keep-hours", type=float, default=168.0, metavar="H",
+        help="delete replaced files that are older than this (default: 168)",
+    )  # fmt: skip
+    _add_dest(parser)
+
+
+def _add_dest(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("dest", metavar="DEST", help="a folder, or a URL such as s3://bucket/odds")
+    _add_options(parser)
+    parser.add_argument("--json", action="store_true", help="the summary as JSON")
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--option",
         action="append",
@@ -329,13 +348,14 @@ def _add_archive(commands: Any) -> None:
         metavar="NAME=VALUE",
         help="option of the object store (default: from the environment)",
     )
-    parser.add_argument("--json", action="store_true", help="the summary as JSON")
 
 
 def _add_clv(commands: Any) -> None:
     parser = commands.add_parser("clv", help="grade past +EV prices by the closing line")
     parser.add_argument("--data", metavar="FOLDER", help="data folder of a node (default: from the settings)")
     parser.add_argument("--tape", metavar="TAPE", help="replay this tape instead")
+    parser.add_argument("--archive", metavar="DEST", help="replay this archive instead: a folder or a URL")
+    _add_options(parser)
     parser.add_argument("--by", choices=GROUPINGS, default="sportsbook", help="group by (default: sportsbook)")
     parser.add_argument("--min-ev", type=float, default=0.0, metavar="PCT", help="minimum EV when first shown")
     parser.add_argument("--config", metavar="FILE", help="settings file (default: oddsengine.toml, if it exists)")

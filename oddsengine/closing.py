@@ -226,7 +226,8 @@ class ClosingRecorder:
         """Return events that close now; closes of events that did not start are deleted."""
         names, moment = board.names, self._moment
         begun = (begins != NO_TIME) & (begins <= moment)
-        waits = ~begun & ((status == UPCOMING) | (status == POSTPONED))
+        # Without a start nothing says that it did not begin: its last price may have left the board after the match.
+        waits = ~begun & (((status == UPCOMING) & (begins != NO_TIME)) | (status == POSTPONED))
         codes = names.event_codes
         for id_ in [id_ for id_ in self._closed if id_ in codes and waits[codes[id_]]]:
             del self._closed[id_]

@@ -1,7 +1,8 @@
 """The archive: the same quotes as the tapes, read by polars, DuckDB and Dask."""
 
+import json
 import os
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import polars as pl
 import pytest
 
 from oddsengine import Backtest, Strategy, backtest, replay, scan_history
-from oddsengine.archive import Archive, archived, rows_of
+from oddsengine.archive import Archive, archived, moves, rows_of, write
 from oddsengine.cli import main
 from oddsengine.engine import Engine
 from oddsengine.simulate import World
@@ -107,6 +108,8 @@ def best(quotes: pl.LazyFrame) -> pl.DataFrame:
 
 def test_duckdb_reads_it(made: tuple[Path, Path]) -> None:
     duckdb = pytest.importorskip("duckdb")
+    odds = duckdb.from_arrow(pl.read_delta(str(made[1])).to_arrow())
+    assert odds.query("odds", BEST).fetchall() == best(pl.scan_delta(str(made[1]))).rows()
     odds = duckdb.sql(f"SELECT * FROM read_parquet('{made[1]}/*/*/*.parquet', hive_partitioning=true)")
     assert odds.query("odds", BEST).fetchall() == best(pl.scan_delta(str(made[1]))).rows()
 
@@ -116,7 +119,7 @@ def test_two_dask_workers_do_what_one_process_does(made: tuple[Path, Path]) -> N
     distributed = pytest.importorskip("distributed")
     tapes, dest = made
     every = [str(path) for path in sorted(tapes.iterdir())]
-    days = [str(path) for path in sorted(dest.glob("day=*/sport=*"))]
+    days = pl.scan_delta(str(dest)).select("day", "sport").unique().sort("day", "sport").collect().rows()
     with (
         distributed.LocalCluster(2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
         distributed.Client(cluster) as client,
@@ -125,7 +128,7 @@ def test_two_dask_workers_do_what_one_process_does(made: tuple[Path, Path]) -> N
         assert len(pids) == 2
         assert os.getpid() not in pids
         rebuilt, scanned, bought = (client.map(work, every, pure=False) for work in (replayed, scan_history, betting))
-        parts = client.map(partition_best, days, pure=False)
+        parts = client.map(partition_best, *zip(*days, strict=True), table=str(dest), pure=False)
         for path, own, opportunities, backtested in zip(
             every, *(client.gather(some) for some in (rebuilt, scanned, bought)), strict=True
         ):
@@ -152,9 +155,33 @@ def betting(tape: str) -> Backtest:
     return backtest(tape, Strategy(min_ev=0.5, live=True))
 
 
-def partition_best(folder: str) -> pl.DataFrame:
+def partition_best(day: date, sport: str, table: str) -> pl.DataFrame:
     """The best moneylines of one day and sport."""
-    return best(pl.scan_parquet(f"{folder}/*.parquet"))
+    return best(pl.scan_delta(table).filter(day=day, sport=sport))
+
+
+def test_many_files_become_one(made: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    dest = tmp_path / "odds"
+    for last, rows in rows_of(Tape(made[0] / "tape1"), piece=2000):
+        write(rows, dest, "tape1", last)
+    before = pl.read_delta(str(dest))
+    files = len(list(dest.rglob("part-*.parquet")))
+    assert main(["compact", str(dest), "--json"]) == 0
+    done = json.loads(capsys.readouterr().out)
+    assert done["before"] > done["after"] == done["partitions"] > 1
+    assert done["deleted"] == 0
+    assert len(list(dest.rglob("part-*.parquet"))) == files + done["after"]
+    after = pl.read_delta(str(dest))
+    assert after.sort(pl.all()).equals(before.sort(pl.all()))
+    assert scan_history(str(dest)).equals(scan_history(before))  # not the replaced files as well
+    assert archived(dest, "tape1") == Tape(made[0] / "tape1").last
+    event = before["event_id"][0]
+    assert Archive(dest).of(event, 2**62).row.size == moves(before.filter(event_id=event), 2**62).row.size
+    assert main(["compact", str(dest), "--keep-hours", "0"]) == 0
+    assert f"{done['before']} old files deleted" in capsys.readouterr().out
+    assert pl.read_delta(str(dest)).sort(pl.all()).equals(after.sort(pl.all()))
+    assert main(["compact", str(tmp_path / "nothing")]) == 2
+    assert "is not an archive" in capsys.readouterr().err
 
 
 def test_a_node_archives_what_it_takes(tmp_path: Path) -> None:

@@ -532,6 +532,24 @@ def test_the_command_reads_a_folder_and_a_tape_alike(season: Season, capsys: pyt
     assert main(["clv", "--data", str(season.folder / "tape")]) == 2
     assert "start a node to create it" in capsys.readouterr().err
     assert main(["clv", "--data", "a", "--tape", "b"]) == 2
+    assert main(["clv", "--archive", "a", "--tape", "b"]) == 2
+
+
+def test_the_command_reads_an_archive(season: Season, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("deltalake")
+    dest = str(tmp_path / "odds")
+    assert main(["archive", str(season.folder / "tape"), dest]) == 0
+    outs = []
+    capsys.readouterr()
+    for source in ("--tape", str(season.folder / "tape")), ("--archive", dest):
+        assert main(["clv", *source, "--by", "league", "--format", "json"]) == 0
+        outs.append(json.loads(capsys.readouterr().out)["total"])
+    tape, archive = outs
+    # What left a screen is not in an archive, so that its last price stands a little longer.
+    assert archive["events"] == tape["events"] == 24  # a close stays when the last price has left the board
+    assert archive["waiting"] == 0
+    assert abs(archive["graded"] - tape["graded"]) < 0.1 * tape["graded"]
+    assert abs(archive["avg_clv"] - tape["avg_clv"]) < archive["avg_clv_error"]
 
 
 # ---- the others' close, and results ----

@@ -57,11 +57,22 @@ def source(history: Any, every: float = 1.0, storage_options: Mapping[str, Any] 
     if not isinstance(history, str | os.PathLike):
         raise TypeError(f"a history must be a frame, a path or a tape, got {type(history).__name__}")
     path = os.fspath(history)
-    if os.path.isdir(os.path.join(path, "_delta_log")):
-        return read_history(pl.scan_delta(path), every)
+    if _is_delta(path, storage_options):  # files that a compaction replaced are still in the folder
+        return read_history(pl.scan_delta(path, storage_options=dict(storage_options or {}) or None), every)
     if os.path.isdir(path) and next(Path(path).rglob("*.parquet"), None) is None:
         return Tape(path)
     return read_history(scan_files(path, storage_options), every)
+
+
+def _is_delta(path: str, storage_options: Mapping[str, Any] | None) -> bool:
+    """Whether a path is that of a Delta table."""
+    if "://" not in path:
+        return os.path.isdir(os.path.join(path, "_delta_log"))
+    try:
+        from deltalake import DeltaTable  # noqa: PLC0415  only for an object store
+    except ImportError:
+        return False
+    return bool(DeltaTable.is_deltatable(path, dict(storage_options or {}) or None))
 
 
 def span(history: History | Tape) -> tuple[int, int]:

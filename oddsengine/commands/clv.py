@@ -11,13 +11,16 @@ from typing import Any
 
 import polars as pl
 
-from oddsengine.auditing.progress import Progress
+from oddsengine.auditing.formats import History
+from oddsengine.auditing.progress import ticking
+from oddsengine.auditing.replay import engine_of, source, span, steps
 from oddsengine.closing import ClosingRecorder
 from oddsengine.clv import STATES, report
 from oddsengine.commands.layout import Column, table
 from oddsengine.commands.output import bold, say, service_needed, terminal, wrapped
 from oddsengine.commands.report import csv_text, records
-from oddsengine.tape import Tape, engine_for, play
+from oddsengine.commands.tape import storage_options
+from oddsengine.tape import Tape
 
 _WAIT = ("graded", "no close", "waiting", "in play")
 _NOTE = (
@@ -28,10 +31,16 @@ _NOTE = (
 
 
 def clv_command(arguments: argparse.Namespace) -> None:
-    """Report the CLV of a data folder or a tape."""
-    if arguments.data is not None and arguments.tape is not None:
-        raise ValueError("give either --data or --tape, got both")
-    bets = _graded(arguments) if arguments.tape is None else _replayed(arguments.tape)
+    """Report the CLV of a data folder, a tape or an archive."""
+    given = [name for name in ("data", "tape", "archive") if getattr(arguments, name) is not None]
+    if len(given) > 1:
+        raise ValueError(f"give one of --data, --tape and --archive, got --{' and --'.join(given)}")
+    if arguments.tape is not None:
+        bets = _replayed(Tape(arguments.tape))
+    elif arguments.archive is not None:
+        bets = _replayed(source(arguments.archive, storage_options=storage_options(arguments) or None))
+    else:
+        bets = _graded(arguments)
     bets = bets.filter(pl.col("ev") >= arguments.min_ev / 100.0 - 1e-9)
     groups, total = report(bets, arguments.by), report(bets)
     if arguments.format == "json":
@@ -68,17 +77,16 @@ def _graded(arguments: argparse.Namespace) -> pl.DataFrame:
     return bets
 
 
-def _replayed(path: str) -> pl.DataFrame:
-    """Grade the bets shown while replaying a tape."""
+def _replayed(history: History | Tape) -> pl.DataFrame:
+    """Grade the bets shown while replaying a tape or an archive."""
     closing = _service()
-    tape = Tape(path)
-    engine = engine_for(tape)
+    engine = engine_of(history)
     closings = closing.opened(None)
     recorder = ClosingRecorder(engine, closings)
-    with Progress("steps") as progress:
-        for step, update in play(tape, engine):
-            recorder.follow(update)
-            progress(step.number / max(tape.last, 1), step.number, f"replaying {path}")
+    with ticking(span(history), progress=True) as tick:
+        for step in steps(engine, history):
+            recorder.follow(step.update)
+            tick(step.now)
     bets: pl.DataFrame = closings.bets()
     closings.close()
     return bets

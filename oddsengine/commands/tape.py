@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, NamedTuple, Self
 
 import msgspec
 
-from oddsengine.archive import archived, rows_of, write
+from oddsengine.archive import archived, compact, rows_of, write
 from oddsengine.auditing.progress import Progress
 from oddsengine.board.state import Batch
 from oddsengine.commands.output import say, wrapped
@@ -319,10 +319,7 @@ def _time(now: datetime | None) -> str:
 
 def archive_command(arguments: argparse.Namespace) -> None:
     """Write tapes to a Delta table, skipping what it already has."""
-    folder, began = Path(arguments.tapes), time.monotonic()
-    options = dict(option.split("=", 1) for option in arguments.option if "=" in option)
-    if len(options) != len(arguments.option):
-        raise ValueError(f"--option takes NAME=VALUE, got {next(o for o in arguments.option if '=' not in o)!r}")
+    folder, began, options = Path(arguments.tapes), time.monotonic(), storage_options(arguments)
     tapes = [folder] if any(folder.glob("*.tape")) else sorted(path.parent for path in folder.glob("*/00000001.tape"))
     if not tapes:
         raise TapeError(f"{folder} is not a tape or a folder of tapes")
@@ -338,4 +335,28 @@ def archive_command(arguments: argparse.Namespace) -> None:
         say(f"{quotes:,} quotes from {len(tapes)} tapes in {pieces} commits, {took:.2f} s\n")
 
 
-COMMANDS = {"record": record_command, "replay": replay_command, "archive": archive_command}
+def compact_command(arguments: argparse.Namespace) -> None:
+    """Merge the files of each past day and sport of an archive."""
+    began = time.monotonic()
+    done = compact(arguments.dest, arguments.keep_hours, storage_options(arguments))
+    took = time.monotonic() - began
+    if arguments.json:
+        say(json.dumps({**done._asdict(), "seconds": round(took, 3)}) + "\n")
+    else:
+        say(
+            f"{done.before:,} files of {done.partitions:,} days and sports merged into {done.after:,}, "
+            f"{done.deleted:,} old files deleted, {took:.2f} s\n"
+        )
+
+
+def storage_options(arguments: argparse.Namespace) -> dict[str, str]:
+    """Options of an object store."""
+    for option in arguments.option:
+        if "=" not in option:
+            raise ValueError(f"--option takes NAME=VALUE, got {option!r}")
+    return dict(option.split("=", 1) for option in arguments.option)
+
+
+COMMANDS = {
+    "record": record_command, "replay": replay_command, "archive": archive_command, "compact": compact_command,
+}  # fmt: skip
