@@ -18,7 +18,7 @@ from oddsengine import estimator
 from oddsengine.detect import Offers, Wants
 from oddsengine.find.board import ask, prepare
 from oddsengine.guards import Guarded
-from oddsengine.references import Asked, asked, lens
+from oddsengine.references import ViewSpec, view_spec
 
 EVENTS, LINES, VOTERS = 2_000, 5, 12
 
@@ -62,8 +62,8 @@ def said(benchmark: Any, view: Offers) -> None:
 @pytest.mark.benchmark(group="fair prices of 10,000 markets of 12 books")
 def test_classical_reference(benchmark: Any, view: Offers) -> None:
     guarded = Guarded(view.aside, np.zeros(0), np.zeros(view.aside.size, np.uint8), view.doubt, view.now, view.limits)
-    words: Asked = asked(BOOKS[:VOTERS], view.traits, None, "pinnacle", "power", None)
-    benchmark(lens, view.groups, view.traits, guarded, words, frozenset())
+    words: ViewSpec = view_spec(BOOKS[:VOTERS], view.traits, None, "pinnacle", "power", None)
+    benchmark(fair_prices, view.groups, view.traits, guarded, words, frozenset())
     said(benchmark, view)
 
 

@@ -1,6 +1,6 @@
 """Detection: which surviving prices, of the books asked for, make an opportunity.
 
-Callers who share a lens (see `references`) are searched together: `look` puts the books that each may bet beside it, a
+Callers who share fair prices (see `references`) are searched together: `offers` adds the books that each may bet, a
 row of a table a caller, and every case of a search names its caller. Everything here is local to an event.
 
 `sweep` is the fast pass over all offers: best price per outcome, their sum per market, the best edge against the
@@ -27,12 +27,12 @@ from oddsengine.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs
 from oddsengine.guards import Guarded, main_lines
 from oddsengine.markets import Identity
 from oddsengine.reasons import CODES
-from oddsengine.references import Asked, Lens, asked, devig_method, lens
+from oddsengine.references import FairPrices, ViewSpec, devig_method, fair_prices, view_spec
 
 
 @dataclass(frozen=True, eq=False)
-class Offers(Lens):
-    """What some callers look at: a lens that they share, and the books that each of them asked for."""
+class Offers(FairPrices):
+    """Fair prices that some callers share, and the books that each of them may bet."""
 
     wanted: Bytes  # (callers, books): its prices are offers
     counted: Bytes  # (callers, books): it speaks in medians
@@ -111,11 +111,11 @@ class Legs(NamedTuple):
     total: Floats
 
 
-def look(lens: Lens, callers: Sequence[Asked]) -> Offers:
-    """Take the books of some callers as the offers of a lens that was made with the rest of their words."""
+def offers(prices: FairPrices, callers: Sequence[ViewSpec]) -> Offers:
+    """Add the books of some callers to fair prices that were made with the rest of their parameters."""
     wanted, counted = (np.stack([getattr(caller, name) for caller in callers]) for name in ("wanted", "counted"))
     suspects = np.array([caller.suspects for caller in callers], np.uint8)
-    return Offers(**vars(lens), wanted=wanted, counted=counted, suspects=suspects)
+    return Offers(**vars(prices), wanted=wanted, counted=counted, suspects=suspects)
 
 
 def view(
@@ -130,9 +130,9 @@ def view(
     suspects: bool = False,
     board: estimator.Board | None = None,
 ) -> Offers:
-    """Fix what one caller looks at, in one go: `asked`, `lens` and `look`."""
-    words = asked(identity.books, identity.traits, books, sharp, method, commission, suspects=suspects)
-    return look(lens(identity.groups, identity.traits, guarded, words, off, board=board), [words])
+    """Return the offers of one caller: `view_spec`, `fair_prices` and `offers` in one call."""
+    spec = view_spec(identity.books, identity.traits, books, sharp, method, commission, suspects=suspects)
+    return offers(fair_prices(identity.groups, identity.traits, guarded, spec, off, board=board), [spec])
 
 
 @fused
@@ -234,7 +234,7 @@ def _sweep(
 
 
 class Swept(NamedTuple):
-    """Candidates: the places that a close look has to go to, in order of place, there of caller."""
+    """Candidates for a closer look, in order of place, there of caller."""
 
     sum_who: Longs
     sum_market: Longs
@@ -789,12 +789,12 @@ def market_fair(view: Offers, markets: Longs, who: Longs | None = None) -> Float
     return fair
 
 
-def unconfirmed(view: Lens, rows: Ints) -> npt.NDArray[np.bool_]:
+def unconfirmed(view: FairPrices, rows: Ints) -> npt.NDArray[np.bool_]:
     """Whether any leg of some sets (n, any; -1 where there is none) is in doubt."""
     return np.asarray(((rows >= 0) & (view.doubt[np.maximum(rows, 0)] != 0)).any(axis=1))
 
 
-def since(view: Lens, seconds: float) -> int:
+def since(view: FairPrices, seconds: float) -> int:
     """Give the moment some seconds before now, microseconds; the earliest there is where there is no now."""
     return int(NO_TIME) if view.now == NO_TIME else view.now - round(seconds * 1e6)
 

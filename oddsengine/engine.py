@@ -25,7 +25,7 @@ from oddsengine import catalog, estimator, tails
 from oddsengine.board.changes import Changes, at_close, remember, scope, since_last_search, voting
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.names import Names
-from oddsengine.board.quotes import Door, Quotes, readable
+from oddsengine.board.quotes import QuoteReader, Quotes, readable
 from oddsengine.board.rows import BOOK_BITS, FREE, GONE, LEVELS, LIVE, MOVED, NEW, ON, REJECTED, SEEN, UNKNOWN, Quoted
 from oddsengine.board.state import REMEMBERED_S, SECOND, STATUSES, Applied, Batch, Board
 from oddsengine.board.units import Gathered
@@ -39,10 +39,10 @@ from oddsengine.identity import Wording
 from oddsengine.momentum import Memory, Sampled
 from oddsengine.open import KINDS, SAME, Difference, Hits, OpenTable
 from oddsengine.reasons import CODES, GUARDS, NAMES, UNCOMPARED, Guards, enabled, thresholds_of
-from oddsengine.references import CLOSE, lens
+from oddsengine.references import CLOSE, fair_prices
 from oddsengine.schema import BAD_ROW_SCHEMA
 from oddsengine.update import Change, Update
-from oddsengine.view import View, Wanted, search
+from oddsengine.view import View, ViewKey, search
 
 _NONE_REJECTED = pl.DataFrame(schema=BAD_ROW_SCHEMA)
 IDLE_S = 300  # a view that nobody reads for so long is put to sleep
@@ -86,10 +86,10 @@ class Findings(NamedTuple):
 class Recorder(Protocol):
     """What an engine tells whoever records it."""
 
-    def batch(self, batch: Batch, slept: Sequence[Wanted] = ()) -> None:
+    def batch(self, batch: Batch, slept: Sequence[ViewKey] = ()) -> None:
         """A batch was applied, and some views fell asleep before it; if this fails the engine takes it back."""
 
-    def note(self, kind: str, what: Wanted | catalog.FairTable) -> None:
+    def note(self, kind: str, what: ViewKey | catalog.FairTable) -> None:
         """From the next batch on a view is awake (`wake`) or no longer (`sleep`), or other constants hold (`fair`)."""
 
 
@@ -124,11 +124,11 @@ class Engine:
         self._samples = False  # a view has asked for prices at the close: momentum is kept from then on
         self._due: Bytes | None = None  # units that time alone has changed, while such a view is awake
         self._off = frozenset(CODES[name] for name in GUARDS) - enabled(guards)
-        self._door = Door()
+        self._reader = QuoteReader()
         self._board = Board(self._off, thresholds_of(guards))
-        self._views: WeakValueDictionary[Wanted, View] = WeakValueDictionary()  # while anybody has one
-        self._awake: dict[Wanted, View] = {}
-        self._entering: dict[Wanted, Entering] = {}
+        self._views: WeakValueDictionary[ViewKey, View] = WeakValueDictionary()  # while anybody has one
+        self._awake: dict[ViewKey, View] = {}
+        self._entering: dict[ViewKey, Entering] = {}
         self.opened = OpenTable()
         self._lock = threading.RLock()
         self._number = 0
@@ -180,7 +180,7 @@ class Engine:
             If `now` goes back or is missing, an id, a book, an event or a status is none.
         """
         with self._lock:
-            read = self._door.read(quotes, self._board.names)
+            read = self._reader.read(quotes, self._board.names)
             try:
                 batch = self._batch(read, now, removed, complete, events)
             except BaseException:
@@ -314,7 +314,7 @@ class Engine:
         ids = _ids(removed)
         whole = [_snapshot(given) for given in _listed("complete", complete)]
         notices = [_notice(given) for given in _listed("events", events)]
-        term, book = self._door.codes(read, names)
+        term, book = self._reader.codes(read, names)
         key = (term.astype(np.int64) << BOOK_BITS) | book
         quoted = Quoted(key, read.odds, read.american, read.seen, read.changed, read.start, read.flags)
         counts = dict(read.rejected.group_by("guard").len().iter_rows()) if read.rejected.height else {}
@@ -382,13 +382,13 @@ class Engine:
                 estimated = estimated._replace(needed=wanted, known=rows.close)
         alike: dict[Any, list[View]] = {}
         for view in views:
-            alike.setdefault(view.wanted.lens, []).append(view)
+            alike.setdefault(view.wanted.shared, []).append(view)
         found, estimates = [], None
         with board.reached(some, where) as there:
             for shared in alike.values():
-                asked = shared[0].asked(names)
-                seen = lens(
-                    g, names.traits, guarded, asked, self._off, referred=shared[0].wanted.referred, needed=where.fair,
+                spec = shared[0].spec(names)
+                seen = fair_prices(
+                    g, names.traits, guarded, spec, self._off, referred=shared[0].wanted.referred, needed=where.fair,
                     board=estimated,
                 )  # fmt: skip
                 if seen.close is not None and seen.standard:
@@ -650,13 +650,13 @@ class Engine:
             A view that is kept anyway and finds more kinds, else the same, may be given instead: it costs nothing, and
             has found what it holds since it was asked for.
         """
-        wanted = Wanted.of(
+        wanted = ViewKey.of(
             books, sharp, method, commission, kinds, include, min_ev=min_ev, min_profit=min_profit, max_hold=max_hold,
             min_size=min_size, min_middle_ev=min_middle_ev, max_profit=max_profit,
         )  # fmt: skip
         return self.awake(wanted, keep=keep, wider=wider)
 
-    def awake(self, wanted: Wanted, *, keep: bool = False, wider: bool = False) -> View:
+    def awake(self, wanted: ViewKey, *, keep: bool = False, wider: bool = False) -> View:
         """The view of some parameters, read and awake; see `view`."""
         with self._lock:
             view = self._views.get(wanted)
@@ -1020,4 +1020,4 @@ def _notice(given: Mapping[str, Any]) -> tuple[str, str, int]:
     return event, str(status), int(NO_TIME) if start is None else micros(start)
 
 
-__all__ = ["IDLE_S", "REMEMBERED_S", "Batch", "Engine", "Quoted", "Wanted", "micros"]
+__all__ = ["IDLE_S", "REMEMBERED_S", "Batch", "Engine", "Quoted", "ViewKey", "micros"]

@@ -1,9 +1,9 @@
 """References: whose prices say what is fair, and what they say.
 
-`asked` resolves a caller's words against the books of a board: columns by book, no prices. `lens` gives every price
-after commission, each book's own fair probabilities and each market's reference: a book, or a consensus. The books that
-may be bet have no part in it, so that callers who differ only in these share a lens. Everything here is local to an
-event.
+`view_spec` resolves a caller's parameters against the books of a board: columns by book, no prices. `fair_prices` gives
+every price after commission, each book's own fair probabilities and each market's reference: a book, or a consensus. It
+does not depend on the books that may be bet, so callers who differ only in these share it. Everything here is local to
+an event.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -54,7 +54,7 @@ CLOSE = "close"
 METHODS = (*DEVIG_METHODS, CLOSE)
 
 
-class Asked(NamedTuple):
+class ViewSpec(NamedTuple):
     """What one caller asks, resolved against the books of a board: columns by book."""
 
     method: str
@@ -71,7 +71,7 @@ class Asked(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Lens:
+class FairPrices:
     """The prices of a board as one choice of references, method and commission shows them; per row unless said."""
 
     groups: Groups
@@ -80,7 +80,7 @@ class Lens:
     method: str
     timed: bool  # legs must be close in time, and live ones fresh
     limits: catalog.Thresholds
-    rank: Ints  # per book, as in `Asked`; so are the two that follow
+    rank: Ints  # per book, as in `ViewSpec`; so are the two that follow
     weight: Floats
     member: Bytes
     weighted: bool
@@ -160,10 +160,10 @@ def _refer(
     return found
 
 
-def asked(
+def view_spec(
     names: Sequence[str], traits: Traits, books: Iterable[str] | None, sharp: Any, method: str,
     commission: Mapping[str, float] | None, *, suspects: bool = False,
-) -> Asked:  # fmt: skip
+) -> ViewSpec:  # fmt: skip
     """Resolve what a caller asks.
 
     Parameters
@@ -196,7 +196,7 @@ def asked(
             raise ValueError(f"commission of {book} must be a rate from 0 to below 1, got {given!r}")
         for at in np.flatnonzero([b == catalog.book(book).id for b in ids]):
             rate[at], fee[at] = given, 0.0
-    return Asked(
+    return ViewSpec(
         method=method,
         suspects=suspects,
         wanted=wanted,
@@ -211,25 +211,25 @@ def asked(
     )
 
 
-def lens(
+def fair_prices(
     groups: Groups,
     traits: Traits,
     guarded: Guarded,
-    asked: Asked,
+    spec: ViewSpec,
     off: frozenset[int],
     *,
     referred: bool = True,
     needed: Bytes | None = None,
     board: estimator.Board | None = None,
-) -> Lens:
-    """Show the surviving prices as the references, method and commission that were asked for do.
+) -> FairPrices:
+    """Show the surviving prices as the references, method and commission of a caller do.
 
     Parameters
     ----------
     groups, traits, guarded
         A board, or a part of it that has every market of the events it has; and the verdicts on its rows.
-    asked
-        Its books have no part in this: all that is asked for with the same other words shares the lens.
+    spec
+        Its books have no part in this: callers whose other parameters are equal share the result.
     off
         Codes of the guards that are off.
     referred
@@ -242,9 +242,9 @@ def lens(
     g, limits = groups, guarded.limits
     n, markets, segments = g.row.size, g.threshold.size, g.rows.size - 1
     net = g.odds
-    if asked.charged:
+    if spec.charged:
         net = np.empty(n)
-        charge(g.odds, g.book, asked.rate, asked.fee, net)
+        charge(g.odds, g.book, spec.rate, spec.fee, net)
     widest = int(traits.outcomes.max(initial=2))
     trusted = ((guarded.aside | guarded.stingy) == 0).view(np.uint8)
     own, width = np.full(n, np.nan), np.full(n, np.nan)
@@ -262,31 +262,31 @@ def lens(
         used = entry_ends[-1]
         singles = _refer(
             some, g.segments, g.rows, g.book, net, entry_rows[:used],
-            devig_groups(entry_odds[:used], entry_ends, devig_method(asked.method)), asked.rank, asked.member,
-            asked.weighted, limits.reference_wide + limits.epsilon, trusted, own, width, reference, fair,
+            devig_groups(entry_odds[:used], entry_ends, devig_method(spec.method)), spec.rank, spec.member,
+            spec.weighted, limits.reference_wide + limits.epsilon, trusted, own, width, reference, fair,
             odds, ends,
         )  # fmt: skip
     close, standard = None, False
-    if referred and asked.method == CLOSE and board is not None:
-        standard = np.array_equal(asked.rate, traits.commission) and np.array_equal(asked.fee, traits.fee)
+    if referred and spec.method == CLOSE and board is not None:
+        standard = np.array_equal(spec.rate, traits.commission) and np.array_equal(spec.fee, traits.fee)
         ballot = board.ballot
         if not standard:
             ballot = estimator.votes(g, net, board.times.changed, guarded.aside, widest, board.of.table, board.voting)
         close = estimator.estimate(
-            board.of, g, traits, net, guarded.aside, estimator.gross(traits, asked.rate, asked.fee), board.times,
+            board.of, g, traits, net, guarded.aside, estimator.gross(traits, spec.rate, spec.fee), board.times,
             board.momentum, ballot, board.needed, *((board.known,) if standard else ()),
         )  # fmt: skip
-    return Lens(
+    return FairPrices(
         groups=g,
         traits=traits,
         now=guarded.now,
-        method=asked.method,
+        method=spec.method,
         timed=CODES["stale"] not in off and guarded.now != NO_TIME,
         limits=limits,
-        rank=asked.rank,
-        weight=asked.weight,
-        member=asked.member,
-        weighted=asked.weighted,
+        rank=spec.rank,
+        weight=spec.weight,
+        member=spec.member,
+        weighted=spec.weighted,
         widest=widest,
         aside=guarded.aside,
         net=net,

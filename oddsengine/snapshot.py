@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from oddsengine.board.state import Said
+from oddsengine.board.state import EventNotice
 from oddsengine.engine import Delayed, Engine
 from oddsengine.momentum import Memory
-from oddsengine.view import Wanted
+from oddsengine.view import ViewKey
 
 FORM = 1
 _DERIVED = {"unit", "member", "mark", "close_mark", "close"}
@@ -76,14 +76,14 @@ def restore(engine: Engine, held: dict[str, Any]) -> None:
         for slot, link in held["links"].items():
             board._link(int(slot), link)
         board.now, board.moment, board._watched = held["now"], held["moment"], held["watched"]
-        board._said = {id_: Said(*one) for id_, one in held["said"].items()}
+        board._said = {id_: EventNotice(*one) for id_, one in held["said"].items()}
         board.rejected, board._tidy_at = dict(held["rejected"]), held["tidy_at"]
         board.rebuild()
         if held["momentum"] is not None:
             engine._samples, board.momentum = True, _remembered(held["momentum"])
         engine.restored(held["number"])
         for spec, keep, *columns in held["views"]:
-            view = engine.awake(Wanted(**{name: _tuples(value) for name, value in spec.items()}), keep=keep)
+            view = engine.awake(ViewKey(**{name: _tuples(value) for name, value in spec.items()}), keep=keep)
             ids, kinds, born = map(_array, columns)
             since = dict(zip(zip(ids.tolist(), kinds.tolist(), strict=True), born.tolist(), strict=True))
             table = view.open.table

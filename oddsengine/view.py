@@ -20,7 +20,7 @@ from oddsengine.board.names import Names
 from oddsengine.board.rows import BOOK_BITS
 from oddsengine.board.state import Board
 from oddsengine.board.units import Gathered
-from oddsengine.detect import Offers, Scope, Wants, look, unconfirmed
+from oddsengine.detect import Offers, Scope, Wants, offers, unconfirmed
 from oddsengine.find import arbitrage, ev, ids, low_hold, middles
 from oddsengine.find.board import Prepared, Question, Sharp, chosen_method, included
 from oddsengine.find.search import Cases, Search
@@ -30,14 +30,14 @@ from oddsengine.markets import Identity
 from oddsengine.open import ARBITRAGE, EV, FIGURES, KINDS, LEGS, LOW_HOLD, MIDDLE, Hits, OpenSet, OpenTable
 from oddsengine.opportunities import Opportunities
 from oddsengine.reasons import CODES
-from oddsengine.references import CLOSE, Asked, Lens, Reference, asked, lens
+from oddsengine.references import CLOSE, FairPrices, Reference, ViewSpec, fair_prices, view_spec
 from oddsengine.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
 
 _SCHEMAS = (EV_SCHEMA, ARBITRAGE_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA)  # of the kinds
 _AT_ONCE = 1 << 15  # rows that are framed at once
 
 
-class Wanted(NamedTuple):
+class ViewKey(NamedTuple):
     """What a view is of; two views that want the same are one. Thresholds are in percent."""
 
     books: tuple[str, ...] | None
@@ -58,7 +58,7 @@ class Wanted(NamedTuple):
         cls, books: Iterable[str] | None, sharp: Sharp, method: str | None,
         commission: Mapping[str, float] | None, kinds: Iterable[str] = KINDS, include: Iterable[str] = (), /,
         **limits: float | None,
-    ) -> "Wanted":  # fmt: skip
+    ) -> "ViewKey":  # fmt: skip
         """Read the parameters of `Engine.view`."""
         method = chosen_method(method, sharp)
         if isinstance(books, str) or not isinstance(books, Iterable | None):
@@ -91,7 +91,7 @@ class Wanted(NamedTuple):
         return cls(chosen, fixed, method, rates, kinds=some, include=included(include), **plain)  # type: ignore[arg-type]
 
     @property
-    def lens(self) -> tuple[Any, ...]:
+    def shared(self) -> tuple[Any, ...]:
         """What it shares with other views: all but the books and thresholds."""
         return self.sharp, self.method, self.commission, self.referred
 
@@ -172,7 +172,7 @@ class Host(Protocol):
 class View:
     """One view; made by `Engine.view`."""
 
-    def __init__(self, engine: Host, wanted: Wanted) -> None:
+    def __init__(self, engine: Host, wanted: ViewKey) -> None:
         self._engine = engine
         self.wanted = wanted
         self.wants = wanted.wants()
@@ -180,7 +180,7 @@ class View:
         self.awake = False
         self.kept = False
         self.read_at = 0
-        self._asked: Asked | None = None
+        self._spec: ViewSpec | None = None
         self._books = -1
 
     def __repr__(self) -> str:
@@ -194,17 +194,17 @@ class View:
         self.awake = False
         self.open.drop()
 
-    def asked(self, names: Names) -> Asked:
-        """What is asked, resolved against the books that are known by now."""
-        if self._asked is None or self._books != len(names.books):
+    def spec(self, names: Names) -> ViewSpec:
+        """What it is of, by the codes of the books that are known by now."""
+        if self._spec is None or self._books != len(names.books):
             w = self.wanted
             books = names.sorted_books()
-            self._asked = asked(
+            self._spec = view_spec(
                 books, names.traits, w.books, w.reference, w.method, dict(w.commission),
                 suspects="suspect" in w.include,
             )  # fmt: skip
             self._books = len(names.books)
-        return self._asked
+        return self._spec
 
     # ---- reading ----
 
@@ -236,7 +236,7 @@ class View:
                 rows.aside[slots], np.full(slots.size, np.nan), rows.stingy[slots], rows.doubt[slots], board.moment,
                 board.limits,
             )  # fmt: skip
-            mine, off = self.asked(names), engine.off
+            mine, off = self.spec(names), engine.off
             turned = names.turned.values[known.key >> BOOK_BITS] != 0
             turned = turned[known.places(slots)]
             identity = Identity(
@@ -248,7 +248,7 @@ class View:
             estimated = None
             if w.method == CLOSE:
                 estimated, _ = board.estimated(some, guarded.aside, slots, engine.fair)
-            seen = lens(some.groups, names.traits, guarded, mine, off, board=estimated)
+            seen = fair_prices(some.groups, names.traits, guarded, mine, off, board=estimated)
             common = _common(some, seen, [self], Scope.everything(some.groups), names, off)
         prepared = Prepared(None, identity, guarded, off, None)  # type: ignore[arg-type]
         question = Shown(**common, prepared=prepared, known=known, slots=slots)
@@ -283,10 +283,10 @@ class View:
 
 
 def search(
-    some: Gathered, lens: Lens, views: Sequence["View"], scope: Scope, names: Names, off: frozenset[int]
+    some: Gathered, prices: FairPrices, views: Sequence["View"], scope: Scope, names: Names, off: frozenset[int]
 ) -> tuple[Longs, Hits]:
-    """Find what some views, which share a lens, hold open within a scope of some units; the view of each hit first."""
-    found = Search(**_common(some, lens, views, scope, names, off))
+    """Find what views that share fair prices hold open within a scope of some units; the view of each hit first."""
+    found = Search(**_common(some, prices, views, scope, names, off))
     v, g = found.view, some.groups
     parts: list[tuple[int, Longs, Words, Any, Any, Any]] = []
     edges = ev.found(found)
@@ -315,11 +315,11 @@ def search(
 
 
 def _common(
-    some: Gathered, lens: Lens, views: Sequence["View"], scope: Scope, names: Names, off: frozenset[int]
+    some: Gathered, prices: FairPrices, views: Sequence["View"], scope: Scope, names: Names, off: frozenset[int]
 ) -> dict[str, Any]:
     """What a search is made of."""
     return {
-        "view": look(lens, [view.asked(names) for view in views]),
+        "view": offers(prices, [view.spec(names) for view in views]),
         "wants": Wants.stack([view.wants for view in views]),
         "scope": scope,
         "hashes": names.hashes(some.groups),

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from oddsengine.archive import Archive, ArchiveError, QuoteBuffer, archived, moves, write
-from oddsengine.engine import Batch, Engine, Wanted
+from oddsengine.engine import Batch, Engine, ViewKey
 from oddsengine.history import Moves
 from oddsengine_service.problems import Problem
 from oddsengine_service.settings import Archiving
@@ -43,7 +43,7 @@ class NodeArchive:
         self._thread = threading.Thread(target=self._run, name="archive", daemon=True)
         self._thread.start()
 
-    def batch(self, batch: Batch, slept: Sequence[Wanted] = ()) -> None:
+    def batch(self, batch: Batch, slept: Sequence[ViewKey] = ()) -> None:
         """Take a batch in."""
         if self._buffer.last < self._engine.number:  # restored meanwhile
             self._buffer = QuoteBuffer(self._engine)

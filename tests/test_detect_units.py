@@ -1,4 +1,4 @@
-"""What is found of an event does not depend on the rest of the board, nor on who else looks through a lens."""
+"""What is found of an event does not depend on the rest of the board, nor on who else shares its fair prices."""
 
 import random
 from collections.abc import Hashable, Mapping
@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from test_twin import BOOKS
 
 from oddsengine import detect
-from oddsengine.detect import Offers, Scope, Wants, look
+from oddsengine.detect import Offers, Scope, Wants, offers
 from oddsengine.find import arbitrage, board, ev, ids, low_hold, middles
 from oddsengine.find.board import Prepared, Question, prepare
 from oddsengine.find.ids import Hashes
 from oddsengine.find.search import Cases, Search
 from oddsengine.groups import Groups, Longs, mix
-from oddsengine.references import asked, lens
+from oddsengine.references import fair_prices, view_spec
 
 MOMENT = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=NOW)
 METHODS = ("power", "shin", "multiplicative", "worst_case")
@@ -35,7 +35,7 @@ Words = dict[str, Any]
 
 @st.composite
 def callers(draw: st.DrawFn) -> Words:
-    """What a caller may ask; a lens depends on all of it but the books."""
+    """What a caller may ask; fair prices depend on all of it but the books."""
     order = st.lists(st.sampled_from(BOOKS), min_size=1, max_size=4, unique=True)
     weights = st.dictionaries(st.sampled_from(BOOKS), st.sampled_from([0.5, 1.0, 3.0]), min_size=1, max_size=3)
     return {
@@ -92,8 +92,8 @@ def part_of(whole: Question, words: Words, events: list[int]) -> Search:
     verdicts = guarded._replace(
         aside=guarded.aside[rows], measure=guarded.measure[rows], stingy=guarded.stingy[rows], doubt=guarded.doubt[rows]
     )
-    given_ = asked(identity.books, identity.traits, **words)
-    view = look(lens(g, identity.traits, verdicts, given_, prepared.off), [given_])
+    given_ = view_spec(identity.books, identity.traits, **words)
+    view = offers(fair_prices(g, identity.traits, verdicts, given_, prepared.off), [given_])
     hashes = Hashes(whole.hashes.ladder[ladders], whole.hashes.book)
     return Search(view, whole.wants, Scope.everything(g), hashes, whole.forms, whole.cap)
 
@@ -168,12 +168,12 @@ def alike(one: Offers, other: Offers) -> None:
 
 
 @given(rows=boards(), words=callers(), others=st.lists(st.sampled_from(BOOKS), unique=True))
-def test_views_share_a_lens(rows: list[Row], words: Words, others: list[str]) -> None:
+def test_views_share_fair_prices(rows: list[Row], words: Words, others: list[str]) -> None:
     prepared = prepare(frame(rows), now=MOMENT)
     identity = prepared.identity
-    made_for = asked(identity.books, identity.traits, **{**words, "books": others})
-    shared = lens(identity.groups, identity.traits, prepared.guarded, made_for, prepared.off)
-    mine = look(shared, [asked(identity.books, identity.traits, **words)])
+    made_for = view_spec(identity.books, identity.traits, **{**words, "books": others})
+    shared = fair_prices(identity.groups, identity.traits, prepared.guarded, made_for, prepared.off)
+    mine = offers(shared, [view_spec(identity.books, identity.traits, **words)])
     alike(mine, detect.view(identity, prepared.guarded, prepared.off, *words.values()))
     for name in ("net", "own", "width", "trusted", "reference", "fair"):
         assert getattr(mine, name) is getattr(shared, name)

@@ -405,10 +405,7 @@ def test_a_league_whose_teams_are_known() -> None:
     market = only(found(title("pinnacle", odds), fields=()))
     assert (market["is_complete"], market["field_source"], market["reference_book"]) == (True, "catalog", "pinnacle")
     short = {name: price for name, price in odds.items() if name != "Utah Jazz"}
-    assert (
-        only(found(title("pinnacle", short), fields=()))["incomplete_reason"]
-        == "Utah Jazz has no usable price"
-    )
+    assert only(found(title("pinnacle", short), fields=()))["incomplete_reason"] == "Utah Jazz has no usable price"
     twice = only(found(title("pinnacle", short | {"Jazz": 27.0}), fields=()))
     assert twice["is_complete"]
     english = [{**row, "league": "epl"} for row in title("pinnacle", {"Arsenal": 2.0, "Chelsea": 2.0})]

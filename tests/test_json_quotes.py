@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from oddsengine.board.names import Names
-from oddsengine.board.quotes import Door, Quotes, _frame
+from oddsengine.board.quotes import QuoteReader, Quotes, _frame
 from oddsengine.schema import OddsError
 
 ROW = {
@@ -44,11 +44,11 @@ def rows() -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries({}, optional=more).map(lambda some: {**ROW, **some})
 
 
-def read(door: Door, quotes: Any, names: Names) -> dict[str, Any]:
+def read(door: QuoteReader, quotes: Any, names: Names) -> dict[str, Any]:
     return columns(door, door.read(quotes, names), names)
 
 
-def columns(door: Door, said: Quotes, names: Names) -> dict[str, Any]:
+def columns(door: QuoteReader, said: Quotes, names: Names) -> dict[str, Any]:
     term, book = door.codes(said, names)
     return {
         "term": term.tolist(), "book": book.tolist(), "odds": said.odds.tolist(), "seen": said.seen.tolist(),
@@ -59,7 +59,7 @@ def columns(door: Door, said: Quotes, names: Names) -> dict[str, Any]:
 
 
 def by_table(quotes: list[dict[str, Any]], names: Names) -> dict[str, Any]:
-    door = Door()
+    door = QuoteReader()
     return columns(door, door._table(_frame(quotes), names), names)
 
 
@@ -68,7 +68,7 @@ def by_table(quotes: list[dict[str, Any]], names: Names) -> dict[str, Any]:
 def test_a_text_is_what_its_rows_are_as_a_table(quotes: list[dict[str, Any]], indent: int | None, plain: bool) -> None:
     names = Names(frozenset())
     known = by_table(quotes, names)
-    door = Door()
+    door = QuoteReader()
     text = json.dumps(quotes, indent=indent, ensure_ascii=plain).encode()
     first, again = read(door, text, names), read(door, text, names)
     assert first == known
@@ -92,7 +92,7 @@ def decimals() -> st.SearchStrategy[str]:
 @settings(max_examples=less(2000, 400), deadline=None)
 def test_a_number_is_rounded_as_python_does(number: str) -> None:
     text = json.dumps([{**ROW, "odds_american": 7.0}]).replace("7.0", number).encode()
-    said = Door().read(text, Names(frozenset()))
+    said = QuoteReader().read(text, Names(frozenset()))
     if said.rejected.height == 0:
         assert said.american.tolist() == [float(number)]
 
@@ -109,7 +109,7 @@ def test_what_is_no_json_is_refused_or_read_as_json_is(data: st.DataObject) -> N
         st.sampled_from([b"", b'"', b"}", b"]", b",", b"\\", b"0", b"\x00", b"\xff", b"-", b"e"])
     )
     names = Names(frozenset())
-    door = Door()
+    door = QuoteReader()
     try:
         known: Any = json.loads(bytes(text))
     except ValueError:
@@ -131,11 +131,11 @@ def test_what_is_no_json_is_refused_or_read_as_json_is(data: st.DataObject) -> N
 def test_broken_json_is_an_error(field: str) -> None:
     text = '[{"event_id": "e", ' + field + "}]"
     with pytest.raises(OddsError, match="JSON list of rows"):
-        Door().read(text, Names(frozenset()))
+        QuoteReader().read(text, Names(frozenset()))
 
 
 def test_texts_are_met_once() -> None:
-    door, names = Door(), Names(frozenset())
+    door, names = QuoteReader(), Names(frozenset())
     text = msgspec.json.encode([ROW, {**ROW, "sportsbook": "b"}])
     first = door.read(text, names)
     assert (first.new_terms, first.new_books) != ([], [])
@@ -148,7 +148,7 @@ def test_texts_are_met_once() -> None:
 
 
 def test_many_texts_are_told_apart() -> None:
-    door, names = Door(), Names(frozenset())
+    door, names = QuoteReader(), Names(frozenset())
     quotes = [{**ROW, "event_id": f"event {at}", "line": at % 7 / 2, "market_type": "total"} for at in range(9000)]
     text = msgspec.json.encode(quotes)
     terms, _ = door.codes(door.read(text, names), names)

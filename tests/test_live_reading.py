@@ -23,7 +23,7 @@ from test_engine import KINDS, SEEDS, WIDE, apply, few, same_frames, tape
 import oddsengine as oe
 from oddsengine.engine import IDLE_S, Engine
 from oddsengine.update import Update
-from oddsengine.view import View, Wanted, search
+from oddsengine.view import View, ViewKey, search
 
 
 def small(seed: int, pauses: Sequence[float] = PAUSES) -> Feed:
@@ -366,7 +366,7 @@ def test_a_kept_view_never_sleeps() -> None:
 class Refuses:
     """A recorder whose disk is full."""
 
-    def batch(self, batch: object, slept: Sequence[Wanted] = ()) -> None:
+    def batch(self, batch: object, slept: Sequence[ViewKey] = ()) -> None:
         raise OSError("no space left on device")
 
     def note(self, kind: str, what: object) -> None:
@@ -379,7 +379,7 @@ class Held(NamedTuple):
     shown: Shown
     other: dict[str, list[str]]
     aside: dict[str, int]
-    awake: frozenset[Wanted]
+    awake: frozenset[ViewKey]
     now: datetime | None
     digits: str
 

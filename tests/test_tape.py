@@ -39,7 +39,7 @@ from oddsengine.identity import WORDING, Wording
 from oddsengine.simulate import World
 from oddsengine.tape import Tape, TapeError, TapeStep, TapeWriter, engine_for, play, replay, resume
 from oddsengine.update import Update
-from oddsengine.view import Wanted
+from oddsengine.view import ViewKey
 
 START = datetime(2026, 2, 7, 18, 0, tzinfo=UTC)
 SMALL = {"block_rows": 400, "block_s": 4.0, "sync": "never"}
@@ -54,9 +54,9 @@ wordings: st.SearchStrategy[Wording] = st.tuples(*[st.none() | texts] * len(WORD
 limits = dict(min_ev=0.0, min_profit=0.5, max_hold=2, min_size=0.0, min_middle_ev=None, max_profit=10.0)
 wants = st.sampled_from(
     [
-        Wanted.of(None, None, "power", None, **limits),
-        Wanted.of(["FanDuel", "b€t"], ["pinnacle"], "shin", {"fanduel": 0.1}, **limits),
-        Wanted.of([], {"pinnacle": 3, "circa": 0.1 + 0.2}, "power", None, **{**limits, "min_ev": 1e-300}),
+        ViewKey.of(None, None, "power", None, **limits),
+        ViewKey.of(["FanDuel", "b€t"], ["pinnacle"], "shin", {"fanduel": 0.1}, **limits),
+        ViewKey.of([], {"pinnacle": 3, "circa": 0.1 + 0.2}, "power", None, **{**limits, "min_ev": 1e-300}),
     ]
 )
 notes = st.lists(st.tuples(st.sampled_from(["wake", "sleep"]), wants), max_size=2)
@@ -133,7 +133,7 @@ def test_what_is_written_is_read(
 
 
 def test_notes_between_two_writers_come_before_the_next_step(tmp_path: Path) -> None:
-    a, b = (Wanted.of([name], None, "power", None, **limits) for name in "ab")
+    a, b = (ViewKey.of([name], None, "power", None, **limits) for name in "ab")
     for wanted in (a, b):
         with TapeWriter(tmp_path) as writer:
             writer.note("wake", wanted)
@@ -146,7 +146,7 @@ def test_notes_between_two_writers_come_before_the_next_step(tmp_path: Path) -> 
 
 def test_notes_in_a_segment_of_their_own(tmp_path: Path) -> None:
     """A reader who goes on after some step hears what was noted since."""
-    a, b = (Wanted.of([name], None, "power", None, **limits) for name in "ab")
+    a, b = (ViewKey.of([name], None, "power", None, **limits) for name in "ab")
     for wanted, now in ((a, 0), (b, 1)):
         with TapeWriter(tmp_path, segment_bytes=1) as writer:
             writer.batch(nothing(now))
@@ -826,7 +826,7 @@ class Unwilling:
     def __init__(self) -> None:
         self.fails = False
 
-    def batch(self, _: Batch, slept: Sequence[Wanted] = ()) -> None:
+    def batch(self, _: Batch, slept: Sequence[ViewKey] = ()) -> None:
         if self.fails:
             raise RuntimeError("no")
 

@@ -115,7 +115,7 @@ def _fields() -> Fields:
     return Fields(WORDING, "sportsbook", _PRICE, moments, LINKS, MOST_CHARACTERS)
 
 
-class Door:
+class QuoteReader:
     """Reads quotes; remembers the codes of texts."""
 
     def __init__(self) -> None:

@@ -82,7 +82,7 @@ class Applied(NamedTuple):
     aged: bool  # time passed a whole second
 
 
-class Past(NamedTuple):
+class Undo(NamedTuple):
     """What a batch is about to change, as it was; enough to take the batch back."""
 
     slots: Ints  # rows that its quotes name
@@ -95,7 +95,7 @@ class Past(NamedTuple):
     facts: dict[str, Any]
 
 
-class Said(NamedTuple):
+class EventNotice(NamedTuple):
     """What a source last said of an event."""
 
     status: int
@@ -230,13 +230,13 @@ class Board:
         self.now = int(NO_TIME)
         self.moment = int(NO_TIME)  # `now` in whole seconds: ages are judged at it
         self._watched = int(NO_TIME)
-        self._said: dict[str, Said] = {}  # by event id, also of events that have no price yet
+        self._said: dict[str, EventNotice] = {}  # by event id, also of events that have no price yet
         self.rejected: dict[str, int] = {}
         self._tidy_at = _FEW
         self._left = np.empty(0, np.int32)
         self._rejudged: list[Ints] = []  # rows that are rejected, or no longer, since the last step that was kept
         self._reach = np.empty(0, np.uint8)
-        self._past: Past | None = None  # while a batch may be taken back
+        self._undo: Undo | None = None  # while a batch may be taken back
 
     # ---- what a batch does ----
 
@@ -245,24 +245,24 @@ class Board:
 
         If anything fails, the board is as it was.
         """
-        self._past = self._remember(batch)
+        self._undo = self._remember(batch)
         try:
             return self._apply(batch)
         except BaseException:
             self.take_back()
             raise
 
-    def _remember(self, batch: Batch) -> Past:
+    def _remember(self, batch: Batch) -> Undo:
         rows = self.rows
         slots = rows.find(batch.quoted.key)
         slots = slots[slots >= 0]
         columns = [getattr(rows, name)[slots] for name, _, _ in Rows.COLUMNS]
         facts = {name: getattr(self, name) for name in ("now", "moment", "_watched", "_said", "rejected")}
-        return Past(slots, columns, rows.top, rows.spare[: rows.spares].copy(), [], [], {}, facts)
+        return Undo(slots, columns, rows.top, rows.spare[: rows.spares].copy(), [], [], {}, facts)
 
     def take_back(self) -> None:
         """Make the board what it was before the last batch; slow, and for the failure of whoever looks at it."""
-        past, rows = self._past, self.rows
+        past, rows = self._undo, self.rows
         if past is None:
             return
         for slots, state, moved in reversed(past.lost):
@@ -281,11 +281,11 @@ class Board:
             setattr(self, name, value)
         self.mend()
         self.rebuild()
-        self._past = None
+        self._undo = None
 
     def keep(self) -> None:
         """The last batch is not taken back any more."""
-        self._past = None
+        self._undo = None
         self._rejudged.clear()
 
     def mend(self) -> None:
@@ -382,8 +382,8 @@ class Board:
             links.extend([None] * (slot + 1 - len(links)))
         if links[slot] == link:
             return False
-        if self._past is not None:
-            self._past.links.setdefault(slot, links[slot])
+        if self._undo is not None:
+            self._undo.links.setdefault(slot, links[slot])
         links[slot] = link
         return True
 
@@ -433,8 +433,8 @@ class Board:
 
     def _drop(self, gone: Ints, now: int) -> None:
         rows = self.rows
-        if self._past is not None:
-            self._past.lost.append((gone, rows.state[gone], rows.moved[gone]))
+        if self._undo is not None:
+            self._undo.lost.append((gone, rows.state[gone], rows.moved[gone]))
         rows.state[gone] = GONE
         rows.moved[gone] = now
         self.units.wake[rows.unit[gone]] = NO_TIME
@@ -459,7 +459,7 @@ class Board:
         for event, status, start in batch.events:
             before = self._said.get(event)
             begins = before.begins if start == NO_TIME and before is not None else start
-            self._said[event] = Said(STATUSES.index(status), batch.now, begins)
+            self._said[event] = EventNotice(STATUSES.index(status), batch.now, begins)
 
     def refuse(self, counts: Mapping[str, int]) -> None:
         """Count rows that were refused."""
@@ -557,9 +557,9 @@ class Board:
         """Free the slots of rows that left long ago."""
         if slots.size:
             rows, links = self.rows, self.rows.links
-            if self._past is not None:
-                self._past.lost.append((slots, rows.state[slots], rows.moved[slots]))
-                self._past.links.update({s: links[s] for s in slots.tolist() if s < len(links)})
+            if self._undo is not None:
+                self._undo.lost.append((slots, rows.state[slots], rows.moved[slots]))
+                self._undo.links.update({s: links[s] for s in slots.tolist() if s < len(links)})
             self.units.leave(slots, self.rows.unit)
             rows.member[slots] = 0
             rows.release(slots)
@@ -594,8 +594,8 @@ class Board:
         )  # fmt: skip
         if n:
             other = other[:n].copy()
-            if self._past is not None:
-                self._past.verdicts.append((other, before[:n].copy(), rows.judged[other]))
+            if self._undo is not None:
+                self._undo.verdicts.append((other, before[:n].copy(), rows.judged[other]))
             rows.judged[other] = self.now
             self._rejudged.append(other)
 

@@ -26,7 +26,7 @@ from oddsengine.commands.report import moment
 from oddsengine.engine import Engine
 from oddsengine.simulate import World
 from oddsengine.tape import Tape, TapeError, engine_for, play, resume
-from oddsengine.view import View, Wanted
+from oddsengine.view import View, ViewKey
 
 _SHOWN = 60  # characters of an invalid line in messages
 
@@ -143,7 +143,7 @@ class _Counter:
     def __init__(self) -> None:
         self.quotes = 0
 
-    def batch(self, batch: Batch, slept: Sequence[Wanted] = ()) -> None:
+    def batch(self, batch: Batch, slept: Sequence[ViewKey] = ()) -> None:
         """Count a batch."""
         self.quotes += batch.quoted.key.size
 

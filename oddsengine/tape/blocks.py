@@ -17,7 +17,7 @@ from oddsengine.board.rows import BOOK_BITS, Quoted
 from oddsengine.board.state import Batch
 from oddsengine.groups import NO_TIME
 from oddsengine.identity import WORDING, Wording
-from oddsengine.view import Wanted
+from oddsengine.view import ViewKey
 
 MAGIC, VERSION = b"tape", 1
 # Magic, version, number of tables; checksum; steps, quotes, terms and books up to the end, first step number, times
@@ -242,7 +242,7 @@ def _note(kind: str, what: Any) -> Note:
     """Restore a note from its JSON form."""
     if kind in ("without", "fair"):
         return kind, tuple(what) if kind == "without" else what
-    return kind, Wanted(**{k: _frozen(v) for k, v in what.items()})
+    return kind, ViewKey(**{k: _frozen(v) for k, v in what.items()})
 
 
 def _frozen(value: Any) -> Any:

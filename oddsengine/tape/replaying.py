@@ -11,7 +11,7 @@ from oddsengine.tape.blocks import Note, TapeError, TapeStep
 from oddsengine.tape.reading import Tape
 from oddsengine.tape.writing import TapeWriter, without
 from oddsengine.update import Update
-from oddsengine.view import View, Wanted
+from oddsengine.view import View, ViewKey
 
 
 def replay(
@@ -88,7 +88,7 @@ class _ViewKeeper:
         self._engine = engine
         self._fair = fair is not None and fair == engine.fair  # else the engine has its own constants
         self._others = {view.wanted for view in engine.views}
-        self._held: dict[Wanted, View] = {}
+        self._held: dict[ViewKey, View] = {}
 
     def apply(self, notes: Sequence[Note]) -> None:
         """Apply the notes of a step."""

@@ -14,7 +14,7 @@ from oddsengine.engine import Engine
 from oddsengine.groups import NO_TIME
 from oddsengine.tape.blocks import NOTHING, VERSION, BufferedStep, TapeError, encoded, head, json_of
 from oddsengine.tape.files import CATALOGUE, Segment, segment_at, survey
-from oddsengine.view import Wanted
+from oddsengine.view import ViewKey
 
 if sys.platform != "win32":
     import fcntl
@@ -130,7 +130,7 @@ class TapeWriter:
         engine.record(self)
         self._engine = engine
 
-    def batch(self, batch: Batch, slept: Sequence[Wanted] = ()) -> None:
+    def batch(self, batch: Batch, slept: Sequence[ViewKey] = ()) -> None:
         """Record an applied batch and the views that fell asleep. Nothing is recorded on failure."""
         if not self._open:
             raise TapeError(f"{self.path} is closed")
@@ -161,7 +161,7 @@ class TapeWriter:
                 self._notes = notes
                 raise
 
-    def note(self, kind: str, what: Wanted | FairTable) -> None:
+    def note(self, kind: str, what: ViewKey | FairTable) -> None:
         """Record that a view woke (`wake`) or fell asleep (`sleep`), or new fair-price constants (`fair`)."""
         self._notes.append([kind, fair_content(what) if isinstance(what, FairTable) else what._asdict()])
 

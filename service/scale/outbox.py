@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from oddsengine.engine import Batch, Engine, Wanted
+from oddsengine.engine import Batch, Engine, ViewKey
 from oddsengine_service.node import Node, StalledError
 from oddsengine_service.scale.messages import Entry, FuturesPrices, Scores, SplitsRecord, Step, packed
 
@@ -55,7 +55,7 @@ class Outbox:
         make: dict[str, Callable[..., Any]] = {"scores": Scores, "futures": FuturesPrices, "splits": SplitsRecord}
         self._put(Entry(kind, make[kind](*what) if kind in make else list(what)))
 
-    def batch(self, batch: Batch, slept: Sequence[Wanted] = ()) -> None:
+    def batch(self, batch: Batch, slept: Sequence[ViewKey] = ()) -> None:
         """Take a step in.
 
         Raises
