@@ -18,7 +18,7 @@ from oddsengine import estimator
 from oddsengine.detect import Offers, Wants
 from oddsengine.find.board import ask, prepare
 from oddsengine.guards import Guarded
-from oddsengine.references import ViewSpec, view_spec
+from oddsengine.references import ViewSpec, fair_prices, view_spec
 
 EVENTS, LINES, VOTERS = 2_000, 5, 12
 
