@@ -825,6 +825,14 @@ def test_the_command_as_a_person_runs_it(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_caller_who_breaks_off_is_logged_as_gone(service: Running) -> None:
+    head = "POST /api/v1/odds/batch HTTP/1.1\r\nhost: x\r\nx-api-key: demo_pro\r\ncontent-length: 100\r\n\r\n"
+    before = service.log_text().count('"status":499')
+    with socket.create_connection(("127.0.0.1", service.port), PATIENCE_S) as line:
+        line.sendall(head.encode() + b"{")
+    until(lambda: service.log_text().count('"status":499') == before + 1, "the line of the log")
+
+
 # ---- what describes it ----
 
 
