@@ -33,9 +33,11 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev" if ALL else "qu
 
 
 LONGEST = (
-    "test_service_operated", "test_simulate", "test_scan", "test_tape", "test_notebooks", "test_service_http",
-    "test_clv", "test_service_conformance", "test_scale_contract", "test_docs", "test_service_fuzz", "test_cli",
-    "test_service_strangers", "test_stream_slow", "test_service_node", "test_replay", "test_archive",
+    "test_simulate", "test_docs", "test_tape", "test_service_operated", "test_scale", "test_scale_bettors", "test_scan",
+    "test_service_fair", "test_service_conformance", "test_service_fuzz", "test_clv", "test_scale_contract",
+    "test_simulate_scores", "test_auditing", "test_service_http", "test_open_sets", "test_stream_truth", "test_mcp",
+    "test_scale_sharing", "test_watch", "test_cli", "test_stream_slow", "test_service_node", "test_replay",
+    "test_archive", "test_notebooks", "test_chained", "test_cache",
 )  # fmt: skip
 """Files that take longest: they begin first, so that no worker is left with one of them at the end."""
 

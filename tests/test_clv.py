@@ -384,7 +384,9 @@ class Season(NamedTuple):
 @pytest.fixture(scope="module")
 def season(tmp_path_factory: pytest.TempPathFactory) -> Season:
     folder = tmp_path_factory.mktemp("season")
-    world = World(5, events=less(24, 16), tick=less(120, 240), live=0.0, books=["pinnacle", "circa", "draftkings", "fanduel"])
+    world = World(
+        5, events=less(24, 16), tick=less(120, 240), live=0.0, books=["pinnacle", "circa", "draftkings", "fanduel"]
+    )
     engine = Engine()
     past = Past(engine, folder)
     writer = TapeWriter(folder / "tape", sync="never")

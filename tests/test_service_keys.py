@@ -32,6 +32,7 @@ from oddsengine_service.keys import (
     BeyondError,
     KeysError,
     KeyStore,
+    StoreError,
     Terms,
     UnfitError,
     UnknownKeyError,
@@ -578,6 +579,16 @@ def test_keys_of_another_store_are_taken(store: KeyStore, folder: Path, tmp_path
 def test_a_read_waits_less_for_a_lock_than_a_change(store: KeyStore) -> None:
     waits = [file.execute("PRAGMA busy_timeout").fetchone()[0] for file in (store._reader, store._writer)]
     assert waits == [250, 5000]
+
+
+def test_a_folder_that_cannot_be_written_is_named(store: KeyStore, tmp_path: Path) -> None:
+    store._file = tmp_path / "gone" / "keys.sqlite"
+    for code, named in ((sqlite3.SQLITE_CANTOPEN, True), (sqlite3.SQLITE_BUSY, False)):
+        error = sqlite3.OperationalError("unable to open database file")
+        error.sqlite_errorcode = code
+        with pytest.raises(StoreError) as refused, store._translated():
+            raise error
+        assert str(refused.value).endswith("/gone must be a folder that can be written") is named
 
 
 # ---- the demonstration ----

@@ -7,12 +7,14 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from oddsengine_service.limits import USAGE_DAYS, Limits, Room, Usage, Used, period
+from oddsengine_service.middleware import access
 
 SUNDAY = datetime(2026, 2, 8, 23, 59, 30, tzinfo=UTC)
 
@@ -349,3 +351,11 @@ def test_a_period_is_a_month(month: int) -> None:
     start, end = period((datetime(2026, month, 1, tzinfo=UTC) + timedelta(days=26, hours=3)).timestamp())
     assert (start.month, start.day, start.hour) == (month, 1, 0)
     assert end == datetime(2026 + month // 12, month % 12 + 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(("reset", "wait"), [(90, 1), (100, 1), (101, 1), (102, 2), (160, 60)])
+def test_a_refused_caller_waits_until_the_minute_ends(reset: int, wait: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(access, "time", SimpleNamespace(time=lambda: 100.9))
+    problem = access.limited(Room(5, 0, reset, allowed=False), "requests")
+    assert problem.message == f"rate limit of 5 requests a minute exceeded; retry in {wait} s"
+    assert problem.extra == {"retry_after": wait}
