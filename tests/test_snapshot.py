@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from effort import some
 
 from oddsengine.engine import Engine
 from oddsengine.simulate import World
@@ -27,8 +28,7 @@ def through_msgpack(held: dict[str, Any]) -> Any:
     return msgspec.msgpack.decode(msgspec.msgpack.encode(held))
 
 
-@pytest.mark.parametrize("method", ["power", "close"])
-@pytest.mark.parametrize("seed", [3, 4])
+@pytest.mark.parametrize(("seed", "method"), some([(3, "power"), (3, "close"), (4, "power"), (4, "close")], 2))
 def test_goes_on_alike(seed: int, method: str) -> None:
     recorder, engine = Batches(), Engine()
     engine.record(recorder)
