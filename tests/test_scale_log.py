@@ -1,21 +1,26 @@
 """The log against real servers: order, fencing, retries, the lease, snapshots."""
 
+import asyncio
 import random
 import signal
 from collections.abc import AsyncIterator, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
 import pytest
 import zstandard
 from nats_running import Servers, servers, wait_for
+from test_feeds_gamestate import declared, quote
 
 from oddsengine.engine import Engine
+from oddsengine.feeds import Game, Payload
+from oddsengine.matching import Matcher
 from oddsengine_service.bus import Bus
+from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.node import Node
 from oddsengine_service.scale import log as log_module
-from oddsengine_service.scale.follower import opened
+from oddsengine_service.scale.follower import Follower, opened
 from oddsengine_service.scale.link import Link
 from oddsengine_service.scale.log import Log, LostError, Message, RefusedError
 from oddsengine_service.scale.messages import unpacked
@@ -213,6 +218,48 @@ def test_a_step_that_no_message_holds_is_refused_and_the_next_one_is_taken() -> 
         assert sent == list(range(1, 8))
     finally:
         node.close()
+
+
+def test_a_take_over_keeps_every_event_id() -> None:
+    """Two sources spell teams differently; whoever takes over hears of them in the other order."""
+    now = datetime(2026, 2, 8, 18, tzinfo=UTC)
+    spelled = {
+        "one": [("a1", "FC Hintertupfing United", "Unterwasser Rovers"), ("a2", "Oberdorf Town FC", "Niederwald")],
+        "two": [("b1", "Hintertupfing Utd", "Unterwasser Rovers FC"), ("b2", "Oberdorf Town", "Niederwald FC")],
+    }
+
+    async def deliver(hub: Hub, *names: str) -> dict[tuple[str, str], str]:
+        for name in names:
+            hub.add(declared(name))
+            games = [Game(i, "soccer", "alpine_cup", h, a, now + timedelta(hours=2)) for i, h, a in spelled[name]]
+            await hub.deliver(name, Payload(games, [quote(game, name) for game in games]))
+        await hub.close()
+        return dict(hub._ours)
+
+    def nodes() -> Node:
+        return Node(Engine(), None, None, Bus())  # type: ignore[arg-type]
+
+    first, second, alone = nodes(), nodes(), nodes()
+    try:
+        outbox, follower = Outbox(first, lambda: None, lambda: 8_000_000), Follower(second)
+        before = asyncio.run(deliver(Hub(first.engine, Matcher(), clock=lambda: now, tell=outbox.tell), "one", "two"))
+        assert len(before) == 4
+        assert len(set(before.values())) == 2
+        sequence = 0
+        while outbox.first():
+            entries, body = outbox.fitting()
+            follower.apply(Message(sequence := sequence + 1, 1, body))
+            outbox.stored(len(entries))
+        assert second.engine.state_hash() == first.engine.state_hash()
+        taking_over = Hub(second.engine, Matcher(), clock=lambda: now)
+        taking_over.adopt(follower.decisions.values())
+        assert asyncio.run(deliver(taking_over, "two", "one")) == before
+        assert second.engine.table()["event_id"].n_unique() == 2
+        anew = asyncio.run(deliver(Hub(alone.engine, Matcher(), clock=lambda: now), "two", "one"))
+        assert anew != before  # what would happen without
+    finally:
+        for node in (first, second, alone):
+            node.close()
 
 
 @pytest.mark.exhaustive
