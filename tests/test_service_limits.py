@@ -359,3 +359,12 @@ def test_a_refused_caller_waits_until_the_minute_ends(reset: int, wait: int, mon
     problem = access.limited(Room(5, 0, reset, allowed=False), "requests")
     assert problem.message == f"rate limit of 5 requests a minute exceeded; retry in {wait} s"
     assert problem.extra == {"retry_after": wait}
+
+
+def test_usage_that_is_closed_holds_neither_a_file_nor_the_process(tmp_path: Path) -> None:
+    usage = Usage(tmp_path / "usage.sqlite")
+    assert usage._thread.daemon  # also where nobody closes it
+    usage.close()
+    assert not usage._thread.is_alive()
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        usage.used("acme")
