@@ -136,28 +136,39 @@ def rows_of(tape: Tape, after: int = 0, piece: int = PIECE) -> Iterator[tuple[in
 
 
 def write(
-    frame: pl.DataFrame, dest: str | Path, origin: str, until: int, options: Mapping[str, str] | None = None
-) -> None:
+    frame: pl.DataFrame, dest: str | Path, origin: str, until: int, options: Mapping[str, str] | None = None,
+    *, after: int | None = None,
+) -> None:  # fmt: skip
     """Append rows to an archive atomically; `origin` and `until` record which steps they are.
+
+    `after` is the step up to which the archive has to have what it has of `origin`.
 
     Raises
     ------
     ArchiveError
-        If deltalake is not installed, or the table cannot be written.
+        If deltalake is not installed, the table cannot be written, or another job has written since `after`.
     """
     delta = _delta()
     properties = delta.WriterProperties(compression="ZSTD", compression_level=3)
     commit = delta.CommitProperties(app_transactions=[delta.Transaction(app_id=origin, version=until)])
     rows = frame.select(COLUMNS).sort(SORTED, nulls_last=True, maintain_order=True)
     try:
+        delta.DeltaTable.create(
+            str(dest), rows.schema, mode="ignore", partition_by=["day", "sport"],
+            storage_options=dict(options or {}) or None,
+        )  # fmt: skip
+        table = delta.DeltaTable(str(dest), storage_options=dict(options or {}) or None)
+        if after is not None and (there := int(table.transaction_version(origin) or 0)) != after:
+            raise ArchiveError(
+                f"{dest} has {origin} up to step {there}: another job archives it too; nothing added"
+            )
         delta.write_deltalake(
-            str(dest),
+            table,
             rows,
             mode="append",
             partition_by=["day", "sport"],
             writer_properties=properties,
             commit_properties=commit,
-            storage_options=dict(options or {}) or None,
         )
     except (delta.exceptions.DeltaError, OSError) as error:
         raise ArchiveError(f"{dest}: {error}") from error

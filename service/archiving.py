@@ -72,8 +72,9 @@ class NodeArchive:
             parts = sorted(self._folder.glob("*.parquet"))
             rows = pl.concat([pl.read_parquet(part).filter(pl.col("step") > done) for part in parts]) if parts else None
             if rows is not None and rows.height and self._writes():
-                done = int(rows["step"].max())  # type: ignore[arg-type]
-                write(rows, self._settings.to, self._origin(), done)
+                last = int(rows["step"].max())  # type: ignore[arg-type]
+                write(rows, self._settings.to, self._origin(), last, after=done)
+                done = last
             for part in parts:
                 if int(part.stem) <= done:
                     part.unlink()

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from oddsengine import Backtest, Strategy, backtest, replay, scan_history
-from oddsengine.archive import Archive, archived, moves, rows_of, write
+from oddsengine.archive import Archive, ArchiveError, archived, moves, rows_of, write
 from oddsengine.cli import main
 from oddsengine.engine import Engine
 from oddsengine.simulate import World
@@ -158,6 +158,15 @@ def betting(tape: str) -> Backtest:
 def partition_best(day: date, sport: str, table: str) -> pl.DataFrame:
     """The best moneylines of one day and sport."""
     return best(pl.scan_delta(table).filter(day=day, sport=sport))
+
+
+def test_of_two_jobs_at_once_one_adds_what_is_new(made: tuple[Path, Path], tmp_path: Path) -> None:
+    dest, parts = tmp_path / "odds", list(rows_of(Tape(made[0] / "tape1"), piece=2000))
+    after = archived(dest, "tape1")
+    write(parts[0][1], dest, "tape1", parts[0][0], after=after)
+    with pytest.raises(ArchiveError, match=f"has tape1 up to step {parts[0][0]}: another job archives it too"):
+        write(parts[0][1], dest, "tape1", parts[0][0], after=after)
+    assert pl.read_delta(str(dest)).height == parts[0][1].height
 
 
 def test_many_files_become_one(made: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

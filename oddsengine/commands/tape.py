@@ -325,9 +325,10 @@ def archive_command(arguments: argparse.Namespace) -> None:
         raise TapeError(f"{folder} is not a tape or a folder of tapes")
     quotes, pieces = 0, 0
     for path in tapes:
-        for last, rows in rows_of(Tape(path), archived(arguments.dest, path.name, options)):
-            write(rows, arguments.dest, path.name, last, options)
-            quotes, pieces = quotes + rows.height, pieces + 1
+        after = archived(arguments.dest, path.name, options)
+        for last, rows in rows_of(Tape(path), after):
+            write(rows, arguments.dest, path.name, last, options, after=after)
+            quotes, pieces, after = quotes + rows.height, pieces + 1, last
     took = time.monotonic() - began
     if arguments.json:
         say(json.dumps({"tapes": len(tapes), "quotes": quotes, "pieces": pieces, "seconds": round(took, 3)}) + "\n")
