@@ -294,7 +294,7 @@ def main() -> None:
         return
     every: dict[str, Callable[[Path, argparse.Namespace], Any]] = {
         "lag": lambda folder, o: lag(folder, o, round(14_000 / o.steps), 1.0 / o.steps, o.seconds),
-        "rate": lambda folder, o: lag(folder, o, 10_000, 0.1, o.seconds),
+        "rate": lambda folder, o: lag(folder, o, round(100_000 / o.rate_steps), 1.0 / o.rate_steps, o.seconds),
         "start": start, "takeover": takeover, "limits": limits,
     }  # fmt: skip
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -302,6 +302,7 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=150)
     parser.add_argument("--servers", type=int, default=1)
     parser.add_argument("--steps", type=float, default=10.0, help="a second")
+    parser.add_argument("--rate-steps", type=float, default=5.0, help="a second, of `rate`")
     parser.add_argument("--gateways", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--settle", type=float, default=5.0)
