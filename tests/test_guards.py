@@ -1,5 +1,6 @@
 """Every guard against the hazard it exists for, and beside an honest neighbour that it must leave alone."""
 
+import itertools
 import math
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -595,6 +596,17 @@ def test_bias_takes_the_side_also_where_nobody_else_quotes_it() -> None:
 def test_when_a_book_is_biased(subjects: int, gap: float, found: bool) -> None:
     board = table(biased(subjects, odds_at(gap), (2.0, 1.8)))
     assert aside(board) == (dict.fromkeys(range(0, 2 * subjects, 2), "bias") if found else {})
+
+
+@pytest.mark.parametrize(
+    "order", itertools.islice(itertools.permutations((-0.31, -0.3, -0.02, -0.05, -0.32)), 0, 120, 7)
+)
+def test_bias_is_the_median_gap(order: tuple[float, ...]) -> None:
+    rows = [r for p, gap in zip(PLAYERS, order, strict=False)
+            for r in prop("a", p, 20.5, odds_at(gap), 1.0 / (1.02 - 1.0 / odds_at(gap)))]  # fmt: skip
+    board = table(rows, [r for p in PLAYERS[:5] for r in prop("b", p, 20.5, 2.0, 1.8)])
+    assert aside(board) == dict.fromkeys(range(0, 10, 2), "bias")
+    assert reason(board, 0).endswith("a median logit gap of -0.30")
 
 
 def test_bias_asks_for_subjects_not_lines() -> None:
