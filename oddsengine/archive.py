@@ -159,9 +159,7 @@ def write(
         )  # fmt: skip
         table = delta.DeltaTable(str(dest), storage_options=dict(options or {}) or None)
         if after is not None and (there := int(table.transaction_version(origin) or 0)) != after:
-            raise ArchiveError(
-                f"{dest} has {origin} up to step {there}: another job archives it too; nothing added"
-            )
+            raise ArchiveError(f"{dest} has {origin} up to step {there}: another job archives it too; nothing added")
         delta.write_deltalake(
             table,
             rows,
