@@ -79,6 +79,26 @@ def test_a_folder_is_one_nodes_until_it_ends(
         assert json.loads(capsys.readouterr().out)["key"]
 
 
+def network(pid: int) -> set[int]:
+    """The local ports of all the network sockets of a process."""
+    links = [os.readlink(each) for each in Path(f"/proc/{pid}/fd").iterdir() if each.is_symlink()]
+    inodes = {link[8:-1] for link in links if link.startswith("socket:[")}
+    tables = [Path(f"/proc/{pid}/net/{name}") for name in ("tcp", "tcp6", "udp", "udp6")]
+    rows = [line.split() for table in tables if table.exists() for line in table.read_text().splitlines()[1:]]
+    return {int(row[1].rpartition(":")[2], 16) for row in rows if row[9] in inodes}
+
+
+@pytest.mark.skipif(not Path("/proc/self/net/tcp").exists(), reason="reads /proc")
+def test_one_node_opens_no_socket_but_its_own(tmp_path: Path) -> None:
+    """Without `[scale]` there is no server, and nothing else is called."""
+    node = begin(tmp_path)
+    with ending(node):
+        address = origin(node)
+        for _ in range(3):
+            assert httpx.get(f"{address}/api/v1/health", timeout=PATIENCE_S).status_code in (200, 503)
+            assert network(node.pid) == {int(address.rpartition(":")[2])}
+
+
 def test_of_nodes_that_begin_at_the_same_moment_one_runs(tmp_path: Path) -> None:
     nodes = [begin(tmp_path) for _ in range(less(3, 2))]
     with ending(*nodes):
