@@ -73,6 +73,7 @@ async def beat(answering: Answering, seconds: float = 60.0) -> None:
 def test_a_stream_that_breaks_is_taken_up_again() -> None:
     """What is gone meanwhile is gone on the board; what moved has moved; the key travels in a header."""
     asked: list[Request] = []
+    updated = asyncio.Event()
 
     async def serve(request: Request, answering: Answering) -> None:
         asked.append(request)
@@ -81,6 +82,7 @@ def test_a_stream_that_breaks_is_taken_up_again() -> None:
             await answering.event("odds:update", {"odds": [{"id": "r1", "odds_decimal": 1.95}]}, "evt_4")
             await answering.send(b"event: odds:upd")  # and cut in the middle of a line
         else:
+            await updated.wait()
             await begin(answering, row("r1", 1.85), reconnected=True)
             await beat(answering)
 
@@ -88,6 +90,7 @@ def test_a_stream_that_breaks_is_taken_up_again() -> None:
         hub = new_hub()
         async with http(serve) as url, running(hub, interface.source(feed(url), "sekret", Secrets())):
             await until(lambda: 1.95 in prices(hub).values(), "the update")
+            updated.set()
             await until(lambda: prices(hub) == {("draftkings", "Boston Celtics"): 1.85}, "the second snapshot")
             await until(lambda: status(hub)[0] == "ok", "a good status")
             assert (asked[0].headers["x-api-key"], asked[0].query["channel"]) == ("sekret", ["odds"])

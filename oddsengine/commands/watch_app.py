@@ -3,7 +3,7 @@
 import os
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import polars as pl
@@ -263,11 +263,16 @@ class WatchApp(App[None]):
             snapshot = self._source.snapshot()
             prices = self._source.prices(self._event) if self._event else ()
         except Exception as error:
-            self.call_from_thread(self._fail, f"{type(error).__name__}: {error}")
+            self.call_from_thread(self._if_open, self._fail, f"{type(error).__name__}: {error}")
         else:
-            self.call_from_thread(self._show, snapshot, prices)
+            self.call_from_thread(self._if_open, self._show, snapshot, prices)
         finally:
             self._asking.release()
+
+    def _if_open(self, act: Callable[..., None], *words: Any) -> None:
+        """Act unless the screen is being closed, while the last poll was under way."""
+        if self.query("#state"):
+            act(*words)
 
     def _fail(self, text: str) -> None:
         self._failed = True
