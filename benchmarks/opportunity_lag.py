@@ -120,8 +120,11 @@ def poll(port: int, stop: threading.Event, taken: list[float]) -> None:
     url = f"http://127.0.0.1:{port}/api/v1/opportunities/ev?limit=50"
     while not stop.wait(0.1):
         began = time.perf_counter()
-        with urllib.request.urlopen(urllib.request.Request(url, headers={"X-API-Key": KEY})) as answer:
-            answer.read()
+        try:
+            with urllib.request.urlopen(urllib.request.Request(url, headers={"X-API-Key": KEY})) as answer:
+                answer.read()
+        except OSError:  # the server has ended
+            return
         taken.append(time.perf_counter() - began)
 
 
